@@ -17,8 +17,7 @@ from .inputs import CommandError, CommandLine, number_of
 def order(inputs: CommandLine) -> Iterator[str] | Table:
     """The better order of the machines of --hosts for the layout: for a launcher, or explained."""
     from formats.hosts.order import TIME, better_order
-    from formats.hosts.placing import even_slots
-    from formats.hosts.written import FILES, launcher_files
+    from formats.hosts.placing import FILES, even_slots, launcher_files
 
     if inputs.words and inputs.words[0] not in FILES:
         raise not_a_choice("launcher", inputs.words[0], FILES)

@@ -17,9 +17,8 @@ from formats.hosts import best_order, read_hosts
 from formats.hosts.crossings import key_of, kind_of
 from formats.hosts.order import KINDS as ORDER_KINDS
 from formats.hosts.order import OBJECTIVES, better_order
-from formats.hosts.placing import placement_of
+from formats.hosts.placing import launcher_files, placement_of
 from formats.hosts.values import Hosts
-from formats.hosts.written import launcher_files
 from groups import LayoutError
 from groups.layout import Job
 from groups.megatron import groupings, process_groups

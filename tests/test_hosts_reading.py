@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from descriptions import REFUSALS
 from formats.hosts import read_hosts
 from formats.hosts.filters import filter_hosts
-from formats.hosts.hostlist import expand_hostlist
 from formats.hosts.placing import even_slots, placement_of
+from formats.hosts.slurm import expand_hostlist
 from formats.hosts.values import LONGEST_TEXT, Hosts
 from groups import LayoutError
 from texts.hosts import HOSTS_REMARKS

@@ -19,10 +19,9 @@ from itertools import accumulate
 from typing import Any
 
 from ..notes import Note
-from .fabric import NAMELESS
 from .files import COLUMNS, LEVELS
 from .slurm import hosts_of_lists, read_yaml_topology
-from .values import Hosts, bad_document, hosts_in_places, once, upwards
+from .values import NAMELESS, Hosts, bad_document, hosts_in_places, once, upwards
 
 KEYS = {
     "nvidia.com/gpu.clique": "partition",

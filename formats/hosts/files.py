@@ -16,8 +16,9 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from groups.errors import quoted
 from groups.mesh import MAX_RANKS, too_many_ranks
@@ -25,7 +26,7 @@ from groups.mesh import MAX_RANKS, too_many_ranks
 from ..errors import refusal
 from ..notes import Note
 from .filters import bad_filter, is_filter
-from .hostlist import expand_hostlist, is_hostlist
+from .slurm import expand_hostlist, is_hostlist
 from .values import Hosts, bad_line, host_twice, once
 
 SLOTS = ("slots", "count", "cpu")
@@ -62,26 +63,22 @@ def lines_of(text: str) -> Lines:
 def read_lines(text: str) -> Hosts:
     """A host file or list of any of these forms: what its lines look like."""
     lines = [(number, re.sub(r"\s*=\s*", "=", line)) for number, line in lines_of(text)]
-    if not lines:
-        raise refusal("no-hosts", "hosts")
     joined = " ".join(line for _, line in lines)
     if "=" in joined:
-        return _slot_lines(lines)
+        return _summed(_slot_lines(lines), "hostfile")
     if is_filter(joined):
         raise bad_filter(joined, "DeepSpeed's filters choose from a host file: give that as well")
     if is_hostlist(joined):
         return _listed(expand_hostlist(joined), "slurm-hostlist")
     if "," in joined:
         items = [(n, item) for n, line in lines for item in re.split(r"[,\s]+", line) if item]
-        if not items:
-            raise refusal("no-hosts", "hosts")
         if any(map(_is_counted, items)):  # mpirun --host: named again, a slot more
-            return _counted(items, "openmpi-host")
+            return _summed(_counted(items), "openmpi-host")
         return _listed([_host(item, number) for number, item in items], "host-list")
     if any(map(_is_counted, lines)):
-        return _counted(lines, "mpich-hostfile")
+        return _summed(_counted(lines), "mpich-hostfile")
     words = [(number, line.split()) for number, line in lines]
-    if all(len(row) == 2 and _NUMBER.fullmatch(row[1]) for _, row in words):
+    if words and all(len(row) == 2 and _NUMBER.fullmatch(row[1]) for _, row in words):
         return _summed(((row[0], int(row[1])) for _, row in words), "hostfile")
     if len(words) > 1 and all(len(row) == 2 for _, row in words):
         return _two_columns(words)
@@ -99,28 +96,22 @@ def _host(name: str, number: int) -> str:
 # -- names with slots ------------------------------------------------------------------------------
 
 
-def _slot_lines(lines: Lines) -> Hosts:
+def _slot_lines(lines: Lines) -> Iterator[tuple[str, int | None]]:
     """``host slots=N max_slots=M``, keys in any order; what follows them says nothing."""
-    rows = []
     for number, line in lines:
+        bad = partial(bad_line, line, number, "hosts with slots=N")
         name, _, rest = line.partition(" ")
         pairs = {key.lower(): value for key, value in _PAIR.findall(rest)}
-        slots = _key(pairs, SLOTS, line, number)
-        limit = _key(pairs, MAX_SLOTS, line, number)
         if rest and not pairs:
-            raise bad_line(line, number, "hosts with slots=N", "write slots=N after the name")
+            raise bad("write slots=N after the name")
+        said = [next((key for key in keys if key in pairs), "") for keys in (SLOTS, MAX_SLOTS)]
+        for key in filter(None, said):
+            if not _NUMBER.fullmatch(pairs[key]):
+                raise bad(f"{key} takes a whole number")
+        slots, limit = (int(pairs[key]) if key else None for key in said)
         if slots is not None and limit is not None and slots > limit:
-            raise bad_line(line, number, "hosts with slots=N", "slots are more than max_slots")
-        rows.append((_host(name, number), limit if slots is None else slots))
-    return _summed(rows, "hostfile")
-
-
-def _key(pairs: Mapping[str, str], keys: Sequence[str], line: str, number: int) -> int | None:
-    """The number of the first of these keys that a line has."""
-    key = next((key for key in keys if key in pairs), "")
-    if key and not _NUMBER.fullmatch(pairs[key]):
-        raise bad_line(line, number, "hosts with slots=N", f"{key} takes a whole number")
-    return int(pairs[key]) if key else None
+            raise bad("slots are more than max_slots")
+        yield _host(name, number), limit if slots is None else slots
 
 
 def _is_counted(line: tuple[int, str]) -> bool:
@@ -128,29 +119,27 @@ def _is_counted(line: tuple[int, str]) -> bool:
     return bool(match and _HOST.fullmatch(match[1]))
 
 
-def _counted(items: Lines, form: str) -> Hosts:
+def _counted(items: Lines) -> Iterator[tuple[str, int]]:
     """``host:N``, one slot where no number stands."""
-    rows = []
     for number, item in items:
         match = _COUNTED.fullmatch(item)
         name, slots = (match[1], int(match[2])) if match else (item.split()[0], 1)
-        rows.append((_host(name, number), slots))
-    return _summed(rows, form, adds=form == "openmpi-host")
+        yield _host(name, number), slots
 
 
-def _summed(rows: Iterable[tuple[str, int | None]], form: str, adds: bool = False) -> Hosts:
+def _summed(rows: Iterable[tuple[str, int | None]], form: str) -> Hosts:
     """Hosts with slots; a host that is named twice is refused, or added up where that is the law.
 
     Errors: LayoutError for a host named twice, no slots at all, or more than MAX_RANKS.
     """
     slots: dict[str, int | None] = {}
-    again = []
-    for name, count in rows:
+    remarks: tuple[Note, ...] = ()
+    for name, count in [*rows]:  # a line of another form is refused first
         if name in slots:
-            if not adds:
+            if form != "openmpi-host":
                 why = "DeepSpeed refuses that, Open MPI adds the slots up: keep one line for each"
                 raise host_twice(name, why)
-            again.append(name)
+            remarks = remarks or (Note("slots-added", {"host": name}),)
             count = (slots[name] or 0) + (count or 0)
         slots[name] = count
     empty = next((name for name, count in slots.items() if count == 0), None)
@@ -159,15 +148,16 @@ def _summed(rows: Iterable[tuple[str, int | None]], form: str, adds: bool = Fals
     total = sum(count or 0 for count in slots.values())
     if total > MAX_RANKS:
         raise too_many_ranks(total, "hosts")
-    remarks = (Note("slots-added", {"host": again[0]}),) if again else ()
     return Hosts(form, once(slots), slots, remarks=remarks)
 
 
 def _listed(names: Sequence[str], form: str) -> Hosts:
     """Names alone; where one stands more than once, it is the machine of one rank each time."""
-    if len(set(names)) == len(names):
-        return Hosts(form, once(names))
+    if not names:
+        raise refusal("no-hosts", "hosts")
     facts = {"tasks": len(names), "hosts": len(set(names))}
+    if facts["tasks"] == facts["hosts"]:
+        return Hosts(form, once(names))
     return _by_rank(names, "task-list", Note("one-line-a-task", facts))
 
 
@@ -209,9 +199,12 @@ LEVELS = tuple(HEADINGS)[2:]
 
 def is_table(text: str) -> bool:
     """Whether the first line is the heading of a CSV with a column of hosts and another."""
-    first = next((line for _, line in lines_of(text)), "")
-    columns = set(_columns(first))
-    return "host" in columns and bool(columns & (set(HEADINGS) - {"host"}))
+    columns = set(_columns(_first(text)))
+    return "host" in columns and len(columns & HEADINGS.keys()) > 1
+
+
+def _first(text: str) -> str:
+    return next((line for _, line in lines_of(text)), "")
 
 
 def _columns(heading: str) -> list[str]:
@@ -229,34 +222,34 @@ def read_table(text: str) -> Hosts:
     (_, heading), *lines = lines_of(text)
     columns = _columns(heading)
     between = next(mark for mark in ",;\t" if mark in heading)
-    levels: dict[str, dict[str, str]] = {}
+    levels: dict[str, dict[str, str]] = {kind: {} for kind in columns if kind in LEVELS}
     rows = []
     for number, line in lines:
+        bad = partial(bad_line, line, number, "hosts in columns")
         try:
             cells = next(csv.reader([line], delimiter=between))
         except csv.Error:
-            raise bad_line(line, number, "hosts in columns") from None
+            raise bad() from None
         row = dict(zip(columns, (cell.strip() for cell in cells)))
         host = _host(row.get("host", ""), number)
         slots = row.get("slots") or None
         if slots and not _NUMBER.fullmatch(slots):
-            raise bad_line(line, number, "hosts in columns", "slots are a whole number")
+            raise bad("slots are a whole number")
         rows.append((host, int(slots) if slots else None))
-        for kind in LEVELS:
+        for kind in levels:
             if row.get(kind):
-                levels.setdefault(kind, {})[host] = row[kind]
+                levels[kind][host] = row[kind]
     if not rows:
         raise refusal("no-hosts", "hosts")
-    ordered = {kind: levels[kind] for kind in columns if kind in levels}
-    return replace(_summed(rows, "table"), levels=ordered)
+    named = {kind: of for kind, of in levels.items() if of}
+    return replace(_summed(rows, "table"), levels=named)
 
 
 # -- rank by rank ----------------------------------------------------------------------------------
 
 
 def is_rankfile(text: str) -> bool:
-    first = next((line for _, line in lines_of(text)), "")
-    return bool(re.match(r"rank\s+[0-9]+\s*=", first, re.IGNORECASE))
+    return bool(re.match(r"rank\s+[0-9]+\s*=", _first(text), re.IGNORECASE))
 
 
 def read_rankfile(text: str) -> Hosts:
@@ -280,11 +273,11 @@ def read_rankfile(text: str) -> Hosts:
             why = f"{match[2]} counts the hosts of another list: write their names"
             raise bad_line(match[2], number, "a rank file that names its hosts", why)
         hosts[rank] = _host(match[2], number)
-    if len(hosts) > MAX_RANKS:
-        raise too_many_ranks(len(hosts), "hosts")
     count = len(hosts)
-    for rank in range(count):
-        if rank not in hosts:
-            why = f"its {count} ranks must be those from 0 to {count - 1}"
-            raise refusal("rank-missing", "hosts", why=why, rank=rank, count=count)
+    if count > MAX_RANKS:
+        raise too_many_ranks(count, "hosts")
+    missing = next((rank for rank in range(count) if rank not in hosts), None)
+    if missing is not None:
+        why = f"its {count} ranks must be those from 0 to {count - 1}"
+        raise refusal("rank-missing", "hosts", why=why, rank=missing, count=count)
     return _by_rank([hosts[rank] for rank in range(count)], "rankfile")

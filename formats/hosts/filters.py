@@ -11,11 +11,11 @@ Source: deepspeedai/DeepSpeed, launcher/runner.py (parse_resource_filter, main).
 
 from __future__ import annotations
 
-import difflib
 import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import replace
+from difflib import get_close_matches
 
 from groups.errors import LayoutError, quoted
 from groups.mesh import MAX_RANKS
@@ -79,23 +79,20 @@ def chosen_hosts(hosts: Hosts, options: Mapping[str, str]) -> Hosts:
     empty = next((name for name, value in options.items() if not value), "")
     if empty:
         raise bad_filter(f"--{empty}", "it needs a value")
-    filters = options.keys() & {"include", "exclude"}
-    if filters and options.keys() - filters:
+    filters = {name: options[name] for name in ("exclude", "include") if name in options}
+    if filters and len(filters) < len(options):
         raise bad_filter(
             written(options),
             "DeepSpeed takes filters or numbers: leave --num_nodes and --num_gpus out",
-            *({name: options[name]} for name in sorted(filters)),
+            *({name: value} for name, value in filters.items()),
             code="host-filter-and-number",
         )
     if filters:
-        return filter_hosts(hosts, options.get("include", ""), options.get("exclude", ""))
+        return filter_hosts(hosts, **filters)
     nodes = _count(options, "num_nodes", len(hosts.names))
     gpus = _count(options, "num_gpus", MAX_RANKS)
-    taken = {
-        name: tuple(range(gpus or hosts.slots[name] or 0))
-        for name in hosts.names[: nodes or len(hosts.names)]
-    }
-    return _left(hosts, taken)
+    names = hosts.names[:nodes] if nodes else hosts.names
+    return _left(hosts, {name: tuple(range(gpus or hosts.slots[name] or 0)) for name in names})
 
 
 def written(options: Mapping[str, str]) -> str:
@@ -130,21 +127,12 @@ def filter_hosts(hosts: Hosts, include: str = "", exclude: str = "") -> Hosts:
     left: dict[str, tuple[int, ...]] = {}
     for name in hosts.names:
         every = tuple(range(hosts.slots[name] or 0))
-        named = gpus_of.get(name)
-        chosen = every if named == () else named or ()
+        chosen = (gpus_of[name] or every) if name in gpus_of else ()
         if gpus := chosen if include else tuple(gpu for gpu in every if gpu not in chosen):
             left[name] = gpus
     if not left:
         raise bad_filter(include or exclude, "it leaves no GPU", code="host-filter-empty")
     return _left(hosts, left)
-
-
-def _left(hosts: Hosts, devices: Mapping[str, tuple[int, ...]]) -> Hosts:
-    """The machines with the GPUs that are left of each, standing where they stood."""
-    counts = {name: len(gpus) or hosts.slots[name] for name, gpus in devices.items()}
-    known = {name: gpus for name, gpus in devices.items() if gpus}
-    bare = Hosts(hosts.form, tuple(devices), counts, devices=known, remarks=hosts.remarks)
-    return bare.with_places(replace(hosts, remarks=()))
 
 
 def _filter_parts(text: str, hosts: Hosts) -> dict[str, tuple[int, ...]]:
@@ -153,8 +141,7 @@ def _filter_parts(text: str, hosts: Hosts) -> dict[str, tuple[int, ...]]:
     for part in text.strip().split("@"):
         name, colon, listed = part.strip().partition(":")
         if name not in hosts.names:
-            near = difflib.get_close_matches(name, hosts.names[:10_000], 2)
-            fixes = ({"host": name} for name in near)
+            fixes = ({"host": near} for near in get_close_matches(name, hosts.names[:10_000], 2))
             why = f"there is no host {quoted(name)}"
             raise bad_filter(part, why, *fixes, code="host-filter-unknown")
         gpus = [gpu.strip() for gpu in listed.split(",")] if colon else []
@@ -166,6 +153,14 @@ def _filter_parts(text: str, hosts: Hosts) -> dict[str, tuple[int, ...]]:
             raise bad_filter(part, why, code="host-filter-gpus", host=name, last=most - 1)
         gpus_of[name] = tuple(sorted({*gpus_of.get(name, ()), *map(int, gpus)}))
     return gpus_of
+
+
+def _left(hosts: Hosts, devices: Mapping[str, tuple[int, ...]]) -> Hosts:
+    """The machines with the GPUs that are left of each, standing where they stood."""
+    counts = {name: len(gpus) or hosts.slots[name] for name, gpus in devices.items()}
+    known = {name: gpus for name, gpus in devices.items() if gpus}
+    bare = Hosts(hosts.form, tuple(devices), counts, devices=known, remarks=hosts.remarks)
+    return bare.with_places(replace(hosts, remarks=()))
 
 
 def bad_filter(

@@ -1,16 +1,31 @@
-"""Machines of a text as the placement of a job's ranks."""
+"""Machines of a text as the placement of a job's ranks, and an order of machines as what launchers
+obey.
+
+    SLURM_HOSTFILE   a line a task: srun --distribution=arbitrary
+    hostfile         host slots=N, in order: mpirun, deepspeed
+    rankfile         rank by rank: mpirun --map-by rankfile:file=rankfile
+    torchrun         static rendezvous with --node-rank
+
+torchrun's c10d and etcd rendezvous number machines by name, as text, and take no notice of
+--node-rank (pytorch/pytorch #191190, torch/distributed/elastic/rendezvous/dynamic_rendezvous.py).
+Notes on each are texts (texts/hosts.txt, LAUNCHER_NOTES) under the same names.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from groups.errors import quoted
+from groups.mesh import MAX_RANKS, whole_number
 from groups.placement import Placement, filled
 
 from ..errors import refusal
 from .values import Hosts, slots_unknown
+
+FILES = ("slurm", "openmpi", "rankfile", "torchrun")
 
 
 def placement_of(hosts: Hosts, world: int, gpus_per_node: int | None = None) -> Placement:
@@ -36,10 +51,7 @@ def placement_of(hosts: Hosts, world: int, gpus_per_node: int | None = None) -> 
         said = f"the layout needs {world} GPUs, and the text places {total} ranks"
         facts = {"world": world, "hosts": len(hosts.names), "slots": total, "spare": 0}
         raise refusal(code, "hosts", sentence=said, **facts)
-    unknown = [name for name, slots in hosts.slots.items() if slots is None]
-    if unknown and gpus_per_node is None:
-        raise slots_unknown(unknown)
-    slots = [(gpus_per_node if slots is None else slots) or 0 for slots in hosts.slots.values()]
+    slots = hosts.require_slots(gpus_per_node)
     placement = filled(hosts.names, slots, world=world, levels=hosts.levels)
     return replace(placement, devices=hosts.devices)
 
@@ -58,3 +70,29 @@ def even_slots(hosts: Hosts, gpus_per_node: int | None = None) -> int:
         facts = {"host": quoted(few), "slots": said[few], "most": most, "least": least}
         raise refusal("uneven-slots", "hosts", {"gpus_per_node": least}, **facts)
     return least
+
+
+def launcher_files(names: Sequence[str], gpus_per_node: int) -> dict[str, str]:
+    """An order of machines as the texts that launchers read, by the names of FILES.
+
+    >>> files = launcher_files(["b", "a"], gpus_per_node=1)
+    >>> files["slurm"], files["openmpi"], files["rankfile"]
+    ('b\\na\\n', 'b slots=1\\na slots=1\\n', 'rank 0=b slot=0\\nrank 1=a slot=0\\n')
+    """
+    count = whole_number(gpus_per_node, "gpus_per_node")
+    whole_number(len(names) * count, "ranks", maximum=MAX_RANKS)
+    places = [(name, local) for name in names for local in range(count)]
+    lines = {
+        "slurm": [name for name, _ in places],
+        "openmpi": [f"{name} slots={count}" for name in names],
+        "rankfile": [f"rank {rank}={name} slot={at}" for rank, (name, at) in enumerate(places)],
+        "torchrun": ["# static rendezvous: run on each machine its line"],
+    }
+    if sorted(names) != list(names):
+        lines["torchrun"].append("# not --rdzv-backend c10d: that sorts machines by name")
+    lines["torchrun"] += [
+        f"{name}: torchrun --nnodes {len(names)} --node-rank {rank} --nproc-per-node {count} "
+        f"--master-addr {names[0]} --master-port 29500 ..."
+        for rank, name in enumerate(names)
+    ]
+    return {launcher: "".join(f"{line}\n" for line in of) for launcher, of in lines.items()}

@@ -13,12 +13,10 @@ from groups.budget import spend
 from groups.errors import quoted, require_length
 
 from ..errors import refusal
-from ..notes import Note
 from .clouds import is_paths, read_document, read_paths
-from .fabric import NAMELESS, is_fabric, read_fabric
 from .files import is_rankfile, is_table, read_lines, read_rankfile, read_table
 from .filters import bad_filter, chosen_hosts, launch_options, written
-from .node import Node, is_matrix, read_matrix, read_nccl
+from .nvidia import is_fabric, is_matrix, read_fabric, read_matrix, read_nccl
 from .slurm import is_environment, is_topology, read_environment, read_topology
 from .values import LONGEST_TEXT, Hosts, bad_document
 
@@ -91,7 +89,7 @@ def _clean(text: Any) -> str:
     return text if text[0] in "\t " and is_matrix(text) else text.strip()
 
 
-def _yaml(text: str) -> Any:
+def _read_yaml(text: str) -> Hosts:
     """YAML as plain values; aliases, that can grow without end, are refused."""
     spend(4 * len(text), "characters", control="hosts")
     if len(text) > LONGEST_YAML:
@@ -104,24 +102,18 @@ def _yaml(text: str) -> Any:
         documents = [document for document in yaml.load_all(text, _LOADER) if document is not None]
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise bad_document(f"no YAML ({' '.join(str(error).split())[:80]})") from None
-    return documents[0] if len(documents) == 1 else documents
+    return read_document(documents[0] if len(documents) == 1 else documents)
 
 
-def _inside(node: Node) -> Hosts:
-    """One machine by what is inside it, which does not say its name."""
-    remarks = (Note("host-without-name", {"host": NAMELESS}),)
-    return Hosts("node", (NAMELESS,), {NAMELESS: len(node.gpus)}, remarks=remarks, node=node)
-
-
-READERS: tuple[tuple[Callable[[str], bool], Callable[[str], Hosts], bool], ...] = (
+READERS: tuple[tuple[Callable[[str], object], Callable[[str], Hosts], bool], ...] = (
     (is_rankfile, read_rankfile, True),
-    (lambda text: text.startswith("<"), lambda text: _inside(read_nccl(text)), True),
+    (lambda text: text.startswith("<"), read_nccl, True),
     (is_topology, read_topology, True),
     (is_environment, read_environment, True),
-    (is_matrix, lambda text: _inside(read_matrix(text)), False),
+    (is_matrix, read_matrix, False),
     (is_fabric, read_fabric, False),
     (is_paths, read_paths, False),
-    (lambda text: bool(_YAML.search(text)), lambda text: read_document(_yaml(text)), False),
+    (_YAML.search, _read_yaml, False),
     (is_table, read_table, False),
 )
 """What a text looks like, its reader, and whether its lines may be of any length."""

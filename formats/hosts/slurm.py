@@ -1,5 +1,12 @@
-"""What Slurm says of machines: topology.conf, topology.yaml, `scontrol show topology`, a job's
-environment.
+"""What Slurm says of machines: host lists, topology.conf, topology.yaml, `scontrol show topology`,
+a job's environment.
+
+    tux[3,1,2]    tux3 tux1 tux2          n[08-11]       n08 n09 n10 n11
+    n[8-011]      n8 n9 n10 n11           r[1-2]n[1-2]   r1n1 r1n2 r2n1 r2n2
+
+In a list a comma, a blank or a new line parts two items; a bracket holds numbers and ranges, kept
+in their order and as often as they are written; the width of a range's first number pads all of it.
+With several brackets the last varies fastest and, of the others, the first.
 
     SwitchName=s0 Nodes=n[0-5]        a leaf switch: the level "switch" of its machines
     SwitchName=s3 Switches=s[0-2]     a switch above: "switch-1", "switch-2" ... farther off
@@ -7,25 +14,45 @@ environment.
 
 `scontrol show topology` has the same words a line, with the nodes of every level and with blocks
 that only join others (AggregatedBlock), which are no domains. Lines may have a log's prefix.
-Sources: SchedMD/slurm doc/man/man5/topology.conf.5 and topology.yaml.5, srun(1),
-src/common/slurm_step_layout.c, src/plugins/topology/block/topology_block.c.
+Sources: SchedMD/slurm src/common/hostlist.c (_push_range_list, and its limits),
+doc/man/man5/topology.conf.5 and topology.yaml.5, srun(1), src/common/slurm_step_layout.c,
+src/plugins/topology/block/topology_block.c.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
+from math import prod
 from typing import Any
 
-from groups.errors import not_a_choice, quoted
+from groups.budget import spend
+from groups.errors import LayoutError, not_a_choice, quoted
 from groups.mesh import MAX_RANKS, whole_number
 
 from ..errors import refusal
 from ..notes import Note
-from .hostlist import expand_hostlist
-from .values import Hosts, bad_document, bad_line, hosts_in_places, once, slots_unknown, upwards
+from .values import (
+    MAX_HOSTS,
+    Hosts,
+    bad_document,
+    bad_line,
+    hosts_in_places,
+    once,
+    too_many_hosts,
+    upwards,
+)
 
+MAX_RANGE = 65_536
+"""Machines that one range may name: hostlist.c, MAX_RANGE."""
+
+_BRACKET = re.compile(r"\[([^\[\]]*)\]")
+_ITEM = re.compile(r"(?:\[[^\[\]]*\]|[^,\s])+")
+_RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?", re.ASCII)
+_BOX = re.compile(r"[0-9A-Z]+x[0-9A-Z]+", re.ASCII)
+_NAME = re.compile(r"[A-Za-z0-9_.:@-]*", re.ASCII)
 _ENTRY = re.compile(r"\b(SwitchName|BlockName|RingName)\s*=", re.IGNORECASE)
 _PAIR = re.compile(r"\b([A-Za-z]+)\s*=\s*(?![A-Za-z]+\s*=)(\S*)")
 _AGGREGATED = re.compile(r"\bAggregatedBlock\s*=", re.IGNORECASE)
@@ -35,10 +62,82 @@ _VARIABLE = re.compile(
     r"^[ \t]*(?:export[ \t]+|\w[\w.-]*:[ \t]*)?(SLURM_[A-Z_]+)[ \t]*=[ \t]*[\"']?([^\"'\n]*)[\"']?",
     re.MULTILINE,
 )
-_NAMES = {"switchname": "switch", "blockname": "block", "ringname": "switch"}
-"""What an entry begins with, and its kind: a ring counts as a switch of its machines."""
+
+# -- host lists ------------------------------------------------------------------------------------
+
+
+def expand_hostlist(text: str) -> list[str]:
+    """The machines of a host list, in its order and as often as it names them.
+
+    >>> expand_hostlist("tux[3,1-2],gpu-a")
+    ['tux3', 'tux1', 'tux2', 'gpu-a']
+    >>> expand_hostlist("n[0-999999999]")
+    Traceback (most recent call last):
+    groups.errors.LayoutError: 'n[0-999999999]' names 1,000,000,000 machines, more than 65,536
+
+    Errors: LayoutError for what is no host list, such as an open bracket, for a range of more than
+    MAX_RANGE machines and for more than MAX_HOSTS in all.
+    """
+    hosts: list[str] = []
+    for item in _ITEM.findall(text):
+        if not _NAME.fullmatch(_BRACKET.sub("", item)):
+            raise _bad_list(item)
+        ranges = [_ranges(body, item) for body in _BRACKET.findall(item)]
+        count = prod(sum(len(of) for of, _ in bracket) for bracket in ranges)
+        if len(hosts) + count > MAX_HOSTS:
+            raise too_many_hosts(len(hosts) + count, item)
+        spend(2 * count, "hosts", control="hosts")
+        hosts += _names(item, ranges)
+    return hosts
+
+
+def is_hostlist(text: str) -> bool:
+    return bool(_BRACKET.search(text))
+
+
+def _ranges(body: str, item: str) -> list[tuple[range, int]]:
+    """The numbers of a bracket, and how wide they are written."""
+    ranges = []
+    for part in re.split(r"[,\s]+", body):
+        match = _RANGE.fullmatch(part)
+        if not match:
+            raise _bad_list(item, is_box=bool(_BOX.fullmatch(part)))
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first:
+            raise _bad_list(item)
+        if last - first >= MAX_RANGE:
+            why = "Slurm takes no longer range: write several of them"
+            raise too_many_hosts(last - first + 1, item, MAX_RANGE, why)
+        ranges.append((range(first, last + 1), len(match[1])))
+    return ranges
+
+
+def _names(item: str, brackets: Sequence[list[tuple[range, int]]]) -> Iterator[str]:
+    """The names of one item: loops from the last bracket but one to the first, then the last."""
+    head, *texts = _BRACKET.split(item)[::2]
+    if not brackets:
+        yield head
+        return
+    numbers = [[str(n).zfill(width) for of, width in ranges for n in of] for ranges in brackets]
+    for *others, last in product(*numbers[-2::-1], numbers[-1]):
+        yield head + "".join(map("".join, zip((*others[::-1], last), texts)))
+
+
+def _bad_list(item: str, *, is_box: bool = False) -> LayoutError:
+    why = "boxes such as [000x133] belong to machines of several dimensions" if is_box else ""
+    return refusal("bad-hostlist", "hosts", why=why, value=quoted(item))
+
+
+def hosts_of_lists(value: Any) -> list[str]:
+    """The machines of a host list, or of a list of them."""
+    parts = value if isinstance(value, list) else [value]
+    return [host for part in parts for host in expand_hostlist(str(part))]
+
 
 # -- topologies ------------------------------------------------------------------------------------
+
+_KINDS = {"switchname": "switch", "blockname": "block", "ringname": "switch"}
+"""What an entry begins with, and its kind: a ring counts as a switch of its machines."""
 
 
 def is_topology(text: str) -> bool:
@@ -66,14 +165,14 @@ def read_topology(text: str) -> Hosts:
             remarks.append(Note("aggregated-left-out", {"line": number}))
         elif entry:
             said = {key.lower(): value for key, value in _PAIR.findall(line[entry.start() :])}
-            key = next((key for key in _NAMES if said.get(key)), "")
+            key = next((key for key in _KINDS if said.get(key)), "")
             if not key:
                 raise bad_line(line, number, "Slurm's topology", "the entry has no name")
-            name, kind = said[key], _NAMES[key]
             if said.get("switches"):
-                parent |= dict.fromkeys(expand_hostlist(said["switches"]), name)
+                parent |= dict.fromkeys(expand_hostlist(said["switches"]), said[key])
             else:
-                leaves[kind].setdefault(name, []).extend(expand_hostlist(said.get("nodes", "")))
+                of_kind = leaves[_KINDS[key]].setdefault(said[key], [])
+                of_kind += expand_hostlist(said.get("nodes", ""))
     kind = "block" if leaves["block"] else "switch"
     hosts = _under(kind, leaves[kind], parent, remarks)
     domain = dict(match.groups() for match in map(_ALIAS.match, text.splitlines()) if match)
@@ -82,61 +181,33 @@ def read_topology(text: str) -> Hosts:
     return replace(hosts, levels={**hosts.levels, "domain": of}) if of else hosts
 
 
-def _under(
-    kind: str,
-    leaves: Mapping[str, Iterable[str]],
-    parent: Mapping[str, str],
-    remarks: Iterable[Note],
-) -> Hosts:
-    """Machines under their leaves and what is above; the first leaf of a machine counts."""
-    path = {leaf: _path(leaf, parent) for leaf in leaves}
-    first: dict[str, str] = {}
-    twice = []
-    for leaf, hosts in leaves.items():
-        for host in hosts:
-            if first.setdefault(host, leaf) != leaf:
-                facts = {"host": host, "first": first[host], "second": leaf}
-                twice.append(Note("host-in-two", facts))
-    rows = ((host, upwards(kind, path[leaf])) for host, leaf in first.items())
-    form = "slurm-block" if kind == "block" else "slurm-tree"
-    return hosts_in_places(form, rows, *remarks, *twice)
-
-
-def _path(leaf: str, parent: Mapping[str, str]) -> list[str]:
-    """A leaf and the switches above it."""
-    path = [leaf]
-    while (switch := parent.get(path[-1])) is not None:
-        if switch in path:
-            raise refusal("switches-in-a-ring", "hosts", switch=quoted(switch))
-        path.append(switch)
-    return path
-
-
 def read_yaml_topology(document: Any) -> Hosts | None:
     """The cluster's default topology of a topology.yaml, else its first.
 
     Errors: LayoutError for a kind that is not read.
     """
-    if not isinstance(document, list) or not any(_has(entry, "topology") for entry in document):
+    listed = document if isinstance(document, list) else []
+    entries = {str(entry["topology"]): entry for entry in listed if _has(entry, "topology")}
+    if not entries:
         return None
-    entries = {str(entry["topology"]): entry for entry in document if _has(entry, "topology")}
-    name = next((name for name, entry in entries.items() if entry.get("cluster_default")), "")
-    name = name or next(iter(entries))
+    default = (name for name, entry in entries.items() if entry.get("cluster_default"))
+    name = next(default, "") or next(iter(entries))
     others = ", ".join(entry for entry in entries if entry != name)
     remarks = [Note("other-topologies", {"name": name, "others": others})] if others else []
     for key, rows, kind in (("tree", "switches", "switch"), ("block", "blocks", "block")):
-        if isinstance(entries[name].get(key), dict):
-            parent: dict[str, str] = {}
-            leaves: dict[str, list[str]] = {}
-            listed = entries[name][key].get(rows)
-            if not isinstance(listed, list) or not all(_has(entry, kind) for entry in listed):
-                raise bad_document(f"{rows} must be a list whose entries have {kind}")
-            for entry in listed:
-                if kind == "switch" and entry.get("children"):
-                    parent |= dict.fromkeys(hosts_of_lists(entry["children"]), str(entry[kind]))
-                else:
-                    leaves[str(entry[kind])] = hosts_of_lists(entry.get("nodes") or "")
-            return _under(kind, leaves, parent, remarks)
+        if not isinstance(entries[name].get(key), dict):
+            continue
+        parent: dict[str, str] = {}
+        leaves: dict[str, list[str]] = {}
+        listed = entries[name][key].get(rows)
+        if not isinstance(listed, list) or not all(_has(entry, kind) for entry in listed):
+            raise bad_document(f"{rows} must be a list whose entries have {kind}")
+        for entry in listed:
+            if kind == "switch" and entry.get("children"):
+                parent |= dict.fromkeys(hosts_of_lists(entry["children"]), str(entry[kind]))
+            else:
+                leaves[str(entry[kind])] = hosts_of_lists(entry.get("nodes") or "")
+        return _under(kind, leaves, parent, remarks)
     raise bad_document("of topologies, trees and blocks are read, and this is neither")
 
 
@@ -144,10 +215,29 @@ def _has(value: Any, key: str) -> bool:
     return isinstance(value, dict) and isinstance(value.get(key), (str, int))
 
 
-def hosts_of_lists(value: Any) -> list[str]:
-    """The machines of a host list, or of a list of them."""
-    parts = value if isinstance(value, list) else [value]
-    return [host for part in parts for host in expand_hostlist(str(part))]
+def _under(
+    kind: str,
+    leaves: Mapping[str, Iterable[str]],
+    parent: Mapping[str, str],
+    remarks: Sequence[Note],
+) -> Hosts:
+    """Machines under their leaves and what is above; the first leaf of a machine counts."""
+    paths = {}
+    for leaf in leaves:
+        path = paths[leaf] = [leaf]
+        while (switch := parent.get(path[-1])) is not None:
+            if switch in path:
+                raise refusal("switches-in-a-ring", "hosts", switch=quoted(switch))
+            path.append(switch)
+    rows: dict[str, list[str]] = {}
+    twice = []
+    for leaf, hosts in leaves.items():
+        for host in hosts:
+            if (first := rows.setdefault(host, paths[leaf])[0]) != leaf:
+                facts = {"host": host, "first": first, "second": leaf}
+                twice.append(Note("host-in-two", facts))
+    places = ((host, upwards(kind, path)) for host, path in rows.items())
+    return hosts_in_places(f"slurm-{kind}".replace("switch", "tree"), places, *remarks, *twice)
 
 
 # -- a job's environment ---------------------------------------------------------------------------
@@ -157,11 +247,7 @@ _ADDRESS = "SLURM_TOPOLOGY_ADDR"
 
 
 def is_environment(text: str) -> bool:
-    return not {*_NODELISTS, _ADDRESS}.isdisjoint(_variables(text))
-
-
-def _variables(text: str) -> dict[str, str]:
-    return {name: value.strip() for name, value in _VARIABLE.findall(text)}
+    return any(name in (*_NODELISTS, _ADDRESS) for name, _ in _VARIABLE.findall(text))
 
 
 def read_environment(text: str) -> Hosts:
@@ -171,22 +257,55 @@ def read_environment(text: str) -> Hosts:
     >>> dict(hosts.slots)
     {'n1': 8, 'n2': 8, 'n3': 4}
     """
-    said = _variables(text)
+    variables = [(name, value.strip()) for name, value in _VARIABLE.findall(text)]
+    said = dict(variables)
     listed = next((said[name] for name in _NODELISTS if said.get(name)), "")
     names = once(expand_hostlist(listed))
     tasks = said.get("SLURM_STEP_TASKS_PER_NODE") or said.get("SLURM_TASKS_PER_NODE") or ""
-    counts = _tasks(tasks, len(names)) if tasks and names else []
     each = said.get("SLURM_NTASKS_PER_NODE", "")
-    if not counts and each.isdigit() and len(each) < 7:
+    counts: Sequence[int] = []
+    if tasks and names:
+        counts = _tasks(tasks, len(names))
+    elif each.isdecimal() and len(each) < 7:
         counts = [int(each)] * len(names)
-    levels = _addresses(text, said.get("SLURM_TOPOLOGY_ADDR_PATTERN"))
-    if not names:
-        names = once(host for of in [*levels.values()][:1] for host in of)
+    addresses = [value for name, value in variables if name == _ADDRESS and value]
+    levels = _levels(addresses, said.get("SLURM_TOPOLOGY_ADDR_PATTERN"))
+    names = names or once(next(iter(levels.values()), ()))
     if not names:
         raise refusal("no-hosts", "hosts")
     hosts = Hosts("slurm-environment", names, dict(zip(names, counts)), levels)
     plane = _plane(said)
     return replace(hosts, ranks=_dealt(hosts, plane)) if plane else hosts
+
+
+def _tasks(text: str, hosts: int) -> Sequence[int]:
+    """``8(x2),4`` as a number for each machine."""
+    counts: list[int] = []
+    for part in text.split(","):
+        match = _TASKS.fullmatch(part.strip())
+        times = int(match[2] or 1) if match else hosts + 1
+        if not match or len(counts) + times > hosts:
+            break
+        counts += [int(match[1])] * times
+    else:
+        if len(counts) == hosts:
+            return counts
+    raise refusal("bad-tasks-per-node", "hosts", value=quoted(text), count=hosts)
+
+
+def _levels(addresses: Iterable[str], pattern: str | None) -> dict[str, dict[str, str]]:
+    """The levels of every machine whose address is given.
+
+    ``s3.s0.dev2`` with ``switch.switch.node``: the last name is the machine, before it the closest.
+    """
+    levels: dict[str, dict[str, str]] = {}
+    for address in addresses:
+        *places, host = address.split(".")
+        kinds = pattern.split(".") if pattern else ["switch"] * len(places) + ["node"]
+        if len(kinds) == len(places) + 1 and kinds[-1] == "node":
+            for height, (kind, place) in enumerate(zip(kinds[-2::-1], reversed(places))):
+                levels.setdefault(f"{kind}-{height}" if height else kind, {})[host] = place
+    return levels
 
 
 def _plane(said: Mapping[str, str]) -> int:
@@ -209,45 +328,12 @@ def _plane(said: Mapping[str, str]) -> int:
 
 def _dealt(hosts: Hosts, plane: int) -> tuple[str, ...]:
     """The machine of each task: so many a machine in turn, full machines are passed."""
-    unknown = [name for name, slots in hosts.slots.items() if slots is None]
-    if unknown:
-        raise slots_unknown(unknown)
-    left = [(name, slots or 0) for name, slots in hosts.slots.items()]
-    whole_number(sum(slots for _, slots in left), "slots", minimum=0, maximum=MAX_RANKS)
+    slots = hosts.require_slots()
+    whole_number(sum(slots), "slots", minimum=0, maximum=MAX_RANKS)
+    left = [*zip(hosts.names, slots)]
     ranks: list[str] = []
     while left:
         for name, room in left:
             ranks += [name] * min(plane, room)
         left = [(name, room - plane) for name, room in left if room > plane]
     return tuple(ranks)
-
-
-def _addresses(text: str, pattern: str | None) -> dict[str, dict[str, str]]:
-    """The levels of every machine whose address the text has, each in its own line.
-
-    ``s3.s0.dev2`` with ``switch.switch.node``: the last name is the machine, before it the closest.
-    """
-    levels: dict[str, dict[str, str]] = {}
-    addresses = (value.strip() for name, value in _VARIABLE.findall(text) if name == _ADDRESS)
-    for address in filter(None, addresses):
-        *places, host = address.split(".")
-        kinds = pattern.split(".") if pattern else ["switch"] * len(places) + ["node"]
-        if len(kinds) == len(places) + 1 and kinds[-1] == "node":
-            for height, (kind, place) in enumerate(zip(kinds[-2::-1], reversed(places))):
-                levels.setdefault(f"{kind}-{height}" if height else kind, {})[host] = place
-    return levels
-
-
-def _tasks(text: str, hosts: int) -> Sequence[int]:
-    """``8(x2),4`` as a number for each machine."""
-    counts: list[int] = []
-    for part in text.split(","):
-        match = _TASKS.fullmatch(part.strip())
-        times = int(match[2] or 1) if match else hosts + 1
-        if not match or len(counts) + times > hosts:
-            break
-        counts += [int(match[1])] * times
-    else:
-        if len(counts) == hosts:
-            return counts
-    raise refusal("bad-tasks-per-node", "hosts", value=quoted(text), count=hosts)

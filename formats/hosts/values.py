@@ -24,6 +24,8 @@ MAX_HOSTS = 131_072
 LONGEST_TEXT = 4_000_000
 """Characters of a text: MAX_HOSTS lines of thirty."""
 
+NAMELESS = "node-0"
+"""What a machine is called whose text does not name it."""
 
 LevelPlaces = Mapping[str, Mapping[str, str]]
 """Kind of place -> machine -> name of its place."""
@@ -45,11 +47,10 @@ class Hosts:
     ranks: tuple[str, ...] = ()  # the machine of every rank, where the text says it rank by rank
     devices: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # that a filter leaves
     remarks: tuple[Note, ...] = ()
-    node: Any = None  # a `node.Node`: the inside of one, where the text is that
+    node: Any = None  # a `nvidia.Node`: the inside of one, where the text is that
 
     def __post_init__(self) -> None:
-        slots = {name: self.slots.get(name) for name in self.names}
-        object.__setattr__(self, "slots", slots)
+        object.__setattr__(self, "slots", {name: self.slots.get(name) for name in self.names})
 
     def level(self, *kinds: str) -> dict[str, str]:
         """Machine -> place, of the first of these kinds of level that the text has; else empty."""
@@ -70,7 +71,6 @@ class Hosts:
 
     @property
     def _outside(self) -> list[str]:
-        """The levels that are no parts of an NVLink domain."""
         return [kind for kind in self.levels if kind not in ("partition", "domain")]
 
     @property
@@ -90,6 +90,16 @@ class Hosts:
             if stand := {host: place for host, place in of.items() if host in named}:
                 levels[kind] = {**levels.get(kind, {}), **stand}
         return replace(self, levels=levels, remarks=(*self.remarks, *other.remarks))
+
+    def require_slots(self, default: int | None = None) -> list[int]:
+        """The slots of each machine; default: where the text does not say them.
+
+        Errors: LayoutError where nobody says them.
+        """
+        unknown = [name for name, slots in self.slots.items() if slots is None]
+        if unknown and default is None:
+            raise slots_unknown(unknown)
+        return [(default if slots is None else slots) or 0 for slots in self.slots.values()]
 
 
 # -- refusals --------------------------------------------------------------------------------------

@@ -10,9 +10,8 @@ import numpy as np
 from descriptions import HOSTS_REMARKS, ORDER_REASONS
 from formats.hosts.order import BetterOrder
 from formats.hosts.order import better_order as order_of
-from formats.hosts.placing import placement_of
+from formats.hosts.placing import launcher_files, placement_of
 from formats.hosts.values import Hosts
-from formats.hosts.written import launcher_files
 from formats.measurements import read_measurements, slow
 from groups.layout import Layout
 from groups.mesh import whole_number

@@ -17,9 +17,8 @@ from descriptions import (
     counted,
 )
 from formats.hosts.order import OBJECTIVES, TIME, BetterOrder, better_order
-from formats.hosts.placing import placement_of
+from formats.hosts.placing import launcher_files, placement_of
 from formats.hosts.values import Hosts
-from formats.hosts.written import launcher_files
 from formats.notes import Note
 from groups import LayoutError
 from groups.audit import span
