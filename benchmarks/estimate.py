@@ -14,7 +14,8 @@ from time import perf_counter
 import numpy as np
 
 from training.estimate import error_table
-from training.estimate.runs import DATA, is_nanotron, runs
+from training.estimate.constants import DATA
+from training.estimate.runs import is_nanotron, runs
 
 from .estimate_errors import Answered, ErrorFigures, answered, figures
 from .page_client import Servers

@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from training.estimate.constants import FAMILIES, constants_of, fitted
+from training.estimate.constants import DATA, FAMILIES, constants_of, fitted
 from training.estimate.memory import fit_of
 from training.estimate.request import Request, request_of
-from training.estimate.runs import DATA, MeasuredRun, is_nanotron, runs
+from training.estimate.runs import MeasuredRun, is_nanotron, runs
 from training.estimate.seconds import decided, stall_seconds, step_seconds
 from training.estimate.work import Work, work_of
 from training.parameters import active_parameters, total_parameters

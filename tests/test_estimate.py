@@ -29,8 +29,7 @@ from training.estimate import (
     sources,
 )
 from training.estimate.constants import FAMILIES, fitted
-from training.estimate.near import NEAR_SIZE
-from training.estimate.runs import MeasuredRun, is_nanotron
+from training.estimate.runs import NEAR_SIZE, MeasuredRun, is_nanotron
 from training.estimate.seconds import PARTS, layer_seconds
 from training.estimate.work import (
     NONE,

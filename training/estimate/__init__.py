@@ -7,11 +7,10 @@
     (True, True, 'megatron')
 
 What is counted stands in `work`, how it becomes time in `seconds`, by which constants in
-`constants`, what fits in `memory`, and which public runs are near in `near`.
+`constants`, what fits in `memory`, and which public runs are near in `runs`.
 """
 
 from .answer import Estimate, estimate, estimate_of, layer_time, seconds_waited
 from .constants import SOFTWARE
-from .near import nearest
 from .request import Request
-from .runs import MeasuredRun, error_table, runs, sources
+from .runs import MeasuredRun, error_table, nearest, runs, sources

@@ -15,9 +15,8 @@ from ..models import MODELS
 from ..split import Split
 from .constants import FAMILIES, SOFTWARE, constants_of, fitted, software_of
 from .memory import Fit, fit_of
-from .near import lacks, nearest
 from .request import Arguments, Request, request_of
-from .runs import MeasuredRun
+from .runs import MeasuredRun, lacks, nearest
 from .seconds import Timed, decided, layer_seconds, stall_seconds, step_seconds
 from .work import work_of
 

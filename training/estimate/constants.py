@@ -17,13 +17,15 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 from math import log2
+from pathlib import Path
 from typing import TypedDict, cast
 
 from ..memory.activations import WIDE
 from ..model import Model
 from ..parameters import total_parameters
 from .request import Request
-from .runs import DATA
+
+DATA = Path(__file__).parent / "data"
 
 SOFTWARE = ("megatron", "fsdp", "nanotron")
 
@@ -79,7 +81,7 @@ def constants_of(family: str, software: str) -> dict[str, float]:
 
 
 @lru_cache(maxsize=1024)
-def _is_nanotron_s(model: Model, gpus: int, global_batch: int) -> bool:
+def _is_job_of_nanotron(model: Model, gpus: int, global_batch: int) -> bool:
     here = (log2(total_parameters(model)), log2(gpus), log2(global_batch))
     return any(
         model.sequence == sequence
@@ -101,6 +103,6 @@ def software_of(request: Request) -> str:
         and request.split.cp == 1
         and training.recompute == "none"
         and training.flash
-        and _is_nanotron_s(model, request.gpus, request.global_batch)
+        and _is_job_of_nanotron(model, request.gpus, request.global_batch)
     )
     return "nanotron" if is_plain else "megatron"

@@ -1,23 +1,29 @@
-"""Public training runs that others measured: how each is asked of `estimate`, and what came out.
+"""Public training runs that others measured, how each is asked of `estimate`, and which are near.
 
 data/runs.csv has a row a run, data/models.json the shapes, data/sources.csv where each row stands,
 data/README.md how they were read. ``counts``: shape, settings and measurement are sure.
+
+Runs are near a layout by what decides their speed. Each difference counts by its size in doublings,
+one axis like the other; another family of GPUs, other number formats, or experts where there are
+none count as several doublings.
 """
 
 from __future__ import annotations
 
 import csv
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from pathlib import Path
-from typing import cast
+
+import numpy as np
 
 from ..model import Model
-from .request import Arguments
-
-DATA = Path(__file__).parent / "data"
+from ..parameters import active_parameters, total_parameters
+from ..split import Split
+from .constants import DATA, FAMILIES, fitted
+from .request import Arguments, Request
 
 
 @dataclass(frozen=True)
@@ -52,16 +58,16 @@ class MeasuredRun:
         return shape_of(self.model, self.arguments.sequence)
 
 
-@lru_cache(maxsize=1)
-def _shapes() -> dict[str, dict[str, int]]:
-    text = (DATA / "models.json").read_text(encoding="utf-8")
-    return cast("dict[str, dict[str, int]]", json.loads(text))
-
-
 @lru_cache(maxsize=256)
 def shape_of(name: str, sequence: int) -> Model:
     """The model of a run, at the run's sequence."""
     return Model(sequence=sequence, **_shapes()[name])  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=1)
+def _shapes() -> dict[str, dict[str, int]]:
+    shapes: dict[str, dict[str, int]] = json.loads((DATA / "models.json").read_text("utf-8"))
+    return shapes
 
 
 @lru_cache(maxsize=1)
@@ -101,19 +107,19 @@ def _rows(file: str) -> list[dict[str, str]]:
         return list(csv.DictReader(text))
 
 
-def _argument(name: str, cell: str) -> object:
-    if name in ("cluster", "precision", "recompute"):
-        return cell
-    if name in ("flash", "sequence_parallel"):
-        return cell == "1"
-    return int(cell) if cell else None
-
-
 def _run(row: dict[str, str]) -> MeasuredRun:
     run: Callable[..., MeasuredRun] = MeasuredRun
     arguments_of: Callable[..., Arguments] = Arguments
     texts = ("group", "source", "line", "model", "status", "software")
-    arguments = {field.name: _argument(field.name, row[field.name]) for field in fields(Arguments)}
+    arguments: dict[str, object] = {}
+    for field in fields(Arguments):
+        cell = row[field.name]
+        if field.name in ("cluster", "precision", "recompute"):
+            arguments[field.name] = cell
+        elif field.name in ("flash", "sequence_parallel"):
+            arguments[field.name] = cell == "1"
+        else:
+            arguments[field.name] = int(cell) if cell else None
     return run(
         **{name: row[name] for name in texts},
         arguments=arguments_of(**arguments),
@@ -122,3 +128,72 @@ def _run(row: dict[str, str]) -> MeasuredRun:
         kind=row["memory_kind"],
         counts=row["counts"] == "1",
     )
+
+
+# -- which are near ------------------------------------------------------------------------------
+
+_EIGHT_BITS = {"fp8": 1.0, "mxfp8": 1.0, "nvfp4": 2.0}
+_MIXED = 6.0
+"""Doublings that stand for a model with experts instead of one without."""
+
+FAR_FAMILY = 8.0
+NEAR_SIZE = math.log2(12)
+"""Doublings of parameters up to which a run still says something about a model."""
+
+
+@lru_cache(maxsize=512)
+def _sizes(model: Model) -> tuple[float, float]:
+    return math.log2(total_parameters(model)), math.log2(active_parameters(model))
+
+
+def _place(
+    model: Model, axes: Split | Arguments, sizes: tuple[int, int, int], precision: str
+) -> list[float]:
+    """Where a run or a request stands, as doublings; sizes: GPUs, micro-batch, global batch."""
+    gpus, micro_batch, global_batch = sizes
+    batch = (model.sequence, micro_batch * model.sequence, global_batch)
+    counts = (gpus, *batch, axes.tp, axes.pp, axes.cp, axes.ep, axes.vpp)
+    bits = 2 * _EIGHT_BITS.get(precision, 0.0)
+    return [*_sizes(model), *map(math.log2, counts), bits, _MIXED * bool(model.experts)]
+
+
+@lru_cache(maxsize=1)
+def _map() -> tuple[tuple[MeasuredRun, ...], np.ndarray, np.ndarray]:
+    """The runs that have a step time, where they stand, and their GPUs' families."""
+    timed = tuple(run for run in runs() if run.seconds)
+    places = [
+        _place(run.shape, each, (each.gpus, each.micro_batch, each.global_batch), each.precision)
+        for run in timed
+        for each in [run.arguments]
+    ]
+    families = np.array([FAMILIES[run.arguments.cluster] for run in timed])
+    return timed, np.array(places), families
+
+
+def nearest(request: Request, most: int = 5, software: str = "nanotron") -> tuple[MeasuredRun, ...]:
+    """The runs nearest to a request, the nearest first; of nanotron none for other software."""
+    timed, places, families = _map()
+    sizes = (request.gpus, request.training.micro_batch, request.global_batch)
+    here = _place(request.model, request.split, sizes, request.training.products)
+    other = FAR_FAMILY * (families != FAMILIES[request.cluster])
+    distance = np.sqrt(((places - np.array(here)) ** 2).sum(axis=1) + other**2)
+    if software != "nanotron":
+        distance = distance + np.where([is_nanotron(run) for run in timed], np.inf, 0.0)
+    return tuple(timed[at] for at in np.argsort(distance, kind="stable")[:most])
+
+
+def lacks(request: Request) -> tuple[str, ...]:
+    """Why no public run is near: of this GPU, of such a model (with experts or without), of a size
+    near this one's, on so many GPUs, with states in host memory; empty if there are some."""
+    lacking = ["offload"] * (request.training.offload != "none")
+    seen = fitted()["seen"].get(FAMILIES[request.cluster], {})
+    kind = "moe" if request.model.experts else "dense"
+    if kind not in seen:
+        return (*lacking, "model" if seen else "gpu")
+    least, most, gpus = seen[kind]
+    size = round(_sizes(request.model)[1], 1)
+    if not least - NEAR_SIZE <= size <= most + NEAR_SIZE:
+        lacking.append("size")
+    if math.ceil(math.log2(request.gpus)) > gpus + 2:
+        lacking.append("gpus")
+    return tuple(lacking)
