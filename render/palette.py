@@ -190,4 +190,4 @@ def ramp(first: str, last: str, count: int) -> list[tuple[int, int, int]]:
     """
     at = np.linspace(0, 1, max(count, 1))[:, None]
     steps = np.rint((1 - at) * rgb(first) + at * rgb(last)).astype(int)
-    return [(int(r), int(g), int(b)) for r, g, b in steps]
+    return list(map(tuple, steps.tolist()))

@@ -25,7 +25,7 @@ from render.files import groups as drawing
 from render.files import paint
 from render.marks import Drawing, Words
 from render.scenes import groups as scene
-from render.scenes.tags import TALL
+from render.scenes.marked import TALL
 from render.svg import groups as svg
 
 

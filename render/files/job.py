@@ -10,7 +10,7 @@ from ..marks import BASELINE, LABEL, LOOKS, Blocks, Lines, Mark, Pixels, Words, 
 from ..palette import GROUP_INK, KIND_COLOURS, KIND_MARKS, KIND_TINTS, PLAIN_CELL, ROWS, rgb
 from ..scenes.job import JobPicture, Segment
 from ..scenes.job_plan import Rectangle
-from ..scenes.tags import TALL, Tag
+from ..scenes.marked import TALL, Tag
 
 
 def draw_job(picture: JobPicture, theme: str) -> Iterator[Mark]:
@@ -68,7 +68,7 @@ def _draw_plain(picture: JobPicture, theme: str) -> Iterator[Mark]:
     rows, columns = board.shape
     left, top = picture.plan.left, picture.plan.top
     yield Pixels(pixels, (left, top, left + columns * cell, top + rows * cell))
-    (x,), (y,) = (corner + cell / 2 for corner in picture.corners(picture.rank))
+    x, y = (corners[0] + cell / 2 for corners in picture.corners_of_marks)
     yield ring(float(x), float(y), max(8.0, cell * 1.1), look.ink, 2.0)
 
 

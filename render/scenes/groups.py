@@ -7,8 +7,7 @@ stage: once on the logical mesh, once on the nodes as they stand.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,9 +17,9 @@ from groups import Mesh, group_index
 from groups.grouping import Grouping
 from groups.mesh import require_rank
 
-from ..palette import KIND_COLOURS, PALETTE, STAGE_GREYS, colour_indices, tones
+from ..palette import KIND_COLOURS, PALETTE, STAGE_GREYS, colour_indices
 from . import geometry
-from .tags import Tag, tags_of
+from .marked import Mark, Tag, mark_board, marks_of, spots, swell_of, tags_of
 
 PANEL_LIMIT = 256
 """GPUs up to which each kind has a panel of its own."""
@@ -102,15 +101,6 @@ class Panel(geometry.Tiles):
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Mark:
-    """The members of the chosen rank's group of one kind, and the tone that marks them."""
-
-    kind: str
-    ranks: np.ndarray
-    tone: str
-
-
 @dataclass(frozen=True)
 class Gap:
     """Lines of ``width`` pixels before every ``columns`` columns and ``rows`` rows; 0: none."""
@@ -157,9 +147,9 @@ class Overview:
     @property
     def tags(self) -> tuple[Tag, ...]:
         return tags_of(
-            [(mark.kind, mark.tone, mark.ranks) for mark in self.marks],
+            self.marks,
             self.rank,
-            self.middles,
+            *self.middles(spots(self.rank, self.marks)),
             lambda size: self.cell * (self.swell(size) + 0.5),
             (self.left, self.top, self.width, self.height),
         )
@@ -202,7 +192,9 @@ class Overview:
     def mark_pixels(self) -> np.ndarray:
         """uint8, shape (rows, columns): 0 or 1 + the number of the mark, the smallest on top."""
         shape = self.grid.rows, self.grid.columns
-        return mark_board(shape, self.marks, self.swell, self.board_places)
+        return mark_board(
+            shape, self.marks, self.swell, *self.board_places(spots(self.rank, self.marks))
+        )
 
     def board_places(self, ranks: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
         """The row and the column of each of these ranks' cells."""
@@ -241,43 +233,6 @@ class Overview:
     def swell(self, ranks: int) -> int:
         """Cells by which each cell of a group of so many ranks is drawn wider on every side."""
         return swell_of(ranks, SEEN / self.cell, self.grid.columns * self.grid.rows)
-
-
-def swell_of(ranks: int, seen: float, cells: int) -> int:
-    """Cells by which marks are drawn wider on every side, so that they are ``seen`` cells wide.
-
-    A few small cells among thousands are lost on a page; a group that would then cover a quarter of
-    all cells stays as it is.
-
-    >>> swell_of(8, 3.0, 16384), swell_of(4096, 3.0, 16384)
-    (1, 0)
-    """
-    swell = max(0, math.ceil((seen - 1) / 2))
-    while swell and ranks * (2 * swell + 1) ** 2 > cells / 4:
-        swell -= 1
-    return swell
-
-
-def mark_board(
-    shape: tuple[int, int],
-    marks: Sequence[Mark],
-    swell: Callable[[int], int],
-    places: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
-) -> np.ndarray:
-    """uint8 of this shape: 0 or 1 + the number of the mark, the last on top.
-
-    places: row and column of each of some ranks. At an edge, a swollen cell stays inside.
-    """
-    edge = max((swell(len(mark.ranks)) for mark in marks), default=0)
-    board = np.zeros((shape[0] + 2 * edge, shape[1] + 2 * edge), dtype=np.uint8)
-    for number, mark in enumerate(marks):
-        rows, columns = places(mark.ranks)
-        more = swell(len(mark.ranks))
-        ways = range(edge - more, edge + more + 1)
-        for down in ways:
-            for right in ways:
-                board[rows + down, columns + right] = 1 + number
-    return board[edge : edge + shape[0], edge : edge + shape[1]]
 
 
 def panel(
@@ -333,25 +288,6 @@ def overview(
         marks=marks_of(groupings, rank, tone),
         sizes=tuple((grouping.name, grouping.size) for grouping in groupings),
     )
-
-
-def marks_of(
-    groupings: Sequence[Grouping], rank: int, tone: Mapping[str, str] | None = None
-) -> tuple[Mark, ...]:
-    """The groups that ``rank`` is in, largest first.
-
-    >>> from groups import parse_mesh
-    >>> from groups.grouping import plain
-    >>> mesh = parse_mesh("tp2-dp4")
-    >>> marks = marks_of([plain(mesh, "tp"), plain(mesh, "dp")], rank=3)
-    >>> [(mark.kind, mark.ranks.tolist()) for mark in marks]
-    [('dp', [1, 3, 5, 7]), ('tp', [2, 3])]
-    """
-    tone = tone or tones([grouping.name for grouping in groupings])
-    marks = [
-        Mark(grouping.name, grouping.members(rank), tone[grouping.name]) for grouping in groupings
-    ]
-    return tuple(sorted((m for m in marks if len(m.ranks)), key=lambda mark: -len(mark.ranks)))
 
 
 OVERVIEW_WIDTH, OVERVIEW_HEIGHT = 720.0, 560.0

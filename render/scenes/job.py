@@ -24,9 +24,9 @@ from groups.mesh import require_rank
 
 from ..palette import GROUP_INK, KIND_COLOURS
 from .geometry import LETTERS, Fold, places, places_of
-from .groups import Mark, _refuse_windows, mark_board, marks_of, swell_of
+from .groups import _refuse_windows
 from .job_plan import NUMBERS, WHOLE, JobPlan, Label, Rectangle, plan_of
-from .tags import Tag, tags_of
+from .marked import Mark, Tag, mark_board, marks_of, spots, swell_of, tags_of
 
 SHADES = 2
 """Rows are shaded in turn, so that the eye follows them: as many rows as one label speaks for."""
@@ -104,10 +104,17 @@ class JobPicture:
 
     def board_places(self, ranks: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
         """The row and the column of each of these ranks' plain cells, from the upper left."""
-        x, y = self.corners(ranks)
+        return self._board_places(*self.corners(ranks))
+
+    def _board_places(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         wide, tall = self.cell
         row, column = (y - self.plan.top) / tall, (x - self.plan.left) / wide
         return np.rint(row).astype(np.int64), np.rint(column).astype(np.int64)
+
+    @cached_property
+    def corners_of_marks(self) -> tuple[np.ndarray, np.ndarray]:
+        """Those of the chosen rank's cell, then of the members of each mark."""
+        return self.corners(spots(self.rank, self.marks))
 
     @cached_property
     def x(self) -> np.ndarray:
@@ -142,8 +149,9 @@ class JobPicture:
 
     def mark_pixels(self) -> np.ndarray:
         """uint8, shape (rows, columns): 0, 1 + the number of the mark, or the rank's own beyond."""
-        board = mark_board(self.board_shape, self.marks, self.swell, self.board_places)
-        board[self.board_places(self.rank)] = 1 + len(self.marks)
+        rows, columns = self._board_places(*self.corners_of_marks)
+        board = mark_board(self.board_shape, self.marks, self.swell, rows, columns)
+        board[rows[0], columns[0]] = 1 + len(self.marks)
         return board
 
     def swell(self, ranks: int) -> int:
@@ -153,16 +161,12 @@ class JobPicture:
     @cached_property
     def tags(self) -> tuple[Tag, ...]:
         """The names of the groups at their ends; numbered cells have lines instead."""
-        wide, tall = self.cell
-
-        def middles(ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            x, y = self.corners(ranks)
-            return x + wide / 2, y + tall / 2
-
+        (wide, tall), (x, y) = self.cell, self.corners_of_marks
         return tags_of(
-            [(mark.kind, mark.tone, mark.ranks) for mark in self.marks],
+            self.marks,
             self.rank,
-            middles,
+            x + wide / 2,
+            y + tall / 2,
             lambda size: wide * (self.swell(size) + 0.5),
             (self.plan.left, self.plan.top, self.width, self.height),
             self.plan.jump[0] if self.plan.bands[0] > 1 else 0.0,

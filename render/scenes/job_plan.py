@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 from groups import Mesh
 from groups.alternatives import divisors
@@ -37,8 +38,7 @@ LINE = 14.0
 """Pixels from one label to the next below it."""
 
 
-@dataclass(frozen=True)
-class Metrics:
+class Metrics(NamedTuple):
     """Lengths at full size: pixels of numbered cells, cells of plain ones."""
 
     width: float
@@ -57,8 +57,7 @@ NUMBERS = Metrics(52, 46, 4, 7, 6, 8, 6, 26, 14, 1)
 PLAIN = Metrics(1, 1, 0, 0, 0, 0, 0, 0, 0, 14)
 
 
-@dataclass(frozen=True)
-class Label:
+class Label(NamedTuple):
     """Words beside the picture: ``name`` says which, from ``first`` to ``last``."""
 
     x: float
@@ -107,9 +106,8 @@ class JobPlan:
         box_h = lines * (m.height + m.gap) - m.gap + 2 * m.pad
         wide = self.boxes_across * (box_w + m.apart) - m.apart + 2 * m.frame
         tall = boxes // self.boxes_across * (box_h + m.apart) - m.apart
-        band_w = self.replicas * (wide + m.between) - m.between
-        band_h = self.stages * (tall + m.row) - m.row + 2 * m.ends
-        return box_w, box_h, wide, tall, band_w, band_h
+        band = _band_size(m, wide, tall, self.replicas, self.stages)
+        return box_w, box_h, wide, tall, *band
 
     @property
     def box_size(self) -> tuple[float, float]:
@@ -134,8 +132,7 @@ class JobPlan:
 
     @property
     def is_tight(self) -> bool:
-        """Whether bands are too many to be labelled above: then beside, with what they hold."""
-        return self.metrics is PLAIN and self.bands[1] > LOOSE
+        return _is_tight(self.metrics, self.bands)
 
     @property
     def near(self) -> tuple[float, float]:
@@ -263,22 +260,25 @@ def plan_of(mesh: Mesh, room: tuple[float, float]) -> JobPlan:
     dp, pp = mesh.size(data), mesh.size("pp")
     inner = [name for name in mesh.names if name not in ("dp", "edp", "pp")]
     box, others = _box_axes(mesh, inner)
-    best, most = None, 0.0
     box_size, others_size = _product(mesh, box), _product(mesh, others)
+    best, most = None, 0.0
     for cells in _across(mesh, box, metrics):
         for boxes in _across(mesh, others, metrics):
+            plan = JobPlan(mesh, metrics, box, others, cells, boxes, dp, pp, 1.0)
+            _, _, wide, tall, _, _ = plan._sizes
+            folded = 0.55 ** ((cells < box_size) + (boxes < others_size))
             for replicas, stages in _bands(dp, pp):
-                plan = JobPlan(mesh, metrics, box, others, cells, boxes, replicas, stages, 1.0)
-                scale = _scale(plan, room)
-                folded = (cells < box_size) + (boxes < others_size)
-                bands = plan.bands[0] * plan.bands[1]
-                gain = scale * 0.55**folded * (0.7 if bands > 1 else 1) * 0.97 ** min(bands, 32)
+                bands = -(-pp // stages), -(-dp // replicas)
+                band = _band_size(metrics, wide, tall, replicas, stages)
+                scale = _scale(metrics, bands, band, stages, room)
+                number = bands[0] * bands[1]
+                gain = scale * folded * (0.7 if number > 1 else 1) * 0.97 ** min(number, 32)
                 if metrics is NUMBERS and scale * metrics.width < READABLE:
                     gain *= 0.3
                 if gain > most * 1.0001:
-                    best, most = (plan, scale), gain
+                    best, most = (cells, boxes, replicas, stages, scale), gain
     assert best is not None
-    return replace(best[0], scale=best[1])
+    return JobPlan(mesh, metrics, box, others, *best)
 
 
 def _box_axes(mesh: Mesh, inner: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -316,12 +316,32 @@ def _bands(dp: int, pp: int) -> Iterator[tuple[int, int]]:
         yield dp, stages
 
 
-def _scale(plan: JobPlan, room: tuple[float, float]) -> float:
-    """How large the layout may be drawn; 0 if its labels alone leave no room."""
-    beside, below = plan.bands
-    *_, wide, tall = plan._sizes
-    if plan.is_tight:
-        rows = below * (tall + (plan.stages > 1))
+def _band_size(
+    m: Metrics, wide: float, tall: float, replicas: int, stages: int
+) -> tuple[float, float]:
+    """Of replicas that are so wide and, in a stage, so tall; at full size."""
+    return (
+        replicas * (wide + m.between) - m.between,
+        stages * (tall + m.row) - m.row + 2 * m.ends,
+    )
+
+
+def _is_tight(metrics: Metrics, bands: tuple[int, int]) -> bool:
+    """Whether bands are too many to be labelled above: then beside, with what they hold."""
+    return metrics is PLAIN and bands[1] > LOOSE
+
+
+def _scale(
+    metrics: Metrics,
+    bands: tuple[int, int],
+    band: tuple[float, float],
+    stages: int,
+    room: tuple[float, float],
+) -> float:
+    """How large bands may be drawn; 0 if their labels alone leave no room."""
+    (beside, below), (wide, tall) = bands, band
+    if _is_tight(metrics, bands):
+        rows = below * (tall + (stages > 1))
         return min((room[0] - LEFT) / wide, (room[1] - TOP) / rows)
     x, y = room[0] / beside - LEFT, room[1] / below - TOP
-    return max(0.0, min(plan.metrics.largest, x / wide, y / tall))
+    return max(0.0, min(metrics.largest, x / wide, y / tall))

@@ -121,11 +121,10 @@ def overview_svg(overview: Overview, description: str, kinds: Sequence[int] = ()
 def _gap(overview: Overview, gap: Gap) -> str:
     left, top, (xs, ys) = overview.left, overview.top, overview.lines(gap)
     width, height = overview.width - left, overview.height - top
-    vertical = "".join(f"M{x:.2f} {top:g}v{height:g}" for x in xs[1:-1].tolist())
-    horizontal = "".join(f"M{left:g} {y:.2f}h{width:g}" for y in ys[1:-1].tolist())
-    return (
-        f'<path class="gaps {gap.name}" stroke-width="{gap.width:.2f}" d="{vertical}{horizontal}"/>'
-    )
+    down, begin, right = f" {top:g}v{height:g}", f"M{left:g} ", f"h{width:g}"
+    lines = [f"M{x:.2f}{down}" for x in xs[1:-1].tolist()]
+    lines += [f"{begin}{y:.2f}{right}" for y in ys[1:-1].tolist()]
+    return f'<path class="gaps {gap.name}" stroke-width="{gap.width:.2f}" d="{"".join(lines)}"/>'
 
 
 def _cell_texts(panel: Panel, side: float) -> list[str]:

@@ -137,7 +137,7 @@ def _plain(picture: JobPicture) -> str:
     marks = palette_png(board, [rgb(colour) for colour in (*colours, GROUP_INK["light"])])
     rows, columns = board.shape
     plan = picture.plan
-    (x,), (y,) = (corner + cell / 2 for corner in picture.corners(picture.rank))
+    x, y = (corners[0] + cell / 2 for corners in picture.corners_of_marks)
     return (
         f"{_rows(picture)}"
         f'<image class="marks" x="{plan.left:g}" y="{plan.top:g}" width="{columns * cell:.4f}" '
@@ -152,11 +152,12 @@ def _rows(picture: JobPicture) -> str:
     plan, step = picture.plan, picture.plan.label_step
     shades: list[list[str]] = [[] for _ in range(SHADES)]
     _, _, wide, tall, _, _ = (size * plan.scale for size in plan._sizes)
+    heights = [f"{stages * tall:.2f}" for stages in range(step + 1)]
     for x, y, stages, replicas in plan.corners():
-        width = len(replicas) * wide
+        left, width = f"{x:.2f}", f"{len(replicas) * wide:.2f}"
         for first in range(0, len(stages), step):
-            top, height = y + first * tall, min(step, len(stages) - first) * tall
-            row = f"M{x:.2f} {top:.2f}h{width:.2f}v{height:.2f}h{-width:.2f}z"
+            height = heights[min(step, len(stages) - first)]
+            row = f"M{left} {y + first * tall:.2f}h{width}v{height}h-{width}z"
             shades[stages[first] // step % SHADES].append(row)
     return "".join(f'<path class="shade s{n}" d="{"".join(d)}"/>' for n, d in enumerate(shades))
 
@@ -167,11 +168,15 @@ def _gaps(picture: JobPicture) -> str:
     if cell < GAP_ROOM:
         return ""
     *_, wide, tall = (size * plan.scale for size in plan._sizes)
+    corners = [(x, y) for x, y, _, _ in plan.corners()]
+    columns = {x: _steps(x, wide, cell) for x in {x for x, _ in corners}}
     gaps = []
-    for x, y, _, _ in plan.corners():
-        down, right = f" {y:.2f}v{tall:.2f}", f"h{wide:.2f}"
-        columns = np.arange(x + cell, x + wide - 1, cell).tolist()
-        rows = np.arange(y + cell, y + tall - 1, cell).tolist()
-        gaps += [f"M{at:.2f}{down}" for at in columns]
-        gaps += [f"M{x:.2f} {at:.2f}{right}" for at in rows]
+    for x, y in corners:
+        down, left, right = f" {y:.2f}v{tall:.2f}", f"M{x:.2f} ", f"h{wide:.2f}"
+        gaps += [f"M{at}{down}" for at in columns[x]]
+        gaps += [f"{left}{at}{right}" for at in _steps(y, tall, cell)]
     return "".join(gaps)
+
+
+def _steps(start: float, length: float, cell: float) -> list[str]:
+    return [f"{at:.2f}" for at in np.arange(start + cell, start + length - 1, cell).tolist()]

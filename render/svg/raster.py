@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 from ..scenes.geometry import Fold, RowLabel
-from ..scenes.tags import TALL, Tag
+from ..scenes.marked import TALL, Tag
 
 
 def palette_png(pixels: np.ndarray, colours: Sequence[tuple[int, int, int]]) -> str:

@@ -107,7 +107,7 @@ function bandAt({ left, columns, wide: cell, jump }, x, wide) {
   return band[1] - band[0] < wide ? [left, right] : band;
 }
 
-// The name of each group at its end: as render/scenes/tags.py.
+// The name of each group at its end: as render/scenes/marked.py.
 const TAG = { tall: 14, letter: 6.2, around: 8, again: 6 };
 
 function tagsOf(view, rank) {
