@@ -50,6 +50,9 @@ VIEWS = words("controls", "VIEWS")
 
 WORDS = tuple(Term(*texts) for texts in catalogue("words")["WORDS"].values())
 HOW_TO_READ, HOW_TO_READ_LARGE = words("page", "HOW_TO_READ").values()
+CARD = words("page", "CARD")
+"""What the card of a GPU says, most of it written by the page's script."""
+
 JOB = words("job", "JOB")
 SECTIONS, SHELL = words("shell", "SECTIONS"), words("shell", "SHELL")
 SAVED = words("shell", "SAVED")

@@ -224,13 +224,13 @@ def group_of(mesh: Mesh, kind: str, rank: int) -> np.ndarray:
     Errors: LayoutError for a rank or kind that the mesh does not have.
     """
     place = require_rank(mesh, rank) - mesh.offset
-    members, swept = np.array([rank], dtype=np.int64), mesh.axes_of(kind)
+    first, swept, members = rank, mesh.axes_of(kind), None
     for name, size, stride in zip(mesh.names, mesh.sizes, mesh.strides):
         if name in swept and size > 1:
-            first = -(place // stride % size) * stride
-            line = np.arange(first, first + size * stride, stride, dtype=np.int64)
-            members = np.add.outer(line, members).reshape(-1)
-    return members
+            first -= place // stride % size * stride
+            line = np.arange(0, size * stride, stride, dtype=np.int64)
+            members = line if members is None else np.add.outer(line, members).reshape(-1)
+    return np.array([rank]) if members is None else members + first
 
 
 def coordinates(mesh: Mesh, rank: int) -> dict[str, int]:

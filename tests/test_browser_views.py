@@ -35,7 +35,7 @@ from browser import (
 )
 from seen import seen
 
-from descriptions import CONTROLS, PAGE, TYPES, counted
+from descriptions import CARD, CONTROLS, PAGE, TYPES, counted
 from groups.conventions import CONVENTIONS
 from groups.moves import moves
 from render.scenes import groups as scene
@@ -263,7 +263,7 @@ def test_a_typed_rank_is_pinned_at_once_and_one_that_does_not_exist_is_said(open
     expect_lit(page, layout, 13, pinned=13)
     expect_card(page, layout, 13, pinned=True)
     write(page, "rank", "16")
-    gone = PAGE["card_norank"]["en"].format(rank=16, last=15)
+    gone = CARD["norank"]["en"].format(rank=16, last=15)
     expect(page.locator(".told")).to_contain_text(gone)
     expect_lit(page, layout, None)
     box(page, "rank").press("ControlOrMeta+A")

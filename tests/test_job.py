@@ -14,7 +14,7 @@ from cases import every
 from groups import LayoutError, coordinates, parse_mesh
 from groups.grouping import plain
 from render.scenes import job as scene
-from render.scenes import tags
+from render.scenes import marked
 from render.scenes.job import SEEN
 from render.scenes.job_plan import HALF, NUMBERED, TALL, WHOLE
 from render.svg.job import job_svg
@@ -237,7 +237,7 @@ def _covers(tag, label, is_phone: bool) -> bool:
     left = label.x - {"start": 0.0, "middle": wide / 2, "end": wide}[label.anchor]
     around = grown * tag.width / 2
     is_beside = tag.x + around <= left or tag.x - around >= left + wide
-    return not is_beside and abs(tag.y - y) < grown * tags.TALL / 2 + 0.35 * letters
+    return not is_beside and abs(tag.y - y) < grown * marked.TALL / 2 + 0.35 * letters
 
 
 def test_a_rank_that_is_not_there_is_refused():

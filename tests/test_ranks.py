@@ -14,6 +14,7 @@ import pytest
 from cases import every
 from pages import LAYOUTS, MOE, groups_of, shown, table, text_of
 
+from descriptions import CARD as CARD_WORDS
 from descriptions import PAGE, REFUSALS, counted
 from views.base.resolve import resolve
 from views.base.state import State
@@ -44,7 +45,7 @@ def said(name: str, **facts) -> str:
 def test_the_card_tells_the_place_the_coordinates_and_the_pipeline_neighbours(rank):
     # tp 2 (1 rank apart), cp 2 (2), dp 4 (4), pp 2 (16); etp 1, ep 8 (1), edp 2 (8), pp 2 (16)
     found = card(MOE, rank)
-    assert found["rank_place"] == said("card_place", node=rank // 8, local=rank % 8)
+    assert found["rank_place"] == CARD_WORDS["place"]["en"].format(node=rank // 8, local=rank % 8)
     assert found["dense_grid"] == (
         f"tp {rank % 2}, cp {rank // 2 % 2}, dp {rank // 4 % 4}, pp {rank // 16}"
     )
@@ -162,7 +163,7 @@ def test_the_card_lists_every_group_of_the_rank_with_its_members(name):
             for kind in kinds.split():
                 mine = [ranks for ranks in groups[kind] if rank in ranks]
                 if not mine:
-                    assert cells == [said("card_none", kind=kind)]
+                    assert cells == [CARD_WORDS["none"]["en"].format(kind=kind)]
                     continue
                 index, size, members, nodes = cells
                 if kind == kinds.split()[0]:
@@ -177,7 +178,7 @@ def test_the_card_lists_every_group_of_the_rank_with_its_members(name):
 
 def test_a_gpu_of_a_middle_stage_is_in_no_embedding_group():
     rows = table(shown(State(pp=4), "ranks", rank="5"), "peers")
-    assert ["embd", said("card_none", kind="embd")] in rows
+    assert ["embd", CARD_WORDS["none"]["en"].format(kind="embd")] in rows
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

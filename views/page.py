@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-import orjson
 from markupsafe import Markup
 
 from descriptions import LANGUAGES, PAGE, SECTIONS, SHELL
@@ -25,7 +24,7 @@ from .all import SECTIONS as PLACES
 from .all import VIEWS, view_of
 from .base import form
 from .base.context import Context
-from .base.html import button, fold, tag, together
+from .base.html import as_json, button, fold, tag, together
 from .base.link import from_query, from_sent, link_of, parsed, script_fields, texts_of
 from .base.model import model_name, model_of
 from .base.problems import problem_html, refusal_html, sentence
@@ -110,10 +109,7 @@ def draw(sent: Any) -> str:
             regions["notice"] = notice_html(sentence(error, language), language)
         answered["state"] = texts_of(state)
     answered["regions"] = {name: html for name, html in regions.items() if html is not None}
-    try:  # pictures are long, and `json` takes four times as long for them
-        return orjson.dumps(answered).decode()
-    except TypeError:  # half of a surrogate pair, which a program may send, is no UTF-8
-        return json.dumps(answered)
+    return as_json(answered)
 
 
 @within()

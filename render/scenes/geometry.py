@@ -14,6 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,8 +25,7 @@ COMFORTABLE = 2.0
 """Width over height that folding aims at: that of the space beside the texts."""
 
 
-@dataclass(frozen=True)
-class Fold:
+class Fold(NamedTuple):
     """One axis that numbers the ranks, in lines of ``period`` coordinates: how far it is from a
     coordinate to the next, and from a line to the next."""
 
@@ -37,7 +37,7 @@ class Fold:
     jump_y: float = 0
 
 
-def places(folds: Sequence[Fold], right: int, down: int) -> np.ndarray:
+def places(folds: Sequence[Fold], right: complex, down: complex) -> np.ndarray:
     """Where every rank stands, as ``right`` times its x plus ``down`` times its y.
 
     The axes are the fastest first, as in the mesh.
@@ -187,6 +187,9 @@ PANEL = (720.0, 800.0)
 
 LETTERS = 1.3
 """How much larger than on the page the letters of a picture are on a slide."""
+
+GAP = 2.0
+"""Pixels between two cells of a tile."""
 
 LARGEST_CELL = 64.0
 GUTTER = 34.0

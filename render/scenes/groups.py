@@ -19,6 +19,7 @@ from groups.mesh import require_rank
 
 from ..palette import KIND_COLOURS, PALETTE, STAGE_GREYS, colour_indices
 from . import geometry
+from .geometry import GAP
 from .marked import Mark, Tag, mark_board, marks_of, spots, swell_of, tags_of
 
 PANEL_LIMIT = 256
@@ -38,14 +39,12 @@ SEEN = 3.0
 LONGEST_KIND = 8
 """Letters of a kind's name up to which each cell repeats it."""
 
-GAP = 2.0
-"""Pixels between two cells of a panel."""
-
 
 @dataclass(frozen=True, eq=False)
 class Panel(geometry.Tiles):
     """One kind's groups on the nodes; arrays have one entry a rank, lengths are pixels."""
 
+    tiles: geometry.Tiles  # shared by all kinds of a layout
     grouping: Grouping
     gpus_per_node: int
     group: np.ndarray  # -1 for a rank that is in none
@@ -91,7 +90,7 @@ class Panel(geometry.Tiles):
             return f"#{group}"
         return f"{kind}{':' if kind[-1].isdigit() else ''}{group}"
 
-    @property
+    @cached_property
     def text_sizes(self) -> tuple[float, float]:
         """Font sizes, in pixels, of the rank and of the group in a cell; 0 where not shown."""
         longest = len(self.index_text(self.grouping.num_groups - 1))
@@ -253,7 +252,12 @@ def panel(
         grid = geometry.physical_grid(world, gpus_per_node, tiles.across).grid
         colour = np.where(group < 0, -1, colour_indices(group, geometry.touching(grid, world)))
     return Panel(
-        **vars(tiles), grouping=grouping, gpus_per_node=gpus_per_node, group=group, colour=colour
+        **vars(tiles),
+        tiles=tiles,
+        grouping=grouping,
+        gpus_per_node=gpus_per_node,
+        group=group,
+        colour=colour,
     )
 
 

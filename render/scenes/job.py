@@ -117,12 +117,17 @@ class JobPicture:
         return self.corners(spots(self.rank, self.marks))
 
     @cached_property
+    def _places(self) -> np.ndarray:
+        """Where every rank stands from the first, as x + iy."""
+        return places(self.plan.folds, 1, 1j)
+
+    @cached_property
     def x(self) -> np.ndarray:
-        return self.plan.left + self.plan.origin[0] + places(self.plan.folds, 1, 0)
+        return self.plan.left + self.plan.origin[0] + self._places.real
 
     @cached_property
     def y(self) -> np.ndarray:
-        return self.plan.top + self.plan.origin[1] + places(self.plan.folds, 0, 1)
+        return self.plan.top + self.plan.origin[1] + self._places.imag
 
     @cached_property
     def board_shape(self) -> tuple[int, int]:
@@ -304,9 +309,12 @@ class CellLines:
     is_late: np.ndarray
 
 
+LATE = 2**40
+"""More than any rank: what is added to those of a line that is late."""
+
+
 def _lines(folds: Sequence[Fold], start: float, steps) -> CellLines:  # type: ignore[no-untyped-def]
-    places, ranks, is_late = np.zeros(1), np.zeros(1, dtype=np.int64), np.zeros(1, dtype=bool)
-    stride = 1
+    places, ranks, stride = np.zeros(1), np.zeros(1, dtype=np.int64), 1
     for fold in folds:
         step, jump = steps(fold)
         bands, rest = divmod(fold.size, fold.period)
@@ -315,13 +323,15 @@ def _lines(folds: Sequence[Fold], start: float, steps) -> CellLines:  # type: ig
             (bands + (rest > 0), jump, stride * fold.period, bands),
         ):
             if by and (count > 1 or not full):  # else it changes nothing
-                at = np.arange(count)[:, None]
-                places = (at * by + places).reshape(-1)
-                ranks = (at * of_rank + ranks).reshape(-1)
-                is_late = ((at >= full) | is_late).reshape(-1)
+                at = np.arange(count)
+                places = np.add.outer(at * by, places).reshape(-1)
+                at *= of_rank
+                at[full:] += LATE
+                ranks = np.add.outer(at, ranks).reshape(-1)
         stride *= fold.size
-    order = np.argsort(places)
-    return CellLines(np.round(start + places[order], 3), ranks[order], is_late[order])
+    order = places.argsort()
+    ranks = ranks[order]
+    return CellLines((start + places[order]).round(3), ranks % LATE, ranks >= LATE)
 
 
 def _is_end(lines: CellLines, others: CellLines, gpus_per_node: int) -> np.ndarray:

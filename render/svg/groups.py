@@ -26,8 +26,8 @@ from ..palette import (
     ramp,
     rgb,
 )
-from ..scenes.groups import GAP, Gap, Overview, Panel
-from .raster import folds_text, frames_svg, palette_png, rows_svg, tags_svg, written
+from ..scenes.groups import Gap, Overview, Panel
+from .raster import corners, folds_text, frames_svg, palette_png, rows_svg, tags_svg
 
 
 def style() -> str:
@@ -65,16 +65,10 @@ def panel_svg(panel: Panel, description: str, outlined: np.ndarray | None = None
     square = f'<rect width="{side:g}" height="{side:g}" rx="{min(6.0, side / 6):g}"/>'
     cells = "".join(
         f'<g class="c g{colour if group >= 0 else "n"}{framed[rank]}" data-r="{rank}" '
-        f'data-g="{group if group >= 0 else ""}" transform="translate({x},{y})">'
+        f'data-g="{group if group >= 0 else ""}" transform="translate({corner})">'
         f"{square}{text}</g>"
-        for rank, (colour, group, x, y, text) in enumerate(
-            zip(
-                panel.colour.tolist(),
-                panel.group.tolist(),
-                written(panel.x + GAP / 2),
-                written(panel.y + GAP / 2),
-                texts,
-            )
+        for rank, (colour, group, corner, text) in enumerate(
+            zip(panel.colour.tolist(), panel.group.tolist(), corners(panel.tiles), texts)
         )
     )
     return (

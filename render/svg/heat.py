@@ -18,7 +18,7 @@ import numpy as np
 from ..palette import ink, ramp, rgb
 from ..scenes import geometry
 from ..scenes.groups import GAP, PANEL_LIMIT
-from .raster import frames_svg, palette_png, rows_svg, written
+from .raster import corners, frames_svg, palette_png, rows_svg
 
 LEVELS = 8
 """Steps between empty and full."""
@@ -190,16 +190,14 @@ def _cells(heat: Heat) -> str:
     side = tiles.cell - GAP
     looks = {kind: _look(heat.palette[kind[0]], kind[1], side) for kind in set(kinds)}
     cells = "".join(
-        looks[kind] % {"rank": rank, "x": x, "y": y}
-        for rank, (x, y, kind) in enumerate(
-            zip(written(tiles.x + GAP / 2), written(tiles.y + GAP / 2), kinds)
-        )
+        looks[kind] % {"rank": rank, "corner": corner}
+        for rank, (corner, kind) in enumerate(zip(corners(tiles), kinds))
     )
     return frames_svg(tiles.frames) + cells
 
 
 def _look(colour: str, amount: str, side: float) -> str:
-    """A cell of this colour and amount, to be filled by %: rank, x and y."""
+    """A cell of this colour and amount, to be filled by %: its rank and corner."""
     texts = "".join(
         f'<text x="{side / 2:g}" text-anchor="middle" fill="{ink(colour)}" y="{y:.1f}" '
         f'font-size="{size:.1f}">{escape(text)}</text>'
@@ -207,7 +205,7 @@ def _look(colour: str, amount: str, side: float) -> str:
     )
     texts = texts.replace("%", "%%").replace(_RANK, "%(rank)d")
     return (
-        f'<g data-set="{_LEADS}" transform="translate(%(x)s,%(y)s)">'
+        f'<g data-set="{_LEADS}" transform="translate(%(corner)s)">'
         f'<rect width="{side:g}" height="{side:g}" rx="{side / 8:g}" fill="{colour}"/>{texts}</g>'
     )
 

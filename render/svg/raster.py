@@ -1,16 +1,24 @@
-"""Cells as an embedded picture of one pixel each, which the browser scales without blurring."""
+"""Cells as an embedded picture of one pixel each, which the browser scales without blurring.
+
+Written here, not by Pillow, which takes four times as long for pictures of a thousand pixels: an
+answer has three.
+"""
 
 from __future__ import annotations
 
 import base64
-import io
+import struct
+import zlib
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import numpy as np
-from PIL import Image
 
-from ..scenes.geometry import Fold, RowLabel
+from ..scenes.geometry import GAP, Fold, RowLabel, Tiles
 from ..scenes.marked import TALL, Tag
+
+PALETTE_TYPE = 3
+"""Of a PNG whose pixels are numbers of colours (PNG specification, 11.2.2)."""
 
 
 def palette_png(pixels: np.ndarray, colours: Sequence[tuple[int, int, int]]) -> str:
@@ -21,12 +29,23 @@ def palette_png(pixels: np.ndarray, colours: Sequence[tuple[int, int, int]]) -> 
     >>> palette_png(np.zeros((1, 1), dtype=np.uint8), [])[:22]
     'data:image/png;base64,'
     """
-    height, width = pixels.shape
-    image = Image.frombytes("P", (width, height), pixels.tobytes())
-    image.putpalette([0, 0, 0, *(channel for colour in colours for channel in colour)])
-    buffer = io.BytesIO()
-    image.save(buffer, "PNG", transparency=0, compress_level=3)
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+    rows, columns = pixels.shape
+    lines = np.zeros((rows, columns + 1), dtype=np.uint8)
+    lines[:, 1:] = pixels  # each line behind its filter: none
+    png = (
+        b"\x89PNG\r\n\x1a\n",
+        _chunk(b"IHDR", struct.pack(">IIBBBBB", columns, rows, 8, PALETTE_TYPE, 0, 0, 0)),
+        _chunk(b"PLTE", bytes([0, 0, 0, *(channel for colour in colours for channel in colour)])),
+        _chunk(b"tRNS", b"\0"),
+        _chunk(b"IDAT", zlib.compress(lines.tobytes(), 3)),
+        _chunk(b"IEND", b""),
+    )
+    return "data:image/png;base64," + base64.b64encode(b"".join(png)).decode()
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    check = zlib.crc32(kind + data)
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", check)
 
 
 def written(places: np.ndarray, form: str = "g") -> list[str]:
@@ -38,6 +57,12 @@ def written(places: np.ndarray, form: str = "g") -> list[str]:
     numbers = places.tolist()
     texts = {number: format(number, form) for number in set(numbers)}
     return [texts[number] for number in numbers]
+
+
+@lru_cache(maxsize=32)
+def corners(tiles: Tiles) -> list[str]:
+    """Where each cell is drawn, as "x,y"; once for all that is drawn on the same nodes."""
+    return list(map(",".join, zip(written(tiles.x + GAP / 2), written(tiles.y + GAP / 2))))
 
 
 def folds_text(folds: Iterable[Fold], unit: float = 1.0) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from html import escape as escape_text
 
+import orjson
 from markupsafe import Markup, escape
 
 from descriptions import LANGUAGES, PAGE, RUN, WORDS, Text
@@ -25,17 +26,17 @@ def tag(name: str, *children: object, **attributes: object) -> Markup:
     Underscores of an attribute are dashes, save one at its end; True is an attribute without a
     value, None and False are none, and what is data is JSON.
     """
-    parts = [f"<{name}"]
+    start = name
     for key, value in attributes.items():
         if value is None or value is False:
             continue
-        mark = key.rstrip("_").replace("_", "-")
-        parts.append(f" {mark}" if value is True else f' {mark}="{attribute_value(value)}"')
-    parts.append(">")
-    if name not in ("input", "img", "br"):
-        parts += map(_written, children)
-        parts.append(f"</{name}>")
-    return _markup("".join(parts))
+        start += _attribute(key)
+        if value is not True:
+            is_fine = type(value) is str and not _is_special(value)
+            start += f'="{value if is_fine else attribute_value(value)}"'
+    if name in ("input", "img", "br"):
+        return _markup(f"<{start}>")
+    return _markup(f"<{start}>{''.join(map(_written, children))}</{name}>")
 
 
 def button(label: object, **attributes: object) -> Markup:
@@ -96,12 +97,22 @@ def _markup(text: str) -> Markup:
     return str.__new__(Markup, text)
 
 
-_as_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+@cache
+def _attribute(name: str) -> str:
+    return " " + name.rstrip("_").replace("_", "-")
 
 
 def attribute_value(value: object) -> str:
     """What stands between the quotes; what is data is JSON."""
-    return _written(_as_json(value) if isinstance(value, (dict, list)) else value)
+    return _written(as_json(value) if isinstance(value, (dict, list)) else value)
+
+
+def as_json(value: object) -> str:
+    """As JSON: `json` takes many times as long for small values and for long texts."""
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:  # half of a surrogate pair, which a program may send, is no UTF-8
+        return json.dumps(value)
 
 
 class TableCell(Markup):
@@ -221,7 +232,9 @@ def _pattern(language: str) -> re.Pattern[str]:
 @cache
 def _number(word: str, language: str) -> int:
     """Which word it is, of the few ways that there are to write one."""
-    return next(n for n, known in enumerate(WORDS) if re.fullmatch(known.written[language], word))
+    match = re.fullmatch("|".join(f"({known.written[language]})" for known in WORDS), word)
+    assert match is not None
+    return (match.lastindex or 0) - 1
 
 
 def player_buttons(back: str, on: str, language: str) -> Markup:

@@ -47,19 +47,22 @@ def _details(
     layout: Layout, visible: Sequence[Grouping], language: str, placement: Placement | None
 ) -> str:
     rows, lines, most = [], [], 0
-    pattern = _row_pattern()
+    names, clicks, indices, members, machines, others, end = _row_pattern().split("%s")
     for grouping in visible:
-        kind, shown = grouping.name, grouping.leading(ROWS)
+        start, shown = f"{names}{escape(grouping.name)}{clicks}", grouping.leading(ROWS)
         most = max(most, grouping.num_groups)
         spans = spans_of_groups(shown, placement.nodes if placement else layout.gpus_per_node)
         if isinstance(shown, np.ndarray) and grouping.size <= MEMBERS:
             shown = shown.tolist()  # all that is written
         for index, (ranks, nodes) in enumerate(zip(shown, spans.tolist())):
             listed = ranks_text(ranks)
-            hosts = "".join(hosts_cell(placement, ranks))
-            rows.append(pattern % (escape(kind), ranks[0], index, listed, nodes, hosts))
+            hosts = "".join(hosts_cell(placement, ranks)) if placement else ""
+            rows.append(
+                f"{start}{ranks[0]}{indices}{index}{members}{listed}"
+                f"{machines}{nodes}{others}{hosts}{end}"
+            )
             written = listed if len(ranks) <= SHORTENED else ranks_text(ranks, MEMBERS)
-            lines.append(f"{kind} group {index}: [{written}]")
+            lines.append(f"{grouping.name} group {index}: [{written}]")
     heads = [PAGE[f"column_{name}"][language] for name in ("kind", "group", "ranks", "nodes")]
     heads += hosts_head(placement, language)
     more = PAGE["more_rows"][language].format(shown=ROWS, total=f"{most:,}") if most > ROWS else ""

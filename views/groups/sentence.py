@@ -15,7 +15,6 @@ import numpy as np
 from descriptions import GAP, JOB
 from groups.grouping import Grouping
 from groups.layout import Layout
-from groups.placement import nodes_spanned
 
 FEW = 4
 """Other GPUs of a group up to which each is named."""
@@ -50,7 +49,7 @@ def sentence_of(layout: Layout, rank: int, language: str) -> str:
     groups = spoken(layout)
     for role, grouping in groups:
         ranks = grouping.members(rank)
-        nodes = int(nodes_spanned(ranks, layout.gpus_per_node))
+        nodes = len({peer // layout.gpus_per_node for peer in ranks.tolist()})
         clauses.append(_clause(role, ranks, rank, nodes, language).strip())
         if nodes > 1:
             leaving.append(JOB[f"name_{role}"][language])

@@ -8,7 +8,17 @@ from functools import cache, lru_cache
 import numpy as np
 from markupsafe import Markup
 
-from descriptions import GAP, HOW_TO_READ, HOW_TO_READ_LARGE, JOB, PAGE, TYPES, counted, joined
+from descriptions import (
+    CARD,
+    GAP,
+    HOW_TO_READ,
+    HOW_TO_READ_LARGE,
+    JOB,
+    PAGE,
+    TYPES,
+    counted,
+    joined,
+)
 from groups import LayoutError, Mesh
 from groups.audit import spans_of
 from groups.grouping import Grouping
@@ -266,11 +276,7 @@ def marks_text(
 @cache
 def _words(language: str) -> str:
     """The sentences that the page's script fills in, as the value of an attribute."""
-    card = {
-        name.removeprefix("card_"): text[language]
-        for name, text in PAGE.items()
-        if name.startswith("card_")
-    }
+    card = {name: text[language] for name, text in CARD.items()}
     said = {name: text[language] for name, text in JOB.items() if not name.startswith("label_")}
     return attribute_value({**card, **said, "gap": GAP[language]})
 

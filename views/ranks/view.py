@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from descriptions import PAGE, RUN, counted, joined
+from descriptions import CARD, PAGE, RUN, counted, joined
 from formats.logs.ranks import named_ranks
 from groups import LayoutError, coordinates
 from groups.grouping import SharedGroups, shared_groups
@@ -77,7 +77,8 @@ def _facts(
     """What the card says; a number of the model that does not fit is refused in its line."""
     say, at = saying(PAGE, language), coordinates(layout.mesh, rank)
     node, local = node_of(rank, layout.gpus_per_node), local_rank(rank, layout.gpus_per_node)
-    yield say("rank_place"), say("card_place", node=int(node), local=int(local))
+    place = CARD["place"][language].format(node=int(node), local=int(local))
+    yield say("rank_place"), place
     yield say("dense_grid"), _code(at)
     has_experts = layout.has_experts or not is_empty(state.experts)
     if layout.expert is not None and has_experts:
@@ -163,7 +164,7 @@ def _groups_table(layout: Layout, rank: int, language: str, placement: Placement
         if len(ranks):
             rows.append(_group_row(layout, names, grouping.index_of(rank), ranks, placement))
         else:
-            text = PAGE["card_none"][language].format(kind=grouping.name)
+            text = CARD["none"][language].format(kind=grouping.name)
             rows.append(row(chips(names), cell(text, colspan=4 + bool(placement))))
     return table(_heads("peers", placement, language), rows, "peers")
 
