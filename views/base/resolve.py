@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from descriptions import DP_KINDS, TYPES
@@ -15,92 +15,22 @@ from groups.errors import quoted
 from groups.grouping import Grouping
 from groups.layout import Job, Layout, framework_name, own_groupings
 from groups.mesh import whole_number
-from groups.presets import PRESETS, Preset
+from groups.presets import PRESETS
 
 from .problems import refusal
-from .state import State, is_empty, parse_number, require_choice
+from .state import State, as_text, is_empty, parse_number, require_choice
+
+SIZES = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep")
+"""The sizes of a job that always count."""
+
+MODEL = ("layers", "vpp", "experts", "micro_batch", "global_batch")
+"""State that change no group: what the groups work on."""
 
 AUTO = "auto"
 """The type of groups that follows the layout."""
 
 MAIN, EXPERTS_MAIN = ("tp", "cp", "dp", "pp"), ("etp", "ep", "edp")
 """Kinds of the dense grid, and of the grid of experts."""
-
-
-def _kinds(group_type: str, dp_kind: str) -> tuple[str, ...]:
-    kinds = TYPES[group_type].kinds
-    if has_two_dp_kinds(group_type):
-        return tuple(dp_kind if kind == "dp" else kind for kind in kinds)
-    return kinds
-
-
-def visible_groups(layout: Layout, state: State) -> tuple[Grouping, ...]:
-    """The groups of the type, then those that were chosen beside it, each once.
-
-    Errors: LayoutError about a group that the layout does not have, or a name of two groups.
-    """
-    kinds, more = _kinds(state.group_type, state.dp_kind), _names("more", state.more)
-    native = own_groupings(layout) if state.group_type == "framework" else []
-    if state.group_type == AUTO:
-        kinds = tuple(grouping.name for grouping in main_groupings(layout))
-    names = list(dict.fromkeys((*kinds, *more)))
-    for name in names:
-        if name not in layout.every:
-            raise _no_such_group(layout, name, name in more, more)
-    visible = tuple(dict.fromkeys((*native, *(layout.every[name] for name in names))))
-    taken = [
-        name for name in more if layout.every[name] not in native and name in _names_of(native)
-    ]
-    if taken:
-        fixes = (
-            {"more": tuple(name for name in more if name not in taken)},
-            {"group_type": "chosen"},
-        )
-        facts = {"name": taken[0], "framework": framework_name(layout.framework)}
-        raise refusal("name-taken", "more", *fixes, **facts)
-    if not visible:
-        raise refusal("no-groups-chosen", "more", {"group_type": "dp+tp+pp"})
-    return visible
-
-
-def main_groupings(layout: Layout) -> list[Grouping]:
-    """Every kind of the layout's grids that is larger than 1; dp where none is."""
-    names = [*MAIN, *(EXPERTS_MAIN if layout.has_experts else ())]
-    groupings = [layout.every[name] for name in names if name in layout.every]
-    return [grouping for grouping in groupings if grouping.size > 1] or [layout.every["dp"]]
-
-
-def _names_of(groupings: Sequence[Grouping]) -> set[str]:
-    return {grouping.name for grouping in groupings}
-
-
-def _no_such_group(layout: Layout, name: str, is_chosen: bool, more: Sequence[str]) -> LayoutError:
-    without = {"more": tuple(name for name in more if name in layout.every)}
-    fixes = [without] if is_chosen else [{"group_type": "dp+tp+pp"}]
-    if layout.expert is None:
-        fixes.append({"framework": "megatron"})
-    facts = {"name": quoted(name).strip("'"), "framework": framework_name(layout.framework)}
-    return refusal("no-such-group", "more" if is_chosen else "group_type", *fixes, **facts)
-
-
-def has_two_dp_kinds(group_type: object) -> bool:
-    """Whether "data parallel" could mean dp or dp-cp in this type, so that the user chooses."""
-    return (
-        isinstance(group_type, str)
-        and group_type in TYPES
-        and {"cp", "dp"} <= set(TYPES[group_type].kinds)
-        and "ep" not in TYPES[group_type].kinds
-    )
-
-
-def _names(control: str, value: object) -> tuple[str, ...]:
-    """A list of names, as a dropdown with several choices sends it."""
-    if value is None or value == "":
-        return ()
-    names = [value] if isinstance(value, str) else value
-    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
-        raise refusal("not-names", control, {control: ()}, value=quoted(value))
-    return tuple(dict.fromkeys(names[:64]))
 
 
 def sizes_text(layout: Layout) -> str:
@@ -120,27 +50,16 @@ def sizes_of(mesh: Mesh) -> str:
 
 def from_preset(preset: str) -> State:
     """The state that shows a published layout."""
-    chosen: Preset = PRESETS[preset]
-    model: dict[str, Any] = {name: str(chosen.model.get(name, "")) for name in MODEL}
-    model["account"] = bool(chosen.model.get("account_for_embedding"))
-    return State(
-        nodes=chosen.nodes,
-        gpus_per_node=str(chosen.gpus_per_node),
-        tp=chosen.tp,
-        pp=chosen.pp,
-        cp=chosen.cp,
-        ep=chosen.ep,
-        etp="" if chosen.etp is None else str(chosen.etp),
-        framework=chosen.framework,
-        **model,
-    )
+    chosen = PRESETS[preset]
+    sizes = {name: getattr(chosen, name) for name in (*SIZES, "framework")}
+    texts = {name: chosen.model.get(name) for name in MODEL}
+    texts |= {"gpus_per_node": chosen.gpus_per_node, "etp": chosen.etp}
+    account = bool(chosen.model.get("account_for_embedding"))
+    said = {name: as_text(value) for name, value in texts.items()}
+    return State(**{**sizes, **said, "account": account})
 
 
-SIZES = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep")
-"""The sizes of a job that always count."""
-
-MODEL = ("layers", "vpp", "experts", "micro_batch", "global_batch")
-"""State that change no group: what the groups work on."""
+# -- the layout ----------------------------------------------------------------------------------
 
 
 def resolve(state: State) -> Layout:
@@ -153,37 +72,17 @@ def resolve(state: State) -> Layout:
     ``state.changed`` gives one that resolves well.
     """
     try:
-        return _resolve(state)
+        return _layout(state)
     except LayoutError as error:
-        raise _with_working_fixes(error, state) from None
+        tries = [fix for fix in _fixes(error, state) if works(_layout, state.changed(fix))]
+        raise error.replace(alternatives=tries[:MOST]) from None
 
 
-def _with_working_fixes(error: LayoutError, state: State) -> LayoutError:
-    """Only fixes that really work, and more or fewer nodes among them: the sizes stay then."""
-    machines = ("nodes", "gpus_per_node")
-    if error.code == "too-many-ranks":
-        tries = [fix for name in machines for fix in _machine_fixes(state, name)]
-    elif error.code == "does-not-divide":
-        tries = [*error.alternatives, *_machine_fixes(state, "nodes")]
-    elif error.control in machines:
-        tries = _machine_fixes(state, error.control)
-    else:
-        tries = [*error.alternatives]
-    working = [fix for fix in tries if works(_resolve, state.changed(fix))]
-    return error.replace(alternatives=working[:MOST])
-
-
-def _resolve(state: State) -> Layout:
+def _layout(state: State) -> Layout:
     require_choice("group_type", state.group_type, TYPES)
     require_choice("framework", state.framework, (*CONVENTIONS, OWN))
     require_choice("dp_kind", state.dp_kind, DP_KINDS)
-    layout = _job(state).layout()
-    visible_groups(layout, state)
-    return layout
-
-
-def _job(state: State) -> Job:
-    return Job(
+    layout = Job(
         **{name: parse_number(getattr(state, name)) for name in SIZES},
         etp=None if is_empty(state.etp) else parse_number(state.etp),
         framework=state.framework,
@@ -191,14 +90,28 @@ def _job(state: State) -> Job:
         instances=parse_number(state.instances),
         levels=None if is_empty(state.levels) else _levels(state.levels),
         hybrid=state.hybrid is True,
-    )
+    ).layout()
+    visible_groups(layout, state)
+    return layout
 
 
 def _levels(value: object) -> tuple[Any, ...]:
     """Sizes written with x, commas or spaces between them."""
     if not isinstance(value, str) or len(value) > 100:
         return (value,)
-    return tuple(parse_number(part) for part in re.split(r"[\s,x×*]+", value.strip()))
+    return tuple(map(parse_number, re.split(r"[\s,x×*]+", value.strip())))
+
+
+def _fixes(error: LayoutError, state: State) -> list[dict[str, Any]]:
+    """What may work; more or fewer nodes are among it, for the sizes stay then."""
+    machines = ("nodes", "gpus_per_node")
+    if error.code == "too-many-ranks":
+        return [fix for name in machines for fix in _machine_fixes(state, name)]
+    if error.code == "does-not-divide":
+        return [*error.alternatives, *_machine_fixes(state, "nodes")]
+    if error.control in machines:
+        return _machine_fixes(state, error.control)
+    return [*error.alternatives]
 
 
 def _machine_fixes(state: State, name: str) -> list[dict[str, Any]]:
@@ -207,21 +120,81 @@ def _machine_fixes(state: State, name: str) -> list[dict[str, Any]]:
     The sizes of both grids must divide the world, so these are multiples of what the other number
     leaves of them.
     """
-    near = parse_number(getattr(state, name))
-    other = parse_number(state.nodes if name == "gpus_per_node" else state.gpus_per_node)
-    tp, pp, cp, ep = (parse_number(getattr(state, size)) for size in ("tp", "pp", "cp", "ep"))
-    etp = tp if is_empty(state.etp) else parse_number(state.etp)
+    sizes = {size: parse_number(getattr(state, size)) for size in (*SIZES, "etp")}
+    near = sizes.pop(name)
+    if is_empty(state.etp):
+        sizes["etp"] = sizes["tp"]
     try:
-        other = whole_number(other, "other", maximum=MAX_RANKS)
-        dense, expert = (
-            math.prod(whole_number(size, "size", maximum=MAX_RANKS) for size in sizes)
-            for sizes in ((tp, pp, cp), (etp, ep, pp))
-        )
+        known = {size: whole_number(sizes[size], size, maximum=MAX_RANKS) for size in sizes}
     except LayoutError:
         return []  # that one has to be mended first
-    product = math.lcm(dense, expert)
+    other = known["gpus_per_node" if name == "nodes" else "nodes"]
+    grids = ("tp", "pp", "cp"), ("etp", "ep", "pp")
+    product = math.lcm(*(math.prod(known[size] for size in grid) for grid in grids))
     unit, most = product // math.gcd(product, other), MAX_RANKS // other
     is_number = isinstance(near, (int, float)) and not isinstance(near, bool) and near == near
     start = min(max(near, 1), most) if is_number else parse_number(getattr(State(), name))
     below = int(start // unit) * unit
     return [{name: n} for n in (below, below + unit) if n != near and 1 <= n <= most]
+
+
+# -- its groups that are visible -----------------------------------------------------------------
+
+
+def visible_groups(layout: Layout, state: State) -> tuple[Grouping, ...]:
+    """The groups of the type, then those that were chosen beside it, each once.
+
+    Errors: LayoutError about a group that the layout does not have, or a name of two groups.
+    """
+    every, more = layout.every, _names(state.more)
+    kinds: Iterable[str] = TYPES[state.group_type].kinds
+    if has_two_dp_kinds(state.group_type):
+        kinds = (state.dp_kind if kind == "dp" else kind for kind in kinds)
+    if state.group_type == AUTO:
+        kinds = (grouping.name for grouping in main_groupings(layout))
+    names = list(dict.fromkeys((*kinds, *more)))
+    for name in names:
+        if name not in every:
+            raise _no_such_group(layout, name, more)
+    native = own_groupings(layout) if state.group_type == "framework" else []
+    own_names = {grouping.name for grouping in native}
+    taken = [name for name in more if name in own_names and every[name] not in native]
+    if taken:
+        others = {"more": tuple(name for name in more if name not in taken)}
+        facts = {"name": taken[0], "framework": framework_name(layout.framework)}
+        raise refusal("name-taken", "more", others, {"group_type": "chosen"}, **facts)
+    visible = tuple(dict.fromkeys((*native, *(every[name] for name in names))))
+    if not visible:
+        raise refusal("no-groups-chosen", "more", {"group_type": "dp+tp+pp"})
+    return visible
+
+
+def main_groupings(layout: Layout) -> list[Grouping]:
+    """Every kind of the layout's grids that is larger than 1; dp where none is."""
+    names = [*MAIN, *(EXPERTS_MAIN if layout.has_experts else ())]
+    groupings = [layout.every[name] for name in names if name in layout.every]
+    return [grouping for grouping in groupings if grouping.size > 1] or [layout.every["dp"]]
+
+
+def has_two_dp_kinds(group_type: object) -> bool:
+    """Whether "data parallel" could mean dp or dp-cp in this type, so that the user chooses."""
+    known = TYPES.get(group_type) if isinstance(group_type, str) else None
+    return known is not None and {"cp", "dp"} <= {*known.kinds} and "ep" not in known.kinds
+
+
+def _names(value: object) -> tuple[str, ...]:
+    """A list of names, as a link or a box sends it."""
+    if value is None or value == "":
+        return ()
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        raise refusal("not-names", "more", {"more": ()}, value=quoted(value))
+    return tuple(dict.fromkeys(names[:64]))
+
+
+def _no_such_group(layout: Layout, name: str, more: Sequence[str]) -> LayoutError:
+    without = {"more": tuple(name for name in more if name in layout.every)}
+    control, fix = ("more", without) if name in more else ("group_type", {"group_type": "dp+tp+pp"})
+    fixes = [fix, {"framework": "megatron"}] if layout.expert is None else [fix]
+    facts = {"name": quoted(name).strip("'"), "framework": framework_name(layout.framework)}
+    return refusal("no-such-group", control, *fixes, **facts)

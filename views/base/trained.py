@@ -136,9 +136,16 @@ def _disagree(batch: Batch, samples: int) -> LayoutError:
     share = batch.micro_batch * batch.dp
     if samples % share == 0:
         fixes.insert(0, {"micro_batches": samples // share})
-    facts = {name: getattr(batch, name) for name in ("micro_batches", "micro_batch", "dp")}
-    facts |= {"product": batch.global_batch, "global_batch": samples}
-    return refusal("batches-disagree", "micro_batches", *fixes, **facts)
+    return refusal(
+        "batches-disagree",
+        "micro_batches",
+        *fixes,
+        micro_batches=batch.micro_batches,
+        micro_batch=batch.micro_batch,
+        dp=batch.dp,
+        product=batch.global_batch,
+        global_batch=samples,
+    )
 
 
 def with_micro_batches(layout: Layout, state: State, count: int) -> dict[str, Any]:
