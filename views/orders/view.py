@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Any
 
 from markupsafe import Markup
@@ -20,8 +19,21 @@ from render.scenes import groups as scene
 from render.svg import groups as svg
 
 from ..base import form
-from ..base.context import Context, View
-from ..base.html import cell, chip, figure, fold, heading, intro, outside, row, table, tag, together
+from ..base.context import Context, Pictures, View
+from ..base.html import (
+    cell,
+    chip,
+    figure,
+    fold,
+    heading,
+    intro,
+    outside,
+    row,
+    saying,
+    table,
+    tag,
+    together,
+)
 from ..base.names import megatrons_name
 from ..base.problems import refusal_line
 from ..base.resolve import resolve
@@ -75,25 +87,88 @@ def _first_that_works(context: Context) -> Layout:
     return other
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """A layout, with the groups that it shows, and the same job under another order."""
+
+    other: Layout
+    layout: Layout
+    visible: tuple[Grouping, ...]
+    language: str
+
+    @classmethod
+    def of(cls, context: Context, other: Layout | None = None) -> Comparison:
+        """Errors: LayoutError if there is nothing to compare with."""
+        other = other or other_layout(context, context.state.versus)
+        return cls(other, context.layout, context.visible, context.language)
+
+    @cached_property
+    def after(self) -> dict[str, Grouping]:
+        """The shown groups that the other order may be asked for: those of Megatron's names."""
+        names = (_megatrons(self.layout, grouping) for grouping in self.visible)
+        return {name: self.layout.every[name] for name in names if name}
+
+    @cached_property
+    def before(self) -> list[Grouping]:
+        return [self.other.every[name] for name in self.after if name in self.other.every]
+
+    @cached_property
+    def moves(self) -> list[Move]:
+        return moves(self.other.every, self.after, self.layout.gpus_per_node)
+
+    @cached_property
+    def sides(self) -> tuple[tuple[str, Layout], tuple[str, Layout]]:
+        """Titles and layouts, the other one first."""
+        other, own = ((_title(side, self.language), side) for side in (self.other, self.layout))
+        return other, own
+
+    def summary(self) -> str:
+        """Which kinds get other members under the other order."""
+        say = saying(PAGE, self.language)
+        moved, same = (
+            say("and_list").join(move.name for move in self.moves if bool(move.ranks) is is_moved)
+            for is_moved in (True, False)
+        )
+        words = "moved_some" if moved else "moved_none"
+        (before, _), (after, _) = self.sides
+        return say(words, before=before, after=after, kinds=moved, same=same or say("none"))
+
+
+def _megatrons(layout: Layout, grouping: Grouping) -> str:
+    """Megatron's name of a group; empty where it has none.
+
+    A framework's own name may be that of another group of Megatron's, such as fairscale's mp.
+    """
+    is_named_so = layout.every.get(grouping.name) == grouping
+    return grouping.name if is_named_so else megatrons_name(layout, grouping)
+
+
+def _title(layout: Layout, language: str) -> str:
+    is_own = layout.framework == OWN
+    name = PAGE["own_short"][language] if is_own else framework_name(layout.framework)
+    return f"{name} ({layout.order})"
+
+
+# -- on the page -----------------------------------------------------------------------------------
+
+
 def orders_html(context: Context) -> Markup:
     """The layout's framework, and beside it the same job under the other order."""
     layout, language = context.layout, context.language
     inputs = _inputs(context.state.versus, language)
     try:
-        other = other_layout(context, context.state.versus)
+        compared = Comparison.of(context)
     except LayoutError as error:
         head = intro(PAGE["moved_title"][language], PAGE["moved_body"][language], language)
         refused = refusal_line(error, language)
         body = together(head, inputs, refused, _framework(layout, language))
         return framed(context, body, "orders")
-    visible = by_megatrons_name(layout, context.visible)
-    before = [other.every[name] for name in visible if name in other.every]
     rank = context.rank if layout.world_size > PANEL_LIMIT else 0  # else it is lit in the browser
-    head, body = _compared(layout, other, context.visible, language, rank)
-    return framed(context, body, "orders", before, together(head, inputs))
+    head, body = _compared(compared, rank)
+    return framed(context, body, "orders", compared.before, together(head, inputs))
 
 
-def _inputs(versus: Any, language: str) -> str:
+def _inputs(versus: Any, language: str) -> Markup:
     """What to compare with: a framework from the list, or an order that is typed."""
     named = [(convention.name, name) for name, convention in CONVENTIONS.items()]
     names = (AUTO, *CONVENTIONS)
@@ -105,170 +180,20 @@ def _inputs(versus: Any, language: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _compared(
-    layout: Layout, other: Layout, visible: tuple[Grouping, ...], language: str, rank: int
-) -> tuple[Markup, Markup]:
+def _compared(compared: Comparison, rank: int) -> tuple[Markup, Markup]:
     """What stands above the card, and what below."""
-    groupings = by_megatrons_name(layout, visible)
-    before = [other.every[name] for name in groupings if name in other.every]
-    changes = moves(other.every, groupings, layout.gpus_per_node)
-    titles = [_title(side, language) for side in (other, layout)]
-    pictures = (
-        _panels(layout, other, changes, titles, language)
-        if layout.world_size <= PANEL_LIMIT
-        else _overviews(PictureSpec(layout, visible, language, rank), other, before, titles)
-    )
-    head = heading(PAGE["moved_title"][language], tag("p", _summary(changes, titles, language)))
-    moved = _table(changes, layout, other, language)
-    return head, together(moved, pictures, _framework(layout, language))
+    layout, language = compared.layout, compared.language
+    head = heading(PAGE["moved_title"][language], tag("p", compared.summary()))
+    is_small = layout.world_size <= PANEL_LIMIT
+    pictures = _panels(compared) if is_small else _overviews(compared, rank)
+    return head, together(_table(compared), pictures, _framework(layout, language))
 
 
-MOST_BESIDE = 64
-"""GPUs of a panel whose numbers are read beside another panel."""
-
-
-def orders_summary(context: Context) -> str:
-    """Which kinds get other members under the other order.
-
-    Errors: LayoutError if there is nothing to compare with.
-    """
-    other, layout, language = (
-        other_layout(context, context.state.versus),
-        context.layout,
-        context.language,
-    )
-    groupings = by_megatrons_name(layout, context.visible)
-    changes = moves(other.every, groupings, layout.gpus_per_node)
-    return _summary(changes, [_title(side, language) for side in (other, layout)], language)
-
-
-def orders_slide(context: Context) -> list[tuple[str, Any]]:
-    """The same with both orders side by side: of more GPUs than fit so, one rank's groups."""
-    return orders_pictures(context, MOST_BESIDE)
-
-
-def orders_pictures(context: Context, most: int = PANEL_LIMIT) -> list[tuple[str, Any]]:
-    """What of the view goes into a file: titles and scenes, both orders of each kind that moved.
-
-    most: GPUs up to which every group has a colour; of more, the groups of the chosen rank have.
-    """
-    other = other_layout(context, context.state.versus)
-    layout = context.layout
-    groupings = by_megatrons_name(layout, context.visible)
-    language = context.language
-    sides = [(side, _title(side, language)) for side in (other, layout)]
-    if layout.world_size > most:
-        before = [other.every[name] for name in groupings if name in other.every]
-        rank = context.rank
-        return [
-            (
-                SAVED["groups_of_rank"][language].format(order=title, rank=rank),
-                scene.overview(side.mesh, groups, layout.gpus_per_node, rank),
-            )
-            for (side, title), groups in zip(sides, (before, context.visible))
-        ]
-    return [
-        (f"{move.name}: {title}", scene.panel(side.every[move.name], layout.gpus_per_node))
-        for move in moves(other.every, groupings, layout.gpus_per_node)
-        if move.ranks
-        for side, title in sides
-    ]
-
-
-def by_megatrons_name(layout: Layout, visible: Sequence[Grouping]) -> dict[str, Grouping]:
-    """The shown groups that another order may be asked for: those that Megatron has a name for.
-
-    A framework's own name may be that of another group of Megatron's, such as fairscale's mp.
-    """
-    names = [
-        grouping.name
-        if layout.every.get(grouping.name) == grouping
-        else megatrons_name(layout, grouping)
-        for grouping in visible
-    ]
-    return {name: layout.every[name] for name in names if name}
-
-
-def _title(layout: Layout, language: str) -> str:
-    name = (
-        PAGE["own_short"][language] if layout.framework == OWN else framework_name(layout.framework)
-    )
-    return f"{name} ({layout.order})"
-
-
-def strip_html(context: Context, other: Layout) -> Markup:
-    """What the layout's order moves against another one, in a line; nothing if nothing moved."""
-    layout, language = context.layout, context.language
-    groupings = by_megatrons_name(layout, context.visible)
-    changes = [move for move in moves(other.every, groupings, layout.gpus_per_node) if move.ranks]
-    if not changes:
-        return Markup()
-    leaving = [
-        PAGE["strip_leaving"][language].format(
-            kind=move.name, before=f"{move.crossing_before:,}", after=f"{move.crossing_after:,}"
-        )
-        for move in changes
-        if move.crossing_before != move.crossing_after
-    ]
-    text = PAGE["strip"][language].format(
-        order=other.order, kinds=PAGE["and_list"][language].join(move.name for move in changes)
-    )
-    return tag("p", " ".join([text, *leaving]), class_="strip")
-
-
-def _framework(layout: Layout, language: str) -> str:
-    """How the layout's framework names and numbers, from which source, and what is open."""
-    if layout.framework == OWN:
-        return heading(_title(layout, language), tag("p", PAGE["own_order_note"][language]))
-    convention = CONVENTIONS[layout.framework]
-    unsettled = UNSETTLED.get(layout.framework)
-    notes = [tag("p", FRAMEWORKS[layout.framework][language])]
-    if unsettled:
-        left_open = PAGE["framework_open"][language].format(what=unsettled[language])
-        notes.append(tag("p", left_open))
-    basis = PAGE[f"basis_{convention.basis}"][language]
-    link = outside(convention.url, convention.source)
-    source = tag("p", link, PAGE["in_brackets"][language].format(words=basis), class_="source")
-    rows = (_own_row(layout, grouping, language) for grouping in own_groupings(layout))
-    heads = (PAGE[f"column_{name}"][language] for name in ("name", "same", "axes", "first"))
-    return together(
-        heading(_title(layout, language), *notes, source),
-        fold(PAGE["own_names"][language], table(heads, rows)),
-    )
-
-
-def _own_row(layout: Layout, grouping: Grouping, language: str) -> Markup:
-    is_megatrons = layout.every.get(grouping.name) == grouping
-    same = grouping.name if is_megatrons else megatrons_name(layout, grouping)
-    words = same or OWN_GROUPS.get(grouping.name, PAGE["own_none"])[language].format(
-        axes=" × ".join(grouping.axes)
-    )
-    first = ranks_text(grouping.members(0), most=8)
-    axes = " × ".join(grouping.axes)
-    return row(cell(tag("code", grouping.name)), words, axes, cell(first, class_="ranks"))
-
-
-def _summary(changes: list[Move], titles: list[str], language: str) -> str:
-    comma = PAGE["and_list"][language]
-    moved, same = (
-        comma.join(move.name for move in changes if bool(move.ranks) is is_moved)
-        for is_moved in (True, False)
-    )
-    words = "moved_some" if moved else "moved_none"
-    return PAGE[words][language].format(
-        before=titles[0],
-        after=titles[1],
-        kinds=moved,
-        same=same or PAGE["none"][language],
-    )
-
-
-def _table(changes: list[Move], layout: Layout, other: Layout, language: str) -> Markup:
-    leaving = (
-        PAGE["column_leaving"][language].format(order=side.order) for side in (other, layout)
-    )
-    heads = (PAGE["column_kind"][language], PAGE["column_moved"][language], *leaving)
-    return table(heads, (_move_row(move, language) for move in changes), "moves")
+def _table(compared: Comparison) -> Markup:
+    say = saying(PAGE, compared.language)
+    leaving = (say("column_leaving", order=side.order) for _, side in compared.sides)
+    rows = (_move_row(move, compared.language) for move in compared.moves)
+    return table((say("column_kind"), say("column_moved"), *leaving), rows, "moves")
 
 
 def _move_row(move: Move, language: str) -> Markup:
@@ -283,48 +208,113 @@ def _move_row(move: Move, language: str) -> Markup:
     return row(move.name, moved, before, cell(after, class_=slow))
 
 
-def _panels(
-    layout: Layout, other: Layout, changes: list[Move], titles: list[str], language: str
-) -> Markup:
+def _panels(compared: Comparison) -> Markup:
     """Both pictures of each kind that moved, the ranks that moved outlined unless all did."""
-    tone, sides, gpus = (
-        tones([move.name for move in changes]),
-        (other, layout),
-        layout.gpus_per_node,
-    )
-
-    def drawn(side: Layout, title: str, move: Move) -> Markup:
-        panel = scene.panel(side.every[move.name], gpus)
+    say, world = saying(PAGE, compared.language), compared.layout.world_size
+    tone = tones([move.name for move in compared.moves])
+    pairs = []
+    for move in filter(lambda move: move.ranks, compared.moves):
         outlined = None if move.moved.all() else move.moved
-        return figure(title, svg.panel_svg(panel, f"{move.name}: {title}", outlined))
-
-    def moved(move: Move) -> str:
-        facts = {"moved": f"{move.ranks:,}", "ranks": f"{layout.world_size:,}"}
-        return PAGE["moved_ranks"][language].format(**facts)
-
-    pairs = (
-        tag(
-            "section",
-            tag("h3", chip(move.name), " ", moved(move)),
-            tag("div", *(drawn(side, title, move) for side, title in zip(sides, titles))),
-            class_=f"pair t-{tone[move.name]}",
-        )
-        for move in changes
-        if move.ranks
-    )
+        pictures = [
+            figure(title, svg.panel_svg(panel, f"{move.name}: {title}", outlined))
+            for title, panel in _scenes(compared, move)
+        ]
+        moved = say("moved_ranks", moved=f"{move.ranks:,}", ranks=f"{world:,}")
+        head, kind = tag("h3", chip(move.name), " ", moved), f"pair t-{tone[move.name]}"
+        pairs.append(tag("section", head, tag("div", *pictures), class_=kind))
     return together(*pairs)
 
 
-def _overviews(
-    spec: PictureSpec, other: Layout, before: list[Grouping], titles: list[str]
-) -> Markup:
-    sides = (
-        tag(
-            "div", tag("h3", title), overview_figure(spec, side.mesh, groups, before), class_="grid"
-        )
-        for side, groups, title in zip((other, spec.layout), (before, spec.visible), titles)
+def _scenes(compared: Comparison, move: Move) -> list[tuple[str, scene.Panel]]:
+    gpus = compared.layout.gpus_per_node
+    return [(title, scene.panel(side.every[move.name], gpus)) for title, side in compared.sides]
+
+
+def _overviews(compared: Comparison, rank: int) -> Markup:
+    spec = PictureSpec(compared.layout, compared.visible, compared.language, rank)
+    sides = []
+    for (title, side), groups in zip(compared.sides, (compared.before, spec.visible)):
+        drawn = overview_figure(spec, side.mesh, groups, compared.before)
+        sides.append(tag("div", tag("h3", title), drawn, class_="grid"))
+    return tag("div", *sides, class_="large grids", data_rank=rank)
+
+
+def strip_html(context: Context, other: Layout) -> Markup:
+    """What the layout's order moves against another one, in a line; nothing if nothing moved."""
+    say = saying(PAGE, context.language)
+    moved = [move for move in Comparison.of(context, other).moves if move.ranks]
+    if not moved:
+        return Markup()
+    text = say("strip", order=other.order, kinds=say("and_list").join(move.name for move in moved))
+    leaving = [
+        say("strip_leaving", kind=move.name, before=f"{before:,}", after=f"{after:,}")
+        for move in moved
+        if (before := move.crossing_before) != (after := move.crossing_after)
+    ]
+    return tag("p", " ".join([text, *leaving]), class_="strip")
+
+
+def _framework(layout: Layout, language: str) -> Markup:
+    """How the layout's framework names and numbers, from which source, and what is open."""
+    say = saying(PAGE, language)
+    title = _title(layout, language)
+    if layout.framework == OWN:
+        return heading(title, tag("p", say("own_order_note")))
+    convention = CONVENTIONS[layout.framework]
+    notes = [tag("p", FRAMEWORKS[layout.framework][language])]
+    if unsettled := UNSETTLED.get(layout.framework):
+        notes.append(tag("p", say("framework_open", what=unsettled[language])))
+    link = outside(convention.url, convention.source)
+    basis = say("in_brackets", words=say(f"basis_{convention.basis}"))
+    rows = (_own_row(layout, grouping, language) for grouping in own_groupings(layout))
+    heads = (say(f"column_{name}") for name in ("name", "same", "axes", "first"))
+    return together(
+        heading(title, *notes, tag("p", link, basis, class_="source")),
+        fold(say("own_names"), table(heads, rows)),
     )
-    return tag("div", *sides, class_="large grids", data_rank=spec.rank)
+
+
+def _own_row(layout: Layout, grouping: Grouping, language: str) -> Markup:
+    axes = " × ".join(grouping.axes)
+    alone = OWN_GROUPS.get(grouping.name, PAGE["own_none"])[language].format(axes=axes)
+    first = cell(ranks_text(grouping.members(0), most=8), class_="ranks")
+    name = cell(tag("code", grouping.name))
+    return row(name, _megatrons(layout, grouping) or alone, axes, first)
+
+
+# -- in files --------------------------------------------------------------------------------------
+
+MOST_BESIDE = 64
+"""GPUs of a panel whose numbers are read beside another panel."""
+
+
+def orders_summary(context: Context) -> str:
+    return Comparison.of(context).summary()
+
+
+def orders_slide(context: Context) -> Pictures:
+    """The same with both orders side by side: of more GPUs than fit so, one rank's groups."""
+    return orders_pictures(context, MOST_BESIDE)
+
+
+def orders_pictures(context: Context, most: int = PANEL_LIMIT) -> Pictures:
+    """What of the view goes into a file: titles and scenes, both orders of each kind that moved.
+
+    most: GPUs up to which every group has a colour; of more, the groups of the chosen rank have.
+    """
+    compared, rank = Comparison.of(context), context.rank
+    if context.layout.world_size <= most:
+        return [
+            (f"{move.name}: {title}", panel)
+            for move in compared.moves
+            if move.ranks
+            for title, panel in _scenes(compared, move)
+        ]
+    said, gpus = SAVED["groups_of_rank"][context.language], context.layout.gpus_per_node
+    return [
+        (said.format(order=title, rank=rank), scene.overview(side.mesh, groups, gpus, rank))
+        for (title, side), groups in zip(compared.sides, (compared.before, context.visible))
+    ]
 
 
 VIEW = View(
