@@ -19,9 +19,11 @@ from functools import lru_cache
 
 import numpy as np
 
+from groups.alternatives import with_changes
+
 from .closed import ClosedForm, Times
 from .plan import MOST_OPS, B, F, I, Plan, W
-from .schedules import SCHEDULES
+from .schedules import SCHEDULES, Schedule
 from .simulate import Timeline, simulate
 from .spec import SETTLED, ScheduleSpec, checked, plan_of
 
@@ -194,7 +196,7 @@ def micro_batches_in_flight(schedule: str, p: int, m: int, v: int = 1) -> list[f
     Errors: LayoutError for sizes that the schedule does not take.
     """
     rule = SCHEDULES[schedule]
-    checked(schedule, p, m, v if rule.v is None or v > 1 else None, drawn=False)
+    checked(schedule, p, m, _chunks(rule, v), drawn=False)
     # In DualPipe a micro-batch meets one of a rank's two stages only.
     stages = 2 if rule.placement == "both ways" else 1
     return [peak / stages for peak in peaks(schedule, p, m, v)]
@@ -230,6 +232,18 @@ def is_known(name: str, p: int, v: int) -> bool:
     """Whether there is a closed form, or a step that is short enough to be counted."""
     rule = SCHEDULES[name]
     return rule.closed is not None or ScheduleSpec(name, p, 1, rule.v or v).num_settled <= MOST_OPS
+
+
+def is_taken(name: str, p: int, m: int, v: int) -> bool:
+    """Whether `micro_batches_in_flight` answers: quicker than a refusal, which tries its fixes."""
+    rule, fewer = SCHEDULES[name], settled(name, p, m)
+    spec = ScheduleSpec(name, p, m, _chunks(rule, v))
+    longest = with_changes(spec, {"m": min(m, fewer + p)})
+    return spec.is_taken and (rule.closed is not None or longest.num_ops <= MOST_OPS)
+
+
+def _chunks(rule: Schedule, v: int) -> int | None:
+    return v if rule.v is None or v > 1 else None
 
 
 def _outputs(plan: Plan) -> int:

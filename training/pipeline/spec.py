@@ -84,8 +84,13 @@ class ScheduleSpec:
         return TRIES * self.num_run if self.rule.limit else 0
 
     @property
+    def is_taken(self) -> bool:
+        """Whether the schedule takes these sizes."""
+        return not any(self._refusals())
+
+    @property
     def works(self) -> bool:
-        return not any(self._refusals()) and self.num_ops <= MOST_OPS
+        return self.is_taken and self.num_ops <= MOST_OPS
 
     def alternatives(self, control: str | None, *, drawn: bool = True) -> list[dict[str, int]]:
         """The nearest changes of one size that are refused no more, those of ``control`` first.

@@ -11,11 +11,11 @@ from itertools import islice
 import numpy as np
 
 from groups.budget import spend
-from groups.errors import LayoutError
 
 from ..estimate import Estimate, estimate_of
 from ..estimate.memory import Fit, fit_of, least_needed
 from ..estimate.request import Request, require_numbers
+from ..pipeline.figures import is_taken
 from .space import SearchJob, recomputations, step_for, valid_splits
 from .timed import TimedLayout, Timer, software_of
 
@@ -141,10 +141,10 @@ class _Ways:
             tries += 1
             spend(ESTIMATE, "layouts")
             request = _request(self.job, self.timed[layout], way)
-            try:
-                fit = fit_of(request)
-            except LayoutError:  # the schedule refuses it
+            split, training = request.split, request.training
+            if not is_taken(training.schedule, split.pp, training.micro_batches, split.vpp):
                 continue
+            fit = fit_of(request)
             if wanted(fit):
                 estimates[layout] = estimate_of(request, software_of(self.job.training), fit)
         return list(estimates.values()), tries
