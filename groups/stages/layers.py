@@ -54,9 +54,10 @@ def stage_layers(
     sizes = {"layers": layers, "pp": pp, "vpp": vpp, "first": first, "last": last}
     given = {name: size for name, size in sizes.items() if size is not None}
     split = _in_range(given, bool(account_for_embedding), bool(account_for_loss))
-    refusal = split.refusal()
-    if refusal:
-        raise refusal.replace(alternatives=split.alternatives(refusal.control))
+    refused = next(split.refusals(), None)
+    if refused:
+        error = refused()
+        raise error.replace(alternatives=split.alternatives(error.control))
     return numbered(split.counts())
 
 
@@ -93,7 +94,7 @@ def _in_range(given: Mapping[str, object], embedding: bool, loss: bool) -> _Spli
     name = refusals[0].control or ""
     if len(refusals) == 1 and name in sizes:
         near = _Split(embedding, loss, **sizes)
-        values = near.fixes(name, sizes[name]) if any(near._refusals()) else [sizes[name]]
+        values = near.fixes(name, sizes[name]) if any(near.refusals()) else [sizes[name]]
         fixes = [{name: value} for value in values]
     raise refusals[0].replace(alternatives=fixes)
 
@@ -111,16 +112,15 @@ class _Split:
     last: int | None = None
 
     @property
-    def ends(self) -> list[tuple[str, int]]:
+    def ends(self) -> dict[str, int]:
         """The stages whose layers are given, with how many."""
-        given = (("first", self.first), ("last", self.last))
-        return [(name, count) for name, count in given if count is not None]
+        given = {"first": self.first, "last": self.last}
+        return {name: count for name, count in given.items() if count is not None}
 
     @property
     def left(self) -> int:
         """What the stages share evenly: layers, and what is accounted for as one."""
-        taken = sum(count for _, count in self.ends)
-        return self.layers + self.embedding + self.loss - taken
+        return self.layers + self.embedding + self.loss - sum(self.ends.values())
 
     @property
     def sharing(self) -> int:
@@ -130,25 +130,18 @@ class _Split:
     def counts(self) -> list[list[int]]:
         """How many layers each chunk of each stage has, if nothing is refused."""
         stages = [self.left // self.sharing if self.sharing else 0] * self.pp
-        if self.first is not None:
-            stages[0] = self.first
-        if self.last is not None:
-            stages[-1] = self.last
+        for place, count in ((0, self.first), (-1, self.last)):
+            stages[place] = stages[place] if count is None else count
         chunks = [[count // self.vpp] * self.vpp for count in stages]
         chunks[0][0] -= self.embedding
         chunks[-1][-1] -= self.loss
         return chunks
 
-    def refusal(self) -> LayoutError | None:
-        """The first rule that this breaks, in Megatron's order of checks, or None."""
-        first = next(self._refusals(), None)
-        return first() if first else None
-
     def alternatives(self, control: str | None) -> list[dict[str, int]]:
         """The nearest changes of one size that are refused no more, those of ``control`` first."""
         if self.ends and (self.embedding or self.loss):
             return []  # no size is the cause
-        sizes = {"layers": self.layers, "pp": self.pp, "vpp": self.vpp, **dict(self.ends)}
+        sizes = {"layers": self.layers, "pp": self.pp, "vpp": self.vpp, **self.ends}
         changes: list[dict[str, int]] = []
         for name in sorted(sizes, key=lambda name: name != control):
             values = self.fixes(name, sizes[name])
@@ -159,23 +152,24 @@ class _Split:
 
     def fixes(self, name: str, value: int) -> list[int]:
         """The nearest values of one size, below and above, that are not refused."""
-        taken = sum(count for _, count in self.ends)
+        taken = sum(self.ends.values())
         most = {
             "layers": max(self.layers, taken) + self.pp * self.vpp,  # a multiple is on the way
             "pp": self.layers + 2,  # every stage has a layer, or the embedding or the loss
         }.get(name, self.layers)
         return nearest(
             value,
-            lambda value: not any(with_changes(self, {name: value})._refusals()),
+            lambda value: not any(with_changes(self, {name: value}).refusals()),
             maximum=min(most, MAX_RANKS if name == "pp" else MAX_LAYERS),
         )
 
-    def _refusals(self) -> Iterator[Callable[[], LayoutError]]:
-        """What makes each refusal: trying sizes only asks whether there is one."""
+    def refusals(self) -> Iterator[Callable[[], LayoutError]]:
+        """What makes each refusal, in Megatron's order of checks: trying sizes only asks whether
+        there is one."""
         if self.vpp > 1 and self.pp == 1:
             yield partial(needs_stages, self.vpp, self.pp)
         if self.ends:
-            yield from self._refused_ends(self.ends[0][0])
+            yield from self._refused_ends(next(iter(self.ends)))
         if self.sharing:
             yield from self._refused_shares()
 
@@ -185,13 +179,13 @@ class _Split:
             yield partial(refusal, "ends-with-accounted", control)
         if self.sharing < 0:
             yield partial(refusal, "one-stage-has-no-ends", "pp", pp=self.pp)
-        for name, count in self.ends:
+        by = {"vpp": self.vpp}
+        for name, count in self.ends.items():
             if count % self.vpp:
                 quote = (
                     f"number of layers at {name} stage: {count}must be divisible by virtual "
                     f"pipelineparallel degree {self.vpp}"
                 )
-                by = {"vpp": self.vpp}
                 yield partial(not_a_multiple, name, count, by, maximum=MAX_LAYERS, quote=quote)
         is_mismatch = bool(self.left) != bool(self.sharing)
         if self.left < 0 or is_mismatch:
@@ -209,22 +203,25 @@ class _Split:
         """Layers that the stages, or the chunks of a stage, cannot share evenly."""
         share, remaining = divmod(self.left, self.sharing)
         if remaining:
-            sentence = f"{self._shared()} over {self.sharing} stages is not a whole number each"
-            said = {"sentence": sentence, "quote": self._quote_of_stages()}
+            parts = [f"{self.left - self.embedding - self.loss} layers"]
+            parts += ["the embedding"] * self.embedding + ["the loss"] * self.loss
+            shared = f"{' and '.join(parts)} over {self.sharing} stages"
+            said = {"sentence": f"{shared} is not a whole number each", "quote": self._quote()}
             facts = {"count": self.left, "stages": self.sharing}
             yield partial(refusal, "layers-do-not-divide", "layers", **said, **facts)
         if share % self.vpp:
-            quote = self._quote_of_chunks(share)
-            yield partial(
-                refusal, "chunks-do-not-divide", "vpp", quote=quote, count=share, vpp=self.vpp
-            )
+            quote = f"num_layers_per_pipeline_rank {share}"
+            if self.ends:
+                quote = (
+                    f"number of layers on each middle pipeline rank:{share} must be divisible by"
+                )
+            elif self.embedding or self.loss:
+                quote = f"number of layers on each pipeline rank: {share}(after enable account_for_"
+            facts = {"count": share, "vpp": self.vpp}
+            yield partial(refusal, "chunks-do-not-divide", "vpp", quote=quote, **facts)
 
-    def _shared(self) -> str:
-        parts = [f"{self.left - self.embedding - self.loss} layers"]
-        parts += ["the embedding"] * self.embedding + ["the loss"] * self.loss
-        return " and ".join(parts)
-
-    def _quote_of_stages(self) -> str:
+    def _quote(self) -> str:
+        """What Megatron says of layers that the stages cannot share evenly."""
         if self.ends:
             return (
                 f"number of layers at middle stage: {self.left} must be divisible bythe middle "
@@ -238,10 +235,3 @@ class _Split:
             f"number of middle layers: {self.left} must be divisible by middle "
             f"pipeline_model_parallel_size {self.pp}"
         )
-
-    def _quote_of_chunks(self, share: int) -> str:
-        if self.ends:
-            return f"number of layers on each middle pipeline rank:{share} must be divisible by"
-        if self.embedding or self.loss:
-            return f"number of layers on each pipeline rank: {share}(after enable account_for_"
-        return f"num_layers_per_pipeline_rank {share}"

@@ -164,20 +164,17 @@ def _fixes(parts: Stages, sizes: dict[str, int]) -> list[dict[str, int]]:
         return []  # one of them is no number at all
     flat = [layer for part in parts for layer in part]
     near_pp = sorted(divisors(len(parts)), key=lambda pp: abs(pp - sizes["pp"]))
-    candidates = [
+    changes = [
         {"layers": flat.count("decoder")},
         {"mtp": flat.count("mtp")},
         {"vpp": len(parts) // sizes["pp"]},
         *({"pp": pp} for pp in near_pp),
     ]
-    changed = [(change, {**sizes, **change}) for change in candidates]
-    possible = [
-        (change, changed_parts)
-        for change, changed_parts in changed
-        if changed_parts["layers"] and changed_parts.get("vpp", 1)
-    ]
+    tried = ((change, {**sizes, **change}) for change in changes)
     return [
-        change for change, changed_parts in possible if works(_checked, parts, **changed_parts)
+        change
+        for change, changed in tried
+        if changed["layers"] and changed.get("vpp", 1) and works(_checked, parts, **changed)
     ][:MOST]
 
 
@@ -199,9 +196,8 @@ def _named(layout: object) -> list[list[str]]:
     stages: list[list[str]] = []
     for stage in layout:
         if not isinstance(stage, (list, tuple)):
-            raise _bad_letter(stage).replace(
-                quote="pipeline_model_parallel_layout must be a list of lists"
-            )
+            quote = "pipeline_model_parallel_layout must be a list of lists"
+            raise _bad_letter(stage).replace(quote=quote)
         names = [name.strip().lower() if isinstance(name, str) else name for name in stage]
         for name in names:
             if not isinstance(name, str) or name not in known:
