@@ -28,7 +28,7 @@ from views.base.resolve import resolve
 from views.base.state import State
 from views.base.trained import GIB, trained_of
 from views.base.units import bytes_text, seconds_text
-from views.compare.costs import ROWS, cost_of
+from views.compare.view import COSTS, cost_of
 from views.estimate.words import about
 from views.memory.bars import gib
 from views.traffic.view import rows_of
@@ -211,9 +211,9 @@ def test_a_better_layout_is_opened_in_one_click_and_compared_with_the_one_before
     sides = []
     for state in (start, opened):
         sides.append(cost_of(resolve(state), question(state)))
-    expect(page.locator(".costs tbody tr")).to_have_count(len(ROWS))
+    expect(page.locator(".costs tbody tr")).to_have_count(len(COSTS))
     assert {name: said[:2] for name, said in cells(page, ".costs").items()} == {
-        PAGE[name]["en"]: [side.said(name) for side in sides] for name in ROWS
+        PAGE[name]["en"]: [side[name][1] for side in sides] for name in COSTS
     }
 
 

@@ -13,8 +13,7 @@ from views.base.link import from_query, to_query
 from views.base.resolve import resolve
 from views.base.state import State
 from views.base.trained import trained_of
-from views.compare.costs import ROWS, LayoutCost, cost_of
-from views.compare.view import PAIRS
+from views.compare.view import COSTS, PAIRS, Cost, cost_of
 from views.page import answer
 from views.stories import query_of
 
@@ -37,7 +36,7 @@ def costs(picture: str) -> list[list[str]]:
     ]
 
 
-def alone(state: State) -> tuple[LayoutCost, int]:
+def alone(state: State) -> tuple[Cost, int]:
     """A layout worked out by itself, and the samples of its step."""
     trained = trained_of(resolve(state), state)
     return cost_of(resolve(state), trained), trained.batch.global_batch
@@ -48,12 +47,12 @@ def test_both_are_worked_out_for_the_batch_of_the_one_on_screen():
     own, other_batch = alone(EIGHT)
     assert batch != other_batch  # alone, each would take samples by its stages
     kept, _ = alone(replace(EIGHT, global_batch=str(batch)))
-    assert kept.estimate.seconds < own.estimate.seconds
-    wanted = [[kept.said(name), now.said(name)] for name in ROWS]
+    assert kept["cost_step"] < own["cost_step"]
+    wanted = [[kept[name][1], now[name][1]] for name in COSTS]
     rows = costs(compared(FOUR, EIGHT))
     assert [row[1:3] for row in rows] == wanted
-    for (_, _, _, said), (measure, _) in zip(rows, ROWS.values()):
-        before, after = measure(kept), measure(now)
+    for (_, _, _, said), name in zip(rows, COSTS):
+        before, after = kept[name][0], now[name][0]
         share = f"{100 * abs(after / before - 1):,.0f}%" if before else "none"
         mark = "▼" if after < before else "▲"
         assert said.startswith(mark), said
@@ -67,7 +66,7 @@ def test_both_train_the_model_and_the_batch_of_the_one_on_screen(said):
     now, batch = alone(FOUR)
     kept, _ = alone(replace(EIGHT, global_batch=str(batch)))
     rows = costs(compared(FOUR, replace(EIGHT, **said)))
-    assert [row[1:3] for row in rows] == [[kept.said(name), now.said(name)] for name in ROWS]
+    assert [row[1:3] for row in rows] == [[kept[name][1], now[name][1]] for name in COSTS]
 
 
 def test_a_difference_of_ten_times_is_no_percentage():
@@ -84,13 +83,13 @@ def test_a_difference_of_ten_times_is_no_percentage():
 def test_the_parts_are_all_of_the_step():
     now, _ = alone(FOUR)
     parts = ("cost_compute", "cost_bubble", "cost_exposed", "cost_rest")
-    assert sum(ROWS[name][0](now) for name in parts) == pytest.approx(now.estimate.seconds)
+    assert sum(now[name][0] for name in parts) == pytest.approx(now["cost_step"][0])
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_each_cost_has_its_words(language):
     picture = compared(FOUR, EIGHT, language)
-    assert [row[0] for row in costs(picture)] == [PAGE[name][language] for name in ROWS]
+    assert [row[0] for row in costs(picture)] == [PAGE[name][language] for name in COSTS]
     _, batch = alone(FOUR)
     facts = {"model": "Llama 3 70B", "cluster": "DGX H100", "batch": batch}
     assert PAGE["cost_of"][language].format(**facts) in html.unescape(picture)

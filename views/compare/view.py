@@ -24,31 +24,25 @@ from ..base import form
 from ..base.context import Context, Pictures, View
 from ..base.html import figure, heading, saying, table, tag, together
 from ..base.link import from_query, to_query
-from ..base.problems import control_label, refusal_line, value_text
+from ..base.problems import control_label, once, refusal_line, tried, value_text
 from ..base.resolve import sizes_text
-from ..base.state import State, fields_of, is_empty
+from ..base.state import State, fields_of, is_empty, parse_number
+from ..base.trained import Trained
+from ..base.units import bytes_text, seconds_text
+from ..estimate.words import KINDS, about
 from ..groups.view import PANEL_LIMIT
+from ..memory.bars import gib
 from ..stories import STATES, query_of
-from .costs import costs_html, rows_of_costs, sides_of, what_text
+from ..traffic.view import rows_of
 
+_FOUR = {"nodes": "4", "view": "compare"}
 PAIRS: dict[str, dict[str, str]] = {
     "pair_nodes": STATES["cost"],
     "pair_order": {
-        "nodes": "4",
-        "tp": "2",
-        "pp": "4",
-        "framework": "megatron-pp-dp",
-        "view": "compare",
-        "kept": "v=2&nodes=4&tp=2&pp=4",
+        **_FOUR,
+        **{"tp": "2", "pp": "4", "framework": "megatron-pp-dp", "kept": "v=2&nodes=4&tp=2&pp=4"},
     },
-    "pair_zero": {
-        "nodes": "4",
-        "tp": "1",
-        "pp": "1",
-        "zero": "3",
-        "view": "compare",
-        "kept": "v=2&nodes=4&tp=1&pp=4",
-    },
+    "pair_zero": {**_FOUR, "tp": "1", "pp": "1", "zero": "3", "kept": "v=2&nodes=4&tp=1&pp=4"},
 }
 """Pairs to begin with."""
 
@@ -123,15 +117,16 @@ def _sizes(before: Context, after: Context) -> Markup:
         if (kept := _said(name, before.state, language))
         != (now := _said(name, after.state, language))
     ]
-    derived = (
-        ("world", *(side.world_size for side in sides)),
-        ("dp_size", *(side.mesh.size("dp") for side in sides)),
-    )
+    derived = {
+        "world": [side.world_size for side in sides],
+        "dp_size": [side.mesh.size("dp") for side in sides],
+    }
     if any(side.has_experts for side in sides):
-        derived = (*derived, ("edp_size", *map(_edp, sides)))
+        meshes = (side.expert for side in sides)
+        derived["edp_size"] = [0 if mesh is None else mesh.size("edp") for mesh in meshes]
     rows += [
-        (PAGE[name][language], *(f"{n:,}" if isinstance(n, int) else n for n in (kept, now)))
-        for name, kept, now in derived
+        (PAGE[name][language], *(f"{size:,}" if size else "–" for size in (kept, now)))
+        for name, (kept, now) in derived.items()
         if kept != now
     ]
     if not rows:
@@ -146,8 +141,104 @@ def _said(name: str, state: State, language: str) -> str:
     return "–" if value in ("", None, (), []) else value_text(name, value, language)
 
 
-def _edp(layout: Layout) -> Any:
-    return "–" if layout.expert is None else layout.expert.size("edp")
+# -- costs ---------------------------------------------------------------------------------------
+
+COSTS = tuple(
+    f"cost_{name}" for name in ("step", "compute", "bubble", "exposed", "rest", "across", "memory")
+)
+"""The rows of the table, words of PAGE."""
+
+Cost = dict[str, tuple[float, str]]
+"""What a layout costs: by COSTS a number, the less the better, and how it is said."""
+
+Sides = tuple[Cost | None, Cost | None]
+
+
+def cost_of(layout: Layout, trained: Trained) -> Cost:
+    """What a layout costs: seconds, bytes that leave NVLink domains in a step, bytes of a GPU.
+
+    Errors: LayoutError for what the model, the batch or the schedule does not allow.
+    """
+    across = sum(row.across for row in rows_of(layout, trained))
+    estimate = trained.estimate(layout)
+    parts, needed = estimate.parts, estimate.fit.needed
+    seconds = {
+        "cost_compute": parts["compute"],
+        "cost_bubble": parts["bubble"],
+        "cost_exposed": sum(parts[kind] for kind in KINDS),
+        "cost_rest": parts["optimizer"] + parts["offload"] + parts["host"],
+    }
+    return {
+        "cost_step": (estimate.seconds, about(estimate)),
+        **{name: (number, seconds_text(number)) for name, number in seconds.items()},
+        "cost_across": (across, bytes_text(across)),
+        "cost_memory": (needed, gib(needed)),
+    }
+
+
+def sides_of(before: Context, now: Context) -> tuple[Sides, Trained | None, list[LayoutError]]:
+    """What the two layouts cost, what is trained, and why there is none of these.
+
+    The model, how it is trained and the cluster are those of the layout on screen.
+    """
+    problems: list[LayoutError] = []
+    trained = tried(problems, lambda: now.trained)
+    if trained is not None:  # steps can be compared only where they do the same work
+        same: dict[str, Any] = {"global_batch": str(trained.batch.global_batch)}
+        if is_count(before.state.layers) and is_count(now.state.layers):
+            same["layers"] = now.state.layers
+        same |= {"experts": now.state.experts, "micro_batches": ""}
+        before = Context(before.layout, replace(before.state, **same))
+    kept = tried(problems, lambda: cost_of(before.layout, before.trained))
+    current = trained and tried(problems, lambda: cost_of(now.layout, trained))
+    return (kept, current), trained, problems
+
+
+def is_count(layers: object) -> bool:
+    """Whether the layers are no pipeline layout, which is for as many stages as it says."""
+    return not isinstance(parse_number(layers), str) or is_empty(layers)
+
+
+def rows_of_costs(sides: Sides, language: str) -> list[tuple[str, ...]]:
+    """A row a cost: its name, both layouts, how the second differs."""
+    rows = []
+    for name in COSTS:
+        said = ("–" if side is None else side[name][1] for side in sides)
+        numbers = [side[name][0] for side in sides if side is not None]
+        difference = _difference(*numbers, language) if len(numbers) == 2 else "–"
+        rows.append((PAGE[name][language], *said, difference))
+    return rows
+
+
+def costs_html(before: Context, now: Context) -> Markup:
+    """A row a cost; a layout that the model does not allow says why in place of its numbers."""
+    language, (sides, trained, problems) = now.language, sides_of(before, now)
+    said = "" if trained is None else what_text(trained, language)
+    heads = (PAGE[f"column_{name}"][language] for name in ("cost", "kept", "now", "difference"))
+    return together(
+        heading(PAGE["cost_title"][language], tag("p", said)),
+        table(heads, rows_of_costs(sides, language), "costs"),
+        *(refusal_line(error, language) for error in once(problems)),
+    )
+
+
+def _difference(before: float, after: float, language: str) -> str:
+    """By how much the layout on screen is better or worse."""
+    if abs(after - before) <= 0.0005 * max(before, after):
+        return PAGE["cost_same"][language]
+    words = "cost_better" if after < before else "cost_worse"
+    if not before:
+        return PAGE["cost_worse_than_none"][language]
+    if after and not 0.1 < after / before < 10:
+        times = max(before, after) / min(before, after)
+        return PAGE[f"{words}_times"][language].format(times=f"{times:,.0f}")
+    share = 100 * abs(after / before - 1)
+    return PAGE[words][language].format(share=f"{share:,.0f}" if share >= 1 else f"{share:.1f}")
+
+
+def what_text(now: Trained, language: str) -> str:
+    batch = f"{now.batch.global_batch:,}"
+    return PAGE["cost_of"][language].format(model=now.name, cluster=now.cluster.name, batch=batch)
 
 
 # -- groups --------------------------------------------------------------------------------------

@@ -1,23 +1,35 @@
-"""The Step time view: the estimate, its parts, the nearest measured runs, the error by source."""
+"""The Step time view: the estimate, its parts, the nearest measured runs, the error by source.
+
+"You are here" draws public runs as a cloud, the layout on screen among them. Across: parameters
+that a token passes through; up: what a GPU does a second, counted as six operations a parameter and
+token (arXiv:2001.08361 section 2.1). Both axes are in doublings. Runs on GPUs that compute like the
+chosen ones are dark, and the nearest ones ringed.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
+from functools import lru_cache
+from html import escape
 
 from markupsafe import Markup
 
 from descriptions import ESTIMATE, TRAFFIC
 from render.files.tables import BarCell, TableChart
 from render.palette import KIND_MARKS
-from training.estimate import Estimate, MeasuredRun, error_table, sources
+from render.scenes.charts import PointsChart
+from training.estimate import Estimate, MeasuredRun, error_table, runs, sources
+from training.estimate.constants import FAMILIES
+from training.model import Model
+from training.parameters import active_parameters
 
 from ..base.context import Context, Pictures, View
 from ..base.fixes import or_refused
 from ..base.html import fine, intro, saying, scrolling, table, tag, together
 from ..base.units import seconds_text
 from ..nodes.view import chips
-from .cloud import cloud_of, cloud_svg
 from .words import KINDS, about, lacks_text
 
 NEAREST = 5
@@ -70,11 +82,11 @@ def parts_html(estimate: Estimate, language: str) -> Markup:
     """What a step is made of: a row a part."""
     rows = []
     for name, seconds in visible_parts(estimate):
-        share = f"{100 * seconds / estimate.seconds:.1f}"
-        bar = tag("span", tag("span", style=f"width:{share}%"), class_="part-bar")
+        percent = f"{100 * seconds / estimate.seconds:.1f}%"
+        bar = tag("span", tag("span", style=f"width:{percent}"), class_="part-bar")
         waits = chips([name]) if name in KINDS else ""
         part = together(part_name(name, language), " " if waits else "", waits)
-        rows.append((part, seconds_text(seconds), together(f"{share}%", bar)))
+        rows.append((part, seconds_text(seconds), together(percent, bar)))
     return table(heads_of("part seconds share", language), rows, "estimate-parts")
 
 
@@ -118,8 +130,8 @@ def _errors(language: str) -> Markup:
     shares = ("step", "step90", "cover", "unseen_step", "unseen_step90")
     rows = []
     for row in error_table():
-        runs = f"{int(row['runs']):,}"
-        rows.append((_group(row["group"], language), runs, *(_percent(row[n]) for n in shares)))
+        percents = (f"{100 * float(row[name]):.0f}%" if row[name] else "–" for name in shares)
+        rows.append((_group(row["group"], language), f"{int(row['runs']):,}", *percents))
     heads = heads_of("group runs error error90 cover unseen unseen90", language)
     return together(
         tag("h3", ESTIMATE["errors_title"][language]),
@@ -141,13 +153,114 @@ def _group(name: str, language: str) -> str:
 LIMITS = tuple(ESTIMATE[f"limit_{number}"] for number in range(1, 5))
 
 
-def _percent(text: str) -> str:
-    return f"{100 * float(text):.0f}%" if text else "–"
-
-
 def heads_of(names: str, language: str) -> list[str]:
     return [ESTIMATE[f"column_{name}"][language] for name in names.split()]
 
+
+# -- "you are here" ------------------------------------------------------------------------------
+
+ACROSS, UP = (8.3, 12.1), (0.6, 3.7)
+"""From which power of ten to which an axis reaches."""
+
+BILLIONS = (0.3, 1, 3, 10, 30, 100, 300, 1000)
+TERAFLOPS = (10, 30, 100, 300, 1000, 3000)
+
+
+def share(value: float, axis: tuple[float, float]) -> float:
+    """Where a value stands on an axis, 0 to 1; at an end what is beyond it.
+
+    >>> share(10.0, (0.0, 2.0)), share(1e9, (0.0, 2.0))
+    (0.5, 1.0)
+    """
+    low, high = axis
+    return min(1.0, max(0.0, (math.log10(value) - low) / (high - low)))
+
+
+def spot(model: Model, tokens: int, gpus: int, *steps: float) -> tuple[float, ...]:
+    """Where a model stands across, and what a GPU does in steps of so many seconds up."""
+    active = active_parameters(model)
+    speeds = (6.0 * active * tokens / (seconds * gpus) for seconds in steps)
+    return share(active, ACROSS), *(share(speed / 1e12, UP) for speed in speeds)
+
+
+def _of_run(run: MeasuredRun) -> tuple[float, float]:
+    arguments = run.arguments
+    tokens = arguments.global_batch * arguments.sequence
+    x, y = spot(run.shape, tokens, arguments.gpus, run.seconds or math.inf)
+    return x, y
+
+
+@lru_cache(maxsize=1)
+def _places() -> tuple[tuple[str, tuple[float, float]], ...]:
+    """Family of the GPUs and place of every run that has a step time."""
+    good = (run for run in runs() if run.seconds and run.counts and run.status == "ok")
+    return tuple((FAMILIES[run.arguments.cluster], _of_run(run)) for run in good)
+
+
+def cloud_of(estimate: Estimate, near: Sequence[MeasuredRun], language: str) -> PointsChart:
+    """The runs and the layout on screen, where they stand."""
+    request = estimate.request
+    family, steps = FAMILIES[request.cluster], (estimate.seconds, estimate.low, estimate.high)
+    tokens = request.global_batch * request.model.sequence
+    return PointsChart(
+        others=tuple(place for other, place in _places() if other != family),
+        peers=tuple(place for other, place in _places() if other == family),
+        near=tuple(_of_run(each) for each in near if each.seconds),
+        here=spot(request.model, tokens, request.gpus, *steps),  # type: ignore[arg-type]
+        across=tuple((share(n * 1e9, ACROSS), f"{n:g}B") for n in BILLIONS),
+        up=tuple((share(n, UP), f"{n:,}") for n in TERAFLOPS),
+        words={name: ESTIMATE[f"cloud_{name}"][language] for name in ("across", "up", "here")},
+    )
+
+
+def cloud_svg(chart: PointsChart, label: str) -> str:
+    others, peers = (
+        "".join(f"M{x:.0f} {y:.0f}h0" for x, y in chart.pixels(spots))
+        for spots in (chart.others, chart.peers)
+    )
+    ringed = "".join(
+        f'<circle class="near" cx="{x:.1f}" cy="{y:.1f}" r="6"/>'
+        for x, y in chart.pixels(chart.near)
+    )
+    return (
+        f'<svg class="cloud" viewBox="0 0 {chart.width:.0f} {chart.height:.0f}" role="img" '
+        f'aria-label="{escape(label)}">{_axes(chart)}'
+        f'<path class="others" d="{others}"/><path class="own" d="{peers}"/>{ringed}{_here(chart)}'
+        "</svg>"
+    )
+
+
+def _here(chart: PointsChart) -> str:
+    """The layout on screen: a mark, and its interval as a line."""
+    x, (y, high, low) = chart.x(chart.here[0]), map(chart.y, chart.here[1:])
+    anchor, dx = ("end", -10) if x > chart.width / 2 else ("start", 10)
+    return (
+        f'<g class="here"><path d="M{x:.1f} {high:.1f}V{low:.1f}"/>'
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5"/><text x="{x + dx:.1f}" y="{y + 4:.1f}" '
+        f'text-anchor="{anchor}">{escape(chart.words["here"])}</text></g>'
+    )
+
+
+def _axes(chart: PointsChart) -> str:
+    left, top, right, foot = chart.left, chart.top, chart.right, chart.foot
+    across = "".join(
+        f'<path d="M{x:.1f} {top}V{foot}"/>'
+        f'<text x="{x:.1f}" y="{foot + 15}" text-anchor="middle">{text}</text>'
+        for x, text in ((chart.x(share), text) for share, text in chart.across)
+    )
+    up = "".join(
+        f'<path d="M{left} {y:.1f}H{right}"/>'
+        f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{text}</text>'
+        for y, text in ((chart.y(share), text) for share, text in chart.up)
+    )
+    return (
+        f'<g class="axes">{across}{up}<text x="{(left + chart.width) / 2}" '
+        f'y="{chart.height - 6}" text-anchor="middle">{escape(chart.words["across"])}</text>'
+        f'<text x="{left}" y="{top - 7}">{escape(chart.words["up"])}</text></g>'
+    )
+
+
+# -- files ---------------------------------------------------------------------------------------
 
 COLOURS = {"compute": "#577de3", "bubble": "#a1a1aa"} | {
     kind: KIND_MARKS["light"][kind] for kind in KINDS
