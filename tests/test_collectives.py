@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from groups import LayoutError, parse_mesh, rank_groups
 from groups.megatron.parallel_state import process_groups
-from training.collectives.mappings import MAPPINGS
-from training.collectives.operations import COLLECTIVES, OPERATIONS, apply, operation_of
+from training.collectives.operations import COLLECTIVES, MAPPINGS, OPERATIONS, apply, operation_of
 
 DATA = Path(__file__).parent / "data"
 SEED = json.loads((DATA / "seed_cases.json").read_text(encoding="utf-8"))

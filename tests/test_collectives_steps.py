@@ -18,23 +18,26 @@ from training.collectives.algorithms import (
     ALGORITHMS,
     MOST_MEMBERS,
     ROOTED,
+    Algorithm,
+    Transfer,
     algorithm_of,
     attended,
     loaded,
     pipeline_backward,
     pipeline_forward,
+    ports,
     ring_all_gather,
     ring_all_reduce,
     ring_attention,
     ring_broadcast,
     ring_reduce_scatter,
+    run,
     second_tree_parents,
     tree_parents,
 )
 from training.collectives.cost import bus_factor, steps
 from training.collectives.functions import joined
 from training.collectives.operations import apply
-from training.collectives.steps import Algorithm, Transfer, ports, run
 
 
 def unloaded(algorithm, slots, tensors):

@@ -31,6 +31,7 @@ from views.collectives.inputs import (
     MOST_MEMBERS,
     contributors,
     default_shape,
+    places_of,
     resolve_inputs,
     tensors_of,
 )
@@ -98,7 +99,7 @@ def test_the_shape_that_the_view_takes_by_itself_works(op, n):
         watched, _, problems = resolve_inputs(resolve(state), state)
         assert not problems
         assert watched.shape == default_shape(OPERATIONS[op], n)
-        before, after = tensors_of(watched)
+        before, after = tensors_of(watched, watched.members)
         assert len(before) == len(after) == n
 
 
@@ -162,12 +163,12 @@ def test_all_seven_functions_are_on_the_page_with_their_numbers():
 def test_contributors_are_those_whose_numbers_come_out():
     asked = watching(collective="reduce", collective_group="tp", collective_root="2")
     watched, _, _ = resolve_inputs(resolve(USUAL), asked)
-    who = contributors(watched, tensors_of(watched)[0])
-    assert [own.any(axis=0).tolist() for own in who] == [
-        [True, False, False, False],
-        [False, True, False, False],
-        [True, True, True, True],
-        [False, False, False, True],
+    _, who = contributors(watched, tensors_of(watched, watched.members)[0])
+    assert [{places_of(bits) for bits in of.tolist()} for of in who] == [
+        {(0,)},
+        {(1,)},
+        {(0, 1, 2, 3)},
+        {(3,)},
     ]
 
 
@@ -458,7 +459,8 @@ def test_every_word_of_the_view_is_used():
               ("forward", "backward", "all_reduce", "reduce_scatter", "all_gather")}  # fmt: skip
     built |= {f"collectives_values_{one}" for one in ("count", "rank", "ones")}
     built |= {f"collectives_{one}" for one in
-              ("title", "body", "forward", "backward", "back", "next", "play", "stop")}  # fmt: skip
+              ("title", "body", "forward", "backward", "back", "next", "play", "stop",
+               "read_forward", "read_backward")}  # fmt: skip
     unused = {
         name
         for name in catalogue("collectives")["PAGE"]

@@ -15,8 +15,7 @@ import yaml
 from groups.conventions import CONVENTIONS
 from groups.presets import PRESETS
 from training.clusters import CLUSTERS
-from training.collectives.mappings import MAPPINGS
-from training.collectives.operations import COLLECTIVES
+from training.collectives.operations import COLLECTIVES, MAPPINGS
 from training.models import MODELS
 
 ROOT = Path(__file__).parent.parent

@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from groups.errors import LayoutError, quoted
-from training.collectives.operations import apply
-from training.collectives.tensors import arrays_of, groups_of
+from training.collectives.operations import apply, arrays_of, groups_of
 
 MOST_DIMS = 5
 """Numbers that a shape takes in the broadcast: a tensor has fewer dims, and a 0 ends them."""

@@ -27,8 +27,7 @@ import numpy as np
 
 from groups.errors import LayoutError, quoted
 from training.collectives.functions import pieces_of
-from training.collectives.operations import apply
-from training.collectives.tensors import arrays_of
+from training.collectives.operations import apply, arrays_of
 
 Shards = list[np.ndarray]
 

@@ -1,4 +1,9 @@
-"""The algorithms of the collectives, each one a function of the group's size n.
+"""The algorithms of the collectives: each is the messages that it is made of, step by step.
+
+A buffer is cut into chunks; every member has a slot for each, empty or not. In one step all
+messages travel at once: a :class:`Transfer` takes what the sender has in a slot into a slot of the
+receiver, where it is added or stored. :func:`run` plays the steps, on arrays or on anything that
+can be added, such as sets of who contributed.
 
 Rings, pairwise exchange: NCCL and MPI practice, with the chunks numbered as in "bandwidth optimal
 all-reduce" (Patarasuk and Yuan, JPDC 2009). Trees: NVIDIA/nccl, src/graph/trees.cc: in a double
@@ -29,19 +34,109 @@ ring_attention         | 2 | 01.0 12.1 20.2 | 01.2 12.0 20.1
 
 from __future__ import annotations
 
+import operator
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise, zip_longest
+from typing import TypeVar
 
 import numpy as np
 
 from groups.mesh import whole_number
 from groups.stages.holdings import sequence_chunks
 
+from ..errors import refusal
 from .functions import pieces_of, place_of
-from .steps import Algorithm, Slots, Step, Transfer
+
+Item = TypeVar("Item")
+Slots = list[list[Item | None]]
+"""What each member has in each slot, by place and slot; None: nothing."""
+
+Port = tuple[str, int]
+"""("out" or "in", place): the two directions of a member's link work at the same time."""
 
 MOST_MEMBERS = 64
 """Members of a group whose steps are listed: a ring all-reduce of n has 2n(n-1) messages."""
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """One message. Members are places in the group; ``chunk`` and ``into`` are slots."""
+
+    sender: int
+    receiver: int
+    chunk: int
+    into: int
+    adds: bool = False  # the receiver adds it to what it has; else it is stored
+    gives: bool = False  # the sender has it no more
+
+
+Step = tuple[Transfer, ...]
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """The steps of one collective in a group of so many members."""
+
+    name: str
+    op: str  # the collective that it does, as in training.collectives.cost; S is its whole buffer
+    members: int
+    chunks: int  # equal parts of S; a message is one of them
+    steps: tuple[Step, ...]
+    slots: int = 0  # of each member; more than chunks where what is received stands apart
+    root: int = 0  # its place, where there is one
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "slots", self.slots or self.chunks)
+
+    def loads(self) -> list[float]:
+        """The share of S that the busiest port, in or out, passes in each step.
+
+        Over the bandwidth it is the time of the step, if all ports are alike and none waits.
+        """
+        return [max(ports(step).values(), default=0) / self.chunks for step in self.steps]
+
+
+def ports(step: Step) -> Counter[Port]:
+    """Messages that go out of each member in a step, and those that come in.
+
+    >>> both = ports((Transfer(0, 1, 0, 0), Transfer(0, 2, 0, 0)))
+    >>> both["out", 0], both["in", 1], both["in", 0]
+    (2, 1, 0)
+    """
+    return Counter(port for move in step for port in (("out", move.sender), ("in", move.receiver)))
+
+
+def run(
+    steps: Sequence[Step], slots: Slots[Item], add: Callable[[Item, Item], Item] = operator.add
+) -> list[Slots[Item]]:
+    """What every member has before the first step and after each: one state more than steps.
+
+    >>> ring = [(Transfer(0, 1, 0, 0, adds=True), Transfer(1, 0, 1, 1, adds=True))]
+    >>> run(ring, [[1, 2], [10, 20]])[-1]
+    [[1, 22], [11, 20]]
+
+    Errors: LayoutError for a message out of an empty slot, which no algorithm should have.
+    """
+    states = [slots]
+    for number, step in enumerate(steps):
+        before = states[-1]
+        after = [list(own) for own in before]
+        messages: list[Item] = []
+        for move in step:
+            message = before[move.sender][move.chunk]
+            if message is None:
+                raise refusal("nothing-to-send", place=move.sender, slot=move.chunk, step=number)
+            messages.append(message)
+            if move.gives:
+                after[move.sender][move.chunk] = None
+        for move, message in zip(step, messages):
+            kept = after[move.receiver][move.into]
+            stored = message if kept is None or not move.adds else add(kept, message)
+            after[move.receiver][move.into] = stored
+        states.append(after)
+    return states
 
 
 # -- rings ---------------------------------------------------------------------------------------
@@ -71,7 +166,7 @@ def ring_all_reduce(n: int) -> Algorithm:
 def ring_broadcast(n: int, root: int = 0, chunks: int = 4) -> Algorithm:
     """Round the ring from the root: chunks + n - 2 steps, all links busy in between."""
     at = place_of(root, n)
-    steps = _chain([(at + place) % n for place in range(n)], chunks)
+    steps = _chain(_ring_from(at, n), chunks)
     return Algorithm("ring_broadcast", "broadcast", n, chunks, steps, root=at)
 
 
@@ -157,7 +252,7 @@ def _depth(parents: Sequence[int | None], place: int) -> int:
 
 def _down(parents: Sequence[int | None], chunk: int) -> tuple[Step, ...]:
     return _by_step(
-        (_depth(parents, place) - 1, Transfer(above, place, chunk, chunk))
+        (_depth(parents, above), Transfer(above, place, chunk, chunk))
         for place, above in enumerate(parents)
         if above is not None
     )
@@ -189,14 +284,14 @@ def pairwise_all_to_all(n: int) -> Algorithm:
 def direct_scatter(n: int, root: int = 0) -> Algorithm:
     """The root sends every other member its chunk, one after the other."""
     at = place_of(root, n)
-    steps = tuple((Transfer(at, to, to, to),) for to in _after(at, n))
+    steps = tuple((Transfer(at, to, to, to),) for to in _ring_from(at, n)[1:])
     return Algorithm("direct_scatter", "scatter", n, n, steps, root=at)
 
 
 def direct_gather(n: int, root: int = 0) -> Algorithm:
     """Every other member sends its tensor to the root, one after the other."""
     at = place_of(root, n)
-    steps = tuple((Transfer(place, at, place, place),) for place in _after(at, n))
+    steps = tuple((Transfer(place, at, place, place),) for place in _ring_from(at, n)[1:])
     return Algorithm("direct_gather", "gather", n, n, steps, root=at)
 
 
@@ -279,9 +374,6 @@ def loaded(algorithm: Algorithm, tensors: Sequence[np.ndarray]) -> Slots[np.ndar
     return slots
 
 
-# -- the causal balance of ring attention --------------------------------------------------------
-
-
 def attended(n: int, rank: int, block: int) -> list[tuple[int, int]]:
     """(query chunk, key chunk) pairs that a rank works out on the K and V block of another rank.
 
@@ -294,8 +386,8 @@ def attended(n: int, rank: int, block: int) -> list[tuple[int, int]]:
     return [(query, key) for query in queries for key in keys if key <= query]
 
 
-def _after(root: int, n: int) -> list[int]:
-    return [(root + i) % n for i in range(1, n)]
+def _ring_from(root: int, n: int) -> list[int]:
+    return [(root + i) % n for i in range(n)]
 
 
 def _chain(places: Sequence[int], chunks: int) -> tuple[Step, ...]:

@@ -32,7 +32,7 @@ from groups.errors import quoted
 from groups.mesh import whole_number
 
 from ..errors import is_amount, refusal
-from .tensors import unknown_operation
+from .operations import unknown_operation
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """What an operation does to the *stacked* tensors of one group.
 
 Entry i of them is the tensor of the member at place i. Which of these functions are the two halves
-of an operation, `operations` and `mappings` say.
+of an operation, `operations` says.
 
 >>> two = np.array([[1, 2], [3, 4]])
 >>> reduce(two).tolist(), sum_at_root(two).tolist(), join_at_root(two).tolist()
@@ -21,7 +21,6 @@ from groups.errors import quoted
 from groups.mesh import whole_number
 
 from ..errors import refusal, require_choice
-from .tensors import items
 
 To = Sequence[int | None]
 """The place that each member sends to, in order of places; None for one that sends nothing."""
@@ -256,6 +255,12 @@ def place_of(root: int, members: int) -> int:
     1
     """
     return whole_number(root, "root", minimum=0, maximum=members - 1)
+
+
+def items(value: object) -> list[object] | None:
+    """What a list, a tuple or an array holds; None for anything else."""
+    listed = isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim > 0)
+    return list(value) if listed else None  # type: ignore[call-overload]
 
 
 def _square(splits: object, members: int) -> list[list[int]]:

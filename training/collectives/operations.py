@@ -14,7 +14,7 @@ With n members that hold x_0 .. x_(n-1), and tensors cut into n equal pieces alo
     send_recv        the next gets         the tensor of member i, or whoever ``to`` says
 
 Pieces land as NCCL and MPI have it: piece i on member i. :func:`apply` runs one of them, or one of
-Megatron's mappings (`mappings`), in every group of a world. Megatron's own ``_reduce`` works
+Megatron's mappings, in every group of a world. Megatron's own ``_reduce`` works
 in place and changes its input; here nothing that is given is changed, and no two results of apply
 share memory. Booleans and narrow integers are summed as numpy does, in int64, and do not overflow.
 
@@ -30,11 +30,33 @@ scatter [[1], [2]]
 split [[1], [4]]
 all_to_all [[1, 3], [2, 4]]
 send_recv [[3, 4], [1, 2]]
+
+Megatron's mappings are pairs of collectives (NVIDIA/Megatron-LM, commit d98e8a6,
+megatron/core/tensor_parallel/mappings.py). With the letters of Megatron 2019 and 2021 f is the copy
+and g the reduce; Korthikanti et al. (arXiv:2205.05198) write f̄ for the reduce, and g and ḡ for the
+all-gather and the reduce-scatter of sequence parallelism.
+
+A backward is the adjoint of its forward,
+
+    <f(x), y> = <x, f*(y)>
+
+where <a, b> sums over the ranks of a group, except that a tensor which all of them hold alike, a
+*replicated* one, is counted once. The rows say which side is replicated. Megatron takes it on
+trust, and so do we: nothing checks that the tensors are alike.
+
+The trap is a replicated *output*. Its gradient is taken to be the same on every rank, because every
+rank repeats the computation that follows. Where the gradients differ, the adjoint would sum them,
+and Megatron does not: the backward of gather_from_tensor_model_parallel_region gives each rank its
+piece of its own gradient. (all_gather_last_dim_from_tensor_parallel_region has the same forward
+and the backward that sums.) It is the same with reduce_from_tensor_model_parallel_region, and with
+gather_from_sequence_parallel_region where tensor_parallel_output_grad=False.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,8 +65,72 @@ from groups.errors import LayoutError, quoted
 
 from ..errors import refusal, require_choice
 from . import functions
-from .mappings import FIRST, MAPPINGS, Operation
-from .tensors import arrays_of, groups_of, stacked_of, unknown_operation
+from .functions import items
+
+FIRST, LAST = 0, -1
+"""Dims of a tensor: sequence parallelism cuts the first, tensor parallelism the last."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One row: the `functions` that run on the tensors of one group.
+
+    >>> scatter = MAPPINGS["scatter_to_tensor_model_parallel_region"]
+    >>> scatter.forward, scatter.backward, scatter.dims, scatter.replicated
+    ('split', 'all_gather', (-1,), 'input')
+
+    Attributes:
+        forward, backward: names of functions; an empty backward: there is none.
+        dims: of the tensor, the dim that is cut or joined, or the dim that is cut and the one that
+            is joined; the backward takes them in reverse.
+        replicated: "input" or "output" if all ranks of a group hold that one alike, else "".
+        options: keywords that may be given with the operation.
+        repeated: the row that holds instead with tensor_parallel_output_grad=False, when what
+            follows is not split over the ranks but repeated on each.
+    """
+
+    forward: str
+    backward: str
+    dims: tuple[int, ...] = ()
+    replicated: str = ""
+    options: tuple[str, ...] = ()
+    repeated: Operation | None = None
+
+
+MAPPINGS: dict[str, Operation] = {
+    # What the mappings are made of; Megatron never differentiates these three themselves.
+    "_reduce": Operation("all_reduce", ""),
+    "_split": Operation("split", "", (LAST,)),
+    "_gather": Operation("all_gather", "", (LAST,)),
+    # Tensor parallelism: the hidden dim is the last.
+    "copy_to_tensor_model_parallel_region": Operation("keep", "all_reduce", (), "input"),
+    "reduce_from_tensor_model_parallel_region": Operation("all_reduce", "keep", (), "output"),
+    # Its docstring in Megatron says reduce-scatter; the code splits.
+    "scatter_to_tensor_model_parallel_region": Operation("split", "all_gather", (LAST,), "input"),
+    "gather_from_tensor_model_parallel_region": Operation("all_gather", "split", (LAST,), "output"),
+    "all_gather_last_dim_from_tensor_parallel_region": Operation(
+        "all_gather", "reduce_scatter", (LAST,)
+    ),
+    "reduce_scatter_last_dim_to_tensor_parallel_region": Operation(
+        "reduce_scatter", "all_gather", (LAST,)
+    ),
+    # Sequence parallelism: the sequence dim is the first.
+    "scatter_to_sequence_parallel_region": Operation("split", "all_gather", (FIRST,), "input"),
+    "gather_from_sequence_parallel_region": Operation(
+        "all_gather",
+        "reduce_scatter",
+        (FIRST,),
+        options=("tensor_parallel_output_grad",),
+        repeated=Operation("all_gather", "split", (FIRST,), "output"),
+    ),
+    "reduce_scatter_to_sequence_parallel_region": Operation(
+        "reduce_scatter", "all_gather", (FIRST,)
+    ),
+    # Between tokens and hidden: the same all-to-all with its dims swapped.
+    "all_to_all_sp2hp": Operation("tokens_all_to_all", "tokens_all_to_all", (LAST, FIRST)),
+    "all_to_all_hp2sp": Operation("tokens_all_to_all", "tokens_all_to_all", (FIRST, LAST)),
+}
+"""Megatron's mappings by their names there; all_to_all is a collective."""
 
 COLLECTIVES: dict[str, Operation] = {
     "all_reduce": Operation("all_reduce", "all_reduce", options=("reduction",)),
@@ -65,6 +151,12 @@ _UNEVEN = Operation("uneven_all_to_all", "uneven_all_to_all_back", options=("spl
 
 OPERATIONS: dict[str, Operation] = {**COLLECTIVES, **MAPPINGS}
 """Everything that :func:`apply` does, by name."""
+
+_KEYWORDS = ("root", "reduction", "to", "splits")
+"""Options that the functions take as they are."""
+
+_UNSTACKED = ("scatter", "uneven_all_to_all", "uneven_all_to_all_back")
+"""Functions of tensors that need not have one shape: a scatter reads the root's alone."""
 
 
 def apply(
@@ -98,18 +190,20 @@ def apply(
     """
     operation = operation_of(op, **options)
     require_choice("direction", direction, ("forward", "backward"))
-    forward = direction == "forward"
-    function = _FUNCTIONS.get(operation.forward if forward else operation.backward)
-    if function is None or (not forward and options.get("reduction") == "max"):
-        raise _no_backward(op, options)
+    is_back = direction == "backward"
+    name = operation.backward if is_back else operation.forward
+    if not name or (is_back and options.get("reduction") == "max"):
+        said = f"{op} by max" if name else op
+        raise refusal("no-backward", "direction", {"direction": "forward"}, operation=said)
+    function = getattr(functions, name)
     dims = (options["dim"],) if "dim" in options else operation.dims
-    dims = dims if forward else dims[::-1]
+    dims = dims[::-1] if is_back else dims
     keywords = {name: value for name, value in options.items() if name in _KEYWORDS}
 
     results = arrays_of(tensors)
     for group in groups_of(groups, len(results)):
         members = [results[rank] for rank in group]
-        stacked = members if function in _UNSTACKED else stacked_of(members, group)
+        stacked = members if name in _UNSTACKED else stacked_of(members, group)
         for rank, result in zip(group, function(stacked, *dims, **keywords)):
             results[rank] = result
     return [np.array(result) for result in results]
@@ -140,21 +234,83 @@ def operation_of(op: str, **options: object) -> Operation:
     return operation
 
 
-_FUNCTIONS: dict[str, Callable[..., Iterable[np.ndarray]]] = {
-    name: getattr(functions, name)
-    for operation in (*OPERATIONS.values(), _UNEVEN)
-    for name in (operation.forward, operation.backward)
-    if name
-}
-"""What the rows name."""
+def unknown_operation(op: object, known: Iterable[str]) -> LayoutError:
+    """The refusal of a name that no operation has, with the names that look like it.
 
-_KEYWORDS = ("root", "reduction", "to", "splits")
-"""Options that the functions take as they are."""
-
-_UNSTACKED = (functions.scatter, functions.uneven_all_to_all, functions.uneven_all_to_all_back)
-"""Functions of tensors that need not have one shape: a scatter reads the root's alone."""
+    >>> unknown_operation("allreduce", ["all_reduce", "gather"]).alternatives
+    ({'op': 'all_reduce'},)
+    """
+    near = get_close_matches(op, list(known), cutoff=0.5) if isinstance(op, str) else []
+    return refusal("unknown-operation", "op", *[{"op": name} for name in near], value=quoted(op))
 
 
-def _no_backward(op: str, options: Mapping[str, object]) -> LayoutError:
-    op += "".join(f" by {value}" for name, value in options.items() if name == "reduction")
-    return refusal("no-backward", "direction", {"direction": "forward"}, operation=op)
+# -- a tensor for each rank, and groups of those ranks; checked ------------------------------------
+
+
+def arrays_of(tensors: object) -> list[np.ndarray]:
+    """One array of numbers for each rank.
+
+    >>> arrays_of([[0, 1], 2.5])
+    [array([0, 1]), array(2.5)]
+
+    Errors: LayoutError for no tensors, or one that is not made of numbers.
+    """
+    given = items(tensors)
+    if not given:
+        raise refusal("no-tensors", "tensor")
+    arrays = [_numbers(tensor, "biufc") for tensor in given]
+    for rank, array in enumerate(arrays):
+        if array is None:
+            raise refusal("not-a-tensor", "tensor", rank=rank)
+    return arrays  # type: ignore[return-value]
+
+
+def stacked_of(members: Sequence[np.ndarray], group: Sequence[int]) -> np.ndarray:
+    """The tensors of one group as one array, whose entry i is that of the member at place i.
+
+    >>> stacked_of([np.array([0]), np.array([1])], group=[4, 5]).tolist()
+    [[0], [1]]
+
+    Errors: LayoutError, naming two ranks, if their tensors differ in shape.
+    """
+    first = members[0].shape
+    for rank, tensor in zip(group, members):
+        if tensor.shape != first:
+            shapes = {"shape": str(tensor.shape), "other_shape": str(first)}
+            raise refusal("shapes-differ", "tensor", rank=rank, other=group[0], **shapes)
+    return np.stack(members)
+
+
+def groups_of(groups: object, world: int) -> list[list[int]]:
+    """The groups as lists of ranks, each a rank of the world and in one group at most.
+
+    >>> groups_of(np.array([[0, 2], [1, 3]]), world=4)
+    [[0, 2], [1, 3]]
+
+    Errors: LayoutError for what is not groups of ranks, a rank outside the world, and a rank that
+    stands twice.
+    """
+    rows = items(groups)
+    arrays = [_numbers(row, "iu") for row in rows or ()]
+    if rows is None or any(a is None or a.ndim != 1 or not a.size for a in arrays):
+        raise refusal("not-groups", "groups", value=quoted(groups))
+    ranks_by_group: list[list[int]] = [array.tolist() for array in arrays if array is not None]
+    seen: set[int] = set()
+    for rank in (rank for group in ranks_by_group for rank in group):
+        if not 0 <= rank < world:
+            why = "every rank of the groups needs a tensor"
+            there = {"rank": quoted(rank), "first": 0, "last": world - 1}
+            raise refusal("no-such-rank", "groups", why=why, **there)
+        if rank in seen:
+            raise refusal("rank-twice", "groups", rank=rank)
+        seen.add(rank)
+    return ranks_by_group
+
+
+def _numbers(value: object, kinds: str) -> np.ndarray | None:
+    """The value as an array of one of these kinds of numbers (numpy's letters), else None."""
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError):
+        return None
+    return array if array.dtype.kind in kinds else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,8 +14,7 @@ from groups.layout import Layout
 from training.collectives.algorithms import MOST_MEMBERS, algorithm_of
 from training.collectives.cost import bus_factor, bytes_per_rank, least_seconds, steps
 from training.collectives.functions import place_of
-from training.collectives.operations import apply, operation_of
-from training.collectives.tensors import arrays_of
+from training.collectives.operations import apply, arrays_of, operation_of
 
 from ..base.endpoint import (
     LAYOUT,
@@ -29,17 +27,7 @@ from ..base.endpoint import (
 )
 from ..base.problems import refusal
 from ..base.state import State
-from .inputs import (
-    CollectiveSpec,
-    Shapes,
-    Tensors,
-    algorithms_of,
-    default_shape,
-    exchanged,
-    filled,
-    resolve_inputs,
-    shape_of,
-)
+from .inputs import CollectiveSpec, default_shape, exchanged, resolve_inputs, shape_of
 
 OPERATION = Parameters(
     "(the operation)",
@@ -75,6 +63,9 @@ LARGEST = 10**12
 MOST_TEXT = 10_000_000
 """Characters of tensors that are given."""
 
+MESSAGE = {"from": "sender", "to": "receiver", "chunk": "chunk", "into": "into", "adds": "adds"}
+"""The fields of a transfer by their names here."""
+
 JOINED = ("all_gather", "join_at_root")
 """What leaves every rank with as many numbers as its whole group had."""
 
@@ -100,10 +91,9 @@ def collective(given: dict[str, Any]) -> str:
     try:
         with OPERATION.named():
             watched = _watched(layout, State(**OPERATION.fields(given)), given["root"])
-            before, after = _exchanged(watched, given["tensors"], given["shape"])
+            held = _exchanged(watched, given["tensors"], given["shape"])
     except LayoutError as error:
         raise error.renamed(OF_MATHS) from None
-    inside = watched.grouping.index() >= 0
     return json.dumps(
         {
             "operation": watched.op,
@@ -112,8 +102,8 @@ def collective(given: dict[str, Any]) -> str:
             "group": watched.grouping.name,
             "groups": watched.grouping.num_groups,
             "group_size": watched.size,
-            "before": _listed(before, inside),
-            "after": _listed(after, inside),
+            "before": [tensors and tensors[0].tolist() for tensors in held],
+            "after": [tensors and tensors[1].tolist() for tensors in held],
             "cost": _cost(watched),
             "algorithm": _steps(watched) if given["algorithm"] else None,
         }
@@ -129,7 +119,7 @@ def _watched(layout: Layout, state: State, root: int) -> CollectiveSpec:
         raise problems[0].replace(alternatives=fixes)
     algorithm = state.collective_algorithm
     if algorithm and watched.algorithm != algorithm:
-        raise not_a_choice("algorithm", algorithm, algorithms_of(watched) or ['""'])
+        raise not_a_choice("algorithm", algorithm, watched.algorithms or ['""'])
     if "root" in watched.operation.options:
         return replace(watched, root=place_of(root, watched.size))
     if root != 0:
@@ -137,36 +127,32 @@ def _watched(layout: Layout, state: State, root: int) -> CollectiveSpec:
     return watched
 
 
-def _exchanged(watched: CollectiveSpec, tensors: str, shape: str) -> tuple[Tensors, Tensors]:
-    """The tensors of all ranks before and after."""
+def _exchanged(
+    watched: CollectiveSpec, tensors: str, shape: str
+) -> list[tuple[np.ndarray, np.ndarray] | None]:
+    """Each rank's tensor before and after; None for ranks that take no part."""
     world = watched.grouping.world_size
     if world > MOST_RANKS:
         raise too_large(world, "ranks", MOST_RANKS, "nodes")
     if tensors and shape:
         raise refusal("tensors-and-shape", "shape")
     groups = watched.grouping.groups()
+    inside = [int(rank) for ranks in groups for rank in ranks]
     if tensors:
-        before = _read(tensors, world)
-        _require_small(watched, sum(tensor.size for tensor in before))
+        given = _read(tensors, world)
+        _require_small(watched, sum(tensor.size for tensor in given))
         options = {"direction": watched.direction, **watched.options}
-        return before, apply(watched.op, before, groups, **options)
-    sizes = shape_of(shape) if shape else default_shape(watched.operation, watched.size)
-    _require_small(watched, world * int(np.prod(sizes)))
-
-    def fill(shapes: Shapes) -> Tensors:
-        """Group by group, as the view fills them."""
-        arrays = [np.zeros(shape) for shape in shapes]
-        for group in groups:
-            ranks = tuple(map(int, group))
-            of_group = filled(replace(watched, members=ranks), [shapes[rank] for rank in ranks])
-            for rank, tensor in zip(ranks, of_group):
-                arrays[rank] = tensor
-        return arrays
-
-    return exchanged(replace(watched, shape=sizes), groups, world, fill)
+        result = apply(watched.op, given, groups, **options)
+        before, after = ([of[rank] for rank in inside] for of in (given, result))
+    else:
+        sizes = shape_of(shape) if shape else default_shape(watched.operation, watched.size)
+        _require_small(watched, world * int(np.prod(sizes)))
+        before, after = exchanged(replace(watched, shape=sizes), groups)
+    held = dict(zip(inside, zip(before, after)))
+    return [held.get(rank) for rank in range(world)]
 
 
-def _read(text: str, world: int) -> Tensors:
+def _read(text: str, world: int) -> list[np.ndarray]:
     require_length(text, MOST_TEXT, "tensors")
     said = "a JSON list with the tensor of each rank"
     tensors = arrays_of(read_json(text, list, "not-tensors", said, "tensors"))
@@ -184,11 +170,6 @@ def _require_small(watched: CollectiveSpec, count: int) -> None:
     times = watched.size if functions & set(JOINED) else 1
     if count * (1 + times) > MOST_NUMBERS:
         raise too_large(count * (1 + times), "numbers", MOST_NUMBERS, "shape")
-
-
-def _listed(tensors: Tensors, inside: Sequence[bool]) -> list[Any]:
-    """The tensors as lists; None for ranks that take no part."""
-    return [tensor.tolist() if here else None for tensor, here in zip(tensors, inside)]
 
 
 def _cost(watched: CollectiveSpec) -> dict[str, Any]:
@@ -214,16 +195,7 @@ def _steps(watched: CollectiveSpec) -> dict[str, Any]:
         "chunks": algorithm.chunks,
         "message_bytes": watched.buffer_bytes / algorithm.chunks,
         "steps": [
-            [
-                {
-                    "from": move.sender,
-                    "to": move.receiver,
-                    "chunk": move.chunk,
-                    "into": move.into,
-                    "adds": move.adds,
-                }
-                for move in step
-            ]
+            [{name: getattr(move, field) for name, field in MESSAGE.items()} for move in step]
             for step in algorithm.steps
         ],
     }

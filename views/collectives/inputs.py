@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import partial
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,10 @@ from groups.grouping import Grouping
 from groups.layout import Layout
 from groups.mesh import whole_number
 from groups.placement import nodes_spanned
+from render.scenes.exchange import Cell
 from training.clusters import CLUSTERS, GB
 from training.collectives.algorithms import ALGORITHMS, algorithm_of
-from training.collectives.mappings import Operation
-from training.collectives.operations import OPERATIONS, apply, operation_of
+from training.collectives.operations import OPERATIONS, Operation, apply, operation_of
 
 from ..base.problems import refusal
 from ..base.state import State, fields_of, is_empty, parse_number, pinned_group, require_choice
@@ -46,40 +46,26 @@ VALUES = ("count", "rank", "ones")
 DIRECTIONS = ("forward", "backward")
 
 Tensors = list[np.ndarray]
-Shapes = Sequence[tuple[int, ...]]
 
 
 @dataclass(frozen=True)
 class CollectiveSpec:
-    """One operation in one group.
-
-    Attributes:
-        op, direction, operation: what is done, and its row of the table.
-        function: of training.collectives.operations, that runs in this direction.
-        grouping, index: the kind of group, and which of its groups.
-        size: ranks of the group.
-        members: the first of them, those that are drawn.
-        root: a place among them.
-        shape: of the tensors that the forward takes.
-        values: how they are filled.
-        algorithm: name in training.collectives.algorithms; empty if nothing moves.
-        buffer_bytes, bytes_per_second: what the cost is worked out for.
-    """
+    """One operation in one group."""
 
     op: str
     direction: str
-    operation: Operation
-    function: str
-    grouping: Grouping
-    index: int
-    size: int
-    members: tuple[int, ...]
-    root: int
-    shape: tuple[int, ...]
-    values: str
-    algorithm: str
-    buffer_bytes: float
+    operation: Operation  # its row of the table
+    function: str  # of training.collectives.functions, that runs in this direction
+    grouping: Grouping  # the kind of group
+    index: int  # of one of its groups
+    size: int  # ranks of that
+    members: tuple[int, ...]  # the first of them, those that are drawn
+    root: int  # a place among them
+    shape: tuple[int, ...]  # of the tensors that the forward takes
+    values: str  # how they are filled
+    buffer_bytes: float  # what the cost is worked out for
     bytes_per_second: float
+    algorithm: str = ""  # name in training.collectives.algorithms; empty if nothing moves
 
     @property
     def cost(self) -> str:
@@ -90,6 +76,11 @@ class CollectiveSpec:
     def options(self) -> dict[str, int]:
         return {"root": self.root} if "root" in self.operation.options else {}
 
+    @property
+    def algorithms(self) -> list[str]:
+        """Those that do it, by name."""
+        return [name for name in ALGORITHMS if algorithm_of(name, 2).op == self.cost]
+
 
 def resolve_inputs(layout: Layout, state: State) -> tuple[CollectiveSpec, State, list[LayoutError]]:
     """What is watched, the inputs that count, and what was wrong with those that do not.
@@ -97,9 +88,8 @@ def resolve_inputs(layout: Layout, state: State) -> tuple[CollectiveSpec, State,
     An input that cannot be is left out, as if it were empty, and told; everything else stays.
     """
     problems: list[LayoutError] = []
-    inputs = {name: getattr(state, name) for name in fields_of("collectives")}
-    blank = {name: "" for name, value in inputs.items() if is_empty(value)}  # such as spaces
-    state = replace(state, **blank)
+    blank = (name for name in fields_of("collectives") if is_empty(getattr(state, name)))
+    state = replace(state, **dict.fromkeys(blank, ""))  # such as spaces
     while True:
         try:
             return _resolved(layout, state), state, problems
@@ -133,13 +123,16 @@ def _resolved(layout: Layout, state: State) -> CollectiveSpec:
     if not function:
         forward = {"collective_direction": "forward"}
         raise refusal("no-backward", "collective_direction", forward, operation=op)
-    grouping = layout.every[_group_name(layout, state.collective_group)]
-    name = grouping.name
-    index, ranks = _group(grouping, state.collective_index, state.rank)
+    many = (name for name, grouping in layout.every.items() if grouping.size > 1)
+    name = next(many, next(iter(layout.every)))
+    if not is_empty(state.collective_group):
+        name = _choice("collective_group", state.collective_group, layout.every)
+    grouping = layout.every[name]
+    index = _index(grouping, state)
+    ranks = ranks_of(grouping, index)
     members = tuple(ranks[:MOST_MEMBERS].tolist())
-    has_root = "root" in operation.options
-    values = _choice("collective_values", state.collective_values or "count", VALUES)
-    watched = CollectiveSpec(
+    has_root, is_shaped = "root" in operation.options, not is_empty(state.collective_shape)
+    spec = CollectiveSpec(
         op=op,
         direction=direction,
         operation=operation,
@@ -148,22 +141,18 @@ def _resolved(layout: Layout, state: State) -> CollectiveSpec:
         index=index,
         size=len(ranks),
         members=members,
+        values=_choice("collective_values", state.collective_values or "count", VALUES),
         # Without a root a rank that was asked for as one is no mistake: it waits for its turn.
         root=_root(state.collective_root, members, name, index) if has_root else 0,
-        shape=default_shape(operation, len(members)),
-        values=values,
-        algorithm="",
         buffer_bytes=1e6 * positive("collective_mb", state.collective_mb, 100),
         bytes_per_second=speed(layout, ranks, state),
+        shape=shape_of(state.collective_shape)
+        if is_shaped
+        else default_shape(operation, len(members)),
     )
-    if not is_empty(state.collective_shape):
-        watched = replace(watched, shape=shape_of(state.collective_shape))
-        tensors_of(watched)  # refuses what does not split
-    return replace(watched, algorithm=_algorithm(watched, state.collective_algorithm))
-
-
-def algorithms_of(watched: CollectiveSpec) -> list[str]:
-    return [name for name in ALGORITHMS if algorithm_of(name, 2).op == watched.cost]
+    if is_shaped:
+        tensors_of(spec, members)  # refuses what does not split
+    return replace(spec, algorithm=_algorithm(spec, state.collective_algorithm))
 
 
 def speed(layout: Layout, ranks: np.ndarray, state: State) -> float:
@@ -193,79 +182,89 @@ def default_shape(operation: Operation, n: int) -> tuple[int, ...]:
     return (2,) if n <= 2 else (4,)
 
 
-def tensors_of(watched: CollectiveSpec) -> tuple[Tensors, Tensors]:
-    """Tensors of the drawn members before and after; backward: gradients of output and input.
+# -- tensors -------------------------------------------------------------------------------------
+
+
+def tensors_of(spec: CollectiveSpec, ranks: Sequence[int]) -> tuple[Tensors, Tensors]:
+    """Tensors of a group that is drawn, before and after; backward: gradients of output and input.
 
     Errors: LayoutError about the shape, if it does not split or makes too many numbers.
     """
-    n = len(watched.members)
-    before, after = exchanged(watched, [list(range(n))], n, partial(filled, watched))
+    before, after = exchanged(spec, [ranks])
     if max(tensor.size for tensor in (*before, *after)) > MOST_NUMBERS:
-        raise _too_large(watched.shape)
+        raise _too_large(spec.shape)
     return before, after
 
 
-def exchanged(
-    watched: CollectiveSpec, groups: Any, count: int, fill: Callable[[Shapes], Tensors]
-) -> tuple[Tensors, Tensors]:
-    """So many tensors before and after all groups ran it, ``fill`` making them of shapes.
+def exchanged(spec: CollectiveSpec, groups: Iterable[Sequence[int]]) -> tuple[Tensors, Tensors]:
+    """Tensors of all members of some groups, one group after the other, before and after.
 
     Errors: LayoutError about the shape, if it does not split.
     """
-    run = partial(apply, watched.op, groups=groups, **watched.options)
+    number = count()
+    within = [[next(number) for _ in ranks] for ranks in groups]
+    places = [(place, rank) for ranks in groups for place, rank in enumerate(ranks)]
+
+    def run(shapes: Iterable[tuple[int, ...]], direction: str) -> tuple[Tensors, Tensors]:
+        before = filled(spec, places, shapes)
+        return before, apply(spec.op, before, within, direction=direction, **spec.options)
+
     try:
-        before = fill([watched.shape] * count)
-        after = run(before, direction="forward")
-        if watched.direction == "backward":
-            before = fill([tensor.shape for tensor in after])
-            after = run(before, direction="backward")
+        before, after = run([spec.shape] * len(places), "forward")
+        if spec.direction == "backward":
+            before, after = run([tensor.shape for tensor in after], "backward")
     except LayoutError as error:
-        raise about_shape(watched, error) from None
+        raise about_shape(spec, error) from None
     return before, after
 
 
-def filled(watched: CollectiveSpec, shapes: Shapes) -> Tensors:
-    """Numbers that tell who holds them: 10 times the place and then on, the rank, or ones."""
-    tensors = []
-    for place, (rank, shape) in enumerate(zip(watched.members, shapes)):
-        if watched.values == "count":
-            tensors.append(10 * place + np.arange(int(np.prod(shape))).reshape(shape))
-        else:
-            tensors.append(np.full(shape, rank if watched.values == "rank" else 1))
-    return tensors
+def filled(
+    spec: CollectiveSpec, places: Iterable[tuple[int, int]], shapes: Iterable[tuple[int, ...]]
+) -> Tensors:
+    """Numbers that tell who holds them, by place and rank: 10 times the place and then on, the
+    rank, or ones."""
+    if spec.values == "count":
+        return [
+            10 * place + np.arange(int(np.prod(shape))).reshape(shape)
+            for (place, _), shape in zip(places, shapes)
+        ]
+    return [
+        np.full(shape, rank if spec.values == "rank" else 1)
+        for (_, rank), shape in zip(places, shapes)
+    ]
 
 
-def contributors(watched: CollectiveSpec, before: list[np.ndarray]) -> list[np.ndarray]:
-    """For each member's result whether each member contributed: bool, shape (*shape, members).
+def contributors(spec: CollectiveSpec, before: Tensors) -> tuple[Tensors, Tensors]:
+    """Who contributed to each number before and after: a bit for each place.
 
     The operations add every contribution once, so with a bit for each member the bits tell.
     """
-    n = len(watched.members)
     bits = [np.full(tensor.shape, 1 << place) for place, tensor in enumerate(before)]
-    masks = apply(
-        watched.op, bits, [list(range(n))], direction=watched.direction, **watched.options
-    )
-    return [(tensor[..., None] >> np.arange(n)) & 1 == 1 for tensor in masks]
+    group = [list(range(len(before)))]
+    return bits, apply(spec.op, bits, group, direction=spec.direction, **spec.options)
+
+
+def places_of(bits: int) -> tuple[int, ...]:
+    """
+    >>> places_of(0b1010)
+    (1, 3)
+    """
+    return tuple(place for place in range(int(bits).bit_length()) if bits >> place & 1)
+
+
+def cell_of(number: int, bits: int) -> Cell:
+    return Cell(str(int(number)), places_of(bits))
 
 
 # -- single inputs -------------------------------------------------------------------------------
 
 
-def _group_name(layout: Layout, given: Any) -> str:
-    if not is_empty(given):
-        return _choice("collective_group", given, layout.every)
-    many = (name for name, grouping in layout.every.items() if grouping.size > 1)
-    return next(many, next(iter(layout.every)))
-
-
-def _group(grouping: Grouping, given: Any, rank: Any) -> tuple[int, np.ndarray]:
-    """Which group, and its ranks: the asked one, that of the pinned rank, or the first."""
-    last = grouping.num_groups - 1
-    if is_empty(given):
-        index = pinned_group(grouping, rank)
-    else:
-        index = whole_number(parse_number(given), "collective_index", minimum=0, maximum=last)
-    return index, ranks_of(grouping, index)
+def _index(grouping: Grouping, state: State) -> int:
+    """Which group: the one that is asked for, that of the pinned rank, or the first."""
+    if is_empty(state.collective_index):
+        return pinned_group(grouping, state.rank)
+    number, last = parse_number(state.collective_index), grouping.num_groups - 1
+    return whole_number(number, "collective_index", minimum=0, maximum=last)
 
 
 def ranks_of(grouping: Grouping, index: int) -> np.ndarray:
@@ -320,7 +319,7 @@ def about_shape(watched: CollectiveSpec, error: LayoutError) -> LayoutError:
 
 
 def _algorithm(watched: CollectiveSpec, given: Any) -> str:
-    names = algorithms_of(watched)
+    names = watched.algorithms
     known = is_empty(given) or (isinstance(given, str) and given in ALGORITHMS)
     chosen = given if known else _choice("collective_algorithm", given, names)
     # Another operation has other algorithms: a choice that was made for one is no mistake.
@@ -331,11 +330,8 @@ def positive(field: str, given: Any, otherwise: float) -> float:
     if is_empty(given):
         return float(otherwise)
     number = parse_number(given)
-    if (
-        isinstance(number, bool)
-        or not isinstance(number, (int, float))
-        or not 1e-9 <= number <= 1e9
-    ):
+    is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
+    if not is_number or not 1e-9 <= number <= 1e9:
         raise refusal("not-positive", field, value=quoted(given), control=field)
     return float(number)
 

@@ -12,13 +12,21 @@ from descriptions import ALGORITHM_TEXTS, PAGE
 from groups.stages.holdings import sequence_chunks
 from render.scenes.exchange import Cell
 from render.svg.slots import slots_svg
-from training.collectives.algorithms import algorithm_of, attended, loaded
+from training.collectives.algorithms import (
+    Algorithm,
+    Port,
+    Slots,
+    algorithm_of,
+    attended,
+    loaded,
+    ports,
+    run,
+)
 from training.collectives.cost import bus_factor
-from training.collectives.steps import Algorithm, Port, Slots, ports, run
 
 from ..base.html import player_buttons, saying, scrolling, table, tag, together
 from ..base.units import bytes_text, seconds_text
-from .inputs import MOST_STEPPED, CollectiveSpec, filled
+from .inputs import MOST_STEPPED, CollectiveSpec, cell_of, filled
 
 
 def steps_html(watched: CollectiveSpec, inputs: Markup, language: str) -> Markup:
@@ -149,20 +157,14 @@ def _states(watched: CollectiveSpec, algorithm: Algorithm) -> list[Slots]:
     """
     n = algorithm.members
     count = 1 if algorithm.op in ("all_gather", "gather") else algorithm.chunks
-    numbers = filled(watched, [(count,)] * n)
+    numbers = filled(watched, enumerate(watched.members[:n]), [(count,)] * n)
     bits = [np.full(count, 1 << place) for place in range(n)]
     both = [run(algorithm.steps, loaded(algorithm, tensors)) for tensors in (numbers, bits)]
-    return [
-        [[_cell(value, who, n) for value, who in zip(*rows)] for rows in zip(*state)]
-        for state in zip(*both)
-    ]
 
+    def cell(value: np.ndarray | None, who: np.ndarray | None) -> Cell | None:
+        return None if value is None or who is None else cell_of(value[0], who[0])
 
-def _cell(value: np.ndarray | None, who: np.ndarray | None, members: int) -> Cell | None:
-    if value is None or who is None:
-        return None
-    bits = int(who[0])
-    return Cell(str(int(value[0])), tuple(p for p in range(members) if bits >> p & 1))
+    return [[list(map(cell, *rows)) for rows in zip(*state)] for state in zip(*both)]
 
 
 def _heads(algorithm: Algorithm, ranks: tuple[int, ...]) -> list[str]:

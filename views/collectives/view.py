@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
+import numpy as np
 from markupsafe import Markup
 
 from descriptions import ALGORITHM_TEXTS, OPERATION_TEXTS, PAGE, SAVED, counted, joined
 from groups.layout import Layout
-from render.scenes.exchange import Flow, draw_exchange
+from groups.placement import nodes_spanned
+from render.scenes.exchange import Block, Exchange, Flow, Member, draw_exchange
 from render.svg.marks import scene_svg
 from training.collectives.cost import bus_factor, bytes_per_rank, least_seconds, steps
-from training.collectives.mappings import MAPPINGS
-from training.collectives.operations import COLLECTIVES
+from training.collectives.operations import COLLECTIVES, MAPPINGS
 
 from ..base.context import Context, Pictures, View
 from ..base.form import check as tick
@@ -24,25 +25,40 @@ from ..base.state import State
 from ..base.units import bytes_text, seconds_text
 from ..nodes.view import chips
 from .buckets import buckets_html
-from .exchange import SUMS, ShownGroup, exchanges
-from .inputs import DIRECTIONS, MOST_MEMBERS, VALUES, CollectiveSpec, algorithms_of, resolve_inputs
+from .inputs import (
+    DIRECTIONS,
+    MOST_MEMBERS,
+    VALUES,
+    CollectiveSpec,
+    Tensors,
+    cell_of,
+    contributors,
+    places_of,
+    ranks_of,
+    resolve_inputs,
+    tensors_of,
+)
 from .steps import noted, steps_html
 from .walkthrough import walkthrough_html
 
+PIECES = ("reduce_scatter", "all_gather", "all_to_all", "gather", "scatter")
 FORMULAS = {
     "all_reduce": ("2(n − 1)/n · S", "2(n − 1)"),  # noqa: RUF001
-    "reduce_scatter": ("(n − 1)/n · S", "n − 1"),  # noqa: RUF001
-    "all_gather": ("(n − 1)/n · S", "n − 1"),  # noqa: RUF001
-    "all_to_all": ("(n − 1)/n · S", "n − 1"),  # noqa: RUF001
-    "gather": ("(n − 1)/n · S", "n − 1"),  # noqa: RUF001
-    "scatter": ("(n − 1)/n · S", "n − 1"),  # noqa: RUF001
-    "broadcast": ("S", "n − 1"),  # noqa: RUF001
-    "reduce": ("S", "n − 1"),  # noqa: RUF001
+    **dict.fromkeys(PIECES, ("(n − 1)/n · S", "n − 1")),  # noqa: RUF001
+    **dict.fromkeys(("broadcast", "reduce"), ("S", "n − 1")),  # noqa: RUF001
     "send_recv": ("S", "1"),
-    "keep": ("0", "0"),
-    "split": ("0", "0"),
+    **dict.fromkeys(("keep", "split"), ("0", "0")),
 }
 """Bytes per rank and steps, as training.collectives.cost works them out."""
+
+MOST_GROUPS = 4
+"""Groups that are drawn together; and no more ranks than of one large group."""
+
+HUBS = {
+    **dict.fromkeys(("all_reduce", "reduce_scatter", "reduce", "sum_at_root"), "Σ"),
+    **dict.fromkeys(("all_gather", "gather", "join_at_root"), "++"),
+}
+"""The sign in which everything meets, by function."""
 
 
 def collectives_html(context: Context) -> Markup:
@@ -54,14 +70,13 @@ def collectives_html(context: Context) -> Markup:
     """
     layout, state, language = context.layout, context.state, context.language
     watched, counting, problems = resolve_inputs(layout, state)
-    say = saying(PAGE, language)
     body = (
-        intro(say("collectives_title"), say("collectives_body"), language),
+        intro(PAGE["collectives_title"][language], PAGE["collectives_body"][language], language),
         _inputs(layout, watched, state, language),
         *(problem_html(error, language) for error in problems),
         _notices(layout, watched, language),
         _operation(layout, watched, language),
-        _pictures(layout, watched, counting, language),
+        _before_and_after(layout, watched, counting, language),
         _cost(watched, language),
         _steps(watched, state, language),
         buckets_html(context, counting),
@@ -133,44 +148,6 @@ def _operation(layout: Layout, watched: CollectiveSpec, language: str) -> Markup
     return tag("div", tag("div", *does), tag("div", *group), class_="collectives-what")
 
 
-def _pictures(layout: Layout, watched: CollectiveSpec, state: State, language: str) -> Markup:
-    """Before and after, of the group that is watched, and of others beside it if asked."""
-    say, every = saying(PAGE, language), exchanges(watched, state)
-    backward = watched.direction == "backward"
-    said = ["collectives_read_backward" if backward else "collectives_read_forward"]
-    said.append(_flow_words(watched, every[0].exchange.flow))
-    said += ["collectives_apart"] if len(every) > 1 else []
-    figures = (_figure(layout, watched, name, language) for name in every)
-    return tag(
-        "div",
-        tag("h3", say("collectives_numbers")),
-        tag("p", joined(map(say, said), language)),
-        tag("div", *figures, class_="collectives-figures"),
-        class_="collectives-now",
-    )
-
-
-def _figure(layout: Layout, watched: CollectiveSpec, group: ShownGroup, language: str) -> Markup:
-    name = f"{watched.grouping.name} {group.index}"
-    description = PAGE["collectives_picture"][language].format(
-        op=op_name(watched.op), group=name, ranks=", ".join(map(str, group.ranks))
-    )
-    nodes = counted(group.nodes(layout), "node", language)
-    marks = draw_exchange(group.exchange, "page")
-    drawn = Markup(scene_svg("collectives-exchange", group.exchange, marks, description))
-    caption = tag("figcaption", chips([name]), " ", nodes)
-    return tag("figure", caption, scrolling("collectives-scroll", drawn))
-
-
-def _flow_words(watched: CollectiveSpec, flow: Flow) -> str:
-    """What the lines of the picture say."""
-    if not any(sender != receiver for sender, receiver in flow.pairs):
-        return "collectives_still"
-    if flow.hub:
-        return "collectives_sum" if watched.function in SUMS else "collectives_join"
-    return "collectives_direct"
-
-
 def _cost(watched: CollectiveSpec, language: str) -> Markup:
     say, n, size = saying(PAGE, language), watched.size, watched.buffer_bytes
     sent = bytes_per_rank(watched.cost, n, size)
@@ -201,11 +178,105 @@ def _steps(watched: CollectiveSpec, state: State, language: str) -> Markup:
         number("collective_mb", state.collective_mb, language, hint="100"),
         number("collective_gbs", state.collective_gbs, language, hint=hint),
     ]
-    names = algorithms_of(watched)
+    names = watched.algorithms
     if names:
         offered = [(ALGORITHM_TEXTS[name].does[language], name) for name in names]
         boxes.insert(0, choice("collective_algorithm", watched.algorithm, offered, language))
     return steps_html(watched, fields(*boxes), language)
+
+
+# -- numbers before and after --------------------------------------------------------------------
+
+
+def _before_and_after(
+    layout: Layout, watched: CollectiveSpec, state: State, language: str
+) -> Markup:
+    """Pictures of the group that is watched, and of others beside it if asked."""
+    say, every = saying(PAGE, language), exchanges(watched, state)
+    said = [f"collectives_read_{watched.direction}", _flow_words(every[0][1].flow)]
+    said += ["collectives_apart"] if len(every) > 1 else []
+    figures = []
+    for index, exchange in every:
+        name = f"{watched.grouping.name} {index}"
+        ranks = ", ".join(str(member.rank) for member in exchange.members)
+        description = say("collectives_picture", op=op_name(watched.op), group=name, ranks=ranks)
+        marks = draw_exchange(exchange, "page")
+        drawn = Markup(scene_svg("collectives-exchange", exchange, marks, description))
+        caption = tag("figcaption", chips([name]), " ", _nodes(exchange, layout, language))
+        figures.append(tag("figure", caption, scrolling("collectives-scroll", drawn)))
+    return tag(
+        "div",
+        tag("h3", say("collectives_numbers")),
+        tag("p", joined(map(say, said), language)),
+        tag("div", *figures, class_="collectives-figures"),
+        class_="collectives-now",
+    )
+
+
+def _nodes(exchange: Exchange, layout: Layout, language: str) -> str:
+    ranks = np.array([[member.rank for member in exchange.members]])
+    return counted(int(nodes_spanned(ranks, layout.gpus_per_node)[0]), "node", language)
+
+
+def _flow_words(flow: Flow) -> str:
+    """What the lines of the picture say."""
+    if all(sender == receiver for sender, receiver in flow.pairs):
+        return "collectives_still"
+    return {"Σ": "collectives_sum", "++": "collectives_join"}.get(flow.hub, "collectives_direct")
+
+
+def exchanges(watched: CollectiveSpec, state: State) -> list[tuple[int, Exchange]]:
+    """The group that is watched first, and others beside it if that is asked, by number."""
+    before, after = tensors_of(watched, watched.members)
+    bits, who = contributors(watched, before)
+    flow = _flow(watched.function, who)
+    shown = []
+    for index, ranks in _groups(watched, state):
+        if watched.values == "rank" and ranks != watched.members:
+            before, after = tensors_of(watched, ranks)
+        blocks = (map(_block, before, bits), map(_block, after, who))
+        shown.append((index, Exchange(tuple(map(Member, ranks, *blocks)), flow)))
+    return shown
+
+
+def _groups(watched: CollectiveSpec, state: State) -> Iterator[tuple[int, Sequence[int]]]:
+    """The group that is watched, and after it as many others as there is room for."""
+    yield watched.index, watched.members
+    if state.collective_all not in ("1", True):
+        return
+    size = len(watched.members)
+    room = min(MOST_GROUPS, MOST_MEMBERS // size) - 1
+    for index in range(watched.grouping.num_groups):
+        if room <= 0:
+            return
+        ranks = tuple(ranks_of(watched.grouping, index)[:size].tolist())
+        # A group of another size has other tensors; groups differ in size only where cut.
+        if index != watched.index and len(ranks) == size:
+            yield index, ranks
+            room -= 1
+
+
+def _block(tensor: np.ndarray, bits: np.ndarray) -> Block:
+    """A tensor as rows of cells."""
+    columns = tensor.shape[-1]
+    rows = zip(tensor.reshape(-1, columns).tolist(), bits.reshape(-1, columns).tolist())
+    return [list(map(cell_of, numbers, who)) for numbers, who in rows]
+
+
+def _flow(function: str, who: Tensors) -> Flow:
+    """Who sends to whom: a member whose numbers are in another's result, or in its own."""
+    pairs = [
+        (sender, receiver)
+        for receiver, bits in enumerate(who)
+        for sender in places_of(np.bitwise_or.reduce(bits, axis=None))
+    ]
+    moved = tuple(pair for pair in pairs if pair[0] != pair[1])
+    if not moved:
+        return Flow(tuple(pairs))
+    if function not in HUBS:
+        return Flow(moved)
+    taking = {receiver for _, receiver in moved}
+    return Flow(tuple(pair for pair in pairs if pair[1] in taking), HUBS[function])
 
 
 def collectives_pictures(context: Context) -> Pictures:
@@ -221,11 +292,11 @@ def collectives_pictures(context: Context) -> Pictures:
         words = SAVED["collective_first"][language]
         ranks = words.format(shown=len(watched.members), ranks=ranks)
     pictures: Pictures = []
-    for group in exchanges(watched, counting):
-        nodes = counted(group.nodes(context.layout), "node", language)
-        facts = {"op": op, "kind": watched.grouping.name, "index": group.index}
+    for index, exchange in exchanges(watched, counting):
+        nodes = _nodes(exchange, context.layout, language)
+        facts = {"op": op, "kind": watched.grouping.name, "index": index}
         title = SAVED["collective"][language].format(**facts, ranks=ranks, nodes=nodes)
-        pictures.append((title, group.exchange))
+        pictures.append((title, exchange))
     return pictures
 
 
