@@ -312,9 +312,8 @@ def _emit(inputs: CommandLine) -> Iterator[str]:
 def _serve(inputs: CommandLine) -> Table:
     """The groups of the server that a vLLM or SGLang command starts, in its own order of ranks."""
     from formats.launch import parse
-    from formats.launch.serving import served_groups
 
-    groups = served_groups(parse(inputs.text(inputs.words[0]), inputs.options.run or ""))
+    groups = parse(inputs.text(inputs.words[0]), inputs.options.run or "").served_groups()
     if not groups:
         raise CommandError("the text starts no vLLM or SGLang server, or leaves its sizes open")
     rows = [

@@ -12,7 +12,6 @@ import pytest
 from cli.command import run
 from descriptions import PAGE
 from formats.launch import read_launch
-from formats.launch.serving import served_groups
 from groups import LayoutError
 from groups.serving import sglang_groups, vllm_groups
 from views.base.state import State
@@ -84,12 +83,12 @@ def test_sglang_counts_inside_each_tensor_parallel_group(dp, cp, ep, moe_dp):
 
 def test_a_command_says_its_servers_groups():
     text = "python -m sglang.launch_server --tp 8 --dp 4 --enable-dp-attention --ep-size 8"
-    found = served_groups(read_launch(text))
+    found = read_launch(text).served_groups()
     assert lists(found["attn_dp"])[0] == [0, 2, 4, 6]
     assert read_launch(text).serving == {"dp_served": 4, "dp_attention": True, "served_ep": 8}
-    apart = served_groups(read_launch("python -m sglang.launch_server --tp 2 --dp 4"))
+    apart = read_launch("python -m sglang.launch_server --tp 2 --dp 4").served_groups()
     assert lists(apart["dp"]) == [[0, 2, 4, 6], [1, 3, 5, 7]]
-    assert served_groups(read_launch("torchrun x.py --tensor-model-parallel-size 4")) == {}
+    assert read_launch("torchrun x.py --tensor-model-parallel-size 4").served_groups() == {}
     answered = json.loads(endpoint("vllm serve m -tp 8 -dcp 4"))
     assert answered["groups"]["dcp"] == [[0, 1, 2, 3], [4, 5, 6, 7]]
 

@@ -11,9 +11,8 @@ from groups.conventions import CONVENTIONS
 from groups.stages.layout_strings import parse_layout
 
 from ..notes import Note
-from .choices import Choice, choice_of
 from .flags import AXES, MODEL, OPTIONS, SERVING, TRAINING, VARIABLE_RANK, limit_of, plain_name
-from .items import Guess, Item, Parsed, Said
+from .items import Choice, Guess, Item, Parsed, Said, choice_of
 from .reading import Reading
 from .schemas import Schema
 
@@ -57,7 +56,6 @@ class Meaning(Reading):
         by_place = sorted(self._without_single_tasks(understood), key=lambda item: item.start)
         return Parsed(
             text=self.text,
-            form=self.form,
             values={name: values[name] for name in _ORDER if name in values},
             assumed=assumed,
             understood=tuple(by_place),
@@ -173,10 +171,8 @@ class Meaning(Reading):
             first.setdefault(name, item)
         framework = next((name for name in first if name in self.schemas), None)
         if framework:
-            schema, item = self.schemas[framework], first[framework]
             self._refuse_removed(first)
-            job = schema.job_of(self.stated, role)
-            return Guess(framework, job, item.name, item.start, item.end)
+            return Guess(framework, self.schemas[framework].job_of(self.stated, role))
         if "deepspeed" in first and "megatron" in first:
             ep = stated.get("ep")
             name = "deepspeed" if ep and ep.value > 1 else "megatron-deepspeed"
@@ -186,19 +182,19 @@ class Meaning(Reading):
         self._refuse_removed(first)
         if not first:
             return None
-        name, item = next(iter(first.items()))
-        for other, second in list(first.items())[1:]:
+        name, *others = first
+        for other in others:
             facts = {"other": other, "kept": name}
-            self.problems.append(replace(second, code="two-frameworks", sets="", facts=facts))
+            self.problems.append(replace(first[other], code="two-frameworks", sets="", facts=facts))
         mapping = stated.get("mapping")
         job = {"nemo": "megatron"}.get(name, name)
         if job == "megatron" and mapping and mapping.value:
-            job, item = "megatron-pp-dp", mapping.item
+            job = "megatron-pp-dp"
             name = job if name == "megatron" else name
         data_first = stated.get("data_first")
         if job == "deepspeed" and data_first and data_first.value:
             job = "deepspeed-data-first"
-        return Guess(name, job, item.name, item.start, item.end)
+        return Guess(name, job)
 
     def _refuse_removed(self, first: Mapping[str, Item]) -> None:
         """Options that Megatron removed; in other frameworks' scripts they are unknown ones."""

@@ -10,7 +10,6 @@ from descriptions import note_text
 from formats.check.script import check_script
 from formats.launch import TARGETS, Item, Parsed, emit, parse
 from formats.launch.emit import emitted
-from formats.launch.serving import served_groups
 from groups.layout import Layout
 
 from ..base.endpoint import (
@@ -114,7 +113,7 @@ def read_launch(text: str = "", run: str = "") -> str:
     launch = parse(text, run)
     groups = [
         (name, grouping)
-        for name, grouping in served_groups(launch).items()
+        for name, grouping in launch.served_groups().items()
         if grouping.world_size <= MOST_LISTED
     ]
     return json.dumps(

@@ -13,7 +13,6 @@ from formats.check.script import check_script
 from formats.launch import TARGETS, Item, Parsed, Run
 from formats.launch.emit import emitted
 from formats.launch.flags import TRAINING
-from formats.launch.serving import served_groups
 from formats.launch.training import USED
 from formats.notes import Note
 from groups import LayoutError
@@ -97,7 +96,7 @@ def _verdict(layout: Layout, state: State, text: Parsed, language: str) -> Marku
 def _served(text: Parsed, language: str) -> Markup:
     """The groups of the server that the text starts, in its own order."""
     try:
-        groups = served_groups(text)
+        groups = text.served_groups()
     except LayoutError as error:
         return refusal_line(error, language)
     rows = []
