@@ -18,7 +18,7 @@ from seen import seen
 from descriptions import LANGUAGES, LAUNCH_NOTES, PAGE, TARGET_NAMES
 from formats.check.script import check_script
 from formats.launch import MAX_TEXT, TARGETS, emit, parse
-from formats.launch.schemas import SCHEMAS
+from formats.launch.flags import SCHEMAS
 from groups import LayoutError
 from groups.layout import Layout
 from groups.presets import PRESETS

@@ -12,7 +12,7 @@ import pytest
 from launch_answers import check_law
 
 from formats.launch import parse
-from formats.launch.schemas import SCHEMAS
+from formats.launch.flags import SCHEMAS
 from groups.errors import LayoutError
 
 pytestmark = pytest.mark.usefixtures("nothing_is_executed")

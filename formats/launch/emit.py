@@ -20,8 +20,7 @@ from groups.layout import Job, Layout
 from groups.mesh import Mesh
 
 from ..errors import refusal
-from .flags import BOTH_ENDS, KEYS, LEADS_TO, MODEL, OPTIONS, plain_name, table
-from .schemas import SCHEMAS
+from .flags import BOTH_ENDS, KEYS, LEADS_TO, MODEL, OPTIONS, SCHEMAS, plain_name, table
 
 DENIED = frozenset(row.field for row in OPTIONS.values() if row.kind == "off")
 """Fields whose options say no."""

@@ -18,8 +18,7 @@ from groups.serving import sglang_groups, vllm_groups
 
 from ..errors import refusal
 from ..notes import Note
-from .flags import AXES, MODEL, Row
-from .schemas import Schema
+from .flags import AXES, MODEL, Row, Schema
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from groups.conventions import CONVENTIONS
 from groups.stages.layout_strings import parse_layout
 
 from ..notes import Note
-from .flags import AXES, MODEL, OPTIONS, SERVING, TRAINING, VARIABLE_RANK, limit_of, plain_name
+from . import flags
+from .flags import AXES, OPTIONS, Schema, plain_name
 from .items import Choice, Guess, Item, Parsed, Said, choice_of
 from .reading import Reading
-from .schemas import Schema
 
 GPUS_PER_NODE = 8
 """GPUs of a node where the text does not say."""
@@ -64,11 +64,11 @@ class Meaning(Reading):
             problems=tuple(sorted(self.problems, key=lambda item: item.start)),
             missing=tuple(self.missing),
             framework=guess,
-            training={name: known[name] for name in TRAINING if name in known},
+            training={name: known[name] for name in flags.TRAINING if name in known},
             asks=tuple(self.asks),
             runs=choice.runs if len(choice.runs) > 1 else (),
             run=choice.chosen,
-            serving={name: known[name] for name in SERVING if name in known},
+            serving={name: known[name] for name in flags.SERVING if name in known},
         )
 
     def _first_schema(self) -> Schema | None:
@@ -284,7 +284,7 @@ class Meaning(Reading):
         nodes, gpus = values.get("nodes"), values.get("gpus_per_node")
         known = nodes or gpus or min(size, GPUS_PER_NODE)
         if nodes and gpus:
-            counts_nodes = bool(world) and world.row.rank == VARIABLE_RANK and size == nodes
+            counts_nodes = bool(world) and world.row.rank == flags.VARIABLE_RANK and size == nodes
             if world and world.field == "world" and size != nodes * gpus and not counts_nodes:
                 self._differs(world, "world-differs", nodes * gpus)
         elif size % known:
@@ -317,7 +317,7 @@ class Meaning(Reading):
         nodes, gpus = values.get("nodes"), values.get("gpus_per_node")
         if nodes and gpus and nodes * gpus != size:
             self._differs(stated["shard"], "degrees-differ", size)
-        return size if size <= limit_of("world") else None
+        return size if size <= flags.limit_of("world") else None
 
     def _nodes(self, values: Mapping[str, Any], assumed: dict[str, Any]) -> None:
         """The fewest nodes that hold the sizes, where the text does not say how many there are."""
@@ -335,7 +335,7 @@ class Meaning(Reading):
         dense = size["tp"] * size["cp"] * size["pp"]
         expert = size.get("etp", size["tp"]) * size["ep"] * size["pp"]
         world = math.lcm(dense, expert if size["ep"] > 1 else 1, size["gpus_per_node"])
-        if world > limit_of("world"):
+        if world > flags.limit_of("world"):
             self._assume(assumed, "nodes", 1)
             return
         assumed["nodes"] = world // size["gpus_per_node"]
@@ -345,5 +345,5 @@ class Meaning(Reading):
 
 _ORDER = (
     *("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp", "framework"),
-    *("instances", "levels", "hybrid", *MODEL),
+    *("instances", "levels", "hybrid", *flags.MODEL),
 )

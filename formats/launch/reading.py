@@ -12,14 +12,13 @@ from collections.abc import Iterable, Sequence
 from groups.budget import spend
 
 from . import flags
-from .configs import Entry, form_of, read_file
+from .configs import STEP, Entry, form_of, read_file
 from .expand import Fault
-from .flags import Row, is_known, names_a_size, plain_name, row_of
+from .flags import Row, Schema, is_known, names_a_size, plain_name, row_of
 from .items import Item
 from .recipes import Recipe, read_recipes
 from .sayings import VARIABLE, Sayings
-from .schemas import Schema, beginnings, marks_of, schema_of
-from .shell import STEP, Shell
+from .shell import Shell
 from .words import CommandRun, Source, Word, following, row_words, says_nothing, split, whole_place
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_.-]{0,120})\}")
@@ -107,7 +106,7 @@ class Reading(Sayings):
             self._sourced(words[1])
         if program in flags.QUIET:
             return
-        self._knows(marks_of(words), words[0])
+        self._knows(flags.marks_of(words), words[0])
         self.run = self._run_name(words)
         starts_ray = program == "ray" and "start" in [word.text for word in words[1:3]]
         launcher = "ray" if starts_ray else ""
@@ -208,7 +207,7 @@ class Reading(Sayings):
     def _file(self, source: Source, form: str) -> None:
         entries, left, faults = read_file(source, form)
         self._state(entries)
-        self._knows(beginnings(self.stated), entries[0].key if entries else source.word(0, 0))
+        self._knows(flags.beginnings(self.stated), entries[0].key if entries else source.word(0, 0))
         for entry in entries:
             spend(STEP, "keys")
             entry = self._referred(entry)
@@ -288,7 +287,7 @@ class Reading(Sayings):
 
     def _knows(self, words: set[str], word: Word) -> None:
         """Which table the words that follow are read by."""
-        self.schema = schema_of(words)
+        self.schema = flags.schema_of(words)
         if self.schema and self.schema.name not in self.schemas:
             self.schemas[self.schema.name] = self.schema
             item = self.item("understood", word.text[:40], "", word.place)

@@ -26,10 +26,7 @@ from groups.budget import spend
 
 from .commands import ControlFlow
 from .expand import MAX_DEPTH, Expander, Memory
-from .words import CommandRun, Source, Word, split
-
-STEP = 8
-"""Units of work that a word costs, or a sign between words."""
+from .words import STEP, CommandRun, Source, Word, split
 
 
 class Shell(Memory):

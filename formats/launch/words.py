@@ -22,6 +22,9 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple
 
+STEP = 8
+"""Units of work that a word costs, or a sign between words."""
+
 
 class CommandRun(NamedTuple):
     """Some characters of a word and where they are written."""
