@@ -11,11 +11,7 @@ from 0. Products have the multiplication sign: a pair of asterisks would turn in
 
 from __future__ import annotations
 
-from texts.hang import close_up, hang_sentence
-from texts.hosts import HOSTS_REMARKS, HOSTS_WORDS, LAUNCHER_NOTES, ORDER_REASONS
-from texts.kinds import KINDS, kind_of
-from texts.launch import LAUNCH_NOTES, TARGET_NAMES, note_text
-from texts.page import NOUNS, PAGE, counted
+from texts.sentences import HANG, LAUNCH_NOTES, close_up, counted, hang_sentence, note_text
 from texts.shapes import (
     GAP,
     LANGUAGES,
@@ -34,7 +30,7 @@ from texts.shapes import (
     untranslated,
     words,
 )
-from texts.types import TYPES
+from texts.types import KINDS, TYPES, kind_of
 
 CONTROLS: dict[str, Control] = {
     name: Control(*texts)
@@ -49,6 +45,7 @@ DP_KINDS = words("controls", "DP_KINDS")
 VIEWS = words("controls", "VIEWS")
 
 WORDS = tuple(Term(*texts) for texts in catalogue("words")["WORDS"].values())
+PAGE = {**words("collectives", "PAGE"), **words("page", "PAGE"), **words("pipeline", "PAGE")}
 HOW_TO_READ, HOW_TO_READ_LARGE = words("page", "HOW_TO_READ").values()
 CARD = words("page", "CARD")
 """What the card of a GPU says, most of it written by the page's script."""
@@ -78,6 +75,9 @@ OPERATION_TEXTS, ALGORITHM_TEXTS = (
 
 ESTIMATE, MEMORY = words("estimate", "ESTIMATE"), words("memory", "MEMORY")
 RUN = words("run", "RUN")
+HOSTS_REMARKS, HOSTS_WORDS = words("hosts", "HOSTS_REMARKS"), words("hosts", "HOSTS_WORDS")
+LAUNCHER_NOTES, ORDER_REASONS = words("hosts", "LAUNCHER_NOTES"), words("hosts", "ORDER_REASONS")
+TARGET_NAMES = words("launch", "TARGET_NAMES")
 TRAFFIC, REASONS = words("traffic", "TRAFFIC"), words("traffic", "REASONS")
 PURPOSES, BESIDE = words("traffic", "PURPOSES"), words("traffic", "BESIDE")
 CP_CHOICES = words("traffic", "CP_CHOICES")

@@ -211,7 +211,7 @@ def _share(inputs: CommandLine) -> Table:
 
 def _account(log: Log, layout: Layout, placement: Placement | None) -> list[str]:
     """Who is missing and what waits, in sentences, and what the reader must know of the log."""
-    from texts.hang import hang_sentence  # the other commands do without the texts
+    from texts.sentences import hang_sentence  # the other commands do without the texts
 
     if placement is not None:
         named = (rank for rank in log.missing if rank < placement.world_size)

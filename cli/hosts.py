@@ -77,7 +77,7 @@ def slow_ranks(inputs: CommandLine) -> Table:
 
 def _explained(better: Any) -> Table:
     """The groups of each kind before and after, the reasons, and the order itself."""
-    from texts.hosts import ORDER_REASONS
+    from texts.shapes import words
 
     columns = ["kind", "groups", "leave_node", "racks_before", "racks_after", "least"]
     rows: list[list[Any]] = [
@@ -89,7 +89,8 @@ def _explained(better: Any) -> Table:
         for row, kind in zip(rows, better.kinds):
             each = better.costs.get(kind.kind, 0.0)
             row += [round(each * kind.before, 6), round(each * kind.after, 6)]
-    reasons = [ORDER_REASONS[note.code].en.format(**note.facts) for note in better.reasons]
+    said = words("hosts", "ORDER_REASONS")
+    reasons = [said[note.code].en.format(**note.facts) for note in better.reasons]
     reasons += [
         f"--{name} {value} keeps the {fix.kind} groups in a {fix.place}."
         for fix in better.fixes

@@ -204,7 +204,7 @@ class CommandLine:
     def hosts(self) -> Any:
         """The machines of --hosts, standing where --racks says (`formats.hosts.values.Hosts`)."""
         from formats.hosts.reading import read_hosts  # its YAML is not numpy: few commands need it
-        from texts.hosts import HOSTS_REMARKS
+        from texts.shapes import words
 
         if self.options.hosts is None:
             raise CommandError("say which machines there are: --hosts FILE")
@@ -215,7 +215,8 @@ class CommandLine:
         hosts = read_hosts(text)
         if self.options.racks is not None:
             hosts = hosts.with_places(read_hosts(self.text(self.options.racks)))
-        self.remarks += [HOSTS_REMARKS[note.code].en.format(**note.facts) for note in hosts.remarks]
+        said = words("hosts", "HOSTS_REMARKS")
+        self.remarks += [said[note.code].en.format(**note.facts) for note in hosts.remarks]
         return hosts
 
     def files(self) -> dict[str, bytes] | None:

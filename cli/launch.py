@@ -12,7 +12,7 @@ from typing import Any
 from formats.launch import parse
 from formats.launch.items import Item
 from formats.launch.training import options_of, training_of
-from texts.launch import note_text
+from texts.sentences import note_text
 
 from .inputs import FIELDS, CommandError, option
 

@@ -8,7 +8,7 @@ from formats.launch import Parsed, parse
 from formats.launch.flags import MODEL, TRAINING
 from groups.errors import LayoutError
 from groups.layout import Job
-from texts.launch import note_text
+from texts.sentences import note_text
 
 LISTS = ("understood", "ignored", "unresolved", "problems")
 

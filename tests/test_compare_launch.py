@@ -22,7 +22,7 @@ from formats.launch.flags import SCHEMAS
 from groups import LayoutError
 from groups.layout import Layout
 from groups.presets import PRESETS
-from texts.launch import note_text
+from texts.sentences import note_text
 from views.base.context import Context
 from views.base.link import to_query
 from views.base.problems import sentence

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from descriptions import LAUNCHER_NOTES, ORDER_REASONS
 from formats.hosts import best_order, read_hosts
 from formats.hosts.crossings import key_of, kind_of
 from formats.hosts.order import KINDS as ORDER_KINDS
@@ -22,7 +23,6 @@ from formats.hosts.values import Hosts
 from groups import LayoutError
 from groups.layout import Job
 from groups.megatron import groupings, process_groups
-from texts.hosts import LAUNCHER_NOTES, ORDER_REASONS
 
 DATA = Path(__file__).parent / "data" / "hosts" / "cases.json"
 CASES = {one["id"]: one for one in json.loads(DATA.read_text(encoding="utf-8"))["cases"]}

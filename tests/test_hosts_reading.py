@@ -12,14 +12,13 @@ from cases import every
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from descriptions import REFUSALS
+from descriptions import HOSTS_REMARKS, REFUSALS
 from formats.hosts import read_hosts
 from formats.hosts.filters import filter_hosts
 from formats.hosts.placing import even_slots, placement_of
 from formats.hosts.slurm import expand_hostlist
 from formats.hosts.values import LONGEST_TEXT, Hosts
 from groups import LayoutError
-from texts.hosts import HOSTS_REMARKS
 
 DATA = Path(__file__).parent / "data" / "hosts" / "samples.jsonl"
 SAMPLES = {one["id"]: one for one in map(json.loads, DATA.read_text(encoding="utf-8").splitlines())}

@@ -13,7 +13,7 @@ from launch_answers import TP, check_law
 
 from formats.launch import MAX_TEXT, parse
 from groups.errors import LayoutError
-from texts.launch import LAUNCH_NOTES
+from texts.sentences import LAUNCH_NOTES
 
 pytestmark = pytest.mark.usefixtures("nothing_is_executed")
 

@@ -15,7 +15,7 @@ from formats.logs.account import account_of
 from formats.logs.ranks import named_ranks
 from groups import LayoutError
 from groups.megatron import groupings
-from texts.hang import HANG_NOTES, hang_sentence
+from texts.sentences import HANG_NOTES, hang_sentence
 from texts.shapes import LANGUAGES
 
 WATCHDOG = (

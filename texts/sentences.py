@@ -1,24 +1,40 @@
 # ruff: noqa: RUF001
-"""The sentences about hangs: what a log shows, where the waiting begins, what cannot be told."""
+"""Sentences made of facts: counted nouns, what a log of a hang shows, notes on launch flags."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .shapes import words
 
-HANG = words("hang", "HANG")
-"""By the code of a `Note` of `formats.logs.account`."""
+NOUNS = words("page", "NOUNS")
+"""One and many, with a slash between where they differ, and with the counter in Chinese."""
 
-HANG_NOTES = words("hang", "HANG_NOTES")
-"""By the code of a note of a log: what the reader must know."""
+HANG, HANG_NOTES = words("hang", "HANG"), words("hang", "HANG_NOTES")
+"""By the code of a `Note` of `formats.logs.account`; and of a log, which the reader must know."""
+
+LAUNCH_NOTES = words("launch", "LAUNCH_NOTES")
+"""What the reader of launch commands has to say, by code."""
 
 OPERATION = words("run", "RUN")["operation"]
 """What an operation is called that no line names."""
 
 SEMICOLON = words("page", "PAGE")["semicolon"]
+
+
+def counted(number: int, noun: str, language: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "group", "en"), counted(1024, "group", "en"), counted(2, "node", "zh")
+    ('1 group', '1,024 groups', '2 个节点')
+    """
+    forms = NOUNS[noun][language].split("/")
+    return f"{number:,} {forms[0 if number == 1 else -1]}"
+
+
+# -- hangs ---------------------------------------------------------------------------------------
 
 
 def hang_sentence(code: str, facts: Mapping[str, Any], language: str) -> str:
@@ -69,3 +85,39 @@ def _told(value: Any, language: str) -> str:
         return SEMICOLON[language].join(parties)
     listed = ", ".join(str(item) for item in value[:16])
     return listed + (f" … ({len(value):,})" if len(value) > 16 else "")
+
+
+# -- launch flags --------------------------------------------------------------------------------
+
+
+def note_text(
+    note: Any,
+    language: str = "en",
+    *,
+    label: Callable[[str], str] = str,
+    refusal: Callable[[Any], str] = lambda error: f"{error.what}.",
+) -> str:
+    """A note of the reader (its Item or Note) as a sentence.
+
+    label: the name of a field as the reader of the sentence knows it. refusal: how a layout's own
+    refusal is said.
+
+    >>> from formats.launch import parse
+    >>> note_text(parse("--tensor-model-parallel-size eight").problems[0])
+    '--tensor-model-parallel-size must be a whole number, not eight.'
+    """
+    if getattr(note, "error", None) is not None:
+        return f"{note.name}: {refusal(note.error)}"
+    facts: Mapping[str, Any] = note.facts
+    if hasattr(note, "name"):
+        shown = {"name": note.name, "value": _short(note.value)}
+        facts = {**shown, "sets": label(note.sets), **facts}
+    if "field" in facts:
+        facts = {**facts, "field": label(facts["field"])}
+    return LAUNCH_NOTES[note.code][language].format(**facts)
+
+
+def _short(value: str, limit: int = 40) -> str:
+    """A value as it stands in a sentence: printable, and not longer than it may be."""
+    text = repr(value[: limit + 1])
+    return (text if len(text) <= limit else f"{text[: limit - 1]}…").strip("'")
