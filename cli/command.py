@@ -10,18 +10,16 @@ it prints in parts. What goes wrong is one line: a LayoutError with its fixes as
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, TextIO
 
 from formats.documents import exports
 from formats.documents.check import check_document
 from formats.documents.exports import OWN_PREFIX, groups_by_name, meshes
 from formats.documents.tables import Table, cell
-from formats.logs import read_log
-from formats.logs.account import log_notes
+from formats.logs import named_ranks, ranks_of, read_log
+from formats.logs.account import account_of, on_machines
 from formats.logs.evidence import MOST_BYTES
 from formats.logs.model import Log
-from formats.logs.ranks import named_ranks, ranks_of
 from groups import budget
 from groups.audit import DOMAINS, Span, audit
 from groups.conventions import CONVENTIONS
@@ -213,11 +211,8 @@ def _account(log: Log, layout: Layout, placement: Placement | None) -> list[str]
     """Who is missing and what waits, in sentences, and what the reader must know of the log."""
     from texts.sentences import hang_sentence  # the other commands do without the texts
 
-    if placement is not None:
-        named = (rank for rank in log.missing if rank < placement.world_size)
-        log = replace(log, hosts={**{rank: placement.host(rank) for rank in named}, **log.hosts})
-    notes = log_notes(log, layout.every, layout.gpus_per_node)
-    return [hang_sentence(note.code, note.facts, "en") for note in notes]
+    account = account_of(on_machines(log, placement), layout.every, layout.gpus_per_node)
+    return [hang_sentence(note.code, note.facts, "en") for note in (*account, *log.notes)]
 
 
 def _shared_rows(

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from cli.command import run
-from formats.logs import account, read_log
+from formats.logs import account, named_ranks, read_log
 from formats.logs.account import account_of
-from formats.logs.ranks import named_ranks
 from groups import LayoutError
 from groups.megatron import groupings
 from texts.sentences import HANG_NOTES, hang_sentence

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from formats.logs import evidence, lines, names, nccl, read_log, reading, recorder, wrapping
+from formats.logs import evidence, lines, model, nccl, read_log, reading, recorder
 from formats.logs.matching import match_layout
 from groups import LayoutError
 from groups.megatron import groupings
@@ -342,7 +342,7 @@ def _repeats(parsed, found):
 
 EXPRESSIONS = {
     f"{module.__name__}.{name}": value
-    for module in (lines, nccl, names, recorder, evidence, reading, wrapping)
+    for module in (lines, nccl, model, recorder, evidence, reading)
     for name, value in vars(module).items()
     if isinstance(value, re.Pattern)
 }

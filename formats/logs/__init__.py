@@ -10,15 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from groups.grouping import Grouping
+from groups.grouping import (
+    LONGEST_TEXT,
+    MOST_RANKS,
+    Grouping,
+    bad_ranks,
+    parse_ranks,
+    require_ranks,
+)
 
-from .assumed import members_by_layout
+from ..errors import refusal
 from .counters import diagnosis_of_stalls
 from .diagnosis import diagnosis_of
 from .evidence import Evidence, read_files
 from .job import LoggedJob, job_of
-from .model import Log, ProcessGroup, Stall
-from .names import WORLD
+from .matching import members_by_layout
+from .model import WORLD, Log, ProcessGroup, Stall
 from .reading import LogReading
 from .recorder import Dump
 
@@ -102,5 +109,43 @@ def _settle_bare(reading: LogReading) -> set[int]:
         reading.note("ranks-ambiguous", ranks=tuple(sorted(works)))
         return set(works) - reading.ranks
     reading.ranks.update(works)
-    reading.absent(reading.maybe_missing, None)
+    reading.missing.update(reading.maybe_missing)
     return set()
+
+
+# -- the ranks that a pasted text names -----------------------------------------------------------
+
+
+def named_ranks(
+    text: str, world_size: int, longest: int = LONGEST_TEXT
+) -> tuple[tuple[int, ...], Log | None]:
+    """Ranks of the job, ascending, each once; and the log, if the text is one.
+
+    >>> named_ranks("3, 11, 5-7 3", world_size=16)
+    ((3, 5, 6, 7, 11), None)
+    >>> named_ranks("[rank9]: [PG ID 5 PG GUID 37(TENSOR_MODEL_PARALLEL_GROUP) Rank 1] x", 16)[0]
+    (9,)
+
+    Errors: LayoutError that names the part that is no rank, or the ranks that the world lacks;
+    ``ranks-in-groups`` where the text has only places in groups.
+    """
+    if not isinstance(text, str) or len(text) > longest:
+        raise bad_ranks(text)
+    log = read_log(text)
+    if log.ranks or log.group_ranks or log.ambiguous_ranks:
+        return ranks_of(log, world_size), log
+    return parse_ranks(text, world_size), None
+
+
+def ranks_of(log: Log, world_size: int) -> tuple[int, ...]:
+    """The ranks of the job that a log names. Errors: as `named_ranks`."""
+    if log.ranks:
+        if len(log.ranks) > MOST_RANKS:
+            parse_ranks(" ".join(map(str, log.ranks)), world_size)  # refuses
+        require_ranks(log.ranks[-1], world_size)
+        return log.ranks
+    numbers = sorted({*log.group_ranks, *log.ambiguous_ranks})
+    if numbers:
+        listed = ", ".join(map(str, numbers[:16]))
+        raise refusal("ranks-in-groups", "ranks", ranks=listed)
+    raise bad_ranks("the files")

@@ -6,15 +6,15 @@ Each `Note` names its sentence in `texts.hang` and holds what stands in it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple
+from dataclasses import astuple, replace
 
 import numpy as np
 
 from groups.grouping import Grouping
+from groups.placement import Placement
 
 from ..notes import Note
-from .model import Log, Wait
-from .names import WORLD
+from .model import WORLD, Log, Wait
 
 CONNECTING = ("tp", "pp", "dp-cp", "cp", "ep")
 """Kinds of groups over which a wait spreads."""
@@ -49,16 +49,17 @@ def account_of(
     waiting = (set(members) - named) if members else set(first.waiting) - named
     if waiting:
         code = "waits-here" if len(waiting) > 1 else "waits-here-one"
-        notes.append(Note(code, {"count": len(waiting), "kind": _kind(first)}))
+        notes.append(Note(code, {"count": len(waiting), "kind": first.group.title}))
     far = _spread(log, {*members, *first.waiting, *named}, groupings)
     return (*notes, far) if far else tuple(notes)
 
 
-def log_notes(
-    log: Log, groupings: Mapping[str, Grouping] | None = None, gpus_per_node: int | None = None
-) -> tuple[Note, ...]:
-    """The account, and what the reader must know of the log."""
-    return (*account_of(log, groupings, gpus_per_node), *log.notes)
+def on_machines(log: Log, placement: Placement | None) -> Log:
+    """The log with the machines of those that are missing, where it names none."""
+    if placement is None:
+        return log
+    named = (rank for rank in log.missing if rank < placement.world_size)
+    return replace(log, hosts={**{rank: placement.host(rank) for rank in named}, **log.hosts})
 
 
 def members_of(wait: Wait, groupings: Mapping[str, Grouping]) -> tuple[int, ...]:
@@ -71,8 +72,6 @@ def members_of(wait: Wait, groupings: Mapping[str, Grouping]) -> tuple[int, ...]
         return tuple(range(next(iter(groupings.values())).world_size))
     if grouping is None or not some or max(some) >= grouping.world_size:
         return ()
-    if grouping.index_of(some[0]) is None:
-        return ()
     members = tuple(int(rank) for rank in grouping.members(some[0]))
     return members if set(some) <= set(members) else ()
 
@@ -81,8 +80,8 @@ def _cause(log: Log, first: Wait, gpus_per_node: int | None) -> Note:
     """The first sentence: who, what, where."""
     diagnosis = log.diagnosis
     culprits, suspects, reason = diagnosis.culprits, diagnosis.suspects, diagnosis.reason
-    facts: dict[str, object] = {"op": first.op, "seq": first.seq, "kind": _kind(first)}
-    facts |= {"group": first.group.key, "ranks": culprits or suspects}
+    facts: dict[str, object] = {"op": first.op, "seq": first.seq}
+    facts |= {"kind": first.group.title, "group": first.group.key, "ranks": culprits or suspects}
     if not culprits:
         codes = {"no-dump": "no-dump", "all-arrived": "all-arrived", "different": "parties-differ"}
         if reason == "different":
@@ -147,8 +146,3 @@ def connected(ranks: Iterable[int], groupings: Mapping[str, Grouping]) -> set[in
             waits[-1] = False  # of ranks that are in none
             waiting |= waits[index]
     return {*np.flatnonzero(waiting).tolist()}
-
-
-def _kind(wait: Wait) -> str:
-    """What to call the group: its kind, else its printed name."""
-    return wait.group.kind or wait.group.key

@@ -17,9 +17,8 @@ from dataclasses import replace
 from itertools import chain
 
 from .diagnosis import hops_of
-from .model import Diagnosis, ProcessGroup, Stall, Wait
-from .names import WORLD
-from .waits import parties_of
+from .job import parties_of
+from .model import WORLD, Diagnosis, ProcessGroup, Stall, Wait
 
 _UNEVEN = ("COALESCED", "ALLTOALL", "GATHER", "SCATTER")
 _PAIRS = {"SEND", "RECV", "COALESCED"}

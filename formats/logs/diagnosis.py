@@ -21,9 +21,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import product
 
-from .job import Group, LoggedJob
+from .job import Group, LoggedJob, signature, waits_of
 from .model import Diagnosis, Hop, Party, Wait
-from .waits import signature, waits_of
 
 Node = tuple[str, int]  # ("rank", rank) or ("wait", place in the list)
 Edges = dict[Node, set[Node]]

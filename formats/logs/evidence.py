@@ -1,10 +1,22 @@
-"""From what is pasted or dropped to readings: texts, dumps and reports, one or many."""
+"""From what is pasted or dropped to readings: texts, dumps and reports, one or many.
+
+Flight Recorder dumps are pickles, and a pickle is a program. Of the library's machine this takes
+the instructions that build None, bool, int, float, str, list, tuple and dict with str keys, and no
+other: it has no way to name a class, call a function or write to an object. The library's faster
+Unpickler would let int keys that collide cost quadratic time, and one number take all memory.
+
+Instructions as in CPython's Lib/pickletools.py (protocols 0 to 5). PyTorch writes protocol 2
+(torch/csrc/jit/serialization/pickler.cpp).
+"""
 
 from __future__ import annotations
 
+import io
 import json
+import pickle
 import re
-from collections.abc import Mapping
+import struct
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from groups.errors import LayoutError, quoted
@@ -14,7 +26,6 @@ from .lines import read_lines
 from .nccl import is_report, read_report
 from .reading import LogReading
 from .recorder import Dump, as_dump, is_dump
-from .unpickle import BadPickleError, plain
 
 MOST_BYTES = 32 * 1024 * 1024
 """Of all files together."""
@@ -22,6 +33,16 @@ MOST_FILES = 16_384
 
 Content = str | bytes
 Evidence = Content | Mapping[str, Content]
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
+_BEGINS = re.compile(
+    r"\[rank|\[default|\[Rank |Traceback|frame #|\[?\d{4}-\d\d-\d\d[T ]|\[?[EWIF]\d{3,4} "
+    r"|\[\d{1,5}(?:,\d{1,5})?\]|\S{1,255}:\d{1,10}:\d{1,10} \["
+)
+"""How a line of a log begins, and the rest of a line that was cut hardly ever."""
+
+MOST_WRAPPED = 50_000
+"""Lines of a text that is unwrapped: more is no terminal's scrollback."""
 
 _RANK_OF_FILE = re.compile(r"(\d{1,7})(?:\.(?:json|pkl|pickle|pt|bin|trace|dump|fr)){0,2}$")
 
@@ -47,10 +68,7 @@ def read_files(evidence: Evidence) -> tuple[LogReading, list[Dump]]:
             refused.append((name, str(error)))
             continue
         if document is None:
-            if isinstance(content, bytes):
-                is_wide = content[:2] in (b"\xff\xfe", b"\xfe\xff")
-                content = content.decode("utf-16" if is_wide else "utf-8", "replace")
-            read_lines(content, reading)
+            read_lines(_lines(content), reading)
         elif is_report(document):
             read_report(document, reading)
         elif is_dump(document):
@@ -96,3 +114,105 @@ def _rank_of(name: str) -> int | None:
     """
     match = _RANK_OF_FILE.search(name)
     return int(match[1]) if match else None
+
+
+# -- texts ---------------------------------------------------------------------------------------
+
+
+def _lines(content: Content) -> str:
+    """The lines of a text without colours, with lines joined that a terminal cut."""
+    if isinstance(content, bytes):
+        is_wide = content[:2] in (b"\xff\xfe", b"\xfe\xff")
+        content = content.decode("utf-16" if is_wide else "utf-8", "replace")
+    text = _COLOUR.sub("", content) if "\x1b" in content else content
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text if text.count("\n") > MOST_WRAPPED else unwrapped(text)
+
+
+def unwrapped(text: str) -> str:
+    """The text with lines joined that a terminal cut at its width, in the middle of words.
+
+    >>> cut = ["[rank18]:[E1013 20:47:44.9 Group.cpp:746] [R",
+    ...        "ank 18] Some NCCL work has failed or timed o", "ut."]
+    >>> print(unwrapped("\\n".join(cut)))
+    [rank18]:[E1013 20:47:44.9 Group.cpp:746] [Rank 18] Some NCCL work has failed or timed out.
+    """
+    lines = text.split("\n")
+    width = max(map(len, lines))
+    full = sum(len(line) == width for line in lines)
+    if not 40 <= width <= 250 or full < 2 or full * 4 < len(lines):
+        return text
+    joined, goes_on = [], False
+    for line in lines:
+        joined.append(line if goes_on and not _BEGINS.match(line) else "\n" + line)
+        goes_on = len(line) == width and not line.endswith("  ")
+    return "".join(joined)[1:]
+
+
+# -- pickles -------------------------------------------------------------------------------------
+
+
+class BadPickleError(ValueError):
+    """What made the machine stop, e.g. ``"instruction 'c'"``."""
+
+
+def plain(data: bytes) -> Any:
+    """What a pickle of plain data holds.
+
+    >>> import pickle
+    >>> plain(pickle.dumps({"version": "2.10", "entries": [(1, None), (2.5, True)]}, protocol=2))
+    {'version': '2.10', 'entries': [(1, None), (2.5, True)]}
+    >>> plain(pickle.dumps(print))
+    Traceback (most recent call last):
+    formats.logs.evidence.BadPickleError: instruction '\\x93'
+
+    Errors: BadPickleError for every other instruction, and for what is damaged or cut off.
+    """
+    file = io.BytesIO(data)
+    try:
+        return _PlainUnpickler(file).load()
+    except BadPickleError:
+        raise
+    except (pickle.UnpicklingError, struct.error, ArithmeticError, AttributeError, EOFError,
+            LookupError, TypeError, ValueError) as error:  # fmt: skip
+        is_cut = file.tell() == len(data) and data[-1:] != pickle.STOP
+        what = "ends before its end" if is_cut else f"damaged near byte {file.tell()}"
+        raise BadPickleError(what) from error
+
+
+class _Instructions(dict[int, Callable[[Any], None]]):
+    """What is done at each instruction that is taken."""
+
+    def __missing__(self, code: int) -> Callable[[Any], None]:
+        raise BadPickleError(f"instruction {chr(code)!r}")
+
+
+class _PlainUnpickler(pickle._Unpickler):
+    """The library's machine without most of its instructions; keys of a dict are texts."""
+
+    def load_setitem(self) -> None:
+        self._require_texts(self.stack[-2:-1])
+        super().load_setitem()
+
+    def load_setitems(self) -> None:
+        self._require_texts(self.stack[::2])
+        super().load_setitems()
+
+    def load_dict(self) -> None:
+        self._require_texts(self.stack[::2])
+        super().load_dict()
+
+    def _require_texts(self, keys: list[Any]) -> None:
+        if any(type(key) is not str for key in keys):
+            raise BadPickleError("a key that is no text")
+
+    dispatch = _Instructions(
+        {
+            code: pickle._Unpickler.dispatch[code]
+            for code in b"N\x88\x89IJKLM\x8aFGVX\x8c\x8d"  # values
+            b"]}l)t\x85\x86\x87(ae01."  # what holds them
+            b"gpqrhj\x94\x80\x95"  # the memo and the frames
+        }
+    )
+    dispatch |= {ord("s"): load_setitem, ord("u"): load_setitems, ord("d"): load_dict}

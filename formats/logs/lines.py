@@ -31,7 +31,6 @@ from groups.errors import quoted
 from .nccl import NCCL_LINE, find_nccl, find_report_line
 from .reading import LogReading
 from .shapes import NOTHING, LineShape, Part
-from .wrapping import unwrapped
 
 MOST_WORK = 3_000_000
 """In units of about a third of a microsecond; what comes after is not read, and that is said."""
@@ -39,7 +38,6 @@ MOST_WORK = 3_000_000
 MOST_MENTIONS = 20_000
 """Ranks that one line can name."""
 
-_COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
 _HEAD = re.compile(r"\[rank(\d{1,7})[\]\[]")
 _PRINTED_GROUP = re.compile(r"\[PG ([^\[\]]{1,300}?) ?Rank (\d{1,7})\]")
 _BARE = re.compile(r"\[Rank (-?\d{1,7})\](:?)")
@@ -129,13 +127,10 @@ def read_lines(text: str, reading: LogReading) -> None:
     Where its numbers stand is found once for each shape of a line, the line with every digit a
     zero: a log of millions of lines has few.
     """
-    text = _COLOUR.sub("", text) if "\x1b" in text else text
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
     reading.begin_text()
     shapes: dict[tuple[str, bool] | str, LineShape] = {}
     after_source, left = False, MOST_WORK
-    for line, zeros in _lines(unwrapped(text)):
+    for line, zeros in _lines(text):
         key = (zeros, True) if after_source else zeros
         shape = shapes.get(key)
         if shape is None:

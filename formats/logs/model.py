@@ -1,15 +1,61 @@
-"""What a log, a dump or a report says, as data.
+"""What a log, a dump or a report says, as data; and which kind of group a printed name is.
 
 Ranks are global unless a name says otherwise. A number that a line prints as the place within a
 process group is a group rank; one that may be either is ambiguous, and is never counted as global.
+
+Sources of names: NVIDIA/Megatron-LM, megatron/core/parallel_state.py (descriptions); PyTorch,
+torch/distributed/device_mesh.py (``mesh_<dim>``); pytorch/torchtitan,
+torchtitan/distributed/parallel_dims.py (names of dims). DeepSpeed passes no description.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+from groups.megatron.parallel_state import FAMILIES
 
 from ..notes import Note
+
+WORLD = "world"
+
+_MEGATRON = {family.parallel_state: name for name, family in FAMILIES.items()}
+
+_DIMS = ("world", "pp", "cp", "tp", "ep", "etp", "dp", "dp_replicate", "dp_shard", "dp_cp")
+_DIMS += ("dp_shard_cp", "dp_shard_in_ep")
+_TORCHTITAN = {dim: dim.replace("_", "-") for dim in _DIMS}
+_TORCHTITAN |= {"batch": "dp", "fsdp": "dp-shard-cp", "loss": "dp-cp", "loss_mesh": "dp-cp"}
+_TORCHTITAN |= {"efsdp": "edp", "dp_shard_mod_ep": "edp"}
+
+_TWINS = re.compile(r"(_GLOO|_AG|_WITH_AG)$")
+_LEVEL = re.compile(r"(?:HIERARCHICAL_CONTEXT_PARALLEL_GROUPS?|HIERARCHICAL_\w{0,40}?)_L(\d{1,3})$")
+_HYBRID = re.compile(r"HYBRID_DP_CP_GROUPS?_(\d{1,7})$")
+
+
+def kind_of(name: str | None) -> str | None:
+    """The kind of group that a description means, or None.
+
+    >>> kind_of("TENSOR_MODEL_PARALLEL_GROUP"), kind_of("DATA_PARALLEL_GROUP_WITH_CP_GLOO")
+    ('tp', 'dp-cp')
+    >>> kind_of("mesh_dp_shard"), kind_of("default_pg"), kind_of("undefined"), kind_of("my group")
+    ('dp-shard', 'world', None, None)
+    """
+    if not name or name == "undefined":
+        return None
+    if name == "default_pg":
+        return WORLD
+    if name.startswith("mesh_"):
+        return _TORCHTITAN.get(name.removeprefix("mesh_"))
+    stem = _TWINS.sub("", name.upper())
+    if stem in _MEGATRON:
+        return _MEGATRON[stem]
+    if level := _LEVEL.match(stem):
+        return f"hcp-l{int(level[1])}"
+    if hybrid := _HYBRID.match(stem):
+        return f"hybrid-dp-cp-{int(hybrid[1])}"
+    return None
 
 
 @dataclass(frozen=True)
@@ -52,6 +98,11 @@ class ProcessGroup:
     kind: str | None  # tp, pp, dp-cp ..., world; None where the name does not say
     members: tuple[int, ...] = ()  # global ranks in the group's order; empty where nothing says
     complete: bool = False  # whether these are all members
+
+    @property
+    def title(self) -> str:
+        """What to call it: its kind, else its printed name."""
+        return self.kind or self.key
 
 
 @dataclass(frozen=True)
@@ -136,15 +187,14 @@ class Log:
     @property
     def op(self) -> str | None:
         """The operation that is stuck, if all lines name the same one."""
-        ops = {stall.op for stall in self._stuck} - {None}
-        return ops.pop() if len(ops) == 1 else None
+        return self._agreed("op")
 
     @property
     def seq(self) -> int | None:
         """Its number in its group, if all lines name the same one."""
-        numbers = {stall.seq for stall in self._stuck} - {None}
-        return numbers.pop() if len(numbers) == 1 else None
+        return self._agreed("seq")
 
-    @property
-    def _stuck(self) -> tuple[Wait, ...] | tuple[Stall, ...]:
-        return (self.diagnosis.waits if self.dumped else ()) or self.stalls
+    def _agreed(self, name: str) -> Any:
+        stuck = (self.diagnosis.waits if self.dumped else ()) or self.stalls
+        values = {getattr(work, name) for work in stuck} - {None}
+        return values.pop() if len(values) == 1 else None

@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..notes import Note
-from .model import Failure, ProcessGroup
-from .names import WORLD, kind_of
+from .model import WORLD, Failure, ProcessGroup, kind_of
 
 MOST_STALLS = 200_000
 MOST_NAMES = 20_000
@@ -29,11 +28,8 @@ def _number(text: str | None) -> int | None:
     return int(text) if text else None
 
 
-class Printed(NamedTuple):
-    """A group and a place in it, as a line prints them."""
-
-    group: ProcessGroup
-    group_rank: int
+Printed = tuple[ProcessGroup, int]
+"""A group and a place in it, as a line prints them."""
 
 
 @dataclass
@@ -50,7 +46,7 @@ class LogReading:
     failures: list[Failure] = field(default_factory=list)
     hosts: dict[int, str] = field(default_factory=dict)
     notes: dict[str, Note] = field(default_factory=dict)
-    missing: dict[int, str | None] = field(default_factory=dict)
+    missing: set[int] = field(default_factory=set)
     bare_works: dict[int, set[Any]] = field(default_factory=dict)
     ranks_by_head: bool = False  # a line has said [rankG]: PyTorch 2.2 or newer
     maybe_missing: set[int] = field(default_factory=set)  # in the numbers of bare ranks
@@ -62,7 +58,6 @@ class LogReading:
     block: int | None = None  # the rank of the launcher's block that is being read
     host: str | None = None
     communicator: str | None = None
-    collective: str | None = None
     recorder_seq: int | None = None
     recorded: ProcessGroup | None = None
     _lists: dict[str, tuple[int, ...]] = field(default_factory=dict)
@@ -75,17 +70,6 @@ class LogReading:
         said = f"{code}{facts}"
         if said not in self.notes and len(self.notes) < 1000:
             self.notes[said] = Note(code, facts)
-
-    def named(self, name: str | None, description: str | None, guid: bool) -> ProcessGroup:
-        """The group that a line prints; its name counts where that is the same on all ranks."""
-        kind = WORLD if name == "0" and not description else kind_of(description)
-        if description == "undefined":
-            description = None
-        key = description or (f"PG GUID {name}" if guid else f"PG {name}" if name else "PG")
-        is_known = guid or kind == WORLD
-        group = ProcessGroup(key, name if is_known else None, description, kind)
-        self.groups.setdefault(key, group)
-        return group
 
     def listed(self, text: str) -> tuple[int, ...]:
         """The numbers of a list; ranks print the same one again and again."""
@@ -105,8 +89,9 @@ class LogReading:
             printed = self.current
         place = key = guid = None
         if printed is not None:
-            place, key, guid = printed.group_rank, printed.group.key, printed.group.name
-            if rank is None and printed.group.kind == WORLD:
+            group, place = printed
+            key, guid = group.key, group.name
+            if rank is None and group.kind == WORLD:
                 rank = place
         if relayed and rank is not None:
             self.relayed.add(rank)
@@ -119,10 +104,6 @@ class LogReading:
             self.bare_works.setdefault(number, set())
         if absent:
             self.maybe_missing.update(numbers)
-
-    def absent(self, ranks: Iterable[int], op: str | None) -> None:
-        for rank in ranks:
-            self.missing.setdefault(rank, op)
 
     def unreached(self, place: int) -> None:
         """A rank of the communicator that a report has come to, whose process did not answer."""
@@ -157,7 +138,7 @@ class LogReading:
         named = self.listed(numbers)
         self.ranks.update(named)
         if is_missing:
-            self.absent(named, self.collective)
+            self.missing.update(named)
 
     # -- watchdogs ---------------------------------------------------------------------------------
 
@@ -167,9 +148,10 @@ class LogReading:
         if group is None:
             if len(self.printed_as) > MOST_NAMES:
                 self.printed_as.clear()
-            group = self.printed_as[body] = self.named(*_group(body))
+            group = self.printed_as[body] = _group(body)
+            self.groups.setdefault(group.key, group)
         place = int(number)
-        self.current = Printed(group, place)
+        self.current = group, place
         if rank and (reports := self.reports.pop(int(rank), None)):
             for absent, numbers in reports:
                 self._in_group(group, absent, numbers)
@@ -180,7 +162,7 @@ class LogReading:
 
     def place_in_printed(self, number: str) -> None:
         """``[Rank r]`` on a line that names a group but no rank of the job."""
-        if self.current and self.current.group.kind != WORLD:
+        if self.current and self.current[0].kind != WORLD:
             self.group_ranks.add(int(number))
 
     def bare(self, number: str, *work: str) -> None:
@@ -194,12 +176,8 @@ class LogReading:
         numel_in, numel_out, timeout, stuck_at, *counters = map(_number, rest)
         printed = self.current if in_group else None
         number = int(seq) if seq else stuck_at
-        elements = (
-            None if numel is None or numel > _UNSET else numel for numel in (numel_in, numel_out)
-        )
-        self.stall(
-            _number(rank), printed, relayed, number, op or None, *elements, timeout, *counters
-        )
+        sizes = (None if n is None or n > _UNSET else n for n in (numel_in, numel_out))
+        self.stall(_number(rank), printed, relayed, number, op or None, *sizes, timeout, *counters)
 
     # -- launchers ---------------------------------------------------------------------------------
 
@@ -246,7 +224,7 @@ class LogReading:
         if absent and in_group:
             self.note("missing-in-group", ranks=absent)
         elif absent:
-            self.absent(absent, "monitored_barrier")
+            self.missing.update(absent)
             self.note("barrier-of-all")
         if reached and not in_group:
             self.note("barrier-reached", rank=int(reached))
@@ -263,7 +241,7 @@ class LogReading:
         """Numbers of a report: of the group of the line before, or of its process's next line."""
         group_ranks = self.listed(numbers)
         if self.current:
-            self._in_group(self.current.group, absent, group_ranks)
+            self._in_group(self.current[0], absent, group_ranks)
         elif self.speaker is not None:
             self.reports.setdefault(self.speaker, []).append((absent, group_ranks))
         else:
@@ -277,7 +255,7 @@ class LogReading:
         else:
             self.ranks.update(numbers)
             if absent:
-                self.absent(numbers, None)
+                self.missing.update(numbers)
 
     def mismatch(self, sides: int, rank: str, printer: str, *rest: str) -> None:
         """Who called what: for each side place, number and operation; then the shapes."""
@@ -290,12 +268,11 @@ class LogReading:
         (self.ranks if speaker == callers[0] else self.group_ranks).update(callers)
         for _, seq, op in called:
             self.stall(None, None, seq=_number(seq), op=op or None)
-        self.note(
-            "fingerprints-differ",
-            ranks=callers,
-            ops=tuple(op or None for _, _, op in called),
-            shapes=tuple(shape for shape in rest[3 * sides :] if shape),
+        ops, shapes = (
+            tuple(op or None for _, _, op in called),
+            tuple(filter(None, rest[3 * sides :])),
         )
+        self.note("fingerprints-differ", ranks=callers, ops=ops, shapes=shapes)
 
     def recorder_group(self, key: str) -> None:
         if self.recorded is None or self.recorded.key != key:
@@ -312,7 +289,6 @@ class LogReading:
         if group or seq is not None:
             key, guid = (group.key, group.name) if group else (None, None)
             self.stalls[(None, None, key, guid, seq, op)] = None
-            self.collective = op
 
     # -- reports of NCCL's RAS ---------------------------------------------------------------------
 
@@ -326,10 +302,16 @@ class LogReading:
             self.unreached(number)
 
 
-def _group(body: str) -> tuple[str | None, str | None, bool]:
-    """Of a ``[PG ... Rank r]``: name, description, whether the name is the same on all ranks."""
-    match = _GROUP_BODY.fullmatch(body.strip())
+def _group(body: str) -> ProcessGroup:
+    """Of a ``[PG ... Rank r]``; its name counts where that is the same on all ranks."""
+    match, has_guid = _GROUP_BODY.fullmatch(body.strip()), "GUID" in body
     if match and (match[2] or match[3]):
-        return match[2], match[3], "GUID" in body
-    words = [word for word in re.split(r"[\s().]+", body) if "_" in word]
-    return None, (words[-1] if words else None), False
+        name, description = match[2], match[3]
+    else:
+        words = [word for word in re.split(r"[\s().]+", body) if "_" in word]
+        name, description, has_guid = None, words[-1] if words else None, False
+    kind = WORLD if name == "0" and not description else kind_of(description)
+    if description == "undefined":
+        description = None
+    key = description or (f"PG GUID {name}" if has_guid else f"PG {name}" if name else "PG")
+    return ProcessGroup(key, name if has_guid or kind == WORLD else None, description, kind)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
 
 from descriptions import RUN, close_up, counted, hang_sentence, joined
 from formats.logs import Log, read_log
-from formats.logs.account import account_of
+from formats.logs.account import account_of, on_machines
 from formats.logs.matching import Match, Matched, match_layout
-from formats.logs.names import WORLD
+from formats.logs.model import WORLD
 from groups import LayoutError
 from groups.grouping import Grouping
 from groups.layout import Layout
@@ -137,10 +137,7 @@ def _case(context: Context) -> Case | None:
         log = log_of(_said(state.digest)["log"])
     else:
         return None
-    placement = placement_or_none(context)
-    if placement is not None:
-        named = (rank for rank in log.missing if rank < placement.world_size)
-        log = replace(log, hosts={**{rank: placement.host(rank) for rank in named}, **log.hosts})
+    log = on_machines(log, placement_or_none(context))
     world = _world(log, layout)
     match, fits = _match(log, world, layout)
     return Case(log, layout, world, match, tuple(_changes(fit, layout, world) for fit in fits))
@@ -289,7 +286,7 @@ def _hops(log: Log, language: str) -> Markup | str:
         most = 8 if place else 4
         said = [
             RUN["hop_row" if place and hop.through else "hop_first"][language].format(
-                kind=wait.group.kind or wait.group.key,
+                kind=wait.group.title,
                 op=wait.op or RUN["operation"][language],
                 seq=f"{wait.seq:,}",
                 waiting=counted(len(wait.waiting), "gpu", language),

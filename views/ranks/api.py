@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from formats.logs.ranks import named_ranks
+from formats.logs import named_ranks
 from groups import coordinates
 from groups.grouping import shared_groups
 from groups.layout import Layout

@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from descriptions import CARD, PAGE, RUN, counted, joined
-from formats.logs.ranks import named_ranks
+from formats.logs import named_ranks
 from groups import LayoutError, coordinates
 from groups.grouping import SharedGroups, shared_groups
 from groups.layout import Layout
