@@ -9,9 +9,8 @@ RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT:
         --rdzv-backend c10d --rdzv-endpoint FIRST_NODE:29500 check_groups.py
 
 It needs Python 3.8 or later and torch, nothing else. It uses NCCL where there are GPUs and gloo
-where there are none, opens no file and changes nothing. ``--list`` prints the groups and needs
-neither torch nor a launcher. All of it is in this one file on purpose: it is copied to a cluster
-by itself, and whoever is to run it there reads it first, from top to bottom.
+where there are none, opens no file and changes nothing. ``--list`` prints the groups without torch
+or a launcher. All of it is in this one file on purpose: whoever is to run it reads it first.
 
     placement   Every rank says its host name and its local rank. The layout fills one node after
                 the other: rank r is GPU r % GPUS_PER_NODE of node r // GPUS_PER_NODE. Where HOSTS
@@ -44,7 +43,7 @@ import time
 from collections import Counter
 from contextlib import contextmanager
 from datetime import timedelta
-from itertools import chain
+from itertools import chain, product
 from typing import NamedTuple
 
 
@@ -83,48 +82,34 @@ WARM_UP = 2  # repetitions before those that count
 TELLERS = 4  # members of a group that hangs that say so
 
 
-# -- the groups ----------------------------------------------------------------------------------
-
-
 def groups_of(kind):
     """The ranks of every group, in the order in which all ranks make them."""
-    swept, fixed = [], []  # (stride in ranks, size) of each axis
+    swept, fixed = [], []  # of each axis: how far its places are from rank 0
     stride = 1
     for name, size in re.findall(r"([a-z_]+)([0-9]+)", kind.grid):
-        (swept if name in kind.sweeps.split("-") else fixed).append((stride, int(size)))
+        axis = range(0, stride * int(size), stride)
+        (swept if name in kind.sweeps.split("-") else fixed).append(axis)
         stride *= int(size)
-    steps = offsets(swept)
-    lines = [[first + step for step in steps] for first in offsets(fixed)]
-    if kind.places:
-        return [[line[place] for place in kind.places] for line in lines]
-    if kind.joined > 1:
-        starts = range(0, len(lines), kind.joined)
-        return [list(chain(*lines[start : start + kind.joined])) for start in starts]
-    if not kind.length:
-        return lines
-    block = kind.length * kind.stride
-    cuts = [
-        slice(start + i, start + block, kind.stride)
-        for start in range(0, len(steps), block)
-        for i in range(kind.stride)
-    ]
-    return [line[cut] for line in lines for cut in cuts]
-
-
-def offsets(axes):
-    """How far all places of some axes are from rank 0, the first axis varying fastest."""
-    places = [0]
-    for stride, size in axes:
-        places = [at + i * stride for i in range(size) for at in places]
-    return places
+    # The first axis varies fastest, and of a product the last one does.
+    steps, firsts = ([sum(at) for at in product(*reversed(axes))] for axes in (swept, fixed))
+    size, block = len(steps), kind.length * kind.stride or len(steps)
+    cuts = (
+        [kind.places]
+        if kind.places
+        else [
+            range(start + i, min(start + block, size), kind.stride)
+            for start in range(0, size, block)
+            for i in range(kind.stride)
+        ]
+    )
+    groups = [[first + steps[place] for place in cut] for first in firsts for cut in cuts]
+    starts = range(0, len(groups), kind.joined)
+    return [list(chain(*groups[start : start + kind.joined])) for start in starts]
 
 
 def sums(ranks):
     """What all-reducing 1, the rank and its square must come to; exact in 64 bits."""
     return [len(ranks), sum(ranks), sum(rank * rank for rank in ranks)]
-
-
-# -- where reality differs -----------------------------------------------------------------------
 
 
 def host_differences(seen, hosts):
@@ -160,45 +145,39 @@ def placement_differences(seen, gpus_per_node):
             renumbered.setdefault(node, []).append(rank)
     lines = []
     for (node, host), ranks in elsewhere.items():
-        verbs = ("belongs", "stands") if len(ranks) == 1 else ("belong", "stand")
-        home = host_of.get(node, "a host of its own")
+        home = f"node {node} ({host_of.get(node, 'a host of its own')})"
+        stand = "stands" if len(ranks) == 1 else "stand"
         other = f"node {node_of[host]}" if host in node_of else "no node of the layout"
-        lines.append(
-            f"{text(ranks)} {verbs[0]} on node {node} ({home}) but {verbs[1]} on {host}, "
-            f"which is {other}"
-        )
+        belong = text(ranks, " belongs", " belong")
+        lines.append(f"{belong} on {home} but {stand} on {host}, which is {other}")
     for ranks in renumbered.values():
         actual = few([seen[rank][1] for rank in ranks])
         wanted = few([rank % gpus_per_node for rank in ranks])
-        verb = "has" if len(ranks) == 1 else "have"
-        lines.append(f"{text(ranks)} {verb} local rank {actual} instead of {wanted}")
+        lines.append(f"{text(ranks, ' has', ' have')} local rank {actual} instead of {wanted}")
     return lines
 
 
 def sum_differences(name, groups, seen):
     """Sentences about the groups whose sums are others; seen: the sums of each rank."""
     lines = []
-    outside = set(range(len(seen)))
     for number, ranks in enumerate(groups):
-        outside.difference_update(ranks)
         wanted = sums(ranks)
         wrong = [rank for rank in ranks if seen[rank] != wanted]
         if wrong:
             got = ", ".join(f"rank {rank} got {seen[rank]}" for rank in wrong[:TELLERS])
             more = f" and {len(wrong) - TELLERS} more differ" if len(wrong) > TELLERS else ""
-            lines.append(
-                f"{name} group {number} ({text(ranks)}) must come to {wanted}, but {got}{more}"
-            )
-    strangers = [rank for rank in sorted(outside) if seen[rank] != sums([])]
+            must = f"{name} group {number} ({text(ranks)}) must come to {wanted}"
+            lines.append(f"{must}, but {got}{more}")
+    outside = sorted(set(range(len(seen))).difference(*groups))
+    strangers = [rank for rank in outside if seen[rank] != sums([])]
     if strangers:
-        verb = "is" if len(strangers) == 1 else "are"
-        lines.append(f"{text(strangers)} {verb} in a {name} group, and must be in none")
+        lines.append(f"{text(strangers, ' is', ' are')} in a {name} group, and must be in none")
     return lines
 
 
-def text(ranks):
-    """The ranks in words: rank 3; ranks 0, 2, 4, 6, 8, 10 ... 16 (9 of them)."""
-    return ("rank " if len(ranks) == 1 else "ranks ") + few(ranks)
+def text(ranks, one="", many=""):
+    """The ranks in words, with a verb: rank 3 is; ranks 0, 2, 4, 6, 8, 10 ... 16 (9 of them)."""
+    return f"rank {few(ranks)}{one}" if len(ranks) == 1 else f"ranks {few(ranks)}{many}"
 
 
 def few(numbers, most=8):
@@ -214,8 +193,6 @@ def shortened(lines, most=MOST_LINES):
     return lines if more <= 0 else [*lines[:most], f"and {more} more like these"]
 
 
-# -- bandwidth -----------------------------------------------------------------------------------
-
 SHARE = {
     "all-reduce": lambda n: 2 * (n - 1) / n,
     "all-to-all": lambda n: (n - 1) / n,
@@ -225,16 +202,13 @@ SHARE = {
 
 
 def bus_bandwidths(operation, groups, seconds, size):
-    """GB/s (10**9 bytes) of each group; seconds: of each rank; size: bytes of a rank's buffer.
+    """GB/s (10**9 bytes) of each group, which is done when its last member is.
 
-    A group is done when its last member is.
+    seconds: of each rank. size: bytes of a rank's buffer.
     """
-    share = SHARE[operation]
-    last = (max(seconds[rank] for rank in ranks) for ranks in groups)
-    return [size * share(len(ranks)) / t / 1e9 for ranks, t in zip(groups, last)]
+    moved = (size * SHARE[operation](len(ranks)) for ranks in groups)
+    return [m / max(seconds[rank] for rank in ranks) / 1e9 for m, ranks in zip(moved, groups)]
 
-
-# -- the table -----------------------------------------------------------------------------------
 
 WIDTH = max([len("kind"), *(len(kind.name) for kind in KINDS)])
 HEAD = f"{'kind':<{WIDTH}}  operation   ranks  groups  sums         min   median  slowest group"
@@ -252,50 +226,10 @@ def row(name, operation, groups, wrong, speeds, hosts):
     return f"{line} {min(speeds):>7.3g}  {statistics.median(speeds):>7.3g}  {text(slowest)} on {on}"
 
 
-# -- this process among the others ---------------------------------------------------------------
-
-
 def complain(line):
     """One write, newline included: many processes share the stream, and lines must stay whole."""
     sys.stderr.write(line + "\n")
     sys.stderr.flush()
-
-
-class Watch:
-    """Ends the process if a step takes too long, and says which one: collectives only wait."""
-
-    def __init__(self, seconds, who):
-        self.seconds = seconds
-        self.who = who
-        self.deadline = float("inf")
-        self.doing, self.tells = "", True
-        self.hung = False
-        self.thread = threading.Thread(target=self._look, daemon=True)
-        self.thread.start()
-
-    @contextmanager
-    def step(self, doing, tells=True):
-        """tells: whether this process is one of those that speak if the step hangs."""
-        self.doing, self.tells = doing, tells
-        self.deadline = time.monotonic() + self.seconds
-        try:
-            yield
-        except Exception:
-            if self.hung:  # and the others are ending by now
-                self.thread.join()
-            complain(f"{self.who}: failed at {doing}")
-            raise
-        finally:
-            self.deadline = float("inf")
-
-    def _look(self):
-        while time.monotonic() < self.deadline:
-            time.sleep(min(1.0, self.seconds / 10))
-        self.hung = True
-        if self.tells:
-            complain(f"{self.who}: no answer within {self.seconds:g} s at {self.doing}")
-        time.sleep(5)  # a launcher stops the others once one has ended: let them speak first
-        os._exit(3)  # the main thread may be inside a library that never returns
 
 
 class Cluster:
@@ -308,55 +242,68 @@ class Cluster:
         self.torch, self.dist, self.options = torch, dist, options
         self.rank, self.local = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
         self.host = socket.gethostname()
-        self.watch = Watch(options.timeout, f"rank {self.rank} on {self.host}")
-        self.backend = "nccl" if torch.cuda.is_available() else "gloo"
-        self.device = torch.device("cpu")
-        if self.backend == "nccl":
+        self.hung = False
+        self.backend, self.device = "gloo", torch.device("cpu")
+        if torch.cuda.is_available():
             # A launcher may show each process its own GPU only, which then is number 0.
             alone = torch.cuda.device_count() == 1
-            self.device = torch.device("cuda", 0 if alone else self.local)
+            self.backend, self.device = "nccl", torch.device("cuda", 0 if alone else self.local)
             torch.cuda.set_device(self.device)
         # torch's own limit comes later, so that it is this script that names the kind.
         limit = timedelta(seconds=2 * options.timeout + 60)
-        with self.watch.step(f"joining all ranks with {self.backend}", self.local == 0):
+        with self.step(f"joining all ranks with {self.backend}", self.local == 0):
             dist.init_process_group(self.backend, timeout=limit)
-            self.total(0)
+            self.reduced([0])
 
-    def close(self):
-        self.dist.destroy_process_group()
+    @contextmanager
+    def step(self, doing, tells):
+        """Ends the process if this takes too long: collectives only wait.
+
+        tells: whether this process is one of those that say what hangs.
+        """
+        who = f"rank {self.rank} on {self.host}"
+        watch = threading.Timer(self.options.timeout, self._give_up, (who, doing, tells))
+        watch.daemon = True
+        watch.start()
+        try:
+            yield
+        except Exception:
+            if self.hung:  # and the others are ending by now
+                watch.join()
+            complain(f"{who}: failed at {doing}")
+            raise
+        finally:
+            watch.cancel()
+
+    def _give_up(self, who, doing, tells):
+        self.hung = True
+        if tells:
+            complain(f"{who}: no answer within {self.options.timeout:g} s at {doing}")
+        time.sleep(5)  # a launcher stops the others once one has ended: let them speak first
+        os._exit(3)  # the main thread may be inside a library that never returns
 
     def everyone(self, value, doing):
-        """The value of each rank, at every rank."""
+        """The value of each rank, at every rank; also the line from which all start together."""
         values = [None] * WORLD_SIZE
-        with self.watch.step(f"{doing}: waiting for all ranks", self.rank == 0):
+        with self.step(doing, self.rank == 0):
             self.dist.all_gather_object(values, value)
         return values
 
-    def total(self, number):
-        """The sum over all ranks; also the line from which all start together."""
-        data = self.torch.tensor([number], dtype=self.torch.int64, device=self.device)
-        self.dist.all_reduce(data)
+    def reduced(self, numbers, **among):
+        """The sums of whole numbers over all ranks, or over a group."""
+        data = self.torch.tensor(numbers, dtype=self.torch.int64, device=self.device)
+        self.dist.all_reduce(data, **among)
         self._finish()
-        return int(data.item())
+        return data.tolist()
 
     def make(self, groups):
         """The group of this rank, None if it is in none. All ranks must make all groups."""
-        mine = None
-        for ranks in groups:
-            group = self.dist.new_group(ranks)
-            # What torch says, not what the layout says, is what is checked.
-            if group is not None and group != self.dist.GroupMember.NON_GROUP_MEMBER:
-                mine = group
-        return mine
-
-    def sums(self, group):
-        """What this rank gets when its group all-reduces 1, the rank and its square."""
-        if group is None:
-            return sums([])
-        data = self.torch.tensor(sums([self.rank]), dtype=self.torch.int64, device=self.device)
-        self.dist.all_reduce(data, group=group)
-        self._finish()
-        return data.tolist()
+        made = [self.dist.new_group(ranks) for ranks in groups]
+        # What torch says, not what the layout says, is what is checked.
+        mine = [
+            group for group in made if group not in (None, self.dist.GroupMember.NON_GROUP_MEMBER)
+        ]
+        return mine[-1] if mine else None
 
     def seconds(self, operation, ranks, group):
         """The median time of one operation on a buffer of ``buffer_size`` bytes."""
@@ -398,55 +345,37 @@ def buffer_size(operation, ranks, megabytes):
     return max(int(megabytes * 10**6) // 4 // parts, 1) * parts * 4
 
 
-# -- the check -----------------------------------------------------------------------------------
-
-
 def check(cluster, kind, hosts):
     """Makes, checks, measures and destroys the groups of a kind: rows, differences."""
     groups = [sorted(ranks) for ranks in groups_of(kind) if len(ranks) > 1]  # as torch sorts them
     if not groups:
         return [f"{kind.name:<{WIDTH}}  groups of one rank: nothing to send"], []
-    number, mine = next(
-        ((i, ranks) for i, ranks in enumerate(groups) if cluster.rank in ranks), (None, [])
-    )
-    where = f"{kind.name} group {number} ({text(mine)})" if mine else kind.name
+    mine = next((ranks for ranks in groups if cluster.rank in ranks), [])
+    where = f"{kind.name} group {groups.index(mine)} ({text(mine)})" if mine else kind.name
     tells = cluster.rank in mine[:TELLERS]
 
-    with cluster.watch.step(f"{where}: making {len(groups)} groups", tells):
+    with cluster.step(f"{where}: making {len(groups)} groups", tells):
         group = cluster.make(groups)
-    with cluster.watch.step(f"{kind.name}: waiting until all groups are made", cluster.rank == 0):
-        cluster.total(0)
-    with cluster.watch.step(f"{where}: all-reduce of the ranks", tells):
-        got = cluster.sums(group)
-    with cluster.watch.step(f"{kind.name}: comparing all ranks", cluster.rank == 0):
-        wrong = cluster.total(got != sums(mine))
-
-    operations = [operation for operation in ("all-reduce", kind.also) if operation]
-    seconds = {}
-    for operation in operations:
-        if wrong or not cluster.options.megabytes:
-            continue  # to measure groups that are not those of the layout might wait for ever
-        with cluster.watch.step(f"{where}: measuring {operation}", tells):
-            if mine:
-                seconds[operation] = cluster.seconds(operation, mine, group)
-        with cluster.watch.step(f"{kind.name}: {operation} of all groups", cluster.rank == 0):
-            cluster.total(0)
-    if group is not None:
-        with cluster.watch.step(f"{where}: destroying the group", tells):
-            cluster.dist.destroy_process_group(group)
-
-    answers = cluster.everyone((got, seconds), kind.name)
-    if cluster.rank:
-        return [], []
-    differences = sum_differences(kind.name, groups, [got for got, _ in answers])
+    with cluster.step(f"{kind.name}: waiting until all groups are made", cluster.rank == 0):
+        cluster.reduced([0])
+    with cluster.step(f"{where}: all-reduce of the ranks", tells):
+        got = cluster.reduced(sums([cluster.rank]), group=group) if group is not None else sums([])
+    seen = cluster.everyone(got, f"{kind.name}: comparing all ranks")
+    differences = sum_differences(kind.name, groups, seen)
     rows = []
-    for operation in operations:
+    for operation in filter(None, ("all-reduce", kind.also)):
         speeds = []
-        if cluster.options.megabytes and not wrong:
+        # To measure groups that are not those of the layout might wait for ever.
+        if cluster.options.megabytes and not differences:
+            with cluster.step(f"{where}: measuring {operation}", tells):
+                taken = cluster.seconds(operation, mine, group) if mine else None
+            seconds = cluster.everyone(taken, f"{kind.name}: {operation} of all groups")
             size = buffer_size(operation, len(groups[0]), cluster.options.megabytes)
-            times = [times.get(operation) for _, times in answers]
-            speeds = bus_bandwidths(operation, groups, times, size)
+            speeds = bus_bandwidths(operation, groups, seconds, size)
         rows.append(row(kind.name, operation, groups, len(differences), speeds, hosts))
+    if group is not None:
+        with cluster.step(f"{where}: destroying the group", tells):
+            cluster.dist.destroy_process_group(group)
     return rows, shortened(differences)
 
 
@@ -455,13 +384,11 @@ def refusal(environment):
     missing = [name for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK") if name not in environment]
     if missing:
         return f"{', '.join(missing)} not set: start this script with torchrun"
-    if int(environment["WORLD_SIZE"]) != WORLD_SIZE:
-        nodes = WORLD_SIZE // GPUS_PER_NODE
-        return (
-            f"this script is for {WORLD_SIZE} ranks, and there are {environment['WORLD_SIZE']}: "
-            f"start it with --nnodes {nodes} --nproc-per-node {GPUS_PER_NODE}"
-        )
-    return ""
+    world = environment["WORLD_SIZE"]
+    if int(world) == WORLD_SIZE:
+        return ""
+    start = f"start it with --nnodes {WORLD_SIZE // GPUS_PER_NODE} --nproc-per-node {GPUS_PER_NODE}"
+    return f"this script is for {WORLD_SIZE} ranks, and there are {world}: {start}"
 
 
 def read_options(arguments):
@@ -499,7 +426,7 @@ def main(arguments=None):
         if cluster.rank == 0:
             print(*lines, sep="\n", flush=True)
 
-    seen = cluster.everyone((cluster.host, cluster.local), "placement")
+    seen = cluster.everyone((cluster.host, cluster.local), "placement: waiting for all ranks")
     hosts = [host for host, _ in seen]
     others = host_differences(seen, HOSTS) or placement_differences(seen, GPUS_PER_NODE)
     differences = shortened(others)
@@ -515,7 +442,7 @@ def main(arguments=None):
         rows, others = check(cluster, kind, hosts)
         say(*rows)
         differences += others
-    cluster.close()
+    cluster.dist.destroy_process_group()
     if cluster.rank:
         return 0
     if differences:
