@@ -39,8 +39,6 @@ LEAST = 0.02
 RANK, HOST, LOCAL = ("rank", "global_rank"), ("host", "hostname", "node"), ("local_rank", "gpu")
 """Headings of columns that say whose number a line has; the last other column is the number."""
 PLACES = frozenset((*RANK, *HOST, *LOCAL))
-HEADLESS = ("rank", "value")
-"""What columns without headings are."""
 
 
 @dataclass(frozen=True)
@@ -72,24 +70,23 @@ def read_measurements(text: str, world: int, placement: Placement | None = None)
     if not isinstance(text, str) or len(text) > LONGEST_TEXT:
         raise _bad(text, 1)
     spend(len(text) // 10, "characters", control="measurements")
-    is_json = text.lstrip()[:1] in ("[", "{")
-    rows = _json_rows(text) if is_json else _csv_rows(text)
+    read = _of_json if text.lstrip()[:1] in ("[", "{") else _of_csv
     values = [math.nan] * world
-    for line, rank, value in _measured(rows, placement):
+    for line, rank, value in read(text, placement):
         if not 0 <= rank < world:
             raise _refusal("no-such-rank", rank=quoted(rank), first=0, last=world - 1)
         if not math.isnan(values[rank]):
             raise _refusal("measurement-twice", rank=rank)
         values[rank] = _number(value, line)
     if all(map(math.isnan, values)):
-        raise _none()
+        raise _refusal("no-measurements")
     return np.array(values)
 
 
 def _number(value: Any, line: int) -> float:
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise _bad(value, line) from None
     if isinstance(value, bool) or not math.isfinite(number):
         raise _bad(value, line)
@@ -104,40 +101,38 @@ def _bad(value: object, line: int) -> LayoutError:
     return _refusal("bad-measurements", value=quoted(value), line=line)
 
 
-def _none() -> LayoutError:
-    return _refusal("no-measurements")
-
-
+Measured = tuple[int, int, Any]
+"""Line, rank and value."""
 Row = tuple[int, Sequence[str], Sequence[Any]]
 """Line, headings of its columns, cells."""
 
 
-def _json_rows(text: str) -> Iterator[Row]:
+def _of_json(text: str, placement: Placement | None) -> Iterable[Measured]:
     try:
         said = json.loads(text)
     except (ValueError, RecursionError):
         raise _bad(text[:40], 1) from None
     if isinstance(said, dict):
-        yield from ((1, HEADLESS, cells) for cells in said.items())
-    elif said and all(isinstance(record, dict) for record in said):
-        yield from ((line, [*record], [*record.values()]) for line, record in enumerate(said, 1))
-    else:
-        numbers = (cells for cells in enumerate(said) if cells[1] is not None)
-        yield from ((cells[0] + 1, HEADLESS, cells) for cells in numbers)
+        return ((1, _whole(rank, 1), value) for rank, value in said.items())
+    if not said or not all(isinstance(record, dict) for record in said):
+        return ((rank + 1, rank, value) for rank, value in enumerate(said) if value is not None)
+    rows = ((line, [*record], [*record.values()]) for line, record in enumerate(said, 1))
+    return _of_table(rows, placement)
 
 
-def _csv_rows(text: str) -> Iterator[Row]:
+def _of_csv(text: str, placement: Placement | None) -> Iterable[Measured]:
     numbered = enumerate(text.splitlines(), 1)
     lines = [(n, line) for n, line in numbered if line.strip() and not line.startswith("#")]
     if not lines:
-        raise _none()
+        raise _refusal("no-measurements")
     between = next((mark for mark in ",;\t" if mark in lines[0][1]), " ")
     rows = [(n, _cells(line, between, n)) for n, line in lines]
-    if {*RANK, *HOST}.isdisjoint(map(str.lower, rows[0][1])):
-        if any(len(cells) != 2 for _, cells in rows):
-            raise _none()
-        return ((n, HEADLESS, cells) for n, cells in rows)
-    return ((n, rows[0][1], cells) for n, cells in rows[1:])
+    heading = rows[0][1]
+    if not {*RANK, *HOST}.isdisjoint(map(str.lower, heading)):
+        return _of_table(((n, heading, cells) for n, cells in rows[1:]), placement)
+    if any(len(cells) != 2 for _, cells in rows):
+        raise _refusal("no-measurements")
+    return ((n, _whole(rank, n), value) for n, (rank, value) in rows)
 
 
 def _cells(line: str, between: str, number: int) -> list[str]:
@@ -148,8 +143,8 @@ def _cells(line: str, between: str, number: int) -> list[str]:
         raise _bad(line, number) from None
 
 
-def _measured(rows: Iterable[Row], placement: Placement | None) -> Iterator[tuple[int, int, Any]]:
-    """Line, rank and value; a row may name a rank, a GPU of a host, or all GPUs of a host."""
+def _of_table(rows: Iterable[Row], placement: Placement | None) -> Iterator[Measured]:
+    """A row may name a rank, a GPU of a host, or all GPUs of a host."""
     ranks: dict[str, list[int]] = {}
     if placement is not None:
         for rank, node in enumerate(placement.nodes.tolist()):
@@ -165,7 +160,7 @@ def _measured(rows: Iterable[Row], placement: Placement | None) -> Iterator[tupl
             last = max((at for at, name in enumerate(columns) if name not in PLACES), default=-1)
         if rank_at is not None:
             if last < 0:
-                raise _none()
+                raise _refusal("no-measurements")
             yield line, _whole(_cell(cells, rank_at, line), line), _cell(cells, last, line)
             continue
         host = None if host_at is None else _cell(cells, host_at, line)

@@ -60,6 +60,7 @@ def test_ranks_without_a_number_have_none():
         ("host,0,1\nc,1,2", "measurement-of-no-host"),
         ("host,0\na,1", "bad-measurements"),
         ("[1, true]", "bad-measurements"),
+        ("[" + 400 * "9" + "]", "bad-measurements"),
         ("[" * 100_000, "bad-measurements"),
         ('{"a": 1}', "bad-measurements"),
         ("[]", "no-measurements"),
