@@ -28,6 +28,11 @@ MAX_EXPANDED = 200_000
 MAX_DEPTH = 4
 """Scripts inside scripts (``bash -c "..."``, here-documents), and defaults inside defaults."""
 
+_CLOSING = {
+    '"': re.compile(r'\\.|"|\$\((?!\()', re.DOTALL),
+    "`": re.compile(r"\\.|`", re.DOTALL),
+}
+ARRAY = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\[[@*]\]\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-]")
 _DEFAULT = re.compile(r":?[-=]")
 _INSIDE = re.compile(r"[\\$'\"]")
@@ -88,10 +93,37 @@ class Memory:
 
 
 class Expander:
-    """The expansions of one source."""
+    """The quotes and expansions of one source."""
 
-    def __init__(self, memory: Memory, source: Source) -> None:
-        self.memory, self.source, self.text = memory, source, source.text
+    def __init__(self, shell: Memory, source: Source) -> None:
+        self.shell, self.source, self.text = shell, source, source.text
+        self.no_more = ""  # a quote that is never closed again
+
+    def closing(self, quote: str, start: int) -> int:
+        """Where a quote is closed, or -1."""
+        if quote in self.no_more:
+            return -1
+        if quote == "'":
+            return self.text.find(quote, start)
+        pattern = _CLOSING[quote]
+        while match := pattern.search(self.text, start):
+            if match[0] == quote:
+                return match.start()
+            start = match.end()
+            close = self.source.closers.get(match.start(), 0)
+            if match[0] == "$(" and start < close < start + 2_000:
+                start = close + 1  # a command may have quotes of its own
+        return -1
+
+    def array_words(self, start: int, end: int) -> list[Word] | None:
+        """The words of ``"${NAME[@]}"``, if that is all that stands between the quotes."""
+        match = ARRAY.fullmatch(self.text, start, end)
+        variable = self.shell.variables.get(match[1]) if match else None
+        if not variable or variable.words is None:
+            return None
+        variable.refer()
+        place = self.source.place(start, end)
+        return list(variable.words) if self.shell.may_spend(variable.each_run, place) else None
 
     def inside(self, start: int, end: int, depth: int) -> Iterator[CommandRun]:
         """What stands between double quotes, or in a default: no words, only expansions."""
@@ -137,11 +169,11 @@ class Expander:
         return self._value(name[0], start, name.end()), name.end()
 
     def _value(self, name: str, start: int, end: int) -> list[CommandRun]:
-        variable = self.memory.variables.get(name)
+        variable = self.shell.variables.get(name)
         if variable is None:
             return self.unknown(start, end, "variable")
         variable.refer()
-        if not self.memory.may_spend(variable.runs, self.source.place(start, end)):
+        if not self.shell.may_spend(variable.runs, self.source.place(start, end)):
             return self.unknown(start, end, "variable")
         return list(variable.runs)
 
@@ -152,7 +184,7 @@ class Expander:
             return self.unknown(start, close + 1, "variable")
         if name.end() == close:
             return self._value(name[0], start, close + 1)
-        variable = self.memory.variables.get(name[0])
+        variable = self.shell.variables.get(name[0])
         default = _DEFAULT.match(self.text, name.end(), close)
         if default:
             if variable and variable.runs:
@@ -164,13 +196,13 @@ class Expander:
                 for run in self.inside(default.end(), close, depth + 1)
             ]
             if default[0].endswith("="):
-                self.memory.variables[name[0]] = Variable(list(runs))
+                self.shell.variables[name[0]] = Variable(list(runs))
             return runs
         if self.text[name.end() : close] in ("[@]", "[*]", "[0]") and variable:
             if variable.words is None or self.text[name.end() : close] == "[0]":
                 return self._value(name[0], start, close + 1)
             variable.refer()
-            if self.memory.may_spend(variable.each_run, self.source.place(start, close)):
+            if self.shell.may_spend(variable.each_run, self.source.place(start, close)):
                 space = CommandRun(" ", *self.source.place(start, start))
                 return [run for word in variable.words for run in (*word.runs, space)][:-1]
         return self.unknown(start, close + 1, "variable")
@@ -181,7 +213,7 @@ class Expander:
         for match in _ARITHMETIC.finditer(self.text, start + 3, end - 2):
             token = match[1]
             if match[2]:
-                variable = self.memory.variables.get(match[2])
+                variable = self.shell.variables.get(match[2])
                 runs = variable.refer().runs if variable else []
                 token = "".join(run.text for run in runs[:4]).strip()
                 default = default or next((run.default for run in runs if run.default), "")

@@ -13,19 +13,20 @@ at a quote that is never closed, which people paste.
 >>> [[(word.text, word.why) for word in command] for command in shell.commands]
 [[('torchrun', ''), ('train.py', ''), ('--tp', ''), ('4', ''), ('--pp', ''), ('$PP', 'variable')]]
 
-Source of the rules: GNU Bash manual, sections 3.1-3.5 and 6.7.
+Source of the rules: GNU Bash manual, sections 3.1-3.5 and 6.7; Slurm, sbatch, output environment
+variables.
 """
 
 from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from groups.budget import spend
 
-from .commands import ControlFlow
-from .expand import MAX_DEPTH, Expander, Memory
+from .expand import ARRAY, MAX_DEPTH, Expander, Memory, Variable
+from .flags import SLURM
 from .words import STEP, CommandRun, Source, Word, split
 
 
@@ -55,9 +56,11 @@ _BLANK = re.compile(r"[ \t\r]+\n")
 class _Reader(Expander):
     """One pass over one source."""
 
+    shell: Shell
+
     def __init__(self, shell: Shell, source: Source, depth: int) -> None:
         super().__init__(shell, source)
-        self.shell, self.depth = shell, depth
+        self.depth = depth  # how many scripts it is inside of
         self.i = 0
         self.words: list[Word] = []  # of this command
         self.runs: list[CommandRun] = []  # of this word
@@ -65,8 +68,9 @@ class _Reader(Expander):
         self.array: tuple[str, bool, int, list[Word]] | None = None  # name, appends, start, outer
         self.skips = False  # the next word is where output goes
         self.heredocs: list[tuple[str, bool]] = []
-        self.flow = ControlFlow(shell, depth)
-        self.no_more = ""  # a quote that is never closed again
+        self.branches = 0  # of if and case
+        self.tested = False  # the last command was a test, which && and || go by
+        self.guarded = False  # by what stands before && or ||
 
     def read(self) -> None:
         while self.i < len(self.text):
@@ -103,7 +107,7 @@ class _Reader(Expander):
         if self.skips:
             self.skips = False
         elif not self.array and (match := self._assigns(word.runs)):
-            self.flow.assign(match[1], bool(match[2]), list(word.after(match.end()).runs))
+            self._assign(match[1], bool(match[2]), list(word.after(match.end()).runs))
         else:
             self.words.append(word)
 
@@ -193,7 +197,7 @@ class _Reader(Expander):
         assert self.array is not None
         name, appends, _, outer = self.array
         words, self.words, self.array = self.words, outer, None
-        self.flow.assign_words(name, appends, words)
+        self._assign_words(name, appends, words)
 
     def _redirect(self) -> None:
         placeholder = _PLACEHOLDER.match(self.text, self.i)
@@ -235,19 +239,29 @@ class _Reader(Expander):
             self.shell.documents.append(body)
 
     def _end_command(self, operator: str = "") -> None:
+        """operator: what stands behind it on its line: ``;``, ``&``, ``|``, ``&&`` or ``||``."""
         self._end_word()
         if self.array:
             self.array = (*self.array[:3], [])
             return
-        words, self.words = self.words, []
+        words, self.words = self._without_keywords(self.words), []
         self.skips = False
-        self.flow.end(words, operator)
+        self.tested = bool(words) and words[0].text in ("[", "[[", "test")
+        goes_on = operator == "&&" and (self.tested or self.guarded)
+        self.guarded = operator == "||" or goes_on
+        if not words or self.tested:
+            return
+        self.shell.commands.append(words)
+        if self.depth < MAX_DEPTH:
+            self._nested(words)
+        if words[0].text == "sbatch":
+            self._slurm(words)
 
     # -- quotes and expansions -------------------------------------------------------------------
 
     def _quote(self) -> None:
         start, quote = self.i, self.text[self.i]
-        end = self._closing(quote, start + 1)
+        end = self.closing(quote, start + 1)
         if end < 0:
             if quote not in self.no_more:
                 self.no_more += quote
@@ -259,7 +273,7 @@ class _Reader(Expander):
         if quote == "'":
             self.runs += self.source.part(start + 1, end)
         elif quote == '"':
-            words = self._array_words(start + 1, end)
+            words = self.array_words(start + 1, end)
             if words is not None:
                 self._splice(words)
             else:
@@ -267,32 +281,6 @@ class _Reader(Expander):
         else:
             self.runs += self.unknown(start, end + 1, "command")
         self.i = end + 1
-
-    def _closing(self, quote: str, start: int) -> int:
-        """Where a quote is closed, or -1."""
-        if quote in self.no_more:
-            return -1
-        if quote == "'":
-            return self.text.find(quote, start)
-        pattern = _CLOSING[quote]
-        while match := pattern.search(self.text, start):
-            if match[0] == quote:
-                return match.start()
-            start = match.end()
-            close = self.source.closers.get(match.start(), 0)
-            if match[0] == "$(" and start < close < start + 2_000:
-                start = close + 1  # a command may have quotes of its own
-        return -1
-
-    def _array_words(self, start: int, end: int) -> list[Word] | None:
-        """The words of ``"${NAME[@]}"``, if that is all that stands between the quotes."""
-        match = _ARRAY.fullmatch(self.text, start, end)
-        variable = self.shell.variables.get(match[1]) if match else None
-        if not variable or variable.words is None:
-            return None
-        variable.refer()
-        place = self.source.place(start, end)
-        return list(variable.words) if self.shell.may_spend(variable.each_run, place) else None
 
     def _splice(self, words: Sequence[Word]) -> None:
         """Words of a variable in the place of one word."""
@@ -312,8 +300,8 @@ class _Reader(Expander):
             self.i += 1
             return
         self._begin()
-        match = _ARRAY.match(self.text, start)
-        if match and (words := self._array_words(start, match.end())) is not None:
+        match = ARRAY.match(self.text, start)
+        if match and (words := self.array_words(start, match.end())) is not None:
             self.i = match.end()
             self._splice(words)
             return
@@ -328,12 +316,92 @@ class _Reader(Expander):
         if runs and self.runs and runs[-1].text[-1:].isspace():
             self._end_word()
 
+    # -- variables -------------------------------------------------------------------------------
 
-_CLOSING = {
-    '"': re.compile(r'\\.|"|\$\((?!\()', re.DOTALL),
-    "`": re.compile(r"\\.|`", re.DOTALL),
+    def _assign(self, name: str, appends: bool, runs: list[CommandRun]) -> None:
+        """``NAME=value`` or ``NAME+=value``."""
+        variables = self.shell.variables
+        old = variables.get(name)
+        kept = 0
+        if self.branches or self.guarded:
+            if old and not appends and runs[: len(old.runs)] == old.runs:
+                kept = len(old.runs)  # NAME="$NAME more": what was there stays decided
+            runs = [*runs[:kept], *_undecided(runs[kept:])]
+        if appends and old:
+            old.runs += runs  # in place: appending line by line stays linear
+            if old.words is not None and runs:
+                old.words.append(Word(tuple(runs), (runs[0].start, runs[-1].end)))
+        else:
+            variables[name] = Variable(runs)
+
+    def _assign_words(self, name: str, appends: bool, words: list[Word]) -> None:
+        """``NAME=( ... )`` or ``NAME+=( ... )``."""
+        variables = self.shell.variables
+        old = variables.get(name)
+        if self.branches or self.guarded:
+            given = words
+            words = [Word(tuple(_undecided(word.runs)), word.at) for word in given]
+            before = old.words if old and old.words and not appends else []
+            # NAME=( "${NAME[@]}" more ) appends as well: what was there before stays decided.
+            if [word.text for word in given[: len(before)]] == [word.text for word in before]:
+                words[: len(before)] = before
+        if appends and old:
+            if old.words is None:
+                old.words = [Word(tuple(old.runs), (0, 0))] if old.runs else []
+            old.words.extend(words)
+        else:
+            variables[name] = Variable(list(words[0].runs) if words else [], words)
+
+    def _without_keywords(self, words: list[Word]) -> list[Word]:
+        """What a command begins with behind the shell's own words; these say what is undecided."""
+        first = 0
+        while first < len(words) and (keyword := words[first].text) in KEYWORDS:
+            first += 1
+            self.branches = max(0, self.branches + KEYWORDS[keyword])
+            if keyword in ("for", "select") and first < len(words):
+                name = words[first]
+                runs = [CommandRun(f"${name.text}", *name.place, "loop")]
+                self.shell.variables[name.text] = Variable(runs)
+                first = len(words)
+            elif keyword == "case":
+                first = len(words)
+        return words[first:]
+
+    def _nested(self, words: list[Word]) -> None:
+        """What ``bash -c`` and ``eval`` read once more."""
+        runs: Sequence[CommandRun] = ()
+        if words[0].text == "eval":
+            runs = [run for word in words[1:] for run in (*word.runs, CommandRun(" ", *word.at))]
+            self.shell.commands.pop()
+        for program, option, script in zip(words, words[1:], words[2:]):
+            named = program.text.rsplit("/", 1)[-1] in ("bash", "sh", "zsh")
+            is_c = option.text[:1] == "-" and option.text.endswith("c")
+            if is_c and not runs and (named or program.text == "-x"):
+                runs = script.runs
+        if runs and self.shell.may_spend(runs, words[0].place):
+            self.shell.read(Source(runs), self.depth + 1)
+
+    def _slurm(self, words: list[Word]) -> None:
+        """The variables that Slurm sets for what a job asked for."""
+        for word, following in zip(words, [*words[1:], Word((), (0, 0))]):
+            option, _, value = word.text.partition("=")
+            given = word.after(len(option) + 1) if value else following
+            for name, options in SLURM.items():
+                if option in options and given.text.isdigit():
+                    self.shell.variables.setdefault(name, Variable([*given.runs]))
+
+
+def _undecided(runs: Iterable[CommandRun]) -> list[CommandRun]:
+    """These runs as a condition leaves them: open, unless they were already."""
+    return [run._replace(why=run.why or "condition") for run in runs]
+
+
+KEYWORDS = {
+    **{"if": 1, "case": 1, "fi": -1, "esac": -1},
+    **dict.fromkeys(("then", "else", "elif", "do", "done", "for", "select", "while", "until"), 0),
+    **dict.fromkeys(("{", "}", "!", "time", "function"), 0),
 }
-_ARRAY = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\[[@*]\]\}")
+"""Words of the shell's own, and by how many undecided branches each goes deeper."""
 
 _STEPS: dict[str, Callable[[_Reader], None]] = {
     **dict.fromkeys("'\"`", _Reader._quote),
