@@ -362,7 +362,7 @@ def _runs(is_end: np.ndarray) -> list[tuple[int, int, int]]:
     # A run begins where the row above is no end, and is over where the next below is none.
     framed = np.zeros((is_end.shape[1], is_end.shape[0] + 2), dtype=np.int8)
     framed[:, 1:-1] = is_end.T
-    changes = np.diff(framed, axis=1)
+    changes = framed[:, 1:] - framed[:, :-1]
     columns, first = np.nonzero(changes == 1)
     _, after = np.nonzero(changes == -1)
     return list(zip(columns.tolist(), first.tolist(), (after - 1).tolist()))

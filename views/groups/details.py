@@ -12,8 +12,8 @@ from markupsafe import Markup, escape
 
 from descriptions import PAGE
 from formats.documents.exports import spanned, spend_on_groups
-from groups.audit import spans_of_groups
-from groups.grouping import Grouping
+from groups.audit import spans_of, spans_of_groups
+from groups.grouping import SMALL, Grouping
 from groups.layout import Layout
 from groups.placement import Placement
 
@@ -51,7 +51,10 @@ def _details(
     for grouping in visible:
         start, shown = f"{names}{escape(grouping.name)}{clicks}", grouping.leading(ROWS)
         most = max(most, grouping.num_groups)
-        spans = spans_of_groups(shown, placement.nodes if placement else layout.gpus_per_node)
+        if placement is None and grouping.world_size <= SMALL:
+            spans = node_spans(grouping, layout.gpus_per_node)[:ROWS]
+        else:
+            spans = spans_of_groups(shown, placement.nodes if placement else layout.gpus_per_node)
         if isinstance(shown, np.ndarray) and grouping.size <= MEMBERS:
             shown = shown.tolist()  # all that is written
         for index, (ranks, nodes) in enumerate(zip(shown, spans.tolist())):
@@ -73,6 +76,17 @@ def _details(
         fold(PAGE["group_table"][language], note, listed, kind="groups"),
         fold(PAGE["list"][language], note, copied, kind="list"),
     )
+
+
+@lru_cache(maxsize=64)
+def _few_spans(grouping: Grouping, gpus_per_node: int) -> np.ndarray:
+    return spans_of(grouping, gpus_per_node)
+
+
+def node_spans(grouping: Grouping, gpus_per_node: int) -> np.ndarray:
+    """On how many nodes each group stands; few are kept, as facts and table both ask for them."""
+    is_small = grouping.world_size <= SMALL
+    return (_few_spans if is_small else spans_of)(grouping, gpus_per_node)
 
 
 def _row_pattern() -> str:

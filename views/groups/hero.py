@@ -19,7 +19,7 @@ from ..base.model import layers_by_stage
 from ..base.resolve import sizes_of
 from ..base.state import State, is_empty, parse_number
 from .sentence import question, sentence_of
-from .shown import PictureSpec, known_groups, marked
+from .shown import PictureSpec, marked
 
 MOST_STAGES = 64
 """Stages whose layers are listed."""
@@ -63,10 +63,9 @@ def _figure(spec: PictureSpec, mesh: Mesh, groupings: Sequence[Grouping]) -> Mar
     room = HALF if has_two else WHOLE if layout.world_size <= NUMBERED else TALL
     groupings = marked(layout, groupings)
     picture = job_of_grid(spec, mesh, groupings, room)
-    known = known_groups(layout, spec.listed)
     of_experts = mesh == layout.expert
     described = _described(layout, picture, groupings, language)
-    drawn = svg.job_svg(picture, described, [known.index(grouping) for grouping in groupings])
+    drawn = svg.job_svg(picture, described, [spec.known.index(grouping) for grouping in groupings])
     name, body = ("experts", "expert_body") if of_experts else ("dense", "dense_body")
     title, says, ends = Markup(), explained(JOB[body][language], language), Markup()
     if has_two:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -36,6 +36,10 @@ class PictureSpec:
     def sides(self) -> list[tuple[str, Mesh, tuple[Grouping, ...]]]:
         """What is listed, by its grid."""
         return by_grid(self.layout, self.listed)
+
+    @cached_property
+    def known(self) -> list[Grouping]:
+        return known_groups(self.layout, self.listed)
 
     @cached_property
     def tones(self) -> dict[str, str]:
@@ -93,7 +97,8 @@ def tones_of(
 def mesh_data(
     layout: Layout,
     listed: Sequence[Grouping],
-    marked: Sequence[Grouping] = (),
+    kinds: Sequence[Grouping],
+    tone: Mapping[str, str],
     layers: Sequence[str] = (),
 ) -> dict:
     """What the page's script needs to know any rank's groups by itself.
@@ -103,12 +108,10 @@ def mesh_data(
     the card tells. spoken: what the sentence is about, as (what for, number of the kind). layers:
     of each stage.
     """
-    kinds = known_groups(layout, listed, marked)
     meshes = [layout.mesh]
     meshes += [
         mesh for mesh in dict.fromkeys(grouping.mesh for grouping in kinds) if mesh not in meshes
     ]
-    tone = tones_of(layout, listed, marked)
     return {
         "grids": [[[axis.name, axis.size] for axis in mesh.axes] for mesh in meshes],
         "kinds": [

@@ -20,7 +20,6 @@ from descriptions import (
     joined,
 )
 from groups import LayoutError, Mesh
-from groups.audit import spans_of
 from groups.grouping import Grouping
 from groups.layout import Layout
 from render.scenes import groups as scene
@@ -30,7 +29,7 @@ from ..base.context import Context, View
 from ..base.html import attribute_value, chip, explained, figure, fold, outside, tag, together
 from ..base.names import kind_text
 from ..base.units import ranks_text
-from .details import visible_details
+from .details import node_spans, visible_details
 from .hero import hero_html, layers_of
 from .pictures import groups_pictures
 from .shown import PictureSpec, by_grid, known_groups, mesh_data, tones_of
@@ -69,7 +68,7 @@ def picture_html(spec: PictureSpec, group_type: str, strip: Markup | None = None
     """
     about = _about(spec.layout, group_type, spec.language)
     body = together(hero_html(spec), strip or "", _kinds(spec), about)
-    data = mesh_data(spec.layout, spec.listed, layers=spec.layers)
+    data = mesh_data(spec.layout, spec.listed, spec.known, spec.tones, spec.layers)
     return _page(spec.language, body, "groups", data)
 
 
@@ -109,7 +108,9 @@ def framed(
     the body mark, where they are not the layout's own; None for a body without pictures, which
     needs no card.
     """
-    data = mesh_data(context.layout, context.visible, marked or ())
+    layout, visible = context.layout, context.visible
+    known, tone = (made(layout, visible, marked or ()) for made in (known_groups, tones_of))
+    data = mesh_data(layout, visible, known, tone)
     card = "" if marked is None else _card(context.layout, context.visible, context.language)
     return _page(context.language, together(head or "", card, body), view, data)
 
@@ -121,7 +122,7 @@ def _page(language: str, body: Markup, view: str, data: dict) -> Markup:
 
 def group_facts(grouping: Grouping, gpus_per_node: int, language: str) -> str:
     """How many groups of what size, and how many of them leave their node."""
-    spanned = spans_of(grouping, gpus_per_node)
+    spanned = node_spans(grouping, gpus_per_node)
     number = len(spanned)
     leaving = int(np.count_nonzero(spanned > 1))
     nodes = counted(int(spanned.max()), "node", language)
