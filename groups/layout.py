@@ -62,7 +62,9 @@ class Job:
         mesh, expert, every = self._grids(world)
         levels = tuple(self.levels) if self.levels else None
         order = self.order if self.framework == OWN else ORDER  # where it counts
-        return Layout(replace(self, levels=levels, order=order), mesh, expert, every)
+        is_same = (levels, order) == (self.levels, self.order)
+        job = self if is_same else replace(self, levels=levels, order=order)
+        return Layout(job, mesh, expert, every)
 
     def _grids(self, world: int) -> tuple[Mesh, Mesh | None, dict[str, Grouping]]:
         sizes = {"tp": self.tp, "cp": self.cp, "pp": self.pp, "ep": self.ep}

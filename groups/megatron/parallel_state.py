@@ -102,11 +102,10 @@ def dense_groupings(mesh: Mesh, embedding_stages: Sequence[int] = (0, -1)) -> di
         for name in ("mp", "tp-dp", "tp-dp-cp"):
             by_name[name] = replace(by_name[name], kind=f"{by_name[name].kind}-{GTP}")
     if "pp" in by_name:
-        pipeline = by_name["pp"]
-        stages = _stages(embedding_stages, pipeline.size)
+        stages = _stages(embedding_stages, mesh.size("pp"))
         if stages:  # no places would mean all of them
-            by_name["embd"] = replace(pipeline, name="embd", places=stages)
-        by_name["pos-embd"] = replace(pipeline, name="pos-embd", places=(0,))
+            by_name["embd"] = Grouping("embd", mesh, "pp", places=stages)
+        by_name["pos-embd"] = Grouping("pos-embd", mesh, "pp", places=(0,))
     return by_name
 
 
@@ -217,7 +216,7 @@ def _optimizer_instances(by_name: Mapping[str, Grouping], instances: int) -> dic
             raise refusal("instances-do-not-divide", control, *fixes, quote=quote, **facts)
     experts = by_name["tp-ep-pp"]
     joined = experts.num_groups // instances
-    groups = [replace(experts, name="intra-dist-opt", joined=joined)]
+    groups = [Grouping("intra-dist-opt", experts.mesh, experts.kind, joined=joined)]
     if has_gtp:  # there it is the whole world in order
         groups = [Grouping("intra-dist-opt", data.mesh, "-".join(data.mesh.names))]
     if instances > 1:
