@@ -30,15 +30,17 @@ from groups.alternatives import divisors
 from groups.conventions import CONVENTIONS, OWN
 from groups.layout import Layout
 from groups.megatron.parallel_state import FAMILIES
+from groups.mesh import Mesh
 from groups.presets import PRESETS
 from training.models import MODELS
 from training.pipeline import SCHEDULES
 
 from .base import form
 from .base.html import button, outside, tag, together
+from .base.link import STARTS, texts_of
 from .base.problems import control_label, value_text, within_sentence
 from .base.resolve import SIZES, from_preset, has_two_dp_kinds, resolve
-from .base.state import State, as_text, is_empty, parse_number
+from .base.state import State, is_empty, parse_number
 from .base.trained import CHOICES, UNKNOWN, fields_of_preset
 
 FAMOUS = ("playground-16", "llama3-405b-2", "deepseek-v3", "bloom-176b")
@@ -61,38 +63,47 @@ MORE = (
 """Names that the list of groups offers; any other name of the layout may be typed."""
 
 
+REMAINS = {"dp": ("derived", ("tp", "pp", "cp")), "edp": ("derived_experts", ("etp", "ep", "pp"))}
+"""Sizes that remain of the world: their formulas, and the sizes that it is divided by."""
+
 # -- what stays until the language changes -------------------------------------------------------
 
 
 @cache
 def column_html(language: str) -> Markup:
     """All inputs, with the first state's values; the page's script puts in what the state says."""
-    types = [(group_type.title[language], key) for key, group_type in TYPES.items()]
-    kinds = [(title[language], key) for key, title in DP_KINDS.items()]
-    frameworks = [(convention.name, name) for name, convention in CONVENTIONS.items()]
-    frameworks.append((PAGE["own_order"][language], OWN))
     start = State()
+
+    def choice(name: str, options: Iterable[tuple[str, str]]) -> Markup:
+        return form.choice(name, getattr(start, name), options, language)
+
+    def fold(name: str, *inputs: Markup) -> Markup:
+        title = tag("summary", SHELL[f"fold_{name}"][language])
+        body = tag("div", *inputs, class_="inside")
+        return tag("details", title, body, class_="fold", id=f"fold-{name}")
+
+    frameworks = [(convention.name, name) for name, convention in CONVENTIONS.items()]
     order, instances, levels, etp = (
         form.text(name, getattr(start, name), language)
         for name in ("order", "instances", "levels", "etp")
     )
-    choices = (
-        _choice("group_type", types, language),
-        _choice("dp_kind", kinds, language),
+    groups = (
+        choice("group_type", ((row.title[language], key) for key, row in TYPES.items())),
+        choice("dp_kind", ((title[language], key) for key, title in DP_KINDS.items())),
         form.text("more", "", language, list="all-groups"),
         tag("datalist", *(tag("option", value=name) for name in MORE), id="all-groups"),
     )
-    framework = _choice("framework", frameworks, language)
+    framework = choice("framework", [*frameworks, (PAGE["own_order"][language], OWN)])
     hybrid = form.check("hybrid", "", language)
     return together(
         _partly(language),
         _presets(language),
         *(_size(name, language) for name in ("nodes", "gpus_per_node", "tp", "pp", "cp")),
         tag("div", id="derived"),
-        _fold("groups", language, *choices),
-        _fold("experts", language, _size("ep", language), etp),
-        _fold("order", language, framework, order, instances, levels, hybrid),
-        _fold("model", language, *_model(language)),
+        fold("groups", *groups),
+        fold("experts", _size("ep", language), etp),
+        fold("order", framework, order, instances, levels, hybrid),
+        fold("model", *_model(language)),
     )
 
 
@@ -167,16 +178,12 @@ def preset_states() -> Mapping[str, Mapping[str, str]]:
     >>> preset_states()["playground-16"]
     {}
     """
-    start = {field: as_text(value) for field, value in vars(State()).items()}
-    return {
-        name: {
-            field: text
-            for field, value in vars(from_preset(name)).items()
-            if (text := as_text(value)) != start[field]
-        }
-        | fields_of_preset(name)
-        for name in PRESETS
-    }
+    states = {}
+    for name in PRESETS:
+        said = texts_of(from_preset(name)).items()
+        states[name] = {field: text for field, text in said if text != STARTS[field]}
+        states[name] |= fields_of_preset(name)
+    return states
 
 
 def _size(name: str, language: str) -> Markup:
@@ -185,29 +192,13 @@ def _size(name: str, language: str) -> Markup:
     typed = {"type": "text", "inputmode": "numeric", "autocomplete": "off", "spellcheck": "false"}
     typed |= {"id": box, "data_field": name, "aria_describedby": f"{box}-help"}
     slider = SHELL["slider"][language].format(label=label)
-    return tag(
-        "div",
+    track = tag("input", type="range", min=0, step=1, aria_label=slider)
+    parts = (
         tag("div", tag("label", label, for_=box), tag("input", **typed), class_="head"),
-        tag(
-            "div",
-            tag("input", type="range", min=0, step=1, aria_label=slider),
-            tag("span", class_="ticks", aria_hidden="true"),
-            class_="track",
-        ),
+        tag("div", track, tag("span", class_="ticks", aria_hidden="true"), class_="track"),
         tag("p", CONTROLS[name].help[language], class_="help", id=f"{box}-help"),
-        class_="size",
-        data_size=name,
     )
-
-
-def _choice(name: str, options: Iterable[tuple[str, str]], language: str) -> Markup:
-    return form.choice(name, getattr(State(), name), options, language)
-
-
-def _fold(name: str, language: str, *inputs: Markup) -> Markup:
-    title = tag("summary", SHELL[f"fold_{name}"][language])
-    body = tag("div", *inputs, class_="inside")
-    return tag("details", title, body, class_="fold", id=f"fold-{name}")
+    return tag("div", *parts, class_="size", data_size=name)
 
 
 # -- what every answer brings anew ---------------------------------------------------------------
@@ -215,16 +206,10 @@ def _fold(name: str, language: str, *inputs: Markup) -> Markup:
 
 def derived_html(layout: Layout | None, state: State, language: str) -> Markup:
     """What remains of the sizes, where the sliders stop, and the source of a published layout."""
-    rows, source = [], Markup()
-    if layout is None:  # the row stays, so that nothing moves under the hand
-        rows.append(_row("size_dp", "", "–", language))
-    else:
-        mesh, expert = layout.mesh, layout.expert
-        rows.append(_remaining("size_dp", "derived", layout, mesh.size("dp"), language))
-        if expert is not None and layout.has_experts:
-            edp = expert.size("edp")
-            rows.append(_remaining("size_edp", "derived_experts", layout, edp, language))
-        source = source_html(state, language)
+    rows = [_remaining("dp", layout and layout.mesh, language)]
+    if layout is not None and layout.expert is not None and layout.has_experts:
+        rows.append(_remaining("edp", layout.expert, language))
+    source = source_html(state, language) if layout is not None else ""
     world = world_of(state) if layout is None else layout.world_size
     return tag(
         "div",
@@ -238,22 +223,20 @@ def derived_html(layout: Layout | None, state: State, language: str) -> Markup:
     )
 
 
-def _remaining(label: str, words: str, layout: Layout, result: int, language: str) -> Markup:
-    """How a size is what remains: "Data (DP)   16 / (2·2·1) = 4"."""
-    mesh, expert = layout.mesh, layout.expert or layout.mesh
-    grid = mesh if words == "derived" else expert
-    axes = ("tp", "pp", "cp") if words == "derived" else ("etp", "ep", "pp")
-    sizes = "·".join(f"{grid.size(axis):,}" for axis in axes)
-    formula = PAGE[words][language].format(
-        world=f"{layout.world_size:,}", **{axis: f"{grid.size(axis):,}" for axis in axes}
-    )
-    how = f"{layout.world_size:,} / ({sizes}) = "
-    return _row(label, how, f"{result:,}", language, formula)
+def _remaining(name: str, mesh: Mesh | None, language: str) -> Markup:
+    """How a size is what remains: "Data (DP)   16 / (2·2·1) = 4".
 
-
-def _row(label: str, how: str, size: str, language: str, formula: str = "") -> Markup:
-    result = tag("span", how, tag("strong", size))
-    return tag("p", tag("b", SHELL[label][language]), result, class_="remains", title=formula)
+    Without a mesh the row stays, so that nothing moves under the hand.
+    """
+    words, axes = REMAINS[name]
+    how, size, formula = "", "–", ""
+    if mesh is not None:
+        sizes = {axis: f"{mesh.size(axis):,}" for axis in axes}
+        world, size = f"{mesh.world_size:,}", f"{mesh.size(name):,}"
+        how = f"{world} / ({'·'.join(sizes.values())}) = "
+        formula = PAGE[words][language].format(world=world, **sizes)
+    label, result = SHELL[f"size_{name}"][language], tag("span", how, tag("strong", size))
+    return tag("p", tag("b", label), result, class_="remains", title=formula)
 
 
 def notice_html(text: str, language: str) -> Markup:
@@ -279,14 +262,14 @@ def slider_stops(state: State, world: int | None) -> dict[str, list[int]]:
 
     grids = {name: known[name] for name in ("tp", "pp", "cp", "ep")}
 
-    def works(tp: int, pp: int, cp: int, ep: int) -> bool:
-        return world % (tp * pp * cp) == 0 and world % ((etp or tp) * ep * pp) == 0
+    def unit_of(tp: int, pp: int, cp: int, ep: int) -> int:
+        return math.lcm(tp * pp * cp, (etp or tp) * ep * pp)
 
     stops = {
-        name: [size for size in divisors(world) if works(**{**grids, name: size})] for name in grids
+        name: [size for size in divisors(world) if world % unit_of(**{**grids, name: size}) == 0]
+        for name in grids
     }
-    tp, pp, cp, ep = grids.values()
-    unit = math.lcm(tp * pp * cp, (etp or tp) * ep * pp)
+    unit = unit_of(**grids)
     for name, other in (("nodes", "gpus_per_node"), ("gpus_per_node", "nodes")):
         step = unit // math.gcd(unit, known[other])
         most = MAX_RANKS // known[other] if name == "nodes" else 72
@@ -352,14 +335,9 @@ def _published_name(name: str, language: str) -> str:
     return within_sentence(control_label(control, language))
 
 
-OF_GROUPS = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp", "framework")
-
-
 def is_still(preset: Any, state: State) -> bool:
     """Whether a state still asks for this published layout, whatever is shown of it."""
     if not isinstance(preset, str) or preset not in PRESETS:
         return False
-    published = from_preset(preset)
-    return all(
-        as_text(getattr(state, name)) == as_text(getattr(published, name)) for name in OF_GROUPS
-    )
+    said, published = texts_of(state), texts_of(from_preset(preset))
+    return all(said[name] == published[name] for name in (*SIZES, "etp", "framework"))
