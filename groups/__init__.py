@@ -13,4 +13,4 @@ worked out to a `layout.Layout`: both grids and every group.
 
 from .alternatives import fit
 from .errors import LayoutError
-from .mesh import MAX_RANKS, Axis, Mesh, coordinates, group_index, parse_mesh, rank_groups
+from .mesh import MAX_RANKS, Axis, Mesh, coordinates, group_index, parse_mesh, rank_groups, rank_of

@@ -98,19 +98,17 @@ def _fill(
         last = (room,) if exactly else near[max(at - 1, 0) : at + 1]
         yield from ({name: size} for size in last)
         return
-    for size in divisors(room) if len(rest) == 1 else _nearby(divisors(room), sizes[name]):
+    candidates: Iterable[int] = divisors(room)
+    if len(rest) > 1:  # near ones, and 1, with which the others always find room
+        closest = sorted(divisors(room), key=lambda size: abs(math.log(size / sizes[name])))
+        candidates = {1, *closest[:NEARBY]}
+    for size in candidates:
         for others in _fill(room // size, sizes, tuple(rest), exactly):
             yield {name: size, **others}
 
 
 NEARBY = 8
 """Divisors tried for an axis where several change: all of them would take seconds."""
-
-
-def _nearby(candidates: tuple[int, ...], value: float) -> set[int]:
-    """The candidates nearest by ratio, and 1, with which the others always find room."""
-    nearest = sorted(candidates, key=lambda size: abs(math.log(size / value)))
-    return {1, *nearest[:NEARBY]}
 
 
 def nearest(value: int, works: Callable[[int], bool], *, maximum: int) -> list[int]:
@@ -237,7 +235,11 @@ def fitted_sizes(
         return fits
 
     given = {name: sizes.get(name, 1) for name in names if name != rest}
-    whole = _whole(given, world, alternatives)
+    whole, refused = in_ranges(given, dict.fromkeys(given, (1, world)))
+    if refused:
+        bad = {error.control or "" for error in refused}
+        near = {n: _near(size, world) if n in bad else size for n, size in given.items()}
+        raise refused[0].replace(alternatives=alternatives(near, change=bad))
     product = math.prod(whole.values())
     remaining, left = divmod(world, product)
     numbers = {"world": world, "product": product}
@@ -253,16 +255,6 @@ def fitted_sizes(
 
 
 Fixes = Callable[..., list[dict[str, int]]]
-
-
-def _whole(sizes: Mapping[str, object], world: int, alternatives: Fixes) -> dict[str, int]:
-    """As whole_number of each size, but with the nearest sizes that would fit this world."""
-    whole, refused = in_ranges(sizes, dict.fromkeys(sizes, (1, world)))
-    if refused:
-        bad = {error.control for error in refused}
-        near = {n: _near(size, world) if n in bad else size for n, size in sizes.items()}
-        raise refused[0].replace(alternatives=alternatives(near, change=bad))
-    return whole
 
 
 def _does_not_divide(

@@ -76,8 +76,12 @@ class Job:
         _refuse_missing_axes(convention, sizes, world)
         self._refuse_megatrons_options(convention)
         if convention.expert_axes:
+            # Other frameworks split experts over tp, or not at all.
+            splits = any(axis.axis == "tp" for axis in convention.expert_axes)
+            if self.etp is not None and self.etp != (self.tp if splits else 1):
+                raise refusal("expert-tp-is-fixed", "etp", {"etp": None}, framework=convention.name)
             try:
-                return self._with_experts(world, self._fixed_etp(convention), convention.order)
+                return self._with_experts(world, None if splits else 1, convention.order)
             except LayoutError as error:
                 raise error.replace(quote="") from None  # it is Megatron's message, not theirs
         names = [name for name in convention.order.split("-") if name != "ep"]
@@ -113,13 +117,6 @@ class Job:
             hybrid_context_parallel=self.hybrid,
         )
         return every["tp"].mesh, every["ep"].mesh, every
-
-    def _fixed_etp(self, convention: Convention) -> int | None:
-        """Other frameworks split experts over tp, or not at all."""
-        splits = any(axis.axis == "tp" for axis in convention.expert_axes)
-        if self.etp is not None and self.etp != (self.tp if splits else 1):
-            raise refusal("expert-tp-is-fixed", "etp", {"etp": None}, framework=convention.name)
-        return None if splits else 1
 
 
 def _refuse_missing_axes(convention: Convention, sizes: Mapping[str, object], world: int) -> None:

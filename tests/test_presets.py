@@ -228,7 +228,7 @@ def test_the_model_of_a_preset_contradicts_nothing_that_its_source_states():
 
 def test_where_no_source_gives_the_shape_there_is_no_model_but_what_is_stated():
     assert {key for key in PRESETS if model_of_preset(key) is None} == NO_SHAPE
-    assert said_of_preset("folding-llama3-8x70b-mcore").changes == {"experts": 8, "sequence": 4096}
+    assert said_of_preset("folding-llama3-8x70b-mcore") == ("", {"experts": 8, "sequence": 4096})
 
 
 def test_finer_experts_keep_the_size_of_the_model_that_they_were_cut_from():
@@ -265,7 +265,7 @@ def test_a_batch_that_is_published_is_the_batch_of_a_step():
 
 
 def test_a_preset_opens_the_model_that_its_name_says():
-    names = {key: said_of_preset(key).name for key in PRESETS}
+    names = {key: said_of_preset(key)[0] for key in PRESETS}
     assert names["nemotron4-340b-1536"] == "nemotron4-340b"
     assert names["kimi-k2"] == "kimi-k2"
     assert names["bridge-qwen3_30b_a3b-dgx-gb300-8"] == "qwen3-30b-a3b"

@@ -2,10 +2,6 @@
 
 >>> MODELS["llama3-8b"].name, MODELS["llama3-8b"].model.kv_heads
 ('Llama 3 8B', 8)
->>> model_like(layers=126, experts=0), model_like(experts=256)
-('llama3-405b', 'deepseek-v3')
->>> model_of_preset("nemotron4-340b-1536") == MODELS["nemotron4-340b"].model
-True
 """
 
 from __future__ import annotations
@@ -39,15 +35,18 @@ def model_like(*, layers: int | None = None, experts: int | None = None) -> str:
     """The id of the first model with these layers and experts; empty if there is none.
 
     What is None is not asked for; with nothing asked it is DEFAULT.
+
+    >>> model_like(layers=126, experts=0), model_like(experts=256)
+    ('llama3-405b', 'deepseek-v3')
     """
     if layers is None and experts is None:
         return DEFAULT
-    for name, known in MODELS.items():
-        has_layers = layers is None or known.model.layers == layers
-        has_experts = experts is None or known.model.experts == experts
-        if has_layers and has_experts:
-            return name
-    return ""
+    fitting = (
+        name
+        for name, known in MODELS.items()
+        if layers in (None, known.model.layers) and experts in (None, known.model.experts)
+    )
+    return next(fitting, "")
 
 
 def variant(start: Model, changes: Mapping[str, object]) -> Model:
@@ -77,17 +76,6 @@ def variant(start: Model, changes: Mapping[str, object]) -> Model:
 # -- of published layouts ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class PresetModel:
-    """What a published layout says of its model: one of MODELS or none, and what differs from it.
-
-    Without one of MODELS ``changes`` are the sizes that are stated, and do not make a model.
-    """
-
-    name: str
-    changes: Mapping[str, int]
-
-
 def model_of_preset(preset: str) -> Model | None:
     """The model that a published layout trains; None where no source gives its whole shape.
 
@@ -98,17 +86,19 @@ def model_of_preset(preset: str) -> Model | None:
 
     Errors: KeyError for a name that is none of PRESETS.
     """
-    said = said_of_preset(preset)
-    return variant(MODELS[said.name].model, said.changes) if said.name else None
+    name, changes = said_of_preset(preset)
+    return variant(MODELS[name].model, changes) if name else None
 
 
-def said_of_preset(preset: str) -> PresetModel:
+def said_of_preset(preset: str) -> tuple[str, dict[str, int]]:
     """The model of a published layout as one of MODELS and what its source states otherwise.
 
+    Where it is none of them, the sizes that are stated, which do not make a model.
+
     >>> said_of_preset("llama3-405b-3")
-    PresetModel(name='llama3-405b', changes={'sequence': 131072})
+    ('llama3-405b', {'sequence': 131072})
     >>> said_of_preset("folding-llama3-8x70b-mcore")
-    PresetModel(name='', changes={'experts': 8, 'sequence': 4096})
+    ('', {'experts': 8, 'sequence': 4096})
     """
     stated = {FIELDS.get(name, name): size for name, size in PRESETS[preset].model.items()}
     name = next((name for start, name in _OF_PRESETS.items() if preset.startswith(start)), "")
@@ -120,7 +110,7 @@ def said_of_preset(preset: str) -> PresetModel:
         for field, size in stated.items()
         if field in SIZES and (start is None or getattr(start, field) != size)
     }
-    return PresetModel(name, changes)
+    return name, changes
 
 
 def training_of_preset(preset: str) -> dict[str, bool | int | str]:

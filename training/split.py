@@ -86,10 +86,16 @@ class Split:
 
     def require_fits(self, model: Model) -> None:
         """Refuse a model that these sizes do not cut evenly; every fix makes them fit."""
+
+        def require_with(fix: Mapping[str, object]) -> None:
+            of_split = {name: fix[name] for name in fix if hasattr(self, name)}
+            of_model = {name: fix[name] for name in fix if hasattr(model, name)}
+            with_changes(self, of_split)._require_fits(with_changes(model, of_model))
+
         try:
             self._require_fits(model)
         except LayoutError as error:
-            fixes = [fix for fix in error.alternatives if self._fits_with(model, fix)]
+            fixes = [fix for fix in error.alternatives if works(require_with, fix)]
             raise error.replace(alternatives=fixes[:MOST]) from None
 
     def _require_fits(self, model: Model) -> None:
@@ -100,33 +106,16 @@ class Split:
             cut["tp"].append("shared_expert_ffn")
             cut["etp"] = ["expert_ffn"]
         for axis, names in cut.items():
-            require_multiples({name: getattr(model, name) for name in names}, axis, self)
+            size, sizes = getattr(self, axis), [getattr(model, name) for name in names]
+            for name, value in zip(names, sizes):
+                if value % size:
+                    error = not_a_multiple(name, value, {axis: size}, maximum=MAX_SIZE)
+                    near = divisors_near(axis, size, math.gcd(*sizes))
+                    raise error.replace(alternatives=[*near, *error.alternatives])
         if self.cp > 1 and model.sequence % (2 * self.cp):
             by = {"2 x cp": 2 * self.cp}
             raise not_a_multiple("sequence", model.sequence, by, maximum=MAX_SIZE)
         held_by_ranks(model, self)
-
-    def _fits_with(self, model: Model, fix: Mapping[str, object]) -> bool:
-        of_split = {name: value for name, value in fix.items() if hasattr(self, name)}
-        of_model = {name: value for name, value in fix.items() if hasattr(model, name)}
-        return works(
-            lambda: with_changes(self, of_split)._require_fits(with_changes(model, of_model))
-        )
-
-
-def require_multiples(sizes: Mapping[str, int], axis: str, split: Split) -> None:
-    """Refuse the first size of the model that an axis does not cut evenly.
-
-    >>> require_multiples({"heads": 32, "kv_heads": 8}, "tp", Split(tp=16))
-    Traceback (most recent call last):
-    groups.errors.LayoutError: kv_heads 8 is not a multiple of tp 16; try tp 8 or kv_heads 16
-    """
-    size = getattr(split, axis)
-    for name, value in sizes.items():
-        if value % size:
-            error = not_a_multiple(name, value, {axis: size}, maximum=MAX_SIZE)
-            near = divisors_near(axis, size, math.gcd(*sizes.values()))
-            raise error.replace(alternatives=[*near, *error.alternatives])
 
 
 def with_kv_copies(model: Model, tp: int) -> Model:

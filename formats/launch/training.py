@@ -202,7 +202,7 @@ def options_of_preset(name: str, pp: int) -> dict[str, Any]:
     Errors: KeyError for a name that is none of PRESETS.
     """
     published, model = PRESETS[name].model, model_of_preset(name)
-    shape = said_of_preset(name).changes if model is None else model
+    shape = said_of_preset(name)[1] if model is None else model
     batch = {field: published[field] for field in MODEL if field in published}
     said = {**batch, **training_of_preset(name)}
     if published.get("account_for_embedding"):

@@ -103,20 +103,15 @@ def _grid(world: int, names: list[str], sizes: Mapping[str, int], used: tuple[st
     try:
         fits = fitted_sizes(world, "-".join((*used, "dp")), {name: sizes[name] for name in used})
     except LayoutError as error:
-        if error.control == "world" and error.alternatives:
-            raise error.replace(alternatives=_worlds(world, sizes)) from None
+        if error.control == "world" and error.alternatives:  # the nearest that both grids fill
+            products = [("tp", "cp", "pp", "gtp"), ("etp", "ep", "pp", "egtp")]
+            unit = math.lcm(*(math.prod(sizes[name] for name in grid) for grid in products))
+            nearest = unit if world < 1 else MAX_RANKS // unit * unit
+            fixes = [{"world": nearest}] if 1 <= nearest <= MAX_RANKS else []
+            raise error.replace(alternatives=fixes) from None
         raise _with_quote(error, world, sizes, used) from None
     size_of = {OWN_NAMES.get(name, name): size for name, size in fits.items()}
     return Mesh(tuple(Axis(name, size_of.get(name, 1)) for name in names))
-
-
-def _worlds(world: int, sizes: Mapping[str, int]) -> list[dict[str, int]]:
-    """The nearest world that both grids fill, for one that is out of range."""
-    dense = math.prod(sizes[name] for name in ("tp", "cp", "pp", "gtp"))
-    expert = math.prod(sizes[name] for name in ("etp", "ep", "pp", "egtp"))
-    unit = math.lcm(dense, expert)
-    nearest = unit if world < 1 else MAX_RANKS // unit * unit
-    return [{"world": nearest}] if 1 <= nearest <= MAX_RANKS else []
 
 
 def _with_quote(

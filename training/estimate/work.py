@@ -262,16 +262,11 @@ def _kept(
     model: Model, split: Split, micro_batch: int, parallel: bool, moe: bool
 ) -> tuple[float, float]:
     """Bytes that one layer keeps, and those of them that partial recomputation does not."""
-    how = _plain_training(micro_batch, parallel)
+    how = Training(micro_batch=micro_batch, sequence_parallel=parallel)
     selective, partial = (
         layer_bytes(model, split, how, moe, name) for name in ("selective", "partial")
     )
     return selective, selective - partial
-
-
-@lru_cache(maxsize=64)
-def _plain_training(micro_batch: int, parallel: bool) -> Training:
-    return Training(micro_batch=micro_batch, sequence_parallel=parallel)
 
 
 def _tensor(request: Request, moe: bool) -> Messages:

@@ -201,9 +201,9 @@ def fields_of_preset(name: str) -> dict[str, str]:
     >>> fields_of_preset("mcore-guide-llama-3-8b"), fields_of_preset("playground-16")
     ({'model': 'llama3-8b'}, {})
     """
-    said = said_of_preset(name)
-    model = {} if name == "playground-16" else {"model": said.name or UNKNOWN}
-    return texts_of({**model, **said.changes, **training_of_preset(name)})
+    known, changes = said_of_preset(name)
+    model = {} if name == "playground-16" else {"model": known or UNKNOWN}
+    return texts_of({**model, **changes, **training_of_preset(name)})
 
 
 # -- all of it -----------------------------------------------------------------------------------
