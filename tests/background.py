@@ -6,6 +6,7 @@ Workers wait for a page or for processes of a test for a third of their time: th
 from __future__ import annotations
 
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -25,13 +26,19 @@ class Background:
         except FileExistsError:
             return  # another worker has begun it
         self.process = begin(folder)
+        threading.Thread(target=self._tell_end, args=[self.process], daemon=True).start()
+
+    def _tell_end(self, process: subprocess.Popen[str]) -> None:
+        """For the other workers: only who began a process hears of its end."""
+        process.wait()
+        (self.folder / "ended").touch()
 
     def wait_for(self, file: Path) -> str:
         """The text of a file that is written whole, once it is there."""
         given_up = time.monotonic() + PATIENCE
         while not file.exists():
-            lives = self.process is None or self.process.poll() is None
-            assert lives or file.exists(), "the process in the background ended"
+            has_ended = (self.folder / "ended").exists()  # before a last look for the file
+            assert not has_ended or file.exists(), "the process in the background ended"
             assert time.monotonic() < given_up, f"{file} is not there"
             time.sleep(0.02)
         return file.read_text(encoding="utf-8")
