@@ -18,8 +18,7 @@ from formats.logs.model import Diagnosis, Log, ProcessGroup, Wait
 from groups import LayoutError
 from views.base.resolve import resolve
 from views.base.state import State
-from views.hang.digest import LONGEST, digest_of, log_of
-from views.hang.files import evidence
+from views.hang.files import LONGEST, digest_of, evidence, log_of
 from views.hang.picture import CULPRIT, END, FIRST, chain_of
 from views.hosts.inputs import hosts_of
 from views.hosts.measures import heat_of
@@ -143,7 +142,7 @@ def test_the_picture_gives_every_gpu_its_part():
     expected = np.full(16, END)
     expected[[4, 6, 7]] = FIRST
     expected[5] = CULPRIT
-    assert chain.parts.tolist() == expected.tolist()
+    assert chain.tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,7 @@ class State:
     paste: Any = _pasted("launch")  # a launch command
     run: Any = _pasted("launch")  # one of its runs or roles, where it has several
     evidence: Any = _pasted("hang")
-    digest: Any = _pasted("hang")  # what files of a hang said (views/hang/digest.py)
+    digest: Any = _pasted("hang")  # what files of a hang said (views/hang/files.py)
     hosts: Any = _pasted("hosts")  # machines by name
     racks: Any = _pasted("hosts")  # where they stand, where another text says it
     objective: Any = _field("hosts", "time")

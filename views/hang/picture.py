@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from render.svg.heat import Heat
 
 COLOURS = ("#e5e7eb", "#8d1c44", "#c2410c", "#f59e0b", "#fbbf24", "#fcd34d", "#fde68a", "#fef3c7")
 MARKS = (" ", "✕", "?", "0", "1", "2", "3+", "…")
+ROLES = ("free", "culprit", "suspect", "first", "hop", "hop", "later", "end")
 """By part: nothing known, culprit, suspect, first group, hops, those that wait in the end."""
 
 FREE, CULPRIT, SUSPECT, FIRST, LATER, END = 0, 1, 2, 3, 6, 7
@@ -27,26 +27,17 @@ MOST_MARKED = 64
 """Culprits and suspects that a large picture rings."""
 
 
-@dataclass(frozen=True, eq=False)
-class Chain:
-    """The part of every rank in a hang, by COLOURS: int64, shape (world,)."""
-
-    parts: np.ndarray
-    marked: tuple[int, ...]
-
-
-def chain_of(log: Log, layout: Layout, every: Mapping[str, Grouping]) -> Chain:
-    """Who is missing, who waits in the first group, who from which hop on, who in the end.
+def chain_of(log: Log, layout: Layout, every: Mapping[str, Grouping]) -> np.ndarray:
+    """The part of every rank in a hang, by COLOURS: int64, shape (world,).
 
     A rank that has several parts has the first of them. every: the layout's groups, where the
     evidence does not contradict them.
     """
-    diagnosis, world = log.diagnosis, layout.world_size
+    diagnosis, world, first = log.diagnosis, layout.world_size, log.diagnosis.first
     parts = np.zeros(world, dtype=np.int64)
-    named = (*diagnosis.culprits, *diagnosis.suspects)
-    first = diagnosis.first
     at_first = {*members_of(first, every), *first.waiting} if first else set()
-    reached = {*named, *at_first, *(rank for hop in diagnosis.hops for rank in hop.ranks)}
+    reached = {*diagnosis.culprits, *diagnosis.suspects, *at_first}
+    reached |= {rank for hop in diagnosis.hops for rank in hop.ranks}
     if first and every:
         _paint(parts, connected((r for r in reached if r < world), every), END)
     for place, hop in reversed([*enumerate(diagnosis.hops)][1:]):
@@ -54,7 +45,7 @@ def chain_of(log: Log, layout: Layout, every: Mapping[str, Grouping]) -> Chain:
     _paint(parts, at_first, FIRST)
     _paint(parts, diagnosis.suspects, SUSPECT)
     _paint(parts, diagnosis.culprits, CULPRIT)
-    return Chain(parts, tuple(rank for rank in named if rank < world)[:MOST_MARKED])
+    return parts
 
 
 def _paint(parts: np.ndarray, ranks: Iterable[int], part: int) -> None:
@@ -62,28 +53,25 @@ def _paint(parts: np.ndarray, ranks: Iterable[int], part: int) -> None:
     parts[np.array(inside, dtype=np.int64)] = part
 
 
-def heat_of_chain(chain: Chain, layout: Layout, language: str) -> Heat:
-    """The scene: a level a part, the parts that occur as its legend."""
-    parts, counts = np.unique(chain.parts, return_counts=True)
-    by_part = sorted(zip(parts.tolist(), counts.tolist()), key=lambda part: (part[0] == FREE, part))
-    words = RUN["chain_part"][language]
+def heat_of_chain(log: Log, layout: Layout, every: Mapping[str, Grouping], language: str) -> Heat:
+    """The scene: a level a part, the parts that occur as its legend, who is named with a ring."""
+    chain = chain_of(log, layout, every)
     legend = []
-    for part, count in by_part:
-        said = f"{MARKS[part]} {_part(part, language)}"
-        said = words.format(part=said, count=counted(count, "gpu", language)).strip()
-        legend.append((COLOURS[part], said))
+    for part in (*range(CULPRIT, len(ROLES)), FREE):
+        if count := int((chain == part).sum()):
+            role = RUN[f"role_{ROLES[part]}"][language].format(hop=part - FIRST)
+            count_said = counted(count, "gpu", language)
+            said = RUN["chain_part"][language].format(
+                part=f"{MARKS[part]} {role}", count=count_said
+            )
+            legend.append((COLOURS[part], said.strip()))
+    named = (*log.diagnosis.culprits, *log.diagnosis.suspects)
     return Heat(
-        chain.parts,
-        [MARKS[part] for part in chain.parts.tolist()] if layout.world_size <= 256 else (),
+        chain,
+        [MARKS[part] for part in chain.tolist()] if layout.world_size <= 256 else (),
         layout.gpus_per_node,
         tuple(legend),
         colours=COLOURS,
-        marked=chain.marked,
+        marked=tuple(rank for rank in named if rank < layout.world_size)[:MOST_MARKED],
         has_ground=True,
     )
-
-
-def _part(part: int, language: str) -> str:
-    names = {FREE: "role_free", CULPRIT: "role_culprit", SUSPECT: "role_suspect"}
-    names |= {FIRST: "role_first", LATER: "role_later", END: "role_end"}
-    return RUN[names.get(part, "role_hop")][language].format(hop=part - FIRST)

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from descriptions import RUN, close_up, counted, hang_sentence, joined
 from formats.logs import Log, read_log
 from formats.logs.account import account_of, on_machines
-from formats.logs.matching import Match, Matched, match_layout
+from formats.logs.matching import Match, match_layout
 from formats.logs.model import WORLD
 from groups import LayoutError
 from groups.grouping import Grouping
@@ -38,8 +38,8 @@ from ..base.state import State, is_empty
 from ..base.units import ranges_text, ranks_text
 from ..hosts.inputs import placement_or_none
 from ..nodes.view import chips
-from .digest import log_of
-from .picture import MOST_CONNECTED, chain_of, heat_of_chain
+from .files import log_of
+from .picture import MOST_CONNECTED, heat_of_chain
 
 ROWS = 40
 """Groups, hops and GPUs that are listed."""
@@ -71,7 +71,7 @@ class Case:
         return self.log.diagnosis.first is not None and self.world == self.layout.world_size
 
     def chain(self, language: str) -> Heat:
-        return heat_of_chain(chain_of(self.log, self.layout, self.every), self.layout, language)
+        return heat_of_chain(self.log, self.layout, self.every, language)
 
     def verdict(self, language: str) -> str:
         """Who is missing, in at most three sentences."""
@@ -130,11 +130,10 @@ def _case(context: Context) -> Case | None:
     where the evidence names none."""
     layout, state = context.layout, context.state
     if not is_empty(state.evidence):
-        log = read_log(
-            state.evidence, layout.every if layout.world_size <= MOST_CONNECTED else None
-        )
+        every = layout.every if layout.world_size <= MOST_CONNECTED else None
+        log = read_log(state.evidence, every)
     elif not is_empty(state.digest):
-        log = log_of(_said(state.digest)["log"])
+        log = log_of(_said(state.digest)[1])
     else:
         return None
     log = on_machines(log, placement_or_none(context))
@@ -143,24 +142,25 @@ def _case(context: Context) -> Case | None:
     return Case(log, layout, world, match, tuple(_changes(fit, layout, world) for fit in fits))
 
 
-def _said(digest: Any) -> dict[str, Any]:
-    """The parts of what the browser keeps of files; see files.py."""
+def _said(digest: Any) -> tuple[int, Any]:
+    """How many files the browser keeps a digest of, and the digest."""
     try:
-        said = json.loads(digest) if isinstance(digest, str) else {}
-    except (ValueError, RecursionError):
-        said = {}
-    if not isinstance(said, dict) or type(said.get("files")) is not int:
-        said = {"files": 0}
-    return {"files": said["files"], "log": said.get("log")}
+        said = json.loads(digest)
+        return (said["files"], said.get("log")) if type(said["files"]) is int else (0, None)
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return 0, None
+
+
+def _whole(log: Log) -> int:
+    """Members of the job's group of all, 0 where nothing says them."""
+    worlds = (group for group in log.process_groups if group.kind == WORLD and group.complete)
+    return max((len(group.members) for group in worlds), default=0)
 
 
 def _world(log: Log, layout: Layout) -> int:
     """GPUs of the job of the evidence: as its group of all says, else whole nodes that hold all."""
-    whole = [
-        len(group.members) for group in log.process_groups if group.kind == WORLD and group.complete
-    ]
-    if whole:
-        return max(whole)
+    if whole := _whole(log):
+        return whole
     most = max(log.ranks, default=-1) + 1
     per_node = layout.gpus_per_node
     return layout.world_size if most <= layout.world_size else -(-most // per_node) * per_node
@@ -221,25 +221,21 @@ def _answer(case: Case, context: Context) -> Markup:
 
 def _verdict(case: Case, language: str) -> Markup:
     """Who is missing, in at most three sentences, and the GPUs that lead on."""
-    diagnosis = case.log.diagnosis
+    diagnosis, gpu = case.log.diagnosis, RUN["gpu_button"][language]
     named = diagnosis.culprits or diagnosis.suspects or case.log.ranks
     inside = [rank for rank in named if rank < case.layout.world_size][:8]
-    fixes = [
-        form.setter({"view": "ranks", "rank": rank}, RUN["gpu_button"][language].format(rank=rank))
-        for rank in inside
-    ]
+    fixes = [form.setter({"view": "ranks", "rank": rank}, gpu.format(rank=rank)) for rank in inside]
     if len(named) > 1 and inside:
-        listed = ranges_text(list(named)[:512])
-        words = RUN["show_groups_of"][language]
-        fixes.append(form.setter({"view": "ranks", "ranks": listed}, words))
-    said = tag("p", case.verdict(language))
-    return tag("div", said, tag("p", *fixes, class_="fixes"), class_="verdict", role="status")
+        change = {"view": "ranks", "ranks": ranges_text(list(named)[:512])}
+        fixes.append(form.setter(change, RUN["show_groups_of"][language]))
+    said, buttons = tag("p", case.verdict(language)), tag("p", *fixes, class_="fixes")
+    return tag("div", said, buttons, class_="verdict", role="status")
 
 
 def _files(log: Log, state: State, language: str) -> Markup:
     """How many files said it, and a way to forget them."""
     words = RUN["files_read"][language].format(
-        files=counted(_said(state.digest)["files"], "file", language),
+        files=counted(_said(state.digest)[0], "file", language),
         dumps=counted(len(log.dumped), "gpu", language),
     )
     forget = form.setter({"digest": ""}, RUN["files_forget"][language])
@@ -250,33 +246,25 @@ def _contradiction(case: Case, language: str) -> Markup:
     """What of the evidence the layout contradicts, and a button for one that would fit."""
     match, layout = case.match, case.layout
     if match is None:
-        groups = case.log.process_groups
-        is_known = any(group.kind == WORLD and group.complete for group in groups)
-        count = f"{case.world if is_known else max(case.log.ranks) + 1:,}"
+        whole = _whole(case.log)
+        count = f"{whole or max(case.log.ranks) + 1:,}"
         said = RUN["contradicts_world"][language].format(
-            evidence=count if is_known else RUN["at_least"][language].format(count=count),
+            evidence=count if whole else RUN["at_least"][language].format(count=count),
             layout=f"{layout.world_size:,}",
         )
     else:
         first = match.contradictions[0]
+        place = RUN["claim_place"][language].format(rank=first.claim.rank, place=first.claim.place)
         said = RUN["contradicts"][language].format(
             count=counted(len(match.contradictions), "group", language),
             key=first.claim.key,
-            evidence=_claim(first, language),
+            evidence=ranges_text(list(first.claim.members)[:64]) or place,
             layout=ranges_text(list(first.members)[:64]) or "–",
         )
     fixes = [form.setter(change, fix_label(change, language)) for change in case.fitting]
     none = "" if fixes else tag("p", RUN["fits_none"][language])
     said = together(tag("p", said), none, tag("p", *fixes, class_="fixes"))
     return tag("div", said, class_="refusal", role="alert")
-
-
-def _claim(row: Matched, language: str) -> str:
-    """What the evidence says of a group: its members, or the place of one of them."""
-    claim = row.claim
-    if claim.members:
-        return ranges_text(list(claim.members)[:64])
-    return RUN["claim_place"][language].format(rank=claim.rank, place=claim.place)
 
 
 def _hops(log: Log, language: str) -> Markup | str:
