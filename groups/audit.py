@@ -6,6 +6,9 @@ where much computation hides it (dp, once a step).
 
 A domain is so many consecutive ranks, or a level of places of any sizes (racks, switches), given as
 the place of every rank: `placement.Placement.of_ranks`.
+
+Another order numbers the same GPUs differently: a kind keeps its number and size of groups, but not
+their members. Where every group of a kind is the same set of ranks, nothing has moved.
 """
 
 from __future__ import annotations
@@ -72,13 +75,13 @@ def spans_of_groups(groups: Groups, domain: int | np.ndarray) -> np.ndarray:
     >>> spans_of_groups(np.array([[0, 2], [4, 6]]), domain=4).tolist()
     [1, 1]
     """
+
+    def places(ranks: np.ndarray | list[int]) -> np.ndarray:
+        return domain[ranks] if isinstance(domain, np.ndarray) else node_of(ranks, domain)
+
     if isinstance(groups, np.ndarray):
-        return distinct(_places(groups, domain))
-    return np.array([len(np.unique(_places(ranks, domain))) for ranks in groups])
-
-
-def _places(ranks: np.ndarray | list[int], domain: int | np.ndarray) -> np.ndarray:
-    return domain[ranks] if isinstance(domain, np.ndarray) else node_of(ranks, domain)
+        return distinct(places(groups))
+    return np.array([len(np.unique(places(ranks))) for ranks in groups])
 
 
 def _translated(grouping: Grouping, domain: int) -> np.ndarray:
@@ -150,3 +153,56 @@ def audit(
         for grouping in groupings
         if grouping.size > 1
     ]
+
+
+# -- what another order changes --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Move:
+    """One name under two orders."""
+
+    name: str
+    moved: np.ndarray  # bool, shape (world_size,): ranks whose group has other members
+    crossing_before: int  # groups on more than one node
+    crossing_after: int
+    groups: int
+
+    @property
+    def ranks(self) -> int:
+        return int(np.count_nonzero(self.moved))
+
+
+def moved_ranks(before: Grouping, after: Grouping) -> np.ndarray:
+    """Whether each rank's group has other members than before: bool, shape (world_size,).
+
+    >>> from groups import parse_mesh
+    >>> before, after = parse_mesh("tp2-dp2-pp2"), parse_mesh("tp2-pp2-dp2")
+    >>> [bool(moved_ranks(Grouping(kind, before, kind), Grouping(kind, after, kind)).any())
+    ...  for kind in ("dp", "tp")]
+    [True, False]
+    """
+    index = after.index()
+    sizes = np.bincount(index[index >= 0], minlength=1)
+    moved = index >= 0  # a rank that joins a group has moved, unless its group was the same
+    groups = before.groups()
+    rows = [groups] if isinstance(groups, np.ndarray) else [np.array([group]) for group in groups]
+    for ranks in rows:
+        there = index[ranks]
+        same = (there == there[:, :1]).all(axis=1) & (there[:, 0] >= 0)
+        same &= sizes[there[:, 0]] == ranks.shape[1]
+        moved[ranks] = ~same[:, None]
+    return moved
+
+
+def moves(
+    before: Mapping[str, Grouping], after: Mapping[str, Grouping], gpus_per_node: int
+) -> list[Move]:
+    """One move a name that both have, in the order of ``after``; no groups of one rank."""
+    rows = []
+    for name, now in after.items():
+        if name in before and now.size > 1:
+            then = before[name]
+            left, leave = (span(grouping, gpus_per_node).crossing for grouping in (then, now))
+            rows.append(Move(name, moved_ranks(then, now), left, leave, now.num_groups))
+    return rows

@@ -24,7 +24,7 @@ def node_of(ranks: ArrayLike, gpus_per_node: int) -> np.ndarray:
     >>> node_of([0, 7, 8, 15], gpus_per_node=8).tolist()
     [0, 0, 1, 1]
     """
-    return np.asarray(ranks) // _gpus_per_node(gpus_per_node)
+    return np.asarray(ranks) // whole_number(gpus_per_node, "gpus_per_node", maximum=MAX_RANKS)
 
 
 def local_rank(ranks: ArrayLike, gpus_per_node: int) -> np.ndarray:
@@ -33,7 +33,7 @@ def local_rank(ranks: ArrayLike, gpus_per_node: int) -> np.ndarray:
     >>> local_rank([0, 7, 8, 15], gpus_per_node=8).tolist()
     [0, 7, 0, 7]
     """
-    return np.asarray(ranks) % _gpus_per_node(gpus_per_node)
+    return np.asarray(ranks) % whole_number(gpus_per_node, "gpus_per_node", maximum=MAX_RANKS)
 
 
 def nodes_spanned(groups: ArrayLike, gpus_per_node: int) -> np.ndarray:
@@ -53,10 +53,6 @@ def distinct(places: np.ndarray) -> np.ndarray:
     if (steps < 0).any():  # a group of a mesh ascends already
         steps = np.diff(np.sort(places, axis=-1), axis=-1)
     return 1 + (steps != 0).sum(axis=-1)
-
-
-def _gpus_per_node(value: int) -> int:
-    return whole_number(value, "gpus_per_node", maximum=MAX_RANKS)
 
 
 # -- machines by name ------------------------------------------------------------------------------

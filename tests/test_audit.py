@@ -10,10 +10,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from groups import LayoutError, fit, parse_mesh
-from groups.audit import DOMAINS, LATENCY_BOUND, Span, audit, span, spans_of
+from groups.audit import DOMAINS, LATENCY_BOUND, Span, audit, moved_ranks, moves, span, spans_of
 from groups.grouping import Grouping, plain
 from groups.megatron.parallel_state import groupings
-from groups.moves import moved_ranks, moves
 from groups.placement import nodes_spanned
 
 law = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -36,8 +36,8 @@ from browser import (
 from seen import seen
 
 from descriptions import CARD, CONTROLS, PAGE, TYPES, counted
+from groups.audit import moves
 from groups.conventions import CONVENTIONS
-from groups.moves import moves
 from render.scenes import groups as scene
 from views.base.resolve import from_preset
 from views.base.state import State

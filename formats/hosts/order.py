@@ -36,10 +36,8 @@ from groups.mesh import MAX_RANKS, whole_number
 
 from ..errors import refusal
 from ..notes import Note
-from .crossings import KindCrossings, cost_of, key_of, kind_of, least
-from .placing import even_slots, placement_of
-from .search import search
-from .upper import Upper, arranged, numbered
+from .placing import Upper, arranged, even_slots, numbered, placement_of
+from .search import cost_of, key_of, kind_of, least, search
 from .values import Hosts, LevelPlaces, host_twice
 
 KINDS = ("ep", "tp", "cp", "dp", "pp")
@@ -159,58 +157,8 @@ def best_order(
     world = whole_number(count * gpus_per_node, "hosts", maximum=MAX_RANKS)
     sizes: dict[str, Any] = {"tp": tp, "cp": cp, "pp": pp, "ep": ep, "etp": etp}
     every = groupings(world, **sizes, order=order)
-    better = _order_for(every, names, racks, gpus_per_node, objective, costs, above or {})
+    better = _order_for(every, names, racks, gpus_per_node, objective, costs or {}, above or {})
     return replace(better, fixes=_fixes(better, racks, {**sizes, "order": order}))
-
-
-def _order_for(
-    every: Mapping[str, Grouping],
-    names: Sequence[str],
-    racks: Mapping[str, str],
-    gpus_per_node: int,
-    objective: str,
-    costs: Mapping[str, float] | None,
-    above: LevelPlaces,
-) -> BetterOrder:
-    """The same for groups that are made already, of any framework; it offers no other layout."""
-    hosts = _require_hosts(names, racks)
-    given = numbered([str(racks[host]) for host in hosts])
-    levels = [
-        [kind_of(every[kind], gpus_per_node) for kind in level if kind in every]
-        for level in _levels(objective)
-    ]  # fmt: skip
-    costs = _require_costs(costs or {})
-    has_costs = any(costs.get(kind.name) for kind in chain(*levels))
-
-    def score(of: np.ndarray) -> tuple[float, ...]:
-        key = key_of(levels, of)
-        return (cost_of(levels, costs, of), *key) if has_costs else key
-
-    racks_after, is_least = search(levels, given, score, by_key=not has_costs)
-    better, upper = arranged(hosts, given, racks_after, above, levels)
-    capacities = np.bincount(given).tolist()
-    kinds = tuple(_crossings(kind, given, racks_after, capacities) for kind in chain(*levels))
-    expert = every["ep"].mesh if "ep" in every else None
-    members = expert.size("etp") * expert.size("ep") if expert else 1
-    is_proved = is_least or (
-        has_costs and all(kind.after == kind.least for kind in kinds if costs.get(kind.kind))
-    )
-    return BetterOrder(
-        names=better,
-        key=key_of(levels, racks_after),
-        key_before=key_of(levels, given),
-        names_before=hosts,
-        kinds=kinds,
-        reasons=_reasons(kinds, max(capacities), is_proved, better == hosts),
-        is_least=is_proved,
-        cost=cost_of(levels, costs, racks_after),
-        cost_before=cost_of(levels, costs, given),
-        gpus_per_node=gpus_per_node,
-        segment=max(1, -(-members // gpus_per_node)),
-        upper=upper,
-        objective=OBJECTIVES.get(objective, objective),
-        costs=costs,
-    )
 
 
 def better_order(
@@ -234,19 +182,75 @@ def better_order(
         for kind in KINDS
         if seconds and seconds.get(kind) and kind in layout.every
     }
-    words, counted = ("dp-first", costs) if objective == TIME else (objective, None)
+    by_time, words = objective == TIME, "dp-first" if objective == TIME else objective
     better = _order_for(
-        layout.every, hosts.names, hosts.racks, slots, words, counted, hosts.above_racks
+        layout.every, hosts.names, hosts.racks, slots, words, costs, hosts.above_racks, by_time
     )
-    if layout.expert is not None and layout.framework in MEGATRONS:
-        job = layout.stated_job
-        sizes = {name: getattr(job, name) for name in ("tp", "cp", "pp", "ep", "etp", "order")}
-        better = replace(better, fixes=_fixes(better, hosts.racks, sizes))
-    before, after = (
-        sum(costs.get(kind.kind, 0.0) * getattr(kind, when) for kind in better.kinds)
-        for when in ("before", "after")
+    if layout.expert is None or layout.framework not in MEGATRONS:
+        return better
+    job = layout.stated_job
+    sizes = {name: getattr(job, name) for name in ("tp", "cp", "pp", "ep", "etp", "order")}
+    return replace(better, fixes=_fixes(better, hosts.racks, sizes))
+
+
+def _order_for(
+    every: Mapping[str, Grouping],
+    names: Sequence[str],
+    racks: Mapping[str, str],
+    gpus_per_node: int,
+    objective: str,
+    costs: Mapping[str, float],
+    above: LevelPlaces,
+    by_cost: bool = True,
+) -> BetterOrder:
+    """The same for groups that are made already, of any framework; it offers no other layout.
+
+    by_cost: whether costs decide, and not only are said.
+    """
+    hosts = _require_hosts(names, racks)
+    given = numbered([str(racks[host]) for host in hosts])
+    levels = [
+        [kind_of(every[kind], gpus_per_node) for kind in level if kind in every]
+        for level in _levels(objective)
+    ]  # fmt: skip
+    _require_costs(costs)
+    by_cost = by_cost and any(costs.get(kind.name) for kind in chain(*levels))
+
+    def score(of: np.ndarray) -> tuple[float, ...]:
+        key = key_of(levels, of)
+        return (cost_of(levels, costs, of), *key) if by_cost else key
+
+    racks_after, is_least = search(levels, given, score, by_key=not by_cost)
+    better, upper = arranged(hosts, given, racks_after, above, levels)
+    capacities = np.bincount(given).tolist()
+    kinds = tuple(
+        Crossings(
+            *(kind.name, kind.groups, kind.leave_node, kind.widest),
+            *(kind.crossing(given), kind.crossing(racks_after), least(kind, capacities)),
+        )
+        for kind in chain(*levels)
     )
-    return replace(better, costs=costs, cost=after, cost_before=before)
+    expert = every["ep"].mesh if "ep" in every else None
+    members = expert.size("etp") * expert.size("ep") if expert else 1
+    is_proved = is_least or (
+        by_cost and all(kind.after == kind.least for kind in kinds if costs.get(kind.kind))
+    )
+    return BetterOrder(
+        names=better,
+        key=key_of(levels, racks_after),
+        key_before=key_of(levels, given),
+        names_before=hosts,
+        kinds=kinds,
+        reasons=_reasons(kinds, max(capacities), is_proved, better == hosts),
+        is_least=is_proved,
+        cost=cost_of(levels, costs, racks_after),
+        cost_before=cost_of(levels, costs, given),
+        gpus_per_node=gpus_per_node,
+        segment=max(1, -(-members // gpus_per_node)),
+        upper=upper,
+        objective=OBJECTIVES.get(objective, objective),
+        costs=costs,
+    )
 
 
 # -- what is asked ---------------------------------------------------------------------------------
@@ -281,22 +285,14 @@ def _levels(objective: str) -> list[list[str]]:
     return levels
 
 
-def _require_costs(costs: Mapping[str, float]) -> Mapping[str, float]:
+def _require_costs(costs: Mapping[str, float]) -> None:
     for kind, cost in costs.items():
         is_number = isinstance(cost, (int, float)) and not isinstance(cost, bool)
         if kind not in KINDS or not is_number or not isfinite(cost) or cost < 0:
             raise refusal("bad-cost", "costs", kind=quoted(kind), value=quoted(cost))
-    return costs
 
 
 # -- what is found ---------------------------------------------------------------------------------
-
-
-def _crossings(
-    kind: KindCrossings, before: np.ndarray, after: np.ndarray, capacities: Sequence[int]
-) -> Crossings:
-    crossing = (kind.crossing(before), kind.crossing(after), least(kind, capacities))
-    return Crossings(kind.name, kind.groups, kind.leave_node, kind.widest, *crossing)
 
 
 def _reasons(

@@ -1,5 +1,4 @@
-"""Machines of a text as the placement of a job's ranks, and an order of machines as what launchers
-obey.
+"""Machines in the places of a job: where its ranks stand, racks side by side, what launchers obey.
 
     SLURM_HOSTFILE   a line a task: srun --distribution=arbitrary
     hostfile         host slots=N, in order: mpirun, deepspeed
@@ -13,8 +12,8 @@ Notes on each are texts (texts/hosts.txt, LAUNCHER_NOTES) under the same names.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,9 +22,8 @@ from groups.mesh import MAX_RANKS, whole_number
 from groups.placement import Placement, filled
 
 from ..errors import refusal
-from .values import Hosts, slots_unknown
-
-FILES = ("slurm", "openmpi", "rankfile", "torchrun")
+from .search import Levels, key_of
+from .values import Hosts, LevelPlaces, slots_unknown
 
 
 def placement_of(hosts: Hosts, world: int, gpus_per_node: int | None = None) -> Placement:
@@ -70,6 +68,84 @@ def even_slots(hosts: Hosts, gpus_per_node: int | None = None) -> int:
         facts = {"host": quoted(few), "slots": said[few], "most": most, "least": least}
         raise refusal("uneven-slots", "hosts", {"gpus_per_node": least}, **facts)
     return least
+
+
+# -- racks side by side ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Upper:
+    """One kind of place above the racks, and the groups in more than one of them."""
+
+    kind: str
+    key: tuple[int, ...]  # a number for each level of the objective, as `BetterOrder.key`
+    key_before: tuple[int, ...]
+
+
+def arranged(
+    hosts: tuple[str, ...],
+    given: np.ndarray,
+    chosen: np.ndarray,
+    above: LevelPlaces,
+    levels: Levels,
+) -> tuple[tuple[str, ...], tuple[Upper, ...]]:
+    """The machines by the racks of the places, and what that is worth above the racks.
+
+    given, chosen: the rack of each place, before and after. Racks of one size are interchangeable,
+    so that those of one spine, pod or block can be put side by side without any group crossing one
+    more rack. The order that moves least stays where no other is better above.
+    """
+    places = [*above.values()]
+
+    def keys(names: Sequence[str]) -> list[tuple[int, ...]]:
+        """For each kind of place the groups that stand in several of them."""
+        rows = ([of.get(host, f"only {host}") for host in names] for of in places)
+        return [key_of(levels, numbered(row)) for row in rows]
+
+    tries = [hosts if (given == chosen).all() else _placed(hosts, given, chosen, [])]
+    tries += (_placed(hosts, given, chosen, places[:n]) for n in range(len(places), 0, -1))
+    best = min(tries, key=keys)
+    return best, tuple(map(Upper, above, keys(best), keys(hosts)))
+
+
+def numbered(places: Sequence[str]) -> np.ndarray:
+    """The places, each by its number as they first come."""
+    number: dict[str, int] = {}
+    return np.array([number.setdefault(place, len(number)) for place in places])
+
+
+def _placed(
+    hosts: Sequence[str],
+    given: np.ndarray,
+    chosen: np.ndarray,
+    above: Sequence[Mapping[str, str]],
+) -> tuple[str, ...]:
+    """The machines by the racks of the places: those of a rack keep their order.
+
+    Each rack takes the places that begin where it began; those of one place above stand together.
+    """
+    inside: dict[int, list[str]] = {}
+    for host, rack in zip(hosts, given.tolist()):
+        inside.setdefault(rack, []).append(host)
+    first: dict[tuple[str, ...], int] = {}  # the number of each place above, as they first come
+    standing = {}
+    for rack, names in inside.items():
+        path = tuple(of.get(names[-1], names[-1]) for of in reversed(above))
+        ends = range(1, len(path) + 1)
+        standing[rack] = [first.setdefault(path[:end], len(first)) for end in ends]
+    after = dict.fromkeys(chosen.tolist())
+    sizes = np.bincount(given)
+    taken: dict[int, Iterator[str]] = {}
+    for size in set(sizes.tolist()):
+        alike = sorted((rack for rack in inside if sizes[rack] == size), key=standing.__getitem__)
+        wanted = (rack for rack in after if sizes[rack] == size)
+        taken |= {rack: iter(inside[other]) for rack, other in zip(wanted, alike)}
+    return tuple(next(taken[rack]) for rack in chosen.tolist())
+
+
+# -- what launchers obey -------------------------------------------------------------------------
+
+FILES = ("slurm", "openmpi", "rankfile", "torchrun")
 
 
 def launcher_files(names: Sequence[str], gpus_per_node: int) -> dict[str, str]:

@@ -12,10 +12,9 @@ from markupsafe import Markup
 
 from descriptions import PAGE, counted
 from groups import LayoutError
-from groups.audit import span
+from groups.audit import moved_ranks, span
 from groups.grouping import Grouping
 from groups.layout import Layout
-from groups.moves import moved_ranks
 from render.files.tables import TableChart
 from render.scenes import groups as scene
 from render.svg import groups as svg

@@ -10,10 +10,10 @@ from markupsafe import Markup
 
 from descriptions import FRAMEWORKS, OWN_GROUPS, PAGE, SAVED, UNSETTLED, counted
 from groups import LayoutError
+from groups.audit import Move, moves
 from groups.conventions import CONVENTIONS, MEGATRONS, OWN
 from groups.grouping import Grouping
 from groups.layout import Layout, framework_name, own_groupings
-from groups.moves import Move, moves
 from render.palette import tones
 from render.scenes import groups as scene
 from render.svg import groups as svg
