@@ -1,6 +1,7 @@
-"""The words of a command line: its options, its help, and the sentences that refuse it.
+"""What a command line asks for: its options, the layout that they, a preset or launch flags make,
+and the sentences that refuse it.
 
-Options are the fields of a `Job` with dashes, so that what a refusal offers can be given back.
+Options are the fields of a `Job` with dashes, so that what a refusal offers can be given back;
 guide.txt says what they mean.
 """
 
@@ -152,10 +153,8 @@ class CommandLine:
         return [name for word in self.words for name in word.split(",") if name] or None
 
     def wanted(self) -> tuple[Job, dict[str, Any]]:
-        """The job, not yet checked, and what launch flags say of its model.
-
-        Options stand over a preset or launch flags.
-        """
+        """The job, not yet checked, and what launch flags say of its model; options stand over
+        both."""
         given = {name: getattr(self.options, name) for name in FIELDS}
         given = {name: value for name, value in given.items() if value is not None}
         given |= {name: number_of(given[name]) for name in SIZES if name in given}
@@ -191,10 +190,7 @@ class CommandLine:
         return checked(self.wanted()[0])
 
     def placement(self, layout: Layout) -> Placement | None:
-        """Where the ranks stand by name, if --hosts says it.
-
-        Errors: LayoutError for a text of no hosts, and for hosts too few or too many.
-        """
+        """Where the ranks stand by name, if --hosts says it. Errors: LayoutError."""
         if self.options.hosts is None:
             return None
         from formats.hosts.placing import placement_of

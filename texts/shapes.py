@@ -76,10 +76,8 @@ class GroupType:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of process group: what one such group carries, when, and over which links.
-
-    lead: the same in two short sentences, for the kinds that people see first.
-    """
+    """A kind of process group: what one such group carries, when, and over which links; lead: in
+    short."""
 
     title: Text
     short: str
@@ -97,10 +95,8 @@ class Control:
 
 @dataclass(frozen=True)
 class OperationText:
-    """An operation: what it does to the tensors of a group, and where training uses it.
-
-    An algorithm: its title, and what happens.
-    """
+    """What an operation does to tensors, and where training uses it; of an algorithm title and
+    course."""
 
     does: Text
     used: Text

@@ -173,11 +173,7 @@ def _presets(language: str) -> Markup:
 
 @cache
 def preset_states() -> Mapping[str, Mapping[str, str]]:
-    """What each published layout says of the job, where that differs from the page's start.
-
-    >>> preset_states()["playground-16"]
-    {}
-    """
+    """What each published layout says of the job, where that differs from the page's start."""
     states = {}
     for name in PRESETS:
         said = texts_of(from_preset(name)).items()

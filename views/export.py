@@ -76,10 +76,7 @@ def picture_file(
 
 
 def file_of(context: Context, theme: str = "light") -> Drawing:
-    """The pictures one below the other.
-
-    Errors: as `picture_file`.
-    """
+    """The pictures one below the other."""
     layout, language = context.layout, context.language
     titles, scenes = _drawn(VIEWS[view_of(context.state)].pictures or groups_pictures, context)
     meshes = ", ".join(str(mesh) for _, mesh, _ in by_grid(layout, context.visible))
@@ -88,10 +85,7 @@ def file_of(context: Context, theme: str = "light") -> Drawing:
 
 
 def slide_of(context: Context, theme: str = "light", address: str = "") -> Drawing:
-    """What the view asks, its answer where it is one sentence, and its pictures; or the job.
-
-    Errors: as `picture_file`.
-    """
+    """What the view asks, its answer where it is one sentence, and its pictures; or the job."""
     layout, rank, language = context.layout, context.rank, context.language
     view = VIEWS[view_of(context.state)]
     if view.title is None:
@@ -137,10 +131,7 @@ SLIDES = tuple(f"slide-{form}" for form in PICTURES)
 
 
 def download(context: Context, form: str, theme: str = "light", address: str = "") -> dict:
-    """A file as the page's script takes it: name, type, base64 data, and when it was asked for.
-
-    address: of what is on screen, for slides.
-    """
+    """A file as the page's script takes it; ``address``: of what is on screen, for slides."""
     if form in PICTURES:
         kind, data = PICTURES[form], picture_file(context, form, theme)
     elif form in SLIDES:

@@ -53,11 +53,7 @@ class Answer:
 
 @within()
 def answer(state: State) -> Answer:
-    """The whole page as HTML: a pure function of what the state says.
-
-    >>> answer(State(tp=3)).picture is None
-    True
-    """
+    """The whole page as HTML: a pure function of what the state says."""
     language = state.language
     try:
         context = Context.of(state)
@@ -114,10 +110,7 @@ def draw(sent: Any) -> str:
 
 @within()
 def save(sent: Any) -> str:
-    """A file of what is on screen, as JSON; {"refused": sentence} where there is none.
-
-    sent: {"state", "form", "theme", "address"} as JSON.
-    """
+    """A file of what is on screen, as JSON; {"refused": sentence} where there is none."""
     request = parsed(sent)
     kind, address = request.get("form"), request.get("address")
     state = from_sent(json.dumps(request.get("state")))

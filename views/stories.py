@@ -56,11 +56,7 @@ BRINGS: dict[str, dict[str, str]] = {
 
 
 def query_of(state: Mapping[str, str]) -> str:
-    """The link of some fields; a published layout's own come with its name.
-
-    >>> query_of({"tp": "4", "view": "hang"})
-    'v=2&tp=4&show=hang'
-    """
+    """The link of some fields; a published layout's own come with its name."""
     whole = {**preset_states().get(state.get("preset", ""), {}), **state}
     return to_query(from_sent(json.dumps(whole)))
 

@@ -29,11 +29,9 @@ TABLES = ("csv", "txt", "json", "ranks")
 
 @dataclass(frozen=True)
 class View:
-    """A view: the row VIEW of its view.py. Beside that are found, where there are any, its script
-    and style sheet, view.js and view.css, and its words, words.txt, or they are in texts/.
-
-    What goes into files (pictures, summary, slide) is refused, by a LayoutError, where the view
-    itself refuses.
+    """A view: the row VIEW of its view.py, beside which stand its script, style sheet and words, if
+    it has any: view.js, view.css, words.txt. What goes into files is refused, by a LayoutError,
+    where the view itself refuses.
 
     Attributes:
         name: its folder, and its name in links.
@@ -76,12 +74,7 @@ class Context:
 
     @classmethod
     def of(cls, state: State) -> Context:
-        """
-        >>> [grouping.name for grouping in Context.of(State(cp=2)).visible]
-        ['tp', 'cp', 'dp', 'pp']
-
-        Errors: LayoutError about the field that cannot be.
-        """
+        """Errors: LayoutError about the field that cannot be."""
         return cls(resolve(state), state)
 
     @property
@@ -94,10 +87,7 @@ class Context:
 
     @cached_property
     def trained(self) -> Trained:
-        """What is trained on the layout.
-
-        Errors: LayoutError about the field that cannot be.
-        """
+        """Errors: LayoutError about the field that cannot be."""
         return trained_of(self.layout, self.state)
 
     @cached_property

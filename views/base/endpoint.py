@@ -65,13 +65,7 @@ class Parameters:
     A row that is indented further goes on with the one above. A name is that of a field of the
     state, if there is such a field; "name -> field" where they differ. Whole numbers are from 1, or
     from 0 where that is the default; "from 0" says so where it is not. None is the default of a
-    whole number that need not be.
-
-    mark: the line of a docstring that their descriptions take the place of.
-
-    >>> zero = Parameters("", "zero = 1 from 0: stage of ZeRO.").rows["zero"]
-    >>> zero.kind.__name__, zero.start, zero.means, zero.field, zero.least
-    ('int', 1, 'stage of ZeRO.', 'zero', 0)
+    whole number that need not be. mark: the line of a docstring that their descriptions replace.
     """
 
     mark: str
@@ -88,10 +82,7 @@ class Parameters:
         return rows
 
     def fields(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """What they say of the state.
-
-        Errors: LayoutError about one of another type.
-        """
+        """What they say of the state. Errors: LayoutError about one of another type."""
         rows = self.rows.items()
         return {row.field: _stated(name, given[name], row) for name, row in rows if row.field}
 
@@ -186,10 +177,7 @@ def serving(
 
 
 def layout_of(given: Mapping[str, Any]) -> Layout:
-    """The job that the parameters of `LAYOUT` ask for.
-
-    Errors: LayoutError about the one that cannot be.
-    """
+    """The job that the parameters of `LAYOUT` ask for."""
     fields = LAYOUT.fields(given)
     require_choice("framework", fields["framework"], CONVENTIONS)
     fields["etp"] = fields["etp"] or None
@@ -234,11 +222,7 @@ def names_of(names: Any) -> list[str] | None:
 
 
 def stated(value: Any) -> Any:
-    """A number where 0 stands for "not stated", as the page has that: empty.
-
-    >>> stated(0), stated(2.5), stated(False)
-    ('', 2.5, False)
-    """
+    """A number where 0 stands for "not stated", as the page has that: empty."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return "" if is_number and value == 0 else value
 
@@ -291,11 +275,8 @@ TRAINING = Parameters(
 
 
 def context_of(given: Mapping[str, Any], training: Parameters = TRAINING) -> Context:
-    """What the parameters of `TRAINING`, or of its like, and of `LAYOUT` ask for.
-
-    Errors: LayoutError about a layout that cannot be, or a value of another type; the values
-    themselves are checked by the views' readers.
-    """
+    """What the parameters of `TRAINING`, or of its like, and of `LAYOUT` ask for; values of the
+    model and its training are checked by the views' readers."""
     layout = layout_of(given)
     if given["memory_schedule"]:
         require_choice("memory_schedule", given["memory_schedule"], SCHEDULES)

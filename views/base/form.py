@@ -2,11 +2,7 @@
 
 Gradio walks every component of its own around every event, so what only one view asks is no
 component: it is plain HTML with a ``data-field``, which the page's script (gradio/form.js) gathers
-into the one value `fields` that all views share. The server draws the view anew; the nodes stay,
-and with them the focus.
-
->>> "data-field=" in choice("versus", "auto", [("Own", "auto")], "en")
-True
+into the one state. The server draws the view anew; the nodes stay, and with them the focus.
 """
 
 from __future__ import annotations
@@ -73,10 +69,7 @@ def fields(*inputs: object) -> Markup:
 
 
 def setter(changes: Mapping[str, Any], label: str) -> Markup:
-    """A button that sets fields of views, or controls of the layout, such as a fix of a refusal.
-
-    The page's script sets them.
-    """
+    """A button by which the page's script sets fields of the state, such as a fix of a refusal."""
     said = {name: as_text(value) for name, value in merged(changes).items()}
     return button(label, class_="fix", data_set=said)
 

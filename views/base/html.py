@@ -21,11 +21,8 @@ from render.svg.heat import Heat, heat_svg
 
 
 def tag(name: str, *children: object, **attributes: object) -> Markup:
-    """An element.
-
-    Underscores of an attribute are dashes, save one at its end; True is an attribute without a
-    value, None and False are none, and what is data is JSON.
-    """
+    """An element. Underscores of an attribute are dashes, save one at its end; True is an attribute
+    without a value, None and False are none, and what is data is JSON."""
     start = name
     for key, value in attributes.items():
         if value is None or value is False:
@@ -136,11 +133,7 @@ def row(first: object, *cells: object, **attributes: object) -> Markup:
 def table(
     heads: Iterable[object], rows: Iterable[Sequence[object]], kind: str = "", box: str = "scroll"
 ) -> Markup:
-    """Rows under their heads; a row is its cells, or made by `row`. A wide one scrolls in its box.
-
-    >>> "<td>b &lt; c</td>" in table(["a", "b"], [[1, "b < c"]], "peers")
-    True
-    """
+    """Rows under their heads; a row is its cells, or made by `row`. A wide one scrolls."""
     head = tag("tr", *(tag("th", head, scope="col") for head in heads))
     body = (row_ if isinstance(row_, Markup) else row(*row_) for row_ in rows)
     markup = tag("table", tag("thead", head), tag("tbody", *body))
@@ -175,12 +168,7 @@ def heading(title: object, *body: object) -> Markup:
 
 
 def saying(words: Mapping[str, Text], language: str) -> Callable[..., str]:
-    """The texts of a catalogue in one language, by name, with their facts.
-
-    >>> say = saying({"two": Text("{name} and {more}", "")}, "en")
-    >>> say("two", name="tp", more="dp")
-    'tp and dp'
-    """
+    """The texts of a catalogue in one language, by name, with their facts."""
 
     def say(name: str, /, **facts: object) -> str:
         text = words[name][language]
@@ -195,13 +183,8 @@ def intro(title: str, text: str, language: str) -> Markup:
 
 
 def explained(text: str, language: str, known: set[int] | None = None) -> Markup:
-    """A text as HTML, each of its words explained once.
-
-    known: numbers of the words that were explained before, to which those of the text are added.
-
-    >>> explained("A rank & its stage, or ranks", "en").count("data-tip")
-    2
-    """
+    """A text as HTML, each of its words explained once; ``known``, the numbers of those that were
+    explained before, is added to."""
     known = set() if known is None else known
 
     def marked(match: re.Match[str]) -> str:
@@ -238,10 +221,8 @@ def _number(word: str, language: str) -> int:
 
 
 def player_buttons(back: str, on: str, language: str) -> Markup:
-    """The buttons of what moves step by step in the browser alone; a view's script does the rest.
-
-    back, on: the words of PAGE for one step.
-    """
+    """The buttons of what moves step by step in the browser alone, which a view's script does;
+    ``back`` and ``on`` are the words of PAGE for one step."""
     play, stop = PAGE["play"][language], PAGE["stop"][language]
     steps = [("back", "←", PAGE[back][language]), ("on", "→", PAGE[on][language])]
     before, after = (

@@ -64,10 +64,7 @@ def to_query(state: State) -> str:
 
 
 def from_query(query: object) -> State:
-    """The state that a query is about.
-
-    Errors: LayoutError with the code bad-link, which names the part that is wrong.
-    """
+    """The state that a query is about. Errors: bad-link, which names the part that is wrong."""
     text = query.removeprefix("?") if isinstance(query, str) else None
     if text is None or len(text) > 3 * LONGEST_QUERY:
         raise _bad(query)

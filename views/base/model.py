@@ -82,7 +82,6 @@ def layers_by_stage(state: State, pp: int, vpp: int | None, **ends: Any) -> list
     """Layers by stage and chunk, from their number or from a pipeline layout's text.
 
     ends: ``first`` and ``last`` of groups.stages.layers, if given.
-    Errors: LayoutError where Megatron would refuse, or no layers are left for a stage.
     """
     given = parse_number(state.layers)
     if isinstance(given, str) and "t" in given:
@@ -106,8 +105,6 @@ def model_of(state: State) -> ChosenModel:
     >>> chosen = model_of(State(heads="64", layers="80"))
     >>> chosen.preset, chosen.model.heads, chosen.changed
     ('llama3-70b', 64, ())
-
-    Errors: LayoutError about the field or the control that cannot be.
     """
     if state.model == UNKNOWN:
         return _own_model(state)
@@ -125,10 +122,7 @@ def model_of(state: State) -> ChosenModel:
 
 
 def _own_model(state: State) -> ChosenModel:
-    """The model of which every size is typed; what may be left open follows from the others.
-
-    Errors: LayoutError that names the sizes that are missing.
-    """
+    """The model of which every size is typed; what may be left open follows from the others."""
     given = typed_sizes(state)
     needed = ("layers", *(name for name in NEEDED if name != "layers"))
     needed += ("top_k",) if given.get("experts") else ()

@@ -46,10 +46,6 @@ def _of_kind(title: str, kind: Kind, source: str, language: str) -> KindText:
 
 
 def first_sentence(text: str) -> str:
-    """
-    >>> first_sentence("It is one. It is two."), first_sentence("一。二。")
-    ('It is one.', '一。')
-    """
     return re.split(r"(?<=[.:]) (?=[A-Z])|(?<=。)", text)[0]
 
 

@@ -34,11 +34,7 @@ MAIN, EXPERTS_MAIN = ("tp", "cp", "dp", "pp"), ("etp", "ep", "edp")
 
 
 def sizes_text(layout: Layout) -> str:
-    """The sizes that are more than 1, in the order of the ranks.
-
-    >>> sizes_text(resolve(State(tp=4)))
-    'tp4 · dp2 · pp2'
-    """
+    """The sizes that are more than 1, in the order of the ranks: tp4 · dp2 · pp2."""
     ep = layout.expert.size("ep") if layout.expert is not None else 1
     return sizes_of(layout.mesh) + (f" · ep{ep}" if ep > 1 else "")
 
@@ -142,10 +138,7 @@ def _machine_fixes(state: State, name: str) -> list[dict[str, Any]]:
 
 
 def visible_groups(layout: Layout, state: State) -> tuple[Grouping, ...]:
-    """The groups of the type, then those that were chosen beside it, each once.
-
-    Errors: LayoutError about a group that the layout does not have, or a name of two groups.
-    """
+    """The groups of the type, then those that were chosen beside it, each once."""
     every, more = layout.every, _names(state.more)
     kinds: Iterable[str] = TYPES[state.group_type].kinds
     if has_two_dp_kinds(state.group_type):

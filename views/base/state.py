@@ -52,22 +52,14 @@ def parse_switch(value: Any) -> Any:
 
 
 def parse_names(value: Any) -> Any:
-    """Names of groups: a list, or a text with commas or spaces between them.
-
-    >>> parse_names("embd, tp-ep-pp")
-    ('embd', 'tp-ep-pp')
-    """
+    """Names of groups: a list, or a text with commas or spaces between them."""
     if isinstance(value, str):
         value = value.replace(",", " ").split()
     return tuple(value) if isinstance(value, list) else value
 
 
 def as_text(value: Any) -> str:
-    """Any value that was sent, as a text box or a link writes it.
-
-    >>> as_text(True), as_text(("tp", "dp")), as_text(None), as_text(4)
-    ('1', 'tp,dp', '', '4')
-    """
+    """Any value that was sent, as a text box or a link writes it."""
     if isinstance(value, bool):
         return "1" if value else "0"
     if isinstance(value, (list, tuple)):
@@ -85,9 +77,7 @@ def require_choice(
     name: str, value: object, choices: Collection[Choice], instead: Iterable[str] = ()
 ) -> Choice:
     """The value, if it is one of those that there are; a flag is no 1.0, which only equals True.
-
-    Errors: LayoutError that offers those of ``instead``.
-    """
+    The refusal of another one offers those of ``instead``."""
     for choice in choices:
         if type(value) is type(choice) and value == choice:
             return choice
@@ -295,20 +285,12 @@ OF_GROUPS = frozenset(name for name, row in FIELDS.items() if row.of == "job")
 
 
 def fields_of(*owners: str) -> tuple[str, ...]:
-    """The fields of the job, of the model, of a view.
-
-    >>> fields_of("traffic")
-    ('cp_algorithm',)
-    """
+    """The fields of the job, of the model, of a view."""
     return tuple(name for name, row in FIELDS.items() if row.of in owners)
 
 
 def merged(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of the state that an alternative of a refusal sets.
-
-    >>> merged({"order": "dp-tp-cp-ep-pp"})
-    {'order': 'dp-tp-cp-ep-pp', 'framework': 'own'}
-    """
+    """The fields of the state that an alternative of a refusal sets."""
     given = {OF_MATHS.get(name, name): value for name, value in changes.items()}
     if "order" in given:
         given.setdefault("framework", OWN)

@@ -73,10 +73,8 @@ b124614 megatron/arguments.py, --checkpoint-activations)."""
 
 @dataclass(frozen=True)
 class Batch:
-    """The samples of a step: micro_batches on each of dp pipelines, of micro_batch samples each.
-
-    is_given: whether somebody said how many, and not only how large a micro-batch is.
-    """
+    """The samples of a step: micro_batches on each of dp pipelines, of micro_batch samples each;
+    is_given: whether somebody said how many, and not only how large a micro-batch is."""
 
     micro_batch: int
     micro_batches: int
@@ -94,11 +92,6 @@ def batch_of(layout: Layout, state: State) -> Batch:
     >>> from .resolve import resolve
     >>> batch_of(resolve(State()), State())
     Batch(micro_batch=1, micro_batches=8, dp=4, is_given=False)
-    >>> state = State(global_batch="64", micro_batch="2")
-    >>> batch_of(resolve(state), state).micro_batches
-    8
-
-    Errors: LayoutError about a number that cannot be, or two that contradict one another.
     """
     dp, each = layout.mesh.size("dp"), count_of(state.micro_batch, "micro_batch", 1)
     count = 0  # where it is not said, as the samples
@@ -118,11 +111,7 @@ def batch_of(layout: Layout, state: State) -> Batch:
 
 
 def micro_batches_unasked(pp: int) -> int:
-    """Micro-batches where nobody says how many: four a stage, of a very long pipeline fewer.
-
-    >>> micro_batches_unasked(4), micro_batches_unasked(1024)
-    (16, 64)
-    """
+    """Micro-batches where nobody says how many: four a stage, of a very long pipeline fewer."""
     return min(ROUNDS * pp, max(1, MOST_UNASKED // pp))
 
 
@@ -169,13 +158,7 @@ def schedule_name(state: State) -> Any:
 
 
 def virtual_stages(state: State) -> int:
-    """Virtual stages of each rank: as typed, else two where the schedule needs some, else one.
-
-    >>> virtual_stages(State(schedule="interleaved")), virtual_stages(State())
-    (2, 1)
-
-    Errors: LayoutError for what is no whole number.
-    """
+    """Virtual stages of each rank: as typed, else two where the schedule needs some, else one."""
     name = schedule_name(state)
     rule = SCHEDULES.get(name) if isinstance(name, str) else None
     return count_of(state.vpp, "vpp", DEFAULT_VIRTUAL if rule and rule.v is None else 1)

@@ -72,13 +72,8 @@ def style_sheets() -> str:
 
 
 def page(html: str, known: dict[str, Any], *functions: Callable[[Any], Awaitable[str]]) -> gr.HTML:
-    """The page's one component.
-
-    Args:
-        html: the page as it is sent first.
-        known: what the scripts have to know.
-        functions: what the scripts may call, each of one text.
-    """
+    """The page's one component: the page as it is sent first, what the scripts have to know, and
+    what they may call, each of one text."""
     return gr.HTML(
         html,
         js_on_load=page_script(),

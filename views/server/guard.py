@@ -205,10 +205,7 @@ def _headers(scope: Scope) -> dict[str, str]:
 
 
 async def _body(scope: Scope, receive: Callable, limit: int) -> bytes:
-    """All that is sent, where it arrives in time.
-
-    Errors: RefusedError where it does not, or is, or says that it is, too large; ClientDisconnect.
-    """
+    """All that is sent. Errors: RefusedError if it is too large or slow; ClientDisconnect."""
     try:
         return await asyncio.wait_for(_received(Request(scope, receive), limit), LONGEST_WAIT)
     except asyncio.TimeoutError:
@@ -261,10 +258,7 @@ def _require_event(blocks: Any, path: str, sent: dict[str, Any]) -> None:
 
 
 async def _asked_by_page(blocks: Any, sent: dict[str, Any]) -> str:
-    """What the page's own script asks (views/gradio/widgets.py).
-
-    Errors: RefusedError where there is no such function, or it is given no text.
-    """
+    """What the page's own script asks (views/gradio/widgets.py)."""
     index, name, text = sent.get("component_id"), sent.get("fn_name"), sent.get("data")
     block = blocks.blocks.get(index) if isinstance(index, int) else None
     function = _function(block, name) if isinstance(name, str) else None

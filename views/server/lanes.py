@@ -80,9 +80,9 @@ class Lanes:
     async def run(
         self, work: Callable[..., Result], *values: Any, heavy: bool = False, **named: Any
     ) -> Result:
-        """What the function returns; it and its values must be such as pickle can send.
+        """What the function returns; it and its values must be such as pickle can send. heavy:
+        known to be so.
 
-        heavy: known to be so, whatever it spends.
         Errors: what the function raises; BusyError where too many wait.
         """
         key = 0 if heavy else hash(repr((work, values, named)))
@@ -129,10 +129,7 @@ def _bitten(work: Callable[..., Any], values: Any, named: Any) -> tuple[Any, flo
 def answering(
     function: Callable[[Any], str], lanes: Lanes, *, heavy: bool = False
 ) -> Callable[[Any], Awaitable[str]]:
-    """The same function of a text for the page's script, which is told where the server is busy.
-
-    heavy: whether it is, whatever it is sent.
-    """
+    """The same function of a text for the page's script, which is told where the server is busy."""
 
     async def answered(sent: Any) -> str:
         try:
