@@ -16,6 +16,7 @@ the first suspect (`shared_groups`).
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -66,10 +67,7 @@ class Grouping:
     @cached_property
     def whole(self) -> int:
         """Ranks of one group of the kind, before it is cut, thinned or joined."""
-        size = 1
-        for name in self.axes:
-            size *= self.mesh.size(name)
-        return size
+        return math.prod(map(self.mesh.size, self.axes))
 
     @property
     def pieces(self) -> int:
@@ -159,27 +157,25 @@ class Grouping:
 
     def index(self) -> np.ndarray:
         """The group of each rank: int64, shape (world_size,); -1 for a rank that is in none."""
-        index = group_index(self.mesh, self.kind)
-        if self.joined > 1:
-            return index // self.joined
+        index = group_index(self.mesh, self.kind) // self.joined
         if not (self.places or self.length):
             return index
-        place = self._places()
+        # A place counts the swept axes in mesh order: it is the group index of the other axes.
+        others = self._others
+        place = group_index(self.mesh, others) if others else np.arange(self.world_size)
         if self.places:
             return np.where(np.isin(place, self.places), index, -1)
         return index * self.pieces + self._piece(place)
 
     def index_of(self, rank: int) -> int | None:
         """The group of one rank, or None if it is in none."""
-        index = index_of(self.mesh, self.kind, rank)
-        if self.is_plain:
+        index = index_of(self.mesh, self.kind, rank) // self.joined
+        if not (self.places or self.length):
             return index
         place = self._place_of(rank)
-        if self.places and place not in self.places:
-            return None
-        if self.length:
-            return index * self.pieces + int(self._piece(place))
-        return index // self.joined
+        if self.places:
+            return index if place in self.places else None
+        return index * self.pieces + int(self._piece(place))
 
     def members(self, rank: int) -> np.ndarray:
         """The group of one rank, ascending, without making the others; empty if it is in none.
@@ -190,18 +186,16 @@ class Grouping:
         """
         if self.joined > 1:
             index = index_of(self.mesh, self.kind, rank) // self.joined
-            groups = rank_groups(self.mesh, self.kind)
-            return np.sort(groups[index * self.joined : (index + 1) * self.joined], axis=None)
+            return np.sort(self.groups()[index])
         group = group_of(self.mesh, self.kind, rank)
         if self.is_plain:
             return group
         place = self._place_of(rank)
         if self.places:
             return group[list(self.places)] if place in self.places else group[:0]
-        if self.length:
-            first = place - place % (self.length * self.stride) + place % self.stride
-            return group[first : first + self.length * self.stride : self.stride]
-        return group
+        span = self.length * self.stride
+        first = place - place % span + place % self.stride
+        return group[first : first + span : self.stride]
 
     def neighbours(self, rank: int) -> tuple[int, int] | None:
         """The members before and after a rank, round the ring that the group is; None if in none.
@@ -222,19 +216,10 @@ class Grouping:
         swept = self.axes
         return "-".join(name for name in self.mesh.names if name not in swept)
 
-    def _places(self) -> np.ndarray:
-        """The place of each rank in its group of the kind.
-
-        A place counts the swept axes in mesh order: it is the group index of the other axes.
-        """
-        if not self._others:
-            return np.arange(self.world_size)
-        return group_index(self.mesh, self._others)
-
     def _place_of(self, rank: int) -> int:
-        if not self._others:
-            return rank - self.mesh.offset
-        return index_of(self.mesh, self._others, rank)
+        """The place of a rank in its group of the kind."""
+        others = self._others
+        return index_of(self.mesh, others, rank) if others else rank - self.mesh.offset
 
     def _piece(self, place: np.ndarray | int) -> np.ndarray | int:
         """Which of the pieces of its group of the kind a place falls into."""

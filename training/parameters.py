@@ -30,24 +30,8 @@ KINDS = (
 """What parameters are there for, in the order in which a token meets them."""
 
 
-@dataclass(frozen=True)
-class Count:
-    """Parameters of one kind: ``cut`` is shared out by the ranks of a group, ``whole`` is not.
-
-    >>> Count(cut=100, whole=8).on_one_of(4)
-    33
-    """
-
-    cut: int = 0
-    whole: int = 0
-
-    @property
-    def total(self) -> int:
-        return self.cut + self.whole
-
-    def on_one_of(self, ranks: int) -> int:
-        """Parameters on each of the ranks that share the cut part; they divide it."""
-        return self.cut // ranks + self.whole
+Count = tuple[int, int]
+"""Parameters of one kind: those that the ranks of a group share out, and those that all hold."""
 
 
 def layer_parameters(model: Model, *, moe: bool) -> dict[str, Count]:
@@ -55,15 +39,15 @@ def layer_parameters(model: Model, *, moe: bool) -> dict[str, Count]:
 
     >>> from training.models import MODELS
     >>> layer = layer_parameters(MODELS["llama3-8b"].model, moe=False)
-    >>> {kind: count.total for kind, count in layer.items()}
+    >>> {kind: sum(count) for kind, count in layer.items()}
     {'attention': 41943040, 'norms': 8192, 'mlp': 176160768}
     """
-    counts = {"attention": _attention(model), "norms": Count(whole=2 * _norm(model, model.hidden))}
+    counts = {"attention": _attention(model), "norms": (0, 2 * _norm(model, model.hidden))}
     if not moe:
         return {**counts, "mlp": _mlp(model, model.ffn)}
-    expert = _mlp(model, model.expert_ffn)
-    counts["router"] = Count(whole=model.hidden * model.experts)
-    counts["experts"] = Count(model.experts * expert.cut, model.experts * expert.whole)
+    cut, whole = _mlp(model, model.expert_ffn)
+    counts["router"] = 0, model.hidden * model.experts
+    counts["experts"] = model.experts * cut, model.experts * whole
     if model.shared_expert_ffn:
         counts["shared_expert"] = _mlp(model, model.shared_expert_ffn)
     return counts
@@ -81,12 +65,12 @@ def parameters_by_kind(model: Model) -> dict[str, int]:
     layers = ((model.layers - model.moe_layers, False), (model.moe_layers, True))
     for number, moe in layers:
         for kind, count in layer_parameters(model, moe=moe).items() if number else ():
-            by_kind[kind] += number * count.total
+            by_kind[kind] += number * sum(count)
     by_kind["embedding"] = model.vocabulary * model.hidden
     by_kind["positions"] = model.sequence * model.hidden * model.learned_positions
     by_kind["output"] = 0 if model.tied else model.vocabulary * model.hidden
     by_kind["norms"] += _norm(model, model.hidden)
-    by_kind["mtp"] = model.mtp_layers * sum(count.total for count in mtp_parameters(model).values())
+    by_kind["mtp"] = model.mtp_layers * sum(map(sum, mtp_parameters(model).values()))
     return {kind: number for kind, number in by_kind.items() if number}
 
 
@@ -110,8 +94,7 @@ def active_parameters(model: Model) -> int:
     """
     if not model.experts:
         return total_parameters(model)
-    expert = _mlp(model, model.expert_ffn).total
-    idle = (model.experts - model.top_k) * expert
+    idle = (model.experts - model.top_k) * sum(_mlp(model, model.expert_ffn))
     layers = model.moe_layers + model.mtp_layers * model.has_experts(model.layers - 1)
     return total_parameters(model) - layers * idle
 
@@ -192,13 +175,12 @@ def _ends(model: Model, split: Split, held: Held) -> dict[str, int]:
 
 
 def on_one_rank(counts: dict[str, Count], split: Split) -> dict[str, int]:
-    by_kind = {}
-    for kind, count in counts.items():
-        if kind == "experts":
-            by_kind[kind] = count.on_one_of(split.etp) // split.ep
-        else:
-            by_kind[kind] = count.on_one_of(split.tp)
-    return by_kind
+    """Parameters on each of the ranks that share the cut part of a kind; they divide it."""
+    held = {kind: cut // split.tp + whole for kind, (cut, whole) in counts.items()}
+    if "experts" in counts:
+        cut, whole = counts["experts"]
+        held["experts"] = (cut // split.etp + whole) // split.ep
+    return held
 
 
 def mtp_parameters(model: Model) -> dict[str, Count]:
@@ -207,7 +189,7 @@ def mtp_parameters(model: Model) -> dict[str, Count]:
     Source: arXiv:2412.19437 section 2.2. Embedding and output are those of the model.
     """
     counts = layer_parameters(model, moe=model.has_experts(model.layers - 1))
-    counts["mtp"] = Count(2 * model.hidden * model.hidden, 3 * _norm(model, model.hidden))
+    counts["mtp"] = 2 * model.hidden * model.hidden, 3 * _norm(model, model.hidden)
     return counts
 
 
@@ -219,26 +201,20 @@ def _mlp(model: Model, ffn: int) -> Count:
     """Matrices into ffn (two if gated) and one out of it; the bias out follows a sum over tp."""
     into = (2 if model.gated else 1) * ffn
     biased = model.biases == "all"
-    return Count((into + ffn) * model.hidden + biased * into, biased * model.hidden)
+    return (into + ffn) * model.hidden + biased * into, biased * model.hidden
 
 
 def _attention(model: Model) -> Count:
-    into = model.query_width + model.key_width + model.value_width
-    out = model.attention_width * model.hidden
-    if model.is_mla:
-        return _latent_attention(model, out)
-    biased = model.biases != "none"
-    return Count(model.hidden * into + out + biased * into, (model.biases == "all") * model.hidden)
-
-
-def _latent_attention(model: Model, out: int) -> Count:
-    """Down to the ranks (whole on every rank, with a norm each), up to the heads (cut)."""
-    keys = model.heads * (model.qk_nope_head_dim + model.v_head_dim)
-    cut = model.kv_lora_rank * keys + out
-    whole = model.hidden * (model.kv_lora_rank + model.qk_rope_head_dim)
+    """With MLA down to the ranks (whole on every rank, with a norm each), up to the heads (cut)."""
+    hidden = model.hidden
+    cut, whole = model.attention_width * hidden, 0
+    if not model.is_mla:
+        into = model.query_width + model.key_width + model.value_width
+        biased = model.biases != "none"
+        return cut + hidden * into + biased * into, (model.biases == "all") * hidden
+    cut += model.kv_lora_rank * model.heads * (model.qk_nope_head_dim + model.v_head_dim)
+    whole += hidden * (model.kv_lora_rank + model.qk_rope_head_dim)
     whole += _norm(model, model.kv_lora_rank)
-    if not model.q_lora_rank:
-        return Count(cut + model.hidden * model.query_width, whole)
-    cut += model.q_lora_rank * model.query_width
-    whole += model.hidden * model.q_lora_rank + _norm(model, model.q_lora_rank)
-    return Count(cut, whole)
+    cut += (model.q_lora_rank or hidden) * model.query_width
+    whole += hidden * model.q_lora_rank + _norm(model, model.q_lora_rank)
+    return cut, whole

@@ -154,13 +154,8 @@ def collective(n: int, stride: int, domain: int, size: Number, shares: float) ->
         return NONE
     near = _near(n, stride, domain)
     sent = shares * (n - 1) / n * size
-    return Messages(
-        inside=sent if near > 1 else 0.0,
-        outside=sent / near if near < n else 0.0,
-        count=shares,
-        hops_inside=shares * log2(near),
-        hops_outside=shares * log2(n / near),
-    )
+    inside, outside = sent if near > 1 else 0.0, sent / near if near < n else 0.0
+    return Messages(inside, outside, shares, shares * log2(near), shares * log2(n / near))
 
 
 def exchange(n: int, stride: int, domain: int, size: float) -> Messages:
@@ -168,13 +163,8 @@ def exchange(n: int, stride: int, domain: int, size: float) -> Messages:
     if n == 1 or not size:
         return NONE
     near = _near(n, stride, domain)
-    return Messages(
-        inside=size * (near - 1) / n,
-        outside=size * (n - near) / n,
-        count=1.0,
-        hops_inside=log2(near),
-        hops_outside=log2(n / near),
-    )
+    inside, outside = size * (near - 1) / n, size * (n - near) / n
+    return Messages(inside, outside, 1.0, log2(near), log2(n / near))
 
 
 def work_of(request: Request) -> Work:
