@@ -19,12 +19,12 @@ from descriptions import ALGORITHM_TEXTS, LANGUAGES, OPERATION_TEXTS, PAGE
 from groups import LayoutError
 from groups.conventions import CONVENTIONS
 from texts.shapes import catalogue
-from training.collectives import walkthrough
 from training.collectives.algorithms import ALGORITHMS
 from training.collectives.operations import OPERATIONS
 from views.base.context import Context
 from views.base.resolve import resolve
 from views.base.state import State, fields_of
+from views.collectives import walkthrough
 from views.collectives.buckets import SCHEMES
 from views.collectives.inputs import (
     COST_OF,

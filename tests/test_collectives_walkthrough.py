@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from training.collectives import walkthrough
+from views.collectives import walkthrough
 
 SEED = json.loads((Path(__file__).parent / "data" / "seed_cases.json").read_text(encoding="utf-8"))
 REDUCE, SPLIT, GATHER, F, G, SCATTER, GATHER_FROM = walkthrough.examples()

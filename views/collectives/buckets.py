@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -49,16 +49,50 @@ MOST = {"bucket_layers": 128, "bucket_hidden": 65_536}
 """Layers that one rank holds, and their hidden size."""
 
 
-@dataclass(frozen=True)
-class _JobLayers:
-    """Of the job: numbers of empty boxes, parameters of each tensor of a layer on a rank."""
+def buckets_html(context: Context, state: State) -> Markup:
+    """The timeline of one step of the group that reduces dense gradients.
 
-    numbers: dict[str, float]
-    tensors: tuple[int, ...]
+    Of ``state`` the bandwidth has been checked; what is wrong with the others is told here.
+    """
+    language, problems = context.language, list[LayoutError]()
+    say = saying(PAGE, language)
+    of_job, tensors, whose = tried(problems, lambda: _layers_of_job(context)) or ({}, (), "")
+    if all(not is_empty(getattr(state, field)) for field in FIELDS):
+        problems.clear()  # nothing of the job is asked for
+    chosen = state.bucket_scheme or "ddp"
+    scheme = tried(problems, lambda: require_choice("bucket_scheme", chosen, SCHEMES, ["ddp"]))
+    typed = {
+        field: tried(problems, lambda field=field: _typed(field, getattr(state, field)))
+        for field in FIELDS
+    }
+    hints = {field: f"{of_job[field]:.4g}" if of_job else "" for field in FIELDS}
+    offered = [(say(f"buckets_{scheme}"), scheme) for scheme in SCHEMES]
+    boxes = (
+        number(field, getattr(state, field), language, hint=hint) for field, hint in hints.items()
+    )
+    numbers = {**of_job, **{name: value for name, value in typed.items() if value is not None}}
+    if hidden := typed["bucket_hidden"]:
+        tensors, whose = layer_tensors(int(hidden)), f"h = {hidden:,.0f}"
+    timeline = (
+        _timeline(context, state, scheme or "ddp", numbers, tensors, whose)
+        if len(numbers) == len(FIELDS)
+        else ()
+    )
+    return tag(
+        "div",
+        tag("h3", say("buckets_title")),
+        tag("p", say("buckets_body")),
+        fields(choice("bucket_scheme", chosen, offered, language), *boxes),
+        *(problem_html(error, language) for error in problems),
+        *timeline,
+        class_="collectives-buckets",
+    )
 
 
-def _layers_of_job(context: Context) -> _JobLayers:
-    """Those of the stage that holds most layers, all as most of them are: with experts, or without.
+def _layers_of_job(context: Context) -> tuple[dict[str, float], tuple[int, ...], str]:
+    """Numbers of empty boxes, parameters of each tensor of a layer on a rank, and the model's name.
+
+    They are those of the stage that holds most layers, all as most are: with experts, or without.
 
     Errors: LayoutError about the field of the model or its training that cannot be.
     """
@@ -72,40 +106,7 @@ def _layers_of_job(context: Context) -> _JobLayers:
         # Forward takes half of the backward.
         "bucket_ms": trained.layer_seconds(context.layout, moe=moe) * 2 / 3 * 1e3,
     }
-    return _JobLayers(numbers, model_tensors(trained.model, split, moe=moe))
-
-
-def buckets_html(context: Context, state: State) -> Markup:
-    """The timeline of one step of the group that reduces dense gradients.
-
-    Of ``state`` the bandwidth has been checked; what is wrong with the others is told here.
-    """
-    language = context.language
-    say, problems = saying(PAGE, language), list[LayoutError]()
-    job = tried(problems, lambda: _layers_of_job(context))
-    if all(not is_empty(getattr(state, field)) for field in FIELDS):
-        problems.clear()  # nothing of the job is asked for
-    hints = {field: f"{job.numbers[field]:.4g}" if job else "" for field in FIELDS}
-    chosen = state.bucket_scheme or "ddp"
-    scheme = tried(problems, lambda: require_choice("bucket_scheme", chosen, SCHEMES, ["ddp"]))
-    typed = {
-        field: tried(problems, lambda field=field: _typed(field, getattr(state, field)))
-        for field in FIELDS
-    }
-    offered = [(say(f"buckets_{scheme}"), scheme) for scheme in SCHEMES]
-    boxes = fields(
-        choice("bucket_scheme", chosen, offered, language),
-        *(number(field, getattr(state, field), language, hint=hints[field]) for field in FIELDS),
-    )
-    return tag(
-        "div",
-        tag("h3", say("buckets_title")),
-        tag("p", say("buckets_body")),
-        boxes,
-        *(problem_html(error, language) for error in problems),
-        *_timeline(context, state, scheme or "ddp", job, typed),
-        class_="collectives-buckets",
-    )
+    return numbers, model_tensors(trained.model, split, moe=moe), trained.name
 
 
 def _typed(field: str, given: Any) -> float | None:
@@ -121,56 +122,39 @@ def _timeline(
     context: Context,
     state: State,
     scheme: str,
-    job: _JobLayers | None,
-    typed: Mapping[str, float | None],
+    numbers: Mapping[str, float],
+    tensors: tuple[int, ...],
+    whose: str,
 ) -> Iterator[Markup]:
-    """What was typed, else the job's; nothing where neither is known."""
-    numbers = {**(job.numbers if job else {}), **{k: v for k, v in typed.items() if v is not None}}
-    if len(numbers) < len(FIELDS):
-        return
+    """What travels, in how many pieces, how much of it is not hidden; and the picture of it."""
     layout, language = context.layout, context.language
-    name = "dp-cp" if "dp-cp" in layout.every else "dp"
-    ranks = ranks_of(layout.every[name], 0) if name in layout.every else np.array([0])
-    of_job = job is not None and typed["bucket_hidden"] is None
+    say = saying(PAGE, language)
+    kind = "dp-cp" if "dp-cp" in layout.every else "dp"
+    ranks = ranks_of(layout.every[kind], 0) if kind in layout.every else np.array([0])
     model = BucketModel(
         layers=int(numbers["bucket_layers"]),
-        tensors=job.tensors if job and of_job else layer_tensors(int(numbers["bucket_hidden"])),
+        tensors=tensors,
         d=len(ranks),
         backward_seconds=numbers["bucket_ms"] * 1e-3,
         bytes_per_second=speed(layout, ranks, state),
     )
-    events, say = timed(SCHEMES[scheme](model)), saying(PAGE, language)
-    whose = context.trained.name if of_job else f"h = {numbers['bucket_hidden']:,.0f}"
-    yield tag(
-        "p",
-        say("buckets_layers", layers=model.layers, whose=whose, each=f"{model.layer_parameters:,}"),
-    )
-    yield tag("p", _summary(events, model, name, scheme, language))
+    events = timed(SCHEMES[scheme](model))
+    moved = [event.task for event in events if event.task.lane == "network"]
+    each = f"{model.layer_parameters:,}"
+    yield tag("p", say("buckets_layers", layers=model.layers, whose=whose, each=each))
+    facts = {
+        "kind": kind,
+        "ranks": counted(model.d, "rank", language),
+        "messages": len(moved),
+        "sent": bytes_text(sum(bytes_per_rank(task.what, model.d, task.size) for task in moved)),
+        "extra": seconds_text(exposed_seconds(events)),
+        "total": seconds_text(max(event.end for event in events)),
+    }
+    parts = [say(f"buckets_about_{scheme}"), say("buckets_told", **facts)]
+    yield tag("p", joined([*parts, say("buckets_alone")] if model.d == 1 else parts, language))
     yield _legend(events, language)
     yield scrolling("collectives-scroll", Markup(_picture(events, language)))
     yield tag("p", say("buckets_model"), class_="collectives-note")
-
-
-def _summary(
-    events: Sequence[Event], model: BucketModel, name: str, scheme: str, language: str
-) -> str:
-    """How much travels, in how many pieces, and how much of it is not hidden."""
-    say = saying(PAGE, language)
-    moved = [event.task for event in events if event.task.lane == "network"]
-    sent = sum(bytes_per_rank(task.what, model.d, task.size) for task in moved)
-    parts = [
-        say(f"buckets_about_{scheme}"),
-        say(
-            "buckets_told",
-            kind=name,
-            ranks=counted(model.d, "rank", language),
-            messages=len(moved),
-            sent=bytes_text(sent),
-            extra=seconds_text(exposed_seconds(events)),
-            total=seconds_text(max(event.end for event in events)),
-        ),
-    ]
-    return joined([*parts, say("buckets_alone")] if model.d == 1 else parts, language)
 
 
 def _legend(events: Sequence[Event], language: str) -> Markup:
@@ -185,16 +169,14 @@ def _legend(events: Sequence[Event], language: str) -> Markup:
 def _picture(events: Sequence[Event], language: str) -> str:
     """Two lanes; computation of one kind and number that goes on without a gap is one bar."""
     bars: list[LaneBar] = []
-    last: dict[str, int] = {}  # of each lane, its last bar
+    at = -1  # the last bar of computation
     for event in events:
-        task = event.task
-        lane = ("compute", "network").index(task.lane)
+        task, lane = event.task, ("compute", "network").index(event.task.lane)
         bar = LaneBar(lane, task.what, task.number, event.start, event.end)
-        before = bars[last[task.lane]] if task.lane in last else bar
-        joins = (before.what, before.number, before.end) == (bar.what, bar.number, bar.start)
-        if lane == 0 and joins and before is not bar:
-            bars[last[task.lane]] = replace(before, end=bar.end)
-        else:
-            last[task.lane] = len(bars)
-            bars.append(bar)
+        before = bars[at] if lane == 0 and at >= 0 else None
+        if before and (before.what, before.number, before.end) == (bar.what, bar.number, bar.start):
+            bars[at] = replace(before, end=bar.end)
+            continue
+        at = len(bars) if lane == 0 else at
+        bars.append(bar)
     return lanes_svg(bars, 2, 1e-3, PAGE["buckets_picture"][language])
