@@ -46,15 +46,13 @@ def buckets(sizes: Sequence[int], caps: Sequence[int]) -> list[list[int]]:
     [[0], [1, 2], [3, 4]]
     """
     gradients: list[list[int]] = []
-    filled = 0
-    is_open = False
+    filled = cap = 0
     for place, size in enumerate(sizes):
-        if not is_open:
+        if filled >= cap:
+            cap, filled = caps[min(len(gradients), len(caps) - 1)], 0
             gradients.append([])
-            filled = 0
         gradients[-1].append(place)
         filled += size
-        is_open = filled < caps[min(len(gradients), len(caps)) - 1]
     return gradients
 
 
@@ -173,6 +171,11 @@ class BucketModel:
     def layer_parameters(self) -> int:
         return sum(self.tensors)
 
+    @property
+    def gradients(self) -> tuple[int, ...]:
+        """Parameters of all tensors of all layers, the last layer first."""
+        return self.tensors * self.layers
+
     def task(self, op: str, number: int, after: tuple[int, ...], size: float) -> Task:
         """A collective on a buffer of ``size`` bytes, at link speed."""
         seconds = least_seconds(op, self.d, size, self.bytes_per_second)
@@ -188,7 +191,7 @@ def gradient_buckets(model: BucketModel, scheme: str) -> list[list[int]]:
     >>> gradient_buckets(small, "ddp")
     [[0], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]]
     """
-    sizes = list(model.tensors) * model.layers
+    sizes = model.gradients
     if scheme == "ddp":
         return buckets([size * model.gradient_bytes for size in sizes], DDP_CAPS)
     cap = sum(sizes) + 1 if scheme == "one" else megatron_bucket_parameters(model.d)
@@ -202,14 +205,14 @@ def all_reduce_tasks(model: BucketModel, scheme: str, op: str = "all_reduce") ->
     >>> [task.what for task in all_reduce_tasks(model, "one")].count("all_reduce")
     1
     """
-    tensors = model.tensors
+    sizes = model.gradients
     tasks: list[Task] = []
     for number, bucket in enumerate(gradient_buckets(model, scheme)):
         for place in bucket:
-            layer = model.layers - 1 - place // len(tensors)
-            share = tensors[place % len(tensors)] / model.layer_parameters
+            layer = model.layers - 1 - place // len(model.tensors)
+            share = sizes[place] / model.layer_parameters
             tasks.append(Task("compute", "backward", layer, share * model.backward_seconds))
-        size = _parameters(model, bucket) * model.gradient_bytes
+        size = sum(sizes[place] for place in bucket) * model.gradient_bytes
         tasks.append(model.task(op, number, (len(tasks) - 1,), size))
     return tasks
 
@@ -224,20 +227,22 @@ def sharded_tasks(model: BucketModel) -> list[Task]:
     ['reduce_scatter', 'all_gather']
     """
     tasks = all_reduce_tasks(model, "sharded", "reduce_scatter")
-    gradients, tensors = gradient_buckets(model, "sharded"), len(model.tensors)
-    waits = tuple(at for at, task in enumerate(tasks) if task.lane == "network")
     optimizer = len(tasks)
     # Reading and writing a shard of the optimizer is a matter of memory bandwidth: it has no bar.
+    waits = tuple(at for at, task in enumerate(tasks) if task.lane == "network")
     tasks.append(Task("compute", "optimizer", 0, 0.0, waits))
-    gathered: dict[int, int] = {}
-    for number in reversed(range(len(gradients))):  # the first layers come first
-        size = _parameters(model, gradients[number]) * model.parameter_bytes
-        gathered[number] = len(tasks)
+    gathers = list(enumerate(gradient_buckets(model, "sharded")))[::-1]  # first layers come first
+    for number, bucket in gathers:
+        size = sum(model.gradients[place] for place in bucket) * model.parameter_bytes
         tasks.append(model.task("all_gather", number, (optimizer,), size))
     for layer in range(model.layers):
-        places = range((model.layers - 1 - layer) * tensors, (model.layers - layer) * tensors)
-        needs = {n for n, bucket in enumerate(gradients) if not set(bucket).isdisjoint(places)}
-        after = tuple(sorted(gathered[number] for number in needs))
+        first = (model.layers - 1 - layer) * len(model.tensors)
+        last = first + len(model.tensors) - 1
+        after = tuple(
+            at
+            for at, (_, bucket) in enumerate(gathers, start=optimizer + 1)
+            if bucket[0] <= last and bucket[-1] >= first
+        )
         tasks.append(Task("compute", "forward", layer, model.backward_seconds / 2, after))
     return tasks
 
@@ -260,16 +265,11 @@ def zero3_tasks(model: BucketModel) -> list[Task]:
     passes += [("backward", layer, 1.0) for layer in reversed(range(model.layers))]
     for what, layer, share in passes:
         ahead = tuple(computed[-2:-1])  # memory for two layers at a time
+        gather = len(tasks)
         tasks.append(model.task("all_gather", layer, ahead, size))
         # The scatter of the layer before goes behind this gather, which the next layer waits for.
         if what == "backward" and layer < model.layers - 1:
             tasks.append(model.task("reduce_scatter", layer + 1, (computed[-1],), gradients))
-        gather = max(at for at, task in enumerate(tasks) if task.what == "all_gather")
         computed.append(len(tasks))
         tasks.append(Task("compute", what, layer, share * model.backward_seconds, (gather,)))
     return [*tasks, model.task("reduce_scatter", 0, (computed[-1],), gradients)]
-
-
-def _parameters(model: BucketModel, bucket: Sequence[int]) -> int:
-    tensors = model.tensors
-    return sum(tensors[place % len(tensors)] for place in bucket)

@@ -26,7 +26,6 @@ and that times the bus factor the bus bandwidth.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from groups.errors import quoted
 from groups.mesh import whole_number
@@ -34,28 +33,14 @@ from groups.mesh import whole_number
 from ..errors import is_amount, refusal
 from .operations import unknown_operation
 
-
-@dataclass(frozen=True)
-class Cost:
-    """One row of the table, by what goes round: so many shares of (n-1)/n S, or all of S."""
-
-    shares: int = 0  # times that every rank sends (n-1)/n of the buffer
-    wholes: int = 0  # times that the busiest rank sends all of it
-    at_once: bool = False  # in one step for all, not one after the other
-
-    def steps(self, n: int) -> int:
-        return min(n - 1, 1) if self.at_once else (self.shares + self.wholes) * (n - 1)
-
-
-COSTS: dict[str, Cost] = {
-    "all_reduce": Cost(shares=2),
-    **dict.fromkeys(("reduce_scatter", "all_gather", "all_to_all"), Cost(shares=1)),
-    **dict.fromkeys(("gather", "scatter"), Cost(shares=1)),
-    **dict.fromkeys(("broadcast", "reduce"), Cost(wholes=1)),
-    "send_recv": Cost(wholes=1, at_once=True),
-    **dict.fromkeys(("keep", "split"), Cost()),
+COSTS: dict[str, tuple[int, int]] = {
+    "all_reduce": (2, 0),
+    **dict.fromkeys(("reduce_scatter", "all_gather", "all_to_all", "gather", "scatter"), (1, 0)),
+    **dict.fromkeys(("broadcast", "reduce", "send_recv"), (0, 1)),
+    **dict.fromkeys(("keep", "split"), (0, 0)),
 }
-"""What each operation costs, by its name in training.collectives.operations."""
+"""How often every rank sends (n-1)/n of the buffer, and how often the busiest one all of it; by
+the operation's name in training.collectives.operations."""
 
 
 def bus_factor(op: str, n: int) -> float:
@@ -78,12 +63,12 @@ def bytes_per_rank(op: str, n: int, buffer_bytes: float) -> float:
     Errors: LayoutError for an unknown operation, a group without ranks, or a size that is no
     number of bytes.
     """
-    cost, n = _cost(op), whole_number(n, "n")
+    (shares, wholes), n = _cost(op), whole_number(n, "n")
     if not is_amount(buffer_bytes):
         raise refusal("not-bytes", "buffer_bytes", value=quoted(buffer_bytes))
     if n == 1:
         return 0.0
-    return cost.shares * (n - 1) * buffer_bytes / n + cost.wholes * float(buffer_bytes)
+    return shares * (n - 1) * buffer_bytes / n + wholes * float(buffer_bytes)
 
 
 def steps(op: str, n: int) -> int:
@@ -94,7 +79,8 @@ def steps(op: str, n: int) -> int:
 
     Errors: LayoutError for an unknown operation, or a group without ranks.
     """
-    return _cost(op).steps(whole_number(n, "n"))
+    turns, n = sum(_cost(op)), whole_number(n, "n")
+    return min(n - 1, 1) if op == "send_recv" else turns * (n - 1)
 
 
 def least_seconds(op: str, n: int, buffer_bytes: float, bytes_per_second: float) -> float:
@@ -110,7 +96,7 @@ def least_seconds(op: str, n: int, buffer_bytes: float, bytes_per_second: float)
     return bytes_per_rank(op, n, buffer_bytes) / bytes_per_second
 
 
-def _cost(op: str) -> Cost:
+def _cost(op: str) -> tuple[int, int]:
     cost = COSTS.get(op) if isinstance(op, str) else None
     if cost is None:
         raise unknown_operation(op, COSTS)

@@ -12,7 +12,6 @@ from groups import LayoutError
 from groups.errors import not_a_choice, require_length
 from groups.layout import Layout
 from training.collectives.algorithms import MOST_MEMBERS, algorithm_of
-from training.collectives.cost import bus_factor, bytes_per_rank, least_seconds, steps
 from training.collectives.functions import place_of
 from training.collectives.operations import apply, arrays_of, operation_of
 
@@ -104,7 +103,7 @@ def collective(given: dict[str, Any]) -> str:
             "group_size": watched.size,
             "before": [tensors and tensors[0].tolist() for tensors in held],
             "after": [tensors and tensors[1].tolist() for tensors in held],
-            "cost": _cost(watched),
+            "cost": watched.cost_facts(),
             "algorithm": _steps(watched) if given["algorithm"] else None,
         }
     )
@@ -170,19 +169,6 @@ def _require_small(watched: CollectiveSpec, count: int) -> None:
     times = watched.size if functions & set(JOINED) else 1
     if count * (1 + times) > MOST_NUMBERS:
         raise too_large(count * (1 + times), "numbers", MOST_NUMBERS, "shape")
-
-
-def _cost(watched: CollectiveSpec) -> dict[str, Any]:
-    op, n, size = watched.cost, watched.size, watched.buffer_bytes
-    return {
-        "as": op,
-        "buffer_bytes": size,
-        "bytes_per_rank": bytes_per_rank(op, n, size),
-        "bus_factor": bus_factor(op, n),
-        "steps": steps(op, n),
-        "link_bytes_per_second": watched.bytes_per_second,
-        "least_seconds": least_seconds(op, n, size, watched.bytes_per_second),
-    }
 
 
 def _steps(watched: CollectiveSpec) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -19,6 +20,7 @@ from groups.placement import nodes_spanned
 from render.scenes.exchange import Cell
 from training.clusters import CLUSTERS, GB
 from training.collectives.algorithms import ALGORITHMS, algorithm_of
+from training.collectives.cost import bus_factor, bytes_per_rank, least_seconds, steps
 from training.collectives.operations import OPERATIONS, Operation, apply, operation_of
 
 from ..base.problems import refusal
@@ -27,9 +29,6 @@ from ..base.trained import cluster_of
 
 MOST_MEMBERS = 16
 """Members of a group whose tensors are drawn; of a larger group the first ones stand for it."""
-
-MOST_STEPPED = 8
-"""Members of a group whose steps are drawn."""
 
 MOST_NUMBERS = 64
 """Numbers of one tensor, before or after."""
@@ -71,6 +70,18 @@ class CollectiveSpec:
     def cost(self) -> str:
         """The operation as training.collectives.cost knows it."""
         return COST_OF.get(self.function, self.function)
+
+    def cost_facts(self) -> dict[str, Any]:
+        op, n, size = self.cost, self.size, self.buffer_bytes
+        return {
+            "as": op,
+            "buffer_bytes": size,
+            "bytes_per_rank": bytes_per_rank(op, n, size),
+            "bus_factor": bus_factor(op, n),
+            "steps": steps(op, n),
+            "link_bytes_per_second": self.bytes_per_second,
+            "least_seconds": least_seconds(op, n, size, self.bytes_per_second),
+        }
 
     @property
     def options(self) -> dict[str, int]:
@@ -221,17 +232,14 @@ def exchanged(spec: CollectiveSpec, groups: Iterable[Sequence[int]]) -> tuple[Te
 def filled(
     spec: CollectiveSpec, places: Iterable[tuple[int, int]], shapes: Iterable[tuple[int, ...]]
 ) -> Tensors:
-    """Numbers that tell who holds them, by place and rank: 10 times the place and then on, the
-    rank, or ones."""
-    if spec.values == "count":
-        return [
-            10 * place + np.arange(int(np.prod(shape))).reshape(shape)
-            for (place, _), shape in zip(places, shapes)
-        ]
-    return [
-        np.full(shape, rank if spec.values == "rank" else 1)
-        for (_, rank), shape in zip(places, shapes)
-    ]
+    """Numbers that tell who holds them: 10 times the place and then on, the rank, or ones."""
+
+    def numbers(place: int, rank: int, shape: tuple[int, ...]) -> np.ndarray:
+        if spec.values == "count":
+            return 10 * place + np.arange(math.prod(shape)).reshape(shape)
+        return np.full(shape, rank if spec.values == "rank" else 1)
+
+    return [numbers(*who, shape) for who, shape in zip(places, shapes)]
 
 
 def contributors(spec: CollectiveSpec, before: Tensors) -> tuple[Tensors, Tensors]:
@@ -297,7 +305,7 @@ def shape_of(given: Any) -> tuple[int, ...]:
     sizes = tuple(parse_number(part) for part in parts)
     if len(sizes) > 3 or not all(isinstance(size, int) and size > 0 for size in sizes):
         raise refusal("not-a-shape", "collective_shape", value=quoted(given))
-    if np.prod([float(size) for size in sizes]) > MOST_NUMBERS:
+    if math.prod(sizes) > MOST_NUMBERS:
         raise _too_large(sizes)
     return sizes
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -24,15 +25,20 @@ from training.collectives.algorithms import (
 )
 from training.collectives.cost import bus_factor
 
+from ..base.form import choice, fields, number
 from ..base.html import player_buttons, saying, scrolling, table, tag, together
+from ..base.state import State
 from ..base.units import bytes_text, seconds_text
-from .inputs import MOST_STEPPED, CollectiveSpec, cell_of, filled
+from .inputs import CollectiveSpec, cell_of, filled
+
+MOST_STEPPED = 8
+"""Members of a group whose steps are drawn."""
 
 
-def steps_html(watched: CollectiveSpec, inputs: Markup, language: str) -> Markup:
+def steps_html(watched: CollectiveSpec, state: State, language: str) -> Markup:
     """The algorithm that does what is watched, in a group of at most MOST_STEPPED members."""
     say = saying(PAGE, language)
-    title = tag("h3", say("collectives_steps"))
+    title, inputs = tag("h3", say("collectives_steps")), _inputs(watched, state, language)
     if not watched.algorithm:
         none = tag("p", say("collectives_no_steps"))
         return tag("div", title, inputs, none, class_="collectives-steps-none")
@@ -65,6 +71,16 @@ def steps_html(watched: CollectiveSpec, inputs: Markup, language: str) -> Markup
     )
 
 
+def _inputs(watched: CollectiveSpec, state: State, language: str) -> Markup:
+    speed, names = f"{watched.bytes_per_second / 1e9:g}", watched.algorithms
+    offered = [(ALGORITHM_TEXTS[name].does[language], name) for name in names]
+    return fields(
+        choice("collective_algorithm", watched.algorithm, offered, language) if names else "",
+        number("collective_mb", state.collective_mb, language, hint="100"),
+        number("collective_gbs", state.collective_gbs, language, hint=speed),
+    )
+
+
 def noted(text: str) -> Markup:
     """What a reader should know of what is shown."""
     return tag("p", text, class_="collectives-note", role="note")
@@ -93,32 +109,25 @@ def _changes(algorithm: Algorithm, states: list[Slots], captions: list[str]) -> 
     """
 
     def cell(value: Cell | None) -> list[Any] | None:
-        return None if value is None else [value.text, list(value.who)]
+        return value and [value.text, list(value.who)]
 
-    changes = []
-    for step, before, after in zip(algorithm.steps, states, states[1:]):
-        changes.append(
+    shares = list(accumulate(algorithm.loads(), initial=0.0))
+    return {
+        "first": [list(map(cell, row)) for row in states[0]],
+        "steps": [
             {
-                "moves": [
-                    [move.sender, move.chunk, move.receiver, move.into, int(move.adds)]
-                    for move in step
-                ],
+                "moves": [[m.sender, m.chunk, m.receiver, m.into, int(m.adds)] for m in step],
                 "sets": [
                     [place, slot, cell(new)]
-                    for place, (old_row, new_row) in enumerate(zip(before, after))
-                    for slot, (old, new) in enumerate(zip(old_row, new_row))
+                    for place, rows in enumerate(zip(before, after))
+                    for slot, (old, new) in enumerate(zip(*rows))
                     if old != new
                 ],
             }
-        )
-    shares, total = [0.0], sum(algorithm.loads()) or 1.0
-    for load in algorithm.loads():
-        shares.append(shares[-1] + load)
-    return {
-        "first": [[cell(content) for content in row] for row in states[0]],
-        "steps": changes,
+            for step, before, after in zip(algorithm.steps, states, states[1:])
+        ],
         "told": captions,
-        "share": [round(share / total, 4) for share in shares],
+        "share": [round(share / (shares[-1] or 1.0), 4) for share in shares],
     }
 
 
@@ -126,26 +135,25 @@ def _captions(
     watched: CollectiveSpec, algorithm: Algorithm, ranks: tuple[int, ...], language: str
 ) -> list[str]:
     """A sentence for the state before the first step and after each."""
-    size, n, last = watched.buffer_bytes, len(ranks), len(algorithm.steps)
-    bound = bytes_text(bus_factor(algorithm.op, n) * size)
-    captions = [PAGE["collectives_start"][language].format(last=last, bound=bound)]
+    say, size, last = saying(PAGE, language), watched.buffer_bytes, len(algorithm.steps)
+    bound = bytes_text(bus_factor(algorithm.op, len(ranks)) * size)
+    captions = [say("collectives_start", last=last, bound=bound)]
     passed: Counter[Port] = Counter()
     seconds = 0.0
-    for number, (step, load) in enumerate(zip(algorithm.steps, algorithm.loads()), start=1):
+    for step, load in zip(algorithm.steps, algorithm.loads()):
         passed += ports(step)
         seconds += load * size / watched.bytes_per_second
         moves = ", ".join(f"{ranks[m.sender]} → {ranks[m.receiver]}" for m in step[:4])
-        captions.append(
-            PAGE["collectives_at"][language].format(
-                step=number,
-                last=last,
-                messages=len(step),
-                moves=moves + (", …" if len(step) > 4 else ""),
-                passed=bytes_text(max(passed.values()) / algorithm.chunks * size),
-                bound=bound,
-                time=seconds_text(seconds),
-            )
-        )
+        facts = {
+            "step": len(captions),
+            "last": last,
+            "messages": len(step),
+            "moves": moves + (", …" if len(step) > 4 else ""),
+            "passed": bytes_text(max(passed.values()) / algorithm.chunks * size),
+            "bound": bound,
+            "time": seconds_text(seconds),
+        }
+        captions.append(say("collectives_at", **facts))
     return captions
 
 
@@ -181,15 +189,10 @@ def _balance(algorithm: Algorithm, ranks: tuple[int, ...], language: str) -> Mar
     if algorithm.name != "ring_attention":
         return Markup()
     say, n = saying(PAGE, language), len(ranks)
-    rows = (
-        (
-            rank,
-            *(
-                " ".join(f"{q}·{k}" for q, k in attended(n, place, (place - step) % n))
-                for step in range(n)
-            ),
-        )
-        for place, rank in enumerate(ranks)
-    )
+
+    def pairs_at(place: int, step: int) -> str:
+        return " ".join(f"{q}·{k}" for q, k in attended(n, place, (place - step) % n))
+
+    rows = ([rank, *(pairs_at(at, step) for step in range(n))] for at, rank in enumerate(ranks))
     pairs = table((say("collectives_rank_step"), *range(n)), rows, "collectives-pairs")
     return together(tag("p", say("collectives_balance")), pairs)

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 from markupsafe import Markup
 
-from descriptions import ALGORITHM_TEXTS, OPERATION_TEXTS, PAGE, SAVED, counted, joined
+from descriptions import OPERATION_TEXTS, PAGE, SAVED, counted, joined
 from groups.layout import Layout
 from groups.placement import nodes_spanned
 from render.scenes.exchange import Block, Exchange, Flow, Member, draw_exchange
 from render.svg.marks import scene_svg
-from training.collectives.cost import bus_factor, bytes_per_rank, least_seconds, steps
 from training.collectives.operations import COLLECTIVES, MAPPINGS
 
 from ..base.context import Context, Pictures, View
@@ -78,7 +77,7 @@ def collectives_html(context: Context) -> Markup:
         _operation(layout, watched, language),
         _before_and_after(layout, watched, counting, language),
         _cost(watched, language),
-        _steps(watched, state, language),
+        steps_html(watched, state, language),
         buckets_html(context, counting),
         walkthrough_html(language),
     )
@@ -149,40 +148,25 @@ def _operation(layout: Layout, watched: CollectiveSpec, language: str) -> Markup
 
 
 def _cost(watched: CollectiveSpec, language: str) -> Markup:
-    say, n, size = saying(PAGE, language), watched.size, watched.buffer_bytes
-    sent = bytes_per_rank(watched.cost, n, size)
+    say, facts = saying(PAGE, language), watched.cost_facts()
     # A formula that is a plain number says nothing beside the number.
     formula, count = (f"{part} = " if "n" in part else "" for part in FORMULAS[watched.cost])
-    seconds = least_seconds(watched.cost, n, size, watched.bytes_per_second)
     rows = (
         ("collectives_wire", tag("code", op_name(watched.cost))),
-        ("collectives_bytes", formula, tag("b", bytes_text(sent))),
-        ("collectives_steps_count", count, tag("b", f"{steps(watched.cost, n):,}")),
-        ("collectives_factor", tag("b", f"{bus_factor(watched.cost, n):.4g}")),
-        ("collectives_least", tag("b", seconds_text(seconds))),
+        ("collectives_bytes", formula, tag("b", bytes_text(facts["bytes_per_rank"]))),
+        ("collectives_steps_count", count, tag("b", f"{facts['steps']:,}")),
+        ("collectives_factor", tag("b", f"{facts['bus_factor']:.4g}")),
+        ("collectives_least", tag("b", seconds_text(facts["least_seconds"]))),
     )
     cells = (tag("div", tag("dt", say(name)), tag("dd", *value)) for name, *value in rows)
-    speed = f"{watched.bytes_per_second / 1e9:g} GB/s"
+    size, speed = bytes_text(watched.buffer_bytes), f"{watched.bytes_per_second / 1e9:g} GB/s"
     return tag(
         "div",
         tag("h3", say("collectives_cost")),
-        tag("p", say("collectives_cost_of", n=f"{n:,}", size=bytes_text(size), speed=speed)),
+        tag("p", say("collectives_cost_of", n=f"{watched.size:,}", size=size, speed=speed)),
         tag("dl", *cells),
         class_="collectives-cost",
     )
-
-
-def _steps(watched: CollectiveSpec, state: State, language: str) -> Markup:
-    hint = f"{watched.bytes_per_second / 1e9:g}"
-    boxes = [
-        number("collective_mb", state.collective_mb, language, hint="100"),
-        number("collective_gbs", state.collective_gbs, language, hint=hint),
-    ]
-    names = watched.algorithms
-    if names:
-        offered = [(ALGORITHM_TEXTS[name].does[language], name) for name in names]
-        boxes.insert(0, choice("collective_algorithm", watched.algorithm, offered, language))
-    return steps_html(watched, fields(*boxes), language)
 
 
 # -- numbers before and after --------------------------------------------------------------------
@@ -193,7 +177,12 @@ def _before_and_after(
 ) -> Markup:
     """Pictures of the group that is watched, and of others beside it if asked."""
     say, every = saying(PAGE, language), exchanges(watched, state)
-    said = [f"collectives_read_{watched.direction}", _flow_words(every[0][1].flow)]
+    flow, said = every[0][1].flow, [f"collectives_read_{watched.direction}"]
+    if all(sender == receiver for sender, receiver in flow.pairs):
+        said.append("collectives_still")
+    else:
+        hubs = {"Σ": "collectives_sum", "++": "collectives_join", "": "collectives_direct"}
+        said.append(hubs[flow.hub])
     said += ["collectives_apart"] if len(every) > 1 else []
     figures = []
     for index, exchange in every:
@@ -216,13 +205,6 @@ def _before_and_after(
 def _nodes(exchange: Exchange, layout: Layout, language: str) -> str:
     ranks = np.array([[member.rank for member in exchange.members]])
     return counted(int(nodes_spanned(ranks, layout.gpus_per_node)[0]), "node", language)
-
-
-def _flow_words(flow: Flow) -> str:
-    """What the lines of the picture say."""
-    if all(sender == receiver for sender, receiver in flow.pairs):
-        return "collectives_still"
-    return {"Σ": "collectives_sum", "++": "collectives_join"}.get(flow.hub, "collectives_direct")
 
 
 def exchanges(watched: CollectiveSpec, state: State) -> list[tuple[int, Exchange]]:
