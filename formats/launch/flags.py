@@ -31,31 +31,6 @@ from groups.stages.layers import MAX_LAYERS
 from ..sections import sections
 from .words import STEP, Word
 
-MODEL = (
-    *("layers", "vpp", "experts", "micro_batch", "global_batch", "account", "seq"),
-    *("first", "last", "mtp"),
-)
-"""Fields of the model: no group depends on them. ``layers`` may be a layout's text."""
-
-TRAINING = (
-    *("hidden", "ffn", "heads", "kv_heads", "head_dim", "vocabulary", "top_k", "expert_ffn"),
-    *("shared_expert_ffn", "q_lora_rank", "kv_lora_rank", "v_head_dim"),
-    *("qk_nope_head_dim", "qk_rope_head_dim", "grouped", "latent", "moe_freq"),
-    *("gated", "activation", "norm", "positions", "linear_biases", "qkv_biases", "tied"),
-    *("sequence_parallel", "distributed_optimizer", "zero", "flash", "attention"),
-    *("bf16", "fp16", "precision", "fp8", "fp8_recipe"),
-    *("recompute", "recompute_method", "recompute_layers", "recompute_modules"),
-    *("recompute_core", "recompute_whole"),
-    *("offload", "offload_fraction", "offload_optimizer", "offload_param"),
-)
-"""What is said of the training and of the model's shape beyond MODEL: no group follows from it."""
-
-SERVING = (
-    *("dp_served", "dcp", "expert_parallel"),
-    *("dp_attention", "served_cp", "served_ep", "moe_dp"),
-)
-"""What is said of a server's groups beyond a Job's sizes."""
-
 AXES = ("tp", "pp", "cp", "ep")
 """Degrees that a program may have a default of; where it is not known, it is asked for."""
 
@@ -145,7 +120,7 @@ def _keys() -> dict[str, Key]:
     return keys
 
 
-def _words(name: str) -> dict[str, str]:
+def words_of(name: str) -> dict[str, str]:
     """The words of a list, each with what it stands under."""
     lines = dict(table("words"))[name]
     under = ((line[0][:-1], line[1:]) if line[0][-1] == ":" else ("", line) for line in lines)
@@ -161,20 +136,29 @@ OPTIONS = SHORT.pop("")
 KEYS = _keys()
 """Keys by their last part, or their last two."""
 
-LEADS_TO = _words("LEADS_TO")
-LAUNCHERS = _words("LAUNCHERS")
-VARIABLES = {name: Row(field) for name, field in _words("VARIABLES").items()}
-SECTIONS_OF = _words("SECTIONS_OF")
-REMOVED = _words("REMOVED")
-SLURM = {name: options.split(",") for name, options in _words("SLURM").items()}
-QUIET = frozenset(_words("QUIET"))
-CONFIGURING = frozenset(_words("CONFIGURING"))
-CONFIGURED = frozenset(_words("CONFIGURED"))
-INHERITS = frozenset(_words("INHERITS"))
-BRIDGE_SCRIPTS = frozenset(_words("BRIDGE_SCRIPTS"))
-MACHINE_SCRIPTS = frozenset(_words("MACHINE_SCRIPTS"))
-NOT_DRAWN = frozenset(_words("NOT_DRAWN"))
-NO_GROUP = frozenset(_words("NO_GROUP"))
+MODEL = tuple(words_of("MODEL"))
+"""Fields of the model: no group depends on them. ``layers`` may be a layout's text."""
+
+TRAINING = tuple(words_of("TRAINING"))
+"""What is said of the training and of the model's shape beyond MODEL: no group follows from it."""
+
+SERVING = tuple(words_of("SERVING"))
+"""What is said of a server's groups beyond a Job's sizes."""
+
+LEADS_TO = words_of("LEADS_TO")
+LAUNCHERS = words_of("LAUNCHERS")
+VARIABLES = {name: Row(field) for name, field in words_of("VARIABLES").items()}
+SECTIONS_OF = words_of("SECTIONS_OF")
+REMOVED = words_of("REMOVED")
+SLURM = {name: options.split(",") for name, options in words_of("SLURM").items()}
+QUIET = frozenset(words_of("QUIET"))
+CONFIGURING = frozenset(words_of("CONFIGURING"))
+CONFIGURED = frozenset(words_of("CONFIGURED"))
+INHERITS = frozenset(words_of("INHERITS"))
+BRIDGE_SCRIPTS = frozenset(words_of("BRIDGE_SCRIPTS"))
+MACHINE_SCRIPTS = frozenset(words_of("MACHINE_SCRIPTS"))
+NOT_DRAWN = frozenset(words_of("NOT_DRAWN"))
+NO_GROUP = frozenset(words_of("NO_GROUP"))
 
 _AXIS = r"(?:tensor|pipeline|pipe|model|context|expert|sequence|data|cp|tp|pp|ep|dp)"
 _NAMES_SIZE = re.compile(
@@ -212,16 +196,6 @@ def names_a_size(name: str) -> bool:
 Stated = Mapping[str, str]
 """Texts of single values, by path or option."""
 
-Rule = Sequence[str]
-"""An outcome, and the conditions of it."""
-
-
-class OptionMeaning(NamedTuple):
-    """What a key sets, and for which role; a role is one of several layouts of a job."""
-
-    row: Row
-    role: str = ""
-
 
 @dataclass(frozen=True)
 class Schema:
@@ -232,8 +206,10 @@ class Schema:
     """
 
     name: str
-    makes: Sequence[Rule]  # of the framework of a Job that numbers the ranks so
-    asks: Sequence[Rule]  # of the role where nobody says it ("*": each in turn); else the first is
+    makes: Sequence[Sequence[str]]  # of the framework of a Job that numbers the ranks so
+    asks: Sequence[
+        Sequence[str]
+    ]  # of the role where nobody says it ("*": each in turn); else the first is
     marks: Sequence[frozenset[str]]
     roles: Mapping[str, str]  # names and the sections whose ``role_keys`` are theirs
     follows: Mapping[str, str]  # role -> another one, whose values are its own where it is silent
@@ -251,9 +227,6 @@ class Schema:
         tables = (self.keys, self.options, self.role_keys)
         return frozenset(row.field for rows in tables for row in rows.values())
 
-    def is_meant(self, words: frozenset[str] | set[str]) -> bool:
-        return any(mark <= words for mark in self.marks)
-
     def chosen(self, stated: Stated, roles: Iterable[str]) -> str:
         """The role that is asked for if nobody says which; the first one is what is trained."""
         roles = list(roles)
@@ -268,19 +241,19 @@ class Schema:
         role = role or self.chosen(stated, self.roles)
         return next(job for job, *conditions in self.makes if _hold(conditions, stated, role))
 
-    def meaning(self, path: tuple[str, ...]) -> OptionMeaning | None:
-        """What a key sets; None if the table does not have it."""
+    def meaning(self, path: tuple[str, ...]) -> tuple[Row, str] | None:
+        """What a key sets, and for which role; None if the table does not have it."""
         plain = [part.replace("-", "_") for part in path]
         size = len(self.within)
         if len(plain) > size and all(own in ("*", part) for own, part in zip(self.within, plain)):
             plain = plain[size:]
         dotted = ".".join(plain)
         if dotted in self.keys:
-            return OptionMeaning(self.keys[dotted])
+            return self.keys[dotted], ""
         for role, section in self.roles.items():
             row = self.role_keys.get(dotted.removeprefix(f"{section}."))
             if row and dotted.startswith(f"{section}."):
-                return OptionMeaning(row, role)
+                return row, role
         return None
 
 
@@ -336,7 +309,7 @@ SCHEMAS = tuple(_schemas())
 
 def schema_of(words: set[str]) -> Schema | None:
     """The framework that some of the words belong to alone."""
-    return next((schema for schema in SCHEMAS if schema.is_meant(words)), None)
+    return next((s for s in SCHEMAS if any(mark <= words for mark in s.marks)), None)
 
 
 def marks_of(words: Sequence[Word]) -> set[str]:

@@ -46,7 +46,11 @@ class Meaning(Reading):
         assumed = self._machines(stated, values)
         if guess:
             values["framework"] = guess.job
-        elif choice.is_open or self.unknown_sizes or not any(s.field in AXES for s in self.said):
+        elif (
+            choice.is_open
+            or self._left("unknown-size")
+            or not any(s.field in AXES for s in self.said)
+        ):
             self.missing.append(Note("unknown-framework", {"form": self.form}))
         else:
             self._assume(assumed, "framework", "megatron")
@@ -108,10 +112,13 @@ class Meaning(Reading):
         settled = ("given-twice", "contradiction")
         wrong = (item for item in self.problems if item.code not in settled)
         is_open = any(item.sets == name for item in (*self.unresolved, *wrong))
-        elsewhere = bool(self.outside or self.unknown_sizes or self._is_configured(name))
+        elsewhere = self._left("inherits", "sourced", "unknown-size") or self._is_configured(name)
         of_a_role = any(said.role and said.field == name for said in self.said)
         undecided = self.choice.of_roles and not self.choice.chosen and of_a_role
         return is_open or elsewhere or self.choice.is_open or undecided
+
+    def _left(self, *codes: str) -> bool:
+        return any(item.code in codes for item in self.unresolved)
 
     def _is_configured(self, name: str) -> bool:
         """Whether a file or a recipe that the text only names may say a size."""

@@ -35,8 +35,6 @@ class Reading(Sayings):
         self.schema: Schema | None = None  # of the words that are read now
         self.schemas: dict[str, Schema] = {}  # that the text has, by name
         self.stated: dict[str, str] = {}  # texts of single values, by path or option
-        self.outside: list[Item] = []  # files that hold more, which the text only names
-        self.unknown_sizes: list[Item] = []
         self.configured: list[Item] = []  # files or recipes that a command begins with
         source = Source.of(text)
         self.form = form_of(text)
@@ -69,7 +67,13 @@ class Reading(Sayings):
         for name, row in flags.VARIABLES.items():
             variable = shell.variables.get(name)
             if variable and not any(said.field == row.field for said in self.said):
-                self._variable(name, row, Word(tuple(variable.runs), (0, 0)))
+                word = Word(tuple(variable.runs), (0, 0))
+                worked_out = any(self.text[run.start : run.end] != run.text for run in word.runs)
+                # A product is of a whole job's GPUs as likely as of a node's.
+                is_total = worked_out and row.field == "gpus_per_node"
+                if word.text and not word.why and not is_total:
+                    row = row._replace(rank=flags.VARIABLE_RANK)
+                    self.read_value(name, row, [word], word.place)
 
     def _unused(self, shell: Shell) -> None:
         """Options kept in a variable that no command takes up."""
@@ -90,14 +94,6 @@ class Reading(Sayings):
                 self.ignored.append(self.item("unused", name, "", options[0].place))
             else:
                 self._command(words)
-
-    def _variable(self, name: str, row: Row, word: Word) -> None:
-        worked_out = any(self.text[run.start : run.end] != run.text for run in word.runs)
-        if worked_out and row.field == "gpus_per_node":
-            return  # a product is of a whole job's GPUs as likely as of a node's
-        if word.text and not word.why:
-            row = row._replace(rank=flags.VARIABLE_RANK)
-            self.read_value(name, row, [word], word.place)
 
     def _command(self, words: Sequence[Word]) -> None:
         """The options and overrides of one command."""
@@ -257,13 +253,13 @@ class Reading(Sayings):
         values = [word.text for word in entry.values if word.text not in ("_self_", "null", "")]
         named = any(value.endswith((".yaml", ".yml")) or "/" in value for value in values)
         if name in inherits and at_top and values and (name in flags.INHERITS or named):
-            self._open_outside("inherits", name, values[0], entry.key.place)
+            self.unresolved.append(self.item("inherits", name, values[0], entry.key.place))
 
     def _sourced(self, word: Word) -> None:
         """A script that is taken in; those that only prepare the machine say nothing of a job."""
         name = word.text.rstrip("\"'").rsplit("/", 1)[-1].lower()
         if not any(part in name for part in flags.MACHINE_SCRIPTS):
-            self._open_outside("sourced", "source", word.text, word.place)
+            self.unresolved.append(self.item("sourced", "source", word.text, word.place))
 
     def _configured(self, name: str, value: Word, place: tuple[int, int]) -> None:
         """A file or a recipe that says what the command does not; a schema's own says nothing."""
@@ -271,19 +267,12 @@ class Reading(Sayings):
         if not file_names or not value.text.rsplit("/", 1)[-1].startswith(file_names):
             self.configured.append(self.item("configured", name, value.text[:80], place))
 
-    def _open_outside(self, code: str, name: str, value: str, place: tuple[int, int]) -> None:
-        item = self.item(code, name, value, place)
-        self.unresolved.append(item)
-        self.outside.append(item)
-
     def _size_unknown(self, name: str, value: str, place: tuple[int, int]) -> None:
         """A key that looks like a size of a layout and that no table has."""
         if value in ("1", "null", "None", "", "false", "False"):
             self.ignored.append(self.item("unknown", name, value, place))
-            return
-        item = self.item("unknown-size", name, value, place)
-        self.unresolved.append(item)
-        self.unknown_sizes.append(item)
+        else:
+            self.unresolved.append(self.item("unknown-size", name, value, place))
 
     def _knows(self, words: set[str], word: Word) -> None:
         """Which table the words that follow are read by."""
@@ -308,10 +297,8 @@ class Reading(Sayings):
                 spend(STEP, "keys")
                 self._key(entry.path, entry.values, whole_place(entry.key, entry.values))
             for name in recipe.inherits[:8]:
-                place = recipe.entries[0].key.place
-                item = self.item("inherits", name, recipe.name, place, facts={"run": recipe.name})
-                self.outside.append(item)
-                self.unresolved.append(item)
+                place, facts = recipe.entries[0].key.place, {"run": recipe.name}
+                self.unresolved.append(self.item("inherits", name, recipe.name, place, facts=facts))
         self.run = ""
 
     def _key(
@@ -324,7 +311,8 @@ class Reading(Sayings):
         if self.schema:
             meaning = self.schema.meaning(path)
             if meaning and not says_nothing(values):
-                self.read_value(name, meaning.row, values, place, meaning.role)
+                row, role = meaning
+                self.read_value(name, row, values, place, role)
                 return
             if meaning or self.schema.keys:
                 self._ignore(name, shown, place)

@@ -17,7 +17,7 @@ from training.model import Model
 from training.models import MODELS, model_of_preset, said_of_preset, training_of_preset
 from training.pipeline.schedules import DEFAULT_VIRTUAL, SCHEDULES
 
-from .flags import MODEL
+from .flags import MODEL, table, words_of
 from .items import Parsed
 
 # -- what a text says ----------------------------------------------------------------------------
@@ -35,10 +35,10 @@ def training_of(text: Parsed) -> dict[str, Any]:
     if not {"hidden", "heads"}.isdisjoint(said):
         found |= _shape(said, text.framework.job if text.framework else "")
     found |= {field: said[name] for name, field in NUMBERS.items() if name in said}
-    for name, (field, values) in WORDS.items():
-        word = str(said.get(name, "")).lower()
-        if word in values:
-            found[field] = values[word]
+    for name, words, meaning in SAYS:
+        if str(said.get(name, "")).lower() in words.split(","):
+            field, _, value = meaning.partition("=")
+            found[field] = {"on": True, "off": False}.get(value, value)
     if match := _FIRST_DENSE.fullmatch(str(said.get("moe_freq", ""))):
         found["dense_layers"] = int(match[1])
     if said.get("distributed_optimizer") is True:
@@ -101,48 +101,12 @@ def _offloaded(said: dict[str, Any], zero: int | None) -> dict[str, Any]:
     return {}
 
 
-OF_MODEL = (
-    *("hidden", "ffn", "heads", "kv_heads", "vocabulary", "top_k", "expert_ffn"),
-    *("shared_expert_ffn", "q_lora_rank", "kv_lora_rank"),
-    *("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim", "head_dim"),
-)
-"""Sizes that a model and launch files call alike."""
-
-NUMBERS = {name: name for name in (*OF_MODEL, "zero")} | {
-    "seq": "sequence",
-    "mtp": "mtp_layers",
-    "first": "first",
-    "last": "last",
-}
+NUMBERS = {name: field or name for name, field in words_of("NUMBERS").items()}
 """What training calls the numbers of launch files."""
 
-_TRUTH = {"true": True, "false": False}
-_NO_TABLE = dict.fromkeys(("rope", "rotary", "none", "alibi", "mrope", "yarn"), False)
-_BF16 = dict.fromkeys(("bf16", "bf16-mixed", "bf16-true", "bfloat16"), "bf16-fp32")
-_FP16 = dict.fromkeys(("16", "fp16", "16-mixed", "float16"), "fp16-fp16")
-WORDS: dict[str, tuple[str, dict[str, Any]]] = {
-    **{name: (name, _TRUTH) for name in ("sequence_parallel", "tied", "gated", "flash")},
-    "activation": ("gated", dict.fromkeys(("swiglu", "fast-swiglu", "geglu", "fast-geglu"), True)),
-    "norm": ("rms_norm", {"rmsnorm": True, "layernorm": False}),
-    "positions": ("learned_positions", {"learned_absolute": True, "learned": True, **_NO_TABLE}),
-    "attention": ("flash", {"flash": True, "fused": True, "unfused": False, "local": False}),
-    "precision": ("precision", {**_BF16, **_FP16}),
-    "bf16": ("precision", {"true": "bf16-fp32"}),
-    "fp16": ("precision", {"true": "fp16-fp16"}),
-    "linear_biases": ("biases", {"false": "none"}),
-    "qkv_biases": ("biases", {"true": "qkv"}),
-}
-"""What a word means, or that an option is there; a later one counts."""
+SAYS = dict(table("training"))["SAYS"]
 
-USED = {
-    **NUMBERS,
-    **{name: field for name, (field, _) in WORDS.items()},
-    **dict.fromkeys(("recompute_core", "recompute_whole", "recompute_modules"), "recompute"),
-    **dict.fromkeys(("fp8", "fp8_recipe"), "products"),
-    **dict.fromkeys(("offload", "offload_optimizer", "offload_param"), "offload"),
-    **{"grouped": "kv_heads", "latent": "kv_lora_rank", "moe_freq": "dense_layers"},
-    **{"distributed_optimizer": "zero", "recompute": "recompute"},
-}
+USED = NUMBERS | {name: said.partition("=")[0] for name, _, said in SAYS} | words_of("COUNTS_FOR")
 """The value of training that a field of launch files counts for; the rest is read and not used."""
 
 
