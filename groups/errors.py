@@ -128,12 +128,8 @@ def refusals(*files: Path) -> Callable[..., LayoutError]:
         if code in naming_control:
             facts = {"control": control, **facts}
         parts = {name: text.format(**facts) for name, text in texts.get(code, {}).items()}
-        if sentence:
-            parts["what"] = sentence
-        if why:
-            parts["why"] = why
-        if quote:
-            parts["quote"] = quote
+        given = {"what": sentence, "why": why, "quote": quote}
+        parts |= {name: text for name, text in given.items() if text}
         return LayoutError(code, **parts, control=control, alternatives=fixes, facts=facts)
 
     return refusal

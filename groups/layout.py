@@ -59,14 +59,15 @@ class Job:
             most = {name: MAX_RANKS * number // world for name, number in machines.items()}
             fixes = ({name: number} for name, number in most.items() if number)
             raise too_many_ranks(world, larger, *fixes)
-        mesh, expert, every = self._grids(world)
+        every = self._groupings(world)
+        expert = every["ep"].mesh if "ep" in every else None
         levels = tuple(self.levels) if self.levels else None
         order = self.order if self.framework == OWN else ORDER  # where it counts
         is_same = (levels, order) == (self.levels, self.order)
         job = self if is_same else replace(self, levels=levels, order=order)
-        return Layout(job, mesh, expert, every)
+        return Layout(job, every["tp"].mesh, expert, every)
 
-    def _grids(self, world: int) -> tuple[Mesh, Mesh | None, dict[str, Grouping]]:
+    def _groupings(self, world: int) -> dict[str, Grouping]:
         sizes = {"tp": self.tp, "cp": self.cp, "pp": self.pp, "ep": self.ep}
         if self.framework == OWN:
             return self._with_experts(world, self.etp, self.order)
@@ -87,8 +88,7 @@ class Job:
         names = [name for name in convention.order.split("-") if name != "ep"]
         names += [name for name in ("tp", "cp", "dp", "pp") if name not in names]
         del sizes["ep"]
-        mesh = fit(world, order="-".join(names), **sizes)
-        return mesh, None, dense_groupings(mesh)
+        return dense_groupings(fit(world, order="-".join(names), **sizes))
 
     def _refuse_megatrons_options(self, convention: Convention) -> None:
         """Options that only Megatron has: ignoring them would show another job than was asked."""
@@ -101,10 +101,8 @@ class Job:
             facts = {"framework": convention.name, "option": ", ".join(options)}
             raise refusal("framework-has-no-option", options[0], *fixes, sentence=sentence, **facts)
 
-    def _with_experts(
-        self, world: int, etp: int | None, order: str
-    ) -> tuple[Mesh, Mesh, dict[str, Grouping]]:
-        every = groupings(
+    def _with_experts(self, world: int, etp: int | None, order: str) -> dict[str, Grouping]:
+        return groupings(
             world,
             tp=self.tp,
             cp=self.cp,
@@ -116,7 +114,6 @@ class Job:
             hierarchical_context_parallel_sizes=self.levels,
             hybrid_context_parallel=self.hybrid,
         )
-        return every["tp"].mesh, every["ep"].mesh, every
 
 
 def _refuse_missing_axes(convention: Convention, sizes: Mapping[str, object], world: int) -> None:

@@ -81,7 +81,8 @@ def groupings(
     _refuse_sharp(use_sharp, sharp_enabled_group, instances)
     checked_grids: Callable[..., tuple[Mesh, Mesh]] = grids
     dense, expert = checked_grids(world, **sizes)
-    _refuse_virtual_stages(virtual_pipeline_model_parallel_size, dense.size("pp"))
+    if virtual_pipeline_model_parallel_size is not None:
+        _refuse_virtual_stages(virtual_pipeline_model_parallel_size, dense.size("pp"))
     by_name = dense_groupings(dense_grid(dense), embedding_stages)
     by_name |= _families(expert_grid(expert))
     by_name |= _optimizer_instances(by_name, instances)
@@ -116,7 +117,6 @@ def _families(mesh: Mesh) -> dict[str, Grouping]:
 
 @lru_cache(maxsize=64)
 def _kinds(axes: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Name and kind of the families on a grid of these axes."""
     grid = "expert" if "edp" in axes else "dense"
     return tuple(
         (name, family.kind)
@@ -268,9 +268,7 @@ def _hybrid(data: Grouping, pp: int) -> dict[str, Grouping]:
 # -- options that change no group ----------------------------------------------------------------
 
 
-def _refuse_virtual_stages(vpp: int | None, pp: int) -> None:
-    if vpp is None:
-        return
+def _refuse_virtual_stages(vpp: int, pp: int) -> None:
     control = "virtual_pipeline_model_parallel_size"
     whole_number(vpp, control)
     if pp == 1:
