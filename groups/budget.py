@@ -2,15 +2,8 @@
 
 A unit of work is about a microsecond of one core: a word read, an op placed, ten pixels painted.
 Loops say what they are about to do, `spend`; whoever answers a request opens its budget, `within`.
-Work that belongs to no request (a test, a script of one's own) is not limited.
-
->>> with within(limit=10):
-...     spend(4, "words")
-...     spend(7, "words")
-Traceback (most recent call last):
-groups.errors.LayoutError: too many words: this is more work than one request may cost
-
-A budget inside another is a part of it: what is spent within counts for both.
+Work that belongs to no request (a test, a script of one's own) is not limited. A budget
+inside another is a part of it: what is spent within counts for both.
 """
 
 from __future__ import annotations
@@ -54,14 +47,15 @@ _CURRENT: ContextVar[Budget | None] = ContextVar("budget", default=None)
 def within(limit: int = LIMIT, kind: type[Budget] = Budget) -> Iterator[Budget]:
     """A budget for what is done inside, or in a function that this decorates.
 
-    Within another budget it is a part of that.
-
     >>> @within(limit=3)
     ... def reader(text: str) -> int:
     ...     spend(len(text), "characters")
     ...     return len(text)
     >>> reader("abc"), reader("abc")
     (3, 3)
+    >>> reader("four")
+    Traceback (most recent call last):
+    groups.errors.LayoutError: too many characters: this is more work than one request may cost
     """
     budget = kind(limit, outer=_CURRENT.get())
     token = _CURRENT.set(budget)

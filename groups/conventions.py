@@ -2,22 +2,9 @@
 
 A framework is an order of named axes, fastest first. Each of its axes plays one of Megatron's (tp,
 cp, ep, dp, pp), and every group it makes is one request to the mesh of those axes, or to a second
-mesh of its experts over the same ranks:
-
-    Megatron Core    tp     cp    dp                      pp
-    Llama 3          tp     cp                            pp     dp
-    DeepSpeed        model        data                    pipe
-    torchtitan       tp     cp    dp_shard  dp_replicate  pp
-
-The sizes of all axes but one are given; one that plays dp is what remains. A source that writes
-its shape row-major, such as [pipe, data, model], lists the same axes in reverse.
-
->>> from groups import rank_groups
->>> mesh = CONVENTIONS["deepspeed"].mesh(16, model=2, pipe=2)
->>> str(mesh)
-'model2-data4-pipe2'
->>> rank_groups(mesh, "data").tolist()
-[[0, 2, 4, 6], [1, 3, 5, 7], [8, 10, 12, 14], [9, 11, 13, 15]]
+mesh of its experts over the same ranks. The sizes of all axes but one are given; one that plays dp
+is what remains. A source that writes its shape row-major, such as [pipe, data, model], lists the
+same axes in reverse.
 """
 
 from __future__ import annotations
@@ -85,8 +72,8 @@ class Convention:
         """Its mesh of ``world`` ranks, or its "expert" one: sizes by its own names, 1 where not
         given. The first axis that plays dp and has no size given is what remains.
 
-        >>> str(CONVENTIONS["horovod"].mesh(16, local=8))
-        'local8-cross2'
+        >>> str(CONVENTIONS["deepspeed"].mesh(16, model=2, pipe=2))
+        'model2-data4-pipe2'
         >>> str(CONVENTIONS["torchtitan"].mesh(16, "expert", ep=4, pp=2))
         'ep4-efsdp2-dp_replicate1-pp2'
 

@@ -38,18 +38,18 @@ class Cluster:
     """
 
     name: str
-    nvlink: float  # bytes per second, one way
-    nic: float  # bytes per second, one way
-    memory: int  # bytes
-    peak: float  # operations per second
+    nvlink: float
+    nic: float
+    memory: int
+    peak: float
     source: tuple[str, ...]
     rack: int = 0  # GPUs of an NVLink domain of several nodes; 0: a node is a domain
-    fp8: float = 0.0  # operations per second
+    fp8: float = 0.0
     fp4: float = 0.0
-    hbm: float = 0.0  # bytes per second
+    hbm: float = 0.0
     reached: float = 1.0
-    link: float = 0.0  # bytes per second, one way
-    host: float = 0.0  # bytes of a node
+    link: float = 0.0
+    host: float = 0.0
 
     def host_of(self, gpus_per_node: int) -> float:
         """Bytes of host memory beside so many GPUs; those of a rack are nodes of four.

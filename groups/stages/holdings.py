@@ -1,10 +1,4 @@
-"""What a rank holds and reads beside layers: experts, chunks of the sequence, samples.
-
-axis   deals out                             by
-ep     experts, in runs                      local_experts
-cp     2*cp chunks of the sequence, paired   sequence_chunks
-dp     samples of the global batch, in runs  samples_of
-"""
+"""What a rank holds and reads beside layers: experts, chunks of the sequence, samples."""
 
 from __future__ import annotations
 

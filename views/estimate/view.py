@@ -1,10 +1,4 @@
-"""The Step time view: the estimate, its parts, the nearest measured runs, the error by source.
-
-"You are here" draws public runs as a cloud, the layout on screen among them. Across: parameters
-that a token passes through; up: what a GPU does a second, counted as six operations a parameter and
-token (arXiv:2001.08361 section 2.1). Both axes are in doublings. Runs on GPUs that compute like the
-chosen ones are dark, and the nearest ones ringed.
-"""
+"""The Step time view: the estimate, its parts, the nearest measured runs, the error by source."""
 
 from __future__ import annotations
 
@@ -177,7 +171,8 @@ def share(value: float, axis: tuple[float, float]) -> float:
 
 
 def spot(model: Model, tokens: int, gpus: int, *steps: float) -> tuple[float, ...]:
-    """Where a model stands across, and what a GPU does in steps of so many seconds up."""
+    """Across the parameters that a token passes through, up what a GPU does in steps of so many
+    seconds: six operations a parameter and token (arXiv:2001.08361 section 2.1)."""
     active = active_parameters(model)
     speeds = (6.0 * active * tokens / (seconds * gpus) for seconds in steps)
     return share(active, ACROSS), *(share(speed / 1e12, UP) for speed in speeds)
