@@ -34,7 +34,7 @@ from ..base.resolve import AUTO, main_groupings
 from ..hosts.inputs import placement_or_none
 
 
-def nodes_html(context: Context) -> str:
+def nodes_html(context: Context) -> Markup:
     """Every group of more than one rank, on nodes and on NVLink domains of other sizes.
 
     Where the machines are named, what they stand in (racks, switches, domains) is a level too.
@@ -45,51 +45,96 @@ def nodes_html(context: Context) -> str:
         return _plain(layout, language)
     hosts = counted(len(placement.hosts), "host", language)
     note = fine(PAGE["nodes_named"][language].format(hosts=hosts))
-    return _table(audit_of(layout, placement), layout, language, note)
+    return _body(audit_of(layout, placement), language, note)
 
 
 @lru_cache(maxsize=64)
 def _plain(layout: Layout, language: str) -> Markup:
-    return _table(audit_of(layout, None), layout, language)
+    return _body(audit_of(layout, None), language)
+
+
+def _body(audit: Audit, language: str, note: object = "") -> Markup:
+    say, warnings = saying(PAGE, language), audit.warnings(language)
+    items = (tag("li", warning) for warning in warnings)
+    return together(
+        intro(say("nodes_title"), say("nodes_body"), language),
+        note,
+        tag("ul", *items, class_="warnings") if warnings else fine(say("audit_fine")),
+        audit.table(audit.heads(language), language),
+    )
 
 
 @dataclass(frozen=True)
 class Audit:
-    """How groups stand on domains: of each kind its names and its spans, one a column.
+    """How groups stand on domains, a span a column: first those of a size, then those of places.
 
-    domains: GPUs of each kind of domain, the first columns; places: what named machines stand in;
-    leads: of each row what shows one of its groups in the picture.
+    rows: the names that make the very same groups, the spans of these, and what shows one of them
+    in the picture.
     """
 
-    domains: tuple[int, ...]
+    node: int  # GPUs of one
+    sizes: tuple[int, ...]
     places: tuple[str, ...]
-    rows: tuple[tuple[tuple[str, ...], tuple[Span, ...]], ...]
-    leads: tuple[dict[str, str], ...]
+    rows: list[tuple[list[str], list[Span], dict[str, str]]]
 
-    def heads(self, layout: Layout, language: str) -> list[str]:
+    def heads(self, language: str) -> list[str]:
         heads = [PAGE[name][language] for name in ("column_kind", "column_size")]
-        heads += [_domain_name(domain, layout, language) for domain in self.domains]
+        for size in self.sizes:
+            words = PAGE["audit_node" if size == self.node else "audit_domain"][language]
+            heads.append(words.format(gpus=counted(size, "gpu", language)))
         return [*heads, *(level_name(kind, language) for kind in self.places)]
 
+    def table(self, heads: Iterable[str], language: str) -> Markup:
+        """How the groups of some names stand on each kind of domain; their number leads to one."""
+        rows = []
+        for names, spans, lead in self.rows:
+            count, tip = counted(spans[0].groups, "group", language), PAGE["audit_lead"][language]
+            groups = tag("small", button(count, class_="opener", data_set=lead, data_tip=tip))
+            size = cell(f"{spans[0].size:,}", Markup("<br>"), groups, class_="extent")
+            rows.append(row(chips(names), size, *(_cell(names, span, language) for span in spans)))
+        return table(heads, rows, "audit")
 
-def audit_of(layout: Layout, placement: Placement | None) -> Audit:
-    """Every group of more than one rank on every kind of domain."""
-    node, domains = layout.gpus_per_node, sorted({layout.gpus_per_node, *DOMAINS})
-    places = {} if placement is None else {n: placement.of_ranks(n) for n in placement.levels}
-    rows, leads = [], []
+    def warnings(self, language: str) -> list[str]:
+        """A plain sentence for each kind that waits for its messages and leaves the node."""
+        warnings = []
+        for names, spans, _ in self.rows:
+            reach = spans[self.sizes.index(self.node)]
+            if _is_slow(names, reach):
+                fits = [span.domain for span in spans if not span.crossing]
+                warnings.append(
+                    PAGE["audit_warning_fits" if fits else "audit_warning"][language].format(
+                        kind=" = ".join(names),
+                        crossing=f"{reach.crossing:,}",
+                        groups=f"{reach.groups:,}",
+                        nodes=counted(reach.most, "node", language),
+                        domain=min(fits, default=0),
+                    )
+                )
+        return warnings
+
+
+def audit_of(layout: Layout, placement: Placement | None, *, by_size: bool = True) -> Audit:
+    """Every group of more than one rank on nodes, domains of other sizes, and named places.
+
+    by_size: whether there are columns of sizes; else the nodes are a column among the places.
+    """
+    node = layout.gpus_per_node
+    sizes = sorted({node, *DOMAINS}) if by_size else []
+    kinds = ("node", *placement.levels) if placement else ()
+    places = {kind: placement.of_ranks(kind) for kind in kinds} if placement else {}
+    nodes = places.pop("node", None) if by_size else None
+    rows = []
     for names, grouping in same_groups(layout.every.values()):
-        spans = spans_by_size(grouping, domains)
-        if placement is not None:
-            spans[domains.index(node)] = replace(span(grouping, placement.nodes), domain=node)
+        spans = spans_by_size(grouping, sizes)
+        if nodes is not None:
+            spans[sizes.index(node)] = replace(span(grouping, nodes), domain=node)
         spans += [span(grouping, of, kind) for kind, of in places.items()]
-        rows.append((names, tuple(spans)))
-        leads.append(lead_of(names, grouping, layout, spans[domains.index(node)]))
-    return Audit(tuple(domains), tuple(places), tuple(rows), tuple(leads))
+        on_nodes = spans[sizes.index(node) if by_size else 0]
+        rows.append((names, spans, _lead(names, grouping, layout, on_nodes)))
+    return Audit(node, tuple(sizes), tuple(places), rows)
 
 
-def lead_of(
-    names: Sequence[str], grouping: Grouping, layout: Layout, nodes: Span
-) -> dict[str, str]:
+def _lead(names: Sequence[str], grouping: Grouping, layout: Layout, nodes: Span) -> dict[str, str]:
     """What shows the group on most nodes in the picture: a kind that is not there comes with it."""
     at = nodes.widest
     first = grouping.firsts()[at] if grouping.is_plain else grouping.groups()[at][0]
@@ -98,23 +143,7 @@ def lead_of(
     return {"view": "groups", "rank": str(first), **more}
 
 
-def _table(audit: Audit, layout: Layout, language: str, note: object = "") -> Markup:
-    """A column for each size of domain, and for each kind of place that is named."""
-    say, warned = saying(PAGE, language), warnings_of(audit, layout, language)
-    items = (tag("li", warning) for warning in warned)
-    return together(
-        intro(say("nodes_title"), say("nodes_body"), language),
-        note,
-        tag("ul", *items, class_="warnings") if warned else fine(say("audit_fine")),
-        table(
-            audit.heads(layout, language),
-            (audit_row(*row, lead, language) for row, lead in zip(audit.rows, audit.leads)),
-            "audit",
-        ),
-    )
-
-
-def same_groups(groupings: Iterable[Grouping]) -> list[tuple[tuple[str, ...], Grouping]]:
+def same_groups(groupings: Iterable[Grouping]) -> list[tuple[list[str], Grouping]]:
     """Names with their grouping; names that make the very same groups share a row.
 
     Groups of one rank, which carry nothing, are left out.
@@ -124,19 +153,20 @@ def same_groups(groupings: Iterable[Grouping]) -> list[tuple[tuple[str, ...], Gr
         if grouping.size > 1:
             key = grouping.spread or grouping
             by_ranks.setdefault(key, ([], grouping))[0].append(grouping.name)
-    return [(tuple(names), grouping) for names, grouping in by_ranks.values()]
+    return list(by_ranks.values())
 
 
 def level_name(kind: str, language: str) -> str:
     """A level as the page calls it; the source's own word where it has one of its own."""
     if kind == "node":
         return RUN["level_node"][language]
+    if kind in HOSTS_WORDS:
+        return HOSTS_WORDS[kind][language]
     word, _, number = kind.partition("-")
-    if kind not in HOSTS_WORDS and word in HOSTS_WORDS and number.isdigit():
-        return RUN["level_number"][language].format(
-            level=HOSTS_WORDS[word][language], number=int(number) + 1
-        )
-    return HOSTS_WORDS[kind][language] if kind in HOSTS_WORDS else kind
+    if word in HOSTS_WORDS and number.isdigit():
+        level = HOSTS_WORDS[word][language]
+        return RUN["level_number"][language].format(level=level, number=int(number) + 1)
+    return kind
 
 
 def level_head(kind: str, language: str) -> str:
@@ -154,65 +184,27 @@ def chips(names: Iterable[str]) -> Markup:
     return Markup(" ").join(chip(name, f"t-{own_tone(name) or 'tp'}") for name in names)
 
 
-def audit_row(
-    names: tuple[str, ...], spans: Sequence[Span], lead: dict[str, str], language: str
-) -> Markup:
-    """How the groups of some names stand on each kind of domain; their number leads to one."""
-    count = counted(spans[0].groups, "group", language)
-    groups = button(count, class_="opener", data_set=lead, data_tip=PAGE["audit_lead"][language])
-    size = cell(f"{spans[0].size:,}", Markup("<br>"), tag("small", groups), class_="extent")
-    return row(chips(names), size, *(_cell(names, span, language) for span in spans))
-
-
 def share_bar(share: float) -> Markup:
     return tag("span", class_="bar", style=f"--share:{100 * share:.1f}%")
 
 
-def _cell(names: tuple[str, ...], reach: Span, language: str) -> TableCell:
+def _cell(names: Iterable[str], reach: Span, language: str) -> TableCell:
     """A bar of the share that crosses, and the same in words."""
-    text = crossing_text(reach, language)
-    slow = " slow" if is_slow(names, reach) else ""
     state = "cross" if reach.crossing else "stay"
-    return cell(share_bar(reach.crossing / reach.groups), text, class_=state + slow)
+    kind = f"{state} slow" if _is_slow(names, reach) else state
+    bar = share_bar(reach.crossing / reach.groups)
+    return cell(bar, _crossing_text(reach, language), class_=kind)
 
 
-def crossing_text(reach: Span, language: str) -> str:
+def _crossing_text(reach: Span, language: str) -> str:
     words = "stay" if not reach.crossing else "all" if reach.crossing == reach.groups else "some"
-    facts = {
-        "crossing": f"{reach.crossing:,}",
-        "groups": f"{reach.groups:,}",
-        "most": f"{reach.most:,}",
-    }
+    facts = {name: f"{getattr(reach, name):,}" for name in ("crossing", "groups", "most")}
     return PAGE[f"audit_{words}"][language].format(**facts)
 
 
-def is_slow(names: Iterable[str], reach: Span) -> bool:
+def _is_slow(names: Iterable[str], reach: Span) -> bool:
     """Whether any of the names that share these groups waits for its messages."""
     return reach.crossing > 0 and any(name in LATENCY_BOUND for name in names)
-
-
-def warnings_of(audit: Audit, layout: Layout, language: str) -> list[str]:
-    """A plain sentence for each kind that waits for its messages and leaves the node."""
-    say, warnings = saying(PAGE, language), []
-    for names, spans in audit.rows:
-        node_span = next(span for span in spans if span.domain == layout.gpus_per_node)
-        if is_slow(names, node_span):
-            fits = [s.domain for s in spans if not s.crossing]
-            said = say(
-                "audit_warning_fits" if fits else "audit_warning",
-                kind=" = ".join(names),
-                crossing=f"{node_span.crossing:,}",
-                groups=f"{node_span.groups:,}",
-                nodes=counted(node_span.most, "node", language),
-                domain=min(fits, default=0),
-            )
-            warnings.append(said)
-    return warnings
-
-
-def _domain_name(domain: int, layout: Layout, language: str) -> str:
-    words = "audit_node" if domain == layout.gpus_per_node else "audit_domain"
-    return PAGE[words][language].format(gpus=counted(domain, "gpu", language))
 
 
 CROSSING, STAYING = "#d97706", "#94a3b8"
@@ -224,26 +216,25 @@ NAMES, COLUMNS = 3, 6
 
 def nodes_pictures(context: Context) -> Pictures:
     """A row a kind, a column a domain; nothing where every rank is alone."""
-    layout, language = context.layout, context.language
-    audit = audit_of(layout, placement_or_none(context))
-    heads = audit.heads(layout, language)[: COLUMNS + 2]
+    language = context.language
+    audit = audit_of(context.layout, placement_or_none(context))
     rows = []
-    for names, spans in audit.rows:
+    for names, spans, _ in audit.rows:
         named = " ".join(names[:NAMES]) + (" …" if len(names) > NAMES else "")
         groups = counted(spans[0].groups, "group", language)
         crossing = []
         for reach in spans[:COLUMNS]:
             share = reach.crossing / reach.groups
             parts = ((CROSSING, share), (STAYING, 1 - share))
-            crossing.append(BarCell(parts, crossing_text(reach, language)))
+            crossing.append(BarCell(parts, _crossing_text(reach, language)))
         rows.append((named, f"{spans[0].size:,}\n{groups}", *crossing))
+    heads = audit.heads(language)[: COLUMNS + 2]
     return [("", TableChart(tuple(heads), tuple(rows)))] if rows else []
 
 
 def nodes_summary(context: Context) -> str:
     language = context.language
-    audit = audit_of(context.layout, placement_or_none(context))
-    warnings = warnings_of(audit, context.layout, language)
+    warnings = audit_of(context.layout, placement_or_none(context)).warnings(language)
     return joined(warnings or [PAGE["audit_fine"][language]], language)
 
 
