@@ -240,9 +240,7 @@ def _audit(inputs: CommandLine) -> Table:
     layout = _with_names(inputs)
     domains = _domains(inputs, layout)
     placement = inputs.placement(layout)
-    levels = {}
-    if placement is not None:
-        levels = {kind: placement.of_ranks(kind) for kind in ("node", *placement.levels)}
+    levels = {} if placement is None else placement.by_level()
     spans = audit(groups_by_name(layout, inputs.names).values(), domains, levels)
     if inputs.format == "text":
         return _audit_text(spans, [*map(str, domains), *levels])

@@ -62,14 +62,7 @@ def slow_ranks(inputs: CommandLine) -> Table:
     outliers = slow(values, layout.every, worse=inputs.options.worse)
     columns = ["names", "indices", "value", "deviations", "ranks"]
     rows = [
-        [
-            list(outlier.names),
-            list(outlier.indices),
-            outlier.value,
-            outlier.times,
-            list(outlier.ranks),
-        ]
-        for outlier in outliers
+        [list(of.names), list(of.indices), of.value, of.times, list(of.ranks)] for of in outliers
     ]
     before = [] if outliers else ["no rank, group or stage stands out"]
     return Table("slow", columns, rows, layout=layout, before=before)
@@ -83,12 +76,7 @@ def _explained(better: Any) -> Table:
     rows: list[list[Any]] = [
         [kind.kind, kind.groups, kind.leave_node, kind.before, kind.after, kind.least]
         for kind in better.kinds
-    ]  # fmt: skip
-    if better.costs:
-        columns += ["seconds_before", "seconds_after"]
-        for row, kind in zip(rows, better.kinds):
-            each = better.costs.get(kind.kind, 0.0)
-            row += [round(each * kind.before, 6), round(each * kind.after, 6)]
+    ]
     said = words("hosts", "ORDER_REASONS")
     reasons = [said[note.code].en.format(**note.facts) for note in better.reasons]
     reasons += [
@@ -97,6 +85,10 @@ def _explained(better: Any) -> Table:
         for name, value in fix.changes.items()
     ]
     if better.costs:
+        columns += ["seconds_before", "seconds_after"]
+        for row, kind in zip(rows, better.kinds):
+            each = better.costs.get(kind.kind, 0.0)
+            row += [round(each * kind.before, 6), round(each * kind.after, 6)]
         waited = f"{better.cost_before:.3g} s of a step, in this order {better.cost:.3g} s"
         reasons.insert(0, f"Waited for groups in several racks: {waited}.")
     fields = {**better.document, "upper": [asdict(upper) for upper in better.upper]}

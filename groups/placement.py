@@ -128,6 +128,10 @@ class Placement:
         places = [numbers.setdefault(name, len(numbers)) for name in names]
         return np.asarray(places, dtype=np.int64)[self.nodes]
 
+    def by_level(self) -> dict[str, np.ndarray]:
+        """The place of each rank on the nodes and in every level, by its kind."""
+        return {kind: self.of_ranks(kind) for kind in ("node", *self.levels)}
+
     def columns(self) -> Iterator[tuple[str, list[str]]]:
         """Columns of a table of ranks: host and device of each, and its place in every level."""
         nodes = self.nodes.tolist()

@@ -19,7 +19,7 @@ from groups.placement import Placement
 from training.estimate import seconds_waited
 
 from ..base.endpoint import endpoint, require_text, serving
-from .inputs import hosts_in_racks
+from .inputs import hosts_in_racks, notes_text
 
 
 @serving()
@@ -31,10 +31,12 @@ def read_hosts(text: str = "", racks: str = "") -> str:
         racks: another text that says where they stand, such as a topology.conf; empty: the first.
     """
     hosts = _read(text, racks)
-    node = hosts.node
-    inside = node and {
-        "gpus": node.gpus, "nics": node.nics, "links": node.gpu_links, "rails": node.rails,
-    }  # fmt: skip
+    inside = hosts.node and {
+        "gpus": hosts.node.gpus,
+        "nics": hosts.node.nics,
+        "links": hosts.node.gpu_links,
+        "rails": hosts.node.rails,
+    }
     return json.dumps(
         {
             "form": hosts.form,
@@ -43,9 +45,7 @@ def read_hosts(text: str = "", racks: str = "") -> str:
             "racks": hosts.racks,
             "levels": dict(hosts.levels),
             "ranks": hosts.ranks,
-            "remarks": [
-                HOSTS_REMARKS[remark.code].en.format(**remark.facts) for remark in hosts.remarks
-            ],
+            "remarks": notes_text(hosts.remarks, HOSTS_REMARKS, "en"),
             "node": inside,
         }
     )
@@ -113,12 +113,8 @@ def order_document(better: BetterOrder) -> dict[str, Any]:
         **better.document,
         "kinds": [vars(kind) for kind in better.kinds],
         "upper": [vars(upper) for upper in better.upper],
-        "reasons": [
-            ORDER_REASONS[reason.code].en.format(**reason.facts) for reason in better.reasons
-        ],
-        "reasons_zh": [
-            ORDER_REASONS[reason.code].zh.format(**reason.facts) for reason in better.reasons
-        ],
+        "reasons": notes_text(better.reasons, ORDER_REASONS, "en"),
+        "reasons_zh": notes_text(better.reasons, ORDER_REASONS, "zh"),
         "fixes": [{"kind": fix.kind, "place": fix.place, **fix.changes} for fix in better.fixes],
         "files": launcher_files(better.names, better.gpus_per_node),
     }

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
 import numpy as np
 
-from descriptions import RUN
+from descriptions import RUN, Text
 from formats.hosts import read_hosts
 from formats.hosts.placing import placement_of
 from formats.hosts.values import Hosts
+from formats.notes import Note
 from groups import LayoutError
 from groups.placement import Placement
 
@@ -55,6 +56,11 @@ def placement_or_none(context: Context) -> Placement | None:
         return hosts and placement_of(hosts, layout.world_size, layout.gpus_per_node)
     except LayoutError:
         return None
+
+
+def notes_text(notes: Iterable[Note], words: Mapping[str, Text], language: str) -> list[str]:
+    """What a reader says beside its answer, in words."""
+    return [words[note.code][language].format(**note.facts) for note in notes]
 
 
 def hosts_head(placement: Placement | None, language: str) -> list[str]:

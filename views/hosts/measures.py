@@ -14,7 +14,7 @@ from render.svg.heat import LEVELS, Heat, level_colours
 
 from ..base import form
 from ..base.context import Context
-from ..base.html import fine, painted, rest_text, tag, together
+from ..base.html import fine, painted, rest_text, saying, tag, together
 from ..base.problems import problem_html
 from ..base.state import is_empty
 from .inputs import placement_or_none
@@ -27,13 +27,13 @@ SHOWN = 16
 
 
 def measures_html(context: Context) -> Markup:
-    state, language = context.state, context.language
-    choices = [(RUN[f"worse_{choice}"][language], choice) for choice in ("high", "low")]
+    state, language, say = context.state, context.language, saying(RUN, context.language)
+    choices = [(say(f"worse_{choice}"), choice) for choice in ("high", "low")]
     box = form.fields(
         form.area("measures", state.measures, language, rows=4),
         form.choice("worse", state.worse, choices, language),
     )
-    title = tag("h3", RUN["measures_title"][language])
+    title = tag("h3", say("measures_title"))
     if is_empty(state.measures):
         return together(title, box)
     try:
@@ -42,8 +42,7 @@ def measures_html(context: Context) -> Markup:
         return together(title, problem_html(error, language), box)
     known = values[~np.isnan(values)]
     numbers = {"least": known.min(), "most": known.max(), "median": np.median(known)}
-    numbers = {name: f"{number:,.6g}" for name, number in numbers.items()}
-    label = RUN["measures_label"][language].format(**numbers)
+    label = say("measures_label", **{name: f"{n:,.6g}" for name, n in numbers.items()})
     picture = painted(heat_of(values, context.layout.gpus_per_node, language), label)
     return together(title, _slow(outliers, language), fine(label), picture, box)
 
@@ -60,7 +59,7 @@ def _measured(context: Context) -> tuple[np.ndarray, list[Slow]]:
 
 def _slow(outliers: list[Slow], language: str) -> Markup:
     if not outliers:
-        return tag("p", HOSTS_WORDS["none-slow"][language], class_="fine")
+        return fine(HOSTS_WORDS["none-slow"][language])
     items = []
     for outlier in outliers[:SHOWN]:
         rank = outlier.ranks[0]
@@ -72,13 +71,10 @@ def _slow(outliers: list[Slow], language: str) -> Markup:
 
 
 def _slow_text(outlier: Slow, language: str) -> str:
-    what = " = ".join(
-        f"{RUN['stage'][language] if name == 'stage' else name} {index}"
-        for name, index in zip(outlier.names, outlier.indices)
-    )
-    return RUN["slow_of"][language].format(
-        what=what, value=f"{outlier.value:,.6g}", times=f"{outlier.times:,.1f}"
-    )
+    say = saying(RUN, language)
+    names = (say("stage") if name == "stage" else name for name in outlier.names)
+    what = " = ".join(f"{name} {index}" for name, index in zip(names, outlier.indices))
+    return say("slow_of", what=what, value=f"{outlier.value:,.6g}", times=f"{outlier.times:,.1f}")
 
 
 def measures_summary(context: Context) -> str:

@@ -14,13 +14,11 @@ from descriptions import (
     ORDER_REASONS,
     PAGE,
     RUN,
-    Text,
     counted,
 )
 from formats.hosts.order import OBJECTIVES, TIME, BetterOrder, better_order
 from formats.hosts.placing import launcher_files, placement_of
 from formats.hosts.values import Hosts
-from formats.notes import Note
 from groups import LayoutError
 from groups.errors import not_a_choice
 from groups.layout import Layout
@@ -34,7 +32,7 @@ from ..base.problems import fix_label, problem_html
 from ..base.state import is_empty, is_fix
 from ..base.units import ranges_text, seconds_text
 from ..nodes.view import audit_of, chips, level_head, level_name, share_bar
-from .inputs import hosts_of
+from .inputs import hosts_of, notes_text
 from .measures import measures_html, measures_pictures, measures_summary
 
 ROWS = 64
@@ -82,19 +80,18 @@ def _answer(hosts: Hosts, context: Context) -> Markup:
         gpus=counted(placement.world_size, "gpu", language),
         places=places or RUN["hosts_no_places"][language],
     )
-    remarks = _notes(hosts.remarks[:16], HOSTS_REMARKS, "warnings", language)
+    remarks = notes_text(hosts.remarks[:16], HOSTS_REMARKS, language)
     return together(
         fine(said),
-        remarks if hosts.remarks else "",
+        _list_of(remarks, "warnings") if remarks else "",
         _order(hosts, context),
         _audit(placement, layout, language),
         _list(hosts, placement, language),
     )
 
 
-def _notes(notes: Iterable[Note], words: Mapping[str, Text], kind: str, language: str) -> Markup:
-    items = (tag("li", words[note.code][language].format(**note.facts)) for note in notes)
-    return tag("ul", *items, class_=kind)
+def _list_of(sentences: Iterable[str], kind: str) -> Markup:
+    return tag("ul", *(tag("li", sentence) for sentence in sentences), class_=kind)
 
 
 def _counted_level(count: int, kind: str, language: str) -> str:
@@ -178,7 +175,7 @@ def _order(hosts: Hosts, context: Context) -> Markup:
         tag("div", *verdict, class_="verdict"),
         _machines(better, hosts.racks, language),
         _crossings(better, language),
-        _notes(better.reasons, ORDER_REASONS, "reasons", language),
+        _list_of(notes_text(better.reasons, ORDER_REASONS, language), "reasons"),
         box,
         _files(better, language),
     )

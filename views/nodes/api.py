@@ -24,9 +24,7 @@ def node_audit(layout: Layout, hosts: str = "", racks: str = "") -> str:
     """
     domains = sorted({layout.gpus_per_node, *DOMAINS})
     placement = placement_from(layout, hosts, racks)
-    kinds = ("node", *placement.levels) if placement else ()
-    levels = {kind: placement.of_ranks(kind) for kind in kinds} if placement else None
-    rows = audit(layout.every.values(), domains, levels)
+    rows = audit(layout.every.values(), domains, placement.by_level() if placement else {})
     return json.dumps(
         {
             row[0].name: {

@@ -120,8 +120,7 @@ def audit_of(layout: Layout, placement: Placement | None, *, by_size: bool = Tru
     """
     node = layout.gpus_per_node
     sizes = sorted({node, *DOMAINS}) if by_size else []
-    kinds = ("node", *placement.levels) if placement else ()
-    places = {kind: placement.of_ranks(kind) for kind in kinds} if placement else {}
+    places = placement.by_level() if placement else {}
     nodes = places.pop("node", None) if by_size else None
     rows = []
     for names, grouping in same_groups(layout.every.values()):
