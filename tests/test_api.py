@@ -286,6 +286,7 @@ SAID_OF_TRAINING = [
     {"precision": "fp16-fp16", "recompute": "partial", "products": "fp8", "zero": 3},
     {"sequence_parallel": "on", "vpp": 4, "account": True, "model": "bloom-176b"},
     {"sequence_parallel": "off", "recompute": "none"},
+    {"sequence_parallel": True, "zero": 1},
     {"model": "own", "changes": {"hidden": 4096, "layers": 24, "gated": True}},
     {"changes": {"layers": "Ett|ttL", "heads": 32}, "model": "llama3-8b"},
     {"model": "deepseek-v3", "schedule": "interleaved", "changes": {"sequence": 128}},

@@ -166,9 +166,8 @@ class Target:
         row = schema.options.get(name.lstrip("-")) if schema else None
         if row is None and name.startswith("--") and "." not in name:
             row = OPTIONS[plain_name(name)]
-        elif row is None:
-            key = next((KEYS[key] for key in (plain, name) if key in KEYS), None)
-            row = key.row if key else None
+        elif row is None and (key := KEYS.get(plain) or KEYS.get(name)):
+            row = key.row
         return row.field if row else plain
 
     @property

@@ -22,7 +22,7 @@ from ..base.endpoint import (
     names_of,
     serving,
 )
-from ..base.state import is_empty, require_choice
+from ..base.state import is_empty, require_choice, texts_of
 from ..hosts.api import placement_from
 from .inputs import options_of_page
 
@@ -43,7 +43,7 @@ SAID = Parameters(
     zero = -1 from -1: stage of ZeRO, 0 to 3; 1: Megatron's distributed optimizer; -1: not said.
     recompute = "": "none", "selective", "partial" or "full".
     products = "": "bf16", "fp16", "fp8", "mxfp8" or "nvfp4" in the layers.
-    sequence_parallel = "": "on" or "off".
+    sequence_parallel = "": "on" or "off" (true and false are understood too).
     account = False: whether embedding and loss count as a layer each.
     """,
 )
@@ -51,6 +51,7 @@ SAID = Parameters(
 
 def _said(given: Mapping[str, Any]) -> tuple[Layout, dict[str, Any] | None]:
     """A layout, and the options of its model and training; None where nothing is said of these."""
+    given = {**given, **texts_of({"sequence_parallel": given["sequence_parallel"]})}
     fields = {**SAID.fields(given), "changes": given["changes"]}
     if all(is_empty(value) or value is False for value in fields.values()):
         return layout_of(given), None

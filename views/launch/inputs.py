@@ -29,17 +29,8 @@ from ..base.state import (
 )
 from ..base.trained import CHOICES, batch_of
 
-UNASKED = {
-    "cp": 1,
-    "ep": 1,
-    "etp": "",
-    "instances": 1,
-    "levels": "",
-    "hybrid": False,
-    "micro_batches": "",
-    "schedule": "",
-}
-"""Sizes and options of a job whose text is silent about them."""
+UNASKED = ("cp", "ep", "etp", "instances", "levels", "hybrid", "micro_batches", "schedule")
+"""Sizes and options of a job that are as at the start where a text is silent about them."""
 
 
 def read_pasted(state: State) -> Parsed:
@@ -84,9 +75,9 @@ def with_pasted(state: State, read: Parsed) -> State:
     What it does not state of the job is as where nobody asks for it: its groups are the text's own.
     """
     start = State()
-    stale = {"vpp": "", "account": False, "experts": ""} if "layers" in read.values else {}
-    silent = {name: value for name, value in UNASKED.items() if name not in read.asks}
-    values = {**silent, **stale, **read.assumed, **read.values}
+    silent = [name for name in UNASKED if name not in read.asks]
+    silent += ["vpp", "account", "experts"] if "layers" in read.values else []
+    values = {name: getattr(start, name) for name in silent} | read.assumed | read.values
     return replace(
         state,
         **{
@@ -127,14 +118,14 @@ def options_of_page(layout: Layout, state: State) -> dict[str, Any]:
         said["global_batch"] = batch_of(layout, state).global_batch
     if state.account is True:
         said["account"] = True
-    for name, choices in SAID.items():
+    for name, choices in CHOSEN.items():
         if not is_empty(value := getattr(state, name)):
             text = require_choice(name, value, choices)
             said[name] = ON_OFF.get(text, parse_number(text))
     return options_of(_shape(state), said, layout.mesh.size("pp"))
 
 
-SAID = {"schedule": SCHEDULES} | {
+CHOSEN = {"schedule": SCHEDULES} | {
     name: CHOICES[name][1]
     for name in ("recompute", "precision", "products", "sequence_parallel", "zero")
 }

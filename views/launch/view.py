@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from descriptions import PAGE, SAVED, TARGET_NAMES, counted, note_text
 from formats.check.script import check_script
-from formats.launch import TARGETS, Item, Parsed, Run
+from formats.launch import TARGETS, Item, Parsed
 from formats.launch.emit import emitted
 from formats.launch.flags import TRAINING
 from formats.launch.training import USED
@@ -121,15 +121,11 @@ def _runs(read: Parsed, language: str) -> Markup:
     """The runs or roles to choose from, where there are several."""
     if not read.runs:
         return Markup()
-    options = [(_run_label(run), run.name) for run in read.runs]
-    unchosen = [] if read.run else [(PAGE["choose_run"][language], "")]
-    return form.fields(form.choice("run", read.run, [*unchosen, *options], language))
-
-
-def _run_label(run: Run) -> str:
-    sizes = (f"{name} {run.values[name]}" for name in RUN_SIZES if name in run.values)
-    listed = " · ".join(sizes)
-    return f"{run.name}: {listed}" if listed else run.name
+    options = [] if read.run else [(PAGE["choose_run"][language], "")]
+    for run in read.runs:
+        sizes = " · ".join(f"{name} {run.values[name]}" for name in RUN_SIZES if name in run.values)
+        options.append((f"{run.name}: {sizes}" if sizes else run.name, run.name))
+    return form.fields(form.choice("run", read.run, options, language))
 
 
 RUN_SIZES = ("nodes", "tp", "pp", "cp", "ep", "etp")
