@@ -135,17 +135,17 @@ def _exchanged(
         raise too_large(world, "ranks", MOST_RANKS, "nodes")
     if tensors and shape:
         raise refusal("tensors-and-shape", "shape")
+    given = _read(tensors, world) if tensors else []
+    sizes = shape_of(shape) if shape else default_shape(watched.operation, watched.size)
+    count = sum(tensor.size for tensor in given) if given else world * int(np.prod(sizes))
+    _require_small(watched, count)
     groups = watched.grouping.groups()
     inside = [int(rank) for ranks in groups for rank in ranks]
-    if tensors:
-        given = _read(tensors, world)
-        _require_small(watched, sum(tensor.size for tensor in given))
+    if given:
         options = {"direction": watched.direction, **watched.options}
         result = apply(watched.op, given, groups, **options)
         before, after = ([of[rank] for rank in inside] for of in (given, result))
     else:
-        sizes = shape_of(shape) if shape else default_shape(watched.operation, watched.size)
-        _require_small(watched, world * int(np.prod(sizes)))
         before, after = exchanged(replace(watched, shape=sizes), groups)
     held = dict(zip(inside, zip(before, after)))
     return [held.get(rank) for rank in range(world)]

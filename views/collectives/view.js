@@ -9,14 +9,6 @@ const root = () => element.querySelector('.collectives-play');
 
 // --- The state after some steps -------------------------------------------------------------------
 
-function stateAt(data, at) {
-  const slots = data.first.map((row) => row.slice());
-  for (const one of data.steps.slice(0, at)) {
-    for (const [place, slot, cell] of one.sets) slots[place][slot] = cell;
-  }
-  return slots;
-}
-
 function draw() {
   const play = root();
   if (!play) {
@@ -28,7 +20,10 @@ function draw() {
   step = Math.max(0, Math.min(step, last));
   const moves = step ? data.steps[step - 1].moves : [];
   const touched = new Map(moves.map((move) => [`${move[2]},${move[3]}`, move[4] ? 'adds' : 'takes']));
-  const slots = stateAt(data, step);
+  const slots = data.first;
+  for (const [place, slot, cell] of data.steps.slice(0, step).flatMap((one) => one.sets)) {
+    slots[place][slot] = cell;
+  }
   for (const cell of play.querySelectorAll('.slot')) {
     const [place, slot] = cell.dataset.slot.split(',').map(Number);
     fill(cell, slots[place][slot], touched.get(cell.dataset.slot) || '');
@@ -58,13 +53,8 @@ function fill(cell, content, touch) {
 // --- Arrows: from the slot that was sent to the slot that got it ----------------------------------
 
 function arrows(svg, moves) {
-  const layer = svg.querySelector('.arrows');
-  layer.replaceChildren();
-  const size = {};
-  for (const name of ['width', 'step', 'left', 'top', 'row', 'height']) {
-    size[name] = Number(svg.dataset[name]);
-  }
-  for (const move of moves) layer.append(arrow(size, move));
+  const size = numbersOf(svg, 'width', 'step', 'left', 'top', 'row', 'height');
+  svg.querySelector('.arrows').replaceChildren(...moves.map((move) => arrow(size, move)));
 }
 
 function arrow(size, [sender, chunk, receiver, into, adds]) {
@@ -112,8 +102,7 @@ on('input', '.collectives-player input', (slider) => {
 });
 
 function update() {
-  const play = root();
-  const now = play ? play.dataset.algorithm : '';
+  const now = root()?.dataset.algorithm ?? '';
   if (now !== algorithm) {
     player.stop();
     step = 0;

@@ -32,56 +32,60 @@ const named = (cell, { per, node, world, words }) =>
     ? filled(words.rank, { rank: cell, node: Math.floor(cell / node) })
     : filled(words.cells, { first: cell * per, last: Math.min(world, (cell + 1) * per) - 1 });
 
+const sizesOf = (svg) => numbersOf(svg, 'n', 'cell', 'left', 'top');
+
 const tell = () => {
-  const known = data();
-  const line = figure()?.querySelector('.traffic-told');
-  const svg = figure()?.querySelector('svg');
-  const cursor = svg?.querySelector('.traffic-cursor');
-  if (!known || !line || !cursor) return;
+  if (!data()) return;
+  const { matrix, cells } = read;
+  const line = figure().querySelector('.traffic-told');
+  const cursor = figure().querySelector('.traffic-cursor');
   cursor.setAttribute('visibility', at ? 'visible' : 'hidden');
   if (!at) {
-    line.textContent = known.matrix.words.hint;
+    line.textContent = matrix.words.hint;
     return;
   }
-  const n = Number(svg.dataset.n);
+  const { n, cell, left, top } = sizesOf(figure().querySelector('svg'));
   const [row, column] = at;
-  const mix = known.matrix.mixes[known.cells[row * n + column]];
+  const mix = matrix.mixes[cells[row * n + column]];
   const sum = mix.reduce((total, [, sent]) => total + sent, 0);
-  const parts = mix.map(([kind, sent]) => `${known.matrix.kinds[kind]} ${bytes(sent)}`);
-  const text = filled(known.matrix.words.cell, {
-    from: named(row, known.matrix),
-    to: named(column, known.matrix),
-    bytes: sum ? bytes(sum) : known.matrix.words.none,
+  const parts = mix.map(([kind, sent]) => `${matrix.kinds[kind]} ${bytes(sent)}`);
+  const text = filled(matrix.words.cell, {
+    from: named(row, matrix),
+    to: named(column, matrix),
+    bytes: sum ? bytes(sum) : matrix.words.none,
   });
   line.textContent = parts.length ? `${text} (${parts.join(', ')})` : text;
-  const cell = Number(svg.dataset.cell);
-  const size = Math.max(cell, 4);
-  const place = (index, start) => start + (index + 0.5) * cell - size / 2;
-  cursor.setAttribute('x', place(column, Number(svg.dataset.left)));
-  cursor.setAttribute('y', place(row, Number(svg.dataset.top)));
+  const corner = (index) => (index + 0.5) * cell - Math.max(cell, 4) / 2;
+  cursor.setAttribute('x', left + corner(column));
+  cursor.setAttribute('y', top + corner(row));
 };
 
-const cellAt = (event) => {
-  const svg = event.target.closest?.('svg.traffic-matrix');
-  if (!svg) return null;
+const cellAt = (svg, event) => {
+  const { n, cell, left, top } = sizesOf(svg);
   const point = new DOMPoint(event.clientX, event.clientY)
     .matrixTransform(svg.getScreenCTM().inverse());
-  const cell = Number(svg.dataset.cell);
-  const column = Math.floor((point.x - Number(svg.dataset.left)) / cell);
-  const row = Math.floor((point.y - Number(svg.dataset.top)) / cell);
-  const n = Number(svg.dataset.n);
+  const column = Math.floor((point.x - left) / cell);
+  const row = Math.floor((point.y - top) / cell);
   return row >= 0 && column >= 0 && row < n && column < n ? [row, column] : null;
 };
 
 for (const kind of ['pointermove', 'pointerdown']) {
-  on(kind, 'svg.traffic-matrix', (_, event) => {
+  on(kind, 'svg.traffic-matrix', (svg, event) => {
     if (!data()) return;
-    at = cellAt(event);
+    at = cellAt(svg, event);
     tell();
   });
 }
+// The sender of a cell, in the picture of the job; a touch only tells of it.
+const lead = () => {
+  if (at && data()) say('set', { view: 'groups', rank: String(at[0] * data().matrix.per) });
+};
+on('click', 'svg.traffic-matrix', (svg, event) => {
+  if (event.pointerType !== 'touch' && cellAt(svg, event)) lead();
+});
 on('keydown', 'svg.traffic-matrix', (svg, event) => {
   const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+  if (event.key === 'Enter') lead();
   if (!(event.key in step || event.key === 'Escape') || !data()) return;
   event.preventDefault();
   if (event.key === 'Escape') at = null;
@@ -93,16 +97,4 @@ on('keydown', 'svg.traffic-matrix', (svg, event) => {
   }
   tell();
 });
-// The sender of a cell, in the picture of the job; a touch only tells of it.
-const lead = () => {
-  if (at && data()) say('set', { view: 'groups', rank: String(at[0] * data().matrix.per) });
-};
-on('click', 'svg.traffic-matrix', (_, event) => {
-  if (event.pointerType !== 'touch' && cellAt(event)) lead();
-});
-on('keydown', 'svg.traffic-matrix', (_, event) => {
-  if (event.key === 'Enter') lead();
-});
-watch('value', () => {
-  if (figure()) tell();
-});
+watch('value', tell);
