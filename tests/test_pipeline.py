@@ -18,7 +18,6 @@ from training.pipeline import (
     Durations,
     Times,
     bubble,
-    closed_form,
     figures_of,
     plan_of,
     schedule,
@@ -328,24 +327,25 @@ def test_a_plan_is_read_back_from_its_text(case):
 
 
 def check_closed_form(form, plan, times):
+    v = plan.stages // plan.p
     given = (times.forward, times.backward, times.for_input, times.for_weights, times.pair)
     found = figures_of(simulate(plan, Durations(*(plan.share * time for time in given))))
     idle = {"step": found.idle, "most": [found.idle.max()], "span": [found.span_bubble.max()]}
-    assert np.allclose(idle[form.sense], form.idle)
-    assert (found.peak * plan.share).tolist() == pytest.approx(list(form.peaks))
+    assert np.allclose(idle[form.sense], form.idle(plan.p, v, times))
+    assert (found.peak * plan.share).tolist() == pytest.approx(list(form.peaks(plan.p, plan.m, v)))
 
 
 @settings(deadline=None, max_examples=100)
 @given(plans(), st.integers(1, 6), st.integers(1, 6), st.integers(0, 6), st.integers(0, 12))
 def test_closed_forms_hold_where_they_say_so(case, forward, for_input, for_weights, saved):
     name, plan = case
-    v, whole = plan.stages // plan.p, for_input + for_weights
+    whole = for_input + for_weights
     pair = max(forward, whole, forward + whole - saved)
     times = Times(forward, for_input, for_weights, pair)
-    form = closed_form(name, plan.p, plan.m, v, times)
-    assume(form is not None and form.holds)
+    form = SCHEDULES[name].closed
+    assume(form is not None and form.when[1](plan.p, plan.m, times))
     if name == "interleaved":
-        assume(plan.order() == schedule(name, plan.p, plan.m, v))
+        assume(plan.order() == schedule(name, plan.p, plan.m, plan.stages // plan.p))
     check_closed_form(form, plan, times)
 
 
@@ -353,9 +353,8 @@ def test_every_closed_form_holds_for_four_ranks_and_equal_times():
     held = set()
     for name, rule in SCHEDULES.items():
         plan = plan_of(name, 4, 16, rule.v or 3)
-        form = closed_form(name, 4, 16, plan.stages // 4)
-        if form is not None and form.holds:
-            check_closed_form(form, plan, Times())
+        if rule.closed is not None and rule.closed.when[1](4, 16, Times()):
+            check_closed_form(rule.closed, plan, Times())
             held.add(name)
     assert held == {name for name, rule in SCHEDULES.items() if rule.closed}
 
@@ -381,14 +380,14 @@ def test_a_schedule_without_a_closed_form_is_counted_to_the_same(name, p, m, v):
         plan = plan_of(name, p, m, v)
     except LayoutError:
         assume(False)
-    form, outputs = closed_form(name, p, m, v), outputs_in_flight(name, p, m, v)
+    form, outputs = rule.closed, outputs_in_flight(name, p, m, v)
     idle = idle_time(name, p, v)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(SCHEDULES, name, replace(rule, closed=None))
         held = (figures_of(simulate(plan)).peak * plan.share).tolist()
         assert peaks(name, p, m, v) == pytest.approx(held)
-        if form and form.holds:
-            assert peaks(name, p, m, v) == pytest.approx(form.peaks)
+        if form and form.when[1](p, m, Times()):
+            assert peaks(name, p, m, v) == pytest.approx(form.peaks(p, m, v))
             assert outputs_in_flight(name, p, m, v) == outputs
         if form and form.sense != "span":
             idle_time.cache_clear()

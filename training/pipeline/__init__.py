@@ -5,9 +5,8 @@
 [['0F0', '0F1', '0B0', '0B1'], ['1F0', '1F1', '1B0', '1B1']]
 """
 
-from .closed import ClosedForm, Times
-from .figures import Figures, bubble, closed_form, figures_of
+from .figures import Figures, bubble, figures_of
 from .plan import Plan
-from .schedules import SCHEDULES
+from .schedules import SCHEDULES, Times
 from .simulate import Durations, Timeline, simulate
 from .spec import plan_of, schedule

@@ -21,9 +21,8 @@ import numpy as np
 
 from groups.alternatives import with_changes
 
-from .closed import ClosedForm, Times
 from .plan import MOST_OPS, B, F, I, Plan, W
-from .schedules import SCHEDULES, Schedule
+from .schedules import SCHEDULES, Schedule, Times
 from .simulate import Timeline, simulate
 from .spec import SETTLED, ScheduleSpec, checked, plan_of
 
@@ -152,17 +151,6 @@ def settled(name: str, p: int, m: int) -> int:
 
 
 # -- what is published, or else counted ----------------------------------------------------------
-
-
-def closed_form(name: str, p: int, m: int, v: int, times: Times | None = None) -> ClosedForm | None:
-    """What is stated of a schedule; None if nothing is (interleaved zero bubble).
-
-    >>> closed = closed_form("1f1b", p=4, m=8, v=1)
-    >>> closed.idle, closed.peaks
-    (9.0, (4, 3, 2, 1))
-    """
-    form = SCHEDULES[name].closed
-    return form.at(p, m, v, times or Times()) if form else None
 
 
 @lru_cache(maxsize=256)

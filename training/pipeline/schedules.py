@@ -1,4 +1,9 @@
-"""The schedules by name: the order of each, what it demands of the sizes, what is known of it."""
+"""The schedules by name: the order of each, what it demands of the sizes, what is known of it.
+
+Papers state the idle time and the peaks in closed form: for stages of equal length and messages
+that take no time, and each under a condition of its own. F, B, I, W are times of a whole rank,
+B = I + W, and FB is an overlapped pair.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +14,74 @@ from functools import partial
 import numpy as np
 
 from . import orders
-from .closed import EQUAL, FILLED, Form, When, all_micro_batches, nothing, one_pass
 from .plan import Shape
+
+
+@dataclass(frozen=True)
+class Times:
+    """Times of a whole rank for one micro-batch: F, I, W, and FB of a pair (None: F + B)."""
+
+    forward: float = 1.0
+    for_input: float = 1.0
+    for_weights: float = 1.0
+    overlapped: float | None = None
+
+    @property
+    def backward(self) -> float:
+        return self.for_input + self.for_weights
+
+    @property
+    def pair(self) -> float:
+        return self.forward + self.backward if self.overlapped is None else self.overlapped
+
+    @property
+    def weights_are_short(self) -> bool:
+        return self.for_weights <= min(self.forward, self.for_input)
+
+    @property
+    def are_equal(self) -> bool:
+        return self.forward == self.for_input == self.for_weights
+
+
+When = tuple[str, Callable[[int, int, Times], bool]]
+"""The condition of a form, as text, and whether it holds for p, m and times."""
+
+ALWAYS: When = ("", lambda p, m, t: True)
+EQUAL: When = ("F = I = W", lambda p, m, t: t.are_equal)
+FILLED: When = ("m ≥ 2p - 1, F = I = W", lambda p, m, t: m >= 2 * p - 1 and t.are_equal)
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a paper states of a schedule, for any sizes.
+
+    peak: whole-rank micro-batches held until W. sense: idle is of all ranks over the "step"; the
+    most between a rank's own first and last op, over the "span"; or the "most" of a rank over the
+    step. keeps_outputs: whether the last stage keeps what it puts out until all forwards are done.
+    """
+
+    formula: str
+    idle: Callable[[int, int, Times], float]  # of p, v, times
+    peak_formula: str
+    peak: Callable[[int, int, int, int], float]  # of p, r, m, v
+    when: When = ALWAYS
+    sense: str = "step"
+    keeps_outputs: bool = False
+
+    def peaks(self, p: int, m: int, v: int) -> tuple[float, ...]:
+        return tuple([self.peak(p, rank, m, v) for rank in range(p)])
+
+
+def one_pass(p: int, v: int, t: Times) -> float:
+    return (p - 1) * (t.forward + t.backward) / v
+
+
+def nothing(p: int, v: int, t: Times) -> float:
+    return 0.0
+
+
+def all_micro_batches(p: int, r: int, m: int, v: int) -> float:
+    return m
 
 
 @dataclass(frozen=True)
@@ -62,7 +133,7 @@ SCHEDULES: dict[str, Schedule] = {
                 one_pass,
                 "min(2(p - r - 1) + (v - 1)N + 1, mv)/v",
                 lambda p, r, m, v: min(orders.interleaved_warmup(p, r, m, v, p) + 1, m * v) / v,
-                When("p divides m, N = p", lambda p, m, t: m % p == 0),
+                ("p divides m, N = p", lambda p, m, t: m % p == 0),
             ),
             v=None,
             grouped=True,
@@ -77,7 +148,7 @@ SCHEDULES: dict[str, Schedule] = {
                 one_pass,
                 "m",
                 all_micro_batches,
-                When("m ≥ p", lambda p, m, t: m >= p),
+                ("m ≥ p", lambda p, m, t: m >= p),
                 keeps_outputs=True,
             ),
             v=None,
@@ -91,7 +162,7 @@ SCHEDULES: dict[str, Schedule] = {
                 lambda p, v, t: (p - 1) * (t.forward + t.for_input - t.for_weights),
                 "min(m, p)",
                 lambda p, r, m, v: min(m, p),
-                When("m ≥ p, W ≤ F, W ≤ I", lambda p, m, t: m >= p and t.weights_are_short),
+                ("m ≥ p, W ≤ F, W ≤ I", lambda p, m, t: m >= p and t.weights_are_short),
             ),
             splits=True,
         ),
@@ -104,7 +175,7 @@ SCHEDULES: dict[str, Schedule] = {
                 lambda p, v, t: (p - 1) * (t.forward + t.for_input - 2 * t.for_weights),
                 "min(m, 2p - 1)",
                 lambda p, r, m, v: min(m, 2 * p - 1),
-                When(
+                (
                     "m ≥ 2p - 1, W ≤ F, W ≤ I",
                     lambda p, m, t: m >= 2 * p - 1 and t.weights_are_short,
                 ),

@@ -8,7 +8,7 @@ import numpy as np
 from markupsafe import Markup
 
 from descriptions import PAGE
-from training.pipeline import Figures, closed_form
+from training.pipeline import Figures
 
 from ..base.html import fold, table, tag, together
 from ..base.units import ranges_text
@@ -69,7 +69,7 @@ def span(values: np.ndarray, language: str) -> str:
 def _closed(schedule: TimedSchedule, figures: Figures, clock: Clock, language: str) -> str:
     """What is published for the idle time, and whether the simulation agrees."""
     spec = schedule.spec
-    form = closed_form(spec.name, spec.p, spec.m, spec.chunks, clock.times)
+    form = spec.rule.closed
     if form is None:
         return PAGE["pipeline_closed_none"][language]
     simulated = {
@@ -78,12 +78,13 @@ def _closed(schedule: TimedSchedule, figures: Figures, clock: Clock, language: s
         "span": float(figures.span_bubble.max()),
     }[form.sense]
     sense = PAGE[f"pipeline_closed_{form.sense}"][language]
-    value = amount(form.idle)
+    idle = form.idle(spec.p, spec.chunks, clock.times)
+    value = amount(idle)
     colon, semicolon = PAGE["colon"][language], PAGE["semicolon"][language]
     said = sense + colon + (value if form.formula == value else f"{form.formula} = {value}")
-    if _same(form.idle, simulated):
+    if _same(idle, simulated):
         return said + semicolon + PAGE["pipeline_closed_agrees"][language]
-    condition = f", {form.condition}" if form.condition else ""
+    condition = f", {form.when[0]}" if form.when[0] else ""
     differs = PAGE["pipeline_closed_differs"][language]
     return said + semicolon + differs.format(value=amount(simulated), condition=condition)
 
@@ -91,11 +92,12 @@ def _closed(schedule: TimedSchedule, figures: Figures, clock: Clock, language: s
 def _peak(schedule: TimedSchedule, figures: Figures, language: str) -> str:
     spec = schedule.spec
     simulated = figures.peak * (spec.p / timed(schedule)[0].plan.stages)
-    form = closed_form(spec.name, spec.p, spec.m, spec.chunks)
+    form = spec.rule.closed
     said = span(simulated, language)
     # A formula that the simulation exceeds is not of this case, such as ZB-2p's where W holds less.
-    holds = form is not None and float(simulated.max()) <= max(form.peaks) + CLOSE
-    return f"{said} ({form.peak_formula})" if form and holds else said
+    if form is None or simulated.max() > max(form.peaks(spec.p, spec.m, spec.chunks)) + CLOSE:
+        return said
+    return f"{said} ({form.peak_formula})"
 
 
 def _sends(figures: Figures, message: float | None, language: str) -> str:
