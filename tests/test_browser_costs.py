@@ -30,7 +30,7 @@ from views.base.trained import GIB, trained_of
 from views.base.units import bytes_text, seconds_text
 from views.compare.view import COSTS, cost_of
 from views.estimate.words import about
-from views.memory.bars import gib
+from views.memory.stages import gib
 from views.traffic.view import rows_of
 
 pytestmark = pytest.mark.browser

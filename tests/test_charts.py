@@ -34,8 +34,7 @@ from render.svg.timeline import places
 from training.pipeline import Durations, plan_of, simulate
 from views.base.context import Context
 from views.base.state import State
-from views.memory.pictures import memory_slide
-from views.memory.view import memory_html
+from views.memory.view import memory_html, memory_slide
 from views.traffic.view import scale_of
 
 THEMES = ("light", "dark")

@@ -31,8 +31,7 @@ from views.base.resolve import resolve
 from views.base.state import State, fields_of
 from views.base.trained import GIB, trained_of
 from views.column import preset_states
-from views.memory.bars import COLOURS
-from views.memory.grid import stage_of_ranks
+from views.memory.stages import COLOURS, stage_of_ranks
 from views.memory.view import memory_html
 from views.memory.zero import MOMENTS, sharing_group
 from views.page import answer

@@ -30,7 +30,7 @@ from ..base.trained import Trained
 from ..base.units import bytes_text, seconds_text
 from ..estimate.words import KINDS, about
 from ..groups.view import PANEL_LIMIT
-from ..memory.bars import gib
+from ..memory.stages import gib
 from ..stories import STATES, query_of
 from ..traffic.view import rows_of
 

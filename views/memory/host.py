@@ -12,18 +12,18 @@ from groups.layout import Layout
 from training.memory.host import UPDATE
 from training.memory.per_stage import StageMemory
 
+from ..base.context import Context
 from ..base.html import saying, table, tag, together
 from ..base.trained import Trained
 from ..base.units import bytes_text, seconds_text
-from .bars import gib
+from .stages import gib
 
 STATES = ("weights", "gradients", "optimizer")
 
 
-def host_html(
-    trained: Trained, stages: Sequence[StageMemory], layout: Layout, language: str
-) -> Markup:
+def host_html(context: Context, stages: Sequence[StageMemory]) -> Markup:
     """GPU and host memory of a rank, side by side, and what crosses; empty where all is on GPUs."""
+    trained, layout, language = context.trained, context.layout, context.language
     if trained.training.offload == "none":
         return Markup()
     say = saying(MEMORY, language)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
 from markupsafe import Markup
 
-from descriptions import MEMORY, PAGE
-from training.estimate.memory import fit_of
+from descriptions import MEMORY, PAGE, SAVED, counted
+from render.palette import PALETTE
+from render.scenes.charts import Bar, BarsChart
+from training.estimate.memory import CLOSE, USABLE, fit_of
 from training.memory.per_stage import StageMemory, largest
 from training.model import BIASES
 from training.models import MODELS
@@ -17,7 +20,7 @@ from training.parameters import KINDS, active_parameters, parameters_by_kind, to
 from training.split import SPREADS, padded_vocabulary
 
 from ..base import form
-from ..base.context import Context, View
+from ..base.context import Context, Pictures, View
 from ..base.fixes import fixes_to_fit, or_refused
 from ..base.html import fine, fold, intro, saying, table, tag, together
 from ..base.model import FLAGS, MODEL_SIZES, ON_OFF, SIZES, ChosenModel, model_name, model_of
@@ -26,11 +29,19 @@ from ..base.state import State, is_empty
 from ..base.trained import Trained
 from ..column import is_still
 from ..estimate.words import step_of
-from .bars import bars_html, gib, millions
-from .grid import grid_html
 from .host import host_html
-from .pictures import memory_pictures, memory_slide, memory_summary, verdict_text
-from .zero import zero_html
+from .stages import (
+    COLOURS,
+    bars_html,
+    gib,
+    grid_html,
+    grid_label,
+    heat_of,
+    millions,
+    parts_of,
+    visible_stages,
+)
+from .zero import moments_of, sharing_group, sharing_ranks, zero_html
 
 
 def memory_html(context: Context) -> str:
@@ -47,7 +58,7 @@ def _answer(context: Context) -> Markup:
 
 
 def _stages(context: Context) -> Markup:
-    layout, language, say = context.layout, context.language, saying(MEMORY, context.language)
+    language, say = context.language, saying(MEMORY, context.language)
     trained, stages = context.trained, context.trained.stages()
     zero = or_refused(context, partial(zero_html, stages=stages))
     return together(
@@ -60,9 +71,9 @@ def _stages(context: Context) -> Markup:
                 "div",
                 tag("h3", say("bars_title")),
                 fine(say("bars_hint")),
-                bars_html(trained, stages, layout, language),
-                host_html(trained, stages, layout, language),
-                grid_html(trained, stages, layout, language),
+                bars_html(context, stages),
+                host_html(context, stages),
+                grid_html(context, stages),
                 fine(say("left_out")),
             ),
             tag("div", zero, _kinds(trained, stages, language)),
@@ -129,6 +140,27 @@ def _verdict(context: Context, stages: Sequence[StageMemory]) -> Markup:
     return tag("div", *sentences, fixes, class_="memory-verdict over", role="status")
 
 
+def verdict_text(context: Context, stages: Sequence[StageMemory]) -> str:
+    trained = context.trained
+    most, fit = largest(tuple(stages)), fit_of(trained.request(context.layout))
+    over = [stage for stage in stages if stage.total > trained.capacity]
+    full = fit.needed / trained.capacity
+    code = "verdict_close" if full > CLOSE else "verdict_fits"
+    if not fit.fits:
+        code = "verdict_over" if over else "verdict_tight" if full > USABLE else "verdict_host"
+    return MEMORY[code][context.language].format(
+        stage=most.stage,
+        total=gib(most.total),
+        needed=gib(fit.needed),
+        capacity=gib(trained.capacity),
+        missing=gib(most.total - trained.capacity),
+        share=f"{100 * full:.0f}",
+        host=gib(fit.host * context.layout.gpus_per_node),
+        count=len(over),
+        stages=len(stages),
+    )
+
+
 def _header(chosen: ChosenModel, language: str) -> Markup:
     say, name = saying(MEMORY, language), model_name(chosen, language)
     total, active = total_parameters(chosen.model), active_parameters(chosen.model)
@@ -189,6 +221,60 @@ def _kinds(trained: Trained, stages: Sequence[StageMemory], language: str) -> Ma
     heads = (say("kinds_column"), say("kinds_model"), say("kinds_rank", stage=most.stage))
     title = tag("h3", say("kinds_title"))
     return together(title, table(heads, rows, "memory-kinds", "memory-scroll"))
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+def memory_pictures(context: Context) -> Pictures:
+    """Bars of the stages, the GPUs by how full they are, and who holds which share of a group."""
+    layout, trained = context.layout, context.trained
+    rank, ranks = sharing_ranks(context)
+    zero = trained.training.zero
+    language = context.language
+    facts = {
+        "zero": zero,
+        "kind": sharing_group(layout, trained.training.instances).name,
+        "rank": rank,
+        "ranks": counted(len(ranks), "rank", language),
+    }
+    key = re.split(r"\. |。", MEMORY["zero_key"][language].rstrip(".。"))
+    pictures = memory_slide(context)
+    for moment, shards in moments_of(zero, ranks):
+        said = MEMORY[f"moment_{moment}"][language]
+        title = SAVED["zero"][language].format(**facts, moment=said)
+        pictures.append((title, replace(shards, legend=tuple(("", part) for part in key))))
+    return pictures
+
+
+def memory_slide(context: Context) -> Pictures:
+    trained, language = context.trained, context.language
+    stages = trained.stages()
+    title = f"{MEMORY['bars_label'][language]}: {model_name(trained.chosen, language)}"
+    return [
+        (title, _bars(trained, stages, language)),
+        (grid_label(stages, language), heat_of(context, stages)),
+    ]
+
+
+def memory_summary(context: Context) -> str:
+    return verdict_text(context, context.trained.stages())
+
+
+def _bars(trained: Trained, stages: tuple[StageMemory, ...], language: str) -> BarsChart:
+    colours = {part: PALETTE[COLOURS[part]] for part in parts_of(stages)}
+    bars = tuple(
+        Bar(
+            f"PP {stage.stage}",
+            tuple((colours[part], number) for part, number in stage.parts.items()),
+            gib(stage.total) + (" !" if stage.total > trained.capacity else ""),
+            stage.total > trained.capacity,
+        )
+        for stage in visible_stages(stages)
+    )
+    line = MEMORY["capacity_line"][language].format(capacity=gib(trained.capacity))
+    legend = tuple((colour, MEMORY[f"part_{part}"][language]) for part, colour in colours.items())
+    return BarsChart(bars, trained.capacity, line, legend)
 
 
 VIEW = View(

@@ -32,7 +32,7 @@ from ..base.resolve import resolve
 from ..base.trained import Trained
 from ..base.units import seconds_text
 from ..estimate.words import KINDS, about
-from ..memory.bars import gib
+from ..memory.stages import gib
 from ..traffic.view import inputs_html, left_out_html
 
 PARTS = {"compute": ("compute",), "idle": ("bubble",), "exposed": KINDS}

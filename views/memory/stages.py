@@ -1,0 +1,239 @@
+"""Memory of each pipeline stage: stacked bars with the formula of each part, and GPU by GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import numpy as np
+from markupsafe import Markup
+
+from descriptions import MEMORY, counted
+from groups import group_index
+from groups.layout import Layout
+from render.scenes.groups import PANEL_LIMIT
+from render.svg.heat import LEVELS, Heat, level_colours, levels
+from training.memory.activations import layer_activations
+from training.memory.per_stage import PARTS, PRECISIONS, StageMemory, largest
+from training.parameters import layer_parameters, on_one_rank
+from training.pipeline.figures import outputs_in_flight
+from training.split import padded_vocabulary
+
+from ..base.context import Context
+from ..base.html import button, cell, fine, painted, saying, tag, together
+from ..base.trained import GIB, Trained
+
+MOST_ROWS = 32
+"""Bars drawn: of more stages every so many, with the fullest and the last."""
+
+COLOURS = {
+    **{"weights": 3, "copies": 6, "gradients": 4, "optimizer": 8, "gathered": 1},
+    **{"activations": 9, "embedding": 5, "output": 7, "recomputed": 0, "working": 2},
+}
+"""The colour of each part, of those of groups, which are told apart by everybody."""
+
+MIDDLE = 50
+"""Percent of the width from which on the line's label stands before it and not behind."""
+
+
+def bars_html(context: Context, stages: Sequence[StageMemory]) -> Markup:
+    """One bar a stage under the line of the GPU's memory; the formula of the fullest below.
+
+    The name of a stage leads to its first GPU in the picture of the job, as Enter on its bar does.
+    """
+    trained, say = context.trained, saying(MEMORY, context.language)
+    most, visible = largest(tuple(stages)), visible_stages(stages)
+    widest = max(most.total, trained.capacity) * 1.02
+    mesh = context.layout.mesh
+    stride = mesh.strides[mesh.names.index("pp")] if "pp" in mesh.names else 0
+    told = {stage.stage: _told(trained, stage, context.language) for stage in visible}
+
+    def bar(stage: StageMemory) -> Markup:
+        over, total = stage.total > trained.capacity, gib(stage.total)
+        leads = {"view": "groups", "rank": str(stage.stage * stride)}
+        name = button(f"PP {stage.stage}", class_="opener", tabindex=-1, data_set=leads)
+        segments = (
+            tag("span", style=f"width:{100 * number / widest:.2f}%;{_coloured(part)}")
+            for part, number in stage.parts.items()
+        )
+        return tag(
+            "div",
+            tag("span", name, class_="memory-name"),
+            tag("span", *segments, class_="memory-bar"),
+            tag("span", total, " !" if over else "", class_="memory-total"),
+            tag("template", told[stage.stage], class_="memory-told"),
+            class_=f"memory-row{' over' if over else ''}{' chosen' if stage is most else ''}",
+            role="listitem",
+            tabindex=0,
+            aria_label=say("bar_over" if over else "bar_label", stage=stage.stage, total=total),
+        )
+
+    at = 100 * trained.capacity / widest
+    label = tag("span", say("capacity_line", capacity=gib(trained.capacity)))
+    line = tag("p", label, class_=f"memory-line{' before' if at > MIDDLE else ''}")
+    style, title = f"--memory-capacity:{at:.2f}%", say("bars_label")
+    bars = (line, *map(bar, visible))
+    some = fine(say("bars_some", shown=len(visible), stages=len(stages)))
+    parts = (tag("li", say(f"part_{part}"), style=_coloured(part)) for part in parts_of(stages))
+    return together(
+        tag("ul", *parts, class_="memory-legend"),
+        tag("div", *bars, class_="memory-bars", style=style, role="list", aria_label=title),
+        some if len(visible) < len(stages) else "",
+        tag("div", told[most.stage], class_="memory-formula", aria_live="polite"),
+    )
+
+
+def visible_stages(stages: Sequence[StageMemory]) -> list[StageMemory]:
+    """Those that have a bar."""
+    step, always = -(-len(stages) // MOST_ROWS), (largest(tuple(stages)), stages[-1])
+    return [stage for stage in stages if stage.stage % step == 0 or stage in always]
+
+
+def parts_of(stages: Sequence[StageMemory]) -> list[str]:
+    """The parts that any stage has, in their order."""
+    return [part for part in PARTS if any(part in stage.parts for stage in stages)]
+
+
+def _coloured(part: str) -> str:
+    return f"--part:var(--g{COLOURS[part]})"
+
+
+# -- formulas --------------------------------------------------------------------------------------
+
+
+def _told(trained: Trained, stage: StageMemory, language: str) -> Markup:
+    """The parts of a stage, each with its formula and this stage's numbers put in."""
+    say, formulas = saying(MEMORY, language), _formulas(trained, stage, language)
+    rows = (
+        tag(
+            "tr",
+            tag("th", say(f"part_{part}"), scope="row", style=_coloured(part)),
+            *(cell(gib(number)), cell(formulas[part])),
+        )
+        for part, number in stage.parts.items()
+    )
+    facts = {"layers": stage.parameters.layers, "total": gib(stage.total)}
+    return together(
+        tag("h4", say("told_stage", stage=stage.stage, **facts)),
+        tag("div", tag("table", tag("tbody", *rows)), class_="memory-scroll"),
+    )
+
+
+def _formulas(trained: Trained, stage: StageMemory, language: str) -> dict[str, str]:
+    split, training, model = trained.split, trained.training, trained.model
+    precision, say = PRECISIONS[training.precision], saying(MEMORY, language)
+    states = partial(_states, trained, stage)
+    tokens = f"{training.micro_batch} × {model.sequence:,}"
+    tokens += f" / {split.cp}" if split.cp > 1 else ""
+    tensor = f" / {split.tp}" if split.tp > 1 else ""
+    cut = tensor if training.sequence_parallel else ""
+    logits = f"4 B × {padded_vocabulary(model.vocabulary, split.tp):,}{tensor}"
+    kept = outputs_in_flight(training.schedule, split.pp, training.micro_batches, split.vpp)
+    outputs = f"{kept} × " if kept > 1 else ""
+    modules = f" × {1 + model.mtp_layers}" if model.mtp_layers else ""
+    held = min(split.pp, training.micro_batches)
+    gathered = " + ".join(_gathered(trained, stage)) if "gathered" in stage.parts else ""
+    layer = layer_activations(model, split, training, moe=stage.parameters.moe_layers > 0)
+    return {
+        "weights": states(precision.weight, 3),
+        "copies": states(2, 3),
+        "gradients": states(precision.gradient, 2),
+        "optimizer": states(precision.optimizer, 1),
+        "gathered": say("formula_gathered", terms=f"{precision.weight} B × ({gathered})"),
+        "activations": say(
+            "formula_activations",
+            in_flight=f"{stage.in_flight:{'g' if stage.in_flight % 1 == 0 else '.2f'}}",
+            layers=stage.parameters.layers,
+            stage=gib(stage.layer_bytes),
+            parts=" + ".join(f"{say(f'layer_{at}')} {n / 1e6:,.1f}" for at, n in layer.items()),
+        ),
+        "embedding": f"{held} × {tokens} × {model.hidden:,} × 1 B{cut}",
+        "output": f"{outputs}{tokens} × (4 B × {model.hidden:,}{cut} + {logits}){modules}",
+        "recomputed": say("formula_recomputed"),
+        "working": say("formula_working"),
+    }
+
+
+def _states(trained: Trained, stage: StageMemory, each: int, from_stage: int) -> str:
+    """Bytes of a parameter times parameters, over the ranks that share them from a ZeRO stage."""
+    is_cut = trained.training.zero >= from_stage
+    shares = trained.training.ranks_sharing(trained.split) if is_cut else (1, 1)
+    terms = [
+        f"{millions(number)}{f' / {ranks}' if ranks > 1 else ''}"
+        for number, ranks in zip((stage.parameters.dense, stage.parameters.experts), shares)
+        if number
+    ]
+    inside = " + ".join(terms)
+    return f"{each} B × ({inside})" if len(terms) > 1 else f"{each} B × {inside}"
+
+
+def _gathered(trained: Trained, stage: StageMemory) -> Iterator[str]:
+    split, is_away = trained.split, trained.training.offload == "parameters"
+    counts = on_one_rank(
+        layer_parameters(trained.model, moe=stage.parameters.moe_layers > 0), split
+    )
+    experts = counts.pop("experts", 0)
+    shares = trained.training.ranks_sharing(split)
+    for number, ranks in zip((sum(counts.values()), experts), shares):
+        if number:
+            yield f"{millions(number)}{'' if is_away else f' × (1 − 1/{ranks})'}"  # noqa: RUF001
+
+
+def gib(number: float) -> str:
+    """
+    >>> gib(1.5 * 2**30), gib(2**20)
+    ('1.5 GiB', '0.001 GiB')
+    """
+    amount = number / GIB
+    return f"{amount:,.1f} GiB" if amount >= 0.05 else f"{amount:.3f} GiB"
+
+
+def millions(number: float) -> str:
+    """
+    >>> millions(1_594_000_000), millions(8192)
+    ('1,594 M', '0.00819 M')
+    """
+    amount = number / 1e6
+    return f"{amount:,.0f} M" if amount >= 10 else f"{amount:.3g} M"
+
+
+# -- GPU by GPU ------------------------------------------------------------------------------------
+
+
+def stage_of_ranks(layout: Layout) -> np.ndarray:
+    """The pipeline stage of each rank: int64, shape (world_size,)."""
+    others = [name for name in layout.mesh.names if name != "pp"]
+    if "pp" not in layout.mesh.names or not others:
+        return np.arange(layout.world_size) % layout.mesh.size("pp")
+    return group_index(layout.mesh, "-".join(others))
+
+
+def grid_html(context: Context, stages: Sequence[StageMemory]) -> Markup:
+    """Every GPU with its bytes; all of one stage hold the same."""
+    say = saying(MEMORY, context.language)
+    picture = painted(heat_of(context, stages), grid_label(stages, context.language))
+    return together(tag("h3", say("grid_title")), fine(say("grid_body")), picture)
+
+
+def grid_label(stages: Sequence[StageMemory], language: str) -> str:
+    totals = [stage.total / GIB for stage in stages]
+    words = MEMORY["grid_label"][language]
+    return words.format(least=f"{min(totals):.1f}", most=f"{max(totals):.1f}")
+
+
+def heat_of(context: Context, stages: Sequence[StageMemory]) -> Heat:
+    """The GPUs, coloured by how full they are."""
+    layout, capacity = context.layout, context.trained.capacity
+    totals = np.array([stage.total for stage in stages])
+    level, stage = levels(totals / capacity), stage_of_ranks(layout)
+    amounts = [f"{total / GIB:.0f}" for total in totals]
+    legend, colours, say = [], level_colours(), saying(MEMORY, context.language)
+    for at in sorted(set(level.tolist())):
+        low, high = (f"{capacity / GIB * edge / LEVELS:.0f}" for edge in (at, at + 1))
+        ranks = layout.world_size // len(stages) * int(np.count_nonzero(level == at))
+        gpus = counted(ranks, "gpu", context.language)
+        words = "grid_over" if at == LEVELS else "grid_level"
+        legend.append((colours[at], say(words, low=low, high=high, gpus=gpus)))
+    is_small = layout.world_size <= PANEL_LIMIT
+    texts = [amounts[each] for each in stage] if is_small else amounts
+    return Heat(level[stage], texts, layout.gpus_per_node, tuple(legend))
