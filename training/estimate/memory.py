@@ -29,6 +29,7 @@ import numpy as np
 from ..clusters import GIB
 from ..memory.activations import WIDE
 from ..memory.per_stage import PRECISIONS, StageMemory, memory_per_stage
+from ..pipeline.figures import is_taken
 from ..pipeline.spec import MAX_MICRO_BATCHES
 from ..split import padded_vocabulary
 from .request import Request, TrainingJob
@@ -91,14 +92,24 @@ def least_needed(job: TrainingJob, allocated: np.ndarray) -> np.ndarray:
     return allocated * PIECES + CONTEXT if job.training.flash else allocated
 
 
+def is_scheduled(request: Request) -> bool:
+    """Whether the schedule takes a request: quicker than a refusal, which tries its fixes."""
+    split = request.split
+    return is_taken(request.training.schedule, split.pp, _micro_batches(request), split.vpp)
+
+
+def _micro_batches(request: Request) -> int:
+    """Groups of chunks may be cut short at the end; the fullest moment comes before."""
+    m, pp = request.training.micro_batches, request.split.pp
+    whole = -(-m // pp) * pp
+    return whole if request.split.vpp > 1 and whole <= MAX_MICRO_BATCHES else m
+
+
 def fit_of(request: Request) -> Fit:
     """What the fullest rank holds, and whether it can."""
-    training = request.training
-    if request.split.vpp > 1:
-        # Groups of chunks may be cut short at the end; the fullest moment comes before.
-        whole = -(-training.micro_batches // request.split.pp) * request.split.pp
-        if whole <= MAX_MICRO_BATCHES:
-            training = replace(training, micro_batches=whole)
+    training, whole = request.training, _micro_batches(request)
+    if whole != training.micro_batches:
+        training = replace(training, micro_batches=whole)
     capacity = request.bytes_of_gpu
     stages = memory_per_stage(request.model, request.split, training, room_of(capacity))
     most = max(stages, key=lambda stage: stage.on_host)

@@ -13,9 +13,8 @@ import numpy as np
 from groups.budget import spend
 
 from ..estimate import Estimate, estimate_of
-from ..estimate.memory import Fit, fit_of, least_needed
+from ..estimate.memory import Fit, fit_of, is_scheduled, least_needed
 from ..estimate.request import Request, require_numbers
-from ..pipeline.figures import is_taken
 from .space import SearchJob, recomputations, step_for, valid_splits
 from .timed import TimedLayout, Timer, software_of
 
@@ -141,11 +140,7 @@ class _Ways:
             tries += 1
             spend(ESTIMATE, "layouts")
             request = _request(self.job, self.timed[layout], way)
-            split, training = request.split, request.training
-            if not is_taken(training.schedule, split.pp, training.micro_batches, split.vpp):
-                continue
-            fit = fit_of(request)
-            if wanted(fit):
+            if is_scheduled(request) and wanted(fit := fit_of(request)):
                 estimates[layout] = estimate_of(request, software_of(self.job.training), fit)
         return list(estimates.values()), tries
 
