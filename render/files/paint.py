@@ -22,6 +22,7 @@ from matplotlib.path import Path
 from groups.budget import spend
 
 from ..marks import Blocks, Drawing, Lines, Mark, Pixels, Words, glyphs, rounded
+from ..png import png
 from ..svg.marks import to_svg
 
 MOST_PIXELS, MOST_OF_IMAGES = 4_000_000, 2_500_000
@@ -38,21 +39,22 @@ def to_bytes(drawing: Drawing, form: str, scale: float = 2.0) -> bytes:
 
     Errors: ValueError for any other form.
     """
-    buffer = io.BytesIO()
-    if form == "png":
-        most = MOST_OF_IMAGES if drawing.has_pixels else MOST_PIXELS
-        scale = min(scale, math.sqrt(most / (drawing.width * drawing.height)))
-        spend(int(drawing.width * drawing.height * scale**2) // PAINTED, "pixels")
-        to_figure(drawing).savefig(
-            buffer, format="png", dpi=96 * scale, metadata={"Software": None}
-        )
-    elif form == "pdf":
-        to_figure(drawing).savefig(buffer, format="pdf", metadata={"CreationDate": None})
-    elif form == "svg":
+    if form == "svg":
         return to_svg(drawing).encode()
-    else:
+    if form == "pdf":
+        buffer = io.BytesIO()
+        to_figure(drawing).savefig(buffer, format="pdf", metadata={"CreationDate": None})
+        return buffer.getvalue()
+    if form != "png":
         raise ValueError(f"there is no format {form!r:.40}; try png, svg or pdf")
-    return buffer.getvalue()
+    most = MOST_OF_IMAGES if drawing.has_pixels else MOST_PIXELS
+    scale = min(scale, math.sqrt(most / (drawing.width * drawing.height)))
+    spend(int(drawing.width * drawing.height * scale**2) // PAINTED, "pixels")
+    figure = to_figure(drawing)
+    figure.set_dpi(96 * scale)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return png(np.asarray(canvas.buffer_rgba())[..., :3], dots_per_inch=96 * scale)
 
 
 def to_figure(drawing: Drawing) -> Figure:

@@ -26,8 +26,9 @@ from ..palette import (
     ramp,
     rgb,
 )
+from ..png import png_uri
 from ..scenes.groups import Gap, Overview, Panel
-from .raster import corners, folds_text, frames_svg, palette_png, rows_svg, tags_svg
+from .raster import corners, folds_text, frames_svg, rows_svg, tags_svg
 
 
 def style() -> str:
@@ -92,9 +93,9 @@ def overview_svg(overview: Overview, description: str, kinds: Sequence[int] = ()
     )
     swell = ",".join(str(overview.swell(size)) for _, size in overview.sizes)
     x, y = overview.middles(overview.rank)
-    base = palette_png(overview.base_pixels(), ramp(*STAGE_GREYS["light"], overview.num_shades))
+    base = png_uri(overview.base_pixels(), ramp(*STAGE_GREYS["light"], overview.num_shades))
     kinds_of_marks = [rgb(KIND_COLOURS["light"][mark.tone]) for mark in overview.marks]
-    marks = palette_png(overview.mark_pixels(), kinds_of_marks)
+    marks = png_uri(overview.mark_pixels(), kinds_of_marks)
     return (
         f'<svg class="overview" data-view="physical" '
         f'data-fold="{folds_text(grid.folds, cell)}" data-swell="{swell}" '

@@ -16,9 +16,10 @@ from html import escape
 import numpy as np
 
 from ..palette import ink, ramp, rgb
+from ..png import png_uri
 from ..scenes import geometry
 from ..scenes.groups import GAP, PANEL_LIMIT
-from .raster import corners, frames_svg, palette_png, rows_svg
+from .raster import corners, frames_svg, rows_svg
 
 LEVELS = 8
 """Steps between empty and full."""
@@ -220,7 +221,7 @@ def _pixels(heat: Heat) -> str:
     images = "".join(
         f'<image{name} x="{LEFT:g}" width="{grid.columns * heat.cell:g}" '
         f'height="{grid.rows * heat.cell:g}" preserveAspectRatio="none" '
-        f'style="image-rendering:pixelated" href="{palette_png(pixels, colours)}"/>'
+        f'style="image-rendering:pixelated" href="{png_uri(pixels, colours)}"/>'
         for name, pixels in boards.items()
     )
     return images + "".join(

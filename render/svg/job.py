@@ -12,9 +12,10 @@ from html import escape
 import numpy as np
 
 from ..palette import GROUP_INK, KIND_MARKS, rgb
+from ..png import png_uri
 from ..scenes.job import SHADES, JobPicture, Segment
 from ..scenes.job_plan import Label, Rectangle
-from .raster import folds_text, palette_png, tags_svg, written
+from .raster import folds_text, tags_svg, written
 
 MOST_LAYERS = 9
 """Letters of a stage's layers up to which the word stands beside them."""
@@ -134,7 +135,7 @@ def _plain(picture: JobPicture) -> str:
     cell = picture.cell[0]
     board = picture.mark_pixels()
     colours = [KIND_MARKS["light"][mark.tone] for mark in picture.marks]
-    marks = palette_png(board, [rgb(colour) for colour in (*colours, GROUP_INK["light"])])
+    marks = png_uri(board, [rgb(colour) for colour in (*colours, GROUP_INK["light"])])
     rows, columns = board.shape
     plan = picture.plan
     x, y = (corners[0] + cell / 2 for corners in picture.corners_of_marks)

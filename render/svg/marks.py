@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from html import escape
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from ..marks import CHINESE, Blocks, Drawing, Lines, Mark, Words
+from ..png import png_uri
 
 FONTS = ", ".join(("system-ui", "DejaVu Sans", *(f"'{name}'" for name in CHINESE), "sans-serif"))
 MONO = "'DejaVu Sans Mono', Menlo, Consolas, monospace"
@@ -78,7 +76,7 @@ def _written(mark: Mark) -> Iterator[str]:
         yield (
             f'<image x="{_number(left)}" y="{_number(top)}" width="{_number(right - left)}" '
             f'height="{_number(bottom - top)}" preserveAspectRatio="none" '
-            f'style="image-rendering:pixelated" href="{_png(mark.cells)}"/>'
+            f'style="image-rendering:pixelated" href="{png_uri(mark.cells)}"/>'
         )
 
 
@@ -112,9 +110,3 @@ def _number(value: float) -> str:
     ('2', '0.33')
     """
     return f"{round(value, 2):.9g}"
-
-
-def _png(cells: np.ndarray) -> str:
-    buffer = io.BytesIO()
-    Image.fromarray(np.ascontiguousarray(cells)).save(buffer, "PNG", compress_level=6)
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()

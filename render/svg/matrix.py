@@ -15,7 +15,7 @@ from html import escape
 import numpy as np
 
 from ..palette import ramp
-from .raster import palette_png
+from ..png import png_uri
 
 LEVELS = 24
 """Steps of the colour scale."""
@@ -113,7 +113,7 @@ def matrix_svg(picture: MatrixPicture, description: str) -> str:
         f'data-n="{n}" data-cell="{cell:g}" data-left="{LEFT:g}" data-top="{TOP:g}" '
         f'viewBox="0 0 {LEFT + SIDE + RIGHT:g} {TOP + SIDE + 6:g}">'
         f'<rect class="traffic-ground" {box}/>'
-        f'<image {box} preserveAspectRatio="none" href="{palette_png(picture.levels, colours)}"/>'
+        f'<image {box} preserveAspectRatio="none" href="{png_uri(picture.levels, colours)}"/>'
         f'<path class="traffic-nodes" d="{lines}"/>'
         f'<g class="rows">{labels}</g>'
         f'<rect class="traffic-cursor" width="{max(cell, 4):g}" height="{max(cell, 4):g}" '
@@ -124,6 +124,4 @@ def matrix_svg(picture: MatrixPicture, description: str) -> str:
 @cache
 def scale_png() -> str:
     """The colours from little to much, in one row."""
-    return palette_png(
-        np.arange(1, LEVELS + 1, dtype=np.uint8).reshape(1, -1), ramp(*COLOURS, LEVELS)
-    )
+    return png_uri(np.arange(1, LEVELS + 1, dtype=np.uint8).reshape(1, -1), ramp(*COLOURS, LEVELS))

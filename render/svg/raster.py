@@ -1,14 +1,7 @@
-"""Cells as an embedded picture of one pixel each, which the browser scales without blurring.
-
-Written here, not by Pillow, which takes four times as long for pictures of a thousand pixels: an
-answer has three.
-"""
+"""Cells as an embedded picture of one pixel each, which the browser scales without blurring."""
 
 from __future__ import annotations
 
-import base64
-import struct
-import zlib
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
@@ -16,36 +9,6 @@ import numpy as np
 
 from ..scenes.geometry import GAP, Fold, RowLabel, Tiles
 from ..scenes.marked import TALL, Tag
-
-PALETTE_TYPE = 3
-"""Of a PNG whose pixels are numbers of colours (PNG specification, 11.2.2)."""
-
-
-def palette_png(pixels: np.ndarray, colours: Sequence[tuple[int, int, int]]) -> str:
-    """A palette PNG as a data URI: pixel 0 is transparent, pixel i the colour i - 1.
-
-    pixels: uint8, shape (rows, columns).
-
-    >>> palette_png(np.zeros((1, 1), dtype=np.uint8), [])[:22]
-    'data:image/png;base64,'
-    """
-    rows, columns = pixels.shape
-    lines = np.zeros((rows, columns + 1), dtype=np.uint8)
-    lines[:, 1:] = pixels  # each line behind its filter: none
-    png = (
-        b"\x89PNG\r\n\x1a\n",
-        _chunk(b"IHDR", struct.pack(">IIBBBBB", columns, rows, 8, PALETTE_TYPE, 0, 0, 0)),
-        _chunk(b"PLTE", bytes([0, 0, 0, *(channel for colour in colours for channel in colour)])),
-        _chunk(b"tRNS", b"\0"),
-        _chunk(b"IDAT", zlib.compress(lines.tobytes(), 3)),
-        _chunk(b"IEND", b""),
-    )
-    return "data:image/png;base64," + base64.b64encode(b"".join(png)).decode()
-
-
-def _chunk(kind: bytes, data: bytes) -> bytes:
-    check = zlib.crc32(kind + data)
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", check)
 
 
 def written(places: np.ndarray, form: str = "g") -> list[str]:

@@ -12,8 +12,8 @@ from html import escape
 import numpy as np
 
 from ..palette import ink, rgb
+from ..png import png_uri
 from ..scenes.timeline import LABEL_ROOM, MOST_SHADES, PHASES, Strip, op_colours
-from .raster import palette_png
 
 KINDS = tuple(PHASES)
 
@@ -117,7 +117,7 @@ def _image(strip: Strip) -> str:
         colours += [fill, tuple(round(0.86 * channel) for channel in fill)]
     return (
         f'<image width="{strip.ticks}" height="{strip.height}" preserveAspectRatio="none" '
-        f'href="{palette_png(strip.pixels(), colours)}"/>'  # type: ignore[arg-type]
+        f'href="{png_uri(strip.pixels(), colours)}"/>'  # type: ignore[arg-type]
     )
 
 
