@@ -369,6 +369,22 @@ def test_other_forms_of_machines_with_racks():
         assert read_hosts(text).racks == racks, text
 
 
+@every(
+    "text, code",
+    [
+        ('[{"host": "a"}, "b"]', "bad-host-document"),
+        ("all on one line: STATE : x CLIQUEID : 3", "no-hosts"),
+        ("SLURM_JOB_NODELIST=n[1-2]\nSLURM_NTASKS_PER_NODE=²", ""),
+        ('{"blocks": [{"nodes": "a"}], "switches": [{"name": "s", "switches": 3}]}', ""),
+    ],
+)
+def test_what_nobody_writes_is_left_out_or_refused(text, code):
+    if code:
+        assert refusal(text).code == code
+    else:
+        assert set(read_hosts(text).slots.values()) == {None}
+
+
 def test_two_columns_that_could_be_names_or_racks_are_not_guessed():
     assert refusal("a r0\nb r1").code == "bad-host-line"
     assert read_hosts("a r0").names == ("a", "r0")

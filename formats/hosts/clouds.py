@@ -202,8 +202,8 @@ def _topograph(value: Any) -> Hosts | None:
     parent = {
         str(child): str(switch.get("name", switch.get("switch")))
         for switch in (switches if isinstance(switches, list) else ())
-        if isinstance(switch, dict)
-        for child in switch.get("switches") or ()
+        if isinstance(switch, dict) and isinstance(switch.get("switches"), list)
+        for child in switch["switches"]
     }
     rows = []
     for block in blocks:
@@ -259,7 +259,8 @@ def _records(value: Sequence[Any]) -> Hosts:
     """[{"host": "n0", "rack": "r0", "slots": 8}, ...], under any name of `files.HEADINGS`."""
     rows, slots = [], {}
     for record in value:
-        said = {COLUMNS.get(str(key).lower(), ""): item for key, item in dict(record).items()}
+        items = record.items() if isinstance(record, dict) else ()
+        said = {COLUMNS.get(str(key).lower(), ""): item for key, item in items}
         host = said.get("host")
         if not isinstance(host, str) or not host:
             raise bad_document('each entry needs a "host"')

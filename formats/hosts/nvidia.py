@@ -70,6 +70,8 @@ def read_fabric(text: str) -> Hosts:
     Errors: LayoutError where the GPUs of one machine stand in different places.
     """
     records = _rows(text) if _is_table(text) else _fields(text)
+    if not records:
+        raise refusal("no-hosts", "hosts")
     levels: dict[str, dict[str, str]] = {"partition": {}, "domain": {}}
     remarks = []
     for host, gpus in records.items():
