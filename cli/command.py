@@ -10,6 +10,7 @@ it prints in parts. What goes wrong is one line: a LayoutError with its fixes as
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any, TextIO
 
 from formats.documents import exports
@@ -246,7 +247,7 @@ def _audit(inputs: CommandLine) -> Table:
         return _audit_text(spans, [*map(str, domains), *levels])
     fields = ["name", "size", "groups", "domain", "crossing", "most", "is_slow"]
     fields += ["level"] * bool(levels)
-    rows = [[getattr(span, field) for field in fields] for row in spans for span in row]
+    rows = [list(attrgetter(*fields)(span)) for row in spans for span in row]
     columns = [field.removeprefix("is_") for field in fields]
     return Table("audit", columns, rows, layout=layout)
 
@@ -319,15 +320,13 @@ def _serve(inputs: CommandLine) -> Table:
 
 def _check(inputs: CommandLine) -> Iterator[str]:
     document = check_document(inputs.text(inputs.words[0]))
-    what = f"{document['schema']} version {document['version']}"
-    yield f"{what}: {document['world_size']} ranks\n"
+    yield "{schema} version {version}: {world_size} ranks\n".format(**document)
 
 
 def _presets(inputs: CommandLine) -> Table:
     columns = ["nodes", "gpus_per_node", "tp", "cp", "dp", "pp", "ep", "etp", "framework", "name"]
-    rows = [
-        [key, *(getattr(preset, column) for column in columns)] for key, preset in PRESETS.items()
-    ]
+    row_of = attrgetter(*columns)
+    rows = [[key, *row_of(preset)] for key, preset in PRESETS.items()]
     return _matching("presets", inputs, ["id", *columns], rows)
 
 

@@ -12,6 +12,7 @@ import difflib
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
@@ -56,9 +57,8 @@ class _Parser(argparse.ArgumentParser):
         raise CommandError(message)
 
 
-class _Help(argparse.RawDescriptionHelpFormatter):
-    def __init__(self, prog: str) -> None:  # else it is as wide as the environment says
-        super().__init__(prog, max_help_position=26, width=100)
+_LAID_OUT: Any = partial(argparse.RawDescriptionHelpFormatter, max_help_position=26, width=100)
+"""How help is laid out; else it is as wide as the environment says."""
 
 
 def options_parser() -> argparse.ArgumentParser:
@@ -69,7 +69,7 @@ def options_parser() -> argparse.ArgumentParser:
         usage=f"{PROGRAM} [COMMAND] [LAYOUT] [NAME ...]",
         description="Which GPUs of a training job are in which process groups.",
         epilog=guide,
-        formatter_class=_Help,
+        formatter_class=_LAID_OUT,
         add_help=False,
         allow_abbrev=False,
     )
@@ -103,11 +103,8 @@ def sentence(error: Exception) -> str:
     what = error.what
     for name, option in OF_MATHS.items():
         what = what.replace(name, option)
-    fixes = [_fix(alternative) for alternative in error.alternatives]
-    if fixes:
-        what += f"; try {' or '.join(fixes)}"
-    elif error.why:
-        what += f": {error.why}"
+    fixes = " or ".join(map(_fix, error.alternatives))
+    what += f"; try {fixes}" if fixes else f": {error.why}" if error.why else ""
     return what + (f" (Megatron: {error.quote})" if error.quote else "")
 
 

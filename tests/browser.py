@@ -17,7 +17,8 @@ import pytest
 from PIL import Image
 from seen import Seen, seen
 
-from descriptions import JOB, PAGE, SECTIONS, VIEWS
+from descriptions import CARD as CARD_WORDS
+from descriptions import JOB, SECTIONS, VIEWS
 from groups import LayoutError, coordinates
 from groups.grouping import Grouping
 from render import palette
@@ -388,7 +389,7 @@ def card_of(layout: Seen, rank: int, pinned: bool) -> dict[str, Any]:
     return {
         "gpu": f"GPU {rank}",
         "place": f"node {node}, local {local} · stage {stage}",
-        "pinned": PAGE["card_pinned"]["en"] if pinned else None,
+        "pinned": CARD_WORDS["pinned"]["en"] if pinned else None,
         "groups": groups,
         "said": [f"Who is grouped with GPU {rank}?", sentence_of(layout, rank, "en")],
     }

@@ -26,7 +26,7 @@ from browser import (
     wait_until,
 )
 
-from descriptions import DP_KINDS, PAGE, kind_of
+from descriptions import CARD, DP_KINDS, kind_of
 from groups.conventions import CONVENTIONS
 from views.base.resolve import from_preset
 from views.base.state import State
@@ -113,7 +113,7 @@ def test_a_pinned_rank_that_no_longer_exists_is_said(open_page):
     page.mouse.move(5, 5)
     type_in(page, "nodes", "1")
     layout = expect_layout(page, nodes=1)
-    gone = PAGE["card_norank"]["en"].format(rank=12, last=7)
+    gone = CARD["norank"]["en"].format(rank=12, last=7)
     expect(page.locator(".told")).to_contain_text(gone)
     expect_lit(page, layout, None)
     type_in(page, "nodes", "2")

@@ -37,7 +37,7 @@ from training.pipeline import SCHEDULES
 
 from .base import form
 from .base.html import button, outside, tag, together
-from .base.link import STARTS, texts_of
+from .base.link import STARTS, state_texts
 from .base.problems import control_label, value_text, within_sentence
 from .base.resolve import SIZES, from_preset, has_two_dp_kinds, resolve
 from .base.state import State, is_empty, parse_number
@@ -176,7 +176,7 @@ def preset_states() -> Mapping[str, Mapping[str, str]]:
     """What each published layout says of the job, where that differs from the page's start."""
     states = {}
     for name in PRESETS:
-        said = texts_of(from_preset(name)).items()
+        said = state_texts(from_preset(name)).items()
         states[name] = {field: text for field, text in said if text != STARTS[field]}
         states[name] |= fields_of_preset(name)
     return states
@@ -335,5 +335,5 @@ def is_still(preset: Any, state: State) -> bool:
     """Whether a state still asks for this published layout, whatever is shown of it."""
     if not isinstance(preset, str) or preset not in PRESETS:
         return False
-    said, published = texts_of(state), texts_of(from_preset(preset))
+    said, published = state_texts(state), state_texts(from_preset(preset))
     return all(said[name] == published[name] for name in (*SIZES, "etp", "framework"))

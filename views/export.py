@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from descriptions import SAVED, counted
@@ -28,27 +29,24 @@ from .groups.shown import by_grid
 from .hosts.inputs import placement_or_none
 from .pipeline.pictures import pipeline_trace
 
+
+def _all_of(parts: Callable[..., Iterable[str]], context: Context) -> str:
+    return "".join(parts(context.layout, None, placement_or_none(context)))
+
+
 PICTURES = {"png": "image/png", "svg": "image/svg+xml", "pdf": "application/pdf"}
+SLIDES = tuple(f"slide-{form}" for form in PICTURES)
 TABLES: dict[str, tuple[str, Callable[[Context], str]]] = {
     "csv": ("text/csv", groups_csv),
     "txt": ("text/plain", groups_text),
-    "json": (
-        "application/json",
-        lambda context: "".join(
-            groups_json_parts(context.layout, None, placement_or_none(context))
-        ),
-    ),
-    "ranks": (
-        "text/csv",
-        lambda context: "".join(ranks_csv_parts(context.layout, None, placement_or_none(context))),
-    ),
+    "json": ("application/json", partial(_all_of, groups_json_parts)),
+    "ranks": ("text/csv", partial(_all_of, ranks_csv_parts)),
     "trace": ("application/json", pipeline_trace),
 }
 """Files for programs: csv and txt hold the groups shown; json and ranks, all (docs/schema.md)."""
 
 FILES = {"ranks": ("ranks", "csv"), "json": ("groups", "json"), "trace": ("trace", "json")}
 """What a file is called, and its ending, where the form alone does not say."""
-
 
 SHARP = 1.5
 """Pixels of a PNG for each of a slide: 1920 by 1080."""
@@ -126,23 +124,17 @@ def _key(language: str) -> dict[str, str]:
     return {name: text[language] for name, text in SAVED.items()}
 
 
-SLIDES = tuple(f"slide-{form}" for form in PICTURES)
-"""The picture as a slide."""
-
-
 def download(context: Context, form: str, theme: str = "light", address: str = "") -> dict:
     """A file as the page's script takes it; ``address``: of what is on screen, for slides."""
-    if form in PICTURES:
-        kind, data = PICTURES[form], picture_file(context, form, theme)
-    elif form in SLIDES:
-        form = form.removeprefix("slide-")
-        kind, data = PICTURES[form], picture_file(context, form, theme, address)
-    else:
+    if form in TABLES:
         kind, make = TABLES[form]
         data = make(context).encode()
-    note = {}
-    if kind in PICTURES.values() and in_a_font(context, form) is not context:
-        note = {"note": SAVED["font"][context.language]}
+    else:
+        is_slide, form = form in SLIDES, form.removeprefix("slide-")
+        kind = PICTURES[form]
+        data = picture_file(context, form, theme, address if is_slide else None)
+    is_other = kind in PICTURES.values() and in_a_font(context, form) is not context
+    note = {"note": SAVED["font"][context.language]} if is_other else {}
     state = context.state
     subject = state.group_type if state.view == "groups" else state.view
     stem, ending = FILES.get(form, ("groups" if form in TABLES else subject, form))

@@ -25,7 +25,7 @@ from .all import VIEWS, view_of
 from .base import form
 from .base.context import Context
 from .base.html import as_json, button, fold, tag, together
-from .base.link import from_query, from_sent, link_of, parsed, script_fields, texts_of
+from .base.link import from_query, from_sent, link_of, parsed, script_fields, state_texts
 from .base.model import model_name, model_of
 from .base.problems import problem_html, refusal_html, sentence
 from .base.resolve import sizes_text
@@ -103,7 +103,7 @@ def draw(sent: Any) -> str:
             from_query(link)
         except LayoutError as error:
             regions["notice"] = notice_html(sentence(error, language), language)
-        answered["state"] = texts_of(state)
+        answered["state"] = state_texts(state)
     answered["regions"] = {name: html for name, html in regions.items() if html is not None}
     return as_json(answered)
 

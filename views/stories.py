@@ -62,13 +62,11 @@ def query_of(state: Mapping[str, str]) -> str:
 
 
 def examples_html(language: str) -> str:
-    items = tag("div", *(_story(name, language) for name in STORIES), class_="items")
-    return fold(SHELL["examples"][language], items, kind="menu")
-
-
-def _story(name: str, language: str) -> str:
-    query, label = query_of(STATES[name]), STORIES[name][language]
-    return tag("a", label, href=f"?{query}", data_query=query, data_with=BRINGS.get(name))
+    links = []
+    for name, label in STORIES.items():
+        marks = {"data_query": query_of(STATES[name]), "data_with": BRINGS.get(name)}
+        links.append(tag("a", label[language], href=f"?{marks['data_query']}", **marks))
+    return fold(SHELL["examples"][language], tag("div", *links, class_="items"), kind="menu")
 
 
 def entries_html(language: str) -> str:

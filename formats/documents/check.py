@@ -46,8 +46,7 @@ def check_document(text: str) -> dict[str, Any]:
     if document["version"] != VERSION:
         raise refusal("other-version", "document", value=version, version=VERSION)
     grids = _checked_heading(document)
-    check = _check_groups if schema == GROUPS else _check_ranks
-    check(document, grids)
+    (_check_groups if schema == GROUPS else _check_ranks)(document, grids)
     return document
 
 
@@ -125,10 +124,9 @@ def _check_ranks(document: dict[str, Any], grids: Mapping[str, Mesh]) -> None:
     world, gpus_per_node = document["world_size"], document["gpus_per_node"]
     columns, rows = _field(document, "columns", list), _field(document, "ranks", list)
     wanted = places(grids, world, gpus_per_node)
-    groups = columns[len(wanted) :]
-    if columns[: len(wanted)] != list(wanted) or not all(
-        isinstance(name, str) and name.startswith("group_") for name in groups
-    ):
+    known, groups = columns[: len(wanted)], columns[len(wanted) :]
+    are_groups = (isinstance(name, str) and name.startswith("group_") for name in groups)
+    if known != list(wanted) or not all(are_groups):
         raise _bad("columns", columns, f"{', '.join(wanted)} and then group_<name>")
     if len(set(columns)) != len(columns):
         raise _bad("columns", columns, "names that differ")
@@ -141,9 +139,10 @@ def _check_ranks(document: dict[str, Any], grids: Mapping[str, Mesh]) -> None:
         known, indices = row[: len(wanted)], row[len(wanted) :]
         if tuple(known) != place or {*map(type, known)} != {int}:
             raise _bad(f"ranks[{rank}]", row, f"what the meshes say of rank {rank}")
-        if not all(
-            index is None or (type(index) is int and 0 <= index < world) for index in indices
-        ):
+        are_indices = (
+            type(index) is int and 0 <= index < world for index in indices if index is not None
+        )
+        if not all(are_indices):
             raise _bad(f"ranks[{rank}]", row, "group indices or null")
 
 

@@ -4,7 +4,7 @@ with, and what follows of both."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -71,6 +71,7 @@ class Context:
 
     layout: Layout
     state: State
+    _found: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @classmethod
     def of(cls, state: State) -> Context:
@@ -94,10 +95,6 @@ class Context:
     def known(self) -> State:
         """The state with the layers and experts of the model that is chosen."""
         return with_model(self.state)
-
-    @cached_property
-    def _found(self) -> dict[Callable[..., Any], Any]:
-        return {}
 
     def once(self, work: Callable[[Context], Found]) -> Found:
         """What a view works out of it for several of its parts."""

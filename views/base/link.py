@@ -49,18 +49,13 @@ LONGEST_VALUE = 2_000
 def to_query(state: State) -> str:
     """The state as a query; empty for the page as it starts. What is too long is left out."""
     parts = []
-    for name, value in vars(state).items():
-        text, link = as_text(value), FIELDS[name].link
+    for name, text in state_texts(state).items():
         is_start = text == STARTS[name] or (name, text) == ("lang", "en")
-        if link and not is_start and len(text) <= LONGEST_VALUE:
-            parts.append((link, text))
-    if not parts:
-        return ""
-    # Half of a surrogate pair, which a program may send, is no text that an address can hold.
-    query = "&".join(
-        f"{name}={quote(text, safe=':,|*()', errors='replace')}" for name, text in parts
-    )
-    return f"v={VERSION}&{query}" if len(query) <= LONGEST_QUERY else ""
+        if not is_start and len(text) <= LONGEST_VALUE:
+            # Half of a surrogate pair, which a program may send, is no text of an address.
+            parts.append(f"{FIELDS[name].link}={quote(text, safe=':,|*()', errors='replace')}")
+    query = "&".join(parts)
+    return f"v={VERSION}&{query}" if 0 < len(query) <= LONGEST_QUERY else ""
 
 
 def from_query(query: object) -> State:
@@ -68,10 +63,9 @@ def from_query(query: object) -> State:
     text = query.removeprefix("?") if isinstance(query, str) else None
     if text is None or len(text) > 3 * LONGEST_QUERY:
         raise _bad(query)
+    rules: dict[str, Any] = {"keep_blank_values": True, "max_num_fields": 128}
     try:
-        pairs = parse_qsl(
-            text, keep_blank_values=True, strict_parsing=bool(text), max_num_fields=128
-        )
+        pairs = parse_qsl(text, strict_parsing=bool(text), **rules)
     except ValueError:
         raise _bad(text) from None
     given: dict[str, str] = {}
@@ -86,7 +80,7 @@ def from_query(query: object) -> State:
         given = _of_version_1(given)
     elif version != VERSION:
         raise _bad(text)
-    return State(**{_known(name): _value(name, text) for name, text in given.items()})
+    return State(**dict(_field(link, text) for link, text in given.items()))
 
 
 def _of_version_1(given: dict[str, str]) -> dict[str, str]:
@@ -129,26 +123,23 @@ def _is_uneven(given: Mapping[str, str]) -> bool:
     return pp == 1 < vpp or (layers + 2 * (given.get("account") == "1")) % (pp * vpp) > 0
 
 
-def _known(link: str) -> str:
+def _field(link: str, text: str) -> tuple[str, Any]:
+    """A field and its value, from its name and its text in a link."""
     if link not in LONG:
         raise _bad(link)
-    return LONG[link]
-
-
-def _value(link: str, text: str) -> Any:
-    row = FIELDS[_known(link)]
+    row = FIELDS[LONG[link]]
     if len(text) > LONGEST_VALUE or (row.choices is not None and text not in row.choices):
         raise _bad(f"{link}={text}")
     if link == "more":  # typed names may have spaces between them, those of a link have none
-        return tuple(part for part in text.split(",") if part)
-    return row.parse(text) if row.parse else text
+        return link, tuple(filter(None, text.split(",")))
+    return LONG[link], row.parse(text) if row.parse else text
 
 
 def script_fields() -> list[tuple[str, str, str, bool]]:
     """What the page's script needs to write links: of each field its name, its name in links
     (empty: in none), its start, whether a published layout says it."""
-    rows = ((name, row) for name, row in FIELDS.items() if name != "lang")
-    return [(name, row.link, STARTS[name], row.published) for name, row in rows]
+    rows = FIELDS.items()
+    return [(name, row.link, STARTS[name], row.published) for name, row in rows if name != "lang"]
 
 
 def _bad(part: object) -> LayoutError:
@@ -164,10 +155,11 @@ def from_sent(sent: object) -> State:
 
     Any value may arrive here: whether it makes sense is asked where it is used.
     """
-    fields = {name: value for name, value in parsed(sent).items() if name in FIELDS}
-    for name, value in fields.items():
-        parse = FIELDS[name].parse
-        fields[name] = parse(value) if parse else value
+    fields = {}
+    for name, value in parsed(sent).items():
+        if name in FIELDS:
+            parse = FIELDS[name].parse
+            fields[name] = parse(value) if parse else value
     start, link = State(), link_of(sent)
     with suppress(LayoutError):  # a bad one is told when the page is drawn
         start = start if link is None else from_query(link)
@@ -180,7 +172,7 @@ def link_of(sent: object) -> str | None:
     return link if isinstance(link, str) and link else None
 
 
-def texts_of(state: State) -> dict[str, str]:
+def state_texts(state: State) -> dict[str, str]:
     """A state as the page's script has it, without what no link holds."""
     return {name: as_text(value) for name, value in vars(state).items() if name not in UNLINKED}
 

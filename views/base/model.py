@@ -34,7 +34,6 @@ ON_OFF = {"on": True, "off": False}
 SIZES = tuple(name for name in fields_of("model") if name not in ("model", "biases", *FLAGS))
 """The fields that are numbers."""
 
-
 UNKNOWN = "own"
 """The model of which every size is typed: what is missing is asked for, not taken from another."""
 
@@ -106,33 +105,25 @@ def model_of(state: State) -> ChosenModel:
     >>> chosen.preset, chosen.model.heads, chosen.changed
     ('llama3-70b', 64, ())
     """
-    if state.model == UNKNOWN:
-        return _own_model(state)
     given = typed_sizes(state)
-    column = {name: given[name] for name in OF_COLUMN if name in given}
+    if state.model == UNKNOWN:  # what may be left open follows from what is typed
+        needed = ["layers", *(name for name in NEEDED if name != "layers")]
+        needed += ["top_k"] if given.get("experts") else []
+        missing = tuple(name for name in needed if name not in given)
+        if missing:
+            to_give = f"the shape of this model is not known: {', '.join(missing)} to give"
+            sentence = f"{to_give}, or another model"
+            raise refusal("model-incomplete", "model", sentence=sentence, missing=missing)
+        return ChosenModel(Model(**given), UNKNOWN, is_matched=False, changed=())
     is_matched = is_empty(state.model)
-    preset = (
-        (model_like(**column) or DEFAULT)
-        if is_matched
-        else require_choice("model", state.model, MODELS)
-    )
+    if is_matched:
+        column = {name: given[name] for name in OF_COLUMN if name in given}
+        preset = model_like(**column) or DEFAULT
+    else:
+        preset = require_choice("model", state.model, MODELS)
     start = MODELS[preset].model
     changed = {name: value for name, value in given.items() if value != getattr(start, name)}
     return ChosenModel(variant(start, changed), preset, is_matched, tuple(changed))
-
-
-def _own_model(state: State) -> ChosenModel:
-    """The model of which every size is typed; what may be left open follows from the others."""
-    given = typed_sizes(state)
-    needed = ("layers", *(name for name in NEEDED if name != "layers"))
-    needed += ("top_k",) if given.get("experts") else ()
-    missing = tuple(name for name in needed if name not in given)
-    if missing:
-        sentence = f"the shape of this model is not known: {', '.join(missing)} to give"
-        raise refusal(
-            "model-incomplete", "model", sentence=f"{sentence}, or another model", missing=missing
-        )
-    return ChosenModel(Model(**given), UNKNOWN, False, ())
 
 
 def typed_sizes(state: State) -> dict[str, Any]:

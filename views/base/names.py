@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from descriptions import OWN_GROUPS, PAGE, Kind, kind_of
+from descriptions import OWN_GROUPS, PAGE, kind_of
 from groups.conventions import CONVENTIONS
 from groups.grouping import Grouping
 from groups.layout import Layout
@@ -25,35 +25,20 @@ class KindText:
 def kind_text(layout: Layout, grouping: Grouping, language: str) -> KindText:
     """The words for one group of a layout."""
     name = grouping.name
-    if layout.every.get(name) == grouping:
-        kind = kind_of(name)
-        return _of_kind(kind.title[language], kind, code_name(name, language), language)
-    framework = CONVENTIONS[layout.framework].name
-    same = megatrons_name(layout, grouping)
-    words = {"framework": framework, "name": name, "axes": " × ".join(grouping.axes)}
-    if same:
-        title = PAGE["own_as"][language].format(**words, same=same)
-        return _of_kind(title, kind_of(same), code_name(same, language), language)
-    title = PAGE["own_alone"][language].format(**words)
-    body = OWN_GROUPS.get(name) or PAGE["own_joins"]
-    said = body[language].format(**words)
-    return KindText(title, said, said)
-
-
-def _of_kind(title: str, kind: Kind, source: str, language: str) -> KindText:
-    body = kind.body[language]
-    return KindText(title, kind.lead[language] if kind.lead else first_sentence(body), body, source)
-
-
-def first_sentence(text: str) -> str:
-    return re.split(r"(?<=[.:]) (?=[A-Z])|(?<=。)", text)[0]
-
-
-def code_name(name: str, language: str) -> str:
-    """Where to find a group in Megatron's code and options."""
-    row = family(name)
+    is_own = layout.every.get(name) != grouping
+    same = megatrons_name(layout, grouping) if is_own else name
+    facts = {"framework": CONVENTIONS[layout.framework].name} if is_own else {}
+    facts |= {"name": name, "axes": " × ".join(grouping.axes), "same": same}
+    if not same:
+        said = (OWN_GROUPS.get(name) or PAGE["own_joins"])[language].format(**facts)
+        return KindText(PAGE["own_alone"][language].format(**facts), said, said)
+    kind, row = kind_of(same), family(same)
+    title = PAGE["own_as"][language].format(**facts) if is_own else kind.title[language]
     option = PAGE["nccl_option"][language].format(option=row.option) if row.option else ""
-    return f"parallel_state: {row.parallel_state}{option}"
+    body = kind.body[language]
+    first = re.split(r"(?<=[.:]) (?=[A-Z])|(?<=。)", body)[0]  # sentence
+    lead = kind.lead[language] if kind.lead else first
+    return KindText(title, lead, body, f"parallel_state: {row.parallel_state}{option}")
 
 
 def megatrons_name(layout: Layout, grouping: Grouping) -> str:
@@ -67,17 +52,10 @@ def megatrons_name(layout: Layout, grouping: Grouping) -> str:
     data = max((name for name in mesh.names if plays.get(name) == "dp"), key=mesh.size, default="")
     of_experts = "ep" in {plays.get(name) for name in mesh.names}
     renamed = {"tp": "etp", "dp": "edp"} if of_experts else {}
-    roles = {
-        renamed.get(plays[name], plays[name])
-        for name in grouping.axes
-        if plays[name] != "dp" or name == data
-    }
-    rows = ((name, row) for name, row in FAMILIES.items() if row.kind and name in layout.every)
-    return next(
-        (
-            name
-            for name, row in rows
-            if set(row.kind.split("-")) == roles and layout.every[name].spread == grouping.spread
-        ),
-        "",
-    )
+    played = (plays[name] for name in grouping.axes if plays[name] != "dp" or name == data)
+    roles = {renamed.get(role, role) for role in played}
+    for name, row in FAMILIES.items():
+        is_one = row.kind and name in layout.every and {*row.kind.split("-")} == roles
+        if is_one and layout.every[name].spread == grouping.spread:
+            return name
+    return ""

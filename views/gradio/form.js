@@ -5,7 +5,6 @@ const typing = new Map(); // boxes in which somebody is typing: what arrives mea
 const before = new Map(); // what boxes held when a link was opened: until it is read, no news
 let heard = null; // the state as it was last heard
 
-const say = (name, detail) => document.dispatchEvent(new CustomEvent(name, { detail }));
 const isText = (box) => box.matches('textarea, input[type=text]');
 const off = (name) => (starts[name] === '0' ? '0' : '');
 const valueOf = (box) =>
@@ -84,20 +83,18 @@ function leadTo(id) {
 
 document.addEventListener('state', ({ detail }) => {
   const isOpened = detail.link && detail.link !== heard?.link;
-  if (isOpened) boxes().forEach(forget);
-  if (isOpened) boxes().forEach((box) => before.set(box, valueOf(box)));
+  for (const box of isOpened ? boxes() : []) {
+    forget(box);
+    before.set(box, valueOf(box));
+  }
   if (!detail.link) before.clear();
   heard = detail;
   fillAll();
 });
-document.addEventListener('drawn', fillAll);
-
 // The box that a refusal is about is marked, for eyes and for screen readers.
 document.addEventListener('drawn', () => {
+  fillAll();
   const refusals = [...document.querySelectorAll('.refusal[data-control]')];
   const controls = new Set(refusals.map((one) => one.dataset.control));
-  for (const box of boxes()) {
-    if (controls.has(box.dataset.field)) box.setAttribute('aria-invalid', 'true');
-    else box.removeAttribute('aria-invalid');
-  }
+  for (const box of boxes()) box.ariaInvalid = controls.has(box.dataset.field) ? 'true' : null;
 });

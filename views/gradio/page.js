@@ -37,32 +37,18 @@ document.addEventListener('click', (event) => {
     if (isChosen || !menu.contains(event.target)) menu.open = false;
   }
 });
-document.addEventListener('focusin', (event) => {
-  for (const menu of menus()) if (!menu.contains(event.target)) menu.open = false;
-});
-document.addEventListener('keydown', (event) => {
-  if (event.key !== 'Escape') return;
-  for (const menu of menus()) {
-    menu.open = false;
-    menu.querySelector('summary').focus();
-  }
-});
 
 // --- Tips: what an input or a word means, at the pointer, the focus or a touch --------------------
 const tip = element.querySelector('#tip');
 let owner = null;
 const tipOf = (node) => node?.closest?.('[data-tip], .size, .field');
 
-function textOf(one) {
-  return one.dataset.tip ?? one.querySelector('.help')?.textContent ?? '';
-}
-
 function showTip(one) {
   if (one === owner) return;
   owner?.removeAttribute('aria-describedby');
   owner = one;
   if (one?.dataset.tip) one.setAttribute('aria-describedby', 'tip');
-  const text = one ? textOf(one) : '';
+  const text = one?.dataset.tip ?? one?.querySelector('.help')?.textContent;
   tip.hidden = !text;
   if (!text) return;
   tip.textContent = text;
@@ -76,12 +62,18 @@ document.addEventListener('pointerover', (event) => {
   if (event.pointerType !== 'touch') showTip(tipOf(event.target));
 });
 document.addEventListener('focusin', (event) => {
+  for (const menu of menus()) if (!menu.contains(event.target)) menu.open = false;
   if (event.target.matches(':focus-visible')) showTip(tipOf(event.target));
 });
 document.addEventListener('focusout', () => showTip(null));
 on('click', '[data-tip]', showTip);
 document.addEventListener('keydown', (event) => {
-  if (event.key === 'Escape') showTip(null);
+  if (event.key !== 'Escape') return;
+  for (const menu of menus()) {
+    menu.open = false;
+    menu.querySelector('summary').focus();
+  }
+  showTip(null);
 });
 addEventListener('scroll', () => showTip(null), { passive: true, capture: true });
 
@@ -121,19 +113,15 @@ on('click', '[data-save]', async (button) => {
   let file;
   try {
     while ((file = JSON.parse(await server.save(asked))).busy) {
-      hint(said.busy[state.lang] ?? said.busy.en);
+      hint(saidIn('busy'));
       await new Promise((go) => setTimeout(go, AGAIN));
     }
   } catch {
-    hint(said.waiting[state.lang] ?? said.waiting.en);
-    return;
+    return hint(saidIn('waiting'));
   }
-  hint('');
+  hint(file.note ?? '');
   if (file.refused) paintRegion('notice', file.refused);
-  else {
-    saveFile(file);
-    if (file.note) hint(file.note);
-  }
+  else saveFile(file);
 });
 
 function saveFile({ name, type, data }) {
@@ -150,7 +138,7 @@ if (new URLSearchParams(location.search).get('embed') === '1') {
   element.querySelector('.app').classList.add('embed');
   const whole = element.querySelector('#whole a');
   document.addEventListener('state', () => {
-    whole.textContent = (said.whole[state.lang] ?? said.whole.en) + ' \u2197';
+    whole.textContent = saidIn('whole') + ' \u2197';
     whole.href = location.pathname + '?' + linkOf(state);
   });
 }
@@ -158,6 +146,6 @@ if (new URLSearchParams(location.search).get('embed') === '1') {
 // --- The start ------------------------------------------------------------------------------------
 // What was sent first is the page's first state in English; another is drawn before it is shown.
 tell();
-document.dispatchEvent(new Event('drawn'));
+say('drawn');
 if (state.link || state.lang !== words) draw();
 else element.querySelector('.app').classList.remove('waiting');

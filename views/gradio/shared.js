@@ -7,6 +7,7 @@ const on = (kind, selector, then) =>
     if (node) then(node, event);
   });
 
+const say = (name, detail) => document.dispatchEvent(new CustomEvent(name, { detail }));
 const filled = (text, facts) => text.replace(/\{(\w+)\}/g, (_, name) => facts[name]);
 
 // Numbers of a node's data, by name.

@@ -4,7 +4,8 @@ const { fields, presets, said, lit } = props.known;
 const starts = Object.fromEntries(fields.map(([name, , start]) => [name, start]));
 const isRead = (code) => navigator.language.toLowerCase().startsWith(code);
 const READER = Object.keys(said.busy).find(isRead) ?? 'en';
-const tell = () => document.dispatchEvent(new CustomEvent('state', { detail: state }));
+const tell = () => say('state', state);
+const saidIn = (name) => said[name][state.lang] ?? said[name].en;
 
 // --- Links: read by the server, written by its table of the fields --------------------------------
 
@@ -69,41 +70,29 @@ const LONGEST_TEXTS = 600_000; // characters
 const isTooLong = (next) =>
   fields.reduce((sum, [name, short]) => sum + (short ? 0 : next[name].length), 0) > LONGEST_TEXTS;
 
-function change(changes) {
-  const fresh = Object.entries(changes).filter(([name, value]) => state[name] !== String(value ?? ''));
-  if (!fresh.length) return false;
-  const next = { ...state, ...Object.fromEntries(fresh.map(([name, value]) => [name, String(value ?? '')])) };
-  if (isTooLong(next)) {
-    hint(said.long[state.lang] ?? said.long.en);
-    return false;
-  }
+function change(changes, isDrawn = true) {
+  const texts = Object.entries(changes).map(([name, value]) => [name, String(value ?? '')]);
+  if (texts.every(([name, text]) => state[name] === text)) return;
+  const next = { ...state, ...Object.fromEntries(texts) };
+  if (isTooLong(next)) return hint(saidIn('long'));
   state = next;
   tell();
-  return true;
+  // The question leaves first: writing the address keeps the browser for some milliseconds.
+  if (isDrawn) draw();
+  write();
 }
 
-// The question leaves first: writing the address keeps the browser for some milliseconds.
-document.addEventListener('set', ({ detail }) => {
-  if (!change(detail)) return;
-  draw();
-  write();
-});
+document.addEventListener('set', ({ detail }) => change(detail));
 
 // A published layout says all of the job; what the views are asked stays.
 document.addEventListener('preset', ({ detail: { name } }) => {
   const ofJob = fields.filter(([, , , isOfJob]) => isOfJob).map(([name]) => [name, starts[name]]);
   const job = name in presets ? { ...Object.fromEntries(ofJob), ...presets[name] } : {};
-  if (!change({ ...job, preset: name })) return;
-  draw();
-  write();
+  change({ ...job, preset: name });
 });
 
 // A pin lights up without the server where the picture has every rank's groups anyway.
-document.addEventListener('pin', ({ detail }) => {
-  if (!change(detail)) return;
-  if (!lit.includes(state.view)) draw();
-  write();
-});
+document.addEventListener('pin', ({ detail }) => change(detail, !lit.includes(state.view)));
 
 function open(query, { lang, ...more } = {}) {
   changed = 0;
@@ -151,7 +140,7 @@ async function draw() {
 
 // Why there is no answer yet: where a refusal stands; in place of the picture where none is seen yet.
 function tellWait(why) {
-  const text = said[why][state.lang] ?? said[why].en;
+  const text = saidIn(why);
   const { classList } = element.querySelector('.app');
   const isFirst = classList.contains('waiting');
   if (why === 'waiting' && !isFirst) return hint(text);
@@ -183,7 +172,7 @@ function show({ regions, language, view, state: read }, question) {
   }
   element.querySelector('.app').dataset.view = (read ?? question).view;
   element.querySelector('.app').classList.remove('waiting', 'held');
-  document.dispatchEvent(new Event('drawn'));
+  say('drawn');
   requestAnimationFrame(() => keepFocus(focused));
 }
 

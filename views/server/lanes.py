@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from collections import OrderedDict
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -40,6 +40,7 @@ PAUSE = 1.0
 """Seconds until somebody is told "busy": who asks again at once is no load in the meantime."""
 
 REMEMBERED = 1000
+"""Heavy requests that are known the next time."""
 
 
 class TooHeavyError(Exception):
@@ -75,34 +76,27 @@ class Lanes:
         self._threads = CapacityLimiter(THREADS)
         self._turn = asyncio.Lock()
         self._waiting = 0
-        self._heavy: OrderedDict[int, None] = OrderedDict()
+        self._heavy: deque[int] = deque(maxlen=REMEMBERED)
 
     async def run(
         self, work: Callable[..., Result], *values: Any, heavy: bool = False, **named: Any
     ) -> Result:
-        """What the function returns; it and its values must be such as pickle can send. heavy:
-        known to be so.
+        """What the function returns; it and its values must be such as pickle can send.
 
-        Errors: what the function raises; BusyError where too many wait.
+        heavy: known to be so. Errors: what it raises; BusyError where too many wait.
         """
         key = 0 if heavy else hash(repr((work, values, named)))
         if not heavy and key not in self._heavy:
+            asked = (work, values, named)
             try:
-                result, took = await to_thread.run_sync(
-                    _bitten, work, values, named, limiter=self._threads
-                )
+                result, took = await to_thread.run_sync(_bitten, *asked, limiter=self._threads)
             except TooHeavyError:
-                self._remember(key)
+                self._heavy.append(key)
             else:
                 if took > SLOW:
-                    self._remember(key)
+                    self._heavy.append(key)
                 return result
         return await self._by_worker(work, values, named)
-
-    def _remember(self, key: int) -> None:
-        self._heavy[key] = None
-        if len(self._heavy) > REMEMBERED:
-            self._heavy.popitem(last=False)
 
     async def _by_worker(self, work: Callable[..., Any], values: Any, named: Any) -> Any:
         if self._waiting > WAITING:

@@ -106,7 +106,7 @@ function hover(rank) {
 function pin(rank) {
   pinned = rank;
   light();
-  document.dispatchEvent(new CustomEvent('pin', { detail: { rank: rank === null ? '' : String(rank) } }));
+  say('pin', { rank: rank ?? '' });
 }
 
 function prepare(cell) {
