@@ -14,7 +14,7 @@ intelligent-machine-learning/dlrover #1750.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -107,12 +107,18 @@ def _parts(path: str) -> dict[str, Any]:
     return dict(zip(("cluster", "rack") if len(parts) < 3 else ("zone", "cluster", "rack"), parts))
 
 
-def _by_path(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Places by name; a rack by cluster/rack, and wherever one name means places of two paths."""
-    walked = [(host, _walked(said)) for host, said in rows]
+def _by_path(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Places by name; a rack by cluster/rack, and wherever one name means places of two paths.
+
+    rows: the places of a machine from the top down.
+    """
+    walked: list[tuple[str, list[tuple[str, str, str]]]] = []  # kind, name and path of each place
     paths: dict[tuple[str, str], set[str]] = {}
-    for _, places in walked:
-        for kind, name, path in places:
+    for host, said in rows:
+        kinds = {kind: str(name) for kind, name in said.items() if name}
+        joined = accumulate(kinds.values(), "{}/{}".format)
+        walked.append((host, [(*of, path) for of, path in zip(kinds.items(), joined)]))
+        for kind, name, path in walked[-1][1]:
             paths.setdefault((kind, name), set()).add(path)
     for host, places in walked:
         levels = {}
@@ -122,18 +128,8 @@ def _by_path(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[tuple[st
         yield host, levels
 
 
-def _walked(said: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Kind, name and path of each place that is named, from the top down."""
-    kinds = {kind: str(name) for kind, name in said.items() if name}
-    return [*zip(kinds, kinds.values(), accumulate(kinds.values(), "{}/{}".format))]
-
-
-def is_paths(text: str) -> bool:
-    """Whether lines have a machine and a path such as /cluster/rack/host."""
-    return bool(_path_rows(text))
-
-
-def _path_rows(text: str) -> list[tuple[str, str]]:
+def path_rows(text: str) -> list[tuple[str, str]]:
+    """Machines with a path such as /cluster/rack/host, where every line has them; else nothing."""
     lines = [line for line in text.splitlines() if line.strip()]
     rows = [(match[1], match[2]) for match in map(_PATH.search, lines) if match]
     return rows if len(rows) == len(lines) else []
@@ -145,37 +141,31 @@ def read_paths(text: str) -> Hosts:
     >>> read_paths("0 n0 /c/b/x\\n8 n1 /c/a/y").racks
     {'n0': 'c/b', 'n1': 'c/a'}
     """
-    rows = [(host, _parts(path)) for host, path in _path_rows(text)]
+    rows = ((host, _parts(path)) for host, path in path_rows(text))
     return hosts_in_places("gcp-topology", _by_path(rows))
 
 
 # -- Kubernetes ------------------------------------------------------------------------------------
 
 
-def _labels(entry: Any) -> Mapping[str, Any] | None:
-    """The labels of a node; of a bare mapping, itself where a key is a known label."""
-    if not isinstance(entry, dict):
-        return None
-    metadata = entry.get("metadata", entry)
-    labels = metadata.get("labels") if isinstance(metadata, dict) else None
-    if isinstance(labels, dict):
-        return labels
-    known = (key in KEYS or TIER.fullmatch(str(key)) or LAYER.fullmatch(str(key)) for key in entry)
-    return entry if any(known) else None
-
-
 def _kubernetes(value: Any) -> Hosts | None:
     rows, remarks = [], []
     for node in _items(value):
-        labels = _labels(node)
+        metadata = node.get("metadata", node) if isinstance(node, dict) else None
+        named = metadata if isinstance(metadata, dict) else {}
+        labels = named.get("labels")
+        if not isinstance(labels, dict):  # a bare mapping of labels
+            labels = node if isinstance(node, dict) and any(map(_is_label, node)) else None
         if labels is None:
             return None
-        metadata = node.get("metadata", node)
-        name = metadata.get("name") if isinstance(metadata, dict) else None
-        if not name:
+        if not named.get("name"):
             remarks.append(Note("host-without-name", {"host": NAMELESS}))
-        rows.append((str(name or NAMELESS), _labelled(labels)))
+        rows.append((str(named.get("name") or NAMELESS), _labelled(labels)))
     return hosts_in_places("kubernetes", rows, *remarks) if rows else None
+
+
+def _is_label(key: Any) -> bool:
+    return bool(key in KEYS or TIER.fullmatch(str(key)) or LAYER.fullmatch(str(key)))
 
 
 def _labelled(labels: Mapping[str, Any]) -> dict[str, str]:
@@ -224,10 +214,10 @@ def _topograph(value: Any) -> Hosts | None:
 
 
 def _plain(value: Any) -> Hosts | None:
-    if not value or not isinstance(value, (list, dict)):
+    if value and isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return _mapping(value)
+    if not value or not isinstance(value, list):
         return None
-    if isinstance(value, dict):
-        return _mapping(value) if all(isinstance(key, str) for key in value) else None
     if all(isinstance(item, str) for item in value):
         return hosts_in_places("list", ((name, {}) for name in value))
     return _records(value) if all(isinstance(item, (str, dict)) for item in value) else None
@@ -245,12 +235,8 @@ def _mapping(value: Mapping[str, Any]) -> Hosts:
     if all(isinstance(item, list) and all(isinstance(h, str) for h in item) for item in every):
         rows = [(host, {"rack": rack}) for rack, hosts in value.items() for host in hosts]
         return hosts_in_places("host-rack", rows)
-    counts = {
-        host: len(item) if isinstance(item, list) else item
-        for host, item in value.items()
-        if isinstance(item, (list, int)) and not isinstance(item, bool)
-    }
-    if len(counts) < len(value) or min(counts.values()) < 1:
+    counts = {host: len(gpus) if isinstance(gpus, list) else gpus for host, gpus in value.items()}
+    if not all(type(count) is int and count > 0 for count in counts.values()):
         raise bad_document("each host needs a rack, a number of slots or a list of its GPUs")
     return Hosts("host-slots", once(counts), counts)
 
