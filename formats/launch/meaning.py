@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -57,12 +57,11 @@ class Meaning(Reading):
         self._axes(values, assumed, guess)
         self._nodes(values, assumed)
         known = {name: said.value for name, said in stated.items()}
-        by_place = sorted(self._without_single_tasks(understood), key=lambda item: item.start)
         return Parsed(
             text=self.text,
             values={name: values[name] for name in _ORDER if name in values},
             assumed=assumed,
-            understood=tuple(by_place),
+            understood=tuple(sorted(understood, key=lambda item: item.start)),
             ignored=tuple(self.ignored),
             unresolved=tuple(self.unresolved),
             problems=tuple(sorted(self.problems, key=lambda item: item.start)),
@@ -111,32 +110,24 @@ class Meaning(Reading):
         """Whether a size that is not stated is unknown, rather than the program's default of 1."""
         settled = ("given-twice", "contradiction")
         wrong = (item for item in self.problems if item.code not in settled)
-        is_open = any(item.sets == name for item in (*self.unresolved, *wrong))
-        elsewhere = self._left("inherits", "sourced", "unknown-size") or self._is_configured(name)
+        schema = self._first_schema()
+        may_say = schema is None or name in schema.fields or not schema.keys
         of_a_role = any(said.role and said.field == name for said in self.said)
-        undecided = self.choice.of_roles and not self.choice.chosen and of_a_role
-        return is_open or elsewhere or self.choice.is_open or undecided
+        reasons = (
+            any(item.sets == name for item in (*self.unresolved, *wrong)),
+            self._left("inherits", "sourced", "unknown-size"),
+            self.configured and may_say,
+            self.choice.is_open,
+            self.choice.of_roles and not self.choice.chosen and of_a_role,
+        )
+        return any(reasons)
 
     def _left(self, *codes: str) -> bool:
         return any(item.code in codes for item in self.unresolved)
 
-    def _is_configured(self, name: str) -> bool:
-        """Whether a file or a recipe that the text only names may say a size."""
-        schema = self._first_schema()
-        may_say = schema is None or name in schema.fields or not schema.keys
-        return bool(self.configured) and may_say
-
     def _ask(self, name: str) -> None:
         self.asks.append(name)
         self.missing.append(Note("asked", {"field": name}))
-
-    def _without_single_tasks(self, understood: list[Item]) -> Iterator[Item]:
-        """One task a node is one launcher a node: it says nothing of the GPUs."""
-        for item in understood:
-            if plain_name(item.name) == "ntasks-per-node" and item.value == "1":
-                self.ignored.append(replace(item, code="no-group", sets=""))
-            else:
-                yield item
 
     def _assume(self, assumed: dict[str, Any], name: str, value: object) -> None:
         assumed[name] = value
@@ -155,7 +146,10 @@ class Meaning(Reading):
             settled[name] = chosen
             shown: set[tuple[Any, str]] = set()
             for said in given:
-                if said.value == chosen.value:
+                if name == "tasks_per_node" and said.value == 1:
+                    # One launcher a node: it says nothing of the GPUs.
+                    self.ignored.append(replace(said.item, code="no-group", sets=""))
+                elif said.value == chosen.value:
                     understood.append(said.item)
                 elif (said.value, said.item.name) not in shown:
                     shown.add((said.value, said.item.name))
