@@ -197,6 +197,7 @@ class Reach:
         return max(self.inside * sent / nvlink, self.outside * sent / nic)
 
 
+@lru_cache(maxsize=1024)
 def reach(grouping: Grouping, domain: int) -> Reach:
     """How the groups stand on domains of so many consecutive ranks.
 
@@ -206,33 +207,12 @@ def reach(grouping: Grouping, domain: int) -> Reach:
     (4, 4, 0.5, 0.5, (0.0, 1.0, 0.0, 1.0))
     """
     first = grouping.mesh.offset
-    spread = grouping.spread
-    if spread is not None:
-        return _of_spread(spread, grouping.world_size, first, domain)
-    if grouping.places:
-        return _moved(grouping.members(first) - first, grouping.firsts(), domain)
+    if grouping.is_plain or grouping.places:
+        # All groups are group 0, moved: only where in a domain they start matters.
+        starts, times = np.unique(grouping.firsts() % domain, return_counts=True)
+        return _summed((starts[:, None] + grouping.members(first) - first) // domain, times)
     groups = np.array(grouping.groups())
     return _summed(groups // domain, np.ones(len(groups), dtype=np.int64))
-
-
-@lru_cache(maxsize=4096)
-def _of_spread(spread: tuple[tuple[int, int], ...], world: int, first: int, domain: int) -> Reach:
-    """The same of all plain groups that have these runs of steps: they are the same groups."""
-    ranks, offsets = np.arange(world), np.zeros(1, dtype=np.int64)
-    starts = np.ones(world, dtype=bool)
-    for stride, size in spread:
-        starts &= ranks // stride % size == 0
-        offsets = np.add.outer(np.arange(size) * stride, offsets).reshape(-1)
-    return _moved(offsets, ranks[starts] + first, domain)
-
-
-def _moved(offsets: np.ndarray, firsts: np.ndarray, domain: int) -> Reach:
-    """All groups of a mesh are group 0, moved to another first rank.
-
-    So only where in a domain they start matters.
-    """
-    starts, times = np.unique(firsts % domain, return_counts=True)
-    return _summed((starts[:, None] + offsets) // domain, times)
 
 
 def _summed(domains: np.ndarray, times: np.ndarray) -> Reach:
