@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import tomlkit
+
 from groups.conventions import CONVENTIONS, MEGATRONS
 from groups.errors import LayoutError, not_a_choice, quoted
 from groups.layout import Job, Layout
@@ -273,10 +275,7 @@ def _file(name: str, keys: Mapping[str, Any]) -> str:
         section, _, key = path.rpartition(".")
         sections.setdefault(section, {})[key] = value
     if name.endswith(".toml"):
-        return "\n\n".join(
-            "\n".join([f"[{section}]", *(f"{key} = {value}" for key, value in values.items())])
-            for section, values in sections.items()
-        )
+        return tomlkit.dumps(sections).rstrip()
     top = {key: value for key, value in sections.pop("", {}).items() if value}
     return json.dumps(top | sections, indent=2)
 

@@ -110,13 +110,7 @@ def read_launch(text: str = "", run: str = "") -> str:
         text: a launch script, a configuration in YAML, JSON or TOML, or a recipe in Python.
         run: one of the runs or roles that an earlier answer names in "runs"; empty: the usual one.
     """
-
     launch = parse(text, run)
-    groups = [
-        (name, grouping)
-        for name, grouping in launch.served_groups().items()
-        if grouping.world_size <= MOST_LISTED
-    ]
     return json.dumps(
         {
             "framework": launch.framework and launch.framework.name,
@@ -133,8 +127,9 @@ def read_launch(text: str = "", run: str = "") -> str:
             "runs": [{"name": run.name, "values": run.values} for run in launch.runs],
             "serving": launch.serving,
             "groups": {
-                name: [list(map(int, ranks)) for ranks in grouping.groups()]
-                for name, grouping in groups
+                name: grouping.groups().tolist()
+                for name, grouping in launch.served_groups().items()
+                if grouping.world_size <= MOST_LISTED
             },
         }
     )
