@@ -94,13 +94,17 @@ def compare_html(context: Context) -> Markup:
     )
 
 
+def _heads(names: str, language: str) -> list[str]:
+    return [PAGE[f"column_{name}"][language] for name in names.split()]
+
+
 def _line(layout: Layout, which: str, language: str) -> str:
     """A layout in a line: its GPUs and its sizes."""
-    gpus = counted(layout.world_size, "gpu", language)
-    machines = f"{layout.nodes:,} × {layout.gpus_per_node}"
-    side = PAGE[f"column_{which}"][language]
     return PAGE["layout_line"][language].format(
-        side=side, gpus=gpus, nodes=machines, sizes=sizes_text(layout)
+        side=PAGE[f"column_{which}"][language],
+        gpus=counted(layout.world_size, "gpu", language),
+        nodes=f"{layout.nodes:,} × {layout.gpus_per_node}",
+        sizes=sizes_text(layout),
     )
 
 
@@ -110,11 +114,10 @@ def _line(layout: Layout, which: str, language: str) -> str:
 def _sizes(before: Context, after: Context) -> Markup:
     """Every control and derived size that differs."""
     language, sides = after.language, (before.layout, after.layout)
+    states = (before.state, after.state)
     rows = [
-        (control_label(name, language), kept, now)
+        (control_label(name, language), *(_said(name, state, language) for state in states))
         for name in fields_of("job")
-        if (kept := _said(name, before.state, language))
-        != (now := _said(name, after.state, language))
     ]
     derived = {
         "world": [side.world_size for side in sides],
@@ -124,14 +127,13 @@ def _sizes(before: Context, after: Context) -> Markup:
         meshes = (side.expert for side in sides)
         derived["edp_size"] = [0 if mesh is None else mesh.size("edp") for mesh in meshes]
     rows += [
-        (PAGE[name][language], *(f"{size:,}" if size else "–" for size in (kept, now)))
-        for name, (kept, now) in derived.items()
-        if kept != now
+        (PAGE[name][language], *(f"{size:,}" if size else "–" for size in sizes))
+        for name, sizes in derived.items()
     ]
-    if not rows:
+    different = [row for row in rows if row[1] != row[2]]
+    if not different:
         return tag("p", PAGE["compare_same"][language])
-    heads = (PAGE[name][language] for name in ("column_setting", "column_kept", "column_now"))
-    return table(heads, rows, "sizes")
+    return table(_heads("setting kept now", language), different, "sizes")
 
 
 def _said(name: str, state: State, language: str) -> str:
@@ -213,7 +215,7 @@ def costs_html(before: Context, now: Context) -> Markup:
     """A row a cost; a layout that the model does not allow says why in place of its numbers."""
     language, (sides, trained, problems) = now.language, sides_of(before, now)
     said = "" if trained is None else what_text(trained, language)
-    heads = (PAGE[f"column_{name}"][language] for name in ("cost", "kept", "now", "difference"))
+    heads = _heads("cost kept now difference", language)
     return together(
         heading(PAGE["cost_title"][language], tag("p", said)),
         table(heads, rows_of_costs(sides, language), "costs"),
@@ -245,40 +247,21 @@ def what_text(now: Trained, language: str) -> str:
 
 @lru_cache(maxsize=32)
 def _groups(before: Layout, after: Layout, visible: tuple[str, ...], language: str) -> Markup:
-    """Every group of either layout: number, size, who moved, which leave their node."""
-    names = list(dict.fromkeys((*before.every, *after.every)))
+    """Every group of either layout: number, size, who moved, which leave their node; drawn, those
+    that are visible."""
     rows = []
-    for name in names:
+    for name in dict.fromkeys((*before.every, *after.every)):
         kept, now = before.every.get(name), after.every.get(name)
         if max(side.size for side in (kept, now) if side is not None) == 1:
             continue
         moved = "–"
         if kept is not None and now is not None and before.world_size == after.world_size:
             moved = f"{int(moved_ranks(kept, now).sum()):,}"
-        shapes = (_shape(kept, language), _shape(now, language))
-        rows.append((name, *shapes, moved, _leaving(kept, before), _leaving(now, after)))
-    names = ("kind", "kept", "now", "moved", "leaving_kept", "leaving_now")
-    heads = (PAGE[f"column_{name}"][language] for name in names)
-    return together(table(heads, rows, "moves"), _pictures(before, after, visible, language))
-
-
-def _shape(grouping: Grouping | None, language: str) -> str:
-    if grouping is None:
-        return "–"
-    groups = counted(grouping.num_groups, "group", language)
-    return f"{groups} × {grouping.size:,}"
-
-
-def _leaving(grouping: Grouping | None, layout: Layout) -> str:
-    if grouping is None:
-        return "–"
-    spans = span(grouping, layout.gpus_per_node)
-    return f"{spans.crossing:,} / {spans.groups:,}"
-
-
-def _pictures(before: Layout, after: Layout, visible: tuple[str, ...], language: str) -> Markup:
-    """The shown groups of both layouts side by side."""
-    sides = (
+        sides = _told(kept, before, language), _told(now, after, language)
+        (shape_kept, leaving_kept), (shape_now, leaving_now) = sides
+        rows.append((name, shape_kept, shape_now, moved, leaving_kept, leaving_now))
+    heads = _heads("kind kept now moved leaving_kept leaving_now", language)
+    grids = (
         tag(
             "div",
             tag("h3", PAGE[title][language]),
@@ -287,7 +270,16 @@ def _pictures(before: Layout, after: Layout, visible: tuple[str, ...], language:
         )
         for layout, title in ((before, "column_kept"), (after, "column_now"))
     )
-    return tag("div", *sides, class_="grids still")
+    return together(table(heads, rows, "moves"), tag("div", *grids, class_="grids still"))
+
+
+def _told(grouping: Grouping | None, layout: Layout, language: str) -> tuple[str, str]:
+    """Number and size of its groups, and how many of them leave their node."""
+    if grouping is None:
+        return "–", "–"
+    spans = span(grouping, layout.gpus_per_node)
+    groups = counted(grouping.num_groups, "group", language)
+    return f"{groups} × {grouping.size:,}", f"{spans.crossing:,} / {spans.groups:,}"
 
 
 def compare_pictures(context: Context) -> Pictures:
@@ -307,11 +299,10 @@ def compare_slide(context: Context) -> Pictures:
     if trained is None or None in sides:
         pictures = compare_pictures(context)
         return sorted(pictures, key=lambda picture: picture[0].split(":")[0])
-    heads = [PAGE["column_cost"][language]]
-    for name, side in (("column_kept", before), ("column_now", context)):
-        heads.append(f"{PAGE[name][language]}: {sizes_text(side.layout)}")
-    heads.append(PAGE["column_difference"][language])
-    return [("", TableChart(tuple(heads), tuple(rows_of_costs(sides, language)), marked=0))]
+    cost, kept, now, difference = _heads("cost kept now difference", language)
+    kept, now = f"{kept}: {sizes_text(before.layout)}", f"{now}: {sizes_text(context.layout)}"
+    rows = tuple(rows_of_costs(sides, language))
+    return [("", TableChart((cost, kept, now, difference), rows, marked=0))]
 
 
 def compare_summary(context: Context) -> str:
