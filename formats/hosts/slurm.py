@@ -263,7 +263,7 @@ def read_environment(text: str) -> Hosts:
     names = once(expand_hostlist(listed))
     tasks = said.get("SLURM_STEP_TASKS_PER_NODE") or said.get("SLURM_TASKS_PER_NODE") or ""
     each = said.get("SLURM_NTASKS_PER_NODE", "")
-    counts: Sequence[int] = []
+    counts: list[int] = []
     if tasks and names:
         counts = _tasks(tasks, len(names))
     elif each.isdecimal() and len(each) < 7:
@@ -278,19 +278,12 @@ def read_environment(text: str) -> Hosts:
     return replace(hosts, ranks=_dealt(hosts, plane)) if plane else hosts
 
 
-def _tasks(text: str, hosts: int) -> Sequence[int]:
+def _tasks(text: str, hosts: int) -> list[int]:
     """``8(x2),4`` as a number for each machine."""
-    counts: list[int] = []
-    for part in text.split(","):
-        match = _TASKS.fullmatch(part.strip())
-        times = int(match[2] or 1) if match else hosts + 1
-        if not match or len(counts) + times > hosts:
-            break
-        counts += [int(match[1])] * times
-    else:
-        if len(counts) == hosts:
-            return counts
-    raise refusal("bad-tasks-per-node", "hosts", value=quoted(text), count=hosts)
+    parts = [_TASKS.fullmatch(part.strip()) for part in text.split(",")]
+    if sum(int(match[2] or 1) if match else hosts + 1 for match in parts) != hosts:
+        raise refusal("bad-tasks-per-node", "hosts", value=quoted(text), count=hosts)
+    return [int(match[1]) for match in parts if match for _ in range(int(match[2] or 1))]
 
 
 def _levels(addresses: Iterable[str], pattern: str | None) -> dict[str, dict[str, str]]:

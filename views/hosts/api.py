@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from descriptions import HOSTS_REMARKS, ORDER_REASONS
 from formats.hosts.order import BetterOrder
 from formats.hosts.order import better_order as order_of
 from formats.hosts.placing import launcher_files, placement_of
@@ -45,7 +44,7 @@ def read_hosts(text: str = "", racks: str = "") -> str:
             "racks": hosts.racks,
             "levels": dict(hosts.levels),
             "ranks": hosts.ranks,
-            "remarks": notes_text(hosts.remarks, HOSTS_REMARKS, "en"),
+            "remarks": notes_text(hosts.remarks, "en"),
             "node": inside,
         }
     )
@@ -113,8 +112,8 @@ def order_document(better: BetterOrder) -> dict[str, Any]:
         **better.document,
         "kinds": [vars(kind) for kind in better.kinds],
         "upper": [vars(upper) for upper in better.upper],
-        "reasons": notes_text(better.reasons, ORDER_REASONS, "en"),
-        "reasons_zh": notes_text(better.reasons, ORDER_REASONS, "zh"),
+        "reasons": notes_text(better.reasons, "en"),
+        "reasons_zh": notes_text(better.reasons, "zh"),
         "fixes": [{"kind": fix.kind, "place": fix.place, **fix.changes} for fix in better.fixes],
         "files": launcher_files(better.names, better.gpus_per_node),
     }

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 import numpy as np
 
-from descriptions import RUN, Text
+from descriptions import HOSTS_REMARKS, ORDER_REASONS, RUN
 from formats.hosts import read_hosts
 from formats.hosts.placing import placement_of
 from formats.hosts.values import Hosts
@@ -58,8 +58,9 @@ def placement_or_none(context: Context) -> Placement | None:
         return None
 
 
-def notes_text(notes: Iterable[Note], words: Mapping[str, Text], language: str) -> list[str]:
-    """What a reader says beside its answer, in words."""
+def notes_text(notes: Iterable[Note], language: str) -> list[str]:
+    """Remarks on a text about machines, and reasons of an order, in words."""
+    words = {**HOSTS_REMARKS, **ORDER_REASONS}
     return [words[note.code][language].format(**note.facts) for note in notes]
 
 

@@ -7,15 +7,7 @@ from contextlib import suppress
 
 from markupsafe import Markup
 
-from descriptions import (
-    HOSTS_REMARKS,
-    HOSTS_WORDS,
-    LAUNCHER_NOTES,
-    ORDER_REASONS,
-    PAGE,
-    RUN,
-    counted,
-)
+from descriptions import HOSTS_WORDS, LAUNCHER_NOTES, PAGE, RUN, counted
 from formats.hosts.order import OBJECTIVES, TIME, BetterOrder, better_order
 from formats.hosts.placing import launcher_files, placement_of
 from formats.hosts.values import Hosts
@@ -80,7 +72,7 @@ def _answer(hosts: Hosts, context: Context) -> Markup:
         gpus=counted(placement.world_size, "gpu", language),
         places=places or RUN["hosts_no_places"][language],
     )
-    remarks = notes_text(hosts.remarks[:16], HOSTS_REMARKS, language)
+    remarks = notes_text(hosts.remarks[:16], language)
     return together(
         fine(said),
         _list_of(remarks, "warnings") if remarks else "",
@@ -175,7 +167,7 @@ def _order(hosts: Hosts, context: Context) -> Markup:
         tag("div", *verdict, class_="verdict"),
         _machines(better, hosts.racks, language),
         _crossings(better, language),
-        _list_of(notes_text(better.reasons, ORDER_REASONS, language), "reasons"),
+        _list_of(notes_text(better.reasons, language), "reasons"),
         box,
         _files(better, language),
     )

@@ -17,19 +17,7 @@ from render.files.tables import BarCell, TableChart
 from render.palette import own_tone
 
 from ..base.context import Context, Pictures, View
-from ..base.html import (
-    TableCell,
-    button,
-    cell,
-    chip,
-    fine,
-    intro,
-    row,
-    saying,
-    table,
-    tag,
-    together,
-)
+from ..base.html import button, cell, chip, fine, intro, row, saying, table, tag, together
 from ..base.resolve import AUTO, main_groupings
 from ..hosts.inputs import placement_or_none
 
@@ -187,7 +175,7 @@ def share_bar(share: float) -> Markup:
     return tag("span", class_="bar", style=f"--share:{100 * share:.1f}%")
 
 
-def _cell(names: Iterable[str], reach: Span, language: str) -> TableCell:
+def _cell(names: Iterable[str], reach: Span, language: str) -> Markup:
     """A bar of the share that crosses, and the same in words."""
     state = "cross" if reach.crossing else "stay"
     kind = f"{state} slow" if _is_slow(names, reach) else state
