@@ -162,10 +162,7 @@ def best_order(
 
 
 def better_order(
-    layout: Layout,
-    hosts: Hosts,
-    objective: str = TIME,
-    seconds: Mapping[str, float] | None = None,
+    layout: Layout, hosts: Hosts, objective: str = TIME, seconds: Mapping[str, float] | None = None
 ) -> BetterOrder:
     """The same for a job and the machines of a text, with what their racks stand in.
 

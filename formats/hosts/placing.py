@@ -115,10 +115,7 @@ def numbered(places: Sequence[str]) -> np.ndarray:
 
 
 def _placed(
-    hosts: Sequence[str],
-    given: np.ndarray,
-    chosen: np.ndarray,
-    above: Sequence[Mapping[str, str]],
+    hosts: Sequence[str], given: np.ndarray, chosen: np.ndarray, above: Sequence[Mapping[str, str]]
 ) -> tuple[str, ...]:
     """The machines by the racks of the places: those of a rack keep their order.
 
