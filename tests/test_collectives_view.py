@@ -31,9 +31,9 @@ from views.collectives.inputs import (
     MOST_MEMBERS,
     contributors,
     default_shape,
+    exchanged,
     places_of,
     resolve_inputs,
-    tensors_of,
 )
 from views.collectives.view import FORMULAS, collectives_html
 
@@ -99,7 +99,7 @@ def test_the_shape_that_the_view_takes_by_itself_works(op, n):
         watched, _, problems = resolve_inputs(resolve(state), state)
         assert not problems
         assert watched.shape == default_shape(OPERATIONS[op], n)
-        before, after = tensors_of(watched, watched.members)
+        before, after = exchanged(watched, [watched.members])
         assert len(before) == len(after) == n
 
 
@@ -163,7 +163,7 @@ def test_all_seven_functions_are_on_the_page_with_their_numbers():
 def test_contributors_are_those_whose_numbers_come_out():
     asked = watching(collective="reduce", collective_group="tp", collective_root="2")
     watched, _, _ = resolve_inputs(resolve(USUAL), asked)
-    _, who = contributors(watched, tensors_of(watched, watched.members)[0])
+    _, who = contributors(watched, exchanged(watched, [watched.members])[0])
     assert [{places_of(bits) for bits in of.tolist()} for of in who] == [
         {(0,)},
         {(1,)},

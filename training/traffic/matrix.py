@@ -1,10 +1,5 @@
 """Who sends how much to whom in one step: bytes from each sender (row) to each receiver (column).
 
-    ring        every member sends all of its bytes to the next one, the last to the first
-    pairwise    every member sends an equal part of its bytes to each of the others
-    next        a stage of a pipeline sends to the next one
-    before      it sends to the one before
-
 Up to CELLS ranks a row and a column are one rank; above that they are so many whole nodes that
 there are CELLS rows at most, and what stays inside them stands on the diagonal. Real libraries may
 take other ways than these (trees, several rings, switches that reduce); how much leaves a rank for

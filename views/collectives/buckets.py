@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,9 +38,7 @@ from ..base.units import bytes_text, seconds_text
 from .inputs import positive, ranks_of, speed
 
 SCHEMES: dict[str, Callable[[BucketModel], list[Task]]] = {
-    "ddp": lambda model: all_reduce_tasks(model, "ddp"),
-    "megatron": lambda model: all_reduce_tasks(model, "megatron"),
-    "one": lambda model: all_reduce_tasks(model, "one"),
+    **{name: partial(all_reduce_tasks, scheme=name) for name in ("ddp", "megatron", "one")},
     "sharded": sharded_tasks,
     "zero3": zero3_tasks,
 }

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from itertools import count
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
@@ -162,7 +162,9 @@ def _resolved(layout: Layout, state: State) -> CollectiveSpec:
         else default_shape(operation, len(members)),
     )
     if is_shaped:
-        tensors_of(spec, members)  # refuses what does not split
+        tensors = chain(*exchanged(spec, [members]))  # refuses what does not split
+        if max(tensor.size for tensor in tensors) > MOST_NUMBERS:
+            raise _too_large(spec.shape)
     return replace(spec, algorithm=_algorithm(spec, state.collective_algorithm))
 
 
@@ -196,17 +198,6 @@ def default_shape(operation: Operation, n: int) -> tuple[int, ...]:
 # -- tensors -------------------------------------------------------------------------------------
 
 
-def tensors_of(spec: CollectiveSpec, ranks: Sequence[int]) -> tuple[Tensors, Tensors]:
-    """Tensors of a group that is drawn, before and after; backward: gradients of output and input.
-
-    Errors: LayoutError about the shape, if it does not split or makes too many numbers.
-    """
-    before, after = exchanged(spec, [ranks])
-    if max(tensor.size for tensor in (*before, *after)) > MOST_NUMBERS:
-        raise _too_large(spec.shape)
-    return before, after
-
-
 def exchanged(spec: CollectiveSpec, groups: Iterable[Sequence[int]]) -> tuple[Tensors, Tensors]:
     """Tensors of all members of some groups, one group after the other, before and after.
 
@@ -225,8 +216,20 @@ def exchanged(spec: CollectiveSpec, groups: Iterable[Sequence[int]]) -> tuple[Te
         if spec.direction == "backward":
             before, after = run([tensor.shape for tensor in after], "backward")
     except LayoutError as error:
-        raise about_shape(spec, error) from None
+        raise _about_shape(spec, error) from None
     return before, after
+
+
+def _about_shape(spec: CollectiveSpec, error: LayoutError) -> LayoutError:
+    """A refusal of the tensors, as one of the shape, with the sizes that split put in."""
+    at, shape = error.facts.get("dim", len(spec.shape)), spec.shape
+    sizes = (
+        (*shape[:at], change["size"], *shape[at + 1 :])
+        for change in error.alternatives
+        if "size" in change and at < len(shape)
+    )
+    fixes = [{"collective_shape": shape_text(changed)} for changed in sizes]
+    return error.replace(control="collective_shape", alternatives=fixes)
 
 
 def filled(
@@ -310,20 +313,13 @@ def shape_of(given: Any) -> tuple[int, ...]:
     return sizes
 
 
+def shape_text(shape: Iterable[object]) -> str:
+    return "x".join(map(str, shape))
+
+
 def _too_large(shape: tuple[int, ...]) -> LayoutError:
-    facts = {"shape": "x".join(map(str, shape)), "limit": MOST_NUMBERS}
+    facts = {"shape": shape_text(shape), "limit": MOST_NUMBERS}
     return refusal("too-many-numbers", "collective_shape", **facts)
-
-
-def about_shape(watched: CollectiveSpec, error: LayoutError) -> LayoutError:
-    """A refusal of the tensors, as one of the shape, with the sizes that split put in."""
-    fixes = []
-    at = error.facts.get("dim")
-    for change in error.alternatives:
-        if "size" in change and at is not None and at < len(watched.shape):
-            sizes = (*watched.shape[:at], change["size"], *watched.shape[at + 1 :])
-            fixes.append({"collective_shape": "x".join(map(str, sizes))})
-    return error.replace(control="collective_shape", alternatives=fixes)
 
 
 def _algorithm(watched: CollectiveSpec, given: Any) -> str:

@@ -32,10 +32,11 @@ from .inputs import (
     Tensors,
     cell_of,
     contributors,
+    exchanged,
     places_of,
     ranks_of,
     resolve_inputs,
-    tensors_of,
+    shape_text,
 )
 from .steps import noted, steps_html
 from .walkthrough import walkthrough_html
@@ -107,7 +108,7 @@ def _inputs(layout: Layout, watched: CollectiveSpec, state: State, language: str
         list_of("collective", watched.op, operations),
         list_of("collective_direction", "forward", directions),
         box("collective_root", str(watched.members[watched.root])) if has_root else "",
-        box("collective_shape", "x".join(map(str, watched.shape)), text),
+        box("collective_shape", shape_text(watched.shape), text),
         list_of("collective_values", "count", values),
         tick("collective_all", state.collective_all, language),
     )
@@ -209,13 +210,13 @@ def _nodes(exchange: Exchange, layout: Layout, language: str) -> str:
 
 def exchanges(watched: CollectiveSpec, state: State) -> list[tuple[int, Exchange]]:
     """The group that is watched first, and others beside it if that is asked, by number."""
-    before, after = tensors_of(watched, watched.members)
+    before, after = exchanged(watched, [watched.members])
     bits, who = contributors(watched, before)
     flow = _flow(watched.function, who)
     shown = []
     for index, ranks in _groups(watched, state):
         if watched.values == "rank" and ranks != watched.members:
-            before, after = tensors_of(watched, ranks)
+            before, after = exchanged(watched, [ranks])
         blocks = (map(_block, before, bits), map(_block, after, who))
         shown.append((index, Exchange(tuple(map(Member, ranks, *blocks)), flow)))
     return shown
