@@ -28,8 +28,7 @@ from views.column import column_html, preset_states
 from views.launch.inputs import options_of_page, stated, training_stated
 from views.page import answer
 from views.pipeline.api import pipeline_schedule
-from views.pipeline.inputs import schedule_of
-from views.pipeline.layers import stage_numbers, stages_of
+from views.pipeline.inputs import schedule_of, stage_numbers, stages_of
 
 STATES = preset_states()
 

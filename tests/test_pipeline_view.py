@@ -23,7 +23,7 @@ from views.base.problems import sentence
 from views.base.state import State, fields_of
 from views.estimate.words import about
 from views.memory.view import memory_html
-from views.pipeline.layers import Stage, stage_numbers, stages_of, weights_of
+from views.pipeline.inputs import Stage, stage_numbers, stages_of, weights_of
 from views.pipeline.view import pipeline_html
 
 DATA = Path(__file__).parent / "data"

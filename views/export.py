@@ -27,7 +27,7 @@ from .groups.pictures import groups_pictures, job_pictures
 from .groups.sentence import question, sentence_of
 from .groups.shown import by_grid
 from .hosts.inputs import placement_or_none
-from .pipeline.pictures import pipeline_trace
+from .pipeline.chart import pipeline_trace
 
 
 def _all_of(parts: Callable[..., Iterable[str]], context: Context) -> str:

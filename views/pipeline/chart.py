@@ -1,4 +1,5 @@
-"""The timelines of the pipeline view, and what their script needs to tell about every op."""
+"""The timelines of the pipeline view, on the page with what their script tells of every op, and in
+files."""
 
 from __future__ import annotations
 
@@ -6,20 +7,37 @@ import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 from markupsafe import Markup
 
 from descriptions import PAGE
-from render.scenes.timeline import PHASES, Strip, strips_of
+from formats.documents.trace import chrome_trace
+from groups import LayoutError
+from groups.budget import spend
+from render.scenes.charts import HELD, Entry, HeldChart, TimelineChart
+from render.scenes.timeline import PHASES, Strip, shade, strips_of
 from render.svg.timeline import AXIS, memory_svg, strip_svg
 from training.pipeline import Durations, Figures, Timeline, figures_of, simulate
 from training.pipeline.plan import WAITS
 from training.pipeline.spec import ScheduleSpec
 
-from ..base.html import player_buttons, saying, tag, together
-from ..base.state import State
-from .inputs import Clock, follows_layers
-from .layers import Stage, weights_of
+from ..base.context import Context, Pictures
+from ..base.html import player_buttons, saying, tag
+from ..base.state import OF_MATHS, State, is_empty
+from ..base.trained import schedule_name
+from .inputs import (
+    MOST_RANKS,
+    Clock,
+    Stage,
+    clock_of,
+    follows_layers,
+    group_of,
+    schedule_of,
+    spend_on,
+    stages_of,
+    weights_of,
+)
 
 LABEL = 12
 """Pixels that the label of a row needs."""
@@ -30,17 +48,26 @@ WORDS = ("card", "card_layers", "card_needs", "card_feeds", "card_pair", "waits"
 MOST_ZOOM = 6
 """Zoom goes up to two to this power."""
 
+TRACED = 4
+"""Units of work for an op of a trace."""
+
 
 @dataclass(frozen=True)
 class TimedSchedule:
-    """One schedule to draw: its sizes and how long its ops take."""
+    """One schedule to draw: its sizes, how long its ops take, and the layers of its stages."""
 
     spec: ScheduleSpec
     durations: Durations
+    stages: tuple[Stage, ...] | None
 
     @property
     def title(self) -> str:
         return self.spec.rule.title
+
+    @property
+    def share(self) -> float:
+        """The part of a rank's layers that one stage has."""
+        return timed(self)[0].plan.share
 
 
 def timed_schedule(
@@ -50,7 +77,7 @@ def timed_schedule(
     is_weighed = stages is not None and follows_layers(state)
     weights = weights_of(stages, state) if is_weighed else None
     spec = replace(schedule, w_share=clock.w_share)
-    return TimedSchedule(spec, clock.durations(1 / schedule.chunks, weights))
+    return TimedSchedule(spec, clock.durations(1 / schedule.chunks, weights), stages)
 
 
 @lru_cache(maxsize=4)
@@ -59,82 +86,100 @@ def timed(schedule: TimedSchedule) -> tuple[Timeline, Figures]:
     return timeline, figures_of(timeline)
 
 
-@lru_cache(maxsize=8)
-def chart_html(
-    schedules: tuple[TimedSchedule, ...],
-    ranks: tuple[int, ...],
-    stages: tuple[tuple[Stage, ...] | None, ...],
-    language: str,
-) -> Markup:
-    """Toolbar, legend, the timelines on one axis, the memory curves, and the card of an op."""
+@dataclass(frozen=True)
+class _Drawn:
+    """A schedule's timeline, and under all of them what each rank holds; ``most`` fills a row."""
+
+    schedule: TimedSchedule
+    strip: Strip
+    caption: str
+    held: str  # what is said of the memory curves
+    most: float
+
+
+def _drawn(schedules: Sequence[TimedSchedule], ranks: Sequence[int], language: str) -> list[_Drawn]:
+    """Timelines to compare, on one axis."""
+    say = saying(PAGE, language)
     results = [timed(schedule) for schedule in schedules]
     strips = strips_of([timeline for timeline, _ in results], ranks)
-    most = max(float(strip.held.max()) for strip in strips)
-    lanes = []
-    for number, (schedule, strip, (_, figures)) in enumerate(zip(schedules, strips, results)):
-        svg = strip_svg(strip, caption(schedule, figures, language), number)
-        lanes.append(_Lane(schedule.title, strip.ranks, strip.row, svg, AXIS))
-    for schedule, strip in zip(schedules, strips):
-        words = PAGE["pipeline_memory"][language]
-        title = words.format(schedule=schedule.title, most=amount(float(strip.held.max())))
-        svg = memory_svg(strip, most, title)
-        lanes.append(_Lane(title, strip.ranks, strip.memory_row, svg, 0))
-    data = [
-        _data(schedule, strip, layers) for schedule, strip, layers in zip(schedules, strips, stages)
-    ]
-    say = saying(PAGE, language)
-    words = {name: say(f"pipeline_{name}") for name in WORDS}
-    kinds = {
+    most = [float(strip.held.max()) for strip in strips]
+    drawn = []
+    for schedule, strip, (_, figures), held in zip(schedules, strips, results, most):
+        title = say(
+            "pipeline_picture",
+            schedule=schedule.title,
+            p=schedule.spec.p,
+            m=schedule.spec.m,
+            makespan=amount(figures.makespan),
+            idle=percent(figures.bubble_of_total),
+            span=percent(figures.bubble_of_span),
+        )
+        below = say("pipeline_memory", schedule=schedule.title, most=amount(held))
+        drawn.append(_Drawn(schedule, strip, title, below, max(most)))
+    return drawn
+
+
+@lru_cache(maxsize=8)
+def chart_html(
+    schedules: tuple[TimedSchedule, ...], ranks: tuple[int, ...], language: str
+) -> Markup:
+    """Toolbar, legend, the timelines on one axis, the memory curves, and the card of an op."""
+    say, drawn, labels, pictures = (
+        saying(PAGE, language),
+        _drawn(schedules, ranks, language),
+        [],
+        [],
+    )
+
+    def lane(title: str, svg: str, row: int, below: int) -> None:
+        labels.append(_labels(ranks, row, below, len(labels)))
+        pictures.extend((tag("h3", title, class_="pipeline-name"), Markup(svg)))
+
+    for number, each in enumerate(drawn):
+        svg = strip_svg(each.strip, each.caption, number)
+        lane(each.schedule.title, svg, each.strip.row, AXIS)
+    for each in drawn:
+        svg = memory_svg(each.strip, each.most, each.held)
+        lane(each.held, svg, each.strip.memory_row, 0)
+    words: dict[str, Any] = {name: say(f"pipeline_{name}") for name in WORDS}
+    words["kinds"] = {
         kind: say("pipeline_kind", letter=kind, name=say(f"pipeline_legend_{kind.lower()}"))
         for kind in PHASES
     }
-    labels = (lane.labels(number) for number, lane in enumerate(lanes))
-    pictures = tag("div", *(lane.picture() for lane in lanes), class_="pipeline-lanes")
+    lanes = tag("div", *pictures, class_="pipeline-lanes")
     chart = (
         tag("div", *labels, class_="pipeline-ranks"),
-        tag("div", pictures, class_="pipeline-scroll"),
+        tag("div", lanes, class_="pipeline-scroll"),
     )
     return tag(
         "div",
-        _toolbar(strips[0], language),
+        _toolbar(drawn[0].strip, language),
         _legend(schedules, language),
         tag("p", words["idle"], class_="pipeline-card", role="status"),
         tag("div", *chart, class_="pipeline-chart"),
         class_="pipeline-views",
-        data_strips=data,
-        data_words=words | {"kinds": kinds},
+        data_strips=[_data(each.schedule, each.strip) for each in drawn],
+        data_words=words,
         data_waits=list(WAITS.values()),
     )
 
 
-@dataclass(frozen=True)
-class _Lane:
-    """One picture with its title and the labels of its rows; ``below``: pixels under them."""
-
-    title: str
-    ranks: tuple[int, ...]
-    row: int
-    svg: str
-    below: int
-
-    def labels(self, number: int) -> Markup:
-        """The real ranks down the side, with room for what each does at the cursor."""
-        step = -(-LABEL // self.row)
-        now = tag("span", class_="pipeline-now") if self.below and step == 1 else ""
-        rows = (
-            tag(
-                "div",
-                *(tag("b", self.ranks[place]), now),
-                style=f"height:{self.row * min(step, len(self.ranks) - place)}px",
-                data_row=place,
-            )
-            for place in range(0, len(self.ranks), step)
+def _labels(ranks: Sequence[int], row: int, below: int, number: int) -> Markup:
+    """The real ranks down the side of a picture with so many pixels below its rows, where a
+    timeline's have room for what each does at the cursor."""
+    step = -(-LABEL // row)
+    now = tag("span", class_="pipeline-now") if below and step == 1 else ""
+    rows = (
+        tag(
+            "div",
+            *(tag("b", ranks[place]), now),
+            style=f"height:{row * min(step, len(ranks) - place)}px",
+            data_row=place,
         )
-        room = f"padding-bottom:{self.below}px"
-        return tag("div", *rows, class_="pipeline-labels", data_lane=number, style=room)
-
-    def picture(self) -> Markup:
-        return together(tag("h3", self.title, class_="pipeline-name"), Markup(self.svg))
+        for place in range(0, len(ranks), step)
+    )
+    room = f"padding-bottom:{below}px"
+    return tag("div", *rows, class_="pipeline-labels", data_lane=number, style=room)
 
 
 def amount(value: float) -> str:
@@ -156,28 +201,16 @@ def percent(share: float) -> str:
     return f"{amount(round(100 * share, 2))}%"
 
 
-def caption(schedule: TimedSchedule, figures: Figures, language: str) -> str:
-    """What a timeline shows, in a sentence."""
-    return PAGE["pipeline_picture"][language].format(
-        schedule=schedule.title,
-        p=schedule.spec.p,
-        m=schedule.spec.m,
-        makespan=amount(figures.makespan),
-        idle=percent(figures.bubble_of_total),
-        span=percent(figures.bubble_of_span),
-    )
-
-
-def _data(schedule: TimedSchedule, strip: Strip, stages: tuple[Stage, ...] | None) -> dict:
-    count = schedule.spec.p * schedule.spec.chunks
+def _data(schedule: TimedSchedule, strip: Strip) -> dict[str, Any]:
+    """A timeline as the page's script reads it."""
     return {
         "ranks": strip.ranks,
         "row": strip.row,
         "ticks": strip.ticks,
         "tick": strip.tick,
         "m": schedule.spec.m,
-        "stages": count,
-        "layers": [] if stages is None else [stage.text for stage in stages],
+        "stages": schedule.spec.p * schedule.spec.chunks,
+        "layers": [stage.text for stage in schedule.stages or ()],
         "ops": base64.b64encode(strip.packed()).decode(),
     }
 
@@ -229,3 +262,69 @@ def _kinds(spec: ScheduleSpec) -> str:
     if not spec.rule.splits:
         return "FB"
     return "FBIW" if spec.rule.pairs else "FIW"
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+def pipeline_pictures(context: Context) -> Pictures:
+    """The timelines on one axis, and under them what each rank holds.
+
+    Nothing where there is no pipeline, or one that is too long to be drawn.
+    """
+    schedules, ranks = _schedules(context)
+    if not schedules:
+        return []
+    drawn = _drawn(schedules, ranks, context.language)
+    legend, held = _legends(schedules, context.language)
+    return [
+        *((each.caption.rstrip(".。"), TimelineChart(each.strip, legend)) for each in drawn),
+        *((each.held, HeldChart(each.strip, held, each.most)) for each in drawn),
+    ]
+
+
+def pipeline_trace(context: Context) -> str:
+    """The same timelines as a trace for Perfetto and Chrome.
+
+    Errors: LayoutError where the view refuses, has no pipeline, or one too long to be drawn.
+    """
+    schedules, ranks = _schedules(context)
+    if not schedules:
+        raise LayoutError("no-picture", "the view has no picture of this layout")
+    ops = sum(schedule.spec.num_run for schedule in schedules)
+    spend(TRACED * ops, "ops", control="micro_batches")
+    rows = {schedule.title: timed(schedule)[0].rows() for schedule in schedules}
+    return chrome_trace(rows, ranks)
+
+
+def _schedules(context: Context) -> tuple[list[TimedSchedule], tuple[int, ...]]:
+    """The schedule, the one to compare with, and the ranks that run them; none where there is no
+    pipeline, or one too long."""
+    layout, state = context.layout, context.known
+    if not 1 < layout.every["pp"].size <= MOST_RANKS:
+        return [], ()
+    names = [schedule_name(state), *([] if is_empty(state.against) else [state.against])]
+    try:
+        specs = list(dict.fromkeys(schedule_of(name, layout, state) for name in names))
+        clock, (_, ranks) = clock_of(state), group_of(layout, state)
+        spend_on(specs)
+        # Layers that cannot be are no matter where they change nothing.
+        stages = [stages_of(spec, state) if follows_layers(state) else None for spec in specs]
+    except LayoutError as error:
+        raise error.renamed(OF_MATHS) from None
+    return [timed_schedule(*each, clock, state) for each in zip(specs, stages)], ranks
+
+
+def _legends(
+    schedules: list[TimedSchedule], language: str
+) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
+    """What the colours of the timelines mean, and those of what is held."""
+    ops, held, others = [], [], "-".join(shade("F", chunk) for chunk in (1, 2))
+    for mark, word in legend_rows(schedules):
+        text = PAGE[f"pipeline_{word}"][language].rstrip(".。")
+        if mark in HELD:
+            held.append((HELD[mark], text))
+        else:
+            is_kind = mark in PHASES
+            ops.append((shade(mark, 0), f"{mark}: {text}") if is_kind else (others, text))
+    return tuple(ops), tuple(held)

@@ -13,30 +13,74 @@ from descriptions import PAGE, joined
 from groups import LayoutError
 from groups.alternatives import MOST, divisors
 from training.pipeline import SCHEDULES
-from training.pipeline.spec import ScheduleSpec as Schedule
+from training.pipeline.spec import ScheduleSpec
 
 from ..base import form
 from ..base.context import TABLES, Context, View
 from ..base.html import fold, intro, saying, tag, together
 from ..base.problems import once, problem_html, tried
 from ..base.resolve import resolve
-from ..base.state import is_empty
+from ..base.state import State, is_empty
 from ..base.trained import batch_of, schedule_name, with_micro_batches
 from ..base.units import ranges_text
 from ..estimate.words import step_of
-from .chart import amount, chart_html, timed_schedule
-from .figures import figures_html
-from .inputs import MOST_RANKS, Clock, clock_of, group_of, message_bytes, schedule_of, spend_on
-from .layers import Stage, layers_html, stages_of
-from .pictures import pipeline_pictures
+from .chart import amount, chart_html, pipeline_pictures, timed_schedule
+from .inputs import (
+    MOST_RANKS,
+    Clock,
+    Stage,
+    clock_of,
+    group_of,
+    message_bytes,
+    schedule_of,
+    spend_on,
+    stages_of,
+)
+from .tables import figures_html, layers_html
 
-TIMES = ("t_f", "t_b", "t_i", "t_w", "t_pair", "t_send", "t_optimizer", "w_share", "message")
-LAYERS = ("first_layers", "last_layers", "pipe_layout")
+TIMES = {
+    **{"t_f": "1", "t_b": "", "t_i": "1", "t_w": "1", "t_pair": "", "t_send": "0"},
+    **{"t_optimizer": "0", "w_share": "1", "message": ""},
+}
+"""Inputs of times, each with what counts while it is empty."""
+
+Stages = tuple[Stage, ...] | None
 
 
 def pipeline_html(context: Context) -> Markup:
     """The whole view as HTML; the pinned rank's pipeline is shown unless another is asked for."""
-    return tag("div", _Page(context).html(), class_="pipeline")
+    say = saying(PAGE, context.language)
+    head = intro(say("pipeline_title"), say("pipeline_body"), context.language)
+    p = context.layout.every["pp"].size
+    if 1 < p <= MOST_RANKS:
+        return tag("div", head, _Page(context).html(), class_="pipeline")
+    long = say("pipeline_long", p=f"{p:,}", most=f"{MOST_RANKS:,}")
+    body = _without(say("pipeline_none") if p == 1 else long, context)
+    return tag("div", head, body, class_="pipeline")
+
+
+def _without(said: str, context: Context) -> Markup:
+    """Why there is nothing to draw, and sizes of which there is."""
+    sizes = ({"pp": size} for size in divisors(context.layout.world_size)[1:])
+    works = islice((size for size in sizes if _works(size, "against", context.known)), MOST)
+    words = PAGE["pipeline_set"][context.language]
+    setters = (form.setter(size, words.format(**size)) for size in works)
+    note = tag("p", said, class_="pipeline-note")
+    return together(note, tag("p", *setters, class_="pipeline-fixes"))
+
+
+def _works(fix: Mapping[str, Any], field: str, state: State, layers: bool = False) -> bool:
+    """Whether the schedule of a field, and its layers too, are not refused after a fix."""
+    state = state.changed(fix)
+    try:
+        layout = resolve(state)
+        name = schedule_name(state) if field == "schedule" else state.against
+        schedule = schedule_of(name or "gpipe", layout, state)
+        if layers:
+            stages_of(schedule, state)
+    except LayoutError:
+        return False
+    return True
 
 
 class _Page:
@@ -45,86 +89,65 @@ class _Page:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.layout, self.state, self.language = context.layout, context.known, context.language
-        self.refusals: list[LayoutError] = []  # of the schedules and their sizes
+        self.say = saying(PAGE, context.language)
+        self.refused: list[LayoutError] = []  # schedules and their sizes
         self.refused_times: list[LayoutError] = []
         self.refused_layers: list[LayoutError] = []
+        self.names = {"schedule": schedule_name(self.state)}
+        if not is_empty(self.state.against):
+            self.names["against"] = self.state.against
+        self.pinned = group_of(self.layout, replace(self.state, pipe_group=""))
 
     def html(self) -> Markup:
-        head = intro(self.say("title"), self.say("body"), self.language)
-        p = self.layout.every["pp"].size
-        if p == 1:
-            return together(head, self._without(self.say("none")))
-        if p > MOST_RANKS:
-            long = self.say("long", p=f"{p:,}", most=f"{MOST_RANKS:,}")
-            return together(head, self._without(long))
         schedules = self._schedules()
         clock = tried(self.refused_times, lambda: clock_of(self.state))
         message = tried(self.refused_times, lambda: message_bytes(self.state))
-        group = tried(self.refusals, lambda: group_of(self.layout, self.state))
-        stages = [self._stages(schedule) for schedule in schedules]
-        number, ranks = group or self._pinned
+        group = tried(self.refused, lambda: group_of(self.layout, self.state)) or self.pinned
+        drawn = Markup()
+        if schedules and clock is not None:
+            drawn = self._drawn(schedules, clock, group, message)
         return together(
-            head,
             self._inputs(),
-            self._refused(self.refusals),
+            self._problems(self.refused),
             self._times(),
-            self._refused(self.refused_times),
-            self._drawn(schedules, clock, stages, ranks, number, message),
-            self._layers(schedules, stages, ranks),
+            self._problems(self.refused_times),
+            drawn,
+            self._layers(schedules, group[1]),
         )
 
-    def say(self, word: str, **facts: Any) -> str:
-        return saying(PAGE, self.language)(f"pipeline_{word}", **facts)
-
-    def _schedules(self) -> list[Schedule]:
-        """The schedule, and the one to compare with, as far as they are not refused."""
-        names = {"schedule": schedule_name(self.state)}
-        if not is_empty(self.state.against):
-            names["against"] = self.state.against
-        schedules: list[Schedule] = []
-        for field, name in names.items():
+    def _schedules(self) -> dict[ScheduleSpec, Stages]:
+        """The schedule, and the one to compare with, as far as they are not refused; each with the
+        layers of its stages."""
+        schedules: dict[ScheduleSpec, Stages] = {}
+        for field, name in self.names.items():
             refused: list[LayoutError] = []
             schedule = tried(refused, lambda name=name: schedule_of(name, self.layout, self.state))
-            schedules += [schedule] if schedule else []
             instead = {field: "1f1b" if field == "schedule" else ""}
-            self.refusals += [self._fixed(error, field, instead) for error in refused]
-        self.refusals = once(self.refusals)
-        return list(dict.fromkeys(schedules))
+            self.refused += [self._fixed(error, field, instead) for error in refused]
+            if schedule is not None and schedule not in schedules:
+                schedules[schedule] = self._stages(schedule)
+        self.refused = once(self.refused)
+        self.refused_layers = once(self.refused_layers)
+        return schedules
 
-    def _stages(self, schedule: Schedule) -> tuple[Stage, ...] | None:
+    def _stages(self, schedule: ScheduleSpec) -> Stages:
         refused: list[LayoutError] = []
         stages = tried(refused, lambda: stages_of(schedule, self.state))
         field = "against" if schedule.name == self.state.against else "schedule"
-        self.refused_layers += [self._fixed(error, field, layers=True) for error in refused]
-        self.refused_layers = once(self.refused_layers)
+        self.refused_layers += [self._fixed(error, field) for error in refused]
         return stages
 
     def _fixed(
-        self,
-        error: LayoutError,
-        field: str,
-        instead: Mapping[str, Any] | None = None,
-        layers: bool = False,
+        self, error: LayoutError, field: str, instead: dict[str, Any] | None = None
     ) -> LayoutError:
-        """The refusal with those of its fixes that work on this page, and another schedule."""
-        fixes = [self._with_batch(fix) for fix in error.alternatives]
-        working = [fix for fix in fixes if self._works(fix, field, layers)]
-        if instead and self._works(instead, field, layers):
-            working = [*working[: MOST - 1], dict(instead)]
+        """The refusal with those of its fixes that work on this page: of a schedule, another one
+        too; of layers, such that they work too."""
+        fixes = map(self._with_batch, error.alternatives)
+        layers = instead is None
+        working = [fix for fix in fixes if _works(fix, field, self.state, layers)]
+        if instead and _works(instead, field, self.state):
+            working = [*working[: MOST - 1], instead]
         return error.replace(alternatives=working)
-
-    def _works(self, fix: Mapping[str, Any], field: str, layers: bool) -> bool:
-        """Whether the schedule of a field, and its layers too, are not refused after a fix."""
-        state = self.state.changed(fix)
-        try:
-            layout = resolve(state)
-            name = schedule_name(state) if field == "schedule" else state.against
-            schedule = schedule_of(name or "gpipe", layout, state)
-            if layers:
-                stages_of(schedule, state)
-        except LayoutError:
-            return False
-        return True
 
     def _with_batch(self, fix: Mapping[str, Any]) -> dict[str, Any]:
         """Other micro-batches as the column says them; another pp goes with those of now."""
@@ -137,115 +160,81 @@ class _Page:
             changes |= with_micro_batches(self.layout, self.state, count)
         return changes
 
-    @property
-    def _pinned(self) -> tuple[int, tuple[int, ...]]:
-        return group_of(self.layout, replace(self.state, pipe_group=""))
-
     def _inputs(self) -> Markup:
-        state, language = self.state, self.language
         options = [(rule.title, name) for name, rule in SCHEDULES.items()]
-        options.insert(0, (self.say("no_second"), ""))
-        boxes = [form.choice("against", state.against, options, language)]
-        names = [name for name in (schedule_name(state), state.against) if isinstance(name, str)]
-        if any(SCHEDULES[name].grouped for name in names if name in SCHEDULES):
+        options.insert(0, (self.say("pipeline_no_second"), ""))
+        boxes = [form.choice("against", self.state.against, options, self.language)]
+        rules = (SCHEDULES.get(name) for name in self.names.values() if isinstance(name, str))
+        if any(rule.grouped for rule in rules if rule):
             boxes.append(self._number("group_size", str(self.layout.every["pp"].size)))
-        boxes.append(self._number("pipe_group", str(self._pinned[0])))
+        boxes.append(self._number("pipe_group", str(self.pinned[0])))
         return form.fields(*boxes)
 
     def _number(self, name: str, hint: str = "") -> Markup:
         return form.number(name, getattr(self.state, name), self.language, hint=hint)
 
     def _times(self) -> Markup:
-        hints = dict.fromkeys(("t_f", "t_i", "t_w", "w_share"), "1")
-        hints |= {"t_send": "0", "t_optimizer": "0"}
-        boxes = [self._number(name, hints.get(name, "")) for name in TIMES]
+        boxes = [self._number(name, hint) for name, hint in TIMES.items()]
         is_open = any(not is_empty(getattr(self.state, name)) for name in TIMES)
-        return fold(self.say("times"), form.fields(*boxes), kind="pipeline-times", is_open=is_open)
+        title = self.say("pipeline_times")
+        return fold(title, form.fields(*boxes), kind="pipeline-times", is_open=is_open)
 
     def _drawn(
         self,
-        schedules: list[Schedule],
-        clock: Clock | None,
-        stages: list[tuple[Stage, ...] | None],
-        ranks: tuple[int, ...],
-        number: int,
+        schedules: Mapping[ScheduleSpec, Stages],
+        clock: Clock,
+        group: tuple[int, tuple[int, ...]],
         message: float | None,
     ) -> Markup:
-        if not schedules or clock is None:
-            return Markup()
         refused: list[LayoutError] = []
-        tried(refused, lambda: spend_on(schedules))
+        tried(refused, lambda: spend_on([*schedules]))
         if refused:
-            return self._refused(refused)
-        timed_schedules = tuple(
-            timed_schedule(schedule, layers, clock, self.state)
-            for schedule, layers in zip(schedules, stages)
-        )
-        summary = self._summary(schedules[0], ranks, number, clock)
+            return self._problems(refused)
+        timed = tuple(timed_schedule(*each, clock, self.state) for each in schedules.items())
         return together(
-            tag("p", summary, class_="pipeline-summary"),
+            tag("p", self._summary(next(iter(schedules)), group, clock), class_="pipeline-summary"),
             step_of(self.context),
-            chart_html(timed_schedules, ranks, tuple(stages), self.language),
-            figures_html(timed_schedules, ranks, clock, message, self.language),
+            chart_html(timed, group[1], self.language),
+            figures_html(timed, group[1], clock, message, self.language),
         )
 
     def _summary(
-        self, schedule: Schedule, ranks: tuple[int, ...], number: int, clock: Clock
+        self, schedule: ScheduleSpec, group: tuple[int, tuple[int, ...]], clock: Clock
     ) -> str:
+        batch, say, (number, ranks) = batch_of(self.layout, self.state), self.say, group
         groups = f"{self.layout.every['pp'].num_groups:,}"
-        batch = batch_of(self.layout, self.state)
+        m, micro = schedule.m, batch.micro_batch
+        given = "from_batch" if batch.is_given else "no_batch"
+        sizes = "sizes" if schedule.chunks > 1 else "sizes_alone"
+        samples = f"{batch.global_batch:,}"
         said = (
-            self.say("group_of", group=number, groups=groups, ranks=ranges_text(ranks)),
-            self.say(
-                "sizes" if schedule.chunks > 1 else "sizes_alone",
-                p=schedule.p,
-                m=schedule.m,
-                v=schedule.chunks,
-            ),
-            self.say(
-                "from_batch" if batch.is_given else "no_batch",
-                batch=f"{batch.global_batch:,}",
-                micro=batch.micro_batch,
-                dp=batch.dp,
-                m=schedule.m,
-            ),
-            self.say("units", forward=amount(clock.times.forward)),
+            say("pipeline_group_of", group=number, groups=groups, ranks=ranges_text(ranks)),
+            say(f"pipeline_{sizes}", p=schedule.p, m=m, v=schedule.chunks),
+            say(f"pipeline_{given}", batch=samples, micro=micro, dp=batch.dp, m=m),
+            say("pipeline_units", forward=amount(clock.times.forward)),
         )
         return joined(said, self.language)
 
-    def _layers(
-        self,
-        schedules: list[Schedule],
-        stages: list[tuple[Stage, ...] | None],
-        ranks: tuple[int, ...],
-    ) -> Markup:
-        boxes = [self._number(name) for name in LAYERS[:2]]
-        boxes.append(form.text("pipe_layout", self.state.pipe_layout, self.language))
-        boxes.append(form.check("by_layers", self.state.by_layers, self.language))
+    def _layers(self, schedules: Mapping[ScheduleSpec, Stages], ranks: tuple[int, ...]) -> Markup:
+        state, language = self.state, self.language
+        boxes = (
+            *(self._number("first_layers"), self._number("last_layers")),
+            form.text("pipe_layout", state.pipe_layout, language),
+            form.check("by_layers", state.by_layers, language),
+        )
         tables = (
-            together(
-                tag("h4", schedule.rule.title),
-                layers_html(schedule, layers, ranks, self.state, self.language),
-            )
-            for schedule, layers in zip(schedules, stages)
+            (tag("h4", spec.rule.title), layers_html(spec, stages, ranks, state, language))
+            for spec, stages in schedules.items()
         )
         return together(
-            tag("h3", self.say("layers")),
-            tag("p", self.say("layers_body")),
+            tag("h3", self.say("pipeline_layers")),
+            tag("p", self.say("pipeline_layers_body")),
             form.fields(*boxes),
-            self._refused(self.refused_layers),
-            *tables,
+            self._problems(self.refused_layers),
+            *(part for both in tables for part in both),
         )
 
-    def _without(self, said: str) -> Markup:
-        """Why there is nothing to draw, and sizes of which there is."""
-        sizes = ({"pp": size} for size in divisors(self.layout.world_size)[1:])
-        works = islice((size for size in sizes if self._works(size, "against", False)), MOST)
-        setters = (form.setter(size, self.say("set", **size)) for size in works)
-        note = tag("p", said, class_="pipeline-note")
-        return together(note, tag("p", *setters, class_="pipeline-fixes"))
-
-    def _refused(self, errors: list[LayoutError]) -> Markup:
+    def _problems(self, errors: list[LayoutError]) -> Markup:
         return together(*(problem_html(error, self.language) for error in errors))
 
 

@@ -26,7 +26,7 @@ from ..base.trained import batch_of
 from ..base.units import ranges_text, ranks_text
 from ..hosts.inputs import hosts_cell, hosts_head, placement_or_none
 from ..nodes.view import chips, same_groups
-from ..pipeline.layers import dealing_of, stage_numbers, stages_of
+from ..pipeline.inputs import dealing_of, stage_numbers, stages_of
 
 SAMPLES = 4
 """Micro-batches whose samples the card writes out."""
