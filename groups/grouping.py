@@ -274,9 +274,14 @@ def parse_ranks(text: str, world_size: int) -> tuple[int, ...]:
     """
     if not isinstance(text, str) or len(text) > LONGEST_TEXT:
         raise bad_ranks(text)
-    ranges = list(_ranges(text))
-    if not ranges:
-        raise bad_ranks(text)
+    spaced = " ".join(text.strip(" \t\r\n[]()").split())  # else the next takes quadratic time
+    parts = re.split(r"[\s,;]+", re.sub(r" ?(-|–|\.\.) ?", r"\1", spaced))
+    ranges = []
+    for part in parts:
+        match = _PART.fullmatch(part)
+        if not match:
+            raise bad_ranks(part)
+        ranges.append((int(match[1]), int(match[2] or match[1])))
     for first, last in ranges:
         require_ranks(last, world_size)
         if last < first:
@@ -321,16 +326,6 @@ def shared_groups(
         for members, names in names_by_members.items()
     ]
     return sorted(together, key=lambda group: len(group.ranks)), apart
-
-
-def _ranges(text: str) -> Iterable[tuple[int, int]]:
-    """First and last of each number or range in a list; anything else is refused."""
-    spaced = " ".join(text.strip(" \t\r\n[]()").split())  # else the next takes quadratic time
-    for part in re.split(r"[\s,;]+", re.sub(r" ?(-|–|\.\.) ?", r"\1", spaced)):
-        match = _PART.fullmatch(part)
-        if not match:
-            raise bad_ranks(part)
-        yield int(match[1]), int(match[2] or match[1])
 
 
 def bad_ranks(part: object) -> LayoutError:

@@ -167,8 +167,13 @@ def completed(order: str, sizes: Mapping[str, int]) -> list[str]:
         names = split_names(order, "order")
     except LayoutError as error:
         larger = [name for name in APPENDED if sizes.get(name, 1) > 1]
-        unnamed = _not_specified(larger[0], sizes[larger[0]], "") if larger else ""
-        quote = _key_error(order) if order else unnamed  # of an order that is empty
+        spoken = order.lower() if isinstance(order, str) else GTP
+        strange = [name for name in spoken.split("-") if name not in (*APPENDED, GTP)]
+        quote = ""
+        if order and strange and len(strange[0]) <= 40:
+            quote = f"KeyError: '{strange[0]}'"
+        elif larger and not order:
+            quote = _not_specified(larger[0], sizes[larger[0]], "")
         raise error.replace(alternatives=[{"order": mended(order)}], quote=quote) from None
     for name in names:
         if name not in (*APPENDED, GTP):
@@ -209,15 +214,6 @@ def mended(order: object) -> str:
     names = [name for name in dict.fromkeys(said) if name in APPENDED]
     names += [name for name in ORDER.split("-") if name not in names]
     return "-".join([*(name for name in names if name != "pp"), "pp"])
-
-
-def _key_error(order: object) -> str:
-    """What Megatron says of an order that is not names joined by dashes."""
-    if not isinstance(order, str) or not order:
-        return ""
-    names = order.lower().split("-")
-    strange = [name for name in names if name not in (*APPENDED, GTP)]
-    return f"KeyError: '{strange[0]}'" if strange and len(strange[0]) <= 40 else ""
 
 
 def with_gtp(names: list[str], sizes: Mapping[str, int]) -> tuple[list[str], list[str]]:

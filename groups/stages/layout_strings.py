@@ -63,7 +63,12 @@ def parse_layout(text: str) -> list[list[str]]:
         raise _too_long(MAX_TEXT)
     written = text.replace(",", "")
     for pattern in _REPEATS:
-        written = _written_out(pattern, written)
+        repeats = pattern.findall(written)
+        # A number of five digits is too much already, and the longest cannot be read as an int.
+        long = any(len(times.lstrip("0")) > 5 for _, times in repeats)
+        if long or sum(len(what) * int(times) for what, times in repeats) > MAX_LAYERS:
+            raise _too_long(MAX_LAYERS)
+        written = pattern.sub(lambda match: match[1] * int(match[2]), written)
     for letter in written:
         if letter != "|" and letter not in LETTERS:
             raise _bad_letter(letter)
@@ -176,16 +181,6 @@ def _fixes(parts: Stages, sizes: dict[str, int]) -> list[dict[str, int]]:
         for change, changed in tried
         if changed["layers"] and changed.get("vpp", 1) and works(_checked, parts, **changed)
     ][:MOST]
-
-
-def _written_out(pattern: re.Pattern[str], text: str) -> str:
-    """The text with every ``x*n`` of the pattern repeated n times, if that is not too much."""
-    repeats = list(pattern.finditer(text))
-    # A number of five digits is too much already, and the longest cannot be read as an int.
-    long = any(len(match[2].lstrip("0")) > 5 for match in repeats)
-    if long or sum(len(match[1]) * int(match[2]) for match in repeats) > MAX_LAYERS:
-        raise _too_long(MAX_LAYERS)
-    return pattern.sub(lambda match: match[1] * int(match[2]), text)
 
 
 def _named(layout: object) -> list[list[str]]:
