@@ -5,7 +5,7 @@
     embedding         E = g(sum E_i)       the table cut by words; a rank gives 0 for words not its
     cross entropy     three all-reduces: the largest logit, the target's, the sum of exponentials
 
-f is copy_to_tensor_model_parallel_region and g reduce_from_.. (`mappings`); a column
+f is copy_to_tensor_model_parallel_region and g reduce_from_.. (`operations`); a column
 parallel layer, anything element by element, and a row parallel layer so cost one all-reduce
 forward and one backward. With sequence parallelism X and Y are shards of the sequence: an
 all-gather before the first layer and a reduce-scatter after the second, and backward the same and

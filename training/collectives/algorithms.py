@@ -53,9 +53,6 @@ Item = TypeVar("Item")
 Slots = list[list[Item | None]]
 """What each member has in each slot, by place and slot; None: nothing."""
 
-Port = tuple[str, int]
-"""("out" or "in", place): the two directions of a member's link work at the same time."""
-
 MOST_MEMBERS = 64
 """Members of a group whose steps are listed: a ring all-reduce of n has 2n(n-1) messages."""
 
@@ -98,8 +95,8 @@ class Algorithm:
         return [max(ports(step).values(), default=0) / self.chunks for step in self.steps]
 
 
-def ports(step: Step) -> Counter[Port]:
-    """Messages that go out of each member in a step, and those that come in.
+def ports(step: Step) -> Counter[tuple[str, int]]:
+    """Messages that go out of each member in a step, and those that come in, at the same time.
 
     >>> both = ports((Transfer(0, 1, 0, 0), Transfer(0, 2, 0, 0)))
     >>> both["out", 0], both["in", 1], both["in", 0]
@@ -204,10 +201,9 @@ def second_tree_parents(n: int) -> list[int | None]:
     >>> second_tree_parents(8)
     [1, 3, 1, 7, 5, 3, 5, None]
     """
-    first = tree_parents(n)
     if n % 2:
-        return [None if up is None else (up + 1) % n for up in (first[-1:] + first[:-1])]
-    return [None if up is None else n - 1 - up for up in first[::-1]]
+        return _rooted(n, 1)
+    return [None if up is None else n - 1 - up for up in tree_parents(n)[::-1]]
 
 
 def tree_broadcast(n: int, root: int = 0) -> Algorithm:

@@ -15,7 +15,6 @@ from render.scenes.exchange import Cell
 from render.svg.slots import slots_svg
 from training.collectives.algorithms import (
     Algorithm,
-    Port,
     Slots,
     algorithm_of,
     attended,
@@ -138,7 +137,7 @@ def _captions(
     say, size, last = saying(PAGE, language), watched.buffer_bytes, len(algorithm.steps)
     bound = bytes_text(bus_factor(algorithm.op, len(ranks)) * size)
     captions = [say("collectives_start", last=last, bound=bound)]
-    passed: Counter[Port] = Counter()
+    passed = Counter[tuple[str, int]]()
     seconds = 0.0
     for step, load in zip(algorithm.steps, algorithm.loads()):
         passed += ports(step)
