@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Sequence
 from groups.budget import spend
 
 from .expand import ARRAY, MAX_DEPTH, Expander, Memory, Variable
-from .flags import SLURM
+from .flags import SLURM, words_of
 from .words import STEP, CommandRun, Source, Word, split
 
 
@@ -37,10 +37,7 @@ class Shell(Memory):
         _Reader(self, source, depth).read()
 
 
-PREFIXES = (
-    *("export", "local", "declare", "typeset", "readonly", "env", "sudo", "exec", "time", "nohup"),
-    *("then", "else", "do", "!", "{"),
-)
+PREFIXES = words_of("PREFIXES")
 """Words after which NAME=value still is an assignment."""
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
@@ -396,11 +393,7 @@ def _undecided(runs: Iterable[CommandRun]) -> list[CommandRun]:
     return [run._replace(why=run.why or "condition") for run in runs]
 
 
-KEYWORDS = {
-    **{"if": 1, "case": 1, "fi": -1, "esac": -1},
-    **dict.fromkeys(("then", "else", "elif", "do", "done", "for", "select", "while", "until"), 0),
-    **dict.fromkeys(("{", "}", "!", "time", "function"), 0),
-}
+KEYWORDS = {word: int(deeper) for word, deeper in words_of("KEYWORDS").items()}
 """Words of the shell's own, and by how many undecided branches each goes deeper."""
 
 _STEPS: dict[str, Callable[[_Reader], None]] = {
