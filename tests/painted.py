@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from descriptions import SAVED
-from render.files.groups import marks_of
+from render.files.figure import marks_of
 from render.files.paint import to_figure
 from render.marks import LOOKS, Drawing
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from painted import alone
 
-from render.files import groups as drawing
+from render.files import figure as drawing
 from render.files.charts import DARK_COLOURS, WARNING
 from render.marks import LOOKS
 from render.palette import GROUPS, PALETTE, contrast, ramp, rgb

@@ -21,7 +21,7 @@ from groups import fit
 from groups.grouping import Grouping, plain
 from groups.megatron.parallel_state import groupings
 from render import marks, palette
-from render.files import groups as drawing
+from render.files import figure as drawing
 from render.files import paint
 from render.marks import Drawing, Words
 from render.scenes import groups as scene
@@ -168,7 +168,7 @@ def test_writing_leaves_the_settings_of_matplotlib_as_they_were():
 def test_pyplot_is_never_imported():
     code = (
         "import sys; from groups import fit; from groups.grouping import plain\n"
-        "from render.scenes import groups as scene; from render.files import groups as f, paint\n"
+        "from render.scenes import groups as scene; from render.files import figure as f, paint\n"
         "m = fit(512, tp=8); views = [scene.overview(m, [plain(m, 'tp')], g, 3) for g in (8, 16)]\n"
         "from descriptions import SAVED; words = {n: one.en for n, one in SAVED.items()}\n"
         "made = f.figure(views, ['a', 'b'], 'c', 'light', words)\n"
@@ -235,9 +235,8 @@ def test_a_cell_in_no_group_is_grey_with_its_rank_and_a_dash(theme):
 
 
 def test_a_name_that_ends_in_a_digit_is_parted_from_its_index():
-    corners = np.stack([LEVELS.x, LEVELS.y], axis=-1)
-    words = drawing._cell_words(LEVELS, corners, LEVELS.side, "light")
-    said = [word.text for word in words if not word.bold]
+    words = [mark for mark in drawing.marks_of(LEVELS, "light") if isinstance(mark, Words)]
+    said = [word.text for word in words if not word.bold and word.anchor == "middle"]
     assert said == [f"hcp-l0:{group}" for group in LEVELS.group.tolist()]
 
 
@@ -332,7 +331,8 @@ def test_131072_gpus_are_all_there_with_their_marks_large_enough_to_see():
             for row, column in zip(*np.divmod(overview.place[mark.ranks], columns)):
                 around = (slice(max(0, at - more), at + more + 1) for at in (row, column))
                 board[tuple(around)] = palette.rgb(colour)
-        assert np.array_equal(drawing._pixels(overview, "light"), board)
+        (pixels,) = (m for m in drawing.marks_of(overview, "light") if isinstance(m, marks.Pixels))
+        assert np.array_equal(pixels.cells, board)
 
         shown = alone(overview, "light", scale=2)
         for mark in overview.marks:

@@ -202,8 +202,7 @@ def test_with_a_chinese_font_a_png_has_the_letters_and_no_boxes():
 
 
 def test_the_picture_of_the_job_fills_the_groups_of_the_chosen_gpu():
-    from render.files import groups as figure
-    from render.files import paint
+    from render.files import figure, paint
 
     now = State(rank="5")
     ((_, scene),) = job_pictures(Context.of(now))

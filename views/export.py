@@ -15,7 +15,7 @@ from groups import LayoutError
 from groups.budget import spend
 from groups.layout import Layout
 from render import marks
-from render.files.groups import figure
+from render.files.figure import figure
 from render.files.slide import SlideText, slide
 from render.marks import Drawing
 

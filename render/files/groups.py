@@ -1,104 +1,34 @@
-"""Scenes -> a drawing, for what leaves the page: PNG, SVG and PDF for papers and slides.
-
-The same picture as `render.svg` paints on the page: one scene pixel is 1/96 inch, and sizes and
-places are the scene's own.
-
->>> from groups import fit
->>> from groups.grouping import plain
->>> from render.files.paint import to_bytes
->>> from render.scenes import groups as scene
->>> mesh = fit(16, order="tp-cp-dp-pp", tp=2, pp=2)
->>> panel = scene.panel(plain(mesh, "tp"), gpus_per_node=8)
->>> picture = figure([panel], ["TP: 8 groups of 2 ranks"], str(mesh))
->>> to_bytes(picture, "png")[1:4]
-b'PNG'
-"""
+"""The pictures of groups -> marks of a file: panels, nodes, and the job as a nested mesh."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from ..marks import (
-    BASELINE,
-    LABEL,
-    LOOKS,
-    Blocks,
-    Drawing,
-    Lines,
-    Look,
-    Mark,
-    Pixels,
-    Words,
-    advance,
+from ..marks import BASELINE, LABEL, LOOKS, Blocks, Lines, Look, Mark, Pixels, Words, advance, ring
+from ..palette import (
+    GROUP_INK,
+    GROUPS,
+    KIND_COLOURS,
+    KIND_MARKS,
+    KIND_TINTS,
+    NO_GROUP,
+    PLAIN_CELL,
+    ROWS,
+    STAGE_GREYS,
+    ramp,
+    rgb,
 )
-from ..marks import ring as circle
-from ..palette import GROUP_INK, GROUPS, KIND_COLOURS, NO_GROUP, STAGE_GREYS, ramp, rgb
 from ..scenes.groups import GAP, Overview, Panel
-from ..scenes.job import JobPicture
-from .charts import CHARTS
-from .job import draw_job, draw_tags
-
-MARGIN = 16.0
-"""Pixels round the whole figure."""
-
-TITLE, SMALL = 15.0, 11.0
-"""Font sizes in pixels: titles, legend and caption."""
-
-LINE, SWATCH = 18.0, 18.0
-"""Pixels from one line of a legend to the next, and from a colour to its words."""
-
-LEGEND_WIDTH = 900.0
-"""Pixels after which a legend goes on in another line, if no scene is wider."""
-
-
-def figure(
-    scenes: Sequence[Any],
-    titles: Sequence[str],
-    caption: str = "",
-    theme: str = "light",
-    words: Mapping[str, str] = {},
-) -> Drawing:
-    """Scenes one below the other, each under its title; legend and caption at the bottom.
-
-    scenes: of the types in DRAWINGS. titles: one a scene. words: in which the legend says what the
-    colours of jobs and overviews mean (key_gpu, key_ranks, key_group, key_stages).
-
-    Errors: ValueError if there are not as many titles as scenes; KeyError for an unknown theme.
-    """
-    if len(scenes) != len(titles):
-        raise ValueError(f"{len(scenes)} scenes need as many titles, not {len(titles)}")
-    look = LOOKS[theme]
-    lines: list[Words] = []
-    tops: list[float] = []
-    y = MARGIN
-    for scene, title in zip(scenes, titles):
-        lines.append(Words(MARGIN, y + TITLE, title, TITLE, look.ink, bold=True))
-        tops.append(y + TITLE + 10)
-        y = math.ceil(tops[-1] + scene.height) + MARGIN
-    legend = Legend.of(scenes, theme, y + SMALL, words)
-    y += legend.height
-    if caption:
-        lines.append(Words(MARGIN, y + SMALL, caption, SMALL, look.ink))
-        y += SMALL + MARGIN
-    right = max((MARGIN + scene.width for scene in scenes), default=0.0)
-    right = max([right, legend.right, *(word.right for word in lines)])
-    placed = [(MARGIN, top, 1.0, marks_of(scene, theme)) for scene, top in zip(scenes, tops)]
-    placed.append((0.0, 0.0, 1.0, [*legend.marks(), *lines]))
-    return Drawing(math.ceil(right + MARGIN), math.ceil(y), look.page, placed)
-
-
-def marks_of(scene: Any, theme: str) -> list[Mark]:
-    """A scene of a type in DRAWINGS, in its own pixels."""
-    return list(DRAWINGS[type(scene)](scene, theme))
+from ..scenes.job import JobPicture, Segment
+from ..scenes.job_plan import Rectangle
+from ..scenes.marked import TALL, Tag
 
 
 def draw_panel(panel: Panel, theme: str) -> Iterator[Mark]:
-    """One kind's groups on their nodes."""
+    """One kind's groups on their nodes: in each cell the rank, and under it the group where there
+    is room for both."""
     look, side = LOOKS[theme], panel.side
     frames = np.array(panel.frames)
     yield Blocks(frames[:, :2], frames[:, 2:], edge=look.edge, radius=6.0)
@@ -108,135 +38,120 @@ def draw_panel(panel: Panel, theme: str) -> Iterator[Mark]:
     yield Blocks(corners, np.full(2, side), fills, radius=min(6.0, side / 6))
     for x, y, text in panel.labels:
         yield Words(x, y + BASELINE * LABEL, text, LABEL, look.ink, "end")
-    yield from _cell_words(panel, corners, side, theme)
+    ink, (size, small) = GROUP_INK[theme], panel.text_sizes
+    down = side * 0.5 if small else side / 2 + size * BASELINE
+    for rank, (x, y) in enumerate(corners):
+        if size:
+            yield Words(x + side / 2, y + down, str(rank), size, ink, "middle", bold=True)
+        if small:
+            text = panel.index_text(int(panel.group[rank]))
+            yield Words(x + side / 2, y + side * 0.85, text, small, ink, "middle")
 
 
 def draw_overview(overview: Overview, theme: str) -> Iterator[Mark]:
-    """The nodes of a large world."""
+    """The nodes of a large world: a pixel a GPU, lines between cells, wider ones between nodes."""
     look = LOOKS[theme]
-    box = (overview.left, overview.top, overview.width, overview.height)
-    yield Pixels(_pixels(overview, theme), box)
-    yield from _gaps(overview, look)
-    yield from _ring(*overview.middles(overview.rank), overview.ring, look)
-    yield from draw_tags(overview.tags, theme)
-    yield from _overview_labels(overview, look)
-
-
-DRAWINGS: dict[type, Callable[[Any, str], Iterator[Mark]]] = {
-    Panel: draw_panel,
-    Overview: draw_overview,
-    JobPicture: draw_job,
-    **CHARTS,
-}
-"""How each type of scene is drawn; every one has a width and a height in pixels."""
-
-
-@dataclass(frozen=True)
-class Legend:
-    """What the colours of overviews and charts mean, in as many lines as they need."""
-
-    entries: tuple[tuple[str, Words], ...]
-    """Swatches with words: a colour, two joined by a dash, "ring", or "" for words alone."""
-
-    look: Look
-
-    @classmethod
-    def of(
-        cls,
-        scenes: Sequence[Any],
-        theme: str,
-        baseline: float,
-        words: Mapping[str, str] = {},
-        room: float | None = None,
-    ) -> Legend:
-        """room: pixels across; left out, LEGEND_WIDTH or as many as the widest scene has."""
-        look = LOOKS[theme]
-        most = MARGIN + (room or max((LEGEND_WIDTH, *(scene.width for scene in scenes))))
-        entries: dict[tuple[str, str], Words] = {}
-        y = baseline - LINE
-        for scene in scenes:
-            x = math.inf  # what a scene adds begins in a line of its own
-            told = getattr(scene, "legend_of", None)
-            for swatch, text in told(theme, words) if told else getattr(scene, "legend", ()):
-                if (swatch, text) in entries:
-                    continue
-                room = SWATCH if swatch else 0.0
-                word = Words(x + room, y, text, SMALL, look.ink)
-                if word.right > most:
-                    y += LINE
-                    word = Words(MARGIN + room, y, text, SMALL, look.ink)
-                entries[swatch, text] = word
-                x = word.right + SWATCH
-        return cls(tuple((swatch, word) for (swatch, _), word in entries.items()), look)
-
-    @property
-    def height(self) -> float:
-        """Pixels down to what follows."""
-        if not self.entries:
-            return 0.0
-        return 2 * SMALL + self.entries[-1][1].y - self.entries[0][1].y
-
-    @property
-    def right(self) -> float:
-        return max((word.right for _, word in self.entries), default=0.0)
-
-    def marks(self) -> Iterator[Mark]:
-        for swatch, word in self.entries:
-            middle = word.y - BASELINE * word.size
-            if swatch == "ring":
-                yield from _ring(word.x - SWATCH + 6, middle, 5.0, self.look)
-                continue
-            for number, colour in enumerate(filter(None, swatch.split("-"))):
-                corner = np.array([[word.x - SWATCH + 6 * number, middle - 6]])
-                yield Blocks(corner, np.array([6.0 if "-" in swatch else 12.0, 12.0]), colour)
-        for _, word in self.entries:
-            yield word
-
-
-def _cell_words(panel: Panel, corners: np.ndarray, side: float, theme: str) -> list[Words]:
-    """The rank in each cell, and under it the group where a cell has room for both."""
-    size, small = panel.text_sizes
-    rank_at = side * 0.5 if small else side / 2 + size * BASELINE
-    words = []
-    for rank, group in enumerate(panel.group.tolist()):
-        x, y, reads = corners[rank, 0] + side / 2, corners[rank, 1], GROUP_INK[theme]
-        if size:
-            words.append(Words(x, y + rank_at, str(rank), size, reads, "middle", bold=True))
-        if small:
-            text = panel.index_text(group)
-            words.append(Words(x, y + side * 0.85, text, small, reads, "middle"))
-    return words
-
-
-def _pixels(overview: Overview, theme: str) -> np.ndarray:
-    """The colour of each cell: uint8, shape (rows, columns, 3)."""
-    look = LOOKS[theme]
+    left, top, right, bottom = overview.left, overview.top, overview.width, overview.height
     greys = ramp(*STAGE_GREYS[theme], overview.num_shades)
     kinds = [rgb(KIND_COLOURS[theme][mark.tone]) for mark in overview.marks]
     colours = np.array([rgb(look.page), *greys, *kinds], dtype=np.uint8)
     base, marks = overview.base_pixels(), overview.mark_pixels()
-    return colours[np.where(marks > 0, len(greys) + marks.astype(int), base)]
-
-
-def _gaps(overview: Overview, look: Look) -> Iterator[Mark]:
-    """Lines of the page's colour between cells, wider ones between nodes."""
-    left, top, right, bottom = overview.left, overview.top, overview.width, overview.height
+    pixels = colours[np.where(marks > 0, len(greys) + marks.astype(int), base)]
+    yield Pixels(pixels, (left, top, right, bottom))
     for gap in overview.gaps:
         # Along the edges too, so that the outermost cells are as large as the others.
         xs, ys = overview.lines(gap)
         lines = [((x, top), (x, bottom)) for x in xs] + [((left, y), (right, y)) for y in ys]
         yield Lines(lines, look.page, gap.width)
+    yield from chosen_ring(*overview.middles(overview.rank), overview.ring, look)
+    yield from _draw_tags(overview.tags, theme)
+    # All labels smaller if one would not fit beside the picture.
+    size = min([LABEL, *((x - 2) / advance(text) for x, _, text in overview.labels)])
+    for x, y, text in overview.labels:
+        yield Words(x, y + BASELINE * size, text, size, look.ink, "end")
 
 
-def _ring(x: float, y: float, radius: float, look: Look) -> Iterator[Mark]:
+def chosen_ring(x: float, y: float, radius: float, look: Look) -> Iterator[Mark]:
     """A ring that stands out from any cell: ink on a halo of the page's colour."""
     for colour, width in ((look.page, 3.5), (look.ink, 1.6)):
-        yield circle(x, y, radius, colour, width)
+        yield ring(x, y, radius, colour, width)
 
 
-def _overview_labels(overview: Overview, look: Look) -> list[Words]:
-    """Nodes; all smaller if one would not fit beside the picture."""
-    size = min([LABEL, *((x - 2) / advance(text) for x, _, text in overview.labels)])
-    return [
-        Words(x, y + BASELINE * size, text, size, look.ink, "end") for x, y, text in overview.labels
+def draw_job(picture: JobPicture, theme: str) -> Iterator[Mark]:
+    """The cells with the groups of the chosen GPU, the ends of nodes, the labels."""
+    look = LOOKS[theme]
+    if picture.is_numbered:
+        yield from _draw_numbered(picture, theme)
+        yield _lines(picture.node_ends, look.edge, 1.5, (4.4, 3.5))
+    else:
+        yield from _draw_plain(picture, theme)
+        yield _lines(picture.node_ends, look.page, 2.4)
+        yield from _draw_tags(picture.tags, theme)
+    for label in picture.labels:
+        layers = picture.layers[label.first] if label.name == "layers" else ""
+        text = picture.words[label.name].format(first=label.first, last=label.last, layers=layers)
+        yield Words(label.x, label.y + BASELINE * LABEL, text, LABEL, look.quiet, label.anchor)
+
+
+def _draw_numbered(picture: JobPicture, theme: str) -> Iterator[Mark]:
+    """Replicas, boxes, cells and what joins them, from the back to the front."""
+    look, scale = LOOKS[theme], picture.plan.scale
+    yield _frames(picture.replicas, 14 * scale, look.ground, look.edge)
+    yield _frames(picture.boxes, 10 * scale, look.page, look.edge)
+    if picture.box_tone:
+        around = filter(picture.holds_rank, picture.boxes)
+        colour = KIND_COLOURS[theme][picture.box_tone]
+        yield _frames(around, 10 * scale, "none", colour, 2.5)
+    fills = [PLAIN_CELL[theme]] * picture.mesh.world_size
+    for mark in picture.marks:
+        for rank in mark.ranks.tolist():
+            fills[rank] = KIND_TINTS[theme][mark.tone]
+    fills[picture.rank] = GROUP_INK[theme]
+    wide, tall = picture.cell
+    corners = np.stack([picture.x, picture.y], axis=-1)
+    yield Blocks(corners, np.array([wide, tall]), fills, radius=6 * scale)
+    size = min(15.0, wide * 0.47, tall * 0.72)
+    inks = {True: look.page, False: GROUP_INK[theme]}
+    middle = wide / 2, tall / 2 + size * BASELINE
+    for rank, (x, y) in enumerate((corners + middle).tolist()):
+        yield Words(x, y, str(rank), size, inks[rank == picture.rank], "middle", bold=True)
+    for line in picture.lines:
+        dots = (2.5, 5.0) if line.is_dotted else ()
+        yield _lines(line.segments, KIND_COLOURS[theme][line.tone], 2.5, dots)
+
+
+def _draw_plain(picture: JobPicture, theme: str) -> Iterator[Mark]:
+    """A pixel a GPU, in two shades of rows, with the groups of the chosen one in their marks."""
+    look, cell = LOOKS[theme], picture.cell[0]
+    marks = [rgb(KIND_MARKS[theme][mark.tone]) for mark in picture.marks]
+    colours = [rgb(look.page), *map(rgb, ROWS[theme]), *marks, rgb(GROUP_INK[theme])]
+    base, board = picture.base_pixels(), picture.mark_pixels()
+    pixels = np.array(colours, dtype=np.uint8)[
+        np.where(board > 0, 2 + board.astype(int), base.astype(int))
     ]
+    rows, columns = board.shape
+    left, top = picture.plan.left, picture.plan.top
+    yield Pixels(pixels, (left, top, left + columns * cell, top + rows * cell))
+    x, y = (corners[0] + cell / 2 for corners in picture.corners_of_marks)
+    yield ring(float(x), float(y), max(8.0, cell * 1.1), look.ink, 2.0)
+
+
+def _draw_tags(tags: Sequence[Tag], theme: str) -> Iterator[Mark]:
+    for tag in tags:
+        corner = np.array([[tag.x - tag.width / 2, tag.y - TALL / 2]])
+        size = np.array([tag.width, TALL])
+        yield Blocks(corner, size, KIND_COLOURS[theme][tag.tone], radius=4.0)
+        yield Words(tag.x, tag.y + 3.8, tag.name, LABEL, LOOKS[theme].page, "middle", bold=True)
+
+
+def _frames(
+    frames: Iterable[Rectangle], radius: float, fill: str, edge: str, width: float = 1.0
+) -> Blocks:
+    each = np.array(list(frames)).reshape(-1, 4)
+    return Blocks(each[:, :2], each[:, 2:], fill, edge, width, radius)
+
+
+def _lines(
+    segments: Sequence[Segment], colour: str, width: float, dashes: tuple[float, ...] = ()
+) -> Lines:
+    return Lines([((x0, y0), (x1, y1)) for x0, y0, x1, y1 in segments], colour, width, dashes)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..marks import LOOKS, Drawing, Mark, Words, shortened, wrapped
-from .groups import MARGIN as FROM
-from .groups import Legend, marks_of
+from .figure import MARGIN as FROM
+from .figure import Legend, marks_of
 
 WIDTH, HEIGHT, MARGIN = 1280.0, 720.0, 48.0
 """Pixels of a slide, and round it."""
@@ -53,7 +53,7 @@ def slide(
 ) -> Drawing:
     """A drawing of WIDTH by HEIGHT with these scenes beside or below each other.
 
-    scenes: of the types in `groups.DRAWINGS`, at least one; as many of the first are shown as are
+    scenes: of the types in `figure.DRAWINGS`, at least one; as many of the first are shown as are
     readable. titles: one a scene; empty for none. key: its words, as of `figure`.
 
     Errors: KeyError for an unknown theme.

@@ -1,0 +1,168 @@
+"""Scenes -> a drawing, for what leaves the page: PNG, SVG and PDF for papers and slides.
+
+The same picture as `render.svg` paints on the page: one scene pixel is 1/96 inch, and sizes and
+places are the scene's own.
+
+>>> from groups import fit
+>>> from groups.grouping import plain
+>>> from render.files.paint import to_bytes
+>>> from render.scenes import groups as scene
+>>> mesh = fit(16, order="tp-cp-dp-pp", tp=2, pp=2)
+>>> panel = scene.panel(plain(mesh, "tp"), gpus_per_node=8)
+>>> picture = figure([panel], ["TP: 8 groups of 2 ranks"], str(mesh))
+>>> to_bytes(picture, "png")[1:4]
+b'PNG'
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..marks import BASELINE, LOOKS, Blocks, Drawing, Look, Mark, Words
+from ..scenes.charts import BarsChart, HeldChart, MatrixChart, PointsChart, TimelineChart
+from ..scenes.exchange import Exchange, draw_exchange
+from ..scenes.groups import Overview, Panel
+from ..scenes.job import JobPicture
+from ..scenes.shards import Shards, draw_shards
+from ..svg.heat import Heat
+from .charts import draw_bars, draw_heat, draw_held, draw_matrix, draw_timeline
+from .groups import chosen_ring, draw_job, draw_overview, draw_panel
+from .tables import CodeChart, TableChart, draw_code, draw_points, draw_table
+
+MARGIN = 16.0
+"""Pixels round the whole figure."""
+
+TITLE, SMALL = 15.0, 11.0
+"""Font sizes in pixels: titles, legend and caption."""
+
+LINE, SWATCH = 18.0, 18.0
+"""Pixels from one line of a legend to the next, and from a colour to its words."""
+
+LEGEND_WIDTH = 900.0
+"""Pixels after which a legend goes on in another line, if no scene is wider."""
+
+
+def figure(
+    scenes: Sequence[Any],
+    titles: Sequence[str],
+    caption: str = "",
+    theme: str = "light",
+    words: Mapping[str, str] = {},
+) -> Drawing:
+    """Scenes one below the other, each under its title; legend and caption at the bottom.
+
+    scenes: of the types in DRAWINGS. titles: one a scene. words: in which the legend says what the
+    colours of jobs and overviews mean (key_gpu, key_ranks, key_group, key_stages).
+
+    Errors: ValueError if there are not as many titles as scenes; KeyError for an unknown theme.
+    """
+    if len(scenes) != len(titles):
+        raise ValueError(f"{len(scenes)} scenes need as many titles, not {len(titles)}")
+    look = LOOKS[theme]
+    lines: list[Words] = []
+    tops: list[float] = []
+    y = MARGIN
+    for scene, title in zip(scenes, titles):
+        lines.append(Words(MARGIN, y + TITLE, title, TITLE, look.ink, bold=True))
+        tops.append(y + TITLE + 10)
+        y = math.ceil(tops[-1] + scene.height) + MARGIN
+    legend = Legend.of(scenes, theme, y + SMALL, words)
+    y += legend.height
+    if caption:
+        lines.append(Words(MARGIN, y + SMALL, caption, SMALL, look.ink))
+        y += SMALL + MARGIN
+    right = max((MARGIN + scene.width for scene in scenes), default=0.0)
+    right = max([right, legend.right, *(word.right for word in lines)])
+    placed = [(MARGIN, top, 1.0, marks_of(scene, theme)) for scene, top in zip(scenes, tops)]
+    placed.append((0.0, 0.0, 1.0, [*legend.marks(), *lines]))
+    return Drawing(math.ceil(right + MARGIN), math.ceil(y), look.page, placed)
+
+
+def marks_of(scene: Any, theme: str) -> list[Mark]:
+    """A scene of a type in DRAWINGS, in its own pixels."""
+    return list(DRAWINGS[type(scene)](scene, theme))
+
+
+DRAWINGS: dict[type, Callable[[Any, str], Iterator[Mark]]] = {
+    Panel: draw_panel,
+    Overview: draw_overview,
+    JobPicture: draw_job,
+    TimelineChart: draw_timeline,
+    HeldChart: draw_held,
+    BarsChart: draw_bars,
+    Heat: draw_heat,
+    Shards: draw_shards,
+    MatrixChart: draw_matrix,
+    Exchange: draw_exchange,
+    TableChart: draw_table,
+    CodeChart: draw_code,
+    PointsChart: draw_points,
+}
+"""How each type of scene is drawn; every one has a width and a height in pixels."""
+
+
+@dataclass(frozen=True)
+class Legend:
+    """What the colours of overviews and charts mean, in as many lines as they need."""
+
+    entries: tuple[tuple[str, Words], ...]
+    """Swatches with words: a colour, two joined by a dash, "ring", or "" for words alone."""
+
+    look: Look
+
+    @classmethod
+    def of(
+        cls,
+        scenes: Sequence[Any],
+        theme: str,
+        baseline: float,
+        words: Mapping[str, str] = {},
+        room: float | None = None,
+    ) -> Legend:
+        """room: pixels across; left out, LEGEND_WIDTH or as many as the widest scene has."""
+        look = LOOKS[theme]
+        most = MARGIN + (room or max((LEGEND_WIDTH, *(scene.width for scene in scenes))))
+        entries: dict[tuple[str, str], Words] = {}
+        y = baseline - LINE
+        for scene in scenes:
+            x = math.inf  # what a scene adds begins in a line of its own
+            told = getattr(scene, "legend_of", None)
+            for swatch, text in told(theme, words) if told else getattr(scene, "legend", ()):
+                if (swatch, text) in entries:
+                    continue
+                room = SWATCH if swatch else 0.0
+                word = Words(x + room, y, text, SMALL, look.ink)
+                if word.right > most:
+                    y += LINE
+                    word = Words(MARGIN + room, y, text, SMALL, look.ink)
+                entries[swatch, text] = word
+                x = word.right + SWATCH
+        return cls(tuple((swatch, word) for (swatch, _), word in entries.items()), look)
+
+    @property
+    def height(self) -> float:
+        """Pixels down to what follows."""
+        if not self.entries:
+            return 0.0
+        return 2 * SMALL + self.entries[-1][1].y - self.entries[0][1].y
+
+    @property
+    def right(self) -> float:
+        return max((word.right for _, word in self.entries), default=0.0)
+
+    def marks(self) -> Iterator[Mark]:
+        for swatch, word in self.entries:
+            middle = word.y - BASELINE * word.size
+            if swatch == "ring":
+                yield from chosen_ring(word.x - SWATCH + 6, middle, 5.0, self.look)
+                continue
+            for number, colour in enumerate(filter(None, swatch.split("-"))):
+                corner = np.array([[word.x - SWATCH + 6 * number, middle - 6]])
+                yield Blocks(corner, np.array([6.0 if "-" in swatch else 12.0, 12.0]), colour)
+        for _, word in self.entries:
+            yield word
