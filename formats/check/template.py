@@ -243,12 +243,13 @@ class Cluster:
         self.rank, self.local = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
         self.host = socket.gethostname()
         self.hung = False
-        self.backend, self.device = "gloo", torch.device("cpu")
+        self.backend, self.device, self.finish = "gloo", torch.device("cpu"), lambda: None
         if torch.cuda.is_available():
             # A launcher may show each process its own GPU only, which then is number 0.
             alone = torch.cuda.device_count() == 1
             self.backend, self.device = "nccl", torch.device("cuda", 0 if alone else self.local)
             torch.cuda.set_device(self.device)
+            self.finish = torch.cuda.synchronize  # waits for the GPU, and lets the watch run
         # torch's own limit comes later, so that it is this script that names the kind.
         limit = timedelta(seconds=2 * options.timeout + 60)
         with self.step(f"joining all ranks with {self.backend}", self.local == 0):
@@ -261,8 +262,16 @@ class Cluster:
 
         tells: whether this process is one of those that say what hangs.
         """
-        who = f"rank {self.rank} on {self.host}"
-        watch = threading.Timer(self.options.timeout, self._give_up, (who, doing, tells))
+        who, limit = f"rank {self.rank} on {self.host}", self.options.timeout
+
+        def give_up():
+            self.hung = True
+            if tells:
+                complain(f"{who}: no answer within {limit:g} s at {doing}")
+            time.sleep(5)  # a launcher stops the others once one has ended: let them speak first
+            os._exit(3)  # the main thread may be inside a library that never returns
+
+        watch = threading.Timer(limit, give_up)
         watch.daemon = True
         watch.start()
         try:
@@ -275,13 +284,6 @@ class Cluster:
         finally:
             watch.cancel()
 
-    def _give_up(self, who, doing, tells):
-        self.hung = True
-        if tells:
-            complain(f"{who}: no answer within {self.options.timeout:g} s at {doing}")
-        time.sleep(5)  # a launcher stops the others once one has ended: let them speak first
-        os._exit(3)  # the main thread may be inside a library that never returns
-
     def everyone(self, value, doing):
         """The value of each rank, at every rank; also the line from which all start together."""
         values = [None] * WORLD_SIZE
@@ -293,16 +295,15 @@ class Cluster:
         """The sums of whole numbers over all ranks, or over a group."""
         data = self.torch.tensor(numbers, dtype=self.torch.int64, device=self.device)
         self.dist.all_reduce(data, **among)
-        self._finish()
+        self.finish()
         return data.tolist()
 
     def make(self, groups):
         """The group of this rank, None if it is in none. All ranks must make all groups."""
         made = [self.dist.new_group(ranks) for ranks in groups]
         # What torch says, not what the layout says, is what is checked.
-        mine = [
-            group for group in made if group not in (None, self.dist.GroupMember.NON_GROUP_MEMBER)
-        ]
+        none = (None, self.dist.GroupMember.NON_GROUP_MEMBER)
+        mine = [group for group in made if group not in none]
         return mine[-1] if mine else None
 
     def seconds(self, operation, ranks, group):
@@ -326,17 +327,12 @@ class Cluster:
 
         times = []
         for _ in range(WARM_UP + self.options.repeats):
-            self._finish()
+            self.finish()
             start = time.perf_counter()
             run()
-            self._finish()
+            self.finish()
             times.append(time.perf_counter() - start)
         return statistics.median(times[WARM_UP:])
-
-    def _finish(self):
-        """Waits for the GPU, and meanwhile lets the watch run."""
-        if self.backend == "nccl":
-            self.torch.cuda.synchronize()
 
 
 def buffer_size(operation, ranks, megabytes):
