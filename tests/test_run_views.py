@@ -98,6 +98,13 @@ def test_a_digest_holds_all_that_is_said_of_every_item():
     assert wrong == []
 
 
+def test_a_digest_holds_the_largest_numbers_that_lines_name():
+    log = read_log("rank 9999999, rank 3, rank 1; global ranks [5, 4000000]")
+    assert log_of(digest_of(log)) == log
+    page = shown("hang", digest=json.dumps({"files": 1, "log": digest_of(log)}))
+    assert "at least 10,000,000 GPUs" in page
+
+
 def test_of_too_many_groups_a_digest_keeps_those_where_somebody_waits():
     groups = tuple(ProcessGroup(f"g{number}", None, None, "tp") for number in range(5000))
     wait = Wait(groups[-1], "ALLREDUCE", 7, waiting=(3,))

@@ -25,7 +25,6 @@ from formats.logs.model import Log
 from groups.budget import LIMIT, within
 from groups.errors import LayoutError
 from groups.grouping import Grouping
-from groups.mesh import MAX_RANKS
 
 from ..base.problems import refusal, sentence
 from ..base.resolve import resolve
@@ -43,6 +42,9 @@ KEPT = (4096, 512, 64)
 
 MOST_MEMBERS = 4_000_000
 """Ranks of all runs of a digest together."""
+
+ABOVE_RANKS = 10**7
+"""Ranks of lines have up to seven digits."""
 
 
 def evidence(sent: bytes | str) -> str:
@@ -144,10 +146,6 @@ def _runs(numbers: Sequence[int]) -> Iterator[list[int]]:
         at = end
 
 
-class _OtherError(Exception):
-    """A text that is no digest."""
-
-
 def log_of(text: object) -> Log:
     """The log of a digest. Errors: LayoutError ``bad-digest`` for any other text."""
     try:
@@ -155,7 +153,7 @@ def log_of(text: object) -> Log:
         log: Log = _Back().of(Log, json.loads(str(text)))
         for note in log.notes:
             hang_sentence(note.code, note.facts, "en")
-    except (_OtherError, ValueError, KeyError, IndexError, RecursionError):
+    except (ValueError, KeyError, IndexError, RecursionError):
         what = "what the files said can no longer be read: choose them again"
         raise LayoutError("bad-digest", what, control="digest") from None
     return log
@@ -163,7 +161,7 @@ def log_of(text: object) -> Log:
 
 def _require(fits: bool) -> None:
     if not fits:
-        raise _OtherError
+        raise ValueError
 
 
 @cache
@@ -193,7 +191,7 @@ class _Back:
                 _require(isinstance(value, list))
                 _require(kinds[-1] is ... or len(value) == len(kinds))
                 items = tuple(self.of(kinds[0], item) for item in value)
-            _require(kinds[0] is not int or all(0 <= item < MAX_RANKS for item in items))
+            _require(kinds[0] is not int or all(0 <= item < ABOVE_RANKS for item in items))
             return items
         if is_dataclass(kind):
             types = _types(kind)  # type: ignore[arg-type]
@@ -213,6 +211,6 @@ class _Back:
             _require(isinstance(run, list) and [type(number) for number in run] == [int] * 3)
             first, count, step = run
             self.left -= max(count, 1)
-            _require(self.left >= 0 and 1 <= count <= MAX_RANKS and abs(step) <= MAX_RANKS)
+            _require(self.left >= 0 and count >= 1 and abs(step) < ABOVE_RANKS)
             numbers += range(first, first + count * step, step) if step else [first] * count
         return tuple(numbers)
