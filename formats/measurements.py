@@ -179,7 +179,6 @@ def _of_table(rows: Iterable[Row], placement: Placement | None) -> Iterator[Meas
 
 
 def _whole(value: Any, line: int) -> int:
-    """A rank, or the number of a GPU."""
     if type(value) is int and 0 <= value < 10**9:
         return value
     text = str(value).strip()
@@ -245,7 +244,6 @@ def slow(values: np.ndarray, every: Mapping[str, Grouping], *, worse: str = "hig
 
 
 def _once(outliers: Iterable[Slow]) -> list[Slow]:
-    """Each group once, with all its names."""
     by_ranks: dict[tuple[int, ...], Slow] = {}
     for outlier in outliers:
         same = by_ranks.get(outlier.ranks)

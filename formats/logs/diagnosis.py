@@ -97,16 +97,14 @@ def _edges(waits: Sequence[Wait], job: LoggedJob) -> Edges:
         for rank in {*wait.waiting, *wait.callers}:
             waits_of_rank[rank].append(place)
     for place, wait in enumerate(waits):
-        node = ("wait", place)
-        edges[node] = {("rank", rank) for rank in (*wait.absent, *wait.possible)}
-        for rank in (*wait.absent, *wait.possible):
-            edges.setdefault(("rank", rank), set())
+        following = edges["wait", place] = {
+            ("rank", rank) for rank in (*wait.absent, *wait.possible)
+        }
+        edges |= {node: edges.get(node, set()) for node in following}
         for rank in wait.waiting:
-            edges[node] |= {
-                ("wait", other)
-                for other in waits_of_rank[rank]
-                if other != place and _order(waits[other], rank, job) < _order(wait, rank, job)
-            }
+            own = _order(wait, rank, job)
+            older = (at for at in waits_of_rank[rank] if _order(waits[at], rank, job) < own)
+            following |= {("wait", at) for at in older}
     for rank, places in waits_of_rank.items():
         edges.setdefault(("rank", rank), set()).update(("wait", place) for place in places)
     return edges

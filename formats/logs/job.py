@@ -30,12 +30,10 @@ class Group:
 
     def pending(self, rank: int) -> int | None:
         """The number of the first collective that a rank has called and that did not end."""
-        open_calls = [
-            seq
-            for seq, calls in self.calls.get(rank, {}).items()
-            if not all(call.ended for call in calls)
-        ]
-        return min(open_calls, default=None)
+        calls = self.calls.get(rank, {}).items()
+        return min(
+            (seq for seq, made in calls if not all(call.ended for call in made)), default=None
+        )
 
 
 @dataclass
@@ -48,11 +46,9 @@ class LoggedJob:
     backend: str
 
     def group_of(self, wait: Wait) -> Group:
-        """The group that waits."""
         return self._by_identity[id(wait.group)]
 
     def of_family(self, family: str, rank: int) -> Group | None:
-        """The group of a family that a rank is in."""
         return self._families.get((family, rank))
 
     def __post_init__(self) -> None:
@@ -144,7 +140,7 @@ def signature(calls: list[Call], sizes: bool = True) -> Signature:
         inputs = "-"
     if op.startswith(_UNEVEN_OUTPUTS):
         outputs = "-"
-    return op, f"{inputs} -> {outputs} {last.dtypes[0]}"
+    return op, f"{inputs} -> {outputs} {last.dtypes}"
 
 
 Begun = tuple[int, Wait]

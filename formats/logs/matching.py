@@ -64,34 +64,28 @@ def members_by_layout(
         tried = [every[kind]] if kind in every else [] if is_said else list(every.values())
         fitting: dict[tuple[tuple[int, ...], ...], str] = {}
         for grouping in tried:
-            indices = _fit(groups, grouping)
-            if indices and (is_said or _is_seen(groups, grouping, job.dumped)):
-                firsts = (group.group.members[0] for group in groups)
-                ranks_by_group = tuple(tuple(map(int, grouping.members(rank))) for rank in firsts)
-                fitting.setdefault(ranks_by_group, grouping.name)
+            if _fits(groups, grouping) and (is_said or _is_seen(groups, grouping, job.dumped)):
+                ranks = tuple(_members(grouping, group.group.members[0]) for group in groups)
+                fitting.setdefault(ranks, grouping.name)
         if len(fitting) == 1:
-            ((ranks_by_group, kind),) = fitting.items()
+            ((ranks, kind),) = fitting.items()
             names = [group.group.name or "" for group in groups]
-            members |= {name: tuple(sorted(ranks)) for name, ranks in zip(names, ranks_by_group)}
+            members |= dict(zip(names, ranks))
             kinds |= dict.fromkeys(names, kind)
     return members, kinds
 
 
-def _fit(groups: Sequence[Group], grouping: Grouping) -> list[int]:
-    """The index of each group, if it is one of this kind; else nothing."""
-    group_indices: list[int] = []
-    for group in groups:
-        indices = {grouping.index_of(rank) for rank in group.group.members}
-        index = indices.pop()
-        if indices or index is None:
-            return []
-        group_indices.append(index)
+def _fits(groups: Sequence[Group], grouping: Grouping) -> bool:
+    """Whether each is a group of its own of this kind, in the order of names that are numbers."""
+    sets = [{grouping.index_of(rank) for rank in group.group.members} for group in groups]
+    indices = [index for of_one in sets for index in of_one if index is not None]
+    if not len(set(indices)) == len(indices) == sum(map(len, sets)) == len(groups):
+        return False
     names = [group.group.name or "" for group in groups]
-    if all(name.isdecimal() for name in names):
-        ordered = [index for _, index in sorted(zip(map(int, names), group_indices))]
-        if ordered != sorted(ordered):
-            return []
-    return group_indices if len(set(group_indices)) == len(group_indices) else []
+    if not all(map(str.isdecimal, names)):
+        return True
+    by_name = [index for _, index in sorted(zip(map(int, names), indices))]
+    return by_name == sorted(by_name)
 
 
 def _is_seen(groups: Sequence[Group], grouping: Grouping, dumped: Sequence[int]) -> bool:
@@ -144,23 +138,19 @@ class Match:
 
 def claims_of(log: Log) -> list[Claim]:
     """What a log says of its groups, each once."""
-    claims = [
-        Claim(
-            group.key, group.name, group.kind, tuple(sorted(group.members)), size=len(group.members)
-        )
-        for group in log.process_groups
-        if group.complete
-    ]
+    claims = []
+    for group in log.process_groups:
+        if group.complete:
+            members = tuple(sorted(group.members))
+            claims.append(Claim(group.key, group.name, group.kind, members, size=len(members)))
     for stall in joined(log.stalls):
         if stall.group and stall.rank is not None and stall.group_rank is not None:
             size = None
             if stall.op == "_ALLGATHER_BASE" and stall.numel_in and stall.numel_out:
                 size, rest = divmod(stall.numel_out, stall.numel_in)  # its output is all inputs
                 size = None if rest else size
-            kind = log.groups.get(stall.group)
-            claims.append(
-                Claim(stall.group, stall.guid, kind, (), stall.rank, stall.group_rank, size)
-            )
+            said = (stall.group, stall.guid, log.groups.get(stall.group))
+            claims.append(Claim(*said, (), stall.rank, stall.group_rank, size))
     return list(dict.fromkeys(claims))[:MOST_CLAIMS]
 
 
@@ -225,9 +215,7 @@ def _names(every: Mapping[str, Grouping], rank: int, members: tuple[int, ...]) -
     return tuple(
         name
         for name, grouping in every.items()
-        if grouping.size == len(members)
-        and grouping.index_of(rank) is not None
-        and _members(grouping, rank) == members
+        if grouping.size == len(members) and _members(grouping, rank) == members
     )
 
 

@@ -131,7 +131,6 @@ class Wait:
 
     @property
     def callers(self) -> set[int]:
-        """The ranks of all parties."""
         return {rank for party in self.parties for rank in party.ranks}
 
 

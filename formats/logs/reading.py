@@ -268,10 +268,8 @@ class LogReading:
         (self.ranks if speaker == callers[0] else self.group_ranks).update(callers)
         for _, seq, op in called:
             self.stall(None, None, seq=_number(seq), op=op or None)
-        ops, shapes = (
-            tuple(op or None for _, _, op in called),
-            tuple(filter(None, rest[3 * sides :])),
-        )
+        ops = tuple(op or None for _, _, op in called)
+        shapes = tuple(filter(None, rest[3 * sides :]))
         self.note("fingerprints-differ", ranks=callers, ops=ops, shapes=shapes)
 
     def recorder_group(self, key: str) -> None:

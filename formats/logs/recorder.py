@@ -32,7 +32,7 @@ class Call:
     seq: int  # in the group, of collectives or of point-to-point operations
     op: str  # all_reduce, send ...
     sizes: tuple[str, str]  # of inputs and outputs, as text
-    dtypes: tuple[str, str]
+    dtypes: str  # of inputs
     numels: tuple[int, int]
     ended: bool
     timed_out: bool
@@ -107,17 +107,16 @@ def _call(entry: dict[str, Any], dump: Dump) -> Call | None:
     local = _whole(entry.get("pg_id"))
     if local is not None:
         dump.local_ids.setdefault(key, local)
-    ended = entry.get("state") == "completed" or bool(entry.get("time_discovered_completed_ns"))
     retired = bool(entry.get("retired"))
-    if backend == "gloo":
-        ended = ended or retired
+    ended = entry.get("state") == "completed" or bool(entry.get("time_discovered_completed_ns"))
+    ended = ended or (retired and backend == "gloo")
     inputs, outputs = entry.get("input_sizes"), entry.get("output_sizes")
     return Call(
         group=key,
         seq=seq,
         op=op,
         sizes=(_sizes(inputs), _sizes(outputs)),
-        dtypes=(_sizes(entry.get("input_dtypes")), _sizes(entry.get("output_dtypes"))),
+        dtypes=_sizes(entry.get("input_dtypes")),
         numels=(_numel(inputs), _numel(outputs)),
         ended=ended,
         timed_out=retired and not ended,
