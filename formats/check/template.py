@@ -93,15 +93,12 @@ def groups_of(kind):
     # The first axis varies fastest, and of a product the last one does.
     steps, firsts = ([sum(at) for at in product(*reversed(axes))] for axes in (swept, fixed))
     size, block = len(steps), kind.length * kind.stride or len(steps)
-    cuts = (
-        [kind.places]
-        if kind.places
-        else [
-            range(start + i, min(start + block, size), kind.stride)
-            for start in range(0, size, block)
-            for i in range(kind.stride)
-        ]
-    )
+    runs = [
+        range(start + i, min(start + block, size), kind.stride)
+        for start in range(0, size, block)
+        for i in range(kind.stride)
+    ]
+    cuts = [kind.places] if kind.places else runs
     groups = [[first + steps[place] for place in cut] for first in firsts for cut in cuts]
     starts = range(0, len(groups), kind.joined)
     return [list(chain(*groups[start : start + kind.joined])) for start in starts]
