@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs
 
+from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
@@ -137,36 +138,33 @@ class _Answer:
     """An answer on its way out; headers of ours go with it, with a page our part of its head."""
 
     def __init__(self, send: Callable, headers: Mapping[str, str], head: bytes) -> None:
-        self._send = send
-        self._head = head
-        self._start: Message | None = None  # of a page, until it is known how long that becomes
-        self._headers = [(name.encode(), value.encode()) for name, value in headers.items()]
+        self._send, self._headers, self._head = send, headers, head
+        self._page: Message | None = None  # its start, until it is known how long it becomes
         self._begun = self._ended = False
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._begun = True
-            message = {**message, "headers": [*message.get("headers", ()), *self._headers]}
-            if dict(message["headers"]).get(b"content-type", b"").startswith(b"text/html"):
-                self._start = message
+            headers = MutableHeaders(scope=message)
+            headers.update(self._headers)
+            if headers.get("content-type", "").startswith("text/html"):
+                self._page = message
                 return
         else:
             self._ended = not message.get("more_body", False)
-            if self._start:
-                message = await self._begin(self._start, message)
+            if self._page:
+                message = await self._begin(self._page, message)
         await self._send(message)
 
     async def _begin(self, start: Message, message: Message) -> Message:
         """Send the start of a page; its first part, with ours in its head."""
         page = message.get("body", b"")
         whole = page.replace(b"<head>", b"<head>" + self._head, 1)
-        more = len(whole) - len(page)
-        headers = [
-            (name, b"%d" % (int(value) + more) if name == b"content-length" else value)
-            for name, value in start["headers"]
-        ]
-        self._start = None
-        await self._send({**start, "headers": headers})
+        headers = MutableHeaders(scope=start)
+        if "content-length" in headers:
+            headers["content-length"] = str(int(headers["content-length"]) + len(whole) - len(page))
+        self._page = None
+        await self._send(start)
         return {**message, "body": whole}
 
     async def say(self, status: int, content: object) -> None:

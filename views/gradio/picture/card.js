@@ -62,26 +62,15 @@ function ask(rank) {
 const MOST = 8;
 const NO_BREAK = '\u00a0';
 
-function line(parts) {
-  const p = document.createElement('p');
-  for (const [tag, text, name, data, after = ' '] of parts) {
-    const part = document.createElement(tag);
-    part.textContent = text;
-    if (data) Object.assign(part.dataset, data);
-    if (name) part.className = name;
-    p.append(part, after);
-  }
-  return p;
-}
+const quoted = (text) => text.replaceAll('&', '&amp;').replaceAll('"', '&quot;');
+const part = (text, kind = '', name = 'span') => `<${name} class="${kind}">${text}</${name}> `;
 
 function tell(rank) {
   const place = element.querySelector('.told');
   if (!place) return;
-  const lines = cardOf(rank);
-  if (pinned !== null && !inside(pinned)) {
-    lines.unshift(line([['b', filled(card.norank, { rank: pinned, last: mesh.world - 1 })]]));
-  }
-  place.replaceChildren(...lines);
+  const isGone = pinned !== null && !inside(pinned);
+  const gone = isGone ? `<p>${part(filled(card.norank, { rank: pinned, last: mesh.world - 1 }), '', 'b')}</p>` : '';
+  place.innerHTML = gone + cardOf(rank);
   const hint = element.querySelector('.hero .hint');
   if (!hint) return;
   hint.textContent = rank === pinned ? card.pinned : card.hint;
@@ -98,8 +87,7 @@ function reserve() {
   const middle = Math.floor(last / 2);
   const longest = [middle, last].map(sentenceOf).sort((a, b) => b.length - a.length)[0];
   twinIn(hero).textContent = longest;
-  // Nothing in it can be pressed.
-  twinIn(card).innerHTML = cardOf(last).map((one) => one.outerHTML.replaceAll('button', 'span')).join('');
+  twinIn(card).innerHTML = cardOf(last).replaceAll('button', 'span'); // nothing in it can be pressed
 }
 
 function twinIn(parent) {
@@ -124,34 +112,29 @@ function placesOf(rank) {
 
 // The members of a group, the rank itself in bold; of a large one, how many they are.
 function peersOf(ranks, rank) {
-  if (ranks.length > MOST) return [['span', filled(card.of, { count: ranks.length.toLocaleString('en') }), 'peers']];
-  const after = (i) => (i < ranks.length - 1 ? ', ' : ' ');
-  return ranks.map((one, i) => [one === rank ? 'b' : 'span', one, 'peers', null, after(i)]);
+  if (ranks.length > MOST) return part(filled(card.of, { count: ranks.length.toLocaleString('en') }), 'peers');
+  return ranks.map((one) => part(one, 'peers', one === rank ? 'b' : 'span').trim()).join(', ') + ' ';
 }
 
 // To the view that shows what a group does: a pipeline over time, another one number by number.
-function leadOf(kind, rank) {
+function chipOf(kind, rank) {
   const there = kind.name === 'pp' ? { view: 'pipeline' } : { view: 'collectives', collective_group: kind.name };
-  return { set: JSON.stringify({ ...there, rank: String(rank) }), tip: card.lead };
+  const leads = quoted(JSON.stringify({ ...there, rank: String(rank) }));
+  return `<button class="chip t-${kind.tone}" data-set="${leads}" data-tip="${quoted(card.lead)}">${kind.name}</button> `;
 }
 
 function cardOf(rank) {
-  const head = [['b', filled(card.gpu, { rank })], ['span', placesOf(rank), 'quiet']];
-  if (rank === pinned && !element.querySelector('.hero .hint')) head.push(['i', card.pinned]);
+  const isKept = rank === pinned && !element.querySelector('.hero .hint');
+  const kept = isKept ? part(card.pinned, '', 'i') : '';
+  const head = part(filled(card.gpu, { rank }), '', 'b') + part(placesOf(rank), 'quiet') + kept;
   const groups = kinds.slice(0, mesh.told).map((kind) => {
-    const chip = ['button', kind.name, 'chip t-' + kind.tone, leadOf(kind, rank)];
     const ranks = ordered(kind, rank);
-    if (!ranks.length) return line([chip, ['span', card.in_none, 'quiet']]);
+    if (!ranks.length) return chipOf(kind, rank) + part(card.in_none, 'quiet');
     const nodes = nodesOf(ranks);
     const where = nodes > 1 ? filled(card.crosses, { nodes: nodes.toLocaleString('en') }) : card.stays;
-    return line([
-      chip,
-      ...peersOf(ranks, rank),
-      ['span', where, nodes > 1 ? 'crosses' : 'quiet'],
-      ['span', filled(card.group, { kind: '', index: groupIndex(kind, rank) }).trim(), 'index'],
-    ]);
+    const index = filled(card.group, { kind: '', index: groupIndex(kind, rank) }).trim();
+    const placed = part(where, nodes > 1 ? 'crosses' : 'quiet') + part(index, 'index');
+    return chipOf(kind, rank) + peersOf(ranks, rank) + placed;
   });
-  const first = line(head);
-  first.className = 'gpu';
-  return [first, ...groups];
+  return `<p class="gpu">${head}</p>` + groups.map((group) => `<p>${group}</p>`).join('');
 }
