@@ -298,6 +298,14 @@ def world_of(state: State) -> int | None:
         return None
 
 
+PUBLISHED = {
+    "account_for_embedding": "account",
+    "account_for_loss": "account",
+    "attention_heads": "heads",
+}
+"""Names of published layouts that are not those of controls."""
+
+
 def source_html(state: State, language: str) -> Markup:
     """Where a published layout comes from, and what of it is derived; nothing for another one."""
     name = state.preset
@@ -308,27 +316,17 @@ def source_html(state: State, language: str) -> Markup:
     if preset.url:
         source = outside(preset.url, source)
     words = "preset_derived" if preset.derived else "preset_stated"
-    names = dict.fromkeys(_published_name(name, language) for name in preset.derived)
-    derived = PAGE[words][language].format(names=PAGE["and_list"][language].join(names))
+    labels = (
+        PAGE["world"][language]
+        if name == "world_size"
+        else control_label(PUBLISHED.get(name, name), language)
+        for name in preset.derived
+    )
+    names = PAGE["and_list"][language].join(dict.fromkeys(map(within_sentence, labels)))
+    derived = PAGE[words][language].format(names=names)
     note = preset.note and NOTES[preset.note][language]
     lines = (tag("p", line) for line in (source, derived, note) if line)
     return tag("div", *lines, class_="source")
-
-
-PUBLISHED = {
-    "account_for_embedding": "account",
-    "account_for_loss": "account",
-    "attention_heads": "heads",
-}
-"""Names of published layouts that are not those of controls."""
-
-
-def _published_name(name: str, language: str) -> str:
-    """What a published layout says, by the name of the control that says it here."""
-    control = PUBLISHED.get(name, name)
-    if control == "world_size":
-        return within_sentence(PAGE["world"][language])
-    return within_sentence(control_label(control, language))
 
 
 def is_still(preset: Any, state: State) -> bool:

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from descriptions import DP_KINDS, LANGUAGES, TYPES, VIEWS
-from groups import MAX_RANKS, LayoutError
+from groups import LayoutError
 from groups.conventions import CONVENTIONS, OWN
 from groups.errors import not_a_choice, quoted
 from groups.grouping import Grouping
@@ -300,11 +300,7 @@ def merged(changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def texts_of(values: Mapping[str, Any]) -> dict[str, str]:
-    """Values of training as the page's fields have them: a truth is "on" or "off" there.
-
-    >>> texts_of({"flash": False, "zero": 1, "first": 2})
-    {'flash': 'off', 'zero': '1', 'first_layers': '2'}
-    """
+    """Values of training as the page's fields have them: a truth is "on" or "off" there."""
     return {
         name: ("on" if value else "off") if isinstance(value, bool) else as_text(value)
         for name, value in merged(values).items()
@@ -320,18 +316,12 @@ def is_fix(changes: Mapping[str, Any]) -> bool:
 # -- the pinned rank -----------------------------------------------------------------------------
 
 
-def rank_or_none(value: Any) -> int | None:
-    """A pinned rank as the browser sends it; anything that cannot be one counts as none."""
-    try:
-        return whole_number(parse_number(value), "rank", minimum=0, maximum=MAX_RANKS - 1)
-    except LayoutError:
-        return None
-
-
 def pinned_rank(world_size: int, rank: Any) -> int:
-    """The pinned rank, for a view that must show one; 0 if there is none."""
-    pinned = rank_or_none(rank)
-    return 0 if pinned is None or pinned >= world_size else pinned
+    """The pinned rank, for a view that must show one; 0 if there is none, or what cannot be one."""
+    try:
+        return whole_number(parse_number(rank), "rank", minimum=0, maximum=world_size - 1)
+    except LayoutError:
+        return 0
 
 
 def pinned_group(grouping: Grouping, rank: Any) -> int:
