@@ -207,14 +207,12 @@ def exchanged(spec: CollectiveSpec, groups: Iterable[Sequence[int]]) -> tuple[Te
     within = [[next(number) for _ in ranks] for ranks in groups]
     places = [(place, rank) for ranks in groups for place, rank in enumerate(ranks)]
 
-    def run(shapes: Iterable[tuple[int, ...]], direction: str) -> tuple[Tensors, Tensors]:
-        before = filled(spec, places, shapes)
-        return before, apply(spec.op, before, within, direction=direction, **spec.options)
-
+    shapes: list[tuple[int, ...]] = [spec.shape] * len(places)
     try:
-        before, after = run([spec.shape] * len(places), "forward")
-        if spec.direction == "backward":
-            before, after = run([tensor.shape for tensor in after], "backward")
+        for direction in DIRECTIONS[: DIRECTIONS.index(spec.direction) + 1]:
+            before = filled(spec, places, shapes)
+            after = apply(spec.op, before, within, direction=direction, **spec.options)
+            shapes = [tensor.shape for tensor in after]
     except LayoutError as error:
         raise _about_shape(spec, error) from None
     return before, after
