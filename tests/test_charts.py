@@ -27,9 +27,9 @@ from render.scenes.exchange import HEIGHT, Cell, Exchange, Flow, Line, Member
 from render.scenes.shards import BAR, LOCAL, NONE, OTHERS, OWN, ROW, STALE, TOP, WHOLE, Shards
 from render.scenes.shards import LEFT as SHARDS_LEFT
 from render.scenes.timeline import PHASES, shade, strips_of
+from render.svg.collectives import slots_svg
 from render.svg.heat import Heat, level_colours
 from render.svg.matrix import COLOURS, LEVELS, matrix_picture
-from render.svg.slots import slots_svg
 from render.svg.timeline import places
 from training.pipeline import Durations, plan_of, simulate
 from views.base.context import Context

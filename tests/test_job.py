@@ -20,7 +20,7 @@ from render.scenes.job_plan import HALF, NUMBERED, TALL, WHOLE
 from render.svg.job import job_svg
 from views.base.resolve import from_preset, resolve
 from views.base.state import State
-from views.groups.hero import label_words, layers_of
+from views.groups.job import label_words, layers_of
 from views.groups.sentence import sentence_of, spoken
 from views.page import answer
 

@@ -30,7 +30,7 @@ from views.base.context import Context
 from views.base.resolve import from_preset, resolve
 from views.base.state import State
 from views.export import download, picture_file, slide_of
-from views.groups.pictures import job_pictures
+from views.groups.job import job_pictures
 from views.groups.sentence import question, sentence_of
 from views.page import save
 from views.search.view import search_pictures

@@ -23,7 +23,7 @@ from .all import VIEWS, view_of
 from .base.context import Context, Pictures
 from .base.resolve import sizes_text
 from .groups.details import groups_csv, groups_text
-from .groups.pictures import groups_pictures, job_pictures
+from .groups.job import groups_pictures, job_pictures
 from .groups.sentence import question, sentence_of
 from .groups.shown import by_grid
 from .hosts.inputs import placement_or_none

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,7 +12,7 @@ from markupsafe import Markup
 from descriptions import PAGE, counted, joined
 from groups import LayoutError
 from groups.mesh import whole_number
-from render.svg.lanes import LaneBar, lanes_svg
+from render.svg.collectives import LaneBar, lanes_svg
 from training.collectives.buckets import (
     BucketModel,
     Event,
@@ -174,7 +173,7 @@ def _picture(events: Sequence[Event], language: str) -> str:
         bar = LaneBar(lane, task.what, task.number, event.start, event.end)
         before = bars[at] if lane == 0 and at >= 0 else None
         if before and (before.what, before.number, before.end) == (bar.what, bar.number, bar.start):
-            bars[at] = replace(before, end=bar.end)
+            bars[at] = before._replace(end=bar.end)
             continue
         at = len(bars) if lane == 0 else at
         bars.append(bar)

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from descriptions import ALGORITHM_TEXTS, PAGE
 from groups.stages.holdings import sequence_chunks
 from render.scenes.exchange import Cell
-from render.svg.slots import slots_svg
+from render.svg.collectives import slots_svg
 from training.collectives.algorithms import (
     Algorithm,
     Slots,

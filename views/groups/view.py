@@ -30,8 +30,7 @@ from ..base.html import attribute_value, chip, explained, figure, fold, outside,
 from ..base.names import kind_text
 from ..base.units import ranks_text
 from .details import node_spans, visible_details
-from .hero import hero_html, layers_of
-from .pictures import groups_pictures
+from .job import groups_pictures, hero_html, layers_of, marks_text
 from .shown import PictureSpec, by_grid, known_groups, mesh_data, tones_of
 
 PANEL_LIMIT = scene.PANEL_LIMIT
@@ -259,18 +258,6 @@ def _overview_text(
         nodes=counted(layout.nodes, "node", language),
         rank=overview.rank,
         groups=marks_text(overview.marks, groupings, overview.rank, language),
-    )
-
-
-def marks_text(
-    marks: Iterable[scene.Mark], groupings: Iterable[Grouping], rank: int, language: str
-) -> str:
-    by_name = {grouping.name: grouping for grouping in groupings}
-    return " ".join(
-        PAGE["mark_of"][language].format(
-            kind=mark.kind, index=by_name[mark.kind].index_of(rank), ranks=ranks_text(mark.ranks)
-        )
-        for mark in marks
     )
 
 

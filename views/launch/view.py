@@ -27,7 +27,7 @@ from ..base.problems import control_label, refusal_line, sentence
 from ..base.resolve import resolve, sizes_text
 from ..base.state import State, is_empty
 from ..base.units import ranges_text
-from ..groups.pictures import job_pictures
+from ..groups.job import job_pictures
 from ..hosts.inputs import placement_or_none
 from .inputs import options_of_page, read_pasted, stated, with_pasted
 

@@ -1,4 +1,4 @@
-"""The first screen of the Groups view: who is grouped with one GPU, said, drawn and listed."""
+"""The picture of the job: with what it says, the first screen of the Groups view; and in files."""
 
 from __future__ import annotations
 
@@ -6,20 +6,24 @@ from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup
 
-from descriptions import JOB, counted
+from descriptions import JOB, PAGE, SAVED, counted
 from groups import LayoutError, Mesh
 from groups.grouping import Grouping
 from groups.layout import Layout
+from render.scenes import groups
 from render.scenes import job as scene
 from render.scenes.job_plan import HALF, NUMBERED, TALL, WHOLE
+from render.scenes.marked import Mark
 from render.svg import job as svg
 
+from ..base.context import Context, Pictures
 from ..base.html import explained, tag, together
 from ..base.model import layers_by_stage
 from ..base.resolve import sizes_of
 from ..base.state import State, is_empty, parse_number
+from ..base.units import ranks_text
 from .sentence import question, sentence_of
-from .shown import PictureSpec, marked
+from .shown import PictureSpec, by_grid, marked
 
 MOST_STAGES = 64
 """Stages whose layers are listed."""
@@ -94,10 +98,68 @@ def label_words(of_experts: bool, language: str) -> dict[str, str]:
 def _described(
     layout: Layout, picture: scene.JobPicture, groupings: Iterable[Grouping], language: str
 ) -> str:
-    from .view import marks_text
-
     return JOB["described"][language].format(
         gpus=counted(layout.world_size, "gpu", language),
         nodes=counted(layout.nodes, "node", language),
         groups=marks_text(picture.marks, groupings, picture.rank, language),
     )
+
+
+def marks_text(
+    marks: Iterable[Mark], groupings: Iterable[Grouping], rank: int, language: str
+) -> str:
+    by_name = {grouping.name: grouping for grouping in groupings}
+    return " ".join(
+        PAGE["mark_of"][language].format(
+            kind=mark.kind, index=by_name[mark.kind].index_of(rank), ranks=ranks_text(mark.ranks)
+        )
+        for mark in marks
+    )
+
+
+# -- for files -----------------------------------------------------------------------------------
+
+
+def job_pictures(context: Context) -> Pictures:
+    """The picture of the job with the groups of the chosen rank: of each grid."""
+    layout, language = context.layout, context.language
+    layers = layers_of(context.known, layout.mesh.size("pp"))
+    spec = PictureSpec(layout, context.visible, language, context.rank, layers)
+    has_two = len(spec.sides) > 1
+    room = HALF if has_two else WHOLE
+    return [
+        (
+            f"{PAGE[grid][language]}: {sizes_of(mesh)}" if has_two else "",
+            job_of_grid(spec, mesh, marked(layout, groupings), room),
+        )
+        for grid, mesh, groupings in spec.sides
+    ]
+
+
+def groups_pictures(context: Context) -> Pictures:
+    """The picture of the job; then every group shown, of a large world its nodes."""
+    jobs = job_pictures(context)
+    layout, rank, language = context.layout, context.rank, context.language
+    jobs = [(title or question(rank, language), picture) for title, picture in jobs]
+    if layout.world_size <= groups.PANEL_LIMIT:
+        panels = [
+            (_title(grouping, language), groups.panel(grouping, layout.gpus_per_node))
+            for grouping in context.visible
+        ]
+        return [*jobs, *panels]
+    for grid, mesh, groupings in by_grid(layout, context.visible):
+        physical = groups.overview(mesh, groupings, layout.gpus_per_node, rank)
+        each = counted(layout.gpus_per_node, "gpu", language)
+        jobs.append(
+            (SAVED["nodes"][language].format(grid=PAGE[grid][language], gpus=each), physical)
+        )
+    return jobs
+
+
+def _title(grouping: Grouping, language: str) -> str:
+    words = PAGE["groups_of" if grouping.is_even else "groups_of_up_to"][language]
+    said = words.format(
+        groups=counted(grouping.num_groups, "group", language),
+        ranks=counted(grouping.size, "rank", language),
+    )
+    return f"{grouping.name}: {said.rstrip('.。')}"
