@@ -31,6 +31,7 @@ from ..base.units import bytes_text, seconds_text
 from ..estimate.words import KINDS, about
 from ..groups.view import PANEL_LIMIT
 from ..memory.stages import gib
+from ..nodes.view import chips
 from ..stories import STATES, query_of
 from ..traffic.view import rows_of
 
@@ -248,18 +249,22 @@ def what_text(now: Trained, language: str) -> str:
 @lru_cache(maxsize=32)
 def _groups(before: Layout, after: Layout, visible: tuple[str, ...], language: str) -> Markup:
     """Every group of either layout: number, size, who moved, which leave their node; drawn, those
-    that are visible."""
-    rows = []
+    that are visible. Names that make the very same groups in both share a row."""
+    rows: dict[object, tuple[list[str], list[str]]] = {}
     for name in dict.fromkeys((*before.every, *after.every)):
         kept, now = before.every.get(name), after.every.get(name)
         if max(side.size for side in (kept, now) if side is not None) == 1:
+            continue
+        key = tuple(side and (side.spread or side) for side in (kept, now))
+        if key in rows:
+            rows[key][0].append(name)
             continue
         moved = "–"
         if kept is not None and now is not None and before.world_size == after.world_size:
             moved = f"{int(moved_ranks(kept, now).sum()):,}"
         sides = _told(kept, before, language), _told(now, after, language)
         (shape_kept, leaving_kept), (shape_now, leaving_now) = sides
-        rows.append((name, shape_kept, shape_now, moved, leaving_kept, leaving_now))
+        rows[key] = ([name], [shape_kept, shape_now, moved, leaving_kept, leaving_now])
     heads = _heads("kind kept now moved leaving_kept leaving_now", language)
     grids = (
         tag(
@@ -270,7 +275,8 @@ def _groups(before: Layout, after: Layout, visible: tuple[str, ...], language: s
         )
         for layout, title in ((before, "column_kept"), (after, "column_now"))
     )
-    return together(table(heads, rows, "moves"), tag("div", *grids, class_="grids still"))
+    named = ((chips(names), *cells) for names, cells in rows.values())
+    return together(table(heads, named, "moves"), tag("div", *grids, class_="grids still"))
 
 
 def _told(grouping: Grouping | None, layout: Layout, language: str) -> tuple[str, str]:
