@@ -34,16 +34,7 @@ from groups.mesh import MAX_RANKS, whole_number
 
 from ..errors import refusal
 from ..notes import Note
-from .values import (
-    MAX_HOSTS,
-    Hosts,
-    bad_document,
-    bad_line,
-    hosts_in_places,
-    once,
-    too_many_hosts,
-    upwards,
-)
+from .values import Hosts, bad_document, bad_line, hosts_in_places, once, require_count, upwards
 
 MAX_RANGE = 65_536
 """Machines that one range may name: hostlist.c, MAX_RANGE."""
@@ -84,8 +75,7 @@ def expand_hostlist(text: str) -> list[str]:
             raise _bad_list(item)
         ranges = [_ranges(body, item) for body in _BRACKET.findall(item)]
         count = prod(sum(len(of) for of, _ in bracket) for bracket in ranges)
-        if len(hosts) + count > MAX_HOSTS:
-            raise too_many_hosts(len(hosts) + count, item)
+        require_count(len(hosts) + count, item)
         spend(2 * count, "hosts", control="hosts")
         hosts += _names(item, ranges)
     return hosts
@@ -105,9 +95,8 @@ def _ranges(body: str, item: str) -> list[tuple[range, int]]:
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first:
             raise _bad_list(item)
-        if last - first >= MAX_RANGE:
-            why = "Slurm takes no longer range: write several of them"
-            raise too_many_hosts(last - first + 1, item, MAX_RANGE, why)
+        why = "Slurm takes no longer range: write several of them"
+        require_count(last - first + 1, item, MAX_RANGE, why)
         ranges.append((range(first, last + 1), len(match[1])))
     return ranges
 

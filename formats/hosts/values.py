@@ -111,11 +111,13 @@ def bad_line(line: str, number: int, form: str, why: str = "") -> LayoutError:
     return refusal("bad-host-line", "hosts", why=why, line=number, value=value, form=form)
 
 
-def too_many_hosts(count: int, value: object, limit: int = MAX_HOSTS, why: str = "") -> LayoutError:
-    named = f"{count:,}" if count < 10**15 else quoted(count)
-    facts = {"value": quoted(value), "count": count if count < 10**15 else named, "limit": limit}
-    said = f"{quoted(value)} names {named} machines, more than {limit:,}"
-    return refusal("too-many-hosts", "hosts", sentence=said, why=why, **facts)
+def require_count(count: int, value: object, limit: int = MAX_HOSTS, why: str = "") -> None:
+    """Errors: LayoutError for more machines than the limit."""
+    if count > limit:
+        named = f"{count:,}" if count < 10**15 else quoted(count)
+        facts = {"value": quoted(value), "count": count if count < 10**15 else named}
+        said = f"{quoted(value)} names {named} machines, more than {limit:,}"
+        raise refusal("too-many-hosts", "hosts", sentence=said, why=why, **facts, limit=limit)
 
 
 def host_twice(host: str, why: str) -> LayoutError:
@@ -136,8 +138,7 @@ def slots_unknown(names: Sequence[str]) -> LayoutError:
 def once(names: Iterable[str]) -> tuple[str, ...]:
     """Each name once, in the order in which it first comes."""
     unique = tuple(dict.fromkeys(names))
-    if len(unique) > MAX_HOSTS:
-        raise too_many_hosts(len(unique), unique[0])
+    require_count(len(unique), next(iter(unique), ""))
     return unique
 
 
