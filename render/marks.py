@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.path import Path
 
 
-@dataclass(frozen=True)
-class Look:
+class Look(NamedTuple):
     """The colours of one theme that are not the palette's."""
 
     page: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..marks import LOOKS, Drawing, Mark, Words, shortened, wrapped
 from .figure import MARGIN as FROM
@@ -36,8 +36,7 @@ LONGEST_ADDRESS = 120
 """Characters of an address in a line; it has two."""
 
 
-@dataclass(frozen=True)
-class SlideText:
+class SlideText(NamedTuple):
     title: str
     sentence: str = ""
     sizes: str = ""

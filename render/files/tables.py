@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,8 +35,7 @@ BAR, BAR_SIDE = 100.0, 11.0
 """Pixels of the longest bar, and of its height."""
 
 
-@dataclass(frozen=True)
-class BarCell:
+class BarCell(NamedTuple):
     """A bar: the colour of each part, and its share of the longest bar; text: below it."""
 
     parts: tuple[tuple[str, float], ...]

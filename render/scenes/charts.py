@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from ..svg.matrix import APART, CHARACTER, LEFT, SIDE, TOP, MatrixPicture
 from ..svg.timeline import AXIS
@@ -99,8 +99,7 @@ class HeldChart(_OverTime):
         return self.strip.memory_row * len(self.strip.ranks)
 
 
-@dataclass(frozen=True)
-class Bar:
+class Bar(NamedTuple):
     """One row: its name, the colour and size of each part, and what stands at its end."""
 
     name: str

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,8 +31,7 @@ NUMBER, RANK, SIGN = 12.0, 13.0, 15.0
 """Font sizes in pixels: of a cell's number, of a rank, and of the hub's sign."""
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """One number of a tensor, and the places of the members that contributed to it."""
 
     text: str
@@ -42,8 +42,7 @@ Block = Sequence[Sequence[Cell]]
 """A tensor as rows of cells; tensors of more dims have their first dims as rows."""
 
 
-@dataclass(frozen=True)
-class Member:
+class Member(NamedTuple):
     """One row: the rank, its tensor before and after."""
 
     rank: int
@@ -51,8 +50,7 @@ class Member:
     after: Block
 
 
-@dataclass(frozen=True)
-class Flow:
+class Flow(NamedTuple):
     """What moves: (sender, receiver) places; with a hub all lines go through one sign."""
 
     pairs: tuple[tuple[int, int], ...]
@@ -137,8 +135,7 @@ class Exchange:
         return lines + [Line(x, y, right, at[j]) for j in receivers]
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """A curve that leaves and arrives level; ``stays``: nothing moves along it."""
 
     x0: float

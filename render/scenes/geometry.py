@@ -76,8 +76,7 @@ def places_of(folds: Sequence[Fold], ranks: np.ndarray | int) -> tuple[np.ndarra
     return x, y
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(NamedTuple):
     """One cell a rank on ``columns`` x ``rows``; the folds count cells."""
 
     columns: int
@@ -112,8 +111,7 @@ def _tile_columns(gpus_per_node: int) -> int:
     )
 
 
-@dataclass(frozen=True)
-class PhysicalGrid:
+class PhysicalGrid(NamedTuple):
     """One tile a node, tiles in rows."""
 
     grid: Grid

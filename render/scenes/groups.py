@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -100,8 +101,7 @@ class Panel(geometry.Tiles):
         )
 
 
-@dataclass(frozen=True)
-class Gap:
+class Gap(NamedTuple):
     """Lines of ``width`` pixels before every ``columns`` columns and ``rows`` rows; 0: none."""
 
     name: str  # of what it parts: "cells" or "blocks"

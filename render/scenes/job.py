@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +24,8 @@ from groups.grouping import Grouping
 from groups.mesh import require_rank
 
 from ..palette import GROUP_INK, KIND_COLOURS
-from .geometry import LETTERS, Fold, places, places_of
+from .cell_lines import CellLines, cell_lines, ends_of
+from .geometry import LETTERS, places, places_of
 from .groups import _refuse_windows
 from .job_plan import NUMBERS, WHOLE, JobPlan, Label, Rectangle, plan_of
 from .marked import Mark, Tag, mark_board, marks_of, spots, swell_of, tags_of
@@ -42,8 +44,7 @@ Segment = tuple[float, float, float, float]
 """x and y of one end, x and y of the other."""
 
 
-@dataclass(frozen=True)
-class JobLine:
+class JobLine(NamedTuple):
     tone: str
     segments: tuple[Segment, ...]
     is_dotted: bool  # from stage to stage, where what follows waits for what is sent
@@ -259,8 +260,8 @@ class JobPicture:
     def lines_of_cells(self) -> tuple[CellLines, CellLines]:
         plan = self.plan
         return (
-            _lines(plan.folds, plan.left + plan.origin[0], lambda fold: (fold.dx, fold.jump_x)),
-            _lines(plan.folds, plan.top + plan.origin[1], lambda fold: (fold.dy, fold.jump_y)),
+            cell_lines(plan.folds, plan.left + plan.origin[0], lambda fold: (fold.dx, fold.jump_x)),
+            cell_lines(plan.folds, plan.top + plan.origin[1], lambda fold: (fold.dy, fold.jump_y)),
         )
 
     @cached_property
@@ -273,99 +274,17 @@ class JobPicture:
         wide, tall = self.cell
         reach_x, reach_y = (1.5, 3.0) if self.is_numbered else (0.0, 0.0)
         segments: list[Segment] = []
-        for at, first, last in self._ends(columns, rows):
+        for at, first, last in ends_of(columns, rows, self.gpus_per_node, not self.is_numbered):
             left, right = xs[at] + wide, xs[at + 1]
             if right - left <= self.plan.near[0]:
                 middle = (left + right) / 2
                 segments.append((middle, ys[first] - reach_y, middle, ys[last] + tall + reach_y))
-        for at, first, last in self._ends(rows, columns):
+        for at, first, last in ends_of(rows, columns, self.gpus_per_node, not self.is_numbered):
             above, below = ys[at] + tall, ys[at + 1]
             if below - above <= self.plan.near[1]:
                 middle = above + (0.74 if self.is_numbered else 0.5) * (below - above)
                 segments.append((xs[first] - reach_x, middle, xs[last] + wide + reach_x, middle))
         return tuple(tuple(float(value) for value in segment) for segment in segments)  # type: ignore[misc]
-
-    def _ends(self, lines: CellLines, others: CellLines) -> list[tuple[int, int, int]]:
-        """(line, first other, last other) of each run along which a node ends after the line."""
-        if self.is_numbered:
-            return _runs(_is_end(lines, others, self.gpus_per_node))
-        # Where each pair of neighbours is of two nodes, or most are, a line says nothing.
-        whole = _ends_throughout(lines, others, self.gpus_per_node)
-        if 2 * len(whole) > len(lines.places):
-            return []
-        return [(at, 0, len(others.places) - 1) for at in whole.tolist()]
-
-
-@dataclass(frozen=True, eq=False)
-class CellLines:
-    """Columns or rows of cells: where each is, ascending, and its share of its cells' ranks.
-
-    The cell where two lines cross is the sum of their shares; there is none where both are late: in
-    a band that is not full, and beyond what it holds.
-    """
-
-    places: np.ndarray
-    ranks: np.ndarray
-    is_late: np.ndarray
-
-
-LATE = 2**40
-"""More than any rank: what is added to those of a line that is late."""
-
-
-def _lines(folds: Sequence[Fold], start: float, steps) -> CellLines:  # type: ignore[no-untyped-def]
-    places, ranks, stride = np.zeros(1), np.zeros(1, dtype=np.int64), 1
-    for fold in folds:
-        step, jump = steps(fold)
-        bands, rest = divmod(fold.size, fold.period)
-        for count, by, of_rank, full in (
-            (fold.period, step, stride, rest or fold.period),
-            (bands + (rest > 0), jump, stride * fold.period, bands),
-        ):
-            if by and (count > 1 or not full):  # else it changes nothing
-                at = np.arange(count)
-                places = np.add.outer(at * by, places).reshape(-1)
-                at *= of_rank
-                at[full:] += LATE
-                ranks = np.add.outer(at, ranks).reshape(-1)
-        stride *= fold.size
-    order = places.argsort()
-    ranks = ranks[order]
-    return CellLines((start + places[order]).round(3), ranks % LATE, ranks >= LATE)
-
-
-def _is_end(lines: CellLines, others: CellLines, gpus_per_node: int) -> np.ndarray:
-    """Whether a node ends between a line and the next: bool, shape (others, lines - 1)."""
-    node = (others.ranks[:, None] + lines.ranks) // gpus_per_node
-    gone = others.is_late[:, None] & lines.is_late
-    return (node[:, :-1] != node[:, 1:]) & ~gone[:, :-1] & ~gone[:, 1:]
-
-
-def _ends_throughout(lines: CellLines, others: CellLines, gpus_per_node: int) -> np.ndarray:
-    """The lines after which a node ends in every other line that has cells of both.
-
-    Others that start at the same place of a node are alike.
-    """
-
-    def ends(ranks: np.ndarray) -> np.ndarray:
-        node = (np.unique(ranks % gpus_per_node)[:, None] + lines.ranks) // gpus_per_node
-        return (node[:, :-1] != node[:, 1:]).all(axis=0)
-
-    is_late = lines.is_late[:-1] | lines.is_late[1:]
-    return np.flatnonzero(
-        np.where(is_late, ends(others.ranks[~others.is_late]), ends(others.ranks))
-    )
-
-
-def _runs(is_end: np.ndarray) -> list[tuple[int, int, int]]:
-    """(column, first row, last row) of each run."""
-    # A run begins where the row above is no end, and is over where the next below is none.
-    framed = np.zeros((is_end.shape[1], is_end.shape[0] + 2), dtype=np.int8)
-    framed[:, 1:-1] = is_end.T
-    changes = framed[:, 1:] - framed[:, :-1]
-    columns, first = np.nonzero(changes == 1)
-    _, after = np.nonzero(changes == -1)
-    return list(zip(columns.tolist(), first.tolist(), (after - 1).tolist()))
 
 
 def _stride(mesh: Mesh, name: str) -> int:

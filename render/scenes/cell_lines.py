@@ -1,0 +1,99 @@
+"""Columns and rows of cells, and where a node ends between two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from .geometry import Fold
+
+
+class CellLines(NamedTuple):
+    """Columns or rows of cells: where each is, ascending, and its share of its cells' ranks.
+
+    The cell where two lines cross is the sum of their shares; there is none where both are late: in
+    a band that is not full, and beyond what it holds.
+    """
+
+    places: np.ndarray
+    ranks: np.ndarray
+    is_late: np.ndarray
+
+
+LATE = 2**40
+"""More than any rank: what is added to those of a line that is late."""
+
+
+def cell_lines(
+    folds: Sequence[Fold], start: float, steps: Callable[[Fold], tuple[float, float]]
+) -> CellLines:
+    """The columns or rows that folds make; steps: how far a fold goes on, within a band and from
+    band to band."""
+    places, ranks, stride = np.zeros(1), np.zeros(1, dtype=np.int64), 1
+    for fold in folds:
+        step, jump = steps(fold)
+        bands, rest = divmod(fold.size, fold.period)
+        for count, by, of_rank, full in (
+            (fold.period, step, stride, rest or fold.period),
+            (bands + (rest > 0), jump, stride * fold.period, bands),
+        ):
+            if by and (count > 1 or not full):  # else it changes nothing
+                at = np.arange(count)
+                places = np.add.outer(at * by, places).reshape(-1)
+                at *= of_rank
+                at[full:] += LATE
+                ranks = np.add.outer(at, ranks).reshape(-1)
+        stride *= fold.size
+    order = places.argsort()
+    ranks = ranks[order]
+    return CellLines((start + places[order]).round(3), ranks % LATE, ranks >= LATE)
+
+
+def ends_of(
+    lines: CellLines, others: CellLines, gpus_per_node: int, throughout: bool
+) -> list[tuple[int, int, int]]:
+    """(line, first other, last other) of each run along which a node ends after the line.
+
+    throughout: only lines after which one ends all along; and none where that is most of them, as
+    lines between any two neighbours would say nothing.
+    """
+    if not throughout:
+        return _runs(_is_end(lines, others, gpus_per_node))
+    whole = _ends_throughout(lines, others, gpus_per_node).tolist()
+    return [(at, 0, len(others.places) - 1) for at in whole if 2 * len(whole) <= len(lines.places)]
+
+
+def _is_end(lines: CellLines, others: CellLines, gpus_per_node: int) -> np.ndarray:
+    """Whether a node ends between a line and the next: bool, shape (others, lines - 1)."""
+    node = (others.ranks[:, None] + lines.ranks) // gpus_per_node
+    gone = others.is_late[:, None] & lines.is_late
+    return (node[:, :-1] != node[:, 1:]) & ~gone[:, :-1] & ~gone[:, 1:]
+
+
+def _ends_throughout(lines: CellLines, others: CellLines, gpus_per_node: int) -> np.ndarray:
+    """The lines after which a node ends in every other line that has cells of both.
+
+    Others that start at the same place of a node are alike.
+    """
+
+    def ends(ranks: np.ndarray) -> np.ndarray:
+        node = (np.unique(ranks % gpus_per_node)[:, None] + lines.ranks) // gpus_per_node
+        return (node[:, :-1] != node[:, 1:]).all(axis=0)
+
+    is_late = lines.is_late[:-1] | lines.is_late[1:]
+    return np.flatnonzero(
+        np.where(is_late, ends(others.ranks[~others.is_late]), ends(others.ranks))
+    )
+
+
+def _runs(is_end: np.ndarray) -> list[tuple[int, int, int]]:
+    """(column, first row, last row) of each run."""
+    # A run begins where the row above is no end, and is over where the next below is none.
+    framed = np.zeros((is_end.shape[1], is_end.shape[0] + 2), dtype=np.int8)
+    framed[:, 1:-1] = is_end.T
+    changes = framed[:, 1:] - framed[:, :-1]
+    columns, first = np.nonzero(changes == 1)
+    _, after = np.nonzero(changes == -1)
+    return list(zip(columns.tolist(), first.tolist(), (after - 1).tolist()))
