@@ -91,15 +91,17 @@ def groups_of(kind):
         (swept if name in kind.sweeps.split("-") else fixed).append(axis)
         stride *= int(size)
     # The first axis varies fastest, and of a product the last one does.
-    steps, firsts = ([sum(at) for at in product(*reversed(axes))] for axes in (swept, fixed))
+    steps, firsts = (list(map(sum, product(*reversed(axes)))) for axes in (swept, fixed))
     size, block = len(steps), kind.length * kind.stride or len(steps)
     runs = [
         range(start + i, min(start + block, size), kind.stride)
         for start in range(0, size, block)
         for i in range(kind.stride)
     ]
-    cuts = [kind.places] if kind.places else runs
-    groups = [[first + steps[place] for place in cut] for first in firsts for cut in cuts]
+    cuts = [[steps[place] for place in cut] for cut in ([kind.places] if kind.places else runs)]
+    groups = [[first + step for step in cut] for first in firsts for cut in cuts]
+    if kind.joined == 1:
+        return groups
     starts = range(0, len(groups), kind.joined)
     return [list(chain(*groups[start : start + kind.joined])) for start in starts]
 
