@@ -142,9 +142,13 @@ def test_choosing_a_preset_opens_its_own_model_or_asks_for_it():
 
 
 def test_the_sizes_that_a_preset_asks_for_make_its_model():
-    sizes = {"layers": "80", "hidden": "8192", "heads": "64", "vocabulary": "128256", "top_k": "2"}
-    model = model_of(opened(**{**STATES["folding-llama3-8x70b-mcore"], **sizes})).model
+    state = STATES["folding-llama3-8x70b-mcore"]
+    with pytest.raises(LayoutError) as refused:
+        model_of(opened(**state))
+    assert refused.value.facts["missing"] == ("top_k",)
+    model = model_of(opened(**{**state, "top_k": "2"})).model
     assert (model.layers, model.hidden, model.experts, model.sequence) == (80, 8192, 8, 4096)
+    assert (model.gated, model.rms_norm) == (True, True)
 
 
 # -- links ---------------------------------------------------------------------------------------

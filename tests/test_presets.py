@@ -16,7 +16,8 @@ from groups.megatron.grids import grids
 from groups.presets import LAYOUT, PRESETS, url_of
 from groups.stages.layers import stage_layers
 from training.clusters import CLUSTERS, GIB
-from training.models import FIELDS, SIZES, model_of_preset, said_of_preset
+from training.model import Model
+from training.models import FIELDS, MODELS, SIZES, model_of_preset, said_of_preset
 from training.parameters import total_parameters
 from views.base.context import Context
 from views.base.resolve import from_preset, resolve
@@ -228,7 +229,14 @@ def test_the_model_of_a_preset_contradicts_nothing_that_its_source_states():
 
 def test_where_no_source_gives_the_shape_there_is_no_model_but_what_is_stated():
     assert {key for key in PRESETS if model_of_preset(key) is None} == NO_SHAPE
-    assert said_of_preset("folding-llama3-8x70b-mcore") == ("", {"experts": 8, "sequence": 4096})
+    llama = MODELS["llama3-70b"].model
+    for method in ("mcore", "folded"):
+        name, stated = said_of_preset(f"folding-llama3-8x70b-{method}")
+        assert (name, stated["experts"], stated["sequence"]) == ("", 8, 4096)
+        # arXiv:2504.14960 section 4.1: Llama 3 70B, upcycled to eight experts.
+        model = Model(**stated, top_k=2)
+        assert replace(model, sequence=8192, experts=0, top_k=0, expert_ffn=0) == llama
+        assert model.expert_ffn == llama.ffn
 
 
 def test_finer_experts_keep_the_size_of_the_model_that_they_were_cut_from():

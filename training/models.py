@@ -93,12 +93,14 @@ def model_of_preset(preset: str) -> Model | None:
 def said_of_preset(preset: str) -> tuple[str, dict[str, int]]:
     """The model of a published layout as one of MODELS and what its source states otherwise.
 
-    Where it is none of them, the sizes that are stated, which do not make a model.
+    Where it is none of them, what is stated, which does not make a model: a dense one that was
+    given experts lacks how many of them a token takes.
 
     >>> said_of_preset("llama3-405b-3")
     ('llama3-405b', {'sequence': 131072})
-    >>> said_of_preset("folding-llama3-8x70b-mcore")
-    ('', {'experts': 8, 'sequence': 4096})
+    >>> name, changes = said_of_preset("folding-llama3-8x70b-mcore")
+    >>> name, changes["layers"], changes["experts"], "top_k" in changes
+    ('', 80, 8, False)
     """
     stated = {FIELDS.get(name, name): size for name, size in PRESETS[preset].model.items()}
     name = next((name for start, name in _OF_PRESETS.items() if preset.startswith(start)), "")
@@ -110,6 +112,9 @@ def said_of_preset(preset: str) -> tuple[str, dict[str, int]]:
         for field, size in stated.items()
         if field in SIZES and (start is None or getattr(start, field) != size)
     }
+    if start and "experts" in changes and not (start.experts or "top_k" in changes):
+        of_start = {field: getattr(start, field) for field in (*SIZES, "gated", "rms_norm")}
+        return "", {**{field: size for field, size in of_start.items() if size}, **changes}
     return name, changes
 
 

@@ -139,15 +139,20 @@ def options_of(
 
 def _sizes(shape: Mapping[str, Any]) -> dict[str, Any]:
     names = {**NUMBERS, "layers": "layers", "experts": "experts"}
-    return {name: shape[field] for name, field in names.items() if shape.get(field)}
+    said = {name: shape[field] for name, field in names.items() if shape.get(field)}
+    if shape.get("gated"):
+        said["gated"] = True
+    if shape.get("rms_norm"):
+        said["norm"] = "RMSNorm"
+    if shape.get("kv_heads") not in (None, 0, shape.get("heads")):
+        said["grouped"] = True
+    return said
 
 
 def _whole_shape(model: Model) -> dict[str, Any]:
     """Its sizes, of which some follow from others, and what else options say of it."""
     said = _sizes(vars(model)) | {"tied": model.tied, "gated": model.gated}
     said |= {"linear_biases": model.biases == "all", "qkv_biases": model.biases == "qkv"}
-    if model.rms_norm:
-        said["norm"] = "RMSNorm"
     if model.dense_layers:
         said["moe_freq"] = f"([0]*{model.dense_layers}+[1]*{model.layers - model.dense_layers})"
     said["latent" if model.is_mla else "grouped"] = True

@@ -145,5 +145,7 @@ def _shape(state: State) -> Model | dict[str, Any]:
     except LayoutError as error:
         if error.code != "model-incomplete":
             raise
-        sizes = typed_sizes(state).items()
-        return {name: whole_number(size, name, minimum=0) for name, size in sizes if name in SIZES}
+        typed = typed_sizes(state)
+        sizes = {name: typed[name] for name in SIZES if name in typed}
+        flags = {name: value for name, value in typed.items() if isinstance(value, bool)}
+        return flags | {name: whole_number(size, name, minimum=0) for name, size in sizes.items()}
