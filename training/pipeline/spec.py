@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -26,6 +26,10 @@ MAX_MICRO_BATCHES = 1_000_000
 
 SETTLED = 4
 """Micro-batches, in units of p, after which each group of p more repeats the one before it."""
+
+
+Refused = tuple[str, str, Mapping[str, object]]
+"""Code, control and facts of a refusal."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,7 @@ class ScheduleSpec:
     def refusal(self) -> LayoutError | None:
         """The first demand of the schedule that the sizes do not meet, without fixes."""
         first = next(self._refusals(), None)
-        return first() if first else None
+        return refusal(*first[:2], **first[2]) if first else None
 
     @property
     def num_ops(self) -> int:
@@ -129,54 +133,45 @@ class ScheduleSpec:
         places = automatic(shape, given.table(stages), given.send, limit, self.w_share)
         return Plan(stages, self.m, places)
 
-    def _refusals(self) -> Iterator[Callable[[], LayoutError]]:
-        """What makes each refusal: trying sizes only asks whether there is one."""
+    def _refusals(self) -> Iterator[Refused]:
         rule, p, m = self.rule, self.p, self.m
+        named = {"schedule": rule.title}
         if rule.v is not None and self.chunks != rule.v:
-            yield partial(
-                refusal, "schedule-has-chunks", "v", schedule=rule.title, chunks=rule.v, v=self.v
-            )
+            yield "schedule-has-chunks", "v", {**named, "chunks": rule.v, "v": self.v}
         if rule.grouped and self.chunks == 1:
-            yield partial(refusal, "interleaved-needs-chunks", "v")
+            yield "interleaved-needs-chunks", "v", {}
         if rule.grouped and p == 1:
-            yield partial(refusal, "schedule-needs-stages", "p", schedule=rule.title)
+            yield "schedule-needs-stages", "p", named
         if self.group_size is not None and not rule.grouped:
-            yield partial(refusal, "schedule-has-no-groups", "group_size", schedule=rule.title)
+            yield "schedule-has-no-groups", "group_size", named
         if rule.even and p % 2:
-            yield partial(
-                self._refused_odd, "p", "pipeline ranks", "the two directions mirror each other"
-            )
+            yield self._odd("p", "pipeline ranks", "the two directions mirror each other")
         least = rule.least_m * p if self.group_size is None else 0
         if m < least:
-            sizes = {"least": least, "p": p, "m": m}
-            yield partial(
-                refusal, "schedule-needs-micro-batches", "m", schedule=rule.title, **sizes
-            )
+            yield "schedule-needs-micro-batches", "m", {**named, "least": least, "p": p, "m": m}
         if rule.even and m % 2:
-            yield partial(
-                self._refused_odd, "m", "micro-batches", "half of them enter at either end"
-            )
+            yield self._odd("m", "micro-batches", "half of them enter at either end")
         if rule.grouped:
             yield from self._refused_groups()
         if rule.rounds and m % max(1, m // p):
-            yield partial(refusal, "rounds-do-not-divide", "m", m=m, rounds=m // p)
+            yield "rounds-do-not-divide", "m", {"m": m, "rounds": m // p}
 
-    def _refused_odd(self, name: str, things: str, why: str) -> LayoutError:
+    def _odd(self, name: str, things: str, why: str) -> Refused:
         value, title = getattr(self, name), self.rule.title
         sentence = f"{title} needs an even number of {things}, not {value}"
         facts = {"schedule": title, "what": name, "value": value}
-        return refusal("schedule-needs-even", name, sentence=sentence, why=why, **facts)
+        return "schedule-needs-even", name, {"sentence": sentence, "why": why, **facts}
 
-    def _refused_groups(self) -> Iterator[Callable[[], LayoutError]]:
+    def _refused_groups(self) -> Iterator[Refused]:
         """Megatron's demands: p <= N <= m, and the last group is whole or has p or more."""
         p, m, n = self.p, self.m, self.group
         facts = {"p": p, "m": m, "n": n}
         if n < p:
-            yield partial(refusal, "group-too-small", "group_size", **facts)
+            yield "group-too-small", "group_size", facts
         if n > m:
-            yield partial(refusal, "group-too-large", "group_size", **facts)
+            yield "group-too-large", "group_size", facts
         if 0 < m % n < p:
-            yield partial(refusal, "last-group-too-small", "m", **facts, rest=m % n)
+            yield "last-group-too-small", "m", {**facts, "rest": m % n}
 
 
 def plan_of(name: str, p: int, m: int, v: int | None = None, group_size: int | None = None) -> Plan:

@@ -102,7 +102,10 @@ class _Page:
         schedules = self._schedules()
         clock = tried(self.refused_times, lambda: clock_of(self.state))
         message = tried(self.refused_times, lambda: message_bytes(self.state))
-        group = tried(self.refused, lambda: group_of(self.layout, self.state)) or self.pinned
+        group = None
+        if not is_empty(self.state.pipe_group):
+            group = tried(self.refused, lambda: group_of(self.layout, self.state))
+        group = group or self.pinned
         drawn = Markup()
         if schedules and clock is not None:
             drawn = self._drawn(schedules, clock, group, message)

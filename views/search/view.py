@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -29,7 +28,6 @@ from ..base.html import cell, fine, intro, row, saying, table, tag, together
 from ..base.link import to_query
 from ..base.problems import said_html, sentence, within_sentence
 from ..base.resolve import resolve
-from ..base.trained import Trained
 from ..base.units import seconds_text
 from ..estimate.words import KINDS, about
 from ..memory.stages import gib
@@ -38,33 +36,45 @@ from ..traffic.view import inputs_html, left_out_html
 PARTS = {"compute": ("compute",), "idle": ("bubble",), "exposed": KINDS}
 """The parts of an estimate that a bar shows in one colour; the rest is in the last."""
 
+COLOURS = {"compute": "#577de3", "idle": "#a1a1aa", "exposed": "#d97706", "rest": "#64748b"}
+"""Of the parts of a bar, in files."""
 
-def search_html(context: Context) -> str:
+TOLD = 2
+"""Reasons of a layout that a slide has room for."""
+
+
+def search_html(context: Context) -> Markup:
     language, say = context.language, saying(TRAFFIC, context.language)
     world = counted(context.layout.world_size, "gpu", language)
-    body = or_refused(context, _answer)
     head = intro(say("search_title"), say("search_body", world=world), language)
-    inputs = inputs_html(context.state, language)
-    return together(head, inputs, tag("div", body, class_="search"))
+    body = tag("div", or_refused(context, _answer), class_="search")
+    return together(head, inputs_html(context.state, language), body)
 
 
 def _answer(context: Context) -> Markup:
-    trained, language, say = context.trained, context.language, saying(TRAFFIC, context.language)
-    job = trained.job(context.layout)
+    language, say = context.language, saying(TRAFFIC, context.language)
+    job = context.trained.job(context.layout)
     result = search(job)
-    current, why = on_screen(context)
-    refusal = tag("p", why, class_="refusal line", role="alert") if why else ""
-    said = _job(job, result, trained, language)
+    said = tag("div", tag("p", _job_text(context, job, result)), class_="traffic-job")
     if not result.best:
         return together(said, fine(say("search_none")))
+    if not result.best[0].fits:
+        none_fits = say("search_none_fits", capacity=gib(job.bytes_of_gpu))
+        said = together(said, said_html(none_fits, [], language))
+    current, why = on_screen(context)
+    entries = ranked(job, result, current, language)
+    longest = max(entry.estimate.seconds for entry in entries)
+    rows = (_row(entry, longest, context) for entry in entries)
     names = ("place", "layout", "step", "memory", "reasons")
-    heads = (say(f"column_{name}") for name in names)
+    shades = (
+        tag("span", tag("i", class_=f"search-{part}"), say(f"part_{part}")) for part in COLOURS
+    )
     facts = {"least": f"{LEAST_TOKENS:,}", "samples": str(MOST_SAMPLES)}
     return together(
         said,
-        refusal,
-        table(heads, _rows(job, result, current, context), "search-table"),
-        _key(language),
+        tag("p", why, class_="refusal line", role="alert") if why else "",
+        table((say(f"column_{name}") for name in names), rows, "search-table"),
+        tag("p", *shades, class_="search-key"),
         left_out_html(SEARCH_LEFT_OUT, language, **facts),
     )
 
@@ -77,40 +87,29 @@ def on_screen(context: Context) -> tuple[Estimate | None, str]:
         return None, sentence(error, context.language)
 
 
-def job_text(job: SearchJob, result: SearchResult, trained: Trained, language: str) -> str:
+def _job_text(context: Context, job: SearchJob, result: SearchResult) -> str:
     """What was searched, in a few sentences."""
-    say, batch = saying(TRAFFIC, language), f"{job.global_batch:,}"
-    capacity = gib(job.bytes_of_gpu)
+    say, batch = saying(TRAFFIC, context.language), f"{job.global_batch:,}"
+    counts = {"tried": result.tried, "ways": result.ways, "large": result.too_large}
     lines = [
         say(
             "search_job",
-            model=trained.name,
+            model=context.trained.name,
             tokens=f"{job.model.sequence:,}",
             batch=batch,
             cluster=job.machine.name,
-            capacity=capacity,
+            capacity=gib(job.bytes_of_gpu),
         ),
         say(
             "search_tried" if result.too_large else "search_all",
-            tried=f"{result.tried:,}",
-            ways=f"{result.ways:,}",
-            large=f"{result.too_large:,}",
+            **{name: f"{count:,}" for name, count in counts.items()},
         ),
     ]
-    if not trained.batch.is_given:
+    if not context.trained.batch.is_given:
         lines.append(say("search_taken", batch=batch))
     if not result.complete:
         lines.append(say("search_incomplete"))
-    return joined(lines, language)
-
-
-def _job(job: SearchJob, result: SearchResult, trained: Trained, language: str) -> Markup:
-    text, say = job_text(job, result, trained, language), saying(TRAFFIC, language)
-    said = tag("div", tag("p", text), class_="traffic-job")
-    capacity = gib(job.bytes_of_gpu)
-    if result.best and not result.best[0].fits:
-        return together(said, said_html(say("search_none_fits", capacity=capacity), [], language))
-    return said
+    return joined(lines, context.language)
 
 
 # -- the table -----------------------------------------------------------------------------------
@@ -118,54 +117,51 @@ def _job(job: SearchJob, result: SearchResult, trained: Trained, language: str) 
 
 @dataclass(frozen=True)
 class Ranked:
-    """A layout with its place and what speaks for it; ``is_current``: it is on screen."""
+    """A layout with its place and what is said of it, on the page and in files.
+
+    sizes: as the column has them, of experts only where there are any; rest: how it is trained;
+    parts: seconds of a step by those of a bar; is_current: it is on screen.
+    """
 
     place: str
     estimate: Estimate
-    reasons: Sequence[Reason]
     is_current: bool
+    sizes: str
+    rest: list[str]
+    parts: dict[str, float]
+    reasons: list[str]
+
+    def memory(self, language: str) -> str:
+        held = gib(self.estimate.fit.needed)
+        words = TRAFFIC["over_memory"][language]
+        return held if self.estimate.fits else words.format(memory=held)
 
 
-def ranked(result: SearchResult, current: Estimate | None) -> list[Ranked]:
+def ranked(
+    job: SearchJob, result: SearchResult, current: Estimate | None, language: str
+) -> list[Ranked]:
     """The best layouts with the one on screen in its place: behind them all if it is not there."""
     places = [(str(place), estimate) for place, estimate in enumerate(result.best, 1)]
     if current and all(not _is_same(estimate, current) for estimate in result.best):
         behind = sum(_is_before(estimate, current) for estimate in result.best)
-        place = (
-            f"{result.place(current.seconds):,}" if current.fits and result.best[0].fits else "–"
-        )
+        has_place = current.fits and result.best[0].fits
+        place = f"{result.place(current.seconds):,}" if has_place else "–"
         places.insert(behind, (place, current))
-    rows = []
+    entries = []
     for place, estimate in places:
         is_current = current is not None and _is_same(estimate, current)
         reasons = alone(estimate) if is_current or current is None else compared(estimate, current)
-        rows.append(Ranked(place, estimate, reasons, is_current))
-    return rows
-
-
-def _rows(
-    job: SearchJob, result: SearchResult, current: Estimate | None, context: Context
-) -> list[Markup]:
-    language, entries = context.language, ranked(result, current)
-    longest = max(entry.estimate.seconds for entry in entries)
-    rows = []
-    for entry in entries:
-        sizes, rest = name_of(entry.estimate, job, language)
-        label = sizes if entry.is_current else _opener(entry.estimate, sizes, context)
-        rows.append(_row(entry, together(label, tag("small", rest)), longest, language))
-    return rows
-
-
-def bar_parts(estimate: Estimate) -> list[tuple[str, float]]:
-    parts = [(part, sum(estimate.parts[name] for name in names)) for part, names in PARTS.items()]
-    return [*parts, ("rest", estimate.seconds - sum(seconds for _, seconds in parts))]
+        parts = {part: sum(estimate.parts[at] for at in names) for part, names in PARTS.items()}
+        parts["rest"] = estimate.seconds - sum(parts.values())
+        said = [reason_text(reason, language) for reason in reasons]
+        names = _names(estimate, job, language)
+        entries.append(Ranked(place, estimate, is_current, *names, parts, said))
+    return entries
 
 
 def _is_same(estimate: Estimate, other: Estimate) -> bool:
-    return (estimate.request.split, estimate.request.training) == (
-        other.request.split,
-        other.request.training,
-    )
+    one, two = estimate.request, other.request
+    return (one.split, one.training) == (two.split, two.training)
 
 
 def _is_before(estimate: Estimate, other: Estimate) -> bool:
@@ -174,48 +170,58 @@ def _is_before(estimate: Estimate, other: Estimate) -> bool:
     return (lacks[0], estimate.seconds) <= (lacks[1], other.seconds)
 
 
-def _row(entry: Ranked, name: Markup, longest: float, language: str) -> Markup:
-    say, estimate = saying(TRAFFIC, language), entry.estimate
-    parts = bar_parts(estimate)
-    title = ", ".join(f"{say(f'part_{part}')} {seconds_text(seconds)}" for part, seconds in parts)
+def _names(estimate: Estimate, job: SearchJob, language: str) -> tuple[str, list[str]]:
+    """The sizes, and the rest."""
+    split, training, say = (
+        estimate.request.split,
+        estimate.request.training,
+        saying(TRAFFIC, language),
+    )
+    names = ["tp", "cp", "pp", *(["vpp"] if split.vpp > 1 else []), "dp"]
+    names += ["ep", "etp"] if job.model.experts and job.expert else []
+    rest = [say("with_samples", count=training.micro_batch)]
+    if training.recompute != "none":
+        rest.append(say(f"with_{training.recompute}"))
+    if split.account:
+        rest.append(say("with_account"))
+    if split.spread != "equal":
+        rest.append(say("with_nearly"))
+    return " ".join(f"{name}{getattr(split, name)}" for name in names), rest
+
+
+def reason_text(reason: Reason, language: str) -> str:
+    facts = dict(reason.facts)
+    if "seconds" in facts:
+        facts["seconds"] = seconds_text(facts["seconds"])
+    facts |= {name: gib(facts[name]) for name in ("memory", "other", "left") if name in facts}
+    if "recompute" in facts:
+        facts["recompute"] = within_sentence(MEMORY[f"recompute_{facts['recompute']}"][language])
+    return REASONS[reason.code][language].format(**facts)
+
+
+def _row(entry: Ranked, longest: float, context: Context) -> Markup:
+    say, estimate = saying(TRAFFIC, context.language), entry.estimate
+    seconds = {part: seconds_text(each) for part, each in entry.parts.items()}
+    title = ", ".join(f"{say(f'part_{part}')} {each}" for part, each in seconds.items())
     shares = (
-        tag("span", class_=f"search-{part}", style=f"width:{100 * seconds / longest:.1f}%")
-        for part, seconds in parts
+        tag("span", class_=f"search-{part}", style=f"width:{100 * each / longest:.1f}%")
+        for part, each in entry.parts.items()
     )
     bar = tag("span", *shares, class_="search-bar", role="img", aria_label=title, title=title)
-    held = gib(estimate.fit.needed)
-    if not estimate.fits:
-        held = tag("span", say("over_memory", memory=held), class_="over")
+    held: str = entry.memory(context.language)
+    memory = held if estimate.fits else tag("span", held, class_="over")
     stage = tag("small", say("stage", stage=estimate.fit.stage))
-    items = (tag("li", reason_text(reason, language)) for reason in entry.reasons)
+    name = entry.sizes if entry.is_current else _opener(estimate, entry.sizes, context)
+    reasons = (tag("li", reason) for reason in entry.reasons)
     return row(
         together(entry.place, tag("small", say("on_screen")) if entry.is_current else ""),
-        cell(name, class_="search-name"),
+        cell(name, tag("small", " · ".join(entry.rest)), class_="search-name"),
         # On a phone a cell says which column it is of.
         cell(about(estimate), bar, data_label=say("column_step")),
-        cell(held, " ", stage, data_label=say("column_memory")),
-        cell(tag("ul", *items), class_="search-why"),
+        cell(memory, " ", stage, data_label=say("column_memory")),
+        cell(tag("ul", *reasons), class_="search-why"),
         class_="current" if entry.is_current else None,
     )
-
-
-def name_of(estimate: Estimate, job: SearchJob, language: str) -> tuple[str, str]:
-    """The sizes, as the column has them, experts' only where there are experts; and the rest."""
-    split, training = estimate.request.split, estimate.request.training
-    names = ["tp", "cp", "pp", "dp"]
-    if split.vpp > 1:
-        names.insert(3, "vpp")
-    if job.model.experts and job.expert:
-        names += ["ep", "etp"]
-    sizes = " ".join(f"{name}{getattr(split, name)}" for name in names)
-    rest = [TRAFFIC["with_samples"][language].format(count=training.micro_batch)]
-    if training.recompute != "none":
-        rest.append(TRAFFIC[f"with_{training.recompute}"][language])
-    if split.account:
-        rest.append(TRAFFIC["with_account"][language])
-    if split.spread != "equal":
-        rest.append(TRAFFIC["with_nearly"][language])
-    return sizes, " · ".join(rest)
 
 
 def _opener(estimate: Estimate, name: str, context: Context) -> str | Markup:
@@ -246,64 +252,36 @@ def _opener(estimate: Estimate, name: str, context: Context) -> str | Markup:
     return form.opener(to_query(state), name)
 
 
-def reason_text(reason: Reason, language: str) -> str:
-    facts = dict(reason.facts)
-    if "seconds" in facts:
-        facts["seconds"] = seconds_text(facts["seconds"])
-    facts |= {name: gib(facts[name]) for name in ("memory", "other", "left") if name in facts}
-    if "recompute" in facts:
-        facts["recompute"] = within_sentence(MEMORY[f"recompute_{facts['recompute']}"][language])
-    return REASONS[reason.code][language].format(**facts)
-
-
-def _key(language: str) -> Markup:
-    parts = (
-        tag("span", tag("i", class_=f"search-{part}"), TRAFFIC[f"part_{part}"][language])
-        for part in (*PARTS, "rest")
-    )
-    return tag("p", *parts, class_="search-key")
-
-
-COLOURS = {"compute": "#577de3", "idle": "#a1a1aa", "exposed": "#d97706", "rest": "#64748b"}
-"""Of the parts of a bar."""
-
-TOLD = 2
-"""Reasons of a layout that a slide has room for."""
+# -- files ---------------------------------------------------------------------------------------
 
 
 def search_pictures(context: Context) -> Pictures:
     """The ten best and the one on screen; nothing where none is valid."""
-    language, job = context.language, context.trained.job(context.layout)
+    language, say = context.language, saying(TRAFFIC, context.language)
+    job = context.trained.job(context.layout)
     result = search(job)
     if not result.best:
         return []
-    entries = ranked(result, on_screen(context)[0])
+    entries = ranked(job, result, on_screen(context)[0], language)
     longest = max(entry.estimate.seconds for entry in entries)
     rows = []
     for entry in entries:
-        estimate = entry.estimate
-        sizes, more = name_of(estimate, job, language)
-        samples, _, rest = more.partition(" · ")  # on the first line: all of it has two
-        name = f"{sizes} · {samples}\n{rest}".rstrip()
-        held = gib(estimate.fit.needed)
-        if not estimate.fits:
-            held = TRAFFIC["over_memory"][language].format(memory=held)
-        parts = bar_parts(estimate)
-        bar = BarCell(tuple((COLOURS[part], seconds / longest) for part, seconds in parts))
-        said = [reason_text(reason, language) for reason in entry.reasons[:TOLD]]
-        here = f"\n{TRAFFIC['on_screen'][language]}" if entry.is_current else ""
-        rows.append((entry.place + here, name, about(estimate), bar, held,
-                     "\n".join(said)))  # fmt: skip
-    heads = [TRAFFIC[f"column_{name}"][language] for name in ("place", "layout", "step")]
-    heads += ["", *(TRAFFIC[f"column_{name}"][language] for name in ("memory", "reasons"))]
+        samples, *rest = entry.rest  # samples on the first line: all of it has two
+        name = f"{entry.sizes} · {samples}\n{' · '.join(rest)}".rstrip()
+        shares = ((COLOURS[part], each / longest) for part, each in entry.parts.items())
+        place = entry.place + (f"\n{say('on_screen')}" if entry.is_current else "")
+        numbers = (about(entry.estimate), BarCell(tuple(shares)), entry.memory(language))
+        rows.append((place, name, *numbers, "\n".join(entry.reasons[:TOLD])))
+    names = ("place", "layout", "step", "", "memory", "reasons")
+    heads = tuple(say(f"column_{name}") if name else "" for name in names)
     current = next((at for at, entry in enumerate(entries) if entry.is_current), -1)
-    legend = tuple((COLOURS[part], TRAFFIC[f"part_{part}"][language]) for part in COLOURS)
-    return [("", TableChart(tuple(heads), tuple(rows), current, flexible=(1, 5), legend=legend))]
+    legend = tuple((colour, say(f"part_{part}")) for part, colour in COLOURS.items())
+    return [("", TableChart(heads, tuple(rows), current, flexible=(1, 5), legend=legend))]
 
 
 def search_summary(context: Context) -> str:
     job = context.trained.job(context.layout)
-    return job_text(job, search(job), context.trained, context.language)
+    return _job_text(context, job, search(job))
 
 
 VIEW = View(
