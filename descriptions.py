@@ -11,14 +11,11 @@ from 0. Products have the multiplication sign: a pair of asterisks would turn in
 
 from __future__ import annotations
 
-from texts.sentences import HANG, LAUNCH_NOTES, close_up, counted, hang_sentence, note_text
+from texts.sentences import LAUNCH_NOTES, close_up, counted, hang_sentence, note_text
 from texts.shapes import (
     GAP,
     LANGUAGES,
     Control,
-    GroupType,
-    Kind,
-    Link,
     OperationText,
     Step,
     Term,

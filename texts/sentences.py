@@ -40,16 +40,8 @@ def counted(number: int, noun: str, language: str) -> str:
 def hang_sentence(code: str, facts: Mapping[str, Any], language: str) -> str:
     """The sentence of a note, with its facts.
 
-    >>> facts = {"rank": 37, "host": "gpu-04", "device": 5, "op": "all_reduce", "seq": 4812,
-    ...          "kind": "tp"}
-    >>> hang_sentence("never-entered", facts, "en")
-    'GPU 37 (host gpu-04, device 5) never entered all_reduce 4,812 of its tp group.'
     >>> hang_sentence("never-entered", {"rank": 37, "op": "", "seq": 4812, "kind": "tp"}, "en")
     'GPU 37 never entered operation 4,812 of its tp group.'
-    >>> hang_sentence("waits-here", {"count": 7}, "zh")
-    '另有 7 个 GPU 在那里等待。'
-
-    Errors: KeyError for a code without a sentence.
     """
     text = HANG[code] if code in HANG else HANG_NOTES[code]
     told = {name: _told(value, language) for name, value in facts.items()}
@@ -58,11 +50,7 @@ def hang_sentence(code: str, facts: Mapping[str, Any], language: str) -> str:
 
 
 def close_up(text: str) -> str:
-    """Chinese words in place of a Latin one stand without spaces.
-
-    >>> close_up("第 7 次 操作 时"), close_up("第 7 次 all_reduce 时")
-    ('第 7 次操作时', '第 7 次 all_reduce 时')
-    """
+    """Chinese words in place of a Latin one stand without spaces."""
     return re.sub(" ?操作 ?", "操作", text).replace("） ", "）")
 
 
@@ -97,15 +85,8 @@ def note_text(
     label: Callable[[str], str] = str,
     refusal: Callable[[Any], str] = lambda error: f"{error.what}.",
 ) -> str:
-    """A note of the reader (its Item or Note) as a sentence.
-
-    label: the name of a field as the reader of the sentence knows it. refusal: how a layout's own
-    refusal is said.
-
-    >>> from formats.launch import parse
-    >>> note_text(parse("--tensor-model-parallel-size eight").problems[0])
-    '--tensor-model-parallel-size must be a whole number, not eight.'
-    """
+    """A note of the reader (its Item or Note) as a sentence. label: the name of a field as the
+    reader of the sentence knows it; refusal: how a layout's own refusal is said."""
     if getattr(note, "error", None) is not None:
         return f"{note.name}: {refusal(note.error)}"
     facts: Mapping[str, Any] = note.facts

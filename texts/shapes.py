@@ -24,11 +24,7 @@ LANGUAGES: dict[str, str] = {"en": "English", "zh": "中文"}
 
 
 def joined(sentences: Iterable[str], language: str) -> str:
-    """Sentences one after the other.
-
-    >>> joined(["It is.", "It was."], "en"), joined(["是。", "曾是。"], "zh")
-    ('It is. It was.', '是。曾是。')
-    """
+    """Sentences one after the other."""
     return GAP[language].join(sentences)
 
 
@@ -131,11 +127,7 @@ def catalogues() -> list[str | Path]:
 
 @cache
 def catalogue(name: str | Path) -> dict[str, dict[str, tuple[Text, ...]]]:
-    """The sections of a catalogue here, or of a file: the texts of each record by its key.
-
-    >>> catalogue("controls")["CONTROLS"]["nodes"][0]["zh"]
-    '节点数'
-    """
+    """The sections of a catalogue here, or of a file: the texts of each record by its key."""
     sections: dict[str, dict[str, list[list[str]]]] = {}
     records: dict[str, list[list[str]]] = {}
     record: list[list[str]] = []
@@ -166,11 +158,7 @@ def has_text(text: Text, language: str) -> bool:
 
 @cache
 def untranslated(language: str) -> tuple[list[str], int]:
-    """The records that a language lacks, each as "catalogue SECTION key", and how many there are.
-
-    >>> untranslated("zh")[0]
-    []
-    """
+    """The records that a language lacks, as "catalogue SECTION key", and how many there are."""
     records = [
         (f"{room} {section} {key}", texts)
         for room in catalogues()

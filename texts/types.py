@@ -79,12 +79,7 @@ NUMBERED = re.compile(r"(hcp)-l\d+|(hybrid-dp-cp)-\d+", re.ASCII)
 
 
 def kind_of(name: str) -> Kind:
-    """The kind of a group by its own name, which may carry a number.
-
-    >>> kind_of("dp-cp").short, kind_of("hcp-l1").short, kind_of("hybrid-dp-cp-4").short
-    ('DP-CP', 'HCP', 'HYBRID-DP-CP')
-
-    Errors: KeyError for a name that no kind has.
-    """
+    """The kind of a group by its own name, which may carry a number: hcp-l1 is an hcp. Errors:
+    KeyError."""
     numbered = NUMBERED.fullmatch(name)
     return KINDS[numbered[1] or numbered[2] if numbered else name]

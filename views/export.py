@@ -58,9 +58,8 @@ ANY_PICTURE = 50_000
 def picture_file(
     context: Context, form: str, theme: str = "light", address: str | None = None
 ) -> bytes:
-    """The pictures on screen as PNG at twice their size, SVG or PDF.
-
-    address: None for a file as tall as its pictures; else a slide that says this address.
+    """The pictures on screen as PNG at twice their size, SVG or PDF; with an address, a slide that
+    says it.
 
     Errors: LayoutError where the view refuses what it is asked, or has nothing to draw of it.
     """

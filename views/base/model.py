@@ -78,10 +78,8 @@ def with_model(state: State) -> State:
 
 
 def layers_by_stage(state: State, pp: int, vpp: int | None, **ends: Any) -> list[list[list[int]]]:
-    """Layers by stage and chunk, from their number or from a pipeline layout's text.
-
-    ends: ``first`` and ``last`` of groups.stages.layers, if given.
-    """
+    """Layers by stage and chunk, from their number or from a pipeline layout's text; ends:
+    ``first`` and ``last`` of groups.stages.layers."""
     given = parse_number(state.layers)
     if isinstance(given, str) and "t" in given:
         flat = [layer for stage in parse_layout(given) for layer in stage]
@@ -127,10 +125,8 @@ def model_of(state: State) -> ChosenModel:
 
 
 def typed_sizes(state: State) -> dict[str, Any]:
-    """What is typed of a model, in the column or a view, by the names of its fields.
-
-    Errors: LayoutError about a choice that there is not; sizes are not checked.
-    """
+    """What is typed of a model, in the column or a view, by the names of its fields; sizes are not
+    checked."""
     names = (*OF_COLUMN, *SIZES)
     given = {name: parse_number(getattr(state, name)) for name in names}
     given = {name: size for name, size in given.items() if not is_empty(size)}

@@ -35,11 +35,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,12})?", re.ASCII)
 
 
 def parse_number(value: Any) -> Any:
-    """A number as a text box sends it; anything else stays as it is, to be refused in words.
-
-    >>> parse_number(" 16 "), parse_number("16.5"), parse_number("many"), parse_number(4)
-    (16, 16.5, 'many', 4)
-    """
+    """A number as a text box sends it; anything else stays as it is, to be refused in words."""
     text = value.strip() if isinstance(value, str) else ""
     if not _NUMBER.fullmatch(text):
         return value
@@ -244,7 +240,7 @@ class State:
     v_head_dim: Any = _field("model")
     mtp_layers: Any = _field("model")
 
-    # How it is trained; training.py says what counts where one is empty.
+    # How it is trained; trained.py says what counts where one is empty.
     precision: Any = _field("training")
     zero: Any = _field("training")
     recompute: Any = _field("training")
