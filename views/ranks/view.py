@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from markupsafe import Markup
@@ -31,142 +31,124 @@ from ..pipeline.inputs import dealing_of, stage_numbers, stages_of
 SAMPLES = 4
 """Micro-batches whose samples the card writes out."""
 
-
-def ranks_html(context: Context) -> Markup:
-    """The groups that the pasted ranks share, and the card of the pinned rank (0 if none is)."""
-    layout, language = context.layout, context.language
-    placement = placement_or_none(context)
-    return together(
-        _together(layout, context.state.ranks, language, placement),
-        _card(layout, context.known, language, placement),
-    )
-
-
-def _card(layout: Layout, state: State, language: str, placement: Placement | None) -> Markup:
-    try:
-        chosen = require_rank(layout.mesh, 0 if is_empty(state.rank) else parse_number(state.rank))
-    except LayoutError as error:
-        return _refused(error, language)
-    say = saying(PAGE, language)
-    facts = (
-        together(tag("dt", name), tag("dd", text))
-        for name, text in (
-            *_host(placement, chosen, language),
-            *_facts(layout, state, chosen, language),
-        )
-    )
-    return together(
-        heading(say("rank_title", rank=chosen)),
-        tag("dl", *facts, class_="rank"),
-        _groups_table(layout, chosen, language, placement),
-    )
-
-
-def _host(placement: Placement | None, rank: int, language: str) -> list[tuple[str, str]]:
-    """The machine of a rank by name, and the places that it stands in."""
-    if placement is None:
-        return []
-    say, places = saying(RUN, language), placement.places(rank).values()
-    host = say("rank_host", host=placement.host(rank), local=placement.device(rank))
-    return [(say("host"), " · ".join((host, *places)))]
-
-
-def _facts(
-    layout: Layout, state: State, rank: int, language: str
-) -> Iterator[tuple[str, str | Markup]]:
-    """What the card says; a number of the model that does not fit is refused in its line."""
-    say, at = saying(PAGE, language), coordinates(layout.mesh, rank)
-    node, local = node_of(rank, layout.gpus_per_node), local_rank(rank, layout.gpus_per_node)
-    place = CARD["place"][language].format(node=int(node), local=int(local))
-    yield say("rank_place"), place
-    yield say("dense_grid"), _code(at)
-    has_experts = layout.has_experts or not is_empty(state.experts)
-    if layout.expert is not None and has_experts:
-        yield say("expert_grid"), _code(coordinates(layout.expert, rank))
-    lines: list[tuple[str, Callable[[], str | Markup]]] = [
-        ("rank_stage", lambda: _stage(layout, state, at, language)),
-        ("rank_samples", lambda: _samples(layout, state, at, language)),
-        ("rank_neighbours", lambda: _neighbours(layout, rank, language)),
-    ]
-    if layout.expert is not None and has_experts:
-        lines.insert(1, ("rank_experts", lambda: _experts(layout, state, rank, language)))
-    if layout.mesh.size("cp") > 1:
-        lines.insert(1, ("rank_chunks", lambda: _chunks(layout.mesh.size("cp"), at, language)))
-    for name, line in lines:
-        try:
-            yield say(name), line()
-        except LayoutError as error:
-            yield say(name), _refused(error, language)
-
-
-def _chunks(cp: int, at: dict[str, int], language: str) -> str:
-    chunks = " + ".join(map(str, sequence_chunks(cp, at["cp"])))
-    return PAGE["rank_chunks_of"][language].format(chunks=chunks, total=2 * cp)
-
-
-def _stage(layout: Layout, state: State, at: dict[str, int], language: str) -> str | Markup:
-    say, pp = saying(PAGE, language), layout.mesh.size("pp")
-    text = say("rank_stage_of", stage=at["pp"], stages=pp)
-    if is_empty(state.layers):
-        return together(text, " ", leads_html("layers", say("rank_give_layers")))
-    schedule = dealing_of(pp, state)
-    stages = stages_of(schedule, state) or ()
-    chunks = [stages[number] for number in stage_numbers(schedule)[at["pp"]]]
-    texts = [
-        ranges_text(chunk.layers) if chunk.layers else say("rank_no_layers") for chunk in chunks
-    ]
-    words = "rank_layers_of" if len(texts) == 1 else "rank_chunks_layers"
-    held = [text, say(words, layers=say("semicolon").join(texts))]
-    others = "".join(chunk.others for chunk in chunks)
-    held += [say(f"rank_{what}") for letter, what in HELD_BESIDE.items() if letter in others]
-    return joined(held, language)
-
-
 HELD_BESIDE = {"E": "embedding", "L": "output"}
 """What a stage holds beside layers, by its letter in a pipeline layout."""
 
 
-def _experts(layout: Layout, state: State, rank: int, language: str) -> str | Markup:
-    assert layout.expert is not None
-    say, at = saying(PAGE, language), coordinates(layout.expert, rank)
-    ep, etp = (layout.expert.size(name) for name in ("ep", "etp"))
-    if is_empty(state.experts):
-        text = say("rank_expert_place", place=at["ep"], ep=ep)
-        return together(text, " ", leads_html("experts", say("rank_give_experts")))
-    held = ranges_text(list(local_experts(parse_number(state.experts), ep, at["ep"])))
-    text = say("rank_experts_of", experts=held, total=state.experts)
-    cut = [say("rank_expert_slice", slice=at["etp"], etp=etp)] if etp > 1 else []
-    return joined([text, *cut], language)
+def ranks_html(context: Context) -> Markup:
+    """The groups that the pasted ranks share, and the card of the pinned rank (0 if none is)."""
+    layout, state = context.layout, context.known
+    placement = placement_or_none(context)
+    shared = _together(context, placement)
+    try:
+        rank = require_rank(layout.mesh, 0 if is_empty(state.rank) else parse_number(state.rank))
+    except LayoutError as error:
+        return together(shared, _refused(error, context.language))
+    card = _Card(layout, state, rank, context.language, placement)
+    facts = (together(tag("dt", name), tag("dd", text)) for name, text in card.facts())
+    title = PAGE["rank_title"][context.language].format(rank=rank)
+    return together(shared, heading(title), tag("dl", *facts, class_="rank"), card.groups())
 
 
-def _samples(layout: Layout, state: State, at: dict[str, int], language: str) -> str:
-    say, dp, batch = saying(PAGE, language), layout.mesh.size("dp"), batch_of(layout, state)
-    read = samples_of(dp, at["dp"], batch.micro_batch, batch.global_batch)
-    texts = [ranges_text(read[i]) for i in range(min(SAMPLES, len(read)))]
-    listed = ", ".join([*texts, "…"] if len(read) > SAMPLES else texts)
-    count = counted(len(read), "microbatch", language)
-    reads = say("rank_reads", place=at["dp"], dp=dp)
-    return joined([reads, say("rank_samples_of", samples=listed, count=count)], language)
+@dataclass(frozen=True)
+class _Card:
+    """One rank of a layout, in what is trained on it."""
 
+    layout: Layout
+    state: State
+    rank: int
+    language: str
+    placement: Placement | None
 
-def _neighbours(layout: Layout, rank: int, language: str) -> str:
-    ring = layout.every["pp"].neighbours(rank)
-    if ring is None or layout.every["pp"].size == 1:
-        return PAGE["rank_no_pipeline"][language]
-    return PAGE["rank_ring"][language].format(before=ring[0], after=ring[1])
+    def say(self, name: str, **facts: object) -> str:
+        return PAGE[name][self.language].format(**facts)
 
+    def facts(self) -> Iterator[tuple[str, str | Markup]]:
+        """What the card says; a number of the model that does not fit is refused in its line."""
+        layout, rank, language = self.layout, self.rank, self.language
+        if self.placement is not None:
+            say, host = saying(RUN, language), self.placement.host(rank)
+            device = say("rank_host", host=host, local=self.placement.device(rank))
+            yield say("host"), " · ".join((device, *self.placement.places(rank).values()))
+        node, local = node_of(rank, layout.gpus_per_node), local_rank(rank, layout.gpus_per_node)
+        place = CARD["place"][language].format(node=int(node), local=int(local))
+        yield self.say("rank_place"), place
+        at = coordinates(layout.mesh, rank)
+        yield self.say("dense_grid"), _code(at)
+        lines: dict[str, Callable[[dict[str, int]], str | Markup]] = {"rank_stage": self._stage}
+        if layout.mesh.size("cp") > 1:
+            lines["rank_chunks"] = self._chunks
+        if layout.expert is not None and (layout.has_experts or not is_empty(self.state.experts)):
+            yield self.say("expert_grid"), _code(coordinates(layout.expert, rank))
+            lines["rank_experts"] = self._experts
+        lines |= {"rank_samples": self._samples, "rank_neighbours": self._neighbours}
+        for name, line in lines.items():
+            try:
+                yield self.say(name), line(at)
+            except LayoutError as error:
+                yield self.say(name), _refused(error, language)
 
-def _groups_table(layout: Layout, rank: int, language: str, placement: Placement | None) -> Markup:
-    """Every group that the rank is in; names of the very same group share a row."""
-    rows = []
-    for names, grouping in same_groups(layout.every.values()):
-        ranks = grouping.members(rank)
-        if len(ranks):
-            rows.append(_group_row(layout, names, grouping.index_of(rank), ranks, placement))
-        else:
-            text = CARD["none"][language].format(kind=grouping.name)
-            rows.append(row(chips(names), cell(text, colspan=4 + bool(placement))))
-    return table(_heads("peers", placement, language), rows, "peers")
+    def _stage(self, at: dict[str, int]) -> str | Markup:
+        say, pp = self.say, self.layout.mesh.size("pp")
+        text = say("rank_stage_of", stage=at["pp"], stages=pp)
+        if is_empty(self.state.layers):
+            return together(text, " ", leads_html("layers", say("rank_give_layers")))
+        schedule = dealing_of(pp, self.state)
+        stages = stages_of(schedule, self.state) or ()
+        chunks = [stages[number] for number in stage_numbers(schedule)[at["pp"]]]
+        texts = [
+            ranges_text(chunk.layers) if chunk.layers else say("rank_no_layers") for chunk in chunks
+        ]
+        words = "rank_layers_of" if len(texts) == 1 else "rank_chunks_layers"
+        held = [text, say(words, layers=say("semicolon").join(texts))]
+        others = "".join(chunk.others for chunk in chunks)
+        held += [say(f"rank_{what}") for letter, what in HELD_BESIDE.items() if letter in others]
+        return joined(held, self.language)
+
+    def _chunks(self, at: dict[str, int]) -> str:
+        cp = self.layout.mesh.size("cp")
+        chunks = " + ".join(map(str, sequence_chunks(cp, at["cp"])))
+        return self.say("rank_chunks_of", chunks=chunks, total=2 * cp)
+
+    def _experts(self, _: dict[str, int]) -> str | Markup:
+        expert, say, experts = self.layout.expert, self.say, self.state.experts
+        assert expert is not None
+        at, ep, etp = coordinates(expert, self.rank), expert.size("ep"), expert.size("etp")
+        if is_empty(experts):
+            text = say("rank_expert_place", place=at["ep"], ep=ep)
+            return together(text, " ", leads_html("experts", say("rank_give_experts")))
+        held = ranges_text(list(local_experts(parse_number(experts), ep, at["ep"])))
+        text = say("rank_experts_of", experts=held, total=experts)
+        cut = [say("rank_expert_slice", slice=at["etp"], etp=etp)] if etp > 1 else []
+        return joined([text, *cut], self.language)
+
+    def _samples(self, at: dict[str, int]) -> str:
+        dp, batch = self.layout.mesh.size("dp"), batch_of(self.layout, self.state)
+        read = samples_of(dp, at["dp"], batch.micro_batch, batch.global_batch)
+        texts = [ranges_text(read[number]) for number in range(min(SAMPLES, len(read)))]
+        listed = ", ".join([*texts, "…"] if len(read) > SAMPLES else texts)
+        count = counted(len(read), "microbatch", self.language)
+        reads = self.say("rank_reads", place=at["dp"], dp=dp)
+        samples = self.say("rank_samples_of", samples=listed, count=count)
+        return joined([reads, samples], self.language)
+
+    def _neighbours(self, _: dict[str, int]) -> str:
+        ring = self.layout.every["pp"].neighbours(self.rank)
+        if ring is None or self.layout.every["pp"].size == 1:
+            return self.say("rank_no_pipeline")
+        return self.say("rank_ring", before=ring[0], after=ring[1])
+
+    def groups(self) -> Markup:
+        """Every group that the rank is in; names of the very same group share a row."""
+        rows = []
+        for names, grouping in same_groups(self.layout.every.values()):
+            ranks, index = grouping.members(self.rank), grouping.index_of(self.rank)
+            if len(ranks):
+                rows.append(_group_row(self.layout, names, index, ranks, self.placement))
+            else:
+                text = CARD["none"][self.language].format(kind=grouping.name)
+                rows.append(row(chips(names), cell(text, colspan=4 + bool(self.placement))))
+        return table(_heads("peers", self.placement, self.language), rows, "peers")
 
 
 def _heads(members: str, placement: Placement | None, language: str) -> list[str]:
@@ -189,8 +171,9 @@ def _group_row(
     return row(chips(names), index, f"{len(ranks):,}", listed, nodes, *hosts)
 
 
-def _together(layout: Layout, ranks: Any, language: str, placement: Placement | None) -> Markup:
+def _together(context: Context, placement: Placement | None) -> Markup:
     """Which groups have all the pasted ranks, smallest first."""
+    layout, ranks, language = context.layout, context.state.ranks, context.language
     say, box = saying(PAGE, language), form.fields(form.area("ranks", ranks, language))
     if is_empty(ranks):
         return together(heading(say("together_title"), tag("p", say("together_empty"))), box)
@@ -203,23 +186,16 @@ def _together(layout: Layout, ranks: Any, language: str, placement: Placement | 
     shared, apart = shared_groups(groups, numbers)
     count = counted(len(numbers), "rank", language)
     understood = tag("p", say("together_ranks", ranks=ranges_text(numbers), count=count))
-    verdict = tag("p", _verdict(shared, len(numbers), language))
-    rows = [
-        _group_row(
-            layout,
-            group.names,
-            ", ".join(map(str, dict.fromkeys(group.indices))),
-            group.ranks,
-            placement,
-        )
-        for group in shared
-    ]
+    rows = []
+    for group in shared:
+        indices = ", ".join(map(str, dict.fromkeys(group.indices)))
+        rows.append(_group_row(layout, group.names, indices, group.ranks, placement))
     parts = (say("together_part", kind=kind.name, count=kind.groups) for kind in apart)
     kinds = say("and_list").join(parts)
     return together(
         head,
         box,
-        tag("div", understood, verdict),
+        tag("div", understood, tag("p", _verdict(shared, len(numbers), language))),
         table(_heads("ranks", placement, language), rows, "shared") if shared else "",
         tag("p", say("together_apart", kinds=kinds)) if apart else "",
     )
