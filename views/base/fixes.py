@@ -11,11 +11,12 @@ from markupsafe import Markup
 from groups import LayoutError
 from groups.alternatives import MOST
 from training.estimate.memory import Fit, fit_of
+from training.models import MODELS
 
 from .context import Context
 from .problems import problem_html
 from .resolve import resolve
-from .state import OF_GROUPS, is_fix, merged
+from .state import OF_GROUPS, is_empty, is_fix, merged
 from .trained import trained_of, with_micro_batches
 
 Changes = dict[str, Any]
@@ -36,7 +37,12 @@ def fixes_of(error: LayoutError, context: Context) -> list[Changes]:
         return [dict(changes) for changes in error.alternatives]
     if error.code == "experts-need-sequence-parallel":
         return [{"sequence_parallel": "on"}]
-    tries = (_in_fields(alternative, context) for alternative in error.alternatives)
+    alternatives = list(error.alternatives)
+    if error.code == "ep-without-experts" and is_empty(context.state.model):
+        with_experts = (name for name in MODELS if MODELS[name].model.experts)
+        smallest_first = sorted(with_experts, key=lambda name: MODELS[name].parameters)
+        alternatives += ({"model": name} for name in smallest_first)
+    tries = (_in_fields(alternative, context) for alternative in alternatives)
     return [changes for changes in tries if changes and fit_after(changes, context)][:MOST]
 
 
