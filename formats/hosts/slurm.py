@@ -108,8 +108,10 @@ def _names(item: str, brackets: Sequence[list[tuple[range, int]]]) -> Iterator[s
         yield head
         return
     numbers = [[str(n).zfill(width) for of, width in ranges for n in of] for ranges in brackets]
-    for *others, last in product(*numbers[-2::-1], numbers[-1]):
-        yield head + "".join(map("".join, zip((*others[::-1], last), texts)))
+    *others, fastest = numbers
+    for chosen in product(*reversed(others)):
+        start = head + "".join(number + text for number, text in zip(chosen[::-1], texts))
+        yield from (f"{start}{number}{texts[-1]}" for number in fastest)
 
 
 def _bad_list(item: str, *, is_box: bool = False) -> LayoutError:
