@@ -278,11 +278,11 @@ def test_what_cannot_be_is_refused_with_ways_out_that_work(view, case):
 def test_where_no_model_is_chosen_the_smallest_with_experts_are_offered():
     state = State(nodes=8, tp=4, pp=2, cp=2, ep=4)
     offered = [json.loads(each) for each in found_in(html("traffic", state), r'data-set="([^"]*)"')]
-    assert offered == [{"ep": 1}, {"model": "qwen3-30b-a3b"}, {"model": "mixtral-8x7b"}]
+    assert offered == [{"ep": "1"}, {"model": "qwen3-30b-a3b"}, {"model": "mixtral-8x7b"}]
     for fix in offered:
         assert 'class="refusal"' not in html("traffic", state.changed(fix))
     chosen = found_in(html("traffic", replace(state, model="llama3-8b")), r'data-set="([^"]*)"')
-    assert [json.loads(each) for each in chosen] == [{"ep": 1}]
+    assert [json.loads(each) for each in chosen] == [{"ep": "1"}]
 
 
 # -- the picture ---------------------------------------------------------------------------------
