@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import TypeVar, cast
 
 import numpy as np
@@ -106,8 +106,8 @@ class Timer:
         request_of = cache(lambda size: self._request(split, stages, size))
         request = request_of(sizes[0])
         # Axes: micro-batches; without experts and with; seconds and bytes; recomputations.
-        layers = np.array([self._layers(request, size, request_of) for size in sizes])
-        ends = np.array([self._ends(request, size, request_of) for size in sizes])
+        layers = self._layers(request, sizes, request_of)
+        ends = self._ends(request, sizes, request_of)
         m = self.job.global_batch / split.dp / np.array(sizes)
         held, most = self._once(
             *("held", split.pp, split.tp, split.ep, split.etp),
@@ -136,17 +136,20 @@ class Timer:
         )
         return self.job.request(split, training)
 
-    def _layers(self, request: Request, size: int, request_of: RequestOf) -> list[np.ndarray]:
-        """A layer without experts and one with them, for one micro-batch of a size."""
+    def _layers(self, request: Request, sizes: list[int], request_of: RequestOf) -> np.ndarray:
+        """Layers without experts and with them, for a micro-batch of each size."""
         split, stride = request.split, request.stride
-        sizes = (size, split.tp, split.cp, stride("tp"), stride("cp"))
-        dense = (*sizes, request.training.rule.pairs)
-        plain = self._once(*dense, make=lambda: self._layer(request_of(size), moe=False))
-        if not request.model.moe_layers:
-            return [plain, np.zeros(plain.shape)]
+        dense = (split.tp, split.cp, stride("tp"), stride("cp"), request.training.rule.pairs)
         experts = (split.ep, split.etp, stride("ep"), stride("etp"))
-        routed = self._once(*dense, *experts, make=lambda: self._layer(request_of(size), moe=True))
-        return [plain, routed]
+
+        def layer(size: int, moe: bool) -> np.ndarray:
+            key = (size, *dense, *experts) if moe else (size, *dense)
+            return self._once(*key, make=lambda: self._layer(request_of(size), moe=moe))
+
+        plain = [layer(size, False) for size in sizes]
+        if not request.model.moe_layers:
+            return np.array([(each, np.zeros(each.shape)) for each in plain])
+        return np.array([(each, layer(size, True)) for each, size in zip(plain, sizes)])
 
     def _layer(self, request: Request, *, moe: bool) -> np.ndarray:
         """Seconds and bytes kept of one layer and one micro-batch, by recomputation."""
@@ -160,17 +163,18 @@ class Timer:
             ]
         )
 
-    def _ends(self, request: Request, size: int, request_of: RequestOf) -> tuple[float, float]:
-        """Seconds of the output layer, and of a chunk's sends, of one micro-batch of a size."""
+    def _ends(self, request: Request, sizes: list[int], request_of: RequestOf) -> np.ndarray:
+        """Seconds of the output layer, and of a chunk's sends, of a micro-batch of each size."""
+        split = request.split
+        sends = (split.tp, split.cp, split.pp > 1, request.stride("pp") >= self.job.domain)
 
-        def make() -> tuple[float, float]:
+        def seconds(size: int) -> tuple[float, float]:
             how = request_of(size)
             ends = ends_of(how)
             return head_seconds(how, ends, self.constants), send_seconds(how, ends, self.constants)
 
-        split = request.split
-        sends = (split.pp > 1, request.stride("pp") >= self.job.domain)
-        return self._once("ends", size, split.tp, split.cp, *sends, make=make)
+        kept = (self._once("ends", size, *sends, make=partial(seconds, size)) for size in sizes)
+        return np.array(list(kept))
 
     def _seconds(
         self,
