@@ -60,10 +60,6 @@ class Precision:
     gradient: int
     optimizer: int
 
-    @property
-    def total(self) -> int:
-        return self.weight + self.gradient + self.optimizer
-
 
 PRECISIONS: dict[str, Precision] = {
     "bf16-fp32": Precision(2, 4, 12),
@@ -219,8 +215,7 @@ def memory_per_stage(
     """
     training = training or Training()
     split = split.placed(training.rule.placement)
-    _require_shares(split, training)
-    _require_sequence(model, split, training)
+    _require(model, split, training)
     stages = stage_parameters(model, split)
     in_flight = micro_batches_in_flight(
         training.schedule, split.pp, training.micro_batches, split.vpp
@@ -360,15 +355,13 @@ def layer_bytes(
     return sum(layer_activations(model, split, training, moe=moe, recompute=recompute).values())
 
 
-def _require_shares(split: Split, training: Training) -> None:
+def _require(model: Model, split: Split, training: Training) -> None:
+    """Instances of the optimizer divide the ranks that replicate parameters, and sequence
+    parallelism the tokens of a context parallel rank."""
     ranks = split.dp * split.cp
     if ranks % training.instances:
         facts = {"instances": training.instances, "size": ranks, "group": "dp-cp"}
         raise refusal("instances-do-not-divide", "instances", {"instances": 1}, **facts)
-
-
-def _require_sequence(model: Model, split: Split, training: Training) -> None:
-    """Sequence parallelism cuts the tokens of a context parallel rank over tp."""
     if training.sequence_parallel and model.sequence % (split.cp * split.tp):
         by = {"cp": split.cp, "tp": split.tp}
         error = not_a_multiple("sequence", model.sequence, by, maximum=MAX_SIZE)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from formats.documents.trace import chrome_trace
-from training.pipeline import SCHEDULES, Figures, Timeline, figures_of, simulate
+from training.pipeline import SCHEDULES, Timeline, figures_of, simulate
 from training.pipeline.plan import MOST_OPS, too_many_ops
 from training.pipeline.spec import ScheduleSpec, checked
 
@@ -81,7 +81,16 @@ def pipeline_schedule(given: dict[str, Any]) -> str:
 
 
 def _answer(spec: ScheduleSpec, timeline: Timeline, with_ops: bool) -> dict[str, Any]:
-    figures = figures_of(timeline)
+    figures, share = figures_of(timeline), timeline.plan.share
+    columns = {
+        "busy": figures.busy,
+        "idle": figures.idle,
+        "peak_activations": figures.peak * share,
+        "peak_activations_until_input_gradient": figures.peak_input * share,
+        "activation_sends": figures.activation_sends,
+        "gradient_sends": figures.gradient_sends,
+    }
+    rows = zip(*(column.tolist() for column in columns.values()))
     answer = {
         "schedule": spec.name,
         "p": spec.p,
@@ -93,21 +102,8 @@ def _answer(spec: ScheduleSpec, timeline: Timeline, with_ops: bool) -> dict[str,
         "bubble_of_ideal": figures.bubble_of_ideal,
         "bubble_of_total": figures.bubble_of_total,
         "bubble_of_span": figures.bubble_of_span,
-        "ranks": _ranks(figures, timeline.plan.share),
+        "ranks": [dict(zip(columns, row)) for row in rows],
     }
     if spec.rule.grouped:
         answer["group_size"] = spec.group
     return {**answer, "ops": timeline.rows()} if with_ops else answer
-
-
-def _ranks(figures: Figures, share: float) -> list[dict[str, Any]]:
-    columns = {
-        "busy": figures.busy,
-        "idle": figures.idle,
-        "peak_activations": figures.peak * share,
-        "peak_activations_until_input_gradient": figures.peak_input * share,
-        "activation_sends": figures.activation_sends,
-        "gradient_sends": figures.gradient_sends,
-    }
-    rows = zip(*(column.tolist() for column in columns.values()))
-    return [dict(zip(columns, row)) for row in rows]
