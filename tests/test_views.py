@@ -7,6 +7,7 @@ import html
 import itertools
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -354,19 +355,50 @@ def test_a_long_group_is_cut_in_the_list_and_whole_in_the_file():
     assert len(whole.split(", ")) == 8192 > MEMBERS
 
 
+def handed_on(tree: ast.AST) -> Iterator[tuple[ast.Tuple, set[str]]]:
+    """Code, control and facts that a function gives to who refuses, and the names of the facts."""
+    for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+        named: dict[str, ast.expr] = {}
+        for node in ast.walk(function):
+            if isinstance(node, ast.Assign):
+                named[ast.unparse(node.targets[0])] = node.value
+        for node in ast.walk(function):
+            part = getattr(node, "value", None) if isinstance(node, (ast.Yield, ast.Return)) else 0
+            if not isinstance(part, ast.Tuple) or len(part.elts) != 3:
+                continue
+            code, _, facts = part.elts
+            if isinstance(code, ast.Constant) and code.value in REFUSALS:
+                yield part, keys_of(facts, named)
+
+
+def keys_of(facts: ast.expr, named: dict[str, ast.expr]) -> set[str]:
+    """The keys of a dict that is written out, be it by its name; of those within it too."""
+    facts = named.get(ast.unparse(facts), facts)
+    assert isinstance(facts, ast.Dict), ast.unparse(facts)
+    keys = {key.value for key in facts.keys if isinstance(key, ast.Constant)}
+    within = [value for key, value in zip(facts.keys, facts.values) if key is None]
+    return keys.union(*(keys_of(value, named) for value in within))
+
+
 def test_every_refusal_has_its_sentence_in_chinese_too_made_of_its_facts():
     rooms = ("groups", "training", "formats", "cli", "views")
     source = "".join(path.read_text() for room in rooms for path in Path(room).rglob("*.py"))
     codes = set(
         re.findall(r'(?:LayoutError\(|refusal\(|partial\(\s*refusal,)\s*"([a-z-]+)"', source)
     )
+    tree = ast.parse(source)
+    parts = dict(handed_on(tree))  # of refusals that are made elsewhere
+    codes |= {part.elts[0].value for part in parts}
     assert codes <= set(REFUSALS)
     english = {}
     for file in (f"{room}/refusals.txt" for room in ("groups", "training", "formats")):
         for block in re.split(r"\n(?=\S)", Path(file).read_text().partition("\n\n")[2]):
             english[block.partition(":")[0]] = block
     assert english.keys() <= codes
-    tree = ast.parse(source)
+    for part, given in parts.items():
+        code = part.elts[0].value
+        blanks = set(re.findall(r"{(\w+)", REFUSALS[code]["zh"] + english.get(code, "")))
+        assert blanks <= given, ast.unparse(part)
     by_name = {}  # keys of the dicts that are handed on with **, by call
     for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
         dicts = {}
