@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import lru_cache
+from inspect import signature
 from typing import Any
 
 from views import page
@@ -20,7 +21,8 @@ def drawn_anew(sent: str) -> str:
 
 
 def clear_caches() -> None:
-    """Empty every functools cache of the project, in microseconds."""
+    """Empty every functools cache of the project that holds answers, in microseconds; tables that
+    are read once, which take no argument, stay."""
     for cached in _caches():
         cached.cache_clear()
 
@@ -30,4 +32,5 @@ def _caches() -> tuple[Any, ...]:
     """Every cached function in the project's modules; all are loaded when the first picture is."""
     modules = [m for name, m in sys.modules.items() if name.partition(".")[0] in ROOMS]
     found = (value for module in modules for value in vars(module).values())
-    return tuple(value for value in found if callable(getattr(value, "cache_clear", None)))
+    cached = (value for value in found if callable(getattr(value, "cache_clear", None)))
+    return tuple(each for each in cached if signature(each).parameters)
