@@ -24,7 +24,7 @@ from groups import LayoutError
 from groups.errors import quoted
 
 from .problems import refusal
-from .state import FIELDS, UNLINKED, State, as_text, language_of, parse_number
+from .state import FIELDS, State, as_text, language_of, parse_number
 
 VERSION = "2"
 FIRST_TYPE = "dp+tp+pp"
@@ -174,7 +174,7 @@ def link_of(sent: object) -> str | None:
 
 def state_texts(state: State) -> dict[str, str]:
     """A state as the page's script has it, without what no link holds."""
-    return {name: as_text(value) for name, value in vars(state).items() if name not in UNLINKED}
+    return {name: as_text(value) for name, value in vars(state).items() if FIELDS[name].link}
 
 
 def parsed(sent: object) -> dict[str, Any]:

@@ -36,8 +36,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,12})?", re.ASCII)
 
 def parse_number(value: Any) -> Any:
     """A number as a text box sends it; anything else stays as it is, to be refused in words."""
-    text = value.strip() if isinstance(value, str) else ""
-    if not _NUMBER.fullmatch(text):
+    if not isinstance(value, str) or not _NUMBER.fullmatch(text := value.strip()):
         return value
     return float(text) if "." in text else int(text)
 
@@ -56,6 +55,8 @@ def parse_names(value: Any) -> Any:
 
 def as_text(value: Any) -> str:
     """Any value that was sent, as a text box or a link writes it."""
+    if type(value) is str:
+        return value
     if isinstance(value, bool):
         return "1" if value else "0"
     if isinstance(value, (list, tuple)):
