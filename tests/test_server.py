@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 import app
+from views.launch.api import launch_command
 from views.server import guard
 from views.server.guard import LARGEST_BODY, LARGEST_EVIDENCE
 
@@ -148,7 +149,7 @@ MISTAKES = {
     "a list": ("component_server", [1], 422),
     "no values": ("component_server", {}, 404),
     "no list of values": ("queue/join", {**JOIN, "fn_index": 1, "data": {"a": 1}}, 422),
-    "too few values": ("call/layout", {"data": []}, 422),
+    "too many values": ("call/layout", {"data": [""] * 13}, 422),
     "no text to draw": ("component_server", draw(["{}", 1]), 422),
     "a file in place of a text": ("component_server", draw({"path": "/etc/passwd"}), 422),
     "no function of ours": ("component_server", {**draw(), "fn_name": "postprocess"}, 404),
@@ -177,6 +178,14 @@ def test_a_visitors_mistakes_are_answered_in_words_and_leave_no_traceback(server
     assert not wrong
     logged = "".join(capfd.readouterr()) + caplog.text
     assert "Traceback" not in logged, logged
+
+
+def test_values_left_out_at_the_end_are_what_their_parameters_say(server):
+    given = ["megatron", 4, 8, 2, 4, 1, 1, 0, "megatron", "", 1]  # before it took a training
+    event = post(server, "call/launch_command", {"data": given}).json()["event_id"]
+    told = CLIENT.get(f"{server}{API}call/launch_command/{event}").text
+    said = json.loads(told.partition("data: ")[2].splitlines()[0])
+    assert said == [launch_command(nodes=4, tp=2, pp=4)]
 
 
 def test_the_page_has_no_events_of_gradios(server):

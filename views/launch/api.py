@@ -59,7 +59,7 @@ def _said(given: Mapping[str, Any]) -> tuple[Layout, dict[str, Any] | None]:
     return context.layout, answered(context, lambda: options_of_page(context.layout, context.state))
 
 
-@serving(_said, SAID, LAYOUT)
+@serving(_said, LAYOUT, SAID)
 def launch_command(said: tuple[Layout, dict[str, Any] | None], target: str = "megatron") -> str:
     """The options that make a layout in one framework, as text to copy.
 
@@ -69,8 +69,8 @@ def launch_command(said: tuple[Layout, dict[str, Any] | None], target: str = "me
 
     Args:
         target: whose options, such as "megatron" or "torchtitan".
-        (the training)
         (the layout)
+        (the training)
     """
     layout, options = said
     require_choice("target", target, TARGETS)

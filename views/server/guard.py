@@ -236,7 +236,8 @@ def _sent(body: bytes) -> dict[str, Any]:
 
 
 def _require_event(blocks: Any, path: str, sent: dict[str, Any]) -> None:
-    """Refuse what asks for an event that Gradio has not, or does not give it what it takes."""
+    """Refuse what asks for an event that Gradio has not, or gives it what it does not take; what is
+    left out at the end is as its parameters say."""
     is_named = path.startswith(API + "call/")
     index = sent.get("fn_index")
     if not is_named and index is not None:
@@ -248,11 +249,10 @@ def _require_event(blocks: Any, path: str, sent: dict[str, Any]) -> None:
         raise RefusedError(404, "There is no such endpoint.")
     if path.startswith(API + "call/v2/"):
         return
-    data, counts = sent.get("data"), {len(event.inputs)}
-    if is_named:
-        counts.add(sum(not block.skip_api for block in event.inputs))
-    if not isinstance(data, list) or len(data) not in counts:
-        raise RefusedError(422, f'"data" must be a list of {len(event.inputs)} values.')
+    data, inputs = sent.get("data"), event.inputs
+    if not isinstance(data, list) or len(data) > len(inputs):
+        raise RefusedError(422, f'"data" must be a list of at most {len(inputs)} values.')
+    data += [block.value for block in inputs[len(data) :]]  # as Gradio's own clients do
 
 
 async def _asked_by_page(blocks: Any, sent: dict[str, Any]) -> str:
