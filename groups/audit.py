@@ -91,9 +91,9 @@ def _translated(grouping: Grouping, domain: int) -> np.ndarray:
     """
     offsets = grouping.members(grouping.mesh.offset) - grouping.mesh.offset
     starts = grouping.firsts() % domain
-    found = np.flatnonzero(np.bincount(starts))
-    spans = np.zeros(found[-1] + 1, dtype=np.int64)
-    spans[found] = nodes_spanned(found[:, None] + offsets, domain)
+    distinct_starts = np.flatnonzero(np.bincount(starts))
+    spans = np.zeros(distinct_starts[-1] + 1, dtype=np.int64)
+    spans[distinct_starts] = nodes_spanned(distinct_starts[:, None] + offsets, domain)
     return spans[starts]
 
 

@@ -242,6 +242,7 @@ MOST_RANKS = 4096
 """Ranks that one question may name."""
 
 LONGEST_TEXT = 1_000_000
+"""Characters that name them."""
 
 _PART = re.compile(r"([0-9]{1,9})(?:\s*(?:-|–|\.\.)\s*([0-9]{1,9}))?", re.ASCII)
 
@@ -292,7 +293,7 @@ def parse_ranks(text: str, world_size: int) -> tuple[int, ...]:
 
 
 def require_ranks(last: int, world_size: int) -> None:
-    """Refuse a rank that the world does not have."""
+    """Refuse a rank that the world does not have; ``last`` is the largest of those named."""
     if last >= world_size:
         raise refusal("no-such-rank", "ranks", rank=last, first=0, last=world_size - 1)
 
@@ -329,4 +330,5 @@ def shared_groups(
 
 
 def bad_ranks(part: object) -> LayoutError:
+    """The refusal of what is no list of ranks."""
     return refusal("bad-ranks", "ranks", value=quoted(part))

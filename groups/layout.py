@@ -231,4 +231,5 @@ def _own_mesh(layout: Layout, name: str, grid: Mesh) -> Mesh:
 
 
 def framework_name(framework: str) -> str:
+    """As people write it; an order of one's own is Megatron's with other axes first."""
     return "Megatron Core" if framework == OWN else CONVENTIONS[framework].name

@@ -48,7 +48,7 @@ def nodes_spanned(groups: ArrayLike, gpus_per_node: int) -> np.ndarray:
 
 
 def distinct(places: np.ndarray) -> np.ndarray:
-    """How many places there are in each row."""
+    """How many different places each row has: places of shape (..., members), one number a row."""
     steps = places[..., 1:] - places[..., :-1]
     if (steps < 0).any():  # a group of a mesh ascends already
         steps = np.diff(np.sort(places, axis=-1), axis=-1)

@@ -1,8 +1,9 @@
 """Every process group that Megatron creates, by name: two grids over the same ranks.
 
-Most groups are one request to one grid of `megatron_grids`; the others are cut out of those
-(`Grouping`). Names, orders and refusals as in NVIDIA/Megatron-LM, megatron/core/parallel_state.py,
-initialize_model_parallel, and checked against megatron-core 0.16.1.
+Most groups are one request to one of the two `grids`; the others are cut out of those (`Grouping`);
+families.txt names them all. Names, orders and refusals as in NVIDIA/Megatron-LM,
+megatron/core/parallel_state.py, initialize_model_parallel, and checked against megatron-core
+0.16.1.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 Layers, like ranks, count from 0; Megatron's layer_number is one more. With interleaving a stage
 holds vpp chunks of the model, and the layers run through chunk 0 of every stage, then through
-chunk 1 of every stage, and so on. `layer_layout` reads the string that deals them out by hand,
-`partitions` has DeepSpeed's cuts.
+chunk 1 of every stage, and so on. `layout_strings` reads the string that deals them out by hand.
 """
 
 from __future__ import annotations

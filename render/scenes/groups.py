@@ -270,7 +270,7 @@ def overview(
 ) -> Overview:
     """The nodes as they stand, with the groups of ``rank`` marked.
 
-    The groups may be of another mesh over the same ranks. tone: of each name; left out, as `tones`.
+    The groups may be of another mesh over the same ranks. tone: of each name, as `marks_of` has it.
 
     Errors: LayoutError if there is no such rank.
     """

@@ -1,4 +1,4 @@
-"""Scene -> inline SVG for the page: sharp, themed by the page's CSS, spoken by screen readers.
+"""Panels and overviews -> inline SVG for the page, themed by its CSS, spoken by screen readers.
 
 Only class names are written here, no colours: ``g0`` to ``g9`` are the group palette, and the
 page's style sheet (`style`) gives them fill and ink. Cells carry ``data-r`` (rank) and ``data-g``

@@ -330,9 +330,10 @@ ALGORITHMS: dict[str, Callable[..., Algorithm]] = {
         ring_attention,
     )
 }
-"""Algorithms by name: functions of n, and of the root where the collective has one."""
+"""Algorithms by name: functions of n, and of the root where they are ROOTED."""
 
 ROOTED = ("tree_broadcast", "ring_broadcast", "tree_reduce", "direct_gather", "direct_scatter")
+"""Those whose collective has a root."""
 
 
 def algorithm_of(name: str, n: int, root: int = 0) -> Algorithm:

@@ -221,9 +221,8 @@ def memory_per_stage(
         training.schedule, split.pp, training.micro_batches, split.vpp
     )
     layer = {moe: layer_bytes(model, split, training, moe) for moe in (False, True)}
-    alike: dict[
-        tuple[object, ...], tuple[float, dict[str, float]]
-    ] = {}  # most between the ends are
+    # Most stages between the ends are alike.
+    alike: dict[tuple[object, ...], tuple[float, dict[str, float]]] = {}
     memory = []
     for stage in stages:
         holds = (stage.layers, stage.moe_layers, stage.is_first, stage.is_last)

@@ -73,14 +73,17 @@ class Form:
 
 
 def one_pass(p: int, v: int, t: Times) -> float:
+    """One micro-batch through all stages but one, there and back, chunk by chunk."""
     return (p - 1) * (t.forward + t.backward) / v
 
 
 def nothing(p: int, v: int, t: Times) -> float:
+    """No idle time."""
     return 0.0
 
 
 def all_micro_batches(p: int, r: int, m: int, v: int) -> float:
+    """The peak where nothing goes back before all are forward."""
     return m
 
 

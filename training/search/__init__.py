@@ -8,7 +8,7 @@ quickest on, memory is worked out, and the first way of a layout that fits stand
 that fits comes before any that does not.
 
 Errors of the estimate are larger than differences between neighbours: among the first few only a
-run tells. Not tried: what stands in NOT_TRIED.
+run tells. What is not VARIED is as on screen.
 """
 
 from .quickest import MOST, SearchResult, search, sizes_of

@@ -36,7 +36,7 @@ class Reason:
 
 
 def compared(estimate: Estimate, other: Estimate) -> list[Reason]:
-    """What makes ``one`` quicker or slower than ``other``.
+    """What makes a layout quicker or slower than the ``other``.
 
     >>> from training.estimate import estimate
     >>> from training.models import MODELS

@@ -42,7 +42,6 @@ VARIED = ("micro_batch", "vpp", "recompute")
 ALTERNATING = ("1f1b", "interleaved")
 """Megatron's own schedule, without chunks and with them."""
 
-
 _OF_JOB = tuple(field.name for field in fields(TrainingJob))
 
 
@@ -187,6 +186,7 @@ def micro_batches(job: SearchJob, split: Split) -> list[int]:
 
 
 def recomputations(job: SearchJob) -> tuple[str, ...]:
+    """Those that are tried."""
     return (job.training.recompute,) if "recompute" in job.fixed else job.recomputations
 
 
