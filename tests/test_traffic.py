@@ -243,6 +243,13 @@ def test_a_ring_in_order_of_members_crosses_so_many_borders(name):
     assert (found.ring, found.card) == (share, card)
 
 
+def test_the_reach_of_large_groups_is_not_kept():
+    """Each holds a number a member: of a thousand large groups they would fill the memory."""
+    small, large = ring_of(("dp", 16)), ring_of(("dp", 65_536))
+    assert reach(small, 8) is reach(small, 8)
+    assert reach(large, 8) is not reach(large, 8)
+
+
 def test_a_ring_is_as_slow_as_its_slowest_link():
     inside, across = reach(RINGS["inside a node"][0], 8), reach(RINGS["one in each node"][0], 8)
     assert inside.seconds(RING, 450e9, 450e9, 50e9) == 1.0

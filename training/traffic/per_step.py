@@ -41,7 +41,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from groups.grouping import Grouping
+from groups.grouping import SMALL, Grouping
 
 from ..clusters import Cluster
 from ..collectives.cost import bytes_per_rank
@@ -197,15 +197,18 @@ class Reach:
         return max(self.inside * sent / nvlink, self.outside * sent / nic)
 
 
-@lru_cache(maxsize=1024)
 def reach(grouping: Grouping, domain: int) -> Reach:
-    """How the groups stand on domains of so many consecutive ranks.
+    """How the groups stand on domains of so many consecutive ranks; of small groups it is kept.
 
     >>> from groups import parse_mesh
     >>> path = reach(Grouping("dp", parse_mesh("tp2-dp4-pp2"), "dp"), domain=4)
     >>> path.groups, path.size, path.ring, path.card, path.links  # ranks 0 2 | 4 6: two links leave
     (4, 4, 0.5, 0.5, (0.0, 1.0, 0.0, 1.0))
     """
+    return (_kept_reach if grouping.size <= SMALL else _reach)(grouping, domain)
+
+
+def _reach(grouping: Grouping, domain: int) -> Reach:
     first = grouping.mesh.offset
     if grouping.is_plain or grouping.places:
         # All groups are group 0, moved: only where in a domain they start matters.
@@ -213,6 +216,9 @@ def reach(grouping: Grouping, domain: int) -> Reach:
         return _summed((starts[:, None] + grouping.members(first) - first) // domain, times)
     groups = np.array(grouping.groups())
     return _summed(groups // domain, np.ones(len(groups), dtype=np.int64))
+
+
+_kept_reach = lru_cache(maxsize=1024)(_reach)
 
 
 def _summed(domains: np.ndarray, times: np.ndarray) -> Reach:
