@@ -12,7 +12,9 @@ from seen import seen
 
 from descriptions import PAGE, counted
 from groups.conventions import CONVENTIONS
+from views.base.context import Context
 from views.base.state import State
+from views.orders.view import Comparison, _compared, other_layout
 from views.page import answer
 
 COMPARED = {
@@ -38,6 +40,8 @@ def test_what_moved_is_what_differs_rank_by_rank(name):
     other = seen(controls.changed(other_controls))
     picture = shown(controls, "orders", versus=versus)
     rows = {row[0]: row for row in table(picture, "moves")}
+    body = re.search(r'class="scroll moves".*?</table>', picture, re.S)[0]
+    slow = [text_of(row) for row in re.findall(r"<tr>.*?</tr>", body, re.S) if '"slow"' in row]
     before, after = groups_of(other), groups_of(layout)
     assert list(rows) == [kind for kind in layout.kinds if kind in after]
     for kind, (_, moved, leaving_before, leaving_after) in rows.items():
@@ -48,6 +52,11 @@ def test_what_moved_is_what_differs_rank_by_rank(name):
         for said, groups in ((leaving_before, before[kind]), (leaving_after, after[kind])):
             crossing = sum(nodes > 1 for nodes in spans(groups, layout.gpus_per_node))
             assert said == f"{crossing:,} / {len(groups):,}"
+        worse = [cells for cells in slow if cells.startswith(f"{kind} ")]
+        numbers = [
+            int(said.split(" / ")[0].replace(",", "")) for said in (leaving_before, leaving_after)
+        ]
+        assert bool(worse) == (numbers[1] > numbers[0]), kind
         panels = re.findall(rf'<svg class="panel" data-kind="{kind}".*?</svg>', picture, re.S)
         if layout.world_size <= 256:
             assert len(panels) == (2 if ranks else 0)
@@ -68,6 +77,19 @@ def moved_by_hand(before: list[list[int]], after: list[list[int]]) -> set[int]:
         if mates[0].get(rank) != mates[1].get(rank):
             found.add(rank)
     return found
+
+
+def test_experts_of_another_framework_keep_their_size_beside_megatrons_order():
+    context = Context.of(State(nodes=2, tp=2, ep=4, framework="torchtitan"))
+    assert (context.layout.mesh.size("tp"), context.layout.expert.size("etp")) == (2, 1)
+    assert other_layout(context, "auto").expert.size("etp") == 1
+
+
+def test_what_is_kept_of_a_comparison_is_its_html_alone():
+    """Its moves are a truth a rank and kind, which the cache would hold for as many layouts."""
+    compared = Comparison.of(Context.of(State(nodes=5)))
+    assert _compared(compared, 0)
+    assert "moves" not in vars(compared)
 
 
 def test_above_256_gpus_both_orders_are_on_the_nodes_with_one_ranks_groups_marked():
@@ -122,6 +144,9 @@ def test_a_strip_says_what_another_order_moves_and_is_silent_where_nothing_does(
     for kind in ("dp", "tp", "pp"):
         moved = moved_by_hand(before[kind], after[kind])
         assert bool(moved) == bool(re.search(rf"[:,] {kind}[,.]", strip))
+        numbers = [f"{sum(nodes > 1 for nodes in spans(of[kind], 8))}" for of in (before, after)]
+        told = PAGE["strip_leaving"]["en"].format(kind=kind, before=numbers[0], after=numbers[1])
+        assert (told in strip) == (numbers[0] != numbers[1])
     assert 'class="strip"' not in answer(State()).picture
     assert 'class="strip"' not in answer(State(framework="device-mesh")).picture
     own = State(nodes=4, group_type="framework", framework="fairscale", pp=1)

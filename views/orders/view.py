@@ -182,6 +182,7 @@ def _inputs(versus: Any, language: str) -> Markup:
 @lru_cache(maxsize=64)
 def _compared(compared: Comparison, rank: int) -> tuple[Markup, Markup]:
     """What stands above the card, and what below."""
+    compared = replace(compared)  # what is worked out in it, ranks by kind, is not kept as the key
     layout, language = compared.layout, compared.language
     head = heading(PAGE["moved_title"][language], tag("p", compared.summary()))
     is_small = layout.world_size <= PANEL_LIMIT
