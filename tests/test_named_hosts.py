@@ -116,6 +116,11 @@ def test_tables_of_groups_say_hosts_and_devices_and_count_machines_as_they_are(l
     tables += [answer(replace(state, view="ranks", ranks="4 5")).picture]
     assert [(head in table, row in table) for table in tables] == [(True, True)] * 3
     assert head not in answer(replace(state, hosts="")).details
+    middle = replace(
+        state, pp=4, view="ranks", rank="2"
+    )  # in no embedding group: a row of one cell
+    for text, columns in ((state.hosts, 5), ("", 4)):
+        assert f'<td colspan="{columns}">' in answer(replace(middle, hosts=text)).picture
 
 
 def test_files_of_groups_and_ranks_have_columns_of_host_and_device():

@@ -1,7 +1,7 @@
 """HTML as elements: whatever is no markup is text, and is escaped.
 
->>> tag("p", "a < b ", tag("b", "c"), class_="fine", data_set={"tp": 2})
-Markup('<p class="fine" data-set="{&#34;tp&#34;:2}">a &lt; b <b>c</b></p>')
+>>> tag("p", "a < b ", tag("b", "c's"), class_="fine", data_set={"tp": 2})
+Markup('<p class="fine" data-set="{&#34;tp&#34;:2}">a &lt; b <b>c&#39;s</b></p>')
 """
 
 from __future__ import annotations
