@@ -25,7 +25,7 @@ from .all import VIEWS, view_of
 from .base import form
 from .base.context import Context
 from .base.html import as_json, button, fold, tag, together
-from .base.link import from_query, from_sent, link_of, parsed, script_fields, state_texts
+from .base.link import from_query, from_values, link_of, parsed, script_fields, state_texts
 from .base.model import model_name, model_of
 from .base.problems import problem_html, refusal_html, sentence
 from .base.resolve import sizes_text
@@ -83,7 +83,8 @@ def draw(sent: Any) -> str:
     refused layout leaves the last picture where it is, dimmed by the style sheet; for a link there
     is none, and the first layout's stands for it, in the link's view and language.
     """
-    state, link, seen = from_sent(sent), link_of(sent), parsed(sent)
+    seen = parsed(sent)
+    state, link = from_values(seen), link_of(seen)
     language, view = state.language, view_of(state)
     is_new = seen.get("words") != language
     parts = answer(state)
@@ -113,7 +114,8 @@ def save(sent: Any) -> str:
     """A file of what is on screen, as JSON; {"refused": sentence} where there is none."""
     request = parsed(sent)
     kind, address = request.get("form"), request.get("address")
-    state = from_sent(json.dumps(request.get("state")))
+    fields = request.get("state")
+    state = from_values(fields if isinstance(fields, dict) else {})
     try:
         context = Context.of(state)
         chosen = kind if kind in (*PICTURES, *SLIDES, *TABLES) else "png"

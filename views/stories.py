@@ -5,14 +5,13 @@ A story is a link; what no link holds (a hang's evidence, machines by name) it b
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from descriptions import ENTRIES, LANGUAGES, SHELL, STORIES, TOUR, TOUR_WORDS
 
 from .base.html import button, fold, tag
-from .base.link import from_sent, to_query
+from .base.link import from_values, to_query
 from .column import preset_states
 
 _TP4 = "PG ID 2 PG GUID 40(TENSOR_MODEL_PARALLEL_GROUP)"
@@ -58,7 +57,7 @@ BRINGS: dict[str, dict[str, str]] = {
 def query_of(state: Mapping[str, str]) -> str:
     """The link of some fields; a published layout's own come with its name."""
     whole = {**preset_states().get(state.get("preset", ""), {}), **state}
-    return to_query(from_sent(json.dumps(whole)))
+    return to_query(from_values(whole))
 
 
 def examples_html(language: str) -> str:

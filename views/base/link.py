@@ -33,7 +33,8 @@ FIRST_TYPE = "dp+tp+pp"
 LONG = {row.link: name for name, row in FIELDS.items() if row.link}
 """The field of a name in a link."""
 
-STARTS = {name: as_text(value) for name, value in vars(State()).items()}
+_START = State()
+STARTS = {name: as_text(value) for name, value in vars(_START).items()}
 """The text of every field as the page starts."""
 
 COUNTING = ("memory", "traffic", "search", "compare")
@@ -48,10 +49,12 @@ LONGEST_VALUE = 2_000
 
 def to_query(state: State) -> str:
     """The state as a query; empty for the page as it starts. What is too long is left out."""
-    parts = []
-    for name, text in state_texts(state).items():
+    parts, start = [], vars(_START)
+    changed = {name: value for name, value in vars(state).items() if value is not start[name]}
+    for name, value in changed.items():
+        text = as_text(value)
         is_start = text == STARTS[name] or (name, text) == ("lang", "en")
-        if not is_start and len(text) <= LONGEST_VALUE:
+        if FIELDS[name].link and not is_start and len(text) <= LONGEST_VALUE:
             # Half of a surrogate pair, which a program may send, is no text of an address.
             parts.append(f"{FIELDS[name].link}={quote(text, safe=':,|*()', errors='replace')}")
     query = "&".join(parts)
@@ -150,25 +153,30 @@ def _bad(part: object) -> LayoutError:
 
 
 def from_sent(sent: object) -> State:
-    """The state that a page sent; other names are ignored. What it lacks is as the link says that
-    the page has just opened, else as at the start.
+    """The state that a page sent, as JSON."""
+    return from_values(parsed(sent))
+
+
+def from_values(values: Mapping[str, Any]) -> State:
+    """The state that a page's values are; other names are ignored. What they lack is as the link
+    says that the page has just opened, else as at the start.
 
     Any value may arrive here: whether it makes sense is asked where it is used.
     """
     fields = {}
-    for name, value in parsed(sent).items():
+    for name, value in values.items():
         if name in FIELDS:
             parse = FIELDS[name].parse
             fields[name] = parse(value) if parse else value
-    start, link = State(), link_of(sent)
+    link, linked = link_of(values), dict[str, Any]()
     with suppress(LayoutError):  # a bad one is told when the page is drawn
-        start = start if link is None else from_query(link)
-    return State(**{**vars(start), **fields, "lang": language_of(fields.get("lang"))})
+        linked = {} if link is None else vars(from_query(link))
+    return State(**{**linked, **fields, "lang": language_of(fields.get("lang"))})
 
 
-def link_of(sent: object) -> str | None:
+def link_of(values: Mapping[str, Any]) -> str | None:
     """The link that a page has just opened, whole, to be read; None if it opened none."""
-    link = parsed(sent).get("link")
+    link = values.get("link")
     return link if isinstance(link, str) and link else None
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -47,6 +47,12 @@ PAIRS: dict[str, dict[str, str]] = {
 """Pairs to begin with."""
 
 
+@cache
+def pair_links() -> Mapping[str, str]:
+    """The link of each pair."""
+    return {name: query_of(pair) for name, pair in PAIRS.items()}
+
+
 def kept_context(context: Context) -> Context:
     """The same page with the job that the kept link, or the query of one, is about.
 
@@ -57,7 +63,7 @@ def kept_context(context: Context) -> Context:
 
 
 def with_job(state: State, other: State) -> State:
-    return replace(state, **{name: getattr(other, name) for name in fields_of("job")})
+    return State(**{**vars(state), **{name: getattr(other, name) for name in fields_of("job")}})
 
 
 def _query_of(kept: Any) -> Any:
@@ -78,7 +84,7 @@ def compare_html(context: Context) -> Markup:
     keep = form.setter({"kept": now}, say("keep"))
     inputs = form.fields(form.text("kept", state.kept, language), keep)
     if is_empty(state.kept):
-        pairs = (form.opener(query_of(pair), say(name)) for name, pair in PAIRS.items())
+        pairs = (form.opener(link, say(name)) for name, link in pair_links().items())
         head = heading(say("compare_title"), tag("p", say("compare_empty")))
         return together(head, inputs, tag("p", Markup(" ").join(pairs), class_="openers"))
     try:
