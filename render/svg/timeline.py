@@ -84,22 +84,15 @@ def gap(row: int) -> int:
 def _paths(strip: Strip) -> str:
     """One path for each colour: its boxes one after the other."""
     boxes, colour = strip.boxes, strip.colour
-    top, height = places(strip)
-    paths = []
-    for number in np.unique(colour).tolist():
-        which = np.flatnonzero(colour == number)
-        rows = zip(
-            boxes.start[which].tolist(),
-            top[which].tolist(),
-            (boxes.end - boxes.start)[which].tolist(),
-            height[which].tolist(),
-        )
-        line = "".join(f"M{x} {y}h{w}v{h}h{-w}z" for x, y, w, h in rows)
-        paths.append(f'<path class="op-{_name(number)}" d="{line}"/>')
-    edges = "".join(
-        f"M{x} {y}v{h}" for x, y, h in zip(boxes.end.tolist(), top.tolist(), height.tolist())
-    )
-    return f'{"".join(paths)}<path class="pipeline-edges" d="{edges}"/>'
+    top, height = (column.tolist() for column in places(strip))
+    starts, ends = boxes.start.tolist(), boxes.end.tolist()
+    paths: dict[int, list[str]] = {number: [] for number in sorted({*colour.tolist()})}
+    edges = []
+    for number, x, end, y, h in zip(colour.tolist(), starts, ends, top, height):
+        paths[number].append(f"M{x} {y}h{end - x}v{h}h{x - end}z")
+        edges.append(f"M{end} {y}v{h}")
+    drawn = (f'<path class="op-{_name(number)}" d="{"".join(d)}"/>' for number, d in paths.items())
+    return f'{"".join(drawn)}<path class="pipeline-edges" d="{"".join(edges)}"/>'
 
 
 def places(strip: Strip) -> tuple[np.ndarray, np.ndarray]:
@@ -135,19 +128,27 @@ def _labels(strip: Strip) -> str:
     room = (strip.digits * DIGIT * size / 12 + MARGIN) * strip.ticks
     need = np.ceil(room / np.maximum(length, 1) / 50).astype(np.int64) * 50
     middle = 100 * (boxes.start + boxes.end) / 2 / strip.ticks
-    centre = boxes.rank * strip.row + tall * np.choose(boxes.half, [0.5, 0.25, 0.75])
     small = size if tall < 22 else 10
-    smaller = f' font-size="{small}"'
-    columns = (strip.colour, middle, centre, boxes.half, boxes.micro_batch)
+    # What stands before and behind a number's place across is the same for many of them.
+    before = {
+        number: f'<text class="on-{_name(number)}" x="' for number in {*strip.colour.tolist()}
+    }
+    behind = [
+        f'%" y="{rank * strip.row + tall * share + 0.36 * pixels:.1f}"{smaller}>'
+        for rank in range(len(strip.ranks))
+        for share, pixels, smaller in (
+            (0.5, size, ""),
+            *((share, small, f' font-size="{small}"') for share in (0.25, 0.75)),
+        )
+    ]
+    columns = (strip.colour, middle, 3 * boxes.rank + boxes.half, boxes.micro_batch)
     visible = (boxes.half == 0) | (tall >= 22)
     labels = []
     for width in np.unique(need[visible]).tolist():
         texts = zip(*(column[visible & (need == width)].tolist() for column in columns))
         rows = "".join(
-            f'<text class="on-{_name(colour)}" x="{x:.2f}%" '
-            f'y="{y + 0.36 * (small if half else size):.1f}"'
-            f"{smaller if half else ''}>{micro_batch}</text>"
-            for colour, x, y, half, micro_batch in texts
+            f"{before[colour]}{x:.2f}{behind[place]}{micro_batch}</text>"
+            for colour, x, place, micro_batch in texts
         )
         off = "" if width <= WIDTH else ' class="off"'
         labels.append(f'<g data-need="{width}"{off} font-size="{size}">{rows}</g>')
