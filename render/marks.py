@@ -136,6 +136,7 @@ class Drawing:
 def ring(
     x: float, y: float, radius: float, colour: str, width: float, fill: str = "none"
 ) -> Blocks:
+    """A circle round (x, y), as a box that is all corners."""
     corner, side = np.array([[x - radius, y - radius]]), np.full(2, 2 * radius)
     return Blocks(corner, side, fill, edge=colour, width=width, radius=radius)
 

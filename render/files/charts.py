@@ -133,6 +133,7 @@ def draw_timeline(chart: TimelineChart, theme: str) -> Iterator[Mark]:
 
 
 def draw_held(chart: HeldChart, theme: str) -> Iterator[Mark]:
+    """The area under each rank's curve: held until the weights' gradient, and until the input's."""
     strip, look = chart.strip, LOOKS[theme]
     row = strip.memory_row
     yield _ground(chart, row, look)

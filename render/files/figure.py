@@ -131,8 +131,9 @@ class Legend:
         y = baseline - LINE
         for scene in scenes:
             x = math.inf  # what a scene adds begins in a line of its own
-            told = getattr(scene, "legend_of", None)
-            for swatch, text in told(theme, words) if told else getattr(scene, "legend", ()):
+            legend_of = getattr(scene, "legend_of", None)
+            lines = legend_of(theme, words) if legend_of else getattr(scene, "legend", ())
+            for swatch, text in lines:
                 if (swatch, text) in entries:
                     continue
                 room = SWATCH if swatch else 0.0

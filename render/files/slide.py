@@ -37,6 +37,8 @@ LONGEST_ADDRESS = 120
 
 
 class SlideText(NamedTuple):
+    """Question, answer, sizes of the job, and the address that shows it again."""
+
     title: str
     sentence: str = ""
     sizes: str = ""

@@ -206,6 +206,7 @@ class CodeChart:
 
 
 def draw_code(chart: CodeChart, theme: str) -> Iterator[Mark]:
+    """The text on a ground of its own."""
     look = LOOKS[theme]
     box = np.array([[0.0, 0.0]]), np.array([chart.width, chart.height])
     yield Blocks(*box, look.ground, edge=look.edge, radius=6.0)

@@ -83,6 +83,8 @@ class _OverTime:
 
 @dataclass(frozen=True, eq=False)
 class TimelineChart(_OverTime):
+    """A timeline with its axis of times below."""
+
     @property
     def height(self) -> float:
         return self.strip.height + AXIS

@@ -88,6 +88,12 @@ class Grid(NamedTuple):
         return places(self.folds, 1, self.columns)
 
 
+def require_whole(mesh: Mesh) -> None:
+    """Refuse a mesh whose ranks begin above 0. Errors: ValueError."""
+    if mesh.offset:
+        raise ValueError(f"a picture shows a whole job, not a window of it: {mesh}")
+
+
 def data_axis(mesh: Mesh) -> str:
     """The axis of replicas: dp, or edp in a mesh of experts."""
     return "edp" if "edp" in mesh.names else "dp"

@@ -29,16 +29,21 @@ PANEL_LIMIT = 256
 RANK_AND_INDEX, RANK, COLOUR = 40.0, 22.0, 4.0
 """Pixels a cell needs to show rank and group index, the rank alone, or its own gap."""
 
-
 BLOCK_ROOM = 8.0
 """Pixels that a node needs to be parted from the next."""
 
 SEEN = 3.0
 """Pixels that a marked cell of an overview covers at least, if there is room."""
 
-
 LONGEST_KIND = 8
 """Letters of a kind's name up to which each cell repeats it."""
+
+OVERVIEW_WIDTH, OVERVIEW_HEIGHT = 720.0, 560.0
+OVERVIEW_LEFT, OVERVIEW_TOP = 78.0, 18.0
+"""Pixels: an overview at most, with what is left of its cells; left of them and above."""
+
+MOST_SHADES = 200
+"""Greys that stages are told apart by: a palette picture has 256 colours, and eyes have fewer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,10 +113,6 @@ class Gap(NamedTuple):
     columns: int
     rows: int
     width: float
-
-
-MOST_SHADES = 200
-"""Greys that stages are told apart by: a palette picture has 256 colours, and eyes have fewer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +245,7 @@ def panel(
     >>> panel(plain(parse_mesh("tp2-dp2"), "tp"), gpus_per_node=4).group.tolist()
     [0, 0, 1, 1]
     """
-    _refuse_windows(grouping.mesh)
+    geometry.require_whole(grouping.mesh)
     world = grouping.world_size
     tiles = geometry.node_tiles(world, gpus_per_node, room)
     group = colour = grouping.index()
@@ -274,7 +275,7 @@ def overview(
 
     Errors: LayoutError if there is no such rank.
     """
-    _refuse_windows(mesh)
+    geometry.require_whole(mesh)
     rank = require_rank(mesh, rank)
     others = [name for name in mesh.names if name != "pp"]
     nodes = geometry.physical_grid(mesh.world_size, gpus_per_node)
@@ -292,12 +293,3 @@ def overview(
         marks=marks_of(groupings, rank, tone),
         sizes=tuple((grouping.name, grouping.size) for grouping in groupings),
     )
-
-
-OVERVIEW_WIDTH, OVERVIEW_HEIGHT = 720.0, 560.0
-OVERVIEW_LEFT, OVERVIEW_TOP = 78.0, 18.0
-
-
-def _refuse_windows(mesh: Mesh) -> None:
-    if mesh.offset:
-        raise ValueError(f"a picture shows a whole job, not a window of it: {mesh}")

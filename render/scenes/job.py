@@ -25,14 +25,12 @@ from groups.mesh import require_rank
 
 from ..palette import GROUP_INK, KIND_COLOURS
 from .cell_lines import CellLines, cell_lines, ends_of
-from .geometry import LETTERS, places, places_of
-from .groups import _refuse_windows
+from .geometry import LETTERS, places, places_of, require_whole
 from .job_plan import NUMBERS, WHOLE, JobPlan, Label, Rectangle, plan_of
 from .marked import Mark, Tag, mark_board, marks_of, spots, swell_of, tags_of
 
 SHADES = 2
 """Rows are shaded in turn, so that the eye follows them: as many rows as one label speaks for."""
-
 
 SEEN = 6.0
 """Pixels that a mark among plain cells covers at least, if there is room."""
@@ -45,6 +43,8 @@ Segment = tuple[float, float, float, float]
 
 
 class JobLine(NamedTuple):
+    """What joins the members of one group."""
+
     tone: str
     segments: tuple[Segment, ...]
     is_dotted: bool  # from stage to stage, where what follows waits for what is sent
@@ -314,7 +314,7 @@ def job_picture(
 
     Errors: LayoutError if there is no such rank.
     """
-    _refuse_windows(mesh)
+    require_whole(mesh)
     rank = require_rank(mesh, rank)
     plan = plan_of(mesh, room)
     boxed = {name for name in plan.box if mesh.size(name) > 1}

@@ -1,7 +1,7 @@
 """Where every GPU stands in the picture of the job, and how large: a mesh folded to fit a room.
 
-What does not fit beside each other goes on in the next band,
-whose rows and columns are labelled again; a band holds a divisor of the replicas where one is near.
+What does not fit beside each other goes on in the next band, whose rows and columns are labelled
+again; a band holds a divisor of the replicas where one is near.
 """
 
 from __future__ import annotations
@@ -72,6 +72,17 @@ Rectangle = tuple[float, float, float, float]
 """x, y, width, height."""
 
 
+class Sizes(NamedTuple):
+    """Width and height of a box, of a replica in one stage, and of a band."""
+
+    box_width: float
+    box_height: float
+    replica_width: float
+    replica_height: float
+    band_width: float
+    band_height: float
+
+
 @dataclass(frozen=True)
 class JobPlan:
     """How a mesh is laid out: what stands beside what, and how large."""
@@ -97,8 +108,8 @@ class JobPlan:
         return self.metrics.width * self.scale, self.metrics.height * self.scale
 
     @cached_property
-    def _sizes(self) -> tuple[float, float, float, float, float, float]:
-        """Box, replica in a stage, and band: width and height of each, at full size."""
+    def full(self) -> Sizes:
+        """Sizes in the unit of the metrics."""
         m = self.metrics
         lines = _product(self.mesh, self.box) // self.cells_across
         boxes = _product(self.mesh, self.others)
@@ -107,11 +118,16 @@ class JobPlan:
         wide = self.boxes_across * (box_w + m.apart) - m.apart + 2 * m.frame
         tall = boxes // self.boxes_across * (box_h + m.apart) - m.apart
         band = _band_size(m, wide, tall, self.replicas, self.stages)
-        return box_w, box_h, wide, tall, *band
+        return Sizes(box_w, box_h, wide, tall, *band)
+
+    @cached_property
+    def sizes(self) -> Sizes:
+        """Sizes in pixels."""
+        return Sizes(*(size * self.scale for size in self.full))
 
     @property
     def box_size(self) -> tuple[float, float]:
-        return self._sizes[0] * self.scale, self._sizes[1] * self.scale
+        return self.sizes.box_width, self.sizes.box_height
 
     @cached_property
     def bands(self) -> tuple[int, int]:
@@ -122,7 +138,7 @@ class JobPlan:
     @cached_property
     def jump(self) -> tuple[float, float]:
         """Pixels from a band to the next; of plain cells, a whole number of cells."""
-        *_, wide, tall = (size * self.scale for size in self._sizes)
+        wide, tall = self.sizes.band_width, self.sizes.band_height
         if self.metrics is PLAIN:
             cell = self.scale
             if self.is_tight:
@@ -132,6 +148,7 @@ class JobPlan:
 
     @property
     def is_tight(self) -> bool:
+        """Whether bands are too many to be labelled above: then beside, with what they hold."""
         return _is_tight(self.metrics, self.bands)
 
     @property
@@ -144,27 +161,25 @@ class JobPlan:
     @property
     def width(self) -> float:
         beside, _ = self.bands
-        return LEFT + (beside - 1) * self.jump[0] + self._sizes[4] * self.scale
+        return LEFT + (beside - 1) * self.jump[0] + self.sizes.band_width
 
     @property
     def height(self) -> float:
         _, below = self.bands
-        return TOP + (below - 1) * self.jump[1] + self._sizes[5] * self.scale
+        return TOP + (below - 1) * self.jump[1] + self.sizes.band_height
 
     @cached_property
     def folds(self) -> tuple[Fold, ...]:
         """One an axis, in the order of the mesh, so that they number the ranks."""
-        m, scale = self.metrics, self.scale
-        box_w, box_h, wide, tall, _, _ = self._sizes
+        m, scale, full = self.metrics, self.scale, self.full
         cells = (m.width + m.gap) * scale, (m.height + m.gap) * scale
-        boxes = (box_w + m.apart) * scale, (box_h + m.apart) * scale
+        boxes = (full.box_width + m.apart) * scale, (full.box_height + m.apart) * scale
         inside = dict(self._within(self.box, self.cells_across, *cells))
         inside |= dict(self._within(self.others, self.boxes_across, *boxes))
         size = self.mesh.size
-        inside[self.data] = Fold(
-            size(self.data), self.replicas, dx=(wide + m.between) * scale, jump_y=self.jump[1]
-        )
-        inside["pp"] = Fold(size("pp"), self.stages, dy=(tall + m.row) * scale, jump_x=self.jump[0])
+        dx, dy = (full.replica_width + m.between) * scale, (full.replica_height + m.row) * scale
+        inside[self.data] = Fold(size(self.data), self.replicas, dx=dx, jump_y=self.jump[1])
+        inside["pp"] = Fold(size("pp"), self.stages, dy=dy, jump_x=self.jump[0])
         return tuple(inside[name] for name in self.mesh.names)
 
     def _within(
@@ -187,7 +202,7 @@ class JobPlan:
     @cached_property
     def label_step(self) -> int:
         """Of how many stages one is labelled."""
-        pitch = (self._sizes[3] + self.metrics.row) * self.scale
+        pitch = (self.full.replica_height + self.metrics.row) * self.scale
         step = max(1, math.ceil(LINE / pitch))
         return 1 << (step - 1).bit_length()
 
@@ -203,8 +218,7 @@ class JobPlan:
 
     def replica_frames(self) -> Iterator[tuple[Rectangle, int]]:
         """The frame of each replica in each band, with its number."""
-        _, _, wide, tall, _, _ = (size * self.scale for size in self._sizes)
-        m = self.metrics
+        wide, tall, m = self.sizes.replica_width, self.sizes.replica_height, self.metrics
         for x, y, stages, replicas in self.corners():
             height = len(stages) * (tall + m.row * self.scale) + (2 * m.ends - m.row) * self.scale
             for place, number in enumerate(replicas):
@@ -213,9 +227,9 @@ class JobPlan:
     def labels(self, has_layers: bool) -> Iterator[Label]:
         """Stages beside each band, replicas above it."""
         m = self.metrics
-        pitch = (self._sizes[3] + m.row) * self.scale
-        step = (self._sizes[2] + m.between) * self.scale
-        room = self._sizes[3] * self.scale
+        pitch = (self.full.replica_height + m.row) * self.scale
+        step = (self.full.replica_width + m.between) * self.scale
+        room = self.sizes.replica_height
         if self.is_tight:
             yield from self._band_labels()
             return
@@ -231,7 +245,7 @@ class JobPlan:
 
     def _band_labels(self) -> Iterator[Label]:
         """What some of the bands hold, beside them."""
-        half = self._sizes[5] * self.scale / 2
+        half = self.sizes.band_height / 2
         last = -math.inf
         for x, y, _, replicas in self.corners():
             if y >= last + LINE:
@@ -265,7 +279,7 @@ def plan_of(mesh: Mesh, room: tuple[float, float]) -> JobPlan:
     for cells in _across(mesh, box, metrics):
         for boxes in _across(mesh, others, metrics):
             plan = JobPlan(mesh, metrics, box, others, cells, boxes, dp, pp, 1.0)
-            _, _, wide, tall, _, _ = plan._sizes
+            wide, tall = plan.full.replica_width, plan.full.replica_height
             folded = 0.55 ** ((cells < box_size) + (boxes < others_size))
             for replicas, stages in _bands(dp, pp):
                 bands = -(-pp // stages), -(-dp // replicas)
@@ -327,7 +341,7 @@ def _band_size(
 
 
 def _is_tight(metrics: Metrics, bands: tuple[int, int]) -> bool:
-    """Whether bands are too many to be labelled above: then beside, with what they hold."""
+    """`JobPlan.is_tight`, of a plan that is not made yet."""
     return metrics is PLAIN and bands[1] > LOOSE
 
 

@@ -96,6 +96,8 @@ def mark_board(
     return board.reshape(-1, wide)[edge : edge + shape[0], edge : edge + shape[1]]
 
 
+# -- the names of groups -------------------------------------------------------------------------
+
 TALL, LETTER, AROUND = 14.0, 6.2, 8.0
 """Pixels: height of a tag, width of a letter in it, and of what is round its letters."""
 
@@ -159,16 +161,22 @@ def tags_of(
         at_x += -beside if is_left else beside
         at_x = min(max(at_x, left + wide / 2), right - wide / 2)
         at_y = min(max(at_y, top + TALL / 2), bottom - TALL / 2)
-        for _ in range(AGAIN):
-            if all(
-                abs(at_x - other) >= (wide + w) / 2 or abs(at_y - on) >= TALL
-                for other, on, w in taken
-            ):
-                break
-            at_y += TALL if at_y + 1.5 * TALL <= bottom else -TALL * AGAIN / 2
+        at_y = _free_height(taken, (at_x, at_y, wide), bottom)
         taken.append((at_x, at_y, wide))
         tags.append(Tag(mark.kind, mark.tone, round(at_x, 2), round(at_y, 2)))
     return tuple(tags)
+
+
+def _free_height(
+    taken: Sequence[tuple[float, float, float]], tag: tuple[float, float, float], bottom: float
+) -> float:
+    """The height at which a tag is on none of those before; all as x, y and width."""
+    x, y, wide = tag
+    for _ in range(AGAIN):
+        if all(abs(x - at) >= (wide + w) / 2 or abs(y - on) >= TALL for at, on, w in taken):
+            break
+        y += TALL if y + 1.5 * TALL <= bottom else -TALL * AGAIN / 2
+    return y
 
 
 def _band(

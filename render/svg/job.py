@@ -33,7 +33,7 @@ def job_svg(picture: JobPicture, description: str, kinds: Sequence[int] = ()) ->
     body = _numbered(picture) if picture.is_numbered else _plain(picture)
     labels = "".join(
         f'<text class="of-{label.name}" x="{label.x:.1f}" y="{label.y:.1f}" '
-        f'text-anchor="{label.anchor}">{escape(_said(label, picture))}</text>'
+        f'text-anchor="{label.anchor}">{escape(_label_text(label, picture))}</text>'
         for label in picture.labels
     )
     ends = _lines(picture.node_ends)
@@ -65,7 +65,7 @@ def _data(picture: JobPicture, kinds: Sequence[int]) -> str:
     )
 
 
-def _said(label: Label, picture: JobPicture) -> str:
+def _label_text(label: Label, picture: JobPicture) -> str:
     if label.name != "layers":
         return picture.words[label.name].format(first=label.first, last=label.last)
     layers = picture.layers[label.first]
@@ -152,7 +152,7 @@ def _rows(picture: JobPicture) -> str:
     """The rows of all bands, in as many shades as they take turns."""
     plan, step = picture.plan, picture.plan.label_step
     shades: list[list[str]] = [[] for _ in range(SHADES)]
-    _, _, wide, tall, _, _ = (size * plan.scale for size in plan._sizes)
+    wide, tall = plan.sizes.replica_width, plan.sizes.replica_height
     heights = [f"{stages * tall:.2f}" for stages in range(step + 1)]
     for x, y, stages, replicas in plan.corners():
         left, width = f"{x:.2f}", f"{len(replicas) * wide:.2f}"
@@ -168,7 +168,7 @@ def _gaps(picture: JobPicture) -> str:
     cell, plan = picture.cell[0], picture.plan
     if cell < GAP_ROOM:
         return ""
-    *_, wide, tall = (size * plan.scale for size in plan._sizes)
+    wide, tall = plan.sizes.band_width, plan.sizes.band_height
     corners = [(x, y) for x, y, _, _ in plan.corners()]
     columns = {x: _steps(x, wide, cell) for x in {x for x, _ in corners}}
     gaps = []

@@ -43,6 +43,7 @@ def to_svg(drawing: Drawing) -> str:
 
 
 def marks_svg(marks: Iterable[Mark]) -> str:
+    """The marks alone, in the order of painting."""
     return "".join(part for mark in marks for part in _written(mark))
 
 

@@ -46,6 +46,7 @@ def rows_svg(labels: Iterable[RowLabel], down: float = 0.0) -> str:
 
 
 def frames_svg(frames: Iterable[tuple[float, float, float, float]]) -> str:
+    """The frames of nodes: x, y, width and height of each."""
     nodes = "".join(
         f'<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" rx="6"/>' for x, y, w, h in frames
     )
@@ -53,6 +54,7 @@ def frames_svg(frames: Iterable[tuple[float, float, float, float]]) -> str:
 
 
 def tags_svg(tags: Sequence[Tag]) -> str:
+    """The names of groups at their ends; a screen reader has them from the description."""
     items = "".join(
         f'<g class="t-{tag.tone}"><rect x="{tag.x - tag.width / 2:.1f}" '
         f'y="{tag.y - TALL / 2:.1f}" width="{tag.width:.1f}" height="{TALL:g}" rx="4"/>'

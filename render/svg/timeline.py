@@ -30,6 +30,7 @@ STEPS = (1, 2, 5)
 
 
 def style() -> str:
+    """The colours of ops as CSS: fill of a box, ink of its number."""
     rules = []
     for number, fill in enumerate(op_colours()):
         name, reads = _name(number), ink(fill)
