@@ -39,7 +39,7 @@ from training.estimate.work import (
     exchange,
     layer_work,
     layers_of,
-    stage_parameters,
+    rank_parameters,
 )
 from training.memory.activations import PRODUCTS
 from training.model import Model
@@ -216,7 +216,7 @@ def test_a_tied_table_is_held_once_by_one_stage_and_twice_by_several():
     for is_tied, pp in ((True, 1), (False, 1), (True, 2), (False, 2)):
         model = Model(**SHAPE, ffn=8192, tied=is_tied)
         request = estimate(model, tp=1, pp=pp, gpus=8, global_batch=8).request
-        dense, _ = stage_parameters(request, np.array(layers_of(model, request.split)))
+        dense, _ = rank_parameters(request, np.array(layers_of(model, request.split)))
         found[is_tied, pp] = dense.sum()
     assert found[False, 1] - found[True, 1] == 32_000 * 2048
     assert found[True, 2] == found[False, 2] == found[False, 1]

@@ -235,7 +235,7 @@ def test_a_cell_in_no_group_is_grey_with_its_rank_and_a_dash(theme):
 
 
 def test_a_name_that_ends_in_a_digit_is_parted_from_its_index():
-    words = [mark for mark in drawing.marks_of(LEVELS, "light") if isinstance(mark, Words)]
+    words = [mark for mark in drawing.scene_marks(LEVELS, "light") if isinstance(mark, Words)]
     said = [word.text for word in words if not word.bold and word.anchor == "middle"]
     assert said == [f"hcp-l0:{group}" for group in LEVELS.group.tolist()]
 
@@ -331,7 +331,9 @@ def test_131072_gpus_are_all_there_with_their_marks_large_enough_to_see():
             for row, column in zip(*np.divmod(overview.place[mark.ranks], columns)):
                 around = (slice(max(0, at - more), at + more + 1) for at in (row, column))
                 board[tuple(around)] = palette.rgb(colour)
-        (pixels,) = (m for m in drawing.marks_of(overview, "light") if isinstance(m, marks.Pixels))
+        (pixels,) = (
+            m for m in drawing.scene_marks(overview, "light") if isinstance(m, marks.Pixels)
+        )
         assert np.array_equal(pixels.cells, board)
 
         shown = alone(overview, "light", scale=2)

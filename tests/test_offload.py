@@ -114,7 +114,7 @@ def _bridge(offload: str) -> Request:
     model = MODELS["qwen3-30b-a3b"].model
     training = Training(micro_batches=2, recompute="none", offload=offload)
     split = Split(tp=2, pp=2, dp=4, ep=4, etp=1)
-    return Request(model, training, 8, 16, 8, "dgx-h100", split=split, is_told=True)
+    return Request(model, training, 8, 16, 8, "dgx-h100", split=split, precision_is_stated=True)
 
 
 def test_megatrons_cpu_offload_as_it_was_measured():

@@ -29,7 +29,6 @@ KINDS = (
 )
 """What parameters are there for, in the order in which a token meets them."""
 
-
 Count = tuple[int, int]
 """Parameters of one kind: those that the ranks of a group share out, and those that all hold."""
 

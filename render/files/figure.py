@@ -78,12 +78,12 @@ def figure(
         y += SMALL + MARGIN
     right = max((MARGIN + scene.width for scene in scenes), default=0.0)
     right = max([right, legend.right, *(word.right for word in lines)])
-    placed = [(MARGIN, top, 1.0, marks_of(scene, theme)) for scene, top in zip(scenes, tops)]
+    placed = [(MARGIN, top, 1.0, scene_marks(scene, theme)) for scene, top in zip(scenes, tops)]
     placed.append((0.0, 0.0, 1.0, [*legend.marks(), *lines]))
     return Drawing(math.ceil(right + MARGIN), math.ceil(y), look.page, placed)
 
 
-def marks_of(scene: Any, theme: str) -> list[Mark]:
+def scene_marks(scene: Any, theme: str) -> list[Mark]:
     """A scene of a type in DRAWINGS, in its own pixels."""
     return list(DRAWINGS[type(scene)](scene, theme))
 

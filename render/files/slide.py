@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ..marks import LOOKS, Drawing, Mark, Words, shortened, wrapped
 from .figure import MARGIN as FROM
-from .figure import Legend, marks_of
+from .figure import Legend, scene_marks
 
 WIDTH, HEIGHT, MARGIN = 1280.0, 720.0, 48.0
 """Pixels of a slide, and round it."""
@@ -139,7 +139,7 @@ class _Room:
         fitted = [
             scene.fitted((wide, tall)) if hasattr(scene, "fitted") else scene for scene in scenes
         ]
-        marks = [marks_of(scene, theme) for scene in fitted]
+        marks = [scene_marks(scene, theme) for scene in fitted]
         scales: dict[type, float] = {}
         for scene, drawn in zip(fitted, marks):
             most = min(LARGEST, LOUD / _smallest(drawn), wide / scene.width, tall / scene.height)

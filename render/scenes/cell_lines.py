@@ -51,7 +51,7 @@ def cell_lines(
     return CellLines((start + places[order]).round(3), ranks % LATE, ranks >= LATE)
 
 
-def ends_of(
+def node_end_runs(
     lines: CellLines, others: CellLines, gpus_per_node: int, throughout: bool
 ) -> list[tuple[int, int, int]]:
     """(line, first other, last other) of each run along which a node ends after the line.

@@ -24,9 +24,9 @@ from groups.grouping import Grouping
 from groups.mesh import require_rank
 
 from ..palette import GROUP_INK, KIND_COLOURS
-from .cell_lines import CellLines, cell_lines, ends_of
+from .cell_lines import CellLines, cell_lines, node_end_runs
 from .geometry import LETTERS, places, places_of, require_whole
-from .job_plan import NUMBERS, WHOLE, JobPlan, Label, Rectangle, plan_of
+from .job_plan import NUMBERS, WHOLE, JobPlan, Label, Rectangle, largest_plan
 from .marked import Mark, Tag, mark_board, marks_of, spots, swell_of, tags_of
 
 SHADES = 2
@@ -69,7 +69,7 @@ class JobPicture:
 
     def fitted(self, room: tuple[float, float]) -> JobPicture:
         """Laid out anew for a slide's room."""
-        return replace(self, plan=plan_of(self.mesh, (room[0] / LETTERS, room[1] / LETTERS)))
+        return replace(self, plan=largest_plan(self.mesh, (room[0] / LETTERS, room[1] / LETTERS)))
 
     def legend_of(self, theme: str, words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         """A colour and what it means, for each group of the chosen rank."""
@@ -273,13 +273,14 @@ class JobPicture:
         xs, ys = columns.places, rows.places
         wide, tall = self.cell
         reach_x, reach_y = (1.5, 3.0) if self.is_numbered else (0.0, 0.0)
+        where = (self.gpus_per_node, not self.is_numbered)
         segments: list[Segment] = []
-        for at, first, last in ends_of(columns, rows, self.gpus_per_node, not self.is_numbered):
+        for at, first, last in node_end_runs(columns, rows, *where):
             left, right = xs[at] + wide, xs[at + 1]
             if right - left <= self.plan.near[0]:
                 middle = (left + right) / 2
                 segments.append((middle, ys[first] - reach_y, middle, ys[last] + tall + reach_y))
-        for at, first, last in ends_of(rows, columns, self.gpus_per_node, not self.is_numbered):
+        for at, first, last in node_end_runs(rows, columns, *where):
             above, below = ys[at] + tall, ys[at + 1]
             if below - above <= self.plan.near[1]:
                 middle = above + (0.74 if self.is_numbered else 0.5) * (below - above)
@@ -316,7 +317,7 @@ def job_picture(
     """
     require_whole(mesh)
     rank = require_rank(mesh, rank)
-    plan = plan_of(mesh, room)
+    plan = largest_plan(mesh, room)
     boxed = {name for name in plan.box if mesh.size(name) > 1}
     boxing = (
         grouping.name

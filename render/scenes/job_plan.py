@@ -267,7 +267,7 @@ def _product(mesh: Mesh, names: Sequence[str]) -> int:
 
 
 @lru_cache(maxsize=128)
-def plan_of(mesh: Mesh, room: tuple[float, float]) -> JobPlan:
+def largest_plan(mesh: Mesh, room: tuple[float, float]) -> JobPlan:
     """The layout that shows a mesh largest; what goes on in a next band has to gain much by it."""
     metrics = NUMBERS if mesh.world_size <= NUMBERED else PLAIN
     data = geometry.data_axis(mesh)

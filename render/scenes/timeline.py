@@ -158,7 +158,6 @@ COLUMNS = 400
 PARTS = 64 * COLUMNS
 """Parts of all ranks' axes together: a curve of many ranks is drawn coarser."""
 
-
 TICKS_AT_ONCE = 2**17
 """Ticks of so many ranks together are counted at once."""
 

@@ -242,6 +242,7 @@ def _rooted(n: int, root: int) -> list[int | None]:
 
 
 def _depth(parents: Sequence[int | None], place: int) -> int:
+    """Steps from the root."""
     above = parents[place]
     return 0 if above is None else 1 + _depth(parents, above)
 
@@ -291,6 +292,9 @@ def direct_gather(n: int, root: int = 0) -> Algorithm:
     return Algorithm("direct_gather", "gather", n, n, steps, root=at)
 
 
+# -- attention and pipelines ----------------------------------------------------------------------
+
+
 def ring_attention(n: int) -> Algorithm:
     """K and V go round: at step q rank r works on the block of rank r - q, and then sends it on.
 
@@ -310,6 +314,31 @@ def pipeline_backward(n: int, chunks: int = 4) -> Algorithm:
     steps = _chain(range(n)[::-1], chunks)
     return Algorithm("pipeline_backward", "send_recv", n, chunks, steps, root=n - 1)
 
+
+# -- steps of single messages ---------------------------------------------------------------------
+
+
+def _ring_from(root: int, n: int) -> list[int]:
+    """All places round the ring, the root first."""
+    return [(root + i) % n for i in range(n)]
+
+
+def _chain(places: Sequence[int], chunks: int) -> tuple[Step, ...]:
+    """From place to place: chunk k makes its hop h at step k + h."""
+    hops = list(enumerate(pairwise(places)))
+    return _by_step((k + h, Transfer(at, to, k, k)) for k in range(chunks) for h, (at, to) in hops)
+
+
+def _by_step(moves: Iterable[tuple[int, Transfer]]) -> tuple[Step, ...]:
+    """Moves with the number of their step, put together by step."""
+    steps: list[list[Transfer]] = []
+    for number, move in moves:
+        steps.extend([] for _ in range(number + 1 - len(steps)))
+        steps[number].append(move)
+    return tuple(tuple(step) for step in steps)
+
+
+# -- by name --------------------------------------------------------------------------------------
 
 ALGORITHMS: dict[str, Callable[..., Algorithm]] = {
     function.__name__: function
@@ -381,22 +410,3 @@ def attended(n: int, rank: int, block: int) -> list[tuple[int, int]]:
     """
     queries, keys = sequence_chunks(n, rank), sequence_chunks(n, block)
     return [(query, key) for query in queries for key in keys if key <= query]
-
-
-def _ring_from(root: int, n: int) -> list[int]:
-    return [(root + i) % n for i in range(n)]
-
-
-def _chain(places: Sequence[int], chunks: int) -> tuple[Step, ...]:
-    """From place to place: chunk k makes its hop h at step k + h."""
-    hops = list(enumerate(pairwise(places)))
-    return _by_step((k + h, Transfer(at, to, k, k)) for k in range(chunks) for h, (at, to) in hops)
-
-
-def _by_step(moves: Iterable[tuple[int, Transfer]]) -> tuple[Step, ...]:
-    """Moves with the number of their step, put together by step."""
-    steps: list[list[Transfer]] = []
-    for number, move in moves:
-        steps.extend([] for _ in range(number + 1 - len(steps)))
-        steps[number].append(move)
-    return tuple(tuple(step) for step in steps)

@@ -116,7 +116,7 @@ def fit_of(request: Request) -> Fit:
     host = request.machine.host_of(request.gpus_per_node) / min(request.gpus, request.gpus_per_node)
     fullest = max(stages, key=lambda stage: stage.total)
     lean = stages
-    if not request.is_told:
+    if not request.precision_is_stated:
         small = replace(training, precision=LEAN[request.training.products in WIDE])
         lean = memory_per_stage(request.model, request.split, small, room_of(capacity))
     needed = max(_needed(request, stage) for stage in lean)
@@ -129,12 +129,12 @@ def fit_of(request: Request) -> Fit:
 
 def _needed(request: Request, stage: StageMemory) -> float:
     training = request.training
-    is_fused = training.flash if request.is_told else training.zero >= 2
+    is_fused = training.flash if request.precision_is_stated else training.zero >= 2
     is_simple = training.products in WIDE and not request.model.experts and request.split.vpp == 1
     if is_fused or not is_simple:
         return stage.total * PIECES + CONTEXT
     terms = unfused_terms(request, stage)
-    if request.is_told:  # the format of gradients too
+    if request.precision_is_stated:  # the format of gradients too
         terms["gradients"] /= UNFUSED["gradients"]
     return sum(UNFUSED[name] * size for name, size in terms.items())
 

@@ -134,9 +134,10 @@ def _run(row: dict[str, str]) -> MeasuredRun:
 
 _EIGHT_BITS = {"fp8": 1.0, "mxfp8": 1.0, "nvfp4": 2.0}
 _MIXED = 6.0
-"""Doublings that stand for a model with experts instead of one without."""
-
 FAR_FAMILY = 8.0
+"""Doublings that stand for a number format of fewer bits than 16, for a model with experts instead
+of one without, and for another family of GPUs."""
+
 NEAR_SIZE = math.log2(12)
 """Doublings of parameters up to which a run still says something about a model."""
 

@@ -212,7 +212,7 @@ def step_seconds(
     parts["host"] = m * (slowest - sum(causes.values()))
     idle = idle_share(request.training.schedule, split.pp, split.vpp)
     parts["bubble"] = (float(stages.sum()) - slowest) * idle
-    parts["dp"] = exposed_seconds(request, work.replicas, c, m, m * slowest)
+    parts["dp"] = replica_seconds(request, work.replicas, c, m, m * slowest)
     parts["optimizer"] = optimizer_seconds(request, work.replicas, c, on_host[0])
     parts["offload"] = offload_seconds(request, work.replicas, m * slowest, *on_host)
     return {name: float(parts[name]) for name in PARTS}
@@ -271,7 +271,7 @@ def decided(share: float) -> float:
     return does / (does + not_so)
 
 
-def exposed_seconds(
+def replica_seconds(
     request: Request, work: Replicas, c: Constants, m: Number, busy: Number
 ) -> Number:
     """What of the data parallel messages no computation hides, that of m micro-batches."""

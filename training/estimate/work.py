@@ -170,7 +170,7 @@ def exchange(n: int, stride: int, domain: int, size: float) -> Messages:
 def work_of(request: Request) -> Work:
     """The work of a request's step."""
     layers = layers_of(request.model, request.split)
-    most = most_parameters(*stage_parameters(request, np.array(layers)))
+    most = most_parameters(*rank_parameters(request, np.array(layers)))
     return Work(
         layers=layers,
         dense=layer_work(request, moe=False),
@@ -305,7 +305,7 @@ def _sends(request: Request) -> Messages:
     return Messages(inside=size, count=2.0, hops_inside=2.0)
 
 
-def stage_parameters(request: Request, layers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def rank_parameters(request: Request, layers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Parameters of each pipeline rank, dense and of experts; layers: stages last but one axis."""
     model, split = request.model, request.split
     _, plain = _kinds(model, split, False)

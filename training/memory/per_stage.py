@@ -47,7 +47,6 @@ PARTS = (
 )
 """What fills a rank's memory, in the order in which it is shown."""
 
-
 HELD = ("optimizer", "weights")
 """States whose shares in host memory decide what crosses the link."""
 

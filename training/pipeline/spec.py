@@ -27,7 +27,6 @@ MAX_MICRO_BATCHES = 1_000_000
 SETTLED = 4
 """Micro-batches, in units of p, after which each group of p more repeats the one before it."""
 
-
 Refused = tuple[str, str, Mapping[str, object]]
 """Code, control and facts of a refusal."""
 
@@ -174,6 +173,24 @@ class ScheduleSpec:
             yield "last-group-too-small", "m", {**facts, "rest": m % n}
 
 
+def schedule(
+    name: str, p: int, m: int, v: int | None = None, group_size: int | None = None
+) -> list[list[str]]:
+    """The ops of each pipeline rank, in order: ``<stage><F|B|I|W><micro-batch>``, see `plan`.
+
+    p pipeline ranks, m micro-batches, v chunks of the model on each rank (None: as many as the
+    schedule has, 2 where that can be chosen). group_size: for "interleaved", the micro-batches
+    that go through a chunk before the next chunk's turn (None: p).
+
+    >>> schedule("interleaved", p=2, m=2, v=2)[1]
+    ['1F0', '1F1', '3F0', '3B0', '3F1', '3B1', '1B0', '1B1']
+
+    Errors: LayoutError for sizes that the schedule does not take, with the nearest that it does.
+    Sources: see `orders`.
+    """
+    return plan_of(name, p, m, v, group_size).order()
+
+
 def plan_of(name: str, p: int, m: int, v: int | None = None, group_size: int | None = None) -> Plan:
     """What every rank runs under a schedule, without times; arguments as for `schedule`."""
     spec = checked(name, p, m, v, group_size)
@@ -222,21 +239,3 @@ def _works(name: str, given: Mapping[str, object]) -> bool:
     sizes = {control: size for control, size in given.items() if size is not None}
     are_sizes = all(type(size) is int and size > 0 for size in sizes.values())
     return are_sizes and with_changes(ScheduleSpec(name, 1, 1), sizes).works
-
-
-def schedule(
-    name: str, p: int, m: int, v: int | None = None, group_size: int | None = None
-) -> list[list[str]]:
-    """The ops of each pipeline rank, in order: ``<stage><F|B|I|W><micro-batch>``, see `plan`.
-
-    p pipeline ranks, m micro-batches, v chunks of the model on each rank (None: as many as the
-    schedule has, 2 where that can be chosen). group_size: for "interleaved", the micro-batches
-    that go through a chunk before the next chunk's turn (None: p).
-
-    >>> schedule("interleaved", p=2, m=2, v=2)[1]
-    ['1F0', '1F1', '3F0', '3B0', '3F1', '3B1', '1B0', '1B1']
-
-    Errors: LayoutError for sizes that the schedule does not take, with the nearest that it does.
-    Sources: see `orders`.
-    """
-    return plan_of(name, p, m, v, group_size).order()

@@ -19,13 +19,13 @@ from ..estimate.constants import FAMILIES, constants_of
 from ..estimate.memory import room_of
 from ..estimate.seconds import (
     Constants,
-    exposed_seconds,
     head_seconds,
     idle_share,
     launch_seconds,
     layer_seconds,
     offload_seconds,
     optimizer_seconds,
+    replica_seconds,
     send_seconds,
     stage_seconds,
 )
@@ -36,8 +36,8 @@ from ..estimate.work import (
     layer_work,
     layers_of,
     most_parameters,
+    rank_parameters,
     replicas_of,
-    stage_parameters,
 )
 from ..memory.host import leaves
 from ..memory.per_stage import PRECISIONS, Training, layer_bytes, model_states
@@ -205,7 +205,7 @@ class Timer:
         )
         slowest = each.max(axis=1)
         busy = m[:, None] * slowest
-        exposed = exposed_seconds(request, replicas, c, _number(m[:, None]), _number(busy))
+        exposed = replica_seconds(request, replicas, c, _number(m[:, None]), _number(busy))
         bubble = (each.sum(axis=1) - slowest) * stages.idle[:, None, None]
         return busy, busy + bubble + exposed
 
@@ -267,7 +267,7 @@ def _number(values: np.ndarray) -> Number:
 
 def _held(request: Request, stages: Stages) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
     """Parameters, dense and of experts: of each rank, by dealing, and of the one with most."""
-    every = stage_parameters(request, stages.layers)
+    every = rank_parameters(request, stages.layers)
     return every, most_parameters(*every)
 
 
