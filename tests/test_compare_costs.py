@@ -60,8 +60,10 @@ def test_both_are_worked_out_for_the_batch_of_the_one_on_screen():
 
 
 @pytest.mark.parametrize(
-    "said", [{"layers": ""}, {"layers": "32"}, {"experts": "8"}, {"global_batch": "64"}]
-)
+    "said",
+    [{"layers": ""}, {"layers": "32"}, {"experts": "8"}, {"global_batch": "64"},
+     {"micro_batches": "5"}],
+)  # fmt: skip
 def test_both_train_the_model_and_the_batch_of_the_one_on_screen(said):
     now, batch = alone(FOUR)
     kept, _ = alone(replace(EIGHT, global_batch=str(batch)))
@@ -103,10 +105,12 @@ def test_the_same_layout_costs_the_same_and_another_model_something_else():
 
 
 def test_a_layout_that_the_model_does_not_allow_says_why_in_place_of_its_costs():
-    kept = State(nodes=16, tp=2, pp=64, vpp="2", layers="80")  # as many stages as 128 layers
-    picture = compared(FOUR, kept)
-    assert all(kept == said == "–" != now for _, kept, now, said in costs(picture))
-    assert picture.count('role="alert"') == 1
+    stages = State(nodes=16, tp=2, pp=64, vpp="2", layers="80")  # as many as 128 layers
+    dealt = replace(EIGHT, layers="Et*10|(t*10|)*6,t*10L")  # a layout of its own stages
+    for other in (stages, dealt):
+        picture = compared(FOUR, other)
+        assert all(kept == said == "–" != now for _, kept, now, said in costs(picture))
+        assert picture.count('role="alert"') == 1
 
 
 def test_every_ready_pair_shows_what_its_name_says():

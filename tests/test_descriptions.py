@@ -17,8 +17,10 @@ from descriptions import KINDS, LANGUAGES, TYPES, Text, counted, kind_of
 from groups import LayoutError
 from groups.conventions import CONVENTIONS
 from groups.megatron.parallel_state import process_groups
+from groups.mesh import whole_number
 from groups.presets import PRESETS
 from texts import shapes
+from views.base.html import explained
 from views.base.problems import sentence
 from views.column import column_html
 
@@ -299,3 +301,20 @@ def test_every_text_has_both_languages_and_the_same_blanks_to_fill() -> None:
 
     assert len(EVERY_TEXT) > 1000
     assert breaking(is_whole, EVERY_TEXT) == {}
+
+
+def test_quotes_that_keep_spaces_are_no_part_of_a_text() -> None:
+    assert shapes.words("hang", "HANG")["place-host"]["en"] == " (host {host})"
+
+
+def test_a_stop_stays_on_the_line_of_the_word_before_it() -> None:
+    assert explained("A rank, or two ranks.", "en").count(",</bdi>") == 1  # explained once
+
+
+def test_a_span_without_an_end_names_none() -> None:
+    for language in LANGUAGES:
+        with pytest.raises(LayoutError) as refused:
+            whole_number(0, "tp")
+        said = sentence(refused.value, language)
+        assert "1" in said
+        assert "None" not in said

@@ -15,6 +15,7 @@ from seen import seen
 from descriptions import PAGE
 from groups import rank_groups
 from groups.conventions import CONVENTIONS, MEGATRONS, OWN
+from groups.layout import own_groupings
 from groups.megatron.parallel_state import process_groups
 from groups.presets import PRESETS
 from views.base.names import megatrons_name
@@ -313,3 +314,9 @@ def test_llama_3_numbers_its_ranks_pipeline_before_data():
     mesh = seen(from_preset("llama3-405b-3")).mesh
     assert str(mesh) == "tp8-cp16-pp16-dp8"
     assert rank_groups(mesh, "dp")[0].tolist() == list(range(0, 16384, 2048))
+
+
+def test_of_two_axes_of_one_rank_one_is_dp():
+    layout = seen(State(nodes=1, tp=8, pp=1, framework="torchtitan"))
+    own = {one.name: megatrons_name(layout, one) for one in own_groupings(layout)}
+    assert (own["dp_shard"], own["dp_replicate"]) == ("dp", "")

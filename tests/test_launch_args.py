@@ -13,6 +13,7 @@ from formats.launch import parse
 from formats.launch.configs import form_of
 from formats.launch.flags import KEYS, MODEL, NO_GROUP, NOT_DRAWN, OPTIONS, REMOVED, Row
 from groups.layout import Job
+from texts.sentences import note_text
 
 pytestmark = pytest.mark.usefixtures("nothing_is_executed")
 
@@ -418,3 +419,10 @@ def test_rows_in_an_override():
     text = "x.py 'model.hierarchical_context_parallel_sizes=[2, x]'"
     problem, shown = only_problem(text)
     assert (problem.code, shown) == ("bad-value", "x")
+
+
+def test_a_value_is_told_whole_as_long_as_its_place_is():
+    for letters, told in ((38, "x" * 38), (39, "x" * 38 + "…")):
+        (problem,) = parse(f"--tensor-model-parallel-size {'x' * letters}").problems
+        assert told in note_text(problem)
+        assert ("…" in note_text(problem)) == ("…" in told)

@@ -22,7 +22,14 @@ from views.base.link import from_query, from_sent, to_query
 from views.base.model import model_of, with_model
 from views.base.resolve import resolve
 from views.base.state import FIELDS, State, fields_of
-from views.base.trained import CHOICES, batch_of, schedule_name, trained_of, virtual_stages
+from views.base.trained import (
+    CHOICES,
+    batch_of,
+    schedule_name,
+    trained_of,
+    virtual_stages,
+    with_micro_batches,
+)
 from views.base.units import ranges_text
 from views.column import column_html, preset_states
 from views.launch.inputs import options_of_page, stated, training_stated
@@ -117,6 +124,20 @@ def test_batches_that_contradict_one_another_are_refused_with_fixes_that_work():
     assert (refused.value.code, refused.value.control) == ("batches-disagree", "micro_batches")
     fixed = {batch_of(layout, controls.changed(fix)) for fix in refused.value.alternatives}
     assert {(one.micro_batches, one.global_batch) for one in fixed} == {(32, 64), (12, 24)}
+    with pytest.raises(LayoutError) as refused:  # dp 2 cannot share them
+        batch_of(layout, controls.changed({"global_batch": "65"}))
+    assert [*refused.value.alternatives] == [{"global_batch": 24}]
+
+
+@pytest.mark.parametrize(
+    "typed", [{}, {"micro_batches": "4"}, {"global_batch": "64"},
+              {"micro_batches": "8", "global_batch": "64", "micro_batch": "4"}]
+)  # fmt: skip
+def test_so_many_micro_batches_are_set_whatever_is_typed(typed):
+    now = State(pp=4, **typed)
+    layout = resolve(now)
+    changed = now.changed(with_micro_batches(layout, now, 12))
+    assert batch_of(layout, changed).micro_batches == 12
 
 
 def test_the_pipeline_endpoint_takes_the_pages_batch_where_none_is_said():

@@ -453,3 +453,9 @@ def test_every_form_of_file_is_offered_by_a_view_that_has_it():
     assert set().union(*offered.values()) == {*TABLES}
     assert [name for name, forms in offered.items() if "trace" in forms] == ["pipeline"]
     assert offered["groups"] == {*TABLES} - {"trace"}
+
+
+def test_dp_with_cp_is_a_choice_where_both_are_shown_and_no_experts_are():
+    for group_type, wanted in (("cp+dp", {"cp", "dp-cp"}), ("dp", {"dp"}), ("moe", {"cp", "dp"})):
+        context = Context.of(State(cp=2, group_type=group_type, dp_kind="dp-cp"))
+        assert {one.name for one in context.visible} & {"cp", "dp", "dp-cp"} == wanted

@@ -167,8 +167,8 @@ def virtual_stages(state: State) -> int:
 def recomputations_of(state: State, now: str) -> tuple[str, ...]:
     """What the framework or the software of the published layout may compute again, and ``now``.
 
-    >>> recomputations_of(State(preset="bloom-176b"), "full"), recomputations_of(State(), "full")
-    (('none', 'full'), ('none', 'selective', 'partial', 'full'))
+    >>> recomputations_of(State(preset="bloom-176b"), "partial"), recomputations_of(State(), "full")
+    (('none', 'partial', 'full'), ('none', 'selective', 'partial', 'full'))
     """
     is_older = isinstance(state.preset, str) and state.preset.startswith(OLDER)
     if not is_older and state.framework not in WHOLE_LAYERS:

@@ -193,7 +193,7 @@ def sides_of(before: Context, now: Context) -> tuple[Sides, Trained | None, list
     trained = tried(problems, lambda: now.trained)
     if trained is not None:  # steps can be compared only where they do the same work
         same: dict[str, Any] = {"global_batch": str(trained.batch.global_batch)}
-        if is_count(before.state.layers) and is_count(now.state.layers):
+        if is_count(before.state.layers):
             same["layers"] = now.state.layers
         same |= {"experts": now.state.experts, "micro_batches": ""}
         before = Context(before.layout, replace(before.state, **same))
