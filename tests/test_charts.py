@@ -24,13 +24,12 @@ from render.scenes.charts import (
     TimelineChart,
 )
 from render.scenes.exchange import HEIGHT, Cell, Exchange, Flow, Line, Member
+from render.scenes.heat import Heat, level_colours
+from render.scenes.matrix import COLOURS, LEVELS, matrix_picture
 from render.scenes.shards import BAR, LOCAL, NONE, OTHERS, OWN, ROW, STALE, TOP, WHOLE, Shards
 from render.scenes.shards import LEFT as SHARDS_LEFT
-from render.scenes.timeline import PHASES, shade, strips_of
+from render.scenes.timeline import PHASES, box_places, shade, strips_of
 from render.svg.collectives import slots_svg
-from render.svg.heat import Heat, level_colours
-from render.svg.matrix import COLOURS, LEVELS, matrix_picture
-from render.svg.timeline import places
 from training.pipeline import Durations, plan_of, simulate
 from views.base.context import Context
 from views.base.state import State
@@ -77,7 +76,7 @@ def test_every_op_has_the_colour_of_its_kind_and_chunk(name, sizes, theme):
     strip, boxes = chart.strip, chart.strip.boxes
     picture = painted(chart, theme)
     tick = chart.plot / strip.ticks
-    top, height = places(strip)
+    top, height = box_places(strip)
     found, expected = [], []
     for i in range(len(boxes.rank)):  # near a corner, where no number stands
         found.append(at(picture, chart.left + tick * boxes.start[i] + 1.5, top[i] + height[i] - 1))

@@ -18,8 +18,9 @@ from groups import LayoutError, coordinates
 from groups.conventions import CONVENTIONS
 from render.marks import Blocks, Words
 from render.palette import PALETTE, contrast, ink
+from render.scenes.heat import LEVELS, Heat, level_colours, levels
 from render.scenes.shards import LEFT, LOCAL, MOST, NONE, OWN, STALE, WHOLE, Shards, draw_shards
-from render.svg.heat import LEVELS, Heat, heat_svg, level_colours, levels
+from render.svg.heat import heat_svg
 from texts.shapes import catalogue
 from training.estimate.memory import fit_of
 from training.memory.per_stage import PARTS, largest

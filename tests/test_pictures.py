@@ -18,8 +18,8 @@ from render.palette import rgb
 from render.scenes import groups as scene
 from render.scenes.charts import HeldChart, TimelineChart
 from render.scenes.exchange import Cell
+from render.scenes.heat import levels
 from render.scenes.shards import NONE, OWN
-from render.svg.heat import levels
 from views.all import VIEWS
 from views.base.context import Context
 from views.base.problems import sentence

@@ -18,8 +18,8 @@ from PIL import Image
 
 from render import palette
 from render.scenes import timeline
-from render.scenes.timeline import MOST_BOXES, MOST_SHADES, PHASES, shade, strips_of
-from render.svg.timeline import memory_svg, round_step, strip_svg, style
+from render.scenes.timeline import MOST_BOXES, MOST_SHADES, PHASES, round_step, shade, strips_of
+from render.svg.timeline import memory_svg, strip_svg, style
 from training.pipeline import Durations, figures_of, plan_of, simulate
 
 

@@ -23,7 +23,8 @@ from descriptions import (
 )
 from groups import LayoutError
 from groups.conventions import CONVENTIONS
-from render.svg.matrix import DECADES, LEVELS, matrix_picture, matrix_svg
+from render.scenes.matrix import DECADES, LEVELS, matrix_picture
+from render.svg.matrix import matrix_svg
 from training.clusters import CLUSTERS
 from training.memory.per_stage import Training
 from training.models import MODELS

@@ -9,11 +9,21 @@ import numpy as np
 from ..marks import BASELINE, LABEL, LOOKS, Blocks, Lines, Look, Mark, Pixels, Words, ring
 from ..palette import ink, ramp, rgb
 from ..scenes.charts import HELD, BarsChart, HeldChart, MatrixChart, TimelineChart
-from ..scenes.groups import GAP
-from ..scenes.timeline import LABEL_ROOM, Strip, op_colours
-from ..svg.heat import Heat, cell_texts
-from ..svg.matrix import COLOURS, LEVELS, label_place
-from ..svg.timeline import AXIS, DIGIT, MARGIN, axis_of, gap, level_steps, places
+from ..scenes.geometry import GAP
+from ..scenes.heat import Heat, cell_texts
+from ..scenes.matrix import COLOURS, LEVELS, label_place
+from ..scenes.timeline import (
+    AXIS,
+    DIGIT,
+    LABEL_ROOM,
+    MARGIN,
+    Strip,
+    axis_of,
+    box_places,
+    gap,
+    level_steps,
+    op_colours,
+)
 
 WARNING = {"light": "#b91c1c", "dark": "#fca5a5"}
 """The ink of what is above its limit."""
@@ -169,7 +179,7 @@ def _axis_words(chart: TimelineChart, look: Look) -> list[Words]:
 def _ops(chart: TimelineChart, look: Look) -> Iterator[Mark]:
     """The boxes, parted by lines of the page's colour; their numbers."""
     strip = chart.strip
-    top, height = places(strip)
+    top, height = box_places(strip)
     tick = chart.plot / strip.ticks
     left, right = (chart.left + tick * at for at in (strip.boxes.start, strip.boxes.end))
     fills = np.array(op_colours())[strip.colour].tolist()

@@ -27,9 +27,9 @@ from ..marks import BASELINE, LOOKS, Blocks, Drawing, Look, Mark, Words
 from ..scenes.charts import BarsChart, HeldChart, MatrixChart, PointsChart, TimelineChart
 from ..scenes.exchange import Exchange, draw_exchange
 from ..scenes.groups import Overview, Panel
+from ..scenes.heat import Heat
 from ..scenes.job import JobPicture
 from ..scenes.shards import Shards, draw_shards
-from ..svg.heat import Heat
 from .charts import draw_bars, draw_heat, draw_held, draw_matrix, draw_timeline
 from .groups import chosen_ring, draw_job, draw_overview, draw_panel
 from .tables import CodeChart, TableChart, draw_code, draw_points, draw_table

@@ -20,7 +20,8 @@ from ..palette import (
     ramp,
     rgb,
 )
-from ..scenes.groups import GAP, Overview, Panel
+from ..scenes.geometry import GAP
+from ..scenes.groups import Overview, Panel
 from ..scenes.job import JobPicture, Segment
 from ..scenes.job_plan import Rectangle
 from ..scenes.marked import TALL, Tag

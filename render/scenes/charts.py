@@ -16,10 +16,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
-from ..svg.matrix import APART, CHARACTER, LEFT, SIDE, TOP, MatrixPicture
-from ..svg.timeline import AXIS
 from .geometry import LETTERS
-from .timeline import Strip
+from .matrix import APART, CHARACTER, LEFT, SIDE, TOP, MatrixPicture
+from .timeline import AXIS, Strip
 
 Chart = TypeVar("Chart", bound="_OverTime")
 

@@ -53,6 +53,15 @@ EXACT = 2**50
 LABEL_ROOM = 12
 """Pixels that a row needs for a number in its boxes."""
 
+DIGIT, MARGIN = 6.4, 3.0
+"""Pixels of a digit in a box, and round them."""
+
+AXIS = 18
+"""Pixels of the line of times under a timeline."""
+
+STEPS = (1, 2, 5)
+"""Times a power of ten: what an axis counts in."""
+
 
 @dataclass(frozen=True, eq=False)
 class Boxes:
@@ -252,3 +261,49 @@ def shade(kind: str, chunk: int) -> str:
 def op_colours() -> list[str]:
     """The colour of an op by its number in `Strip.colour`."""
     return [shade(kind, chunk) for kind in PHASES for chunk in range(MOST_SHADES)]
+
+
+# -- where things stand, in pixels ----------------------------------------------------------------
+
+
+def gap(row: int) -> int:
+    """Pixels between a row of so many pixels and the next."""
+    return 2 if row >= LABEL_ROOM else 1
+
+
+def box_places(strip: Strip) -> tuple[np.ndarray, np.ndarray]:
+    """Upper edge and height of each box in pixels; of a pair one is above the other."""
+    boxes, tall = strip.boxes, strip.row - gap(strip.row)
+    upper = (tall + 1) // 2
+    top = boxes.rank * strip.row + np.where(boxes.half == 2, upper, 0)
+    return top, np.choose(boxes.half, [tall, upper, tall - upper])
+
+
+def axis_of(strip: Strip) -> list[tuple[float, float, str]]:
+    """Round times, about ten of them: the part of the axis, 0 to 1, the time, the anchor."""
+    length = strip.ticks * strip.tick
+    step = round_step(length / 10)
+    labels = []
+    for number in range(int(length / step + 1e-9) + 1):
+        at = number * step / length
+        anchor = "start" if number == 0 else "end" if at > 0.97 else "middle"
+        labels.append((at, number * step, anchor))
+    return labels
+
+
+def round_step(least: float) -> float:
+    """The smallest of 1, 2 and 5 times a power of ten that is not below ``least``.
+
+    >>> round_step(3.3), round_step(0.02), round_step(163)
+    (5.0, 0.02, 200.0)
+    """
+    power = 10.0 ** np.floor(np.log10(least))
+    return float(next(s * power for s in (*STEPS, 10) if s * power >= least * (1 - 1e-9)))
+
+
+def level_steps(curve: np.ndarray, tall: int, most: float) -> tuple[list[int], np.ndarray]:
+    """The parts of the axis where a curve changes, and its height in pixels from there on, in
+    tenths: a change that nobody can see is none."""
+    levels = np.rint(10 * tall * curve / most) / 10 if most else np.zeros(len(curve))
+    at = [0, *(np.flatnonzero(np.diff(levels)) + 1).tolist()]
+    return at, levels[at]

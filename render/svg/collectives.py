@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ..palette import PALETTE
 from ..scenes.exchange import STRIP, Cell, cell_width
-from .timeline import round_step
+from ..scenes.timeline import round_step
 
 HEIGHT, ROW, COLUMN_GAP, LABEL, TOP = 32.0, 54.0, 18.0, 78.0, 30.0
 """Pixels: of a slot, from row to row, between slots, left of them and above."""

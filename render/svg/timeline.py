@@ -13,20 +13,25 @@ import numpy as np
 
 from ..palette import ink, rgb
 from ..png import png_uri
-from ..scenes.timeline import LABEL_ROOM, MOST_SHADES, PHASES, Strip, op_colours
+from ..scenes.timeline import (
+    AXIS,
+    DIGIT,
+    LABEL_ROOM,
+    MARGIN,
+    MOST_SHADES,
+    PHASES,
+    Strip,
+    axis_of,
+    box_places,
+    gap,
+    level_steps,
+    op_colours,
+)
 
 KINDS = tuple(PHASES)
 
 WIDTH = 900
 """Pixels that a timeline is taken to be wide until the page's script has measured it."""
-
-DIGIT, MARGIN = 6.4, 3.0
-"""Pixels of a digit in a box, and round them."""
-
-AXIS = 18
-"""Pixels of the line of times under a timeline."""
-
-STEPS = (1, 2, 5)
 
 
 def style() -> str:
@@ -77,15 +82,10 @@ def _rows(count: int, row: int, width: int) -> str:
     return f'<path class="pipeline-ground" d="{lines}"/>'
 
 
-def gap(row: int) -> int:
-    """Pixels between a row of so many pixels and the next."""
-    return 2 if row >= LABEL_ROOM else 1
-
-
 def _paths(strip: Strip) -> str:
     """One path for each colour: its boxes one after the other."""
     boxes, colour = strip.boxes, strip.colour
-    top, height = (column.tolist() for column in places(strip))
+    top, height = (column.tolist() for column in box_places(strip))
     starts, ends = boxes.start.tolist(), boxes.end.tolist()
     paths: dict[int, list[str]] = {number: [] for number in sorted({*colour.tolist()})}
     edges = []
@@ -94,14 +94,6 @@ def _paths(strip: Strip) -> str:
         edges.append(f"M{end} {y}v{h}")
     drawn = (f'<path class="op-{_name(number)}" d="{"".join(d)}"/>' for number, d in paths.items())
     return f'{"".join(drawn)}<path class="pipeline-edges" d="{"".join(edges)}"/>'
-
-
-def places(strip: Strip) -> tuple[np.ndarray, np.ndarray]:
-    """Upper edge and height of each box in pixels; of a pair one is above the other."""
-    boxes, tall = strip.boxes, strip.row - gap(strip.row)
-    upper = (tall + 1) // 2
-    top = boxes.rank * strip.row + np.where(boxes.half == 2, upper, 0)
-    return top, np.choose(boxes.half, [tall, upper, tall - upper])
 
 
 def _image(strip: Strip) -> str:
@@ -170,28 +162,6 @@ def _axis(strip: Strip) -> str:
     return f'<g class="pipeline-axis">{labels}</g>'
 
 
-def axis_of(strip: Strip) -> list[tuple[float, float, str]]:
-    """Round times, about ten of them: the part of the axis, 0 to 1, the time, the anchor."""
-    length = strip.ticks * strip.tick
-    step = round_step(length / 10)
-    labels = []
-    for number in range(int(length / step + 1e-9) + 1):
-        at = number * step / length
-        anchor = "start" if number == 0 else "end" if at > 0.97 else "middle"
-        labels.append((at, number * step, anchor))
-    return labels
-
-
-def round_step(least: float) -> float:
-    """The smallest of 1, 2 and 5 times a power of ten that is not below ``least``.
-
-    >>> round_step(3.3), round_step(0.02), round_step(163)
-    (5.0, 0.02, 200.0)
-    """
-    power = 10.0 ** np.floor(np.log10(least))
-    return float(next(s * power for s in (*STEPS, 10) if s * power >= least * (1 - 1e-9)))
-
-
 def _area(held: np.ndarray, row: int, most: float) -> str:
     """The areas under all ranks' curves as one path: a step wherever a curve changes."""
     tall = row - gap(row)
@@ -203,11 +173,3 @@ def _area(held: np.ndarray, row: int, most: float) -> str:
         steps = "".join(f"H{x}V{base - level:.4g}" for x, level in zip(at, levels.tolist()))
         areas.append(f"M0 {base}{steps}H{parts}V{base}z")
     return "".join(areas)
-
-
-def level_steps(curve: np.ndarray, tall: int, most: float) -> tuple[list[int], np.ndarray]:
-    """The parts of the axis where a curve changes, and its height in pixels from there on, in
-    tenths: a change that nobody can see is none."""
-    levels = np.rint(10 * tall * curve / most) / 10 if most else np.zeros(len(curve))
-    at = [0, *(np.flatnonzero(np.diff(levels)) + 1).tolist()]
-    return at, levels[at]

@@ -17,7 +17,8 @@ from markupsafe import Markup, escape
 
 from descriptions import LANGUAGES, PAGE, RUN, WORDS, Text
 from render.palette import ink
-from render.svg.heat import Heat, heat_svg
+from render.scenes.heat import Heat
+from render.svg.heat import heat_svg
 
 
 def tag(name: str, *children: object, **attributes: object) -> Markup:

@@ -11,7 +11,7 @@ from formats.logs.account import connected, members_of
 from formats.logs.model import Log
 from groups.grouping import Grouping
 from groups.layout import Layout
-from render.svg.heat import Heat
+from render.scenes.heat import Heat
 
 COLOURS = ("#e5e7eb", "#8d1c44", "#c2410c", "#f59e0b", "#fbbf24", "#fcd34d", "#fde68a", "#fef3c7")
 MARKS = (" ", "✕", "?", "0", "1", "2", "3+", "…")

@@ -17,7 +17,7 @@ from formats.logs.model import WORLD
 from groups import LayoutError
 from groups.grouping import Grouping
 from groups.layout import Layout
-from render.svg.heat import Heat
+from render.scenes.heat import Heat
 
 from ..base import form
 from ..base.context import Context, View

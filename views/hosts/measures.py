@@ -10,7 +10,7 @@ from markupsafe import Markup
 from descriptions import HOSTS_WORDS, RUN
 from formats.measurements import Slow, read_measurements, slow
 from groups import LayoutError
-from render.svg.heat import LEVELS, Heat, level_colours
+from render.scenes.heat import LEVELS, Heat, level_colours
 
 from ..base import form
 from ..base.context import Context

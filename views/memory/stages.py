@@ -12,7 +12,7 @@ from descriptions import MEMORY, counted
 from groups import group_index
 from groups.layout import Layout
 from render.scenes.groups import PANEL_LIMIT
-from render.svg.heat import LEVELS, Heat, level_colours, levels
+from render.scenes.heat import LEVELS, Heat, level_colours, levels
 from training.memory.activations import layer_activations
 from training.memory.per_stage import PARTS, PRECISIONS, StageMemory, largest
 from training.parameters import layer_parameters, on_one_rank

@@ -16,8 +16,8 @@ from formats.documents.trace import chrome_trace
 from groups import LayoutError
 from groups.budget import spend
 from render.scenes.charts import HELD, Entry, HeldChart, TimelineChart
-from render.scenes.timeline import PHASES, Strip, shade, strips_of
-from render.svg.timeline import AXIS, memory_svg, strip_svg
+from render.scenes.timeline import AXIS, PHASES, Strip, shade, strips_of
+from render.svg.timeline import memory_svg, strip_svg
 from training.pipeline import Durations, Figures, Timeline, figures_of, simulate
 from training.pipeline.plan import WAITS
 from training.pipeline.spec import ScheduleSpec

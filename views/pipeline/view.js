@@ -231,7 +231,7 @@ function fitNumbers() {
 
 // A picture of many ops has no numbers of its own: the ops in sight get them once they are wide.
 const MOST_NUMBERS = 4000;
-const DIGIT = 6.4; // as in render/svg/timeline.py
+const DIGIT = 6.4; // as in render/scenes/timeline.py
 const MARGIN = 3;
 
 function numberPicture(svg, width) {

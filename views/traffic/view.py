@@ -21,7 +21,8 @@ from descriptions import (
 )
 from groups.layout import Layout
 from render.scenes.charts import MatrixChart
-from render.svg.matrix import MatrixPicture, matrix_picture, matrix_svg, scale_png
+from render.scenes.matrix import MatrixPicture, matrix_picture
+from render.svg.matrix import matrix_svg, scale_png
 from training.parameters import StageParameters
 from training.traffic.matrix import Matrix, matrix
 from training.traffic.per_step import Traffic, traffic

@@ -1,0 +1,164 @@
+"""How full each GPU is, on the nodes, as plain data.
+
+The fill goes from pale to dark in LEVELS steps of an equal share of the whole; what is above the
+whole has a colour of its own. Small worlds print rank and amount in each cell, large ones are one
+pixel a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from ..palette import ramp
+from . import geometry
+from .geometry import GAP
+from .groups import PANEL_LIMIT
+
+LEVELS = 8
+"""Steps between empty and full."""
+
+PALE, DARK, OVER = "#dcefed", "#006a65", "#8d1c44"
+"""Nearly empty, nearly full, and more than there is."""
+
+WIDTH, HEIGHT = 720.0, 420.0
+"""Most pixels of a picture of a large world."""
+
+READABLE = 18.0
+"""Pixels of a cell that has room for its rank."""
+
+RING = 6.0
+"""Least radius of a ring round a pixel."""
+
+LEFT, LABEL_ROOM = 60.0, 18.0
+"""Pixels left of such a picture, and that the label of a row of nodes needs."""
+
+
+def level_colours() -> list[str]:
+    """The colour of each level, the last one of what is above the whole.
+
+    >>> level_colours()[0], level_colours()[-1], len(level_colours())
+    ('#dcefed', '#8d1c44', 9)
+    """
+    steps = ramp(PALE, DARK, LEVELS)
+    return ["#" + "".join(f"{channel:02x}" for channel in step) for step in steps] + [OVER]
+
+
+def levels(share: np.ndarray) -> np.ndarray:
+    """The level of each share of the whole: 0 to LEVELS - 1, and LEVELS above the whole.
+
+    >>> levels(np.array([0.0, 0.49, 1.0, 1.01])).tolist()
+    [0, 3, 7, 8]
+    """
+    within = np.minimum((share * LEVELS).astype(np.int64), LEVELS - 1)
+    return np.where(share > 1, LEVELS, within)
+
+
+@dataclass(frozen=True, eq=False)
+class Heat:
+    """Every GPU on its node, filled by its level.
+
+    level: of each rank, int64, shape (world,). amounts: what to print of each rank under its
+    number; a large world prints none. legend: a colour and what it means, for files. colours: of
+    the levels, where they are not those of `level_colours`. marked: ranks that a large world
+    rings.
+    """
+
+    level: np.ndarray
+    amounts: Sequence[str]
+    gpus_per_node: int
+    legend: tuple[tuple[str, str], ...] = ()
+    colours: tuple[str, ...] = ()
+    marked: tuple[int, ...] = ()
+    has_ground: bool = False
+    room: tuple[float, float] = geometry.PANEL
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether it says which GPU is which, or is too large for that anyway."""
+        return self.is_large or self.tiles.cell - GAP >= READABLE
+
+    def fitted(self, room: tuple[float, float]) -> Heat:
+        """With its nodes as they stand best in a slide's room."""
+        wide, tall = room
+        return replace(self, room=(wide / geometry.LETTERS, tall / geometry.LETTERS))
+
+    @cached_property
+    def palette(self) -> tuple[str, ...]:
+        return self.colours or tuple(level_colours())
+
+    @property
+    def is_large(self) -> bool:
+        return len(self.level) > PANEL_LIMIT
+
+    @cached_property
+    def tiles(self) -> geometry.Tiles:
+        return geometry.node_tiles(len(self.level), self.gpus_per_node, self.room)
+
+    @cached_property
+    def nodes(self) -> geometry.PhysicalGrid:
+        return geometry.physical_grid(len(self.level), self.gpus_per_node)
+
+    @property
+    def cell(self) -> float:
+        """Side of the pixels of a large world."""
+        grid = self.nodes.grid
+        return min(WIDTH / grid.columns, HEIGHT / grid.rows)
+
+    @property
+    def left(self) -> float:
+        """Where the cells begin, with the labels of their rows before them."""
+        return LEFT if self.is_large else geometry.GUTTER
+
+    @property
+    def width(self) -> float:
+        return LEFT + self.nodes.grid.columns * self.cell if self.is_large else self.tiles.width
+
+    @property
+    def height(self) -> float:
+        return self.nodes.grid.rows * self.cell + 8 if self.is_large else self.tiles.height
+
+    @property
+    def labels(self) -> list[geometry.RowLabel]:
+        """The first node of each row that has room for it."""
+        if not self.is_large:
+            return self.tiles.labels
+        nodes = self.nodes
+        return geometry.row_labels(nodes.grid, nodes.tile, self.cell, (LEFT, 0.0), LABEL_ROOM)
+
+    @property
+    def rings(self) -> list[tuple[float, float, float]]:
+        """Middle and radius of a ring round each marked pixel: one alone would not be seen."""
+        grid, radius = self.nodes.grid, max(RING, self.cell)
+        spots = (divmod(int(cell), grid.columns) for cell in grid.cells()[list(self.marked)])
+        return [
+            (self.left + (column + 0.5) * self.cell, (row + 0.5) * self.cell, radius)
+            for row, column in spots
+        ]
+
+    def board(self) -> np.ndarray:
+        """A pixel each: 0 without a GPU, else 1 + its level: uint8, shape (rows, columns)."""
+        grid = self.nodes.grid
+        board = np.zeros(grid.rows * grid.columns, dtype=np.uint8)
+        board[grid.cells()[: len(self.level)]] = 1 + self.level
+        return board.reshape(grid.rows, grid.columns)
+
+
+def cell_texts(rank: int | str, amount: str, side: float) -> list[tuple[float, float, str]]:
+    """What stands in a cell: baseline, font size and text of each line; a small one has no room.
+
+    >>> [text for _, _, text in cell_texts(7, "62", side=40)]
+    ['7', '62']
+    >>> cell_texts(7, "62", side=16)
+    []
+    """
+    if side < READABLE:
+        return []
+    if side < 34:
+        size = min(14.0, side * 0.43)
+        return [(side / 2 + size * 0.36, size, str(rank))]
+    small = min(side * 0.26, side * 1.5 / len(amount))
+    return [(side * 0.46, side * 0.36, str(rank)), (side * 0.82, small, amount)]
