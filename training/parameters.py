@@ -134,7 +134,8 @@ def stage_parameters(model: Model, split: Split) -> tuple[StageParameters, ...]:
     Errors: LayoutError if the split does not cut the model evenly.
     """
     split.require_fits(model)
-    of_layer = {moe: on_one_rank(layer_parameters(model, moe=moe), split) for moe in (False, True)}
+    kinds = (False, True) if model.experts else (False,)
+    of_layer = {moe: on_one_rank(layer_parameters(model, moe=moe), split) for moe in kinds}
     alike: dict[tuple[object, ...], dict[str, int]] = {}  # most stages between the ends are
     by_stage = []
     for held in held_by_ranks(model, split):

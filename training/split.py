@@ -62,8 +62,10 @@ class Split:
     def __post_init__(self) -> None:
         for name in SIZES:
             minimum = 0 if name in ("etp", "edp") else 1
-            size = whole_number(getattr(self, name), name, minimum=minimum, maximum=MAX_RANKS)
-            object.__setattr__(self, name, size)
+            given = getattr(self, name)
+            size = whole_number(given, name, minimum=minimum, maximum=MAX_RANKS)
+            if size is not given:
+                object.__setattr__(self, name, size)
         for name, choices in (("spread", SPREADS), ("placement", PLACEMENTS)):
             require_choice(name, getattr(self, name), choices)
         if not self.etp:

@@ -90,8 +90,13 @@ def expert_grid(mesh: Mesh) -> Mesh:
     'etp1-ep8-edp1-pp2'
     """
     names = {"tp": "etp", "dp": "edp"}
-    axes = (Axis(names.get(axis.name, axis.name), axis.size) for axis in mesh.axes)
-    return Mesh(tuple(axis for axis in axes if axis.name != "cp"))
+    return Mesh(
+        tuple(
+            Axis(names[axis.name], axis.size) if axis.name in names else axis
+            for axis in mesh.axes
+            if axis.name != "cp"
+        )
+    )
 
 
 OWN_NAMES = {"etp": "tp", "gtp": GTP, "egtp": GTP}

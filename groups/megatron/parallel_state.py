@@ -118,11 +118,11 @@ def _families(mesh: Mesh) -> dict[str, Grouping]:
 
 @lru_cache(maxsize=64)
 def _kinds(axes: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    grid = "expert" if "edp" in axes else "dense"
+    grid, known = "expert" if "edp" in axes else "dense", {*axes}
     return tuple(
         (name, family.kind)
         for name, family in FAMILIES.items()
-        if family.grid == grid and family.kind and set(family.kind.split("-")) <= set(axes)
+        if family.grid == grid and family.kind and known.issuperset(family.kind.split("-"))
     )
 
 

@@ -104,6 +104,8 @@ class Request(TrainingJob):
         (8, 16, 32)
         """
         strides = self._strides
+        if len(axes) == 1:
+            return strides.get(axes[0], 1)
         return min((strides[axis] for axis in axes if axis in strides), default=1)
 
     @cached_property

@@ -65,6 +65,8 @@ class Messages:
         return Messages(*(value * factor for value in vars(self).values()))
 
     def plus(self, other: Messages) -> Messages:
+        if other is NONE:
+            return self
         return Messages(*map(add, vars(self).values(), vars(other).values()))
 
 
@@ -150,7 +152,7 @@ def collective(n: int, stride: int, domain: int, size: Number, shares: float) ->
     >>> collective(16, 1, 8, 16e9, 1).outside / 1e9  # each of 8 cards carries an eighth
     1.875
     """
-    if n == 1 or not np.count_nonzero(size):
+    if n == 1 or not (size.any() if isinstance(size, np.ndarray) else size):
         return NONE
     near = _near(n, stride, domain)
     sent = shares * (n - 1) / n * size
@@ -252,11 +254,16 @@ def _kept(
     model: Model, split: Split, micro_batch: int, parallel: bool, moe: bool
 ) -> tuple[float, float]:
     """Bytes that one layer keeps, and those of them that partial recomputation does not."""
-    how = Training(micro_batch=micro_batch, sequence_parallel=parallel)
+    how = _plain(micro_batch, parallel)
     selective, partial = (
         layer_bytes(model, split, how, moe, name) for name in ("selective", "partial")
     )
     return selective, selective - partial
+
+
+@lru_cache(maxsize=64)
+def _plain(micro_batch: int, parallel: bool) -> Training:
+    return Training(micro_batch=micro_batch, sequence_parallel=parallel)
 
 
 def _tensor(request: Request, moe: bool) -> Messages:
@@ -321,9 +328,10 @@ def rank_parameters(request: Request, layers: np.ndarray) -> tuple[np.ndarray, n
 
 def most_parameters(dense: np.ndarray, experts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Of the rank that holds most, both parts; over the last axis."""
-    at = (dense + experts).argmax(axis=-1)[..., None]
-    most = (np.take_along_axis(each, at, -1)[..., 0] for each in (dense, experts))
-    return next(most), next(most)
+    at = (dense + experts).argmax(axis=-1)
+    rows = np.arange(at.size).reshape(at.shape)
+    dense, experts = (each.reshape(-1, each.shape[-1])[rows, at] for each in (dense, experts))
+    return dense, experts
 
 
 def replicas_of(request: Request, dense: Number, experts: Number) -> Replicas:

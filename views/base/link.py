@@ -56,7 +56,9 @@ def to_query(state: State) -> str:
         is_start = text == STARTS[name] or (name, text) == ("lang", "en")
         if FIELDS[name].link and not is_start and len(text) <= LONGEST_VALUE:
             # Half of a surrogate pair, which a program may send, is no text of an address.
-            parts.append(f"{FIELDS[name].link}={quote(text, safe=':,|*()', errors='replace')}")
+            is_plain = text.isascii() and text.isalnum()
+            said = text if is_plain else quote(text, safe=":,|*()", errors="replace")
+            parts.append(f"{FIELDS[name].link}={said}")
     query = "&".join(parts)
     return f"v={VERSION}&{query}" if 0 < len(query) <= LONGEST_QUERY else ""
 
