@@ -16,8 +16,8 @@ from time import perf_counter
 
 from groups.presets import PRESETS
 from training.estimate import Estimate
-from training.memory.per_stage import Training
 from training.models import model_of_preset
+from training.recipe import Training
 from training.search import SearchJob, SearchResult, search
 
 from .page_client import Servers

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from groups.megatron.parallel_state import groupings
 from training.clusters import CLUSTERS
-from training.memory.per_stage import Training
 from training.models import MODELS
+from training.recipe import Training
 from training.search import SearchJob, search
 from training.traffic.matrix import matrix
 from training.traffic.per_step import traffic

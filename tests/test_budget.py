@@ -20,11 +20,11 @@ from groups import LayoutError, budget
 from groups.budget import LIMIT, spend, within
 from render.files.paint import MOST_PIXELS, PAINTED, to_bytes
 from render.marks import Drawing
-from training.memory.per_stage import Training
 from training.models import MODELS
 from training.pipeline import plan_of, simulate
 from training.pipeline.simulate import ABREAST, Durations, _run, _run_abreast
 from training.pipeline.spec import ScheduleSpec as Schedule
+from training.recipe import Training
 from training.search import SearchJob
 from training.search import quickest as rooms
 from training.search.space import step_for, valid_splits

@@ -41,10 +41,10 @@ from training.estimate.work import (
     layers_of,
     rank_parameters,
 )
-from training.memory.activations import PRODUCTS
 from training.model import Model
 from training.models import MODELS
 from training.parameters import active_parameters
+from training.recipe import PRODUCTS
 
 LLAMA = MODELS["llama3-70b"].model
 ASKED = {"cluster": "dgx-h100", "gpus": 64, "tp": 4, "pp": 4, "global_batch": 64, "sequence": 8192}

@@ -9,15 +9,11 @@ from pathlib import Path
 import pytest
 
 from training.memory.activations import embedding_activations, layer_activations, output_activations
-from training.memory.per_stage import (
-    PRECISIONS,
-    Training,
-    memory_per_stage,
-    zero_model_state_bytes,
-)
+from training.memory.per_stage import memory_per_stage, zero_model_state_bytes
 from training.model import Model
 from training.models import MODELS
 from training.parameters import stage_parameters
+from training.recipe import PRECISIONS, Training
 from training.split import Split
 
 FACTS = json.loads((Path(__file__).parent / "data" / "memory.json").read_text(encoding="utf-8"))

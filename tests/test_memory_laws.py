@@ -11,19 +11,13 @@ from hypothesis import strategies as st
 from reference.plans import peaks
 
 from groups import LayoutError
-from training.memory.per_stage import (
-    PARTS,
-    PRECISIONS,
-    Training,
-    largest,
-    memory_per_stage,
-    zero_model_state_bytes,
-)
+from training.memory.per_stage import PARTS, largest, memory_per_stage, zero_model_state_bytes
 from training.model import Model
 from training.models import MODELS
 from training.parameters import total_parameters
 from training.pipeline import SCHEDULES
 from training.pipeline.figures import micro_batches_in_flight
+from training.recipe import PRECISIONS, Training
 from training.split import Split
 
 # -- schedules -----------------------------------------------------------------------------------

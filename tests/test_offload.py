@@ -14,11 +14,11 @@ from training.clusters import CLUSTERS, GB, GIB
 from training.estimate import estimate_of
 from training.estimate.memory import fit_of, room_of
 from training.estimate.request import Request
-from training.memory.host import OFFLOAD
-from training.memory.per_stage import PRECISIONS, Training, largest, memory_per_stage
+from training.memory.per_stage import largest, memory_per_stage
 from training.model import Model
 from training.models import MODELS
 from training.parameters import total_parameters
+from training.recipe import OFFLOAD, PRECISIONS, Training
 from training.search import SearchJob
 from training.search.timed import Timer
 from training.split import Split

@@ -13,11 +13,10 @@ from groups.errors import LayoutError
 from groups.megatron.parallel_state import grids
 from training.estimate import Estimate, estimate_of
 from training.estimate.memory import fit_of
-from training.memory.activations import RECOMPUTE
-from training.memory.per_stage import Training
 from training.model import Model
 from training.models import MODELS
 from training.pipeline import SCHEDULES
+from training.recipe import RECOMPUTE, Training
 from training.search import SearchJob, search, sizes_of, software_of, valid_splits
 from training.search import quickest as rooms
 from training.search.space import dealings, micro_batches, recomputations

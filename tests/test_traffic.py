@@ -18,12 +18,12 @@ from groups.megatron.parallel_state import groupings
 from groups.mesh import Axis, Mesh
 from training.clusters import CLUSTERS
 from training.collectives.cost import bytes_per_rank
-from training.memory.per_stage import Training
 from training.model import Model
 from training.models import MODELS
 from training.parameters import StageParameters
 from training.pipeline import SCHEDULES, plan_of
 from training.pipeline.figures import sends_of
+from training.recipe import Training
 from training.split import Split, with_kv_copies
 from training.traffic.demands import CP_ALGORITHMS, PAIRWISE, RING, Demand, demands
 from training.traffic.matrix import CELLS, matrix, ranks_per_cell

@@ -26,9 +26,9 @@ from groups.conventions import CONVENTIONS
 from render.scenes.matrix import DECADES, LEVELS, matrix_picture
 from render.svg.matrix import matrix_svg
 from training.clusters import CLUSTERS
-from training.memory.per_stage import Training
 from training.models import MODELS
 from training.pipeline import SCHEDULES
+from training.recipe import Training
 from training.search import alone, compared, search
 from training.split import Split
 from training.traffic.demands import CP_ALGORITHMS, demands

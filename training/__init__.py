@@ -2,6 +2,7 @@
 
 models, clusters   what is trained and on what: published shapes, machines
 split, parameters  how a model is cut over ranks, and what each then holds of it
+recipe             how it is trained: batch, schedule, number formats, ZeRO
 collectives        what an operation leaves on each rank, its bytes, its messages
 pipeline           schedules op by op, their times and bubbles
 memory             bytes of each rank

@@ -120,7 +120,7 @@ def said_of_preset(preset: str) -> tuple[str, dict[str, int]]:
 
 def training_of_preset(preset: str) -> dict[str, bool | int | str]:
     """How a published layout trains, as far as its source says: fields of
-    `training.memory.per_stage.Training`, and cluster, cp_algorithm and global_batch.
+    `training.recipe.Training`, and cluster, cp_algorithm and global_batch.
 
     >>> training_of_preset("nemotron4-340b-1536")
     {'cluster': 'dgx-h100', 'zero': 1, 'schedule': 'interleaved'}

@@ -1,6 +1,6 @@
 """How a model is trained: from the words of launch files to training's own values, and back.
 
-The values are those of `training.model.Model` and `training.memory.per_stage.Training`, under their
+The values are those of `training.model.Model` and `training.recipe.Training`, under their
 names. Beside them stand "model", one of MODELS or empty for a shape that nobody published, and
 "first" and "last", the layers of the first and the last pipeline stage.
 """
@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from groups.presets import PRESETS
-from training.memory.per_stage import PRECISIONS
 from training.model import Model
 from training.models import MODELS, model_of_preset, said_of_preset, training_of_preset
 from training.pipeline.schedules import DEFAULT_VIRTUAL, SCHEDULES
+from training.recipe import PRECISIONS
 
 from .flags import MODEL, table, words_of
 from .items import Parsed

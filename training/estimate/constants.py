@@ -20,9 +20,9 @@ from math import log2
 from pathlib import Path
 from typing import TypedDict, cast
 
-from ..memory.activations import WIDE
 from ..model import Model
 from ..parameters import total_parameters
+from ..recipe import WIDE
 from .request import Request
 
 DATA = Path(__file__).parent / "data"

@@ -27,10 +27,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..clusters import GIB
-from ..memory.activations import WIDE
-from ..memory.per_stage import PRECISIONS, StageMemory, memory_per_stage
+from ..memory.per_stage import StageMemory, memory_per_stage
 from ..pipeline.figures import is_taken
 from ..pipeline.spec import MAX_MICRO_BATCHES
+from ..recipe import PRECISIONS, WIDE
 from ..split import padded_vocabulary
 from .request import Request, TrainingJob
 

@@ -13,9 +13,8 @@ from groups.mesh import MAX_RANKS, whole_number
 
 from ..clusters import CLUSTERS, Cluster
 from ..errors import refusal, require_choice
-from ..memory import Training
-from ..memory.activations import PRODUCTS, WIDE
 from ..model import MAX_SIZE, Model
+from ..recipe import PRODUCTS, WIDE, Training
 from ..split import Split, with_kv_copies
 from ..traffic.demands import require
 

@@ -25,8 +25,8 @@ import numpy as np
 
 from ..clusters import Cluster
 from ..memory.host import UPDATE, crossing
-from ..memory.per_stage import PRECISIONS
 from ..pipeline.figures import idle_time
+from ..recipe import PRECISIONS
 from .request import Request
 from .work import Ends, LayerWork, Messages, Number, Products, Replicas, Work
 

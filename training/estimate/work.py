@@ -24,9 +24,10 @@ from operator import add
 import numpy as np
 
 from ..memory.host import Number
-from ..memory.per_stage import Training, layer_bytes
+from ..memory.per_stage import layer_bytes
 from ..model import Model
 from ..parameters import layer_parameters, on_one_rank
+from ..recipe import Training
 from ..split import Split, held_by_ranks, padded_vocabulary
 from .request import Request
 

@@ -30,22 +30,9 @@ numbers are left out. Context parallelism leaves s/cp of the tokens to a rank.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..model import Model
+from ..recipe import WIDE, Training
 from ..split import Split, padded_vocabulary
-
-if TYPE_CHECKING:
-    from .per_stage import Training
-
-RECOMPUTE = ("none", "selective", "partial", "full")
-"""What is computed again in the backward pass: nothing, the core of attention, also what is cheap
-(norms, MLA's projections up, activation functions), whole layers."""
-
-PRODUCTS = ("bf16", "fp16", "fp8", "mxfp8", "nvfp4")
-"""Number formats of the layers' matrix products; all else stays in 16 bits."""
-
-WIDE = ("bf16", "fp16")
 
 PARTS = ("norms", "attention", "core", "mlp", "experts", "input")
 """What of a layer is kept; ``input`` alone with full recomputation."""

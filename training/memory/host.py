@@ -30,15 +30,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from ..errors import refusal
-
-if TYPE_CHECKING:
-    from .per_stage import Precision, Training
-
-OFFLOAD = {"none": 0, "optimizer": 1, "parameters": 3, "chunks": 3}
-"""What is in host memory, and the least stage of ZeRO that can do so."""
+from ..recipe import Precision, Training
 
 UPDATE = 0.19e-9
 """Seconds in which the CPUs of a node update one parameter with Adam: 15.3 billion in 2.9 s, with
@@ -51,15 +44,6 @@ network/README.md: 55.4 of 63 GB/s on 8 x H200)."""
 
 Number = float
 """A float; the search hands arrays of them through the same formulas."""
-
-
-def require_offload(offload: str, zero: int) -> None:
-    """Refuse to move what ZeRO has not cut over the ranks."""
-    least = OFFLOAD[offload]
-    if zero < least:
-        facts = {"offload": offload, "least": least, "zero": zero}
-        fixes = ({"zero": least}, {"offload": "none"})
-        raise refusal("offload-needs-zero", "offload", *fixes, **facts)
 
 
 def leaves(offload: str, zero: int) -> tuple[str, ...]:
@@ -120,7 +104,7 @@ def crossing(
 ) -> Crossing:
     """What crosses, of so many parameters; the shares of both states that are the host's.
 
-    >>> from training.memory.per_stage import PRECISIONS, Training
+    >>> from training.recipe import PRECISIONS, Training
     >>> how = Training(zero=2, precision="fp16-fp16", offload="optimizer")
     >>> bytes_moved = crossing(how, PRECISIONS["fp16-fp16"], 10e9, 1, 0)
     >>> bytes_moved.down / 1e9, bytes_moved.up / 1e9  # ZeRO-Offload: 4 bytes a parameter

@@ -25,21 +25,14 @@ from groups.alternatives import not_a_multiple
 from groups.errors import quoted
 from groups.mesh import whole_number
 
-from ..errors import is_amount, refusal, require_choice
+from ..errors import is_amount, refusal
 from ..model import MAX_SIZE, Model
 from ..parameters import StageParameters, layer_parameters, on_one_rank, stage_parameters
 from ..pipeline.figures import micro_batches_in_flight, outputs_in_flight
-from ..pipeline.schedules import SCHEDULES, Schedule
+from ..recipe import PRECISIONS, WIDE, Training
 from ..split import Split, padded_vocabulary
-from .activations import (
-    PRODUCTS,
-    RECOMPUTE,
-    WIDE,
-    embedding_activations,
-    layer_activations,
-    output_activations,
-)
-from .host import OFFLOAD, Crossing, Number, crossing, moved, require_offload
+from .activations import embedding_activations, layer_activations, output_activations
+from .host import Crossing, Number, crossing, moved
 
 PARTS = (
     *("weights", "copies", "gradients", "optimizer", "gathered"),
@@ -49,32 +42,6 @@ PARTS = (
 
 HELD = ("optimizer", "weights")
 """States whose shares in host memory decide what crosses the link."""
-
-
-@dataclass(frozen=True)
-class Precision:
-    """Bytes of a weight, of its gradient and of its optimizer state."""
-
-    weight: int
-    gradient: int
-    optimizer: int
-
-
-PRECISIONS: dict[str, Precision] = {
-    "bf16-fp32": Precision(2, 4, 12),
-    "bf16-bf16": Precision(2, 2, 12),
-    "fp16-fp16": Precision(2, 2, 16),
-    "fp32-fp32": Precision(4, 4, 8),
-    "bf16-fp32-bf16": Precision(2, 4, 8),
-    "fp8-fp32": Precision(1, 4, 12),
-    "fp8-bf16": Precision(1, 2, 12),
-    "fp8-fp32-bf16": Precision(1, 4, 8),
-}
-"""By the formats of weights and gradients: Megatron's table (docs/user-guide/features/
-dist_optimizer.md at d98e8a6, whose fp16 optimizer keeps a 32-bit copy of the gradient too), and
-the 16 bytes of arXiv:1910.02054. With bf16 at the end Adam's two moments have 16 bits, the copy of
-the weights 32, as DeepSeek-V3 was trained (arXiv:2412.19437 section 3.3.2). fp8: one 8-bit copy of
-the weights that products read (Megatron's --fp8-param-gather); the optimizer's copy is in 32."""
 
 
 def zero_model_state_bytes(
@@ -107,57 +74,6 @@ def zero_model_state_bytes(
         if not is_amount(number):
             raise refusal("not-an-amount", name, value=quoted(number))
     return sum(_states(parameters, dp, stage, weight_bytes, gradient_bytes, optimizer_bytes))
-
-
-_CHOICES: dict[str, tuple[object, ...]] = {
-    "schedule": tuple(SCHEDULES),
-    "precision": tuple(PRECISIONS),
-    "recompute": RECOMPUTE,
-    "products": PRODUCTS,
-    "offload": tuple(OFFLOAD),
-    **dict.fromkeys(("sequence_parallel", "flash", "dropout"), (False, True)),
-}
-
-
-@dataclass(frozen=True)
-class Training:
-    """How a model is trained, beside how it is split.
-
-    Errors: LayoutError for a choice that there is not, or a number that is no count.
-    """
-
-    micro_batch: int = 1
-    micro_batches: int = 1  # in one step, on each pipeline
-    schedule: str = "1f1b"
-    precision: str = "bf16-fp32"
-    zero: int = 1
-    recompute: str = "selective"
-    sequence_parallel: bool = True
-    instances: int = 1  # of the distributed optimizer
-    flash: bool = True  # attention as one kernel that keeps no scores
-    dropout: bool = False
-    products: str = "bf16"  # number format of the layers' matrix products
-    offload: str = "none"  # what is in host memory
-
-    def __post_init__(self) -> None:
-        for name in ("micro_batch", "micro_batches", "instances"):
-            whole_number(getattr(self, name), name, maximum=MAX_SIZE)
-        whole_number(self.zero, "zero", minimum=0, maximum=3)
-        for name, offered in _CHOICES.items():
-            require_choice(name, getattr(self, name), offered)
-        require_offload(self.offload, self.zero)
-
-    @property
-    def rule(self) -> Schedule:
-        return SCHEDULES[self.schedule]
-
-    def tokens(self, model: Model, split: Split) -> float:
-        """Of a micro-batch on one context parallel rank."""
-        return self.micro_batch * model.sequence / split.cp
-
-    def ranks_sharing(self, split: Split) -> tuple[int, int]:
-        """Ranks that share the states of dense parameters, and of the experts'."""
-        return split.dp * split.cp // self.instances, max(1, split.edp // self.instances)
 
 
 @dataclass(frozen=True)

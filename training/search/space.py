@@ -21,9 +21,8 @@ from math import gcd
 from groups.alternatives import divisors
 
 from ..estimate.request import EXPERT, Request, TrainingJob
-from ..memory.activations import RECOMPUTE
-from ..memory.per_stage import Training
 from ..pipeline.figures import is_known
+from ..recipe import RECOMPUTE, Training
 from ..split import Split, with_kv_copies
 
 LEAST_TOKENS = 4096

@@ -40,9 +40,10 @@ from ..estimate.work import (
     replicas_of,
 )
 from ..memory.host import leaves
-from ..memory.per_stage import PRECISIONS, Training, layer_bytes, model_states
+from ..memory.per_stage import layer_bytes, model_states
 from ..pipeline.figures import peaks
 from ..pipeline.schedules import SCHEDULES
+from ..recipe import PRECISIONS, Training
 from ..split import Split
 from .space import Dealt, SearchJob, dealings, micro_batches, recomputations
 

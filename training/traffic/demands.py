@@ -39,9 +39,9 @@ from dataclasses import dataclass
 from groups.alternatives import divisors_near, not_a_multiple
 
 from ..errors import refusal, require_choice
-from ..memory.per_stage import PRECISIONS, Training
 from ..model import MAX_SIZE, Model
 from ..parameters import StageParameters, stage_parameters
+from ..recipe import PRECISIONS, Training
 from ..split import Split
 
 RING, PAIRWISE, NEXT, BEFORE = "ring", "pairwise", "next", "before"

@@ -45,9 +45,9 @@ from groups.grouping import SMALL, Grouping
 
 from ..clusters import Cluster
 from ..collectives.cost import bytes_per_rank
-from ..memory.per_stage import Training
 from ..model import Model
 from ..parameters import StageParameters, stage_parameters
+from ..recipe import Training
 from ..split import Split
 from .demands import BEFORE, NEXT, RING, Demand, demands
 

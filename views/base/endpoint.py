@@ -23,9 +23,9 @@ from groups.conventions import CONVENTIONS, OWN
 from groups.errors import not_a_choice, quoted
 from groups.layout import Job, Layout
 from groups.mesh import too_many_ranks, whole_number
-from training.memory.per_stage import Training
 from training.parameters import active_parameters, total_parameters
 from training.pipeline import SCHEDULES
+from training.recipe import Training
 
 from .context import Context
 from .fixes import fixes_of

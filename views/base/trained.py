@@ -22,14 +22,13 @@ from training.clusters import CLUSTERS, Cluster
 from training.estimate import Estimate, Request, estimate_of, layer_time
 from training.estimate.memory import room_of
 from training.estimate.request import DENSE, require_numbers
-from training.memory.activations import PRODUCTS, RECOMPUTE
-from training.memory.host import OFFLOAD
-from training.memory.per_stage import PRECISIONS, StageMemory, Training, memory_per_stage
+from training.memory.per_stage import StageMemory, memory_per_stage
 from training.model import Model
 from training.models import OLDER, said_of_preset, training_of_preset
 from training.pipeline import SCHEDULES
 from training.pipeline.schedules import DEFAULT_VIRTUAL
 from training.pipeline.spec import MAX_MICRO_BATCHES
+from training.recipe import OFFLOAD, PRECISIONS, PRODUCTS, RECOMPUTE, Training
 from training.search import SearchJob, software_of
 from training.split import SPREADS, Split, held_by_ranks, with_kv_copies
 from training.traffic.demands import CP_ALGORITHMS, require

@@ -14,9 +14,10 @@ from groups.layout import Layout
 from render.scenes.groups import PANEL_LIMIT
 from render.scenes.heat import LEVELS, Heat, level_colours, levels
 from training.memory.activations import layer_activations
-from training.memory.per_stage import PARTS, PRECISIONS, StageMemory, largest
+from training.memory.per_stage import PARTS, StageMemory, largest
 from training.parameters import layer_parameters, on_one_rank
 from training.pipeline.figures import outputs_in_flight
+from training.recipe import PRECISIONS
 from training.split import padded_vocabulary
 
 from ..base.context import Context

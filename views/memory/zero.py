@@ -14,8 +14,8 @@ from groups.mesh import whole_number
 from render.scenes.shards import LOCAL, NONE, OWN, STALE, WHOLE, Shards, draw_shards
 from render.svg.marks import scene_svg
 from training.estimate.memory import room_of
-from training.memory.host import OFFLOAD
 from training.memory.per_stage import StageMemory, memory_per_stage, model_states
+from training.recipe import OFFLOAD
 
 from ..base.context import Context
 from ..base.form import setter

@@ -1,0 +1,115 @@
+"""How a model is trained, beside its shape and its split: batch, schedule, number formats, ZeRO.
+
+>>> Training(micro_batch=2, micro_batches=8, zero=3).rule.title
+'1F1B'
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from groups.mesh import whole_number
+
+from .errors import refusal, require_choice
+from .model import MAX_SIZE, Model
+from .pipeline.schedules import SCHEDULES, Schedule
+from .split import Split
+
+RECOMPUTE = ("none", "selective", "partial", "full")
+"""What is computed again in the backward pass: nothing, the core of attention, also what is cheap
+(norms, MLA's projections up, activation functions), whole layers."""
+
+PRODUCTS = ("bf16", "fp16", "fp8", "mxfp8", "nvfp4")
+"""Number formats of the layers' matrix products; all else stays in 16 bits."""
+
+WIDE = ("bf16", "fp16")
+"""Those of 16 bits."""
+
+OFFLOAD = {"none": 0, "optimizer": 1, "parameters": 3, "chunks": 3}
+"""What is in host memory, and the least stage of ZeRO that can do so."""
+
+
+@dataclass(frozen=True)
+class Precision:
+    """Bytes of a weight, of its gradient and of its optimizer state."""
+
+    weight: int
+    gradient: int
+    optimizer: int
+
+
+PRECISIONS: dict[str, Precision] = {
+    "bf16-fp32": Precision(2, 4, 12),
+    "bf16-bf16": Precision(2, 2, 12),
+    "fp16-fp16": Precision(2, 2, 16),
+    "fp32-fp32": Precision(4, 4, 8),
+    "bf16-fp32-bf16": Precision(2, 4, 8),
+    "fp8-fp32": Precision(1, 4, 12),
+    "fp8-bf16": Precision(1, 2, 12),
+    "fp8-fp32-bf16": Precision(1, 4, 8),
+}
+"""By the formats of weights and gradients: Megatron's table (docs/user-guide/features/
+dist_optimizer.md at d98e8a6, whose fp16 optimizer keeps a 32-bit copy of the gradient too), and
+the 16 bytes of arXiv:1910.02054. With bf16 at the end Adam's two moments have 16 bits, the copy of
+the weights 32, as DeepSeek-V3 was trained (arXiv:2412.19437 section 3.3.2). fp8: one 8-bit copy of
+the weights that products read (Megatron's --fp8-param-gather); the optimizer's copy is in 32."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a model is trained, beside how it is split.
+
+    Errors: LayoutError for a choice that there is not, or a number that is no count.
+    """
+
+    micro_batch: int = 1
+    micro_batches: int = 1  # in one step, on each pipeline
+    schedule: str = "1f1b"
+    precision: str = "bf16-fp32"
+    zero: int = 1
+    recompute: str = "selective"
+    sequence_parallel: bool = True
+    instances: int = 1  # of the distributed optimizer
+    flash: bool = True  # attention as one kernel that keeps no scores
+    dropout: bool = False
+    products: str = "bf16"  # number format of the layers' matrix products
+    offload: str = "none"  # what is in host memory
+
+    def __post_init__(self) -> None:
+        for name in ("micro_batch", "micro_batches", "instances"):
+            whole_number(getattr(self, name), name, maximum=MAX_SIZE)
+        whole_number(self.zero, "zero", minimum=0, maximum=3)
+        for name, offered in _CHOICES.items():
+            require_choice(name, getattr(self, name), offered)
+        require_offload(self.offload, self.zero)
+
+    @property
+    def rule(self) -> Schedule:
+        return SCHEDULES[self.schedule]
+
+    def tokens(self, model: Model, split: Split) -> float:
+        """Of a micro-batch on one context parallel rank."""
+        return self.micro_batch * model.sequence / split.cp
+
+    def ranks_sharing(self, split: Split) -> tuple[int, int]:
+        """Ranks that share the states of dense parameters, and of the experts'."""
+        return split.dp * split.cp // self.instances, max(1, split.edp // self.instances)
+
+
+_CHOICES: dict[str, tuple[object, ...]] = {
+    "schedule": tuple(SCHEDULES),
+    "precision": tuple(PRECISIONS),
+    "recompute": RECOMPUTE,
+    "products": PRODUCTS,
+    "offload": tuple(OFFLOAD),
+    **dict.fromkeys(("sequence_parallel", "flash", "dropout"), (False, True)),
+}
+
+
+def require_offload(offload: str, zero: int) -> None:
+    """Refuse to move what ZeRO has not cut over the ranks."""
+    least = OFFLOAD[offload]
+    if zero < least:
+        facts = {"offload": offload, "least": least, "zero": zero}
+        fixes = ({"zero": least}, {"offload": "none"})
+        raise refusal("offload-needs-zero", "offload", *fixes, **facts)
