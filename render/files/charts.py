@@ -237,9 +237,9 @@ def _area(chart: HeldChart, place: int, curve: np.ndarray) -> np.ndarray:
     """The outline of the area under one curve: a step wherever it changes."""
     row = chart.strip.memory_row
     tall = row - gap(row)
-    at, levels = level_steps(curve, tall, chart.most)
+    ((at, levels),) = level_steps(curve[None], tall, chart.most)
     base, parts = place * row + tall, len(curve)
     edges = chart.left + chart.plot / parts * np.array([*at, parts])
     x = [edges[0], *np.stack([edges[:-1], edges[1:]], axis=-1).ravel(), edges[-1]]
-    y = [base, *np.repeat(base - levels, 2), base]
+    y = [base, *np.repeat(base - np.array(levels), 2), base]
     return np.stack([x, y], axis=-1)

@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -154,11 +155,10 @@ class Strip:
             boxes.stage,
             boxes.kind + 4 * boxes.half,
         ]
-        steps = [np.diff(column, prepend=0).astype(np.uint16) for column in columns]
-        return zlib.compress(
-            b"".join(a.astype("<u2").tobytes() for a in (counts % 65536, counts // 65536, *steps)),
-            level=1,
-        )
+        steps = np.array(columns).astype("<u2")
+        steps[:, 1:] -= steps[:, :-1].copy()
+        starts = np.array((counts % 65536, counts // 65536)).astype("<u2")
+        return zlib.compress(starts.tobytes() + steps.tobytes(), level=1)
 
 
 COLUMNS = 400
@@ -301,9 +301,12 @@ def round_step(least: float) -> float:
     return float(next(s * power for s in (*STEPS, 10) if s * power >= least * (1 - 1e-9)))
 
 
-def level_steps(curve: np.ndarray, tall: int, most: float) -> tuple[list[int], np.ndarray]:
-    """The parts of the axis where a curve changes, and its height in pixels from there on, in
+def level_steps(curves: np.ndarray, tall: int, most: float) -> list[tuple[list[int], list[float]]]:
+    """The parts of the axis where each curve changes, and its height in pixels from there on, in
     tenths: a change that nobody can see is none."""
-    levels = np.rint(10 * tall * curve / most) / 10 if most else np.zeros(len(curve))
-    at = [0, *(np.flatnonzero(np.diff(levels)) + 1).tolist()]
-    return at, levels[at]
+    levels = np.rint(10 * tall * curves / most) / 10 if most else np.zeros(curves.shape)
+    is_step = np.ones(levels.shape, dtype=bool)
+    is_step[:, 1:] = levels[:, 1:] != levels[:, :-1]
+    at, heights = np.nonzero(is_step)[1].tolist(), levels[is_step].tolist()
+    ends = np.cumsum(is_step.sum(axis=1)).tolist()
+    return [(at[start:end], heights[start:end]) for start, end in pairwise([0, *ends])]

@@ -167,9 +167,8 @@ def _area(held: np.ndarray, row: int, most: float) -> str:
     tall = row - gap(row)
     parts = held.shape[1]
     areas = []
-    for place, curve in enumerate(held):
+    for place, (at, levels) in enumerate(level_steps(held, tall, most)):
         base = place * row + tall
-        at, levels = level_steps(curve, tall, most)
-        steps = "".join(f"H{x}V{base - level:.4g}" for x, level in zip(at, levels.tolist()))
+        steps = "".join(f"H{x}V{base - level:.4g}" for x, level in zip(at, levels))
         areas.append(f"M0 {base}{steps}H{parts}V{base}z")
     return "".join(areas)

@@ -98,7 +98,8 @@ def held_of(plan: Plan, until: tuple[int, int]) -> np.ndarray:
 
     until: the kinds of op after whose end a chunk is let go.
     """
-    taken, let_go = np.eye(4, dtype=np.int64)[F], np.isin(np.arange(4), until).astype(np.int64)
+    taken, let_go = np.zeros((2, 4), dtype=np.int64)
+    taken[F], let_go[[*until]] = 1, 1
     change, gone = (taken - let_go)[plan.first & 3], let_go[plan.first & 3]
     if len(plan.paired):
         second = plan.second[plan.paired] & 3

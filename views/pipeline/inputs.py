@@ -110,13 +110,15 @@ def message_bytes(state: State) -> float | None:
     return 1e6 * check_duration(parse_number(state.message), "message")
 
 
-def group_of(layout: Layout, state: State) -> tuple[int, tuple[int, ...]]:
+def group_of(
+    layout: Layout, state: State, *, is_pinned: bool = False
+) -> tuple[int, tuple[int, ...]]:
     """The pipeline group to show, its number and its ranks: as asked, or the pinned rank's."""
     every = layout.every["pp"]
-    is_pinned = is_empty(state.pipe_group)
+    is_pinned = is_pinned or is_empty(state.pipe_group)
     number = pinned_group(every, state.rank) if is_pinned else parse_number(state.pipe_group)
     index = whole_number(number, "pipe_group", minimum=0, maximum=every.num_groups - 1)
-    return index, tuple(int(rank) for rank in every.groups()[index])
+    return index, tuple(map(int, every.groups()[index]))
 
 
 # -- layers ----------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -96,7 +95,7 @@ class _Page:
         self.names = {"schedule": schedule_name(self.state)}
         if not is_empty(self.state.against):
             self.names["against"] = self.state.against
-        self.pinned = group_of(self.layout, replace(self.state, pipe_group=""))
+        self.pinned = group_of(self.layout, self.state, is_pinned=True)
 
     def html(self) -> Markup:
         schedules = self._schedules()
