@@ -27,6 +27,7 @@ from formats.documents.exports import (
     groups_json_parts,
     groups_text_parts,
     meshes,
+    quoted_cell,
     ranks_csv_parts,
     ranks_json_parts,
 )
@@ -513,3 +514,10 @@ def test_the_schema_describes_every_field_and_column():
 
 if __name__ == "__main__":
     SCHEMA.write_text(with_fresh_examples(SCHEMA.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def test_a_cell_that_would_break_its_line_is_quoted():
+    for end in (",", '"', "\n", "\r"):
+        (row,) = csv.reader(io.StringIO(quoted_cell(f"a{end}b"), newline=""))
+        assert row == [f"a{end}b"]
+    assert quoted_cell("a b") == "a b"

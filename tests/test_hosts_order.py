@@ -237,6 +237,21 @@ def test_an_expert_group_larger_than_every_rack_is_told_with_one_that_fits():
     }
 
 
+def test_experts_that_are_not_cut_come_before_fewer_of_them():
+    """Of tp 2 every other rank is an expert's: 4 stand on two nodes of 4, uncut on one."""
+    found = best_order(["a", "b"], {"a": "r", "b": "r"}, gpus_per_node=4, tp=2, ep=4)
+    (ep,) = [one for one in found.fixes if one.kind == "ep"]
+    assert (ep.place, dict(ep.changes)) == ("node", {"etp": 1})
+
+
+def test_a_group_that_just_fills_a_rack_is_not_larger():
+    racks = {f"n{at}": f"r{at // 2}" for at in range(4)}
+    for ep, is_larger in ((8, False), (16, True)):
+        found = best_order([*racks], racks, gpus_per_node=4, ep=ep, etp=1)
+        codes = [one.code for one in found.reasons if one.facts.get("kind") == "ep"]
+        assert ("larger-than-racks" in codes) == is_larger
+
+
 @pytest.mark.parametrize(
     ("changes", "code"),
     [

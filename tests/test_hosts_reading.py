@@ -236,7 +236,21 @@ def test_cyclic_passes_full_nodes():
 
     0 1 2 3 / 4 5 6 7 / 8 . 9 . / 10 . 11 .
     """
-    assert "".join(dealt("a,b,c,d", (4, 2, 4, 2), "cyclic")) == "abcdabcdacac"
+    for way in ("cyclic", "cyclic:block", "cyclic,NoPack"):
+        assert "".join(dealt("a,b,c,d", (4, 2, 4, 2), way)) == "abcdabcdacac"
+
+
+def test_the_tasks_of_a_step_count_before_those_of_its_job():
+    text = "SLURM_JOB_NODELIST=n[0-1]\nSLURM_TASKS_PER_NODE=8(x2)\n"
+    assert read_hosts(text + "SLURM_STEP_TASKS_PER_NODE=4(x2)").slots == {"n0": 4, "n1": 4}
+
+
+def test_a_text_of_other_ranks_is_refused_as_too_few_or_too_many():
+    hosts = read_hosts("b\na\nb")
+    for world, code in ((4, "too-few-hosts"), (2, "too-many-hosts-for-job")):
+        with pytest.raises(LayoutError) as caught:
+            placement_of(hosts, world)
+        assert caught.value.code == code
 
 
 def test_the_environment_of_a_job():

@@ -426,3 +426,9 @@ def test_a_value_is_told_whole_as_long_as_its_place_is():
         (problem,) = parse(f"--tensor-model-parallel-size {'x' * letters}").problems
         assert told in note_text(problem)
         assert ("…" in note_text(problem)) == ("…" in told)
+
+
+def test_an_option_that_is_turned_off_is_as_known_as_itself():
+    name = min(NO_GROUP)
+    run = parse(f"torchrun pretrain_gpt.py --tensor-model-parallel-size 2 --no-{name} --no-zzz")
+    assert [item.code for item in run.ignored] == ["no-group", "unknown"]

@@ -98,7 +98,9 @@ HOSTILE = {
     "an instance": b"\x80\x02(c__builtin__\nset\no.",
     "a persistent id": b"\x80\x02X\x01\x00\x00\x00aQ.",
     "an extension": b"\x80\x02\x82\x01.",
-    "keys that collide": pickle.dumps({"version": 1, 2**61 - 1: 0}),
+    "keys that collide": pickle.dumps({"version": 1, "entries": [], 2**61 - 1: 0}),
+    "a key alone that collides": pickle.dumps({"version": 1, "entries": [{2**61 - 1: 0}]}),
+    "keys of protocol 0 that collide": b"(dS'version'\nI1\nsS'entries'\n((I1\nI2\ndls.",
     "deep": _nested(100_000),
     "a text without its end": b"\x80\x02}X\xff\xff\xff\x7fabc",
     "an endless integer": b"\x80\x02\x8b\x00\xff\xff\x00" + b"\x01" * 70_000 + b".",
@@ -246,6 +248,8 @@ def test_an_all_gather_tells_how_many_are_in_its_group():
     two = match_layout(log, 16, tp=2)
     assert [row.claim.size for row in two.contradictions] == [4]
     assert two.fits[0]["tp"] == 4
+    uneven = read_log(gathered.replace("NumelOut=16", "NumelOut=18") + status(1, TP, 1, 7, 7))
+    assert match_layout(uneven, 16, tp=2).contradictions == ()  # not so many times its input
 
 
 def test_a_barrier_of_all_names_who_did_not_reach_it():
@@ -259,6 +263,19 @@ def test_lines_of_one_length_are_not_one_line_that_a_terminal_cut():
     line = "[2024-11-22 10:00:00,123] [INFO] [logging.py:96:log_dist] [Rank {}] local_rank: 3 ok\n"
     log = read_log("".join(line.format(rank) for rank in range(4)))
     assert (log.ranks, log.local_ranks) == ((0, 1, 2, 3), (3,))
+
+
+def test_lines_that_are_filled_with_spaces_are_not_cut_either():
+    cut = "[rank18]:[E1013 20:47:44.9 Group.cpp:746] [R"
+    filled = "\n".join(
+        ("a line of a table".ljust(len(cut)), "a line of a table".ljust(len(cut)), "x")
+    )
+    assert evidence.unwrapped(filled) == filled
+
+
+def test_a_log_that_powershell_wrote_says_the_same():
+    text = watchdog(3, 7, "ALLREDUCE")
+    assert read_log({"log": text.encode("utf-16")}).ranks == read_log(text).ranks == (3,)
 
 
 HEAD = "[rank{}]:[E515 18:36:47.3 ProcessGroupNCCL.cpp:1937] "
@@ -485,6 +502,17 @@ def test_members_that_dumps_do_not_say_are_those_of_the_layout_if_it_fits():
     }
     assert found["tp 4"] == ((), (5,), ["members-assumed"])
     assert found["none"][::2] == found["tp 2"][::2] == ((), ["members-open"])
+
+
+def test_names_that_are_no_numbers_have_no_order_to_keep():
+    files = {
+        name: text.replace('"process_group": ["', '"process_group": ["g')
+        for name, text in old_job().items()
+    }
+    assert all('["g' in text for text in files.values())
+    del files["nccl_trace_rank_5"]
+    log = read_log(files, groupings(8, tp=4))
+    assert [note.code for note in log.notes] == ["members-assumed"]
 
 
 def test_a_layout_of_other_ranks_says_nothing_of_members():
