@@ -287,3 +287,7 @@ def test_a_name_that_only_one_of_the_two_has_is_left_out():
     assert "inter-edp" not in names
     assert "dp" in names
     assert [move.name for move in moves(after, before, 8) if move.name == "inter-edp"] == []
+
+
+def test_the_domain_of_places_is_the_largest_of_them():
+    assert span(plain(parse_mesh("tp4-dp2"), "tp"), np.array([0, 0, 0, 0, 0, 0, 1, 1])).domain == 6

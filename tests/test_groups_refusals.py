@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import pickle
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from fractions import Fraction
 
 import numpy as np
@@ -21,6 +22,8 @@ from groups import (
     rank_groups,
     rank_of,
 )
+from groups.conventions import OWN
+from groups.layout import Job
 
 MESH = parse_mesh("tp2-cp1-dp4-pp2")
 ORDER = "tp-cp-dp-pp"
@@ -193,6 +196,8 @@ def test_a_world_out_of_range_is_answered_by_one_that_the_sizes_fill(world, size
     for alternative in error.alternatives:
         mesh = fit(**{"world": world, "order": ORDER, **sizes, **alternative})
         assert mesh.world_size == alternative["world"]
+        unit = math.prod(sizes.values())
+        assert mesh.world_size == (unit if world < 1 else MOST // unit * unit)
 
 
 @every("offset", table([-1, -ENORMOUS, *NO_NUMBERS]))
@@ -408,3 +413,37 @@ def test_the_arrays_of_one_call_are_not_shared_with_the_next():
     index[:] = -1
     assert rank_groups(MESH, "tp").min() == 0
     assert group_index(MESH, "tp").min() == 0
+
+
+# -- what a job is refused ------------------------------------------------------------------------
+
+
+def test_experts_that_do_not_fit_leave_edp_and_not_dp():
+    error = refusal(Job(nodes=2, tp=2, ep=3).layout)
+    assert error.facts["left"] == "EDP"
+    assert error.why.startswith("edp is what remains")
+
+
+def test_an_axis_named_twice_is_no_size_that_the_order_leaves_out():
+    assert refusal(Job(nodes=2, pp=2, framework=OWN, order="tp-tp").layout).quote == ""
+
+
+def test_machines_of_too_many_gpus_have_only_fixes_that_work():
+    job = Job(nodes=1, gpus_per_node=2_000_000)
+    fixes = refusal(job.layout).alternatives
+    assert [*fixes] == [{"gpus_per_node": MOST}]
+    assert refusal(replace(job, nodes=2_000_000, gpus_per_node=1).layout).control == "nodes"
+
+
+def test_options_of_megatrons_are_refused_with_both_ways_out():
+    job = Job(nodes=2, framework="llama3", instances=2, hybrid=True)
+    fixes = refusal(job.layout).alternatives
+    assert [*fixes] == [{"instances": 1, "hybrid": False}, {"framework": "megatron"}]
+    assert replace(job, **fixes[0]).layout().world_size == 16
+
+
+def test_experts_of_a_framework_that_does_not_cut_them_may_be_said_to_be_whole():
+    job = Job(nodes=2, tp=2, ep=4, framework="torchtitan")
+    assert replace(job, etp=1).layout().expert == job.layout().expert
+    error = refusal(replace(job, etp=2).layout)
+    assert (error.code, *error.alternatives) == ("expert-tp-is-fixed", {"etp": None})

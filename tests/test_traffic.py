@@ -172,6 +172,8 @@ def test_a_tied_embedding_is_summed_between_the_first_and_the_last_stage():
     (row,) = of_kind("embd", model, Split(tp=2, pp=4), Training())
     assert row.counts == (1, 0, 0, 1)
     assert row.buffer == 51200 * 1024 / 2 * 4
+    both_ends = Training(schedule="zb-v")  # the first rank of a V has the last stage too
+    assert of_kind("embd", model, Split(tp=2, pp=2, vpp=2), both_ends) == []
 
 
 def test_of_a_layer_with_experts_tp_carries_attention_and_the_shared_expert():

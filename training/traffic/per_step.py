@@ -239,7 +239,7 @@ def _summed(domains: np.ndarray, times: np.ndarray) -> Reach:
         size=size,
         ring=float(links.mean()),
         card=max(cards),
-        stays=bool((~leaves).any()) and size > 1,
+        stays=bool((~leaves).any()),
         pairs=1 - same / (groups * size * others) if size > 1 else 0.0,
         outside=(size - min(own_least)) / others,
         inside=(max(own_most) - 1) / others,
