@@ -24,6 +24,7 @@ from render import marks, palette
 from render.files import figure as drawing
 from render.files import paint
 from render.marks import Drawing, Words
+from render.png import png as png_file
 from render.scenes import groups as scene
 from render.scenes.marked import TALL
 from render.svg import groups as svg
@@ -434,3 +435,8 @@ def test_as_many_titles_as_scenes_are_needed():
 def test_an_unknown_theme_is_refused():
     with pytest.raises(KeyError):
         drawing.figure(PANELS, TITLES, theme="sepia")
+
+
+def test_a_png_says_how_large_it_is_printed():
+    data = png_file(np.zeros((2, 2, 3), dtype=np.uint8), dots_per_inch=300)
+    assert Image.open(io.BytesIO(data)).info["dpi"] == pytest.approx((300, 300), rel=1e-3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import pickle
 import subprocess
@@ -145,3 +146,24 @@ def test_a_worker_that_is_asked_nothing_gives_its_memory_back(monkeypatch):
     assert rested.wait(60)
     assert worker.pid is None
     assert worker.ask(divmod, (9, 2), {}) == (4, 1)
+
+
+def test_a_worker_that_has_grown_ends_after_its_answer_and_what_is_printed_is_none():
+    questions = [("builtins", "print", ("hello",), {}), ("builtins", "divmod", (7, 2), {})]
+
+    def answers(grown: int) -> list[object]:
+        code = f"import views.server.worker as one; one.GROWN = {grown}; one.main()"
+        out = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=ROOT,
+            input=b"".join(map(pickle.dumps, questions)),
+            capture_output=True,
+        ).stdout
+        file = io.BytesIO(out)
+        found = []
+        while file.tell() < len(out):
+            found.append(pickle.load(file))
+        return found
+
+    assert answers(10**15) == [(True, None, False), (True, (3, 1), False)]
+    assert answers(0) == [(True, None, True)]

@@ -20,6 +20,8 @@ from groups.mesh import group_of
 from render import palette
 from render.scenes import geometry
 from render.scenes import groups as scene
+from render.scenes.cell_lines import CellLines, node_end_runs
+from render.scenes.marked import Mark, tags_of
 
 SIXTEEN = fit(16, order="tp-cp-dp-pp", tp=2, pp=2)
 
@@ -391,3 +393,20 @@ def test_a_rank_or_kind_that_is_not_there_is_refused():
             scene.overview(BIG, plains(BIG, "tp"), 8, rank)
     with pytest.raises(LayoutError):
         scene.overview(BIG, plains(BIG, "xp"), 8, 0)
+
+
+def test_a_tag_stands_at_another_member_and_at_none_for_the_chosen_gpu_alone():
+    room, here, there = (0.0, 0.0, 99.0, 99.0), 5.0, 35.0
+    both, alone = Mark("dp", np.array([0, 3]), "dp"), Mark("tp", np.array([0]), "tp")
+    at = np.array([here, here, there])
+    (tag,) = tags_of([both], 0, at, at, lambda size: 5.0, room)
+    assert (tag.x > there, tag.y) == (True, there)
+    assert tags_of([alone], 0, at[:2], at[:2], lambda size: 5.0, room) == ()
+
+
+def test_a_node_that_ends_between_two_lines_is_drawn():
+    one = CellLines(np.zeros(1), np.zeros(1, dtype=np.int64), np.zeros(1, dtype=bool))
+    for count, wanted in ((2, [(0, 0, 0)]), (4, [])):  # between any two of four says nothing
+        at = np.arange(count)
+        lines = CellLines(at * 10.0, at, np.zeros(count, dtype=bool))
+        assert node_end_runs(lines, one, 1, throughout=True) == wanted

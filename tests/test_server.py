@@ -91,7 +91,8 @@ def test_a_body_that_never_ends_is_not_waited_for(server, monkeypatch):
     connection.putrequest("POST", f"/{API}component_server")
     connection.putheader("Content-Length", "100")
     connection.endheaders(b"{")
-    assert connection.getresponse().status == 408
+    answer = connection.getresponse()
+    assert (answer.status, answer.headers["connection"]) == (408, "close")  # the rest is not read
     connection.close()
 
 
@@ -279,3 +280,32 @@ def test_files_of_one_visitor_after_the_other_are_read():
 
     with ThreadPoolExecutor(1) as pool:  # the browser tests keep an event loop running here
         assert pool.submit(asyncio.run, three()).result() == [200, 503, 200]
+
+
+def test_a_request_is_known_by_its_path_below_the_servers_and_by_a_length_that_can_be():
+    async def evidence(body: bytes) -> str:
+        return "read"
+
+    evidence._is_server_fn = True
+    page = SimpleNamespace(blocks={1: SimpleNamespace(evidence=evidence)})
+    app_ = SimpleNamespace(get_blocks=lambda: page)
+
+    async def status(path: str, length: bytes) -> int:
+        said = []
+
+        async def send(message: dict) -> None:
+            said.append(message)
+
+        async def receive() -> dict:
+            return {"type": "http.request", "body": b"a file"}
+
+        scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "app": app_}
+        scope |= {"root_path": "/space", "headers": [(b"content-length", length)]}
+        await guard.Guard(app_)(scope, receive, send)
+        return said[0]["status"]
+
+    asked = {("/space" + guard.EVIDENCE, b"6"): 200, ("/space/elsewhere", b"6"): 403}
+    asked |= {("/space" + guard.EVIDENCE, length): 413 for length in (b"9" * 5000, b"-1", b"six")}
+    with ThreadPoolExecutor(1) as pool:
+        found = {one: pool.submit(asyncio.run, status(*one)).result() for one in asked}
+    assert found == asked
