@@ -100,7 +100,7 @@ HOSTILE = {
     "an extension": b"\x80\x02\x82\x01.",
     "keys that collide": pickle.dumps({"version": 1, "entries": [], 2**61 - 1: 0}),
     "a key alone that collides": pickle.dumps({"version": 1, "entries": [{2**61 - 1: 0}]}),
-    "keys of protocol 0 that collide": b"(dS'version'\nI1\nsS'entries'\n((I1\nI2\ndls.",
+    "keys of protocol 0 that collide": b"(dVversion\nI1\nsVentries\n((I1\nI2\ndls.",
     "deep": _nested(100_000),
     "a text without its end": b"\x80\x02}X\xff\xff\xff\x7fabc",
     "an endless integer": b"\x80\x02\x8b\x00\xff\xff\x00" + b"\x01" * 70_000 + b".",
