@@ -20,9 +20,13 @@ from .errors import LayoutError, quoted, refusal
 from .mesh import DEFAULT_ORDER, MAX_RANKS, Axis, Mesh, split_names, whole_number
 
 Value = TypeVar("Value")
+Fixes = Callable[..., list[dict[str, int]]]
 
 MOST = 3
 """Alternatives offered with one refusal: more than three are a list, not advice."""
+
+NEARBY = 8
+"""Divisors tried for an axis where several change: all of them would take seconds."""
 
 
 @lru_cache(maxsize=256)
@@ -105,10 +109,6 @@ def _fill(
     for size in candidates:
         for others in _fill(room // size, sizes, tuple(rest), exactly):
             yield {name: size, **others}
-
-
-NEARBY = 8
-"""Divisors tried for an axis where several change: all of them would take seconds."""
 
 
 def nearest(value: int, works: Callable[[int], bool], *, maximum: int) -> list[int]:
@@ -210,7 +210,7 @@ def fit(world: int, *, order: str = DEFAULT_ORDER, **sizes: int) -> Mesh:
 
 
 def fitted(world: int, order: str, sizes: Mapping[str, int], remains: str | None = "dp") -> Mesh:
-    """The same for any axis that remains, or none."""
+    """`fit` for any axis that remains, or none."""
     fits = fitted_sizes(world, order, sizes, remains)
     return Mesh(tuple(Axis(name, size) for name, size in fits.items()))
 
@@ -218,7 +218,7 @@ def fitted(world: int, order: str, sizes: Mapping[str, int], remains: str | None
 def fitted_sizes(
     world: int, order: str, sizes: Mapping[str, int], remains: str | None = "dp"
 ) -> dict[str, int]:
-    """The size of each axis of the order."""
+    """The size of each axis of the order; arguments and errors as of `fitted`."""
     names = split_names(order, "order")
     for name in sizes:
         if name not in names:
@@ -252,9 +252,6 @@ def fitted_sizes(
     if stated is not None:
         _refuse_other(rest, stated, remaining, **numbers)
     return {name: remaining if name == rest else whole[name] for name in names}
-
-
-Fixes = Callable[..., list[dict[str, int]]]
 
 
 def _does_not_divide(

@@ -33,6 +33,7 @@ MLA = ("q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v
 
 _FLAGS = ("gated", "tied", "learned_positions", "rms_norm")
 NEEDED = ("layers", "hidden", "heads", "vocabulary", "sequence")
+"""Sizes that follow from no others."""
 
 
 @dataclass(frozen=True)

@@ -147,7 +147,8 @@ def process_groups(world: int, **options: object) -> dict[str, Groups]:
     return {name: grouping.groups() for name, grouping in checked_groupings(world, options).items()}
 
 
-_requested: Callable[..., dict[str, Grouping]] = groupings  # which says itself what is no argument
+_requested: Callable[..., dict[str, Grouping]] = groupings
+"""`groupings` with names that are known only when it runs; a wrong one is its own TypeError."""
 
 
 def checked_groupings(world: int, given: Mapping[str, object]) -> dict[str, Grouping]:

@@ -138,7 +138,7 @@ def estimate_of(request: Request, software: str, fit: Fit | None = None) -> Esti
 
 
 def layer_time(request: Request, software: str, *, moe: bool = False) -> Timed:
-    """Seconds of one layer for one micro-batch, forward and backward, of a request as above."""
+    """Seconds of a layer for one micro-batch, forward and backward; arguments as `estimate_of`."""
     work = work_of(request)
     constants = constants_of(FAMILIES[request.cluster], software)
     layer = work.moe if moe and work.moe else work.dense

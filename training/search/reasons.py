@@ -19,6 +19,7 @@ TIGHT = 0.05
 """Share of a GPU's memory that fragments and buffers may well need."""
 
 MOST = 3
+"""Reasons told of one layout."""
 
 CODES = {
     **{"compute": "computes", "bubble": "idle", "optimizer": "updates"},
