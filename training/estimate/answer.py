@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from groups.errors import not_a_choice
 from groups.layout import Layout
@@ -14,7 +15,7 @@ from ..model import Model
 from ..models import MODELS
 from ..split import Split
 from .constants import FAMILIES, SOFTWARE, constants_of, fitted, software_of
-from .memory import Fit, fit_of
+from .memory import Fit, fit_of, require_counted
 from .request import Arguments, Request, request_of
 from .runs import MeasuredRun, lacks, nearest
 from .seconds import Timed, decided, layer_seconds, stall_seconds, step_seconds
@@ -43,7 +44,7 @@ class Estimate:
         parts: seconds by cause (training.estimate.seconds.PARTS); they sum to ``seconds``.
         memory: bytes that are allocated at most on the fullest rank.
         fits: whether the cluster's GPU holds that and what comes beside (``fit.needed``).
-        fit: memory in full.
+        fit: memory in full; worked out when it is asked for.
         software: whose constants were taken (training.estimate.constants).
         stalls: share of runs like this in which messages stall.
         near: whether public runs are near; what they lack stands in ``lacks``.
@@ -53,11 +54,15 @@ class Estimate:
     low: float
     high: float
     parts: dict[str, float]
-    fit: Fit
     software: str
     stalls: float
     lacks: tuple[str, ...]
     request: Request = field(repr=False)
+    known_fit: Fit | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def fit(self) -> Fit:
+        return self.known_fit or fit_of(self.request)
 
     @property
     def memory(self) -> float:
@@ -113,10 +118,15 @@ def estimate_of(request: Request, software: str, fit: Fit | None = None) -> Esti
     fit: its `fit_of`, where it is known.
     """
     constants = constants_of(FAMILIES[request.cluster], software)
-    fit = fit or fit_of(request)
-    parts = step_seconds(request, work_of(request), constants, fit.on_host)
+    on_host, fullness = (0.0, 0.0), 0.0
+    if request.training.offload != "none" or "stall" in constants:
+        fit = fit or fit_of(request)
+        on_host, fullness = fit.on_host, fit.needed / request.bytes_of_gpu
+    elif fit is None:
+        require_counted(request)
+    parts = step_seconds(request, work_of(request), constants, on_host)
     plain = sum(parts.values())
-    more, share = stall_seconds(request, constants, fit.needed / request.bytes_of_gpu)
+    more, share = stall_seconds(request, constants, fullness)
     if share:
         parts["pp" if request.split.pp > 1 else "dp"] += more * decided(share)
     lacking = lacks(request)
@@ -129,11 +139,11 @@ def estimate_of(request: Request, software: str, fit: Fit | None = None) -> Esti
         low=low * (plain if share < 1 - UNLIKELY else plain + more),
         high=high * (plain + more if share > UNLIKELY else plain),
         parts=parts,
-        fit=fit,
         software=software,
         stalls=share,
         lacks=lacking,
         request=request,
+        known_fit=fit,
     )
 
 

@@ -27,10 +27,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..clusters import GIB
+from ..memory import per_stage
 from ..memory.per_stage import StageMemory, memory_per_stage
 from ..pipeline.figures import is_taken
 from ..pipeline.spec import MAX_MICRO_BATCHES
-from ..recipe import PRECISIONS, WIDE
+from ..recipe import PRECISIONS, WIDE, Training
 from ..split import padded_vocabulary
 from .request import Request, TrainingJob
 
@@ -105,11 +106,20 @@ def _micro_batches(request: Request) -> int:
     return whole if request.split.vpp > 1 and whole <= MAX_MICRO_BATCHES else m
 
 
+def require_counted(request: Request) -> None:
+    """Refuse what `fit_of` refuses."""
+    per_stage.require_counted(request.model, request.split, _counted(request))
+
+
+def _counted(request: Request) -> Training:
+    """As its memory is counted."""
+    training, whole = request.training, _micro_batches(request)
+    return training if whole == training.micro_batches else replace(training, micro_batches=whole)
+
+
 def fit_of(request: Request) -> Fit:
     """What the fullest rank holds, and whether it can."""
-    training, whole = request.training, _micro_batches(request)
-    if whole != training.micro_batches:
-        training = replace(training, micro_batches=whole)
+    training = _counted(request)
     capacity = request.bytes_of_gpu
     stages = memory_per_stage(request.model, request.split, training, room_of(capacity))
     most = max(stages, key=lambda stage: stage.on_host)

@@ -269,6 +269,13 @@ def layer_bytes(
     return sum(layer_activations(model, split, training, moe=moe, recompute=recompute).values())
 
 
+def require_counted(model: Model, split: Split, training: Training) -> None:
+    """Refuse what `memory_per_stage` refuses, without counting bytes."""
+    _require(model, split, training)
+    split.placed(training.rule.placement).require_fits(model)
+    micro_batches_in_flight(training.schedule, split.pp, training.micro_batches, split.vpp)
+
+
 def _require(model: Model, split: Split, training: Training) -> None:
     """Instances of the optimizer divide the ranks that replicate parameters, and sequence
     parallelism the tokens of a context parallel rank."""
