@@ -21,6 +21,7 @@ from render.scenes.charts import (
     BarsChart,
     HeldChart,
     MatrixChart,
+    PointsChart,
     TimelineChart,
 )
 from render.scenes.exchange import HEIGHT, Cell, Exchange, Flow, Line, Member
@@ -33,6 +34,7 @@ from render.svg.collectives import slots_svg
 from training.pipeline import Durations, plan_of, simulate
 from views.base.context import Context
 from views.base.state import State
+from views.estimate.view import cloud_svg
 from views.memory.view import memory_html, memory_slide
 from views.traffic.view import scale_of
 
@@ -370,3 +372,11 @@ def test_each_scene_s_own_entries_begin_a_line():
     assert (one.y, other.y) == (50.0, 68.0)
     assert swatch == ""
     assert other.x == drawing.MARGIN
+
+
+def test_the_label_of_the_layout_stays_inside_the_cloud():
+    words = dict.fromkeys(("across", "up", "here"), "words")
+    for where, anchor in ((0.1, "start"), (0.9, "end")):
+        chart = PointsChart((), (), (), (where, 0.5, 0.6, 0.4), (), (), words)
+        here = cloud_svg(chart, "cloud").partition('class="here"')[2].partition("</g>")[0]
+        assert f'text-anchor="{anchor}"' in here

@@ -436,3 +436,12 @@ def test_software_of_2021_is_offered_whole_layers_only(more):
     found = search(context.trained.job(context.layout))
     assert found.best
     assert offered | {one.request.training.recompute for one in found.best} == {"none", "full"}
+
+
+def test_the_name_of_a_stage_leads_to_its_first_gpu():
+    state = State(nodes=4, tp=4, pp=4)
+    pipeline = resolve(state).every["pp"].members(0).tolist()
+    leads = re.findall(r'class="opener"[^>]*data-set="([^"]*)"[^>]*>PP (\d)', shown(state))
+    assert {int(stage): json.loads(unescape(of))["rank"] for of, stage in leads} == {
+        stage: str(rank) for stage, rank in enumerate(pipeline)
+    }

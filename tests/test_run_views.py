@@ -239,6 +239,17 @@ def test_the_example_has_a_better_order():
     page = shown("hosts", State(nodes=8, tp=8, pp=2, ep=16, etp="1"), hosts=names, racks=racks)
     assert "go from 4 · 0 · 16 · 0 to 0 · 0 · 0 · 32" in page
     assert "not --rdzv-backend c10d" in page
+    assert RUN["order_after"]["en"] in page
+
+
+def test_an_order_that_stays_is_drawn_once_and_asked_of_no_model_that_does_not_fit():
+    state = State(nodes=4, tp=8, pp=2)
+    asked = {"hosts": "a b c d", "racks": "a r\nb r\nc s\nd s"}
+    page = shown("hosts", state, **asked)
+    assert RUN["order_before"]["en"] in page
+    assert RUN["order_after"]["en"] not in page
+    refused = replace(state, model="llama3-8b", global_batch="3")  # of dp 2
+    assert RUN["order_before"]["en"] in shown("hosts", refused, **asked)
 
 
 # -- measurements --------------------------------------------------------------------------------
