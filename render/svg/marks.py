@@ -107,7 +107,7 @@ def _blocks(mark: Blocks) -> Iterator[str]:
 def _number(value: float) -> str:
     """To a hundredth of a pixel.
 
-    >>> _number(2.0), _number(1 / 3)
-    ('2', '0.33')
+    >>> _number(2.0), _number(1 / 3), _number(-0.0)  # a cache cannot tell both zeros apart
+    ('2', '0.33', '0')
     """
-    return f"{round(value, 2):.9g}"
+    return f"{round(value, 2) + 0.0:.9g}"
