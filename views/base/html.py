@@ -16,7 +16,7 @@ import orjson
 from markupsafe import Markup, escape
 
 from descriptions import LANGUAGES, PAGE, RUN, WORDS, Text
-from render.palette import ink
+from render.palette import ink, own_tone
 from render.scenes.heat import Heat
 from render.svg.heat import heat_svg
 
@@ -49,6 +49,16 @@ def fine(*children: object) -> Markup:
 def chip(name: str, kind: str = "") -> Markup:
     """The name of a kind of group; ``kind``: the class of its tone, where no parent has it."""
     return tag("span", name, class_=f"chip {kind}".strip())
+
+
+def chips(names: Iterable[str]) -> Markup:
+    """The names of one group, each in its own tone."""
+    return Markup(" ").join(chip(name, tone_class(name)) for name in names)
+
+
+def tone_class(name: str) -> str:
+    """The class of the tone that a kind of group has wherever it stands alone."""
+    return f"t-{own_tone(name) or 'tp'}"
 
 
 def figure(caption: object, drawn: str) -> Markup:

@@ -17,12 +17,11 @@ from training.collectives.operations import COLLECTIVES, MAPPINGS
 from ..base.context import Context, Pictures, View
 from ..base.form import check as tick
 from ..base.form import choice, fields, number, text
-from ..base.html import intro, saying, scrolling, tag
+from ..base.html import chips, intro, saying, scrolling, tag
 from ..base.names import kind_text
 from ..base.problems import problem_html, said_html
 from ..base.state import State
 from ..base.units import bytes_text, seconds_text
-from ..nodes.view import chips
 from .buckets import buckets_html
 from .inputs import (
     DIRECTIONS,

@@ -21,7 +21,7 @@ from render.svg import groups as svg
 
 from ..base import form
 from ..base.context import Context, Pictures, View
-from ..base.html import figure, heading, saying, table, tag, together
+from ..base.html import chips, figure, heading, saying, table, tag, together
 from ..base.link import from_query, to_query
 from ..base.problems import control_label, once, refusal_line, tried, value_text
 from ..base.resolve import sizes_text
@@ -31,7 +31,6 @@ from ..base.units import bytes_text, seconds_text
 from ..estimate.words import KINDS, about
 from ..groups.view import PANEL_LIMIT
 from ..memory.stages import gib
-from ..nodes.view import chips
 from ..stories import STATES, query_of
 from ..traffic.view import rows_of
 

@@ -21,9 +21,8 @@ from training.parameters import active_parameters
 
 from ..base.context import Context, Pictures, View
 from ..base.fixes import or_refused
-from ..base.html import fine, intro, saying, scrolling, table, tag, together
+from ..base.html import chips, fine, intro, saying, scrolling, table, tag, together
 from ..base.units import seconds_text
-from ..nodes.view import chips
 from .words import KINDS, about, lacks_text
 
 NEAREST = 5

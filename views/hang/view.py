@@ -24,6 +24,7 @@ from ..base.context import Context, View
 from ..base.html import (
     button,
     cell,
+    chips,
     fold,
     heading,
     numbered,
@@ -37,7 +38,6 @@ from ..base.problems import fix_label, problem_html
 from ..base.state import State, is_empty
 from ..base.units import ranges_text, ranks_text
 from ..hosts.inputs import placement_or_none
-from ..nodes.view import chips
 from .files import log_of
 from .picture import MOST_CONNECTED, heat_of_chain
 

@@ -19,11 +19,11 @@ from render.palette import PALETTE
 
 from ..base import form
 from ..base.context import Context, View
-from ..base.html import fine, fold, heading, rest_text, saying, table, tag, together
+from ..base.html import chips, fine, fold, heading, rest_text, saying, table, tag, together
 from ..base.problems import fix_label, problem_html
 from ..base.state import is_empty, is_fix
 from ..base.units import ranges_text, seconds_text
-from ..nodes.view import audit_of, chips, level_head, level_name, share_bar
+from ..nodes.view import audit_of, level_head, level_name, share_bar
 from .inputs import hosts_of, notes_text
 from .measures import measures_html, measures_pictures, measures_summary
 

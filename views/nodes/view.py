@@ -14,10 +14,9 @@ from groups.grouping import Grouping
 from groups.layout import Layout
 from groups.placement import Placement
 from render.files.tables import BarCell, TableChart
-from render.palette import own_tone
 
 from ..base.context import Context, Pictures, View
-from ..base.html import button, cell, chip, fine, intro, row, saying, table, tag, together
+from ..base.html import button, cell, chips, fine, intro, row, saying, table, tag, together
 from ..base.resolve import AUTO, main_groupings
 from ..hosts.inputs import placement_or_none
 
@@ -164,11 +163,6 @@ def level_head(kind: str, language: str) -> str:
     """
     name = level_name(kind, language)
     return name[0].upper() + name[1:] if kind in HOSTS_WORDS else name
-
-
-def chips(names: Iterable[str]) -> Markup:
-    """The names of one group, each in its own tone."""
-    return Markup(" ").join(chip(name, f"t-{own_tone(name) or 'tp'}") for name in names)
 
 
 def share_bar(share: float) -> Markup:

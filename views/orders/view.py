@@ -14,7 +14,6 @@ from groups.audit import Move, moves
 from groups.conventions import CONVENTIONS, MEGATRONS, OWN
 from groups.grouping import Grouping
 from groups.layout import Layout, framework_name, own_groupings
-from render.palette import tones
 from render.scenes import groups as scene
 from render.svg import groups as svg
 
@@ -23,6 +22,7 @@ from ..base.context import Context, Pictures, View
 from ..base.html import (
     cell,
     chip,
+    chips,
     figure,
     fold,
     heading,
@@ -33,6 +33,7 @@ from ..base.html import (
     table,
     tag,
     together,
+    tone_class,
 )
 from ..base.names import megatrons_name
 from ..base.problems import refusal_line
@@ -206,13 +207,12 @@ def _move_row(move: Move, language: str) -> Markup:
         f"{n:,} / {move.groups:,}" for n in (move.crossing_before, move.crossing_after)
     )
     slow = "slow" if move.crossing_after > move.crossing_before else ""
-    return row(move.name, moved, before, cell(after, class_=slow))
+    return row(chips([move.name]), moved, before, cell(after, class_=slow))
 
 
 def _panels(compared: Comparison) -> Markup:
     """Both pictures of each kind that moved, the ranks that moved outlined unless all did."""
     say, world = saying(PAGE, compared.language), compared.layout.world_size
-    tone = tones([move.name for move in compared.moves])
     pairs = []
     for move in filter(lambda move: move.ranks, compared.moves):
         outlined = None if move.moved.all() else move.moved
@@ -221,7 +221,7 @@ def _panels(compared: Comparison) -> Markup:
             for title, panel in _scenes(compared, move)
         ]
         moved = say("moved_ranks", moved=f"{move.ranks:,}", ranks=f"{world:,}")
-        head, kind = tag("h3", chip(move.name), " ", moved), f"pair t-{tone[move.name]}"
+        head, kind = tag("h3", chip(move.name), " ", moved), f"pair {tone_class(move.name)}"
         pairs.append(tag("section", head, tag("div", *pictures), class_=kind))
     return together(*pairs)
 

@@ -19,13 +19,13 @@ from groups.stages.holdings import local_experts, samples_of, sequence_chunks
 
 from ..base import form
 from ..base.context import Context, View
-from ..base.html import cell, heading, row, saying, table, tag, together
+from ..base.html import cell, chips, heading, row, saying, table, tag, together
 from ..base.problems import leads_html, sentence
 from ..base.state import State, is_empty, parse_number
 from ..base.trained import batch_of
 from ..base.units import ranges_text, ranks_text
 from ..hosts.inputs import hosts_cell, hosts_head, placement_or_none
-from ..nodes.view import chips, same_groups
+from ..nodes.view import same_groups
 from ..pipeline.inputs import dealing_of, stage_numbers, stages_of
 
 SAMPLES = 4

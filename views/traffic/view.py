@@ -30,13 +30,12 @@ from training.traffic.per_step import Traffic, traffic
 from ..base import form
 from ..base.context import Context, Pictures, View
 from ..base.fixes import or_refused
-from ..base.html import fine, fold, intro, row, saying, table, tag, together
+from ..base.html import chips, fine, fold, intro, row, saying, table, tag, together
 from ..base.state import State, is_empty
 from ..base.trained import CHOICES, Trained
 from ..base.units import bytes_text, seconds_text
 from ..estimate.words import step_line
 from ..memory.host import crossing_html
-from ..nodes.view import chips
 
 
 def traffic_html(context: Context) -> str:
