@@ -1,1 +1,1 @@
-"""What other programs write and read: launch files, documents, the script that checks a cluster."""
+"""What others write and read: launch files, logs, hosts, measurements, documents, and the check."""

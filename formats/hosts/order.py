@@ -37,7 +37,7 @@ from groups.mesh import MAX_RANKS, whole_number
 from ..errors import refusal
 from ..notes import Note
 from .placing import Upper, arranged, even_slots, numbered, placement_of
-from .search import cost_of, key_of, kind_of, least, search
+from .search import KindCrossings, cost_of, key_of, kind_of, least, search
 from .values import Hosts, LevelPlaces, host_twice
 
 KINDS = ("ep", "tp", "cp", "dp", "pp")
@@ -220,13 +220,7 @@ def _order_for(
     racks_after, is_least = search(levels, given, score, by_key=not by_cost)
     better, upper = arranged(hosts, given, racks_after, above, levels)
     capacities = np.bincount(given).tolist()
-    kinds = tuple(
-        Crossings(
-            *(kind.name, kind.groups, kind.leave_node, kind.widest),
-            *(kind.crossing(given), kind.crossing(racks_after), least(kind, capacities)),
-        )
-        for kind in chain(*levels)
-    )
+    kinds = tuple(_crossings(kind, given, racks_after, capacities) for kind in chain(*levels))
     expert = every["ep"].mesh if "ep" in every else None
     members = expert.size("etp") * expert.size("ep") if expert else 1
     is_proved = is_least or (
@@ -247,6 +241,16 @@ def _order_for(
         upper=upper,
         objective=OBJECTIVES.get(objective, objective),
         costs=costs,
+    )
+
+
+def _crossings(
+    kind: KindCrossings, before: np.ndarray, after: np.ndarray, capacities: list[int]
+) -> Crossings:
+    """How many groups of a kind span racks, in both orders and at least."""
+    return Crossings(
+        *(kind.name, kind.groups, kind.leave_node, kind.widest),
+        *(kind.crossing(before), kind.crossing(after), least(kind, capacities)),
     )
 
 

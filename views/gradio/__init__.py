@@ -1,1 +1,1 @@
-"""Everything that knows Gradio's JavaScript: the column, the state box, size boxes, the painter."""
+"""Everything that knows Gradio's JavaScript: the page's one component, its scripts and styles."""

@@ -1,4 +1,4 @@
-"""The picture of a layout as HTML: panels or overviews, each with its text beside it."""
+"""The Groups view: the job's picture, then a panel or overview of each kind, with its text."""
 
 from __future__ import annotations
 

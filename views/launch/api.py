@@ -64,8 +64,9 @@ def launch_command(said: tuple[Layout, dict[str, Any] | None], target: str = "me
     """The options that make a layout in one framework, as text to copy.
 
     Targets are "megatron", "nemo", "megatron-deepspeed", "megatron-deepspeed-bloom", "deepspeed",
-    "torchtitan", "torchtitan-main" and "torchtitan-toml". What is said of the model, the batch and
-    the training is written too, as the page's Launch view does; the rest is left to the framework.
+    "torchtitan", "torchtitan-main", "torchtitan-toml", "vllm" and "sglang". What is said of the
+    model, the batch and the training is written too, as the page's Launch view does; the rest is
+    left to the framework.
 
     Args:
         target: whose options, such as "megatron" or "torchtitan".
