@@ -106,11 +106,21 @@ def test_the_same_layout_costs_the_same_and_another_model_something_else():
 
 def test_a_layout_that_the_model_does_not_allow_says_why_in_place_of_its_costs():
     stages = State(nodes=16, tp=2, pp=64, vpp="2", layers="80")  # as many as 128 layers
-    dealt = replace(EIGHT, layers="Et*10|(t*10|)*6,t*10L")  # a layout of its own stages
-    for other in (stages, dealt):
+    longer = replace(EIGHT, layers="Et*10|(t*10|)*6,t*11L")  # a layer more than is trained
+    for other in (stages, longer):
         picture = compared(FOUR, other)
         assert all(kept == said == "–" != now for _, kept, now, said in costs(picture))
         assert picture.count('role="alert"') == 1
+
+
+def test_a_pipeline_layout_is_compared_on_either_side():
+    """It is for as many stages as it says: the other layout deals the same layers by itself."""
+    dealt = replace(EIGHT, layers="Et*10|(t*10|)*6,t*10L")
+    assert costs(compared(FOUR, dealt)) == costs(compared(FOUR, EIGHT))
+    assert costs(compared(dealt, FOUR)) == costs(compared(EIGHT, FOUR))
+    assert costs(compared(FOUR, replace(dealt, layers="Et*12|(t*10|)*6,t*8L"))) != costs(
+        compared(FOUR, EIGHT)
+    )
 
 
 def test_every_ready_pair_shows_what_its_name_says():

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import io
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -114,6 +117,31 @@ def test_a_rank_holds_the_same_layers_in_every_view():
         if said not in answer(now).picture:
             wrong.append((name, said))
     assert not wrong
+
+
+def test_a_pipeline_layout_deals_the_layers_of_every_view():
+    """As many layers on each stage as the layout says; where Megatron refuses it, all do."""
+    now = opened(pp=2, vpp="2", layers="Et*7|t*7|t*10|t*8L")
+    layout, spec = resolve(now), schedule_of("interleaved", resolve(now), now)
+    trained, stages = trained_of(layout, now), stages_of(spec, now)
+    held = [stage.parameters.layers for stage in trained.stages()]
+    assert held == [17, 15]
+    assert held == [sum(len(stages[n].layers) for n in row) for row in stage_numbers(spec)]
+    assert trained.model.layers == 32
+    seconds, even, alike = (
+        trained_of(layout, replace(now, layers=layers)).estimate(layout).seconds
+        for layers in (now.layers, "32", "Et*8|t*8|t*8|t*8L")
+    )
+    assert seconds < even == alike  # for the last stage has the output too
+    found = answer(replace(now, view="search")).picture
+    assert "Et*7|t*7|t*10|t*8L" in found  # of the one on screen
+    for link in re.findall(r'data-query="([^"]+)"', found):  # others are for other stages
+        assert from_query(html.unescape(link)).layers == "32"
+    for text, control in (("tt|EL", "layers"), ("Et t|tL", "layers"), ("Et|t|t|tL", "vpp")):
+        refused = opened(pp=2, layers=text)
+        with pytest.raises(LayoutError) as error:
+            trained_of(layout, refused).estimate(layout)
+        assert error.value.control == control, text
 
 
 def test_batches_that_contradict_one_another_are_refused_with_fixes_that_work():

@@ -13,6 +13,7 @@ from groups.alternatives import MOST, divisors_near, not_a_multiple, with_change
 from groups.errors import LayoutError
 from groups.mesh import MAX_RANKS, Mesh, whole_number
 from groups.stages.layers import needs_stages, stage_layers
+from groups.stages.layout_strings import is_layout, parse_layout, stage_layers_of_layout
 
 from .errors import refusal, require_choice
 from .model import MAX_SIZE, Model
@@ -35,8 +36,10 @@ VOCABULARY_MULTIPLE = 128
 class Split:
     """The sizes of a layout and how layers are dealt out.
 
-    etp 0 is tp, and edp 0 is what remains for it: tp * cp * dp / (etp * ep). ``account``: embedding
-    and loss take the place of a layer each.
+    spread: one of SPREADS, or a pipeline layout of groups.stages.layout_strings, which says the
+    decoder layers of every stage; multi-token prediction is counted with the output. etp 0 is tp,
+    and edp 0 is what remains for it: tp * cp * dp / (etp * ep). ``account``: embedding and loss
+    take the place of a layer each.
 
     >>> Split(tp=8, dp=4, ep=8, etp=1).edp
     4
@@ -66,8 +69,9 @@ class Split:
             size = whole_number(given, name, minimum=minimum, maximum=MAX_RANKS)
             if size is not given:
                 object.__setattr__(self, name, size)
-        for name, choices in (("spread", SPREADS), ("placement", PLACEMENTS)):
-            require_choice(name, getattr(self, name), choices)
+        require_choice("placement", self.placement, PLACEMENTS)
+        if self.spread not in SPREADS and not is_layout(self.spread):
+            require_choice("spread", self.spread, SPREADS)
         if not self.etp:
             object.__setattr__(self, "etp", self.tp)
         if not self.edp:
@@ -163,11 +167,14 @@ def held_by_ranks(model: Model, split: Split) -> tuple[Held, ...]:
     >>> deepseek = MODELS["deepseek-v3"].model
     >>> [held.layers for held in held_by_ranks(deepseek, Split(pp=4, spread="nearly"))]
     [16, 15, 15, 15]
+    >>> [held.layers for held in held_by_ranks(deepseek, Split(pp=2, spread="Et*30|t*31L"))]
+    [30, 31]
     >>> first, *_ = held_by_ranks(deepseek, Split(pp=4, spread="nearly", placement="both ways"))
     >>> first.layers, first.moe_layers, first.is_last
     (31, 28, True)
 
-    Errors: LayoutError if the layers do not divide and the spread is to be equal.
+    Errors: LayoutError if the layers do not divide and the spread is to be equal, or where a
+    layout is of another model or of other sizes.
     """
     first_moe = model.dense_layers if model.experts else model.layers
     how = (split.pp, split.vpp, split.account, split.spread, split.placement)
@@ -211,8 +218,15 @@ def _stages(
         raise needs_stages(vpp, pp)
     if spread == "nearly":
         return nearly_equal(layers, pp, vpp, account)
-    ends = {"account_for_embedding": account, "account_for_loss": account}
-    dealt = stage_layers(layers, pp, vpp if vpp > 1 else None, **ends)
+    if spread == "equal":
+        ends = {"account_for_embedding": account, "account_for_loss": account}
+        dealt = stage_layers(layers, pp, vpp if vpp > 1 else None, **ends)
+    else:
+        mtp = sum(stage.count("mtp") for stage in parse_layout(spread))
+        try:
+            dealt = stage_layers_of_layout(spread, layers, pp, vpp, mtp)
+        except LayoutError as error:
+            raise error.renamed({"layout": "layers"}) from None
     return [dealt[rank][chunk] for chunk in range(vpp) for rank in range(pp)]
 
 

@@ -48,6 +48,15 @@ _LIMITS: dict[str, tuple[int, int | None]] = {
 Stages = Sequence[Sequence[str]]
 
 
+def is_layout(layers: object) -> bool:
+    """Whether layers are said as a layout, not as a number.
+
+    >>> is_layout("Ett|ttL"), is_layout("32"), is_layout(None)
+    (True, False, False)
+    """
+    return isinstance(layers, str) and "t" in layers
+
+
 def parse_layout(text: str) -> list[list[str]]:
     """The stages of a layout string, each with the names of its layers.
 

@@ -14,7 +14,11 @@ from descriptions import MEMORY
 from groups.errors import LayoutError
 from groups.mesh import whole_number
 from groups.stages.layers import MAX_LAYERS, needs_stages, stage_layers
-from groups.stages.layout_strings import parse_layout, stage_layers_of_layout
+from groups.stages.layout_strings import (
+    is_layout,
+    parse_layout,
+    stage_layers_of_layout,
+)
 from training.model import BIASES, NEEDED, Model
 from training.models import DEFAULT, MODELS, model_like, variant
 from training.split import nearly_equal
@@ -81,7 +85,7 @@ def layers_by_stage(state: State, pp: int, vpp: int | None, **ends: Any) -> list
     """Layers by stage and chunk, from their number or from a pipeline layout's text; ends:
     ``first`` and ``last`` of groups.stages.layers."""
     given = parse_number(state.layers)
-    if isinstance(given, str) and "t" in given:
+    if is_layout(given):
         flat = [layer for stage in parse_layout(given) for layer in stage]
         return stage_layers_of_layout(given, flat.count("decoder"), pp, vpp, flat.count("mtp"))
     account = state.account is True
@@ -126,10 +130,18 @@ def model_of(state: State) -> ChosenModel:
 
 def typed_sizes(state: State) -> dict[str, Any]:
     """What is typed of a model, in the column or a view, by the names of its fields; sizes are not
-    checked."""
+    checked. A pipeline layout says how many layers there are.
+
+    Errors: LayoutError about the layers, where they are no such layout.
+    """
     names = (*OF_COLUMN, *SIZES)
     given = {name: parse_number(getattr(state, name)) for name in names}
     given = {name: size for name, size in given.items() if not is_empty(size)}
+    if is_layout(layout := given.get("layers")):
+        try:
+            given["layers"] = sum(stage.count("decoder") for stage in parse_layout(layout))
+        except LayoutError as error:
+            raise error.renamed({"layout": "layers"}) from None
     for name in FLAGS:
         if not is_empty(getattr(state, name)):
             given[name] = ON_OFF[require_choice(name, getattr(state, name), ON_OFF)]

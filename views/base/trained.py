@@ -18,6 +18,7 @@ from groups.errors import quoted
 from groups.layout import Layout
 from groups.mesh import whole_number
 from groups.stages.holdings import MAX_BATCH
+from groups.stages.layout_strings import is_layout
 from training.clusters import CLUSTERS, Cluster
 from training.estimate import Estimate, Request, estimate_of, layer_time
 from training.estimate.memory import room_of
@@ -308,8 +309,11 @@ def cluster_of(state: State) -> str:
 
 
 def _spread(model: Model, split: Split, state: State) -> str:
-    """As asked; else equal, which typed layers are held to as Megatron holds them; a model's own
-    are nearly equal where the stages do not divide them (views.base.model)."""
+    """As a pipeline layout says, or as asked; else equal, which typed layers are held to as
+    Megatron holds them; a model's own are nearly equal where the stages do not divide them
+    (views.base.model)."""
+    if is_layout(state.layers):
+        return state.layers
     if not is_empty(state.spread):
         return require_choice("spread", state.spread, SPREADS)
     if not is_empty(state.layers):

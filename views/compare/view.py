@@ -15,6 +15,7 @@ from groups import LayoutError
 from groups.audit import moved_ranks, span
 from groups.grouping import Grouping
 from groups.layout import Layout
+from groups.stages.layout_strings import is_layout
 from render.files.tables import TableChart
 from render.scenes import groups as scene
 from render.svg import groups as svg
@@ -25,7 +26,7 @@ from ..base.html import chips, figure, heading, saying, table, tag, together
 from ..base.link import from_query, to_query
 from ..base.problems import control_label, once, refusal_line, tried, value_text
 from ..base.resolve import sizes_text
-from ..base.state import State, fields_of, is_empty, parse_number
+from ..base.state import State, fields_of, is_empty
 from ..base.trained import Trained
 from ..base.units import bytes_text, seconds_text
 from ..estimate.words import KINDS, about
@@ -192,18 +193,19 @@ def sides_of(before: Context, now: Context) -> tuple[Sides, Trained | None, list
     trained = tried(problems, lambda: now.trained)
     if trained is not None:  # steps can be compared only where they do the same work
         same: dict[str, Any] = {"global_batch": str(trained.batch.global_batch)}
-        if is_count(before.state.layers):
-            same["layers"] = now.state.layers
+        if not is_layout(before.state.layers):  # which is for as many stages as it says
+            is_dealt = is_layout(now.state.layers)
+            same["layers"] = str(trained.chosen.model.layers) if is_dealt else now.state.layers
         same |= {"experts": now.state.experts, "micro_batches": ""}
         before = Context(before.layout, replace(before.state, **same))
-    kept = tried(problems, lambda: cost_of(before.layout, before.trained))
+
+    def kept_cost() -> Cost:
+        own = before.trained
+        return cost_of(before.layout, replace(own, chosen=trained.chosen) if trained else own)
+
+    kept = tried(problems, kept_cost)
     current = trained and tried(problems, lambda: cost_of(now.layout, trained))
     return (kept, current), trained, problems
-
-
-def is_count(layers: object) -> bool:
-    """Whether the layers are no pipeline layout, which is for as many stages as it says."""
-    return not isinstance(parse_number(layers), str) or is_empty(layers)
 
 
 def rows_of_costs(sides: Sides, language: str) -> list[tuple[str, ...]]:

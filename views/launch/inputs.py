@@ -11,7 +11,7 @@ from groups import LayoutError
 from groups.layout import Layout
 from groups.mesh import whole_number
 from groups.stages.holdings import MAX_BATCH
-from groups.stages.layout_strings import parse_layout
+from groups.stages.layout_strings import is_layout, parse_layout
 from training.model import Model
 from training.pipeline import SCHEDULES
 
@@ -110,7 +110,7 @@ def options_of_page(layout: Layout, state: State) -> dict[str, Any]:
         name: parse_number(value) for name in MODEL if not is_empty(value := getattr(state, name))
     }
     for name, value in said.items():
-        if name == "layers" and isinstance(value, str) and "t" in value:
+        if name == "layers" and is_layout(value):
             parse_layout(value)
         else:
             whole_number(value, name, maximum=MAX_BATCH)
@@ -136,10 +136,6 @@ def _shape(state: State) -> Model | dict[str, Any]:
     """The model that is chosen or typed; where it lacks sizes, those that it has."""
     if all(is_empty(getattr(state, name)) for name in fields_of("model")):
         return {}
-    layers = parse_number(state.layers)
-    if isinstance(layers, str) and "t" in layers:
-        count = sum(stage.count("decoder") for stage in parse_layout(layers))
-        state = replace(state, layers=str(count))
     try:
         return model_of(state).model
     except LayoutError as error:

@@ -10,7 +10,12 @@ from typing import Any
 from groups.budget import spend
 from groups.layout import Layout
 from groups.mesh import whole_number
-from groups.stages.layout_strings import parse_layout, stage_layers_of_layout, stages_of_layout
+from groups.stages.layout_strings import (
+    is_layout,
+    parse_layout,
+    stage_layers_of_layout,
+    stages_of_layout,
+)
 from training.pipeline import SCHEDULES, Durations, Times
 from training.pipeline.schedules import DEFAULT_VIRTUAL
 from training.pipeline.simulate import LONGEST, check_duration
@@ -161,10 +166,11 @@ def stages_of(schedule: ScheduleSpec, state: State) -> tuple[Stage, ...] | None:
     chunks = schedule.chunks if schedule.rule.placement == "loop" else 1
     pp = schedule.p * schedule.chunks // chunks
     vpp = chunks if chunks > 1 else None
-    text = state.pipe_layout if not is_empty(state.pipe_layout) else parse_number(state.layers)
-    if isinstance(text, str) and (not is_empty(state.pipe_layout) or "t" in text):
+    text = state.layers if is_empty(state.pipe_layout) else state.pipe_layout
+    if is_layout(text) or not is_empty(state.pipe_layout):
         names = [name for stage in parse_layout(text) for name in stage]
-        layers = names.count("decoder") if is_text(state.layers) else parse_number(state.layers)
+        is_count = not (is_empty(state.layers) or is_layout(state.layers))
+        layers = parse_number(state.layers) if is_count else names.count("decoder")
         numbers = stage_layers_of_layout(text, layers, pp, chunks, names.count("mtp"))
         others = [[_letters(chunk) for chunk in stage] for stage in stages_of_layout(text, pp)]
     elif is_empty(state.layers):
@@ -181,11 +187,6 @@ def stages_of(schedule: ScheduleSpec, state: State) -> tuple[Stage, ...] | None:
         for chunk in range(chunks)
         for rank in range(pp)
     )
-
-
-def is_text(layers: object) -> bool:
-    """Whether the control for layers is empty or a layout, so that it counts no layers itself."""
-    return is_empty(layers) or isinstance(parse_number(layers), str)
 
 
 def weights_of(stages: tuple[Stage, ...], state: State) -> tuple[float, ...] | None:

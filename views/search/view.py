@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from descriptions import MEMORY, REASONS, SEARCH_LEFT_OUT, TRAFFIC, counted, joined
 from groups import LayoutError
+from groups.stages.layout_strings import is_layout
 from render.files.tables import BarCell, TableChart
 from training.estimate import Estimate
 from training.search import (
@@ -185,7 +186,7 @@ def _names(estimate: Estimate, job: SearchJob, language: str) -> tuple[str, list
     if split.account:
         rest.append(say("with_account"))
     if split.spread != "equal":
-        rest.append(say("with_nearly"))
+        rest.append(say("with_nearly") if split.spread == "nearly" else split.spread)
     return " ".join(f"{name}{getattr(split, name)}" for name in names), rest
 
 
@@ -243,6 +244,8 @@ def _opener(estimate: Estimate, name: str, context: Context) -> str | Markup:
         "micro_batch": "" if training.micro_batch == 1 else str(training.micro_batch),
         "recompute": training.recompute,
     }
+    if is_layout(context.state.layers):  # which is for as many stages as it says
+        changes["layers"] = str(request.model.layers)
     if context.state.schedule != training.schedule:
         changes["schedule"] = ""
     try:
