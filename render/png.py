@@ -1,31 +1,22 @@
-"""PNG files as zlib alone makes them: every line as it is, without a filter.
-
-Pictures of flat colours are smaller and made in half the time like that: Pillow tries five filters
-on each line, which is worth it for photographs.
-"""
+"""Pictures of one byte or three a pixel as PNG files, written by Pillow."""
 
 from __future__ import annotations
 
 import base64
-import struct
-import zlib
+import io
 from collections.abc import Sequence
 
 import numpy as np
+from PIL import Image
 
 LEVEL = 3
 """Of zlib: higher ones take half as long again for a tenth less."""
 
-TRUECOLOUR, INDEXED = 2, 3
-"""Colour types (PNG specification, 11.2.2)."""
-
 
 def png(
-    pixels: np.ndarray,
-    palette: Sequence[tuple[int, int, int]] | None = None,
-    dots_per_inch: float | None = None,
+    pixels: np.ndarray, palette: Sequence[tuple[int, ...]] | None = None, **options: object
 ) -> bytes:
-    """A picture as a file.
+    """A picture as a file; options: Pillow's, such as ``dpi``.
 
     pixels: uint8, red, green and blue, shape (rows, columns, 3); or, with a palette, shape (rows,
     columns): 0 is transparent, i the colour i - 1.
@@ -33,27 +24,15 @@ def png(
     >>> png(np.zeros((1, 1), dtype=np.uint8), [])[1:4]
     b'PNG'
     """
-    rows, columns = pixels.shape[:2]
-    kind = TRUECOLOUR if palette is None else INDEXED
-    chunks = [(b"IHDR", struct.pack(">IIBBBBB", columns, rows, 8, kind, 0, 0, 0))]
+    image = Image.fromarray(pixels)
     if palette is not None:
-        colours = bytes([0, 0, 0, *(channel for colour in palette for channel in colour)])
-        chunks += [(b"PLTE", colours), (b"tRNS", b"\0")]
-    if dots_per_inch is not None:
-        per_metre = round(dots_per_inch / 0.0254)
-        chunks.append((b"pHYs", struct.pack(">IIB", per_metre, per_metre, 1)))
-    data = pixels.reshape(rows, -1)
-    lines = np.zeros((rows, data.shape[1] + 1), dtype=np.uint8)
-    lines[:, 1:] = data  # each behind the number of its filter: none
-    chunks += [(b"IDAT", zlib.compress(lines, LEVEL)), (b"IEND", b"")]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(*chunk) for chunk in chunks)
+        image.putpalette([0, 0, 0, *(channel for colour in palette for channel in colour)])
+        options["transparency"] = 0
+    file = io.BytesIO()
+    image.save(file, "PNG", compress_level=LEVEL, **options)
+    return file.getvalue()
 
 
-def png_uri(pixels: np.ndarray, palette: Sequence[tuple[int, int, int]] | None = None) -> str:
+def png_uri(pixels: np.ndarray, palette: Sequence[tuple[int, ...]] | None = None) -> str:
     """`png` as the address of an image."""
     return "data:image/png;base64," + base64.b64encode(png(pixels, palette)).decode()
-
-
-def _chunk(kind: bytes, data: bytes) -> bytes:
-    check = zlib.crc32(data, zlib.crc32(kind))
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", check)

@@ -438,5 +438,5 @@ def test_an_unknown_theme_is_refused():
 
 
 def test_a_png_says_how_large_it_is_printed():
-    data = png_file(np.zeros((2, 2, 3), dtype=np.uint8), dots_per_inch=300)
+    data = png_file(np.zeros((2, 2, 3), dtype=np.uint8), dpi=(300, 300))
     assert Image.open(io.BytesIO(data)).info["dpi"] == pytest.approx((300, 300), rel=1e-3)

@@ -54,7 +54,7 @@ def to_bytes(drawing: Drawing, form: str, scale: float = 2.0) -> bytes:
     figure.set_dpi(96 * scale)
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
-    return png(np.asarray(canvas.buffer_rgba())[..., :3], dots_per_inch=96 * scale)
+    return png(np.asarray(canvas.buffer_rgba())[..., :3], dpi=(96 * scale, 96 * scale))
 
 
 def to_figure(drawing: Drawing) -> Figure:

@@ -103,7 +103,7 @@ def _image(strip: Strip) -> str:
         colours += [fill, tuple(round(0.86 * channel) for channel in fill)]
     return (
         f'<image width="{strip.ticks}" height="{strip.height}" preserveAspectRatio="none" '
-        f'href="{png_uri(strip.pixels(), colours)}"/>'  # type: ignore[arg-type]
+        f'href="{png_uri(strip.pixels(), colours)}"/>'
     )
 
 
