@@ -387,7 +387,9 @@ REFUSED = {
     "cluster": {"cluster": "dgx-z9"},
     "precision": {"precision": "fp6"},
     "precision ": {"cluster": "dgx-a100", "precision": "fp8"},
-    "gpus": {"gpus": 60},
+    "gpus": {"gpus": 0},
+    "pp": {"gpus": 60},
+    "vpp": {"pp": 1, "vpp": 0},
     "global_batch": {"global_batch": 63},
     "tp": {"tp": 3, "gpus": 48, "sequence": 8190},
     "zero": {"zero": 4},
@@ -404,6 +406,21 @@ def test_a_refusal_names_the_control(control):
         asked(**REFUSED[control])
     controls = {error.value.control, *(name for a in error.value.alternatives for name in a)}
     assert control.strip() in controls, (error.value, controls)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "control", "fix"),
+    [
+        ({"gpus": 8, "ep": 64}, "ep", {"ep": 8}),
+        ({"gpus": 24, "ep": 16}, "ep", {"ep": 12}),
+        ({"gpus": 16, "tp": 8, "ep": 2, "etp": 0}, "etp", {"etp": 1}),
+    ],
+)
+def test_experts_need_as_many_gpus_as_their_grid(sizes, control, fix):
+    with pytest.raises(LayoutError) as error:
+        estimate(MODELS["deepseek-v3"].model, **{"tp": 1, "global_batch": 48, **sizes})
+    assert error.value.control == control
+    assert fix in error.value.alternatives
 
 
 def test_all_number_formats_are_answered_somewhere():

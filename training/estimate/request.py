@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from operator import mul
 
 from groups.alternatives import not_a_multiple
+from groups.errors import LayoutError
+from groups.megatron.grids import expert_grid, grids
 from groups.mesh import MAX_RANKS, whole_number
+from groups.stages.layers import MAX_LAYERS
 
 from ..clusters import CLUSTERS, Cluster
 from ..errors import refusal, require_choice
@@ -124,23 +126,18 @@ def request_of(model: Model, arguments: Arguments) -> Request:
     """The request, or a refusal that names what does not go together."""
     require_choice("cluster", arguments.cluster, tuple(CLUSTERS))
     require_choice("precision", arguments.precision, PRODUCTS)
-    for name in ("gpus", "gpus_per_node", "tp", "pp", "cp", "ep"):
-        whole_number(getattr(arguments, name), name, maximum=MAX_RANKS)
+    require_numbers(arguments.cluster, arguments.precision)
+    whole_number(arguments.gpus_per_node, "gpus_per_node", maximum=MAX_RANKS)
     whole_number(arguments.global_batch, "global_batch", maximum=MAX_SIZE)
     if whole_number(arguments.sequence, "sequence", maximum=MAX_SIZE) != model.sequence:
         model = replace(model, sequence=arguments.sequence)
-    model = with_kv_copies(model, arguments.tp)
-    require_numbers(arguments.cluster, arguments.precision)
-    by = {"tp": arguments.tp, "pp": arguments.pp, "cp": arguments.cp}
-    dp, left = divmod(arguments.gpus, math.prod(by.values()))
-    if left:
-        raise not_a_multiple("gpus", arguments.gpus, by, maximum=MAX_RANKS)
-    samples = whole_number(arguments.micro_batch, "micro_batch") * dp
+    split = _split(model, arguments)
+    model = with_kv_copies(model, split.tp)
+    samples = whole_number(arguments.micro_batch, "micro_batch") * split.dp
     micro_batches, left = divmod(arguments.global_batch, samples)
     if left or not micro_batches:
-        by = {"micro_batch": arguments.micro_batch, "dp": dp}
+        by = {"micro_batch": arguments.micro_batch, "dp": split.dp}
         raise not_a_multiple("global_batch", arguments.global_batch, by, maximum=MAX_SIZE)
-    split = _dealt(model, arguments, dp)
     training = Training(
         micro_batch=arguments.micro_batch,
         micro_batches=micro_batches,
@@ -157,20 +154,27 @@ def request_of(model: Model, arguments: Arguments) -> Request:
     return Request(model, training, arguments.global_batch, *machines, split=split)
 
 
-def _dealt(model: Model, arguments: Arguments, dp: int) -> Split:
-    """Layers that pp x vpp does not divide are dealt out one more here, one less there.
+def _split(model: Model, arguments: Arguments) -> Split:
+    """The sizes on both of Megatron's grids; experts are not cut unless etp says so.
 
-    Where two layers more would divide, embedding and loss take a layer's place each, as Megatron's
+    Layers that pp x vpp does not divide are dealt out one more here, one less there. Where two
+    layers more would divide, embedding and loss take a layer's place each, as Megatron's
     --account-for-embedding-in-pipeline-split has it.
     """
-    tp, pp, ep, etp = arguments.tp, arguments.pp, arguments.ep, arguments.etp
-    vpp = whole_number(arguments.vpp, "vpp") if pp > 1 else 1
-    even = model.layers % (pp * vpp) == 0
-    account = not even and (model.layers + 2) % (pp * vpp) == 0
-    if etp is None:
-        etp = 1 if ep > 1 else tp
+    sizes = {name: getattr(arguments, name) for name in ("tp", "cp", "pp", "ep", "etp")}
+    if sizes["etp"] is None and sizes["ep"] != 1:
+        sizes["etp"] = 1
+    try:
+        dense, expert = grids(arguments.gpus, **sizes)
+    except LayoutError as error:
+        raise error.renamed({"world": "gpus"}) from None
+    pp, vpp = dense.size("pp"), whole_number(arguments.vpp, "vpp", maximum=MAX_LAYERS)
+    stages = pp * vpp if pp > 1 else 1
+    even = model.layers % stages == 0
+    account = not even and (model.layers + 2) % stages == 0
     spread = "equal" if even or account else "nearly"
-    return Split(tp, arguments.cp, pp, dp, ep, etp, 0, vpp, account, spread)
+    dealt = {"vpp": stages // pp, "account": account, "spread": spread}
+    return Split.of(dense, expert_grid(expert), **dealt)
 
 
 def require_numbers(cluster: str, precision: str) -> None:
