@@ -201,13 +201,11 @@ class CommandLine:
 
         if self.options.hosts is None:
             raise CommandError("say which machines there are: --hosts FILE")
-        text = self.text(self.options.hosts)
+        text, racks = self.text(self.options.hosts), self.options.racks
         for name in ("include", "exclude", "num_nodes", "num_gpus"):
             if (value := getattr(self.options, name)) is not None:
                 text += f"\n--{name} {value!r}"
-        hosts = read_hosts(text)
-        if self.options.racks is not None:
-            hosts = hosts.with_places(read_hosts(self.text(self.options.racks)))
+        hosts = read_hosts(text, None if racks is None else self.text(racks))
         said = words("hosts", "HOSTS_REMARKS")
         self.remarks += [said[note.code].en.format(**note.facts) for note in hosts.remarks]
         return hosts

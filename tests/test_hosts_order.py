@@ -130,6 +130,13 @@ def test_grouping_by_rack_is_not_always_best():
     assert (found.key_before[0], found.key[0]) == (2, 1)
 
 
+def test_exchanges_of_two_blocks_do_not_always_end_at_the_best():
+    """Nine nodes of 2 in racks of 2, 3, 2, 2: only a look at every pattern finds this one."""
+    racks = {f"n{at}": rack for at, rack in enumerate("ABDACBCBD")}
+    found = best_order([*racks], racks, gpus_per_node=2, cp=3, pp=2, ep=9, etp=1)
+    assert (found.key, found.is_least) == ((2, 2, 6, 8), True)
+
+
 def shuffled(nodes: int, rack: int) -> dict[str, str]:
     places = np.random.default_rng(0).permutation(nodes)
     return {f"n{at}": f"r{place // rack}" for at, place in enumerate(places.tolist())}
@@ -242,6 +249,22 @@ def test_experts_that_are_not_cut_come_before_fewer_of_them():
     found = best_order(["a", "b"], {"a": "r", "b": "r"}, gpus_per_node=4, tp=2, ep=4)
     (ep,) = [one for one in found.fixes if one.kind == "ep"]
     assert (ep.place, dict(ep.changes)) == ("node", {"etp": 1})
+
+
+def test_only_layouts_that_megatron_makes_are_offered():
+    """With pp before dp, dp and the experts' dp must be equal: of ep 8 and cp 8 neither changes."""
+    sizes = {"cp": 8, "pp": 2, "ep": 8, "order": "tp-cp-ep-pp-dp"}
+    found = best_order([*"abcd"], dict.fromkeys("abcd", "r"), gpus_per_node=4, **sizes)
+    assert found.fixes == ()
+    assert {kind.kind for kind in found.kinds if kind.leave_node} >= {"ep", "cp"}
+
+
+def test_machines_of_a_framework_without_expert_groups_are_ordered_too():
+    racks = dict(zip([f"n{at}" for at in range(4)], "ABAB"))
+    hosts = Hosts("table", tuple(racks), levels={"rack": racks})
+    job = Job(nodes=4, tp=16, framework="deepspeed")
+    found = better_order(job.layout(), hosts)
+    assert (found.names, found.fixes) == (("n0", "n2", "n1", "n3"), ())
 
 
 def test_a_group_that_just_fills_a_rack_is_not_larger():

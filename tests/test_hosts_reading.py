@@ -157,6 +157,8 @@ def test_a_line_of_deepspeeds_launcher_may_say_nothing_of_hosts():
         ("-e a@b", "it leaves no GPU"),
         ("-i worker", "there is no host 'worker'"),
         ("-i a:4", "a has the GPUs 0 to 3"),
+        ("c\n-i c", "nothing says how many GPUs c has"),
+        ("--num_gpus 1000000", "2,000,000 GPUs are more than"),
         ("--num_nodes 3", "there are 2 hosts"),
         ("--num_gpus x", "a whole number"),
         ("--num_gpus 0", "a whole number"),
@@ -165,7 +167,8 @@ def test_a_line_of_deepspeeds_launcher_may_say_nothing_of_hosts():
     ],
 )
 def test_a_filter_that_chooses_nothing_is_refused_with_what_to_write(line, said):
-    assert said in str(refusal(TWO + line))
+    host, _, option = line.rpartition("\n")  # of another host file
+    assert said in str(refusal(f"{host or TWO}\n{option}"))
     assert refusal("deepspeed --include a:0 train.py").code == "bad-host-filter"
 
 
@@ -177,6 +180,7 @@ def test_a_filter_that_chooses_nothing_is_refused_with_what_to_write(line, said)
         ("a 8\nb 4", {"a": 8, "b": 4}),
         ("host,slots\na,8\nb,", {"a": 8, "b": None}),
         ('{"a": [0, 1, 2], "b": [0]}', {"a": 3, "b": 1}),
+        ('[{"host": "a", "slots": 8}, {"host": "b"}]', {"a": 8, "b": None}),
         ("10.0.0.1:4\nuser@b:2", {"10.0.0.1": 4, "user@b": 2}),
         ("mpirun --host a:2,b:2 -np 4 x", {"a": 2, "b": 2}),
     ],
@@ -334,6 +338,8 @@ def test_the_last_network_node_of_aws_is_the_leaf():
 
 
 def test_racks_of_gcp():
+    instance = '{"name": "n0", "resourceStatus": {"physicalHost": "/c/r/h"}}'
+    assert read_hosts(f"[{instance}]").levels == {"rack": {"n0": "c/r"}, "cluster": {"n0": "c"}}
     assert sample("c02").racks == expected("c02")["rack"]
     assert sample("c04").racks == expected("c04")["nvlink_domain_topograph"]
     assert sample("c04").domains == expected("c04")["nvlink_domain_topograph"]
@@ -373,6 +379,7 @@ def test_other_forms_of_machines_with_racks():
     assert members(sample("n01").racks) == expected("n01")["leaf"]
     racks = {"a": "r0", "b": "r0", "c": "r1"}
     for text in (
+        "host,block,rack\na,x,r0\nb,x,r0\nc,x,r1",  # the closest first, wherever it is written
         "a r0\nb r0\nc r1",
         "host,rack\na,r0\nb,r0\nc,r1",
         '{"r0": ["a", "b"], "r1": ["c"]}',
@@ -381,6 +388,12 @@ def test_other_forms_of_machines_with_racks():
         "SwitchName=r0 Nodes=a,b\nSwitchName=r1 Nodes=c",
     ):
         assert read_hosts(text).racks == racks, text
+    switches = '{"switches": [{"name": "spine", "switches": ["leaf"]}], "blocks": '
+    hosts = read_hosts(switches + '[{"name": "b", "switch": "leaf", "nodes": ["n[1-2]"]}]}')
+    above = {"switch": "leaf", "switch-1": "spine"}
+    assert hosts.levels == {kind: dict.fromkeys(hosts.names, of) for kind, of in above.items()}
+    for text in ('["a", "b"]', '{"nodes": ["a", "b"]}'):
+        assert (read_hosts(text).names, read_hosts(text).racks) == (("a", "b"), {})
 
 
 @every(
@@ -415,6 +428,14 @@ def test_a_domain_is_the_uuid_and_the_clique_together():
     found = {place: sorted(hosts) for place, hosts in members(sample("f05").racks).items()}
     assert found == expected("f05")["partitions"]
     assert refusal("uuid, 7\nuuid, 8").code == "fabric-differs"
+    gpu = "GPU {}\n Fabric\n  State : Completed\n  CliqueId : {}\n  ClusterUUID : u1\n"
+    for second, levels in ((7, {"partition": "u1.7", "domain": "u1"}), (8, {})):
+        text = gpu.format(0, 7) + gpu.format(1, second)
+        if levels:
+            assert read_hosts(text).levels == {k: {"node-0": p} for k, p in levels.items()}
+        else:
+            assert refusal(text).code == "fabric-differs"
+    assert read_hosts("fabric.a: uuid, 7\nb: uuid, 7").names == ("fabric.a", "b")
     assert refusal("uuid, N/A").code == "clique-not-said"
 
 
@@ -442,6 +463,12 @@ def test_the_topology_file_of_nccl():
     assert (node.gpus, node.nics) == (("GPU0", "GPU1"), ("mlx5_0",))
     assert node.gpu_links == {"NV18": 1}
     assert node.rails["GPU0"] == "mlx5_0"
+    pair = '<gpu dev="{}"><nvlink target="{}" count="4"/><nvlink target="{}"/></gpu>'
+    ends = "".join(
+        f'<pci busid="{own}">{pair.format(own, other, other)}</pci>' for own, other in ("01", "10")
+    )
+    joined = read_hosts(f"<system><cpu>{ends}</cpu></system>").node
+    assert joined.gpu_links == {"NV5": 1}  # straight to each other, over two lines of the file
     assert refusal("<!DOCTYPE x [<!ENTITY a 'b'>]><system/>").code == "bad-host-document"
 
 
@@ -449,9 +476,14 @@ def test_the_topology_file_of_nccl():
 
 
 def test_a_host_file_stands_where_a_topology_says():
-    hosts = read_hosts("dev7 slots=8\ndev0 slots=8\nother slots=8").with_places(sample("t01"))
+    three = "dev7 slots=8\ndev0 slots=8\nother slots=8"
+    hosts = read_hosts(three, SAMPLES["t01"]["text"])
     assert hosts.names == ("dev7", "dev0", "other")
     assert hosts.racks == {"dev7": "s1", "dev0": "s0"}
+    assert read_hosts("a\nb", "c r0\nd r0").levels == {}
+    with pytest.raises(LayoutError) as caught:
+        read_hosts(three, "")
+    assert (caught.value.code, caught.value.control) == ("no-hosts", "racks")
 
 
 def test_uneven_slots_are_said_with_the_number_that_all_have():
@@ -491,6 +523,23 @@ def test_uneven_slots_are_said_with_the_number_that_all_have():
         ("[" * 100_000, "bad-host-document"),
         ("- topology: &a [*a]\n  tree: *a", "bad-host-document"),
         ('{"Instances": [{"NetworkNodes": 3}]}', "bad-host-document"),
+        ('{"Instances": [{"InstanceId": "i", "NetworkNodes": 3}]}', "bad-host-document"),
+        ('[{"resourceStatus": {"physicalHost": "/c/r/h"}}]', "bad-host-document"),
+        ('{"blocks": [{"name": "b"}]}', "bad-host-document"),
+        ('{"hosts": ' * 900 + "[]" + "}" * 900, "bad-host-document"),
+        ('[{"host": "a", "slots": "8"}]', "bad-host-document"),
+        ('[{"host": "a", "slots": 0}]', "host-without-slots"),
+        ("- topology: t\n  tree: {switches: [{}]}", "bad-host-document"),
+        ("a: [1", "bad-host-document"),
+        ("a: [" + 5_001 * "[],\n", "bad-host-document"),
+        ("a: b\n" * 60_001, "bad-host-document"),
+        ("a slots=8\nb eight", "bad-host-line"),
+        ("host,slots\na,x", "bad-host-line"),
+        ("host,rack\na,r\na,r", "host-twice"),
+        ("rank 0=a slot=0\nwhat", "bad-host-line"),
+        (" GPU0 GPU1\nGPU0 X NV4", "bad-host-document"),
+        ("SLURM_TOPOLOGY_ADDR=s1.s0.n\nSLURM_TOPOLOGY_ADDR_PATTERN=switch.node", "no-hosts"),
+        ("a\n-i " + "a@" * 60_000 + "a", "text-too-long"),
         ('{"Instances": []}', "no-hosts"),
         ('[{"host": "a"}, {"host": "a"}]', "host-twice"),
     ],

@@ -21,7 +21,7 @@ from typing import Any
 from ..notes import Note
 from .files import COLUMNS, LEVELS
 from .slurm import hosts_of_lists, read_yaml_topology
-from .values import NAMELESS, Hosts, bad_document, hosts_in_places, once, upwards
+from .values import NAMELESS, Hosts, bad_document, hosts_in_places, upwards
 
 KEYS = {
     "nvidia.com/gpu.clique": "partition",
@@ -48,6 +48,11 @@ def read_document(document: Any) -> Hosts:
 
     Errors: LayoutError for a document of no such form.
     """
+    while isinstance(document, dict) and len(document) == 1:
+        ((key, inside),) = document.items()
+        if key not in ("hosts", "nodes", "racks") or not isinstance(inside, (list, dict)):
+            break
+        document = inside
     for read in READERS:
         if hosts := read(document):
             return hosts
@@ -225,9 +230,6 @@ def _plain(value: Any) -> Hosts | None:
 
 def _mapping(value: Mapping[str, Any]) -> Hosts:
     """{host: rack}, {rack: [hosts]}, {host: slots} or {host: [its GPUs]}."""
-    (key, first), *others = value.items()
-    if not others and isinstance(first, (list, dict)) and key in ("hosts", "nodes", "racks"):
-        return read_document(first)
     every = list(value.values())
     if all(isinstance(item, str) for item in every):
         rows = [(host, {"rack": rack}) for host, rack in value.items()]
@@ -235,10 +237,13 @@ def _mapping(value: Mapping[str, Any]) -> Hosts:
     if all(isinstance(item, list) and all(isinstance(h, str) for h in item) for item in every):
         rows = [(host, {"rack": rack}) for rack, hosts in value.items() for host in hosts]
         return hosts_in_places("host-rack", rows)
-    counts = {host: len(gpus) if isinstance(gpus, list) else gpus for host, gpus in value.items()}
+    counts = {
+        host: len(gpus) if isinstance(gpus, list) and {*map(type, gpus)} == {int} else gpus
+        for host, gpus in value.items()
+    }
     if not all(type(count) is int and count > 0 for count in counts.values()):
         raise bad_document("each host needs a rack, a number of slots or a list of its GPUs")
-    return Hosts("host-slots", once(counts), counts)
+    return Hosts("host-slots", tuple(counts), counts)
 
 
 def _records(value: Sequence[Any]) -> Hosts:
@@ -251,8 +256,10 @@ def _records(value: Sequence[Any]) -> Hosts:
         if not isinstance(host, str) or not host:
             raise bad_document('each entry needs a "host"')
         rows.append((host, {kind: str(said[kind]) for kind in LEVELS if said.get(kind)}))
-        if isinstance(said.get("slots"), int) and said["slots"] > 0:
-            slots[host] = said["slots"]
+        if (count := said.get("slots")) is not None:
+            if type(count) is not int or count < 0:
+                raise bad_document("slots are a whole number")
+            slots[host] = count
     return hosts_in_places("table", rows, slots=slots)
 
 

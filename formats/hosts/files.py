@@ -17,17 +17,13 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
-
-from groups.errors import quoted
-from groups.mesh import MAX_RANKS, too_many_ranks
 
 from ..errors import refusal
 from ..notes import Note
 from .filters import bad_filter, is_filter
 from .slurm import expand_hostlist, is_hostlist
-from .values import Hosts, bad_line, host_twice, once
+from .values import Hosts, bad_line, host_twice, hosts_in_places
 
 SLOTS = ("slots", "count", "cpu")
 MAX_SLOTS = tuple(
@@ -128,10 +124,7 @@ def _counted(items: Lines) -> Iterator[tuple[str, int]]:
 
 
 def _summed(rows: Iterable[tuple[str, int | None]], form: str) -> Hosts:
-    """Hosts with slots; a host that is named twice is refused, or added up where that is the law.
-
-    Errors: LayoutError for a host named twice, no slots at all, or more than MAX_RANKS.
-    """
+    """Hosts with slots; one that is named twice is refused, or added up where that is the law."""
     slots: dict[str, int | None] = {}
     remarks: tuple[Note, ...] = ()
     for name, count in [*rows]:  # a line of another form is refused first
@@ -142,30 +135,21 @@ def _summed(rows: Iterable[tuple[str, int | None]], form: str) -> Hosts:
             remarks = remarks or (Note("slots-added", {"host": name}),)
             count = (slots[name] or 0) + (count or 0)
         slots[name] = count
-    empty = next((name for name, count in slots.items() if count == 0), None)
-    if empty is not None:
-        raise refusal("host-without-slots", "hosts", host=quoted(empty))
-    total = sum(count or 0 for count in slots.values())
-    if total > MAX_RANKS:
-        raise too_many_ranks(total, "hosts")
-    return Hosts(form, once(slots), slots, remarks=remarks)
+    return Hosts(form, tuple(slots), slots, remarks=remarks)
 
 
 def _listed(names: Sequence[str], form: str) -> Hosts:
     """Names alone; where one stands more than once, it is the machine of one rank each time."""
-    if not names:
-        raise refusal("no-hosts", "hosts")
     facts = {"tasks": len(names), "hosts": len(set(names))}
     if facts["tasks"] == facts["hosts"]:
-        return Hosts(form, once(names))
+        return Hosts(form, tuple(names))
     return _by_rank(names, "task-list", Note("one-line-a-task", facts))
 
 
 def _by_rank(ranks: Sequence[str], form: str, *remarks: Note) -> Hosts:
     """The machine of every rank."""
-    if len(ranks) > MAX_RANKS:
-        raise too_many_ranks(len(ranks), "hosts")
-    return Hosts(form, once(ranks), dict(Counter(ranks)), ranks=tuple(ranks), remarks=remarks)
+    slots = Counter(ranks)
+    return Hosts(form, tuple(slots), slots, ranks=tuple(ranks), remarks=remarks)
 
 
 # -- names with racks ------------------------------------------------------------------------------
@@ -180,7 +164,7 @@ def _two_columns(rows: Sequence[tuple[int, list[str]]]) -> Hosts:
         number, row = rows[0]
         why = "write one name a line, or a heading such as host,rack above two columns"
         raise bad_line(" ".join(row), number, "host names, or of hosts with their racks", why)
-    return Hosts("host-rack", once(hosts), levels={"rack": dict(zip(hosts, racks))})
+    return Hosts("host-rack", tuple(hosts), levels={"rack": dict(zip(hosts, racks))})
 
 
 HEADINGS = {
@@ -222,27 +206,19 @@ def read_table(text: str) -> Hosts:
     (_, heading), *lines = lines_of(text)
     columns = _columns(heading)
     between = next(mark for mark in ",;\t" if mark in heading)
-    levels: dict[str, dict[str, str]] = {kind: {} for kind in columns if kind in LEVELS}
-    rows = []
+    rows: list[tuple[str, dict[str, str]]] = []
+    slots = {}
     for number, line in lines:
-        bad = partial(bad_line, line, number, "hosts in columns")
-        try:
-            cells = next(csv.reader([line], delimiter=between))
-        except csv.Error:
-            raise bad() from None
+        (cells,) = csv.reader([line], delimiter=between)
         row = dict(zip(columns, (cell.strip() for cell in cells)))
         host = _host(row.get("host", ""), number)
-        slots = row.get("slots") or None
-        if slots and not _NUMBER.fullmatch(slots):
-            raise bad("slots are a whole number")
-        rows.append((host, int(slots) if slots else None))
-        for kind in levels:
-            if row.get(kind):
-                levels[kind][host] = row[kind]
-    if not rows:
-        raise refusal("no-hosts", "hosts")
-    named = {kind: of for kind, of in levels.items() if of}
-    return replace(_summed(rows, "table"), levels=named)
+        if count := row.get("slots"):
+            if not _NUMBER.fullmatch(count):
+                why = "slots are a whole number"
+                raise bad_line(line, number, "hosts in columns", why)
+            slots[host] = int(count)
+        rows.append((host, {kind: row[kind] for kind in LEVELS if row.get(kind)}))
+    return hosts_in_places("table", rows, slots=slots)
 
 
 # -- rank by rank ----------------------------------------------------------------------------------
@@ -274,8 +250,6 @@ def read_rankfile(text: str) -> Hosts:
             raise bad_line(match[2], number, "a rank file that names its hosts", why)
         hosts[rank] = _host(match[2], number)
     count = len(hosts)
-    if count > MAX_RANKS:
-        raise too_many_ranks(count, "hosts")
     missing = next((rank for rank in range(count) if rank not in hosts), None)
     if missing is not None:
         why = f"its {count} ranks must be those from 0 to {count - 1}"

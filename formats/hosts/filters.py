@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 
-from groups.errors import LayoutError, quoted
+from groups.errors import LayoutError, quoted, require_length
 from groups.mesh import MAX_RANKS
 
 from ..errors import refusal
@@ -26,6 +26,9 @@ from .values import Hosts
 OPTIONS = {"-i": "include", "--include": "include", "-e": "exclude", "--exclude": "exclude"}
 OPTIONS |= {"--num_nodes": "num_nodes", "--num_gpus": "num_gpus", "--num_accelerators": "num_gpus"}
 """The launcher's options about its host file."""
+
+LONGEST_LAUNCH = 100_000
+"""Characters of the launcher's lines: shlex takes the square of a word's length."""
 
 _LAUNCH = re.compile(
     r"^[ \t]*(?:(?:[A-Z_]{1,80}=\S{0,255}[ \t]{1,8}){0,16}(?:\S{0,255}/)?deepspeed"
@@ -53,7 +56,9 @@ def launch_options(text: str) -> tuple[str, dict[str, str]]:
         return text, {}
     text = re.sub(r"\\[ \t]*\n", " ", text)
     options: dict[str, str] = {}
-    for line in _LAUNCH.findall(text):
+    lines = _LAUNCH.findall(text)
+    require_length("".join(lines), LONGEST_LAUNCH, "hosts")
+    for line in lines:
         try:
             words = shlex.split(line)
         except ValueError:
@@ -92,7 +97,9 @@ def chosen_hosts(hosts: Hosts, options: Mapping[str, str]) -> Hosts:
     nodes = _count(options, "num_nodes", len(hosts.names))
     gpus = _count(options, "num_gpus", MAX_RANKS)
     names = hosts.names[:nodes] if nodes else hosts.names
-    return _left(hosts, {name: tuple(range(gpus or hosts.slots[name] or 0)) for name in names})
+    if gpus:
+        return _left(hosts, dict.fromkeys(names, tuple(range(gpus))))
+    return _left(hosts, {name: tuple(range(hosts.slots[name] or 0)) for name in names})
 
 
 def written(options: Mapping[str, str]) -> str:
@@ -126,21 +133,21 @@ def filter_hosts(hosts: Hosts, include: str = "", exclude: str = "") -> Hosts:
     gpus_of = _filter_parts(include or exclude, hosts)
     left: dict[str, tuple[int, ...]] = {}
     for name in hosts.names:
-        every = tuple(range(hosts.slots[name] or 0))
-        chosen = (gpus_of[name] or every) if name in gpus_of else ()
-        if gpus := chosen if include else tuple(gpu for gpu in every if gpu not in chosen):
+        every = range(hosts.slots[name] or 0)
+        chosen = (gpus_of[name] or {*every}) if name in gpus_of else set()
+        if gpus := tuple(gpu for gpu in every if (gpu in chosen) == bool(include)):
             left[name] = gpus
     if not left:
         raise bad_filter(include or exclude, "it leaves no GPU", code="host-filter-empty")
     return _left(hosts, left)
 
 
-def _filter_parts(text: str, hosts: Hosts) -> dict[str, tuple[int, ...]]:
-    """Host -> GPUs that are named, ascending; none named: all of them."""
-    gpus_of: dict[str, tuple[int, ...]] = {}
+def _filter_parts(text: str, hosts: Hosts) -> dict[str, set[int]]:
+    """Host -> GPUs that are named; none named: all of them."""
+    gpus_of: dict[str, set[int]] = {}
     for part in text.strip().split("@"):
         name, colon, listed = part.strip().partition(":")
-        if name not in hosts.names:
+        if name not in hosts.slots:
             fixes = ({"host": near} for near in get_close_matches(name, hosts.names[:10_000], 2))
             why = f"there is no host {quoted(name)}"
             raise bad_filter(part, why, *fixes, code="host-filter-unknown")
@@ -151,7 +158,7 @@ def _filter_parts(text: str, hosts: Hosts) -> dict[str, tuple[int, ...]]:
         if not all(_NUMBER.fullmatch(gpu) and int(gpu) < most for gpu in gpus):
             why = f"{name} has the GPUs 0 to {most - 1}"
             raise bad_filter(part, why, code="host-filter-gpus", host=name, last=most - 1)
-        gpus_of[name] = tuple(sorted({*gpus_of.get(name, ()), *map(int, gpus)}))
+        gpus_of.setdefault(name, set()).update(map(int, gpus))
     return gpus_of
 
 

@@ -31,7 +31,7 @@ from groups.errors import quoted
 
 from ..errors import refusal
 from ..notes import Note
-from .values import NAMELESS, Hosts, bad_document, once
+from .values import NAMELESS, Hosts, bad_document, hosts_in_places
 
 # -- NVLink domains --------------------------------------------------------------------------------
 
@@ -70,10 +70,7 @@ def read_fabric(text: str) -> Hosts:
     Errors: LayoutError where the GPUs of one machine stand in different places.
     """
     records = _rows(text) if _is_table(text) else _fields(text)
-    if not records:
-        raise refusal("no-hosts", "hosts")
-    levels: dict[str, dict[str, str]] = {"partition": {}, "domain": {}}
-    remarks = []
+    rows, remarks = [], []
     for host, gpus in records.items():
         places = {_place(gpu) for gpu in gpus}
         if len(places) > 1:
@@ -83,14 +80,11 @@ def read_fabric(text: str) -> Hosts:
         uuid, clique, why = places.pop()
         if why:
             remarks.append(Note(why, {"host": host}))
-            continue
-        levels["domain"][host] = uuid
-        if clique:
-            levels["partition"][host] = f"{uuid}.{clique}"
+        said = {"partition": clique and f"{uuid}.{clique}", "domain": uuid}
+        rows.append((host, {kind: place for kind, place in said.items() if place}))
     if NAMELESS in records:
         remarks.append(Note("host-without-name", {"host": NAMELESS}))
-    levels = {kind: of for kind, of in levels.items() if of}
-    return Hosts("nvidia-fabric", once(records), levels=levels, remarks=tuple(remarks))
+    return hosts_in_places("nvidia-fabric", rows, *remarks)
 
 
 def _fields(text: str) -> Gpus:
@@ -116,8 +110,6 @@ def _rows(text: str) -> Gpus:
     """A GPU a line."""
     hosts: Gpus = {}
     for match in filter(None, map(_ROW.match, text.splitlines())):
-        if _HEADING.match(match.string):
-            continue
         uuid, clique = (match[key].strip("[]") for key in ("uuid", "clique"))
         if clique == "N/A" != uuid:
             raise refusal("clique-not-said", "hosts", value=quoted(uuid))

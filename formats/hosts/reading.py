@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from groups.budget import spend
-from groups.errors import quoted, require_length
+from groups.errors import LayoutError, quoted, require_length
 
 from ..errors import refusal
 from .clouds import path_rows, read_document, read_paths
@@ -37,8 +37,10 @@ _YAML = re.compile(r"^[ \t]*(?:- +)?[\w./-]+:(?:\s|$)|^[ \t]*- \S", re.MULTILINE
 _OPTION = re.compile(r"(?:^|\s)(?:--?host|-H|--?hosts|-w|--nodelist)(?:\s+|=)([^\s-]\S*)", re.ASCII)
 
 
-def read_hosts(text: str) -> Hosts:
+def read_hosts(text: str, racks: str | None = None) -> Hosts:
     """The machines that a text names, in rank order, with slots and racks where it says them.
+
+    racks: another text that says where they stand, such as a topology.conf; None: the first alone.
 
     Host files (Open MPI, DeepSpeed, MPICH), rank files, Slurm host lists, a job's SLURM_*
     environment, topology.conf, topology.yaml, `scontrol show topology`, AWS, GCP and Kubernetes
@@ -51,14 +53,25 @@ def read_hosts(text: str) -> Hosts:
     (('node0', 'node1'), {}, {'node0': 8, 'node1': 8})
 
     Errors: LayoutError for what is no such text, for a host named twice, for ranges that name more
-    than MAX_HOSTS, for a text longer than LONGEST_TEXT.
+    than MAX_HOSTS, for a text longer than LONGEST_TEXT; about ``racks`` where that is at fault.
     """
+    hosts = _read(text)
+    if racks is None:
+        return hosts
+    try:
+        places = _read(racks)
+    except LayoutError as error:
+        raise error.renamed({"hosts": "racks"}) from None
+    return hosts.with_places(places)
+
+
+def _read(text: str) -> Hosts:
     text, options = launch_options(_clean(text))
     if options:
         if not text.strip():
             why = "DeepSpeed's filters choose from a host file: give that as well"
             raise bad_filter(written(options), why)
-        return chosen_hosts(read_hosts(text), options)
+        return chosen_hosts(_read(text), options)
     if text.startswith(("{", "[")):
         try:
             document = json.loads(text)

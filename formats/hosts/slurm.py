@@ -34,7 +34,7 @@ from groups.mesh import MAX_RANKS, whole_number
 
 from ..errors import refusal
 from ..notes import Note
-from .values import Hosts, bad_document, bad_line, hosts_in_places, once, require_count, upwards
+from .values import Hosts, bad_document, bad_line, hosts_in_places, require_count, upwards
 
 MAX_RANGE = 65_536
 """Machines that one range may name: hostlist.c, MAX_RANGE."""
@@ -251,7 +251,7 @@ def read_environment(text: str) -> Hosts:
     variables = [(name, value.strip()) for name, value in _VARIABLE.findall(text)]
     said = dict(variables)
     listed = next((said[name] for name in _NODELISTS if said.get(name)), "")
-    names = once(expand_hostlist(listed))
+    names = tuple(dict.fromkeys(expand_hostlist(listed)))
     tasks = said.get("SLURM_STEP_TASKS_PER_NODE") or said.get("SLURM_TASKS_PER_NODE") or ""
     each = said.get("SLURM_NTASKS_PER_NODE", "")
     counts: list[int] = []
@@ -261,9 +261,7 @@ def read_environment(text: str) -> Hosts:
         counts = [int(each)] * len(names)
     addresses = [value for name, value in variables if name == _ADDRESS and value]
     levels = _levels(addresses, said.get("SLURM_TOPOLOGY_ADDR_PATTERN"))
-    names = names or once(next(iter(levels.values()), ()))
-    if not names:
-        raise refusal("no-hosts", "hosts")
+    names = names or tuple(next(iter(levels.values()), ()))
     hosts = Hosts("slurm-environment", names, dict(zip(names, counts)), levels)
     plane = _plane(said)
     return replace(hosts, ranks=_dealt(hosts, plane)) if plane else hosts

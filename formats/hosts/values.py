@@ -8,12 +8,12 @@ are None, and what a reader should know beside the answer is a `Note`.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from groups.errors import LayoutError, quoted
+from groups.mesh import MAX_RANKS, too_many_ranks
 
 from ..errors import refusal
 from ..notes import Note
@@ -33,11 +33,13 @@ LevelPlaces = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True)
 class Hosts:
-    """The machines of a text.
+    """The machines of a text: some, each with slots where any are said.
 
     >>> hosts = Hosts("plain", ("a", "b"), levels={"rack": {"a": "r0", "b": "r1"}})
     >>> hosts.names, hosts.racks, hosts.slots
     (('a', 'b'), {'a': 'r0', 'b': 'r1'}, {'a': None, 'b': None})
+
+    Errors: LayoutError for none, more than MAX_HOSTS, one of no slots, more slots than MAX_RANKS.
     """
 
     form: str
@@ -50,7 +52,16 @@ class Hosts:
     node: Any = None  # a `nvidia.Node`: the inside of one, where the text is that
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "slots", {name: self.slots.get(name) for name in self.names})
+        if not self.names:
+            raise refusal("no-hosts", "hosts")
+        require_count(len(self.names), self.names[0])
+        slots = {name: self.slots.get(name) for name in self.names}
+        if 0 in slots.values():
+            empty = next(name for name, count in slots.items() if count == 0)
+            raise refusal("host-without-slots", "hosts", host=quoted(empty))
+        if (total := sum(filter(None, slots.values()))) > MAX_RANKS:
+            raise too_many_ranks(total, "hosts")
+        object.__setattr__(self, "slots", slots)
 
     def level(self, *kinds: str) -> dict[str, str]:
         """Machine -> place, of the first of these kinds of level that the text has; else empty."""
@@ -99,7 +110,7 @@ class Hosts:
         unknown = [name for name, slots in self.slots.items() if slots is None]
         if unknown and default is None:
             raise slots_unknown(unknown)
-        return [(default if slots is None else slots) or 0 for slots in self.slots.values()]
+        return [slots or default or 0 for slots in self.slots.values()]
 
 
 # -- refusals --------------------------------------------------------------------------------------
@@ -135,32 +146,23 @@ def slots_unknown(names: Sequence[str]) -> LayoutError:
 # -- machines from rows ----------------------------------------------------------------------------
 
 
-def once(names: Iterable[str]) -> tuple[str, ...]:
-    """Each name once, in the order in which it first comes."""
-    unique = tuple(dict.fromkeys(names))
-    require_count(len(unique), next(iter(unique), ""))
-    return unique
-
-
 def hosts_in_places(
     form: str, rows: Iterable[tuple[str, Mapping[str, str]]], *remarks: Note, **fields: Any
 ) -> Hosts:
     """Machines with the places of each by kind; levels stand closest first.
 
-    Errors: LayoutError for no machine, and for one that has two rows.
+    Errors: as `Hosts`; LayoutError for a machine that has two rows.
     """
-    names: list[str] = []
+    names: dict[str, None] = {}
     levels: dict[str, dict[str, str]] = {}
     for name, places in rows:
-        names.append(name)
+        if name in names:
+            raise host_twice(name, "keep one entry for each host")
+        names[name] = None
         for kind, place in places.items():
             levels.setdefault(kind, {})[name] = place
-    if not names:
-        raise refusal("no-hosts", "hosts")
-    if len(set(names)) < len(names):
-        raise host_twice(Counter(names).most_common(1)[0][0], "keep one entry for each host")
     ordered = {kind: levels[kind] for kind in sorted(levels, key=_distance)}
-    return Hosts(form, once(names), levels=ordered, remarks=remarks, **fields)
+    return Hosts(form, tuple(names), levels=ordered, remarks=remarks, **fields)
 
 
 def _distance(kind: str) -> tuple[int, str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from formats.hosts import read_hosts as hosts_of
 from formats.hosts.order import BetterOrder
 from formats.hosts.order import better_order as order_of
 from formats.hosts.placing import launcher_files, placement_of
@@ -18,7 +19,7 @@ from groups.placement import Placement
 from training.estimate import seconds_waited
 
 from ..base.endpoint import endpoint, require_text, serving
-from .inputs import hosts_in_racks, notes_text
+from .inputs import notes_text
 
 
 @serving()
@@ -127,4 +128,4 @@ def placement_from(layout: Layout, hosts: Any, racks: Any) -> Placement | None:
 
 
 def _read(text: Any, racks: Any) -> Hosts:
-    return hosts_in_racks(require_text("hosts", text), require_text("racks", racks))
+    return hosts_of(require_text("hosts", text), require_text("racks", racks) or None)

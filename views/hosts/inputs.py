@@ -29,23 +29,8 @@ def hosts_of(state: State) -> Hosts | None:
 
     Errors: LayoutError for a text of no machines.
     """
-    racks = "" if is_empty(state.racks) else state.racks
-    return None if is_empty(state.hosts) else hosts_in_racks(state.hosts, racks)
-
-
-def hosts_in_racks(text: str, racks: str) -> Hosts:
-    """The machines of a text, standing where the other says.
-
-    Errors: as `read_hosts`, about ``racks`` where that is the text at fault.
-    """
-    hosts = read_hosts(text)
-    if not racks:
-        return hosts
-    try:
-        places = read_hosts(racks)
-    except LayoutError as error:
-        raise error.renamed({"hosts": "racks"}) from None
-    return hosts.with_places(places)
+    racks = None if is_empty(state.racks) else state.racks
+    return None if is_empty(state.hosts) else read_hosts(state.hosts, racks)
 
 
 def placement_or_none(context: Context) -> Placement | None:
