@@ -16,7 +16,7 @@ from training.models import MODELS
 from .context import Context
 from .problems import problem_html
 from .resolve import resolve
-from .state import OF_GROUPS, is_empty, is_fix, merged
+from .state import OF_GROUPS, is_empty, merged
 from .trained import trained_of, with_micro_batches
 
 Changes = dict[str, Any]
@@ -33,28 +33,22 @@ def or_refused(context: Context, answer: Callable[[Context], Markup]) -> Markup:
 
 def fixes_of(error: LayoutError, context: Context) -> list[Changes]:
     """The alternatives of a refusal that really work, here."""
-    if error.control == "cp_algorithm":
-        return [dict(changes) for changes in error.alternatives]
-    if error.code == "experts-need-sequence-parallel":
-        return [{"sequence_parallel": "on"}]
     alternatives = list(error.alternatives)
     if error.code == "ep-without-experts" and is_empty(context.state.model):
         with_experts = (name for name in MODELS if MODELS[name].model.experts)
         smallest_first = sorted(with_experts, key=lambda name: MODELS[name].parameters)
         alternatives += ({"model": name} for name in smallest_first)
     tries = (_in_fields(alternative, context) for alternative in alternatives)
-    return [changes for changes in tries if changes and fit_after(changes, context)][:MOST]
+    return [changes for changes in tries if fit_after(changes, context)][:MOST]
 
 
 def _in_fields(alternative: Mapping[str, Any], context: Context) -> Changes:
-    """An alternative of the maths in the page's names; empty if it is none of the page's."""
-    if not is_fix(alternative):
-        return {}
+    """An alternative of the maths in the page's names."""
     changes = merged(alternative)
     if "micro_batches" in changes:
         changes |= with_micro_batches(context.layout, context.state, changes.pop("micro_batches"))
     if "sequence_parallel" in changes:
-        changes["sequence_parallel"] = "off"
+        changes["sequence_parallel"] = "on" if changes["sequence_parallel"] else "off"
     return changes
 
 
