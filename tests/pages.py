@@ -14,7 +14,7 @@ import pytest
 from groups import LayoutError
 from groups.layout import Layout
 from views.all import VIEWS
-from views.base.link import from_sent
+from views.base.link import from_values, parsed
 from views.base.resolve import from_preset, resolve
 from views.base.state import FIELDS, State
 from views.page import Answer, answer
@@ -33,6 +33,11 @@ LAYOUTS = {
     "own order": State(nodes=8, framework="own", order="dp-cp-tp-ep-pp", tp=4, ep=4, etp=2),
     "DeepSeek-V3": from_preset("deepseek-v3"),
 }
+
+
+def from_sent(sent: object) -> State:
+    """The state that a page sent, as JSON."""
+    return from_values(parsed(sent))
 
 
 def to_sent(state: State) -> str:

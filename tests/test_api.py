@@ -12,6 +12,7 @@ from documents import ranks_json
 from endpoints import RefusedError
 from gradio_client import Client
 from markupsafe import escape
+from pages import from_sent
 
 from descriptions import TYPES
 from formats.check.script import check_script
@@ -20,7 +21,6 @@ from groups.layout import Job
 from groups.megatron.parallel_state import process_groups
 from views.all import ENDPOINTS
 from views.base.endpoint import LAYOUT, TRAINING
-from views.base.link import from_sent
 from views.base.state import texts_of
 from views.launch.api import SAID
 from views.page import answer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import itertools
 import json
 import struct
 from dataclasses import replace
@@ -28,6 +29,7 @@ from training.recipe import Training
 from training.search import SearchJob
 from training.search import quickest as rooms
 from training.search.space import step_for, valid_splits
+from views.all import VIEWS
 from views.base.problems import sentence
 from views.base.state import State
 from views.groups.api import layout, process_groups
@@ -175,6 +177,30 @@ def test_of_too_many_sizes_some_are_tried_that_lie_spread_over_all():
     assert some < every
     for axis in range(3):
         assert len({one[axis] for one in some}) > len({one[axis] for one in every}) / 3
+
+
+# -- views ---------------------------------------------------------------------------------------
+
+PASTED = {
+    "paste": "torchrun pretrain_gpt.py --tensor-model-parallel-size 4",
+    "evidence": "[rank3]: Watchdog caught collective operation timeout",
+    "hosts": "gpu-0\ngpu-1",
+    "racks": "SwitchName=rack0 Nodes=gpu-0",
+    "measures": "0 1.5\n1 2.5",
+    "ranks": "3 5",
+    "kept": "v=2&tp=4",
+    "against": "interleaved",
+}
+
+
+def test_every_view_has_a_place_for_what_is_too_much_work():
+    refusing = set()
+    for view, limit in itertools.product(VIEWS, (0, 50, 500)):
+        with within(limit):
+            shown = answer(State(view=view, **PASTED)).picture
+        assert f'data-view="{view}"' in shown
+        refusing |= {view} if "Too many " in shown else set()
+    assert refusing >= {"pipeline", "search", "launch", "hosts"}
 
 
 # -- lists of ranks ------------------------------------------------------------------------------

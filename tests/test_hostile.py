@@ -11,10 +11,9 @@ from collections.abc import Iterator, Mapping
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pages import draw, state, views_of
+from pages import draw, from_sent, state, views_of
 
 from views.all import VIEWS
-from views.base.link import from_sent
 
 INJECTION = "<img src=x onerror=alert(1)>"
 HOSTILE = [

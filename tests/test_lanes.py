@@ -47,10 +47,10 @@ def test_light_work_is_done_here_and_heavy_work_elsewhere_with_the_same_answer(w
     lanes = Lanes(worker)
     light = run(lanes.run(draw, "{}"))
     assert light == draw("{}")
-    assert worker.pid is None
+    assert worker.process is None
     heavy = run(lanes.run(draw, LARGE))
     assert heavy == draw(LARGE)
-    assert worker.pid is not None
+    assert worker.process
 
 
 @pytest.mark.parametrize(("units", "is_here"), [(LIGHT, True), (LIGHT + 1, False)])
@@ -118,12 +118,12 @@ def test_too_many_heavy_requests_are_told_busy_while_light_ones_pass():
 def test_a_worker_that_dies_is_told_busy_and_replaced(worker):
     lanes = Lanes(worker)
     run(lanes.run(draw, LARGE))
-    first = worker.pid
+    first = worker.process
     with pytest.raises(LayoutError) as refusal:
         run(lanes.run(os._exit, 1, heavy=True))
     assert refusal.value.code == "busy"
     run(lanes.run(draw, LARGE))
-    assert worker.pid not in (None, first)
+    assert worker.process not in (None, first)
 
 
 def test_what_the_worker_imports_builds_no_page():
@@ -144,7 +144,7 @@ def test_a_worker_that_is_asked_nothing_gives_its_memory_back(monkeypatch):
     monkeypatch.setattr(worker, "close", lambda: (close(), rested.set()))
     assert worker.ask(divmod, (7, 2), {}) == (3, 1)
     assert rested.wait(60)
-    assert worker.pid is None
+    assert worker.process is None
     assert worker.ask(divmod, (9, 2), {}) == (4, 1)
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pages import from_sent
 
 from cli.command import run
 from descriptions import PAGE
@@ -21,7 +22,7 @@ from training.models import model_of_preset
 from training.parameters import total_parameters
 from training.pipeline import SCHEDULES
 from views.base.context import Context
-from views.base.link import from_query, from_sent, to_query
+from views.base.link import from_query, to_query
 from views.base.model import model_of, with_model
 from views.base.resolve import resolve
 from views.base.state import FIELDS, State, fields_of

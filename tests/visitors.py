@@ -13,7 +13,7 @@ from typing import Any
 
 from browser import AT_REST, PATIENCE, WATCHED, WATCHES, Page, Watch, expect, settle
 
-from views.base.state import UNLINKED
+from views.base.state import FIELDS
 
 Kind = tuple[str, bool]
 """What a context cannot change: its language, whether it is touched."""
@@ -108,7 +108,8 @@ class Visitors:
 
     def _is_back(self, visitor: Visitor) -> bool:
         """Go back to the start in place; whether all is as it was."""
-        now = visitor.page.evaluate(BACK, [UNLINKED, visitor.folds, PATIENCE])
+        unlinked = [name for name, row in FIELDS.items() if not row.link]
+        now = visitor.page.evaluate(BACK, [unlinked, visitor.folds, PATIENCE])
         return now == visitor.start
 
     def _new(self, kind: Kind) -> Visitor:

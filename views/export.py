@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -141,6 +140,5 @@ def download(context: Context, form: str, theme: str = "light", address: str = "
         "name": f"{stem}-{context.layout.mesh}.{ending}",
         "type": kind,
         "data": base64.b64encode(data).decode(),
-        "asked": time.time_ns(),  # the same file twice is two downloads
         **note,
     }

@@ -27,7 +27,7 @@ from .base.context import Context
 from .base.html import as_json, button, fold, tag, together
 from .base.link import from_query, from_values, link_of, parsed, script_fields, state_texts
 from .base.model import model_name, model_of
-from .base.problems import problem_html, refusal_html, sentence
+from .base.problems import refusal_html, sentence
 from .base.resolve import sizes_text
 from .base.state import State
 from .base.trained import batch_of
@@ -63,11 +63,8 @@ def answer(state: State) -> Answer:
         chips, derived = chips_html(None, language), derived_html(None, state, language)
         return Answer(chips, derived, refusal_html(error, language), None, None)
     view = VIEWS[view_of(state)]
-    try:
-        body = view.html(context)
-        picture = body if view.is_framed else framed(context, body, view.name)
-    except LayoutError as error:  # too much work: every other refusal has its place in the view
-        picture = problem_html(error, language)
+    body = view.html(context)  # in which every refusal has its place
+    picture = body if view.is_framed else framed(context, body, view.name)
     chips, derived = chips_html(context, language), derived_html(context.layout, state, language)
     return Answer(chips, derived, "", picture, view.details(context) if view.details else "")
 
@@ -227,9 +224,9 @@ def tools_html(view: str, language: str) -> Markup:
     return fold(SHELL["save"][language], tag("div", *rows, class_="items"), kind="menu")
 
 
-def first_html(language: str = "en") -> Markup:
+def first_html() -> Markup:
     """The page as it is sent first: everything in place, with the first state drawn."""
-    first = answer(State(lang=language))
+    language, first = "en", answer(State())
     steps = (button("", data_tour=name) for name in ("back", "next", "leave"))
     tour = (tag("p", aria_live="polite"), tag("div", tag("small"), *steps))
     bar = (

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from groups.presets import PRESETS, Preset
-from views.base.state import UNLINKED
+from views.base.state import FIELDS
 
 from .ask import command, endpoint, page_of
 
@@ -158,9 +158,9 @@ def views() -> Iterator[Case]:
 
 
 def _page(name: str, fields: dict[str, str], language: str) -> Case:
-    fields = dict(fields)
-    unlinked = {name: fields.pop(name) for name in UNLINKED if name in fields}
-    query = urlencode({"v": "1", **fields})
+    unlinked = {one: fields[one] for one in fields if one in FIELDS and not FIELDS[one].link}
+    linked = {one: text for one, text in fields.items() if one not in unlinked}
+    query = urlencode({"v": "1", **linked})
     return f"views/{name}", partial(page_of, query, language, unlinked)
 
 

@@ -3,7 +3,7 @@ with, and what follows of both."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +13,6 @@ from descriptions import Text
 from groups.grouping import Grouping
 from groups.layout import Layout
 
-from .link import to_query
 from .model import with_model
 from .resolve import resolve, visible_groups
 from .state import State, pinned_rank
@@ -106,7 +105,3 @@ class Context:
     def rank(self) -> int:
         """The chosen rank; 0 where none is."""
         return pinned_rank(self.layout.world_size, self.state.rank)
-
-    def link(self, changes: Mapping[str, Any]) -> str:
-        """The query of the same page with some fields changed."""
-        return to_query(self.state.changed(changes))

@@ -154,11 +154,6 @@ def _bad(part: object) -> LayoutError:
 # -- what the page sends -------------------------------------------------------------------------
 
 
-def from_sent(sent: object) -> State:
-    """The state that a page sent, as JSON."""
-    return from_values(parsed(sent))
-
-
 def from_values(values: Mapping[str, Any]) -> State:
     """The state that a page's values are; other names are ignored. What they lack is as the link
     says that the page has just opened, else as at the start.

@@ -274,9 +274,6 @@ FIELDS = {field.name: _row(field.name, **field.metadata) for field in fields(Sta
 OF_MATHS = {name: field for field, row in FIELDS.items() for name in row.maths}
 """The field of an argument of the maths, where they have different names."""
 
-UNLINKED = tuple(name for name, row in FIELDS.items() if not row.link)
-"""What a link does not hold."""
-
 OF_GROUPS = frozenset(name for name, row in FIELDS.items() if row.of == "job")
 """Fields that decide which groups there are, or may."""
 

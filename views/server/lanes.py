@@ -19,7 +19,7 @@ import gradio as gr
 from anyio import CapacityLimiter, to_thread
 
 from groups import LayoutError
-from groups.budget import LIMIT, Budget, within
+from groups.budget import Budget, within
 
 from ..base.endpoint import words_of
 from .worker import LostError, Worker
@@ -56,10 +56,6 @@ class BusyError(LayoutError):
 
 class Bite(Budget):
     """The budget of a light request; past it the work is given up, not refused."""
-
-    @property
-    def left(self) -> int:
-        return LIMIT
 
     def spend(self, units: int) -> bool:
         self.spent += units

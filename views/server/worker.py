@@ -46,7 +46,7 @@ class Worker:
     """The server's end: functions are sent by name, with values; one thread asks at a time."""
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | None = None
         self._end: Callable[[], Any] = lambda: None
         self._in_use = threading.Lock()
         self._last_call = 0.0
@@ -66,7 +66,7 @@ class Worker:
                 self.close()
 
     def _call(self, work: Callable[..., Any], values: Any, named: Any) -> Any:
-        process = self._process or self._started()
+        process = self.process or self._started()
         limit = _after(LONGEST, process.kill)
         try:
             pickle.dump((work.__module__, work.__qualname__, values, named), process.stdin)
@@ -86,14 +86,10 @@ class Worker:
     def close(self) -> None:
         """End the process; the next question starts another one."""
         self._end()
-        self._process = None
-
-    @property
-    def pid(self) -> int | None:
-        return self._process and self._process.pid
+        self.process = None
 
     def _started(self) -> subprocess.Popen[bytes]:
-        self._process = process = subprocess.Popen(
+        self.process = process = subprocess.Popen(
             [sys.executable, "-m", "views.server.worker"],
             cwd=ROOT,
             stdin=subprocess.PIPE,
