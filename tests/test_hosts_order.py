@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from descriptions import LAUNCHER_NOTES, ORDER_REASONS
 from formats.hosts import best_order, read_hosts
+from formats.hosts.crossings import key_of, kind_of
 from formats.hosts.order import KINDS as ORDER_KINDS
 from formats.hosts.order import OBJECTIVES, better_order
 from formats.hosts.placing import launcher_files, placement_of
-from formats.hosts.search import key_of, kind_of
 from formats.hosts.values import Hosts
 from groups import LayoutError
 from groups.layout import Job

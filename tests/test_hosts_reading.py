@@ -428,7 +428,8 @@ def test_a_domain_is_the_uuid_and_the_clique_together():
     found = {place: sorted(hosts) for place, hosts in members(sample("f05").racks).items()}
     assert found == expected("f05")["partitions"]
     assert refusal("uuid, 7\nuuid, 8").code == "fabric-differs"
-    gpu = "GPU {}\n Fabric\n  State : Completed\n  CliqueId : {}\n  ClusterUUID : u1\n"
+    gpu = "GPU {}\n MIG Mode\n  State : Disabled\n Fabric\n  State : Completed\n"
+    gpu += "  CliqueId : {}\n  ClusterUUID : u1\n"
     for second, levels in ((7, {"partition": "u1.7", "domain": "u1"}), (8, {})):
         text = gpu.format(0, 7) + gpu.format(1, second)
         if levels:

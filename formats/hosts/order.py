@@ -36,8 +36,9 @@ from groups.mesh import MAX_RANKS, whole_number
 
 from ..errors import refusal
 from ..notes import Note
+from .crossings import KindCrossings, cost_of, key_of, kind_of, least
 from .placing import Upper, arranged, even_slots, numbered, placement_of
-from .search import KindCrossings, cost_of, key_of, kind_of, least, search
+from .search import search
 from .values import Hosts, LevelPlaces, host_twice
 
 KINDS = ("ep", "tp", "cp", "dp", "pp")

@@ -22,7 +22,7 @@ from groups.mesh import MAX_RANKS, whole_number
 from groups.placement import Placement, filled
 
 from ..errors import refusal
-from .search import Levels, key_of
+from .crossings import Levels, key_of
 from .values import Hosts, LevelPlaces, slots_unknown
 
 

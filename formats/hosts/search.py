@@ -1,13 +1,6 @@
-"""Which groups stand in more than one rack, in any order of equal nodes; the order with fewest.
+"""The order of equal nodes under which fewest groups stand in more than one rack.
 
-A group stands on some nodes; of equal nodes only the rack matters, so an order is a rack for each
-place. Groups of one kind on the same nodes count together:
-
-    tp8 on nodes of 8, ep16      ep groups stand on the node sets {0, 1} {2, 3} {4, 5} ...
-    racks of the places          A A   A B   B B     one ep group is in two racks
-
-A group of one node crosses nowhere, in any order; one on more nodes than the largest rack crosses
-in every order. An order is built, then mended, then proved if it can:
+An order, a rack for each place, is built, then mended, then proved if it can:
 
 1. Built: rack after rack; and kind by kind, places that a group needs together are joined to
    blocks, as long as a rack can hold one; blocks within blocks are then packed into racks, the
@@ -24,15 +17,13 @@ Nothing is drawn at random and nothing looks at a clock: the same question has t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import islice, permutations
 
 import numpy as np
 
-from groups.grouping import Grouping
+from .crossings import KindCrossings, Levels, ascending, is_least, key_of
 
 MOST_BRANCHES = 60_000
 """Places that the proof by looking at every pattern may fill: about half a second."""
@@ -46,141 +37,6 @@ MOST_TRIES = 6_000
 MOST_ROWS = 20_000
 """Sets that building may join, over all orders of kinds."""
 
-
-@dataclass(frozen=True)
-class KindCrossings:
-    """The groups of one name, as sets of nodes; a set that is shorter repeats its first node."""
-
-    name: str
-    groups: int  # those of a single node are counted here alone
-    sets: np.ndarray  # int64, shape (sets, most nodes of one), ascending
-    weights: np.ndarray  # groups on each set
-
-    @property
-    def leave_node(self) -> int:
-        """Groups on more than one node: an order of equal nodes never changes that."""
-        return int(self.weights.sum())
-
-    @cached_property
-    def sizes(self) -> np.ndarray:
-        """Nodes of each set."""
-        return 1 + np.count_nonzero(np.diff(self.sets, axis=1), axis=1)
-
-    @property
-    def widest(self) -> int:
-        """Nodes of the largest group."""
-        return int(self.sizes.max(initial=1))
-
-    def crossing(self, racks: np.ndarray) -> int:
-        """Groups in more than one rack; racks: one of each place."""
-        return int(self.weights[self.crosses(racks)].sum())
-
-    def crosses(self, racks: np.ndarray) -> np.ndarray:
-        """Which sets stand in more than one rack."""
-        member_racks = racks[self.sets]
-        return np.asarray((member_racks != member_racks[:, :1]).any(axis=1))
-
-
-def kind_of(grouping: Grouping, gpus_per_node: int) -> KindCrossings:
-    """A grouping as sets of nodes.
-
-    >>> from groups import parse_mesh
-    >>> kind = kind_of(Grouping("dp", parse_mesh("tp4-dp2-pp2"), "dp"), gpus_per_node=4)
-    >>> kind.sets.tolist(), kind.weights.tolist(), kind.crossing(np.array([0, 0, 0, 1]))
-    ([[0, 1], [2, 3]], [4, 4], 4)
-    """
-    groups = np.asarray(grouping.groups())
-    nodes, is_first = ascending(groups // gpus_per_node)
-    several = nodes[:, 0] != nodes[:, -1]
-    nodes, is_first = nodes[several], is_first[several]
-    width = int(is_first.sum(axis=1).max(initial=1))
-    nodes = np.sort(np.where(is_first, nodes, nodes[:, :1]), axis=1)
-    sets, weights = np.unique(nodes[:, nodes.shape[1] - width :], axis=0, return_counts=True)
-    return KindCrossings(grouping.name, len(groups), sets, weights)
-
-
-def ascending(sets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The members of each set in order, and which of them stand there first."""
-    ordered = np.sort(sets, axis=1)
-    is_first = np.ones(ordered.shape, dtype=bool)
-    is_first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    return ordered, is_first
-
-
-Levels = Sequence[Sequence[KindCrossings]]
-"""Kinds by what counts first; those of one level are added up."""
-
-
-def key_of(levels: Levels, racks: np.ndarray) -> tuple[int, ...]:
-    """Groups in more than one rack, one number a level."""
-    return tuple(sum(kind.crossing(racks) for kind in level) for level in levels)
-
-
-# -- how few can -----------------------------------------------------------------------------------
-
-
-def least(kind: KindCrossings, capacities: Sequence[int], block: np.ndarray | None = None) -> int:
-    """A number of groups that cross racks in every order: racks hold only so many whole sets.
-
-    block: places that stand in one rack in any case, by the number of their block; a set that
-    stays whole takes all of the blocks it touches.
-
-    Of sets without a common place, racks of c nodes hold at most floor(c / size) each, the smallest
-    size counting for all. Where sets overlap, only those larger than every rack are counted.
-    """
-    if not len(kind.sets):
-        return 0
-    block = np.arange(sum(capacities)) if block is None else block
-    blocks, is_first = ascending(block[kind.sets])
-    same = np.sort(np.where(is_first, blocks, blocks[:, :1]), axis=1)
-    rows, which = np.unique(same, axis=0, return_inverse=True)
-    weights = np.bincount(which.reshape(-1), kind.weights).astype(np.int64)
-    rows, is_first = ascending(rows)
-    sizes = (np.bincount(block)[rows] * is_first).sum(axis=1)
-    fits = sizes <= max(capacities)
-    touched = rows[is_first]
-    if len(np.unique(touched)) < len(touched) or not fits.any():
-        return int(weights[~fits].sum())
-    smallest = int(sizes[fits].min())
-    whole = sum(capacity // smallest for capacity in capacities)
-    return int(weights.sum() - np.sort(weights[fits])[::-1][:whole].sum())
-
-
-def is_least(levels: Levels, key: Sequence[int], capacities: Sequence[int]) -> bool:
-    """Whether no order can have a smaller key: each level is as small as can be, after the others.
-
-    Where a level has no crossing, its sets are whole in every order as good, and the next level's
-    sets take all the blocks that they touch.
-    """
-    places = sum(capacities)
-    block = np.arange(places)
-    for level, count in zip(levels, key):
-        if count != sum(least(kind, capacities, block) for kind in level):
-            return False
-        if count == 0:
-            for kind in level:
-                block = joined(block, kind.sets)
-    return True
-
-
-def joined(block: np.ndarray, sets: np.ndarray) -> np.ndarray:
-    """The blocks after those that a set touches have become one, numbered from 0."""
-    rows = block[sets]
-    label, before = np.arange(int(block.max()) + 1), None
-    while before is None or (label != before).any():  # the least number spreads
-        before = label.copy()
-        np.minimum.at(label, rows, label[rows].min(axis=1, keepdims=True))
-        label = label[label]
-    return np.unique(label[block], return_inverse=True)[1].reshape(-1)
-
-
-def cost_of(levels: Levels, costs: Mapping[str, float], racks: np.ndarray) -> float:
-    """What the groups in more than one rack cost; costs: of one group, by kind."""
-    costly = ((kind, costs.get(kind.name)) for level in levels for kind in level)
-    return sum((float(cost) * kind.crossing(racks) for kind, cost in costly if cost), 0.0)
-
-
-# -- how few are found ----------------------------------------------------------------------------
 
 Score = Callable[[np.ndarray], tuple[float, ...]]
 
@@ -306,7 +162,7 @@ def _mended(
     work = sum(kind.sets.size for kind in kinds) or 1
     tries = min(MOST_TRIES, MOST_WORK // work)
     blocks = {block.tobytes(): block for tree in trees for block in reversed(tree)}
-    while tries > 0:
+    while True:
         before = score
         for block in blocks.values():
             for first, other in _exchanges(block, racks, kinds):
@@ -318,8 +174,7 @@ def _mended(
                 if (new_score := ask(changed)) < score:
                     racks, score = changed, new_score
         if score == before:
-            break
-    return racks
+            return racks
 
 
 def _exchanges(
