@@ -20,10 +20,11 @@ from groups import LayoutError
 from groups.conventions import CONVENTIONS, OWN
 from groups.presets import PRESETS
 from views.base import form
-from views.base.link import LONGEST_QUERY, LONGEST_VALUE, from_query, to_query
+from views.base.link import LONGEST_QUERY, LONGEST_VALUE, from_query, from_values, to_query
 from views.base.problems import sentence
-from views.base.resolve import from_preset
+from views.base.resolve import from_preset, resolve
 from views.base.state import FIELDS, State, fields_of
+from views.column import preset_states
 from views.orders.view import AUTO
 from views.page import answer, draw
 
@@ -162,6 +163,18 @@ def test_a_link_of_version_1_without_a_type_still_shows_dp_tp_and_pp(query):
     kept = to_query(linked)
     assert kept.startswith("v=2&group_type=dp%2Btp%2Bpp")
     assert from_query(kept) == linked
+
+
+def test_a_link_that_only_names_a_published_layout_opens_it_whole():
+    """What the page writes after its sizes were set back to the start opens these, as always."""
+    for name in PRESETS:
+        whole = from_query(f"v=2&preset={name}&show=nodes")
+        chosen = from_values({**preset_states()[name], "preset": name, "view": "nodes"})
+        assert to_query(whole) == to_query(chosen)
+        assert from_query(to_query(whole)) == whole
+        for start in (State(preset=name), State(preset=name, tp="2", rank="3")):
+            assert str(resolve(from_query(to_query(start))).mesh) == "tp2-cp1-dp4-pp2", start
+        assert from_query(f"v=1&preset={name}").nodes == 2
 
 
 @every("query", ["", "?", "v=2", "?v=2", "__theme=dark", "v=2&__theme=dark"])

@@ -8,6 +8,12 @@ In an address only what differs from the page's first state is written, by the n
 >>> from_query("v=2&tp=4&ep=2&show=nodes&lang=zh").tp
 4
 
+A link that names a published layout, and says nothing else that such a layout says, was written by
+hand: it opens that layout whole. The page writes what the layout is made of.
+
+>>> from_query("v=2&preset=deepseek-v3&show=nodes").ep
+64
+
 A value that the page refuses is a state too, and comes back as it was typed; what is not such a
 state at all (an unknown name, another version, a choice that there is not) is a bad link.
 """
@@ -15,16 +21,19 @@ state at all (an unknown name, another version, a choice that there is not) is a
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qsl, quote
 
 from groups import LayoutError
 from groups.errors import quoted
+from groups.presets import PRESETS
 
 from .problems import refusal
+from .resolve import from_preset
 from .state import FIELDS, State, as_text, language_of, parse_number
+from .trained import fields_of_preset
 
 VERSION = "2"
 FIRST_TYPE = "dp+tp+pp"
@@ -49,7 +58,7 @@ LONGEST_VALUE = 2_000
 
 def to_query(state: State) -> str:
     """The state as a query; empty for the page as it starts. What is too long is left out."""
-    parts, start = [], vars(_START)
+    parts, start = {}, vars(_START)
     changed = {name: value for name, value in vars(state).items() if value is not start[name]}
     for name, value in changed.items():
         text = as_text(value)
@@ -58,8 +67,10 @@ def to_query(state: State) -> str:
             # Half of a surrogate pair, which a program may send, is no text of an address.
             is_plain = text.isascii() and text.isalnum()
             said = text if is_plain else quote(text, safe=":,|*()", errors="replace")
-            parts.append(f"{FIELDS[name].link}={said}")
-    query = "&".join(parts)
+            parts[name] = f"{FIELDS[name].link}={said}"
+    if _is_whole(state.preset, parts) and _published(state.preset) != start:
+        parts["nodes"] = f"nodes={STARTS['nodes']}"  # the page's start, under that name
+    query = "&".join(parts.values())
     return f"v={VERSION}&{query}" if 0 < len(query) <= LONGEST_QUERY else ""
 
 
@@ -85,7 +96,20 @@ def from_query(query: object) -> State:
         given = _of_version_1(given)
     elif version != VERSION:
         raise _bad(text)
-    return State(**dict(_field(link, text) for link, text in given.items()))
+    fields = dict(_field(link, text) for link, text in given.items())
+    is_whole = version == VERSION and _is_whole(fields.get("preset"), fields)
+    return State(**{**(_published(fields["preset"]) if is_whole else {}), **fields})
+
+
+def _is_whole(preset: object, said: Iterable[str]) -> bool:
+    """Whether a link that says these fields opens the published layout that it names."""
+    is_known = isinstance(preset, str) and preset in PRESETS
+    return is_known and not any(FIELDS[name].published for name in said)
+
+
+def _published(preset: str) -> dict[str, Any]:
+    """All that a published layout says."""
+    return {**vars(from_preset(preset)), **fields_of_preset(preset)}
 
 
 def _of_version_1(given: dict[str, str]) -> dict[str, str]:

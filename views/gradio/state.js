@@ -26,6 +26,9 @@ function linkOf(state) {
     .map(([name, short]) => `${short}=${encoded(state[name])}`);
   // English goes without saying where the reader's browser asks for it too.
   if (state.lang !== 'en' || READER !== 'en') parts.push('lang=' + state.lang);
+  // A published layout that is named alone is opened whole (views/base/link.py).
+  const isSaid = ([name, , start, isPublished]) => isPublished && state[name] !== start;
+  if (Object.keys(presets[state.preset] ?? {}).length && !fields.some(isSaid)) parts.push('nodes=' + starts.nodes);
   return parts.length ? 'v=2&' + parts.join('&') : '';
 }
 
