@@ -322,7 +322,14 @@ def test_gradients_are_averaged_over_cp_too():
 def test_the_layers_of_the_stages_stand_beside_them_where_a_model_is_set():
     assert layers_of(State(layers="32"), 2) == ("0–15", "16–31")
     assert layers_of(State(layers="8", vpp="2"), 2) == ("0–1, 4–5", "2–3, 6–7")
+    assert layers_of(State(layers="8", schedule="zb-v"), 2) == ("0–1, 6–7", "2–3, 4–5")
+    assert layers_of(State(layers="8", schedule="interleaved"), 2) == ("0–1, 4–5", "2–3, 6–7")
+    assert layers_of(State(layers="Ett|t|t|ttL"), 2) == ()
+    assert layers_of(State(layers="Ett|t|t|ttL", vpp="2"), 2) == ("0–1, 3", "2, 4–5")
     assert layers_of(State(layers="61"), 2) == layers_of(State(), 2) == ()
+    nearly = State(layers="5", spread="nearly", vpp="2")
+    assert layers_of(nearly, 2) == ("0–1, 3", "2, 4")
+    assert layers_of(nearly, 1) == ()
     page = answer(State(layers="32")).picture
     assert "layers 16–31" in page
 

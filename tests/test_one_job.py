@@ -117,6 +117,9 @@ def test_a_rank_holds_the_same_layers_in_every_view():
         said = PAGE[words]["en"].format(layers=PAGE["semicolon"]["en"].join(held))
         if said not in answer(now).picture:
             wrong.append((name, said))
+        beside = ", ".join(held).replace("-", "–")
+        if f'"{beside}"' not in html.unescape(answer(replace(now, view="groups")).picture):
+            wrong.append((name, beside))
     assert not wrong
 
 

@@ -12,16 +12,9 @@ from typing import Any
 
 from descriptions import MEMORY
 from groups.errors import LayoutError
-from groups.mesh import whole_number
-from groups.stages.layers import MAX_LAYERS, needs_stages, stage_layers
-from groups.stages.layout_strings import (
-    is_layout,
-    parse_layout,
-    stage_layers_of_layout,
-)
+from groups.stages.layout_strings import is_layout, parse_layout
 from training.model import BIASES, NEEDED, Model
 from training.models import DEFAULT, MODELS, model_like, variant
-from training.split import nearly_equal
 
 from .problems import refusal
 from .state import State, fields_of, is_empty, parse_number, require_choice
@@ -79,25 +72,6 @@ def with_model(state: State) -> State:
     if "layers" in changes and is_empty(state.spread):
         changes["spread"] = "nearly"
     return state.changed(changes)
-
-
-def layers_by_stage(state: State, pp: int, vpp: int | None, **ends: Any) -> list[list[list[int]]]:
-    """Layers by stage and chunk, from their number or from a pipeline layout's text; ends:
-    ``first`` and ``last`` of groups.stages.layers."""
-    given = parse_number(state.layers)
-    if is_layout(given):
-        flat = [layer for stage in parse_layout(given) for layer in stage]
-        return stage_layers_of_layout(given, flat.count("decoder"), pp, vpp, flat.count("mtp"))
-    account = state.account is True
-    if state.spread == "nearly" and not ends and isinstance(given, int):
-        layers = whole_number(given, "layers", maximum=MAX_LAYERS)
-        chunks = 1 if vpp is None else whole_number(vpp, "vpp", maximum=MAX_LAYERS)
-        if chunks > 1 and pp == 1:
-            raise needs_stages(chunks, pp)
-        dealt = nearly_equal(layers, pp, chunks, account)
-        return [dealt[rank::pp] for rank in range(pp)]
-    more = {"account_for_embedding": account, "account_for_loss": account, **ends}
-    return stage_layers(given, pp, vpp, **more)
 
 
 def model_of(state: State) -> ChosenModel:

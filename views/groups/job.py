@@ -18,10 +18,10 @@ from render.svg import job as svg
 
 from ..base.context import Context, Pictures
 from ..base.html import explained, tag, together
-from ..base.model import layers_by_stage
 from ..base.resolve import sizes_of
-from ..base.state import State, is_empty, parse_number
+from ..base.state import State, is_empty
 from ..base.units import ranks_text
+from ..pipeline.inputs import held_by_ranks
 from .sentence import question, sentence_of
 from .shown import PictureSpec, by_grid, marked
 
@@ -33,12 +33,14 @@ def layers_of(state: State, pp: int) -> tuple[str, ...]:
     """The layers of each stage as text; nothing where no model is set, or it does not fit."""
     if is_empty(state.layers) or pp > MOST_STAGES:
         return ()
-    vpp = None if is_empty(state.vpp) else parse_number(state.vpp)
     try:
-        stages = layers_by_stage(state, pp, vpp)
+        ranks = held_by_ranks(pp, state)
     except LayoutError:
         return ()
-    return tuple(", ".join(_range(chunk) for chunk in stage if chunk) or "–" for stage in stages)
+    return tuple(
+        ", ".join(_range(chunk.layers) for chunk in chunks if chunk.layers) or "–"
+        for chunks in ranks
+    )
 
 
 def _range(layers: Sequence[int]) -> str:

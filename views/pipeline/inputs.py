@@ -10,6 +10,7 @@ from typing import Any
 from groups.budget import spend
 from groups.layout import Layout
 from groups.mesh import whole_number
+from groups.stages.layers import MAX_LAYERS, needs_stages, stage_layers
 from groups.stages.layout_strings import (
     is_layout,
     parse_layout,
@@ -20,8 +21,8 @@ from training.pipeline import SCHEDULES, Durations, Times
 from training.pipeline.schedules import DEFAULT_VIRTUAL
 from training.pipeline.simulate import LONGEST, check_duration
 from training.pipeline.spec import ScheduleSpec, checked
+from training.split import nearly_equal
 
-from ..base.model import layers_by_stage
 from ..base.state import State, is_empty, parse_number, pinned_group, require_choice
 from ..base.trained import batch_of, schedule_name, virtual_stages
 from ..base.units import ranges_text
@@ -149,11 +150,17 @@ class Stage:
         return " ".join(part for part in (before, ranges_text(self.layers), after) if part)
 
 
-def dealing_of(pp: int, state: State) -> ScheduleSpec:
-    """The schedule as far as it deals out layers, whatever its micro-batches."""
+def held_by_ranks(pp: int, state: State) -> list[list[Stage]]:
+    """What each rank holds of the model, chunk by chunk, whatever the micro-batches; empty if
+    nothing says how many layers there are.
+
+    Errors: those of `stages_of`.
+    """
     name, chunks = schedule_name(state), virtual_stages(state)
     rule = SCHEDULES[require_choice("schedule", name, SCHEDULES)]
-    return ScheduleSpec(name, pp, 1, None if rule.v else chunks)
+    schedule = ScheduleSpec(name, pp, 1, None if rule.v else chunks)
+    stages = stages_of(schedule, state)
+    return [[stages[number] for number in row] for row in stage_numbers(schedule)] if stages else []
 
 
 def stages_of(schedule: ScheduleSpec, state: State) -> tuple[Stage, ...] | None:
@@ -165,7 +172,6 @@ def stages_of(schedule: ScheduleSpec, state: State) -> tuple[Stage, ...] | None:
     """
     chunks = schedule.chunks if schedule.rule.placement == "loop" else 1
     pp = schedule.p * schedule.chunks // chunks
-    vpp = chunks if chunks > 1 else None
     text = state.layers if is_empty(state.pipe_layout) else state.pipe_layout
     if is_layout(text) or not is_empty(state.pipe_layout):
         names = [name for stage in parse_layout(text) for name in stage]
@@ -178,7 +184,7 @@ def stages_of(schedule: ScheduleSpec, state: State) -> tuple[Stage, ...] | None:
     else:
         counts = {"first": state.first_layers, "last": state.last_layers}
         given = {name: parse_number(count) for name, count in counts.items() if not is_empty(count)}
-        numbers = layers_by_stage(state, pp, vpp, **given)
+        numbers = _dealt(state, pp, chunks, **given)
         others = [[""] * chunks for _ in numbers]
         others[0][0] += "E"
         others[-1][-1] += "L"
@@ -187,6 +193,19 @@ def stages_of(schedule: ScheduleSpec, state: State) -> tuple[Stage, ...] | None:
         for chunk in range(chunks)
         for rank in range(pp)
     )
+
+
+def _dealt(state: State, pp: int, chunks: int, **ends: Any) -> list[list[list[int]]]:
+    """Layers by stage and chunk; ends: ``first`` and ``last`` of groups.stages.layers."""
+    layers, account = parse_number(state.layers), state.account is True
+    if state.spread == "nearly" and not ends:
+        if chunks > 1 and pp == 1:
+            raise needs_stages(chunks, pp)
+        layers = whole_number(layers, "layers", maximum=MAX_LAYERS)
+        dealt = nearly_equal(layers, pp, chunks, account)
+        return [dealt[rank::pp] for rank in range(pp)]
+    more = {"account_for_embedding": account, "account_for_loss": account, **ends}
+    return stage_layers(layers, pp, chunks if chunks > 1 else None, **more)
 
 
 def weights_of(stages: tuple[Stage, ...], state: State) -> tuple[float, ...] | None:
