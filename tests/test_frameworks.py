@@ -170,7 +170,7 @@ OWN_ORDERS = {
     "hybrid cp of an odd number": (
         {"order": "tp-cp-ep-dp-pp", "hybrid": True, "nodes": 3, "gpus_per_node": 6, "pp": 1},
         "hybrid-needs-even",
-        "Hybrid context parallelism requires an even number of ranks",
+        "Hybrid context parallel requires an even number of ranks",
     ),
 }
 

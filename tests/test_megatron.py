@@ -231,7 +231,7 @@ def test_nonsense_that_is_marked_in_the_data_is_refused():
         ({"world": 16, "tp": 2, "ep": 3, "pp": 1},
          "world_size (16) is not divisible by expert_tensor_model_pipeline_parallel size (6)"),
         ({"world": 7, "hybrid_context_parallel": True},
-         "Hybrid context parallelism requires an even number of ranks"),
+         "Hybrid context parallel requires an even number of ranks"),
         ({"world": 8, "use_sharp": True, "sharp_enabled_group": "dp_replica"},
          "dp_replica group requires num_distributed_optimizer_instances > 1"),
     ],
