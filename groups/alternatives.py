@@ -72,6 +72,7 @@ def nearest_fits(
     """
     names = list(sizes)
     always = set(change)
+    fits: list[dict[str, int]] = []
     for count in range(max(1, len(always)), len(names) + 1):
         fits = [
             changed
@@ -82,13 +83,13 @@ def nearest_fits(
             for changed in _fill(int(room), sizes, axes, exactly)
         ]
         if fits:
+            break
 
-            def distance(change: Mapping[str, int]) -> float:
-                return sum(abs(math.log(value / sizes[name])) for name, value in change.items())
+    def distance(change: Mapping[str, int]) -> float:
+        return sum(abs(math.log(value / sizes[name])) for name, value in change.items())
 
-            nearest = sorted(fits, key=distance)[:MOST]
-            return sorted(nearest, key=lambda c: [(names.index(n), v) for n, v in c.items()])
-    return []
+    nearest = sorted(fits, key=distance)[:MOST]
+    return sorted(nearest, key=lambda c: [(names.index(n), v) for n, v in c.items()])
 
 
 def _fill(
@@ -284,12 +285,10 @@ def _world(world: object, sizes: Mapping[str, object]) -> int:
     try:
         return whole_number(world, "world", maximum=MAX_RANKS)
     except LayoutError as error:
-        try:
-            unit = math.prod(whole_number(size, name) for name, size in sizes.items())
-        except LayoutError:
-            unit = MAX_RANKS + 1
+        whole, refused = in_ranges(sizes, {})
+        unit = math.prod(whole.values())
         nearest = unit if error.alternatives == ({"world": 1},) else MAX_RANKS // unit * unit
-        works = error.alternatives and unit <= MAX_RANKS
+        works = error.alternatives and not refused and unit <= MAX_RANKS
         raise error.replace(alternatives=[{"world": nearest}] if works else ()) from None
 
 

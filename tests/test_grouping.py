@@ -226,6 +226,12 @@ def test_every_rank_is_in_exactly_one_group_of_every_name(asked, extra):
             assert sorted(ranks) == list(range(asked["world"])), name
 
 
+@pytest.mark.parametrize("name", ["fsdp", "tp-4", "dp-cp-l0", ""])
+def test_a_name_that_megatron_does_not_have_is_of_no_family(name):
+    with pytest.raises(KeyError):
+        family(name)
+
+
 @law
 @given(layouts(), options())
 def test_the_families_of_all_names_are_known(asked, extra):

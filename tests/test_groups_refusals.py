@@ -189,6 +189,11 @@ def test_fit_refuses_such_a_world(world):
     assert refusal(fit, world, order=ORDER, tp=2).control == "world"
 
 
+@every("world", table(NO_SIZES))
+def test_a_world_that_no_size_goes_with_is_answered_by_none(world):
+    assert refusal(fit, world, order=ORDER, tp="two").alternatives == ()
+
+
 @every("world", table([0, -1, MOST + 1, ENORMOUS]))
 @every("sizes", [{}, {"tp": 2}, {"tp": 3, "pp": 5}])
 def test_a_world_out_of_range_is_answered_by_one_that_the_sizes_fill(world, sizes):

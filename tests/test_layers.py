@@ -287,6 +287,8 @@ def test_a_refusal_says_what_and_the_nearest_that_works(request_, code, sentence
         ("Et*" + "9" * 2000, {"layers": 3, "pp": 1}, "layout-too-long", []),
         ("(" * 9999, {"layers": 3, "pp": 1}, "layout-too-long", []),
         (7, {"layers": 3, "pp": 1}, "bad-layout", []),
+        ([["decoder"] * 5001] * 2, {"layers": 3, "pp": 1}, "layout-too-long", []),
+        ("Et|tL", {"layers": 0, "pp": "two"}, "out-of-range", []),
         ([["embedding"], "t"], {"layers": 3, "pp": 1}, "bad-layout", []),
         ([["embedding"], ["t"]], {"layers": 3, "pp": 1}, "bad-layout", []),
         ([["embedding", "decoder", "encoder", "loss"]], {"layers": 1, "pp": 1}, "bad-layout", []),

@@ -108,7 +108,10 @@ def _grid(world: int, names: list[str], sizes: Mapping[str, int], used: tuple[st
     try:
         fits = fitted_sizes(world, "-".join((*used, "dp")), {name: sizes[name] for name in used})
     except LayoutError as error:
-        if error.control == "world" and error.alternatives:  # the nearest that both grids fill
+        if error.control == "world":
+            if not error.alternatives:  # it is no number
+                raise
+            # The nearest that both grids fill.
             products = [("tp", "cp", "pp", "gtp"), ("etp", "ep", "pp", "egtp")]
             unit = math.lcm(*(math.prod(sizes[name] for name in grid) for grid in products))
             nearest = unit if world < 1 else MAX_RANKS // unit * unit
@@ -123,8 +126,6 @@ def _with_quote(
     error: LayoutError, world: int, sizes: Mapping[str, int], used: tuple[str, ...]
 ) -> LayoutError:
     """A refusal of one grid with Megatron's words, and fixes that leave the other grid alone."""
-    if error.code not in ("does-not-divide", "out-of-range") or error.control == "world":
-        return error
     product = math.prod(sizes[name] for name in used)
     if "etp" not in used:
         return error.replace(quote=f"world_size ({world}) is not divisible by {quoted(product)}")

@@ -53,12 +53,8 @@ def family(name: str) -> Family:
 
     Errors: KeyError for a name that Megatron does not have.
     """
-    if name in FAMILIES:
-        return FAMILIES[name]
     stem = name.rpartition("-")[0]
-    if stem not in ("hcp", "hybrid-dp-cp"):
-        raise KeyError(name)
-    return FAMILIES[stem]
+    return FAMILIES[stem if stem in ("hcp", "hybrid-dp-cp") else name]
 
 
 def groupings(
