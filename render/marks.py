@@ -116,7 +116,6 @@ class Words:
 
 
 Mark = Blocks | Lines | Pixels | Words
-Marks = Iterable[Mark]
 
 
 @dataclass(frozen=True, eq=False)

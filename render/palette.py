@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import product
 
 import numpy as np
 
@@ -173,12 +174,11 @@ def colour_indices(group: np.ndarray, touching: np.ndarray) -> np.ndarray:
     colours = len(PALETTE)
     first, other = touching[:, 0], touching[:, 1]
     differ = (group[first] != group[other]) & (group[first] >= 0) & (group[other] >= 0)
-    for far in range(colours):
-        for step in range(colours):
-            turns = step * (group // colours) + far * (group // colours**2)
-            index = (group + turns) % colours
-            if not np.any(differ & (index[first] == index[other])):
-                return index
+    for far, step in product(range(colours), repeat=2):
+        turns = step * (group // colours) + far * (group // colours**2)
+        index = (group + turns) % colours
+        if not np.any(differ & (index[first] == index[other])):
+            return index
     return group % colours
 
 

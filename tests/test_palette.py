@@ -296,6 +296,12 @@ def test_groups_10_apart_that_touch_get_different_colours():
     assert len({*index[:2].tolist()}) == len({*index[1:].tolist()}) == 2
 
 
+def test_more_groups_side_by_side_than_there_are_colours_keep_their_own():
+    group = np.arange(11)
+    all_pairs = np.stack(np.triu_indices(11, 1), axis=-1)
+    assert palette.colour_indices(group, all_pairs).tolist() == [*range(10), 0]
+
+
 def test_an_unknown_kind_is_refused():
     with pytest.raises(LayoutError):
         scene.panel(plain(fit(16), "xp"), 8)

@@ -121,6 +121,12 @@ def test_a_strip_without_any_time_is_still_drawn():
     assert "<path" in strip_svg(strip, "")
 
 
+def test_rows_too_low_for_a_number_have_none():
+    high, low = (strip_svg(strip_of(p=p, m=1), "") for p in (64, 65))
+    assert "pipeline-numbers" in high
+    assert "pipeline-numbers" not in low
+
+
 # --- What the script gets ---
 
 

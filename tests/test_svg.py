@@ -114,6 +114,12 @@ def test_a_gpu_in_no_group_is_grey_has_no_group_number_and_says_a_dash():
     assert said == [*first, *["–"] * 8, *first]
 
 
+def test_cells_too_small_for_a_number_have_none():
+    shown = scene.panel(plain(fit(245), "dp"), 245)
+    assert shown.cell < scene.RANK
+    assert [t.text for t in ET.fromstring(svg.panel_svg(shown, "x")).iter("text")] == ["N0"]
+
+
 def test_a_name_that_ends_in_a_digit_is_parted_from_its_index():
     shown = scene.panel(Grouping("hcp-l0", SIXTEEN, "tp"), 8)
     texts = [t.text for t in ET.fromstring(svg.panel_svg(shown, "x")).iter("text")]

@@ -169,13 +169,10 @@ class MatrixChart:
         between = (cells[1] - cells[0] if len(cells) > 1 else 1) * side / len(self.picture.levels)
         labels = self.picture.labels[:: max(1, math.ceil(widest / between))]
         picture = replace(self.picture, labels=labels)
-        scale, last = [], math.inf
-        for at, text in reversed(self.scale):
-            if (last - at) * side >= 14.0 or at == 0.0:
+        scale = [self.scale[-1]]
+        for at, text in self.scale[-2::-1]:
+            if at == 0.0 or min(at, scale[-1][0] - at) * side >= 14.0:
                 scale.append((at, text))
-                last = at
-        if len(scale) > 2 and scale[-2][0] * side < 14.0:
-            del scale[-2]
         return replace(self, side=side, picture=picture, scale=tuple(reversed(scale)))
 
     @property

@@ -180,9 +180,7 @@ class JobPicture:
 
     @cached_property
     def boxes(self) -> tuple[Rectangle, ...]:
-        """One a shard; plain cells stand too close for boxes."""
-        if not self.is_numbered:
-            return ()
+        """One a shard, round numbered cells."""
         plan = self.plan
         first = np.ones(self.mesh.world_size, dtype=bool)
         for name in plan.box:
@@ -196,8 +194,6 @@ class JobPicture:
 
     @cached_property
     def replicas(self) -> tuple[Rectangle, ...]:
-        if not self.is_numbered:
-            return ()
         return tuple(rectangle for rectangle, _ in self.plan.replica_frames())
 
     @property
@@ -220,8 +216,6 @@ class JobPicture:
     @cached_property
     def lines(self) -> tuple[JobLine, ...]:
         """What joins the groups of numbered cells; groups that are a box have its frame."""
-        if not self.is_numbered:
-            return ()
         return tuple(
             line
             for mark in self.marks
