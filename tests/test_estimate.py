@@ -182,6 +182,20 @@ def test_products_short_of_rows_or_width_cost_more_per_operation():
     assert narrow.over_width / narrow.operations == 1 / 128
 
 
+def test_queries_that_are_not_compressed_take_one_product():
+    """DeepSeek-V2-Lite has q_lora_rank null: arXiv:2405.04434, appendix B.1."""
+    model = replace(MODELS["deepseek-v3"].model, q_lora_rank=0, experts=0, top_k=0, mtp_layers=0,
+                    expert_ffn=0, shared_expert_ffn=0, dense_layers=0)  # fmt: skip
+    one = estimate(model, cluster="dgx-h100", gpus=8, tp=1, global_batch=8).request
+    h, width, tokens = model.hidden, model.query_width, one.tokens
+    kept, heads = model.kv_lora_rank, model.heads
+    up = heads * (model.qk_nope_head_dim + model.v_head_dim)
+    products = h * width + h * (kept + model.qk_rope_head_dim) + kept * up
+    products += h * model.attention_width + 3 * h * model.ffn
+    assert layer_work(one, moe=False).products.operations == 2 * tokens * products
+    assert layer_work(one, moe=False).lifted.operations == 2 * tokens * kept * up
+
+
 def test_attention_is_computed_as_often_as_its_kernel_and_recomputation_ask():
     """Backward of FlashAttention makes five products for two (arXiv:2307.08691 section 3.1)."""
     constants = Counter(attention_share=1.0, unfused_share=1.0)

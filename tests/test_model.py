@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from groups import LayoutError
 from training.model import Model
-from training.models import DEFAULT, MODELS, model_like
+from training.models import DEFAULT, MODELS, model_like, variant
 from training.parameters import (
     active_parameters,
     layer_parameters,
@@ -264,6 +264,12 @@ def test_a_model_is_found_by_its_layers_and_experts():
     assert model_like(layers=70, experts=0) == "bloom-176b"
     assert model_like(experts=128) == "qwen3-235b-a22b"
     assert model_like(layers=61, experts=0) == ""
+
+
+def test_without_experts_nothing_of_them_is_left():
+    plain = variant(MODELS["deepseek-v3"].model, {"experts": 0})
+    assert plain.moe_layers == plain.top_k == plain.shared_expert_ffn == plain.dense_layers == 0
+    assert active_parameters(plain) == total_parameters(plain)
 
 
 # -- refusals ------------------------------------------------------------------------------------

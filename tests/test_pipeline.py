@@ -27,6 +27,7 @@ from training.pipeline.automatic import automatic
 from training.pipeline.figures import held_of, idle_time, outputs_in_flight, peaks
 from training.pipeline.orders import chunk_table, interleaved_warmup
 from training.pipeline.plan import KINDS, B, I, Plan, Shape, W
+from training.pipeline.simulate import ABREAST
 from training.pipeline.spec import ScheduleSpec
 
 DATA = Path(__file__).parent / "data"
@@ -485,9 +486,11 @@ def test_ranks_that_wait_for_each_other_are_found():
     crossed = [["0F0", "0F1", "0B1", "0B0"], ["1F0", "1F1", "1B0", "1B1"]]
     simulate(read_plan(crossed))  # rank 0 only waits a little longer
     stuck = [["0F0", "0B0", "0F1", "0B1"], ["1F1", "1F0", "1B0", "1B1"]]
-    with pytest.raises(LayoutError) as caught:
-        simulate(read_plan(stuck))
-    assert caught.value.code == "pipeline-deadlock"
+    more = [[f"{rank}{op}" for op in ("F0", "F1", "B0", "B1")] for rank in range(2, ABREAST)]
+    for rows in (stuck, [*stuck, *more]):
+        with pytest.raises(LayoutError) as caught:
+            simulate(read_plan(rows))
+        assert caught.value.code == "pipeline-deadlock"
 
 
 @pytest.mark.parametrize(

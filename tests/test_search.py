@@ -120,6 +120,15 @@ def test_every_way_takes_as_long_as_the_estimate_says_and_none_better_is_missed(
         assert not any(one.fit.needed <= room for one in found.best)
 
 
+def test_chunks_that_fill_a_gpu_are_timed_nearly_as_the_estimate_says():
+    chunks = Training(zero=3, offload="chunks")
+    for capacity, least in ((160e9, 0.999), (8e9, 0.85)):
+        every = all_of(job(gpus=8, training=chunks, capacity=capacity))
+        shares = [seconds / one.seconds for ways in every for seconds, one in ways]
+        assert least < min(shares)
+        assert max(shares) < 1.01
+
+
 @law
 @given(jobs)
 def test_every_layout_found_divides_its_world_its_model_and_its_batch(asked):

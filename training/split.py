@@ -65,10 +65,7 @@ class Split:
     def __post_init__(self) -> None:
         for name in SIZES:
             minimum = 0 if name in ("etp", "edp") else 1
-            given = getattr(self, name)
-            size = whole_number(given, name, minimum=minimum, maximum=MAX_RANKS)
-            if size is not given:
-                object.__setattr__(self, name, size)
+            whole_number(getattr(self, name), name, minimum=minimum, maximum=MAX_RANKS)
         require_choice("placement", self.placement, PLACEMENTS)
         if self.spread not in SPREADS and not is_layout(self.spread):
             require_choice("spread", self.spread, SPREADS)

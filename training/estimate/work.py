@@ -244,8 +244,6 @@ def _attention_products(model: Model, t: int, tokens: float) -> tuple[Products, 
 
 
 def _mlp(products: Products, model: Model, rows: float, ffn: float, times: float = 1.0) -> Products:
-    if not ffn:
-        return products
     into = products.plus(rows, (2 if model.gated else 1) * ffn, model.hidden, times)
     return into.plus(rows, model.hidden, ffn, times)
 

@@ -74,11 +74,6 @@ class Traffic(Demand):
         """Bytes that one rank sends, on the stage that sends most."""
         return max(self.by_stage)
 
-    @property
-    def inside(self) -> float:
-        """Bytes of all ranks that stay in NVLink domains."""
-        return self.total - self.across
-
 
 def traffic(
     model: Model,
@@ -190,15 +185,14 @@ class Reach:
         >>> path.card, path.seconds(RING, 8e9, nvlink=450e9, nic=50e9)  # 1 GB a card
         (0.125, 0.02)
         """
-        if self.size == 1:
-            return 0.0
         if pattern == RING:
             return max(sent / nvlink if self.stays else 0.0, self.card * sent / nic)
         return max(self.inside * sent / nvlink, self.outside * sent / nic)
 
 
 def reach(grouping: Grouping, domain: int) -> Reach:
-    """How the groups stand on domains of so many consecutive ranks; of small groups it is kept.
+    """How the groups of a kind, all its ranks or some places of them, stand on domains of so many
+    consecutive ranks; of small groups it is kept.
 
     >>> from groups import parse_mesh
     >>> path = reach(Grouping("dp", parse_mesh("tp2-dp4-pp2"), "dp"), domain=4)
@@ -209,13 +203,10 @@ def reach(grouping: Grouping, domain: int) -> Reach:
 
 
 def _reach(grouping: Grouping, domain: int) -> Reach:
+    # All groups are group 0, moved: only where in a domain they start matters.
     first = grouping.mesh.offset
-    if grouping.is_plain or grouping.places:
-        # All groups are group 0, moved: only where in a domain they start matters.
-        starts, times = np.unique(grouping.firsts() % domain, return_counts=True)
-        return _summed((starts[:, None] + grouping.members(first) - first) // domain, times)
-    groups = np.array(grouping.groups())
-    return _summed(groups // domain, np.ones(len(groups), dtype=np.int64))
+    starts, times = np.unique(grouping.firsts() % domain, return_counts=True)
+    return _summed((starts[:, None] + grouping.members(first) - first) // domain, times)
 
 
 _kept_reach = lru_cache(maxsize=1024)(_reach)
