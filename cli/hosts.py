@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any
 
 from formats.documents.tables import Table
-from formats.errors import refusal
 from groups.errors import not_a_choice
 from groups.mesh import whole_number
 
@@ -17,27 +15,12 @@ from .inputs import CommandError, CommandLine, number_of
 def order(inputs: CommandLine) -> Iterator[str] | Table:
     """The better order of the machines of --hosts for the layout: for a launcher, or explained."""
     from formats.hosts.order import TIME, better_order
-    from formats.hosts.placing import FILES, even_slots, launcher_files
+    from formats.hosts.placing import FILES, launcher_files
 
     if inputs.words and inputs.words[0] not in FILES:
         raise not_a_choice("launcher", inputs.words[0], FILES)
     layout = inputs.layout()
     hosts = inputs.hosts()
-    each = even_slots(hosts, layout.gpus_per_node)
-    total = len(hosts.names) * each
-    if each != layout.gpus_per_node or total != layout.world_size:
-        world, count = layout.world_size, len(hosts.names)
-        raise refusal(
-            "too-few-hosts" if total < world else "too-many-hosts-for-job",
-            "hosts",
-            {"nodes": count, "gpus_per_node": each},
-            sentence=f"the layout has {world} GPUs, {layout.gpus_per_node} a node, and the "
-            f"{count} hosts have {each} each",
-            world=world,
-            hosts=count,
-            slots=total,
-            spare=0,
-        )
     seconds, options = None, inputs.options
     if options.model is not None:
         from training.estimate import seconds_waited
@@ -48,7 +31,7 @@ def order(inputs: CommandLine) -> Iterator[str] | Table:
     if inputs.words:
         if inputs.format != "text":
             raise CommandError("order for a launcher prints text only")
-        return iter([launcher_files(better.names, each)[inputs.words[0]]])
+        return iter([launcher_files(better.names, better.gpus_per_node)[inputs.words[0]]])
     return _explained(better)
 
 
@@ -91,8 +74,8 @@ def _explained(better: Any) -> Table:
             row += [round(each * kind.before, 6), round(each * kind.after, 6)]
         waited = f"{better.cost_before:.3g} s of a step, in this order {better.cost:.3g} s"
         reasons.insert(0, f"Waited for groups in several racks: {waited}.")
-    fields = {**better.document, "upper": [asdict(upper) for upper in better.upper]}
-    fields |= {"reasons": reasons, "fixes": [asdict(fix) for fix in better.fixes]}
+    fixes = [vars(fix) for fix in better.fixes]
+    fields = {**better.document, "reasons": reasons, "fixes": fixes}
     before = ["groups on several nodes, and in several racks before and after"]
     after = [*reasons, "", *better.names]
     return Table("order", columns, rows, fields=fields, before=before, after=after)

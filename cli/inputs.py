@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import os
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
@@ -100,11 +101,8 @@ def sentence(error: Exception) -> str:
     """What is wrong, the options that would work, and what Megatron says."""
     if not isinstance(error, LayoutError):
         return str(error)
-    what = error.what
-    for name, option in OF_MATHS.items():
-        what = what.replace(name, option)
     fixes = " or ".join(map(_fix, error.alternatives))
-    what += f"; try {fixes}" if fixes else f": {error.why}" if error.why else ""
+    what = error.what + (f"; try {fixes}" if fixes else f": {error.why}" if error.why else "")
     return what + (f" (Megatron: {error.quote})" if error.quote else "")
 
 
@@ -215,17 +213,18 @@ class CommandLine:
 
         Errors: LayoutError for more than a log's reader takes.
         """
-        named = [Path(word) for word in self.words]
-        if not named or not all(path.exists() for path in named):
+        if not self.words or not all(map(os.path.exists, self.words)):
             return None
-        inside = (sorted(path.iterdir()) if path.is_dir() else [path] for path in named)
-        files = [file for listed in inside for file in listed if file.is_file()]
-        if sum(file.stat().st_size for file in files) > MOST_BYTES or len(files) > MOST_FILES:
-            raise too_much_evidence()
+        named = map(Path, self.words)
         try:
+            inside = (sorted(path.iterdir()) if path.is_dir() else [path] for path in named)
+            files = [file for listed in inside for file in listed if file.is_file()]
+            if sum(file.stat().st_size for file in files) > MOST_BYTES or len(files) > MOST_FILES:
+                raise too_much_evidence()
             return {str(file): file.read_bytes() for file in files}
         except OSError as error:
-            raise CommandError(f"cannot read {error.filename}: {error.strerror}") from None
+            name = error.filename or " ".join(self.words)
+            raise CommandError(f"cannot read {quoted(name)}: {error.strerror}") from None
 
     def text(self, path: str) -> str:
         """What is in a file, or in standard input for a dash."""
@@ -245,21 +244,19 @@ def checked(job: Job) -> Layout:
     try:
         return job.layout()
     except LayoutError as error:
-        raise error.replace(alternatives=_working(job, error.alternatives)) from None
+        said = error.renamed(OF_MATHS)
+        fixes = [changes for changes in said.alternatives if _works(job, changes)]
+        raise said.replace(alternatives=fixes) from None
 
 
-def _working(job: Job, alternatives: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The alternatives that a job can be changed by, and that work."""
-    working = []
-    for alternative in alternatives:
-        changes = {OF_MATHS.get(name, name): value for name, value in alternative.items()}
-        framework = {"framework": OWN} if "order" in changes else {}
-        try:
-            replace(job, **changes, **framework).layout()
-        except (LayoutError, TypeError):
-            continue
-        working.append(changes)
-    return working
+def _works(job: Job, changes: Mapping[str, Any]) -> bool:
+    """Whether a job can be changed so: another of its sizes may be wrong as well."""
+    framework = {"framework": OWN} if "order" in changes else {}
+    try:
+        replace(job, **changes, **framework).layout()
+    except LayoutError:
+        return False
+    return True
 
 
 def number_of(text: Any) -> Any:

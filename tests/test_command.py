@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 from cli.command import COMMANDS, run
 from cli.inputs import FIELDS, PROGRAM
 from formats.documents.exports import groups_by_name
+from formats.logs.evidence import MOST_BYTES
 from groups.conventions import CONVENTIONS, OWN
 from groups.layout import Job
 from groups.presets import PRESETS
@@ -304,6 +306,26 @@ def test_a_document_is_checked(tmp_path):
     assert "groups.tp.groups[0] is [0, 99], not ranks from 0 to 15" in answer.err
 
 
+def test_files_that_cannot_be_read_are_one_line_too(tmp_path):
+    latin, large = tmp_path / "latin", tmp_path / "large"
+    latin.write_bytes(b"\xe9")
+    large.touch()
+    os.truncate(large, MOST_BYTES + 1)
+    for command, said in (
+        (f"check {latin}", "it is no UTF-8 text"),
+        (f"share {large}", "more than 32 MB"),
+        ("share /proc/self/mem", "cannot read '/proc/self/mem': Input/output error"),
+    ):
+        answer = ask(command)
+        assert (answer.status, answer.out, answer.err.count("\n")) == (2, "", 1)
+        assert said in answer.err
+
+
+def test_a_list_of_ranks_may_be_longer_than_the_name_of_a_file():
+    ranks = ",".join(map(str, range(128)))
+    assert answered(f"share {ranks} --nodes 16 --tp 8") == answered("share 0-127 --nodes 16 --tp 8")
+
+
 # -- launch flags --------------------------------------------------------------------------------
 
 LAUNCH = """\
@@ -337,6 +359,22 @@ def test_a_size_that_the_script_leaves_to_a_variable_is_asked_for_and_never_gues
     assert "standard input:1:19: --nnodes is $NNODES" in answer.err
     assert answer.err.endswith("Give --nodes.\n")
     assert answered("dp --args - --nodes 2", text).out == answered(f"dp {SIXTEEN}").out
+
+
+def test_what_a_layout_does_not_need_is_remarked_beside_the_answer():
+    answer = ask("dp --args -", LAUNCH.format(nodes=2, tp=2).replace("32", "$LAYERS"))
+    assert answer.out == answered(f"dp {SIXTEEN}").out
+    assert "standard input:2:82: --num-layers is $LAYERS" in answer.err
+
+
+def test_of_several_runs_one_is_asked_for():
+    text = LAUNCH.format(nodes=2, tp=2) + LAUNCH.format(nodes=4, tp=8)
+    asked = ask("dp --args -", text).err
+    assert asked.startswith(f"{PROGRAM}: standard input holds 2 runs: give --run, one of ")
+    first = asked.rstrip().split("one of ")[1].split(", ")[0]
+    out = io.StringIO()
+    assert run(["dp", "--args", "-", "--run", first], io.StringIO(text), out, io.StringIO()) == 0
+    assert out.getvalue() == answered(f"dp {SIXTEEN}").out
 
 
 def test_an_order_that_the_text_leaves_open_is_not_guessed():
@@ -412,6 +450,7 @@ REFUSED = {
     "--tp 0": "not 0; try --tp 1",
     "--tp -1": "not -1; try --tp 1",
     "--tp 99999999999999999999999999": "tp must be a whole number",
+    "--nodes 0 --tp 0": "nodes must be a whole number from 1 up, not 0\n",  # nodes 1 is no cure
     "--nodes 0": "nodes must be a whole number from 1 up, not 0; try --nodes 1",
     "--nodes 999999999": "try --nodes 131072",
     "--gpus-per-node 1048577": "try --gpus-per-node 1048576",
@@ -451,6 +490,7 @@ REFUSED = {
     "check -": "line 1 column 1 is '', not JSON",
     "check /nonesuch/groups.json": "cannot read '/nonesuch/groups.json': No such file",
     "--args /nonesuch": "cannot read '/nonesuch'",
+    "--run trainer": "--run is of --args: give the file that holds the runs",
     "--bogus": "unrecognized arguments: --bogus",
     "--t 2": "unrecognized arguments",
     "--tp": "expected one argument",

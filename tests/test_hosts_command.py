@@ -35,6 +35,20 @@ def test_the_order_is_printed_as_a_launcher_obeys_it(ask):
     assert out == "a0 slots=8\na1 slots=8\nb0 slots=8\nb1 slots=8\n"
 
 
+def test_machines_of_other_slots_than_the_layout_are_ordered_by_what_they_have(ask, tmp_path):
+    (tmp_path / "hosts").write_text(HOSTS.replace("=8", "=4"))
+    command = "order openmpi --hosts HOSTS --racks RACKS --nodes 2 --tp 8"
+    assert ask(command)[1] == "a0 slots=4\na1 slots=4\nb0 slots=4\nb1 slots=4\n"
+    job = {"hosts": HOSTS.replace("=8", "=4"), "racks": RACKS, "nodes": 2, "tp": 8}
+    assert json.loads(ENDPOINTS["better_order"](**job))["files"]["openmpi"] == ask(command)[1]
+
+
+def test_options_choose_from_a_host_file_as_deepspeeds_launcher_does(ask):
+    chosen = "ranks --nodes 1 --gpus-per-node 4 --format csv --hosts HOSTS --include b0:2,3@a1:0,1"
+    rows = [line.split(",")[-2:] for line in ask(chosen)[1].splitlines()[1:]]
+    assert rows == [["b0", "2"], ["b0", "3"], ["a1", "0"], ["a1", "1"]]
+
+
 def test_the_order_is_explained_in_text_and_in_json(ask):
     text = ask(f"order --hosts HOSTS --racks RACKS {JOB}")[1].splitlines()
     assert text[-4:] == ["a0", "a1", "b0", "b1"]
@@ -96,6 +110,7 @@ def test_racks_are_a_level_of_the_audit(ask):
     ("command", "said"),
     [
         ("order --nodes 4", "say which machines there are: --hosts FILE"),
+        ("order slurm --format json --hosts HOSTS --racks RACKS --nodes 4", "prints text only"),
         ("order jax --hosts HOSTS --nodes 4", "'jax' is not a choice of launcher"),
         ("order --hosts HOSTS --nodes 4", "nothing says in which rack the host 'a0' stands"),
         ("order --hosts HOSTS --racks RACKS", "try --nodes 4 --gpus-per-node 8"),
