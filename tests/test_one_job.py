@@ -25,7 +25,7 @@ from views.base.context import Context
 from views.base.link import from_query, to_query
 from views.base.model import model_of, with_model
 from views.base.resolve import resolve
-from views.base.state import FIELDS, State, fields_of
+from views.base.state import FIELDS, State, fields_of, texts_of
 from views.base.trained import (
     CHOICES,
     batch_of,
@@ -291,16 +291,55 @@ def test_a_shape_that_nobody_published_is_the_readers_own_and_what_lacks_is_aske
     assert refused.value.facts["missing"] == ("vocabulary",)
 
 
+SAID = ("zero", "recompute", "sequence_parallel")
+"""What of the training every view counts with, and a command says only where somebody said it."""
+
+
+def test_what_megatrons_script_does_not_say_is_off_in_every_view_as_it_is_there():
+    """Megatron-LM's examples/gpt3/train_gpt3_175b_distributed.sh (d98e8a6) has none of the three;
+    its 8 tensor parallel ranks then hold three times the activations."""
+    script = (
+        "torchrun --nproc_per_node 8 --nnodes 16 pretrain_gpt.py --num-layers 96 --bf16 "
+        "--hidden-size 12288 --num-attention-heads 96 --seq-length 2048 --micro-batch-size 1 "
+        "--tensor-model-parallel-size 8 --pipeline-model-parallel-size 16 "
+    )
+    told = {}
+    options = (
+        "sequence-parallel",
+        "data-parallel-sharding-strategy optim_grads",
+        "use-torch-fsdp2",
+    )
+    options += ("use-distributed-optimizer", "recompute-activations")
+    for more in ("", *(f"--{option}" for option in options)):
+        now = opened(**stated(opened(), parse(script + more)))
+        training = trained_of(resolve(now), now).training
+        told[more.partition(" ")[0]] = tuple(getattr(training, name) for name in SAID)
+    assert told == {
+        "": (0, "none", False),
+        "--sequence-parallel": (0, "none", True),
+        "--data-parallel-sharding-strategy": (2, "none", False),
+        "--use-torch-fsdp2": (3, "none", False),
+        "--use-distributed-optimizer": (1, "none", False),
+        "--recompute-activations": (0, "selective", False),
+    }
+    said = "Sequence parallelism is not given: Megatron trains without it."
+    assert said in answer(State(paste=script, view="launch")).picture
+    # Options of a cluster alone say nothing of the training; nor do those of other programs.
+    assert training_stated(parse("--tensor-model-parallel-size 8 --num-layers 96")) == {}
+
+
 def test_the_command_of_a_layout_says_what_the_page_counts_with():
     """Read back by an empty page, it trains the same model in the same way."""
     wrong = []
     for name, state in STATES.items():
         now = opened(**state)
-        context = Context.of(now)
         if PRESETS[name].framework not in ("megatron", "megatron-pp-dp"):
             continue
         if model_of_preset(name) is None or now.schedule == "dualpipe":
             continue
+        training = Context.of(now).trained.training
+        now = now.changed(texts_of({field: getattr(training, field) for field in SAID}))
+        context = Context.of(now)
         command = emitted(
             context.layout, options_of_page(context.layout, context.state), "megatron"
         )
@@ -311,7 +350,7 @@ def test_the_command_of_a_layout_says_what_the_page_counts_with():
             (total_parameters(found.model), total_parameters(asked.model)),
             (found.batch.micro_batches, asked.batch.micro_batches),
             (found.model.sequence, asked.model.sequence),
-            (found.training.recompute, asked.training.recompute),
+            *((getattr(found.training, field), getattr(training, field)) for field in SAID),
             (found.training.products, asked.training.products),
             (found.split.vpp, asked.split.vpp),
         )

@@ -18,7 +18,7 @@ from groups.serving import sglang_groups, vllm_groups
 
 from ..errors import refusal
 from ..notes import Note
-from .flags import AXES, MODEL, Row, Schema
+from .flags import AXES, MODEL, TRAINING, Row, Schema
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Parsed:
 
     text: str
     values: dict[str, object]  # in the names of Job's fields and of MODEL
-    assumed: dict[str, object]  # what a Job needs, is left open, and the program has a default for
+    assumed: dict[str, object]  # what is left open, and the program has a default for
     understood: tuple[Item, ...]
     ignored: tuple[Item, ...]
     unresolved: tuple[Item, ...]
@@ -90,7 +90,8 @@ class Parsed:
         if self.asks:
             raise refusal("launch-asks", "launch", fields=", ".join(self.asks))
         known = {**self.assumed, **self.values}
-        return Job(**{name: value for name, value in known.items() if name not in MODEL})  # type: ignore[arg-type]
+        others = (*MODEL, *TRAINING)
+        return Job(**{name: value for name, value in known.items() if name not in others})  # type: ignore[arg-type]
 
     def served_groups(self) -> dict[str, Grouping]:
         """The groups of the server that it starts, in the server's own order; none where it starts

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from groups.conventions import CONVENTIONS
+from groups.conventions import CONVENTIONS, MEGATRONS
 from groups.stages.layout_strings import parse_layout
 
 from ..notes import Note
@@ -15,6 +15,15 @@ from . import flags
 from .flags import AXES, OPTIONS, Schema, plain_name
 from .items import Choice, Guess, Item, Parsed, Said, choice_of
 from .reading import Reading
+
+OFF = {
+    "sequence_parallel": (),
+    "distributed_optimizer": ("sharding", "torch_fsdp", "zero"),
+    "recompute": ("recompute_core", "recompute_whole"),
+}
+"""What Megatron trains without unless its command says so (NVIDIA/Megatron-LM d98e8a6,
+megatron/training/arguments.py), and the other fields that say it. Asked where a text has the shape
+of its model: the options of a cluster alone say nothing of the training."""
 
 GPUS_PER_NODE = 8
 """GPUs of a node where the text does not say."""
@@ -57,6 +66,11 @@ class Meaning(Reading):
         self._axes(values, assumed, guess)
         self._nodes(values, assumed)
         known = {name: said.value for name, said in stated.items()}
+        if guess and guess.name in MEGATRONS and "hidden" in known and not self.asks:
+            for name, also in OFF.items():
+                if not self._may_be_any(name) and not known.keys() & {name, *also}:
+                    assumed[name] = False
+                    self.missing.append(Note("left-off", {"field": name}))
         return Parsed(
             text=self.text,
             values={name: values[name] for name in _ORDER if name in values},

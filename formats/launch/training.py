@@ -30,7 +30,7 @@ def training_of(text: Parsed) -> dict[str, Any]:
     >>> training_of(parse("--num-layers 80 --hidden-size 8192 --num-attention-heads 64 --bf16"))
     {'model': 'llama3-70b', 'hidden': 8192, 'heads': 64, 'precision': 'bf16-fp32'}
     """
-    said: dict[str, Any] = {**text.values, **text.training}
+    said: dict[str, Any] = {**text.assumed, **text.values, **text.training}
     found: dict[str, Any] = {}
     if not {"hidden", "heads"}.isdisjoint(said):
         found |= _shape(said, text.framework.job if text.framework else "")
@@ -38,11 +38,11 @@ def training_of(text: Parsed) -> dict[str, Any]:
     for name, words, meaning in SAYS:
         if str(said.get(name, "")).lower() in words.split(","):
             field, _, value = meaning.partition("=")
-            found[field] = {"on": True, "off": False}.get(value, value)
+            found[field] = MEANS.get(value, value)
     if match := _FIRST_DENSE.fullmatch(str(said.get("moe_freq", ""))):
         found["dense_layers"] = int(match[1])
-    if said.get("distributed_optimizer") is True:
-        found["zero"] = found.get("zero") or 1
+    if "distributed_optimizer" in said:
+        found["zero"] = found.get("zero") or int(said["distributed_optimizer"])
     found |= _recomputed(said) | _offloaded(said, found.get("zero") or None)
     if said.get("fp8"):
         found["products"] = "mxfp8" if said.get("fp8_recipe") == "mxfp8" else "fp8"
@@ -81,7 +81,7 @@ _FIRST_DENSE = re.compile(r"\(?\[0\]\*(\d{1,4})\+\[1\]\*\d{1,4}\)?")
 
 def _recomputed(said: dict[str, Any]) -> dict[str, str]:
     """What is computed again, by its newest name or an older one."""
-    word = said.get("recompute")
+    word = "none" if said.get("recompute") is False else said.get("recompute")
     if word not in ("none", "selective", "full"):
         word = "full" if said.get("recompute_whole") is True else ""
         word = word or ("selective" if said.get("recompute_core") is True else "")
@@ -105,6 +105,9 @@ NUMBERS = {name: field or name for name, field in words_of("NUMBERS").items()}
 """What training calls the numbers of launch files."""
 
 SAYS = dict(table("training"))["SAYS"]
+
+MEANS: dict[str, Any] = {"on": True, "off": False} | {str(stage): stage for stage in range(4)}
+"""What a value of SAYS is, where it is no text."""
 
 USED = NUMBERS | {name: said.partition("=")[0] for name, _, said in SAYS} | words_of("COUNTS_FOR")
 """The value of training that a field of launch files counts for; the rest is read and not used."""

@@ -199,7 +199,7 @@ def _said(note: Item | Note, language: str) -> str:
     return note_text(
         note,
         language,
-        label=lambda name: control_label(name, language),
+        label=lambda name: counts_as(name, language),
         refusal=lambda error: sentence(error, language),
     )
 
