@@ -5,6 +5,7 @@ Workers wait for a page or for processes of a test for a third of their time: th
 
 from __future__ import annotations
 
+import os
 import subprocess
 import threading
 import time
@@ -26,18 +27,25 @@ class Background:
         except FileExistsError:
             return  # another worker has begun it
         self.process = begin(folder)
-        threading.Thread(target=self._tell_end, args=[self.process], daemon=True).start()
+        (folder / "pid").write_text(str(self.process.pid))
+        # What has ended is there until somebody who began it, or the system, hears of it.
+        threading.Thread(target=self.process.wait, daemon=True).start()
 
-    def _tell_end(self, process: subprocess.Popen[str]) -> None:
-        """For the other workers: only who began a process hears of its end."""
-        process.wait()
-        (self.folder / "ended").touch()
+    def _has_ended(self) -> bool:
+        """Whoever began it, and whether or not that worker is still there."""
+        try:
+            os.kill(int((self.folder / "pid").read_text() or 0), 0)
+        except ProcessLookupError:
+            return True
+        except FileNotFoundError:
+            pass  # about to begin
+        return False
 
     def wait_for(self, file: Path) -> str:
         """The text of a file that is written whole, once it is there."""
         given_up = time.monotonic() + PATIENCE
         while not file.exists():
-            has_ended = (self.folder / "ended").exists()  # before a last look for the file
+            has_ended = self._has_ended()  # before a last look for the file
             assert not has_ended or file.exists(), "the process in the background ended"
             assert time.monotonic() < given_up, f"{file} is not there"
             time.sleep(0.02)

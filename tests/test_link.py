@@ -177,6 +177,13 @@ def test_a_link_that_only_names_a_published_layout_opens_it_whole():
         assert from_query(f"v=1&preset={name}").nodes == 2
 
 
+@every("show", ["groups", "ranks"])
+def test_a_link_of_version_1_with_two_counts_of_a_batch_counts_samples(show):
+    """Only its pipeline read the micro-batches; today the two would contradict each other."""
+    linked = from_query(f"v=1&micro_batches=8&global_batch=64&show={show}")
+    assert (linked.micro_batches, linked.global_batch) == ("", "64")
+
+
 @every("query", ["", "?", "v=2", "?v=2", "__theme=dark", "v=2&__theme=dark"])
 def test_an_empty_query_is_the_page_as_it_starts(query):
     assert from_query(query) == State()
@@ -215,6 +222,10 @@ def test_what_only_a_program_sends_does_not_stop_the_page(name):
         again(controls)
         found = answer(controls)
         assert found.status or found.picture
+
+
+def test_half_a_character_that_a_program_sends_is_drawn_as_it_is():
+    assert "\ud800" in drawn(view="launch", paste="\ud800")["regions"]["picture"]
 
 
 # -- links that nobody's page wrote --------------------------------------------------------------

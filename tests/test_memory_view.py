@@ -123,6 +123,12 @@ TOO_FULL = {
 }
 
 
+def test_the_mildest_way_to_fit_is_offered_first():
+    state = State(tp=8, model="llama3-70b", micro_batch="4", capacity="180")
+    ways = fixes_to_fit(Context.of(replace(state, sequence_parallel="off")))
+    assert [changes for changes, _ in ways][:2] == [{"sequence_parallel": "on"}, {"micro_batch": 1}]
+
+
 @every("name", TOO_FULL)
 def test_every_way_to_fit_that_is_offered_fits(name):
     state = TOO_FULL[name]
@@ -173,6 +179,7 @@ REFUSED = {
     "chunks of 1F1B": State(nodes=8, pp=8, vpp="2", layers="96", schedule="1f1b"),
     "dense and top-k": State(top_k="2"),
     "capacity": State(capacity="none"),
+    "numbers of the machines": State(cluster="dgx-a100", products="fp8"),
 }
 
 

@@ -13,7 +13,7 @@ import pytest
 from pages import from_sent
 
 from cli.command import run
-from descriptions import PAGE
+from descriptions import CONTROLS, MEMORY, PAGE
 from formats.launch import TARGETS, parse
 from formats.launch.emit import emitted
 from groups import LayoutError
@@ -289,6 +289,12 @@ def test_a_shape_that_nobody_published_is_the_readers_own_and_what_lacks_is_aske
     with pytest.raises(LayoutError) as refused:
         model_of(now)
     assert refused.value.facts["missing"] == ("vocabulary",)
+    for language in ("en", "zh"):
+        asked = replace(now, view="memory", lang=language)
+        label, name = CONTROLS["vocabulary"].label[language], MEMORY["own_model"][language]
+        alert = re.search(r'<div class="refusal".*?</div>', answer(asked).picture)[0]
+        assert alert.count(label) == 2  # in the sentence, and on the button that leads there
+        assert name in answer(replace(asked, vocabulary="32000")).chips
 
 
 SAID = ("zero", "recompute", "sequence_parallel")

@@ -6,10 +6,12 @@ import asyncio
 import http.client
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -244,6 +246,34 @@ def test_files_of_a_hang_are_the_one_exception_and_bounded(server):
     assert "refused" in json.loads(post(server, "evidence", b"no files").json())
 
 
+async def told(one: guard.Guard, path: str, length: bytes = b"6", **more: object) -> list[dict]:
+    """What somebody is told who posts six bytes."""
+    said = []
+
+    async def send(message: dict) -> None:
+        said.append(message)
+
+    async def receive() -> dict:
+        return {"type": "http.request", "body": b"a file"}
+
+    scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "app": one.app}
+    await one({**scope, "headers": [(b"content-length", length)], **more}, receive, send)
+    return said
+
+
+def run(work: Callable[[], Coroutine]) -> Any:
+    """In a thread of its own: the browser tests keep an event loop running in this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(lambda: asyncio.run(work())).result()
+
+
+def guard_of(evidence: Callable[[bytes], Awaitable[str]]) -> guard.Guard:
+    """Before a page that reads files so."""
+    evidence._is_server_fn = True
+    page = SimpleNamespace(blocks={1: SimpleNamespace(evidence=evidence)})
+    return guard.Guard(SimpleNamespace(get_blocks=lambda: page))
+
+
 def test_files_of_one_visitor_after_the_other_are_read():
     async def three() -> list[int]:
         begun, let = asyncio.Event(), asyncio.Event()
@@ -254,58 +284,41 @@ def test_files_of_one_visitor_after_the_other_are_read():
                 await let.wait()
             return "read"
 
-        evidence._is_server_fn = True
-        page = SimpleNamespace(blocks={1: SimpleNamespace(evidence=evidence)})
-        scope = {"type": "http", "method": "POST", "path": guard.EVIDENCE, "query_string": b""}
-        scope |= {"headers": [], "app": SimpleNamespace(get_blocks=lambda: page)}
-        one = guard.Guard(scope["app"])
-
-        async def status() -> int:
-            said = []
-
-            async def send(message: dict) -> None:
-                said.append(message)
-
-            async def receive() -> dict:
-                return {"type": "http.request", "body": b"a file"}
-
-            await one(scope, receive, send)
-            return said[0]["status"]
-
-        first = asyncio.ensure_future(status())
+        one = guard_of(evidence)
+        first = asyncio.ensure_future(told(one, guard.EVIDENCE))
         await begun.wait()
-        second = await status()
+        second = await told(one, guard.EVIDENCE)
         let.set()
-        return [await first, second, await status()]
+        answers = [await first, second, await told(one, guard.EVIDENCE)]
+        return [said[0]["status"] for said in answers]
 
-    with ThreadPoolExecutor(1) as pool:  # the browser tests keep an event loop running here
-        assert pool.submit(asyncio.run, three()).result() == [200, 503, 200]
+    assert run(three) == [200, 503, 200]
 
 
 def test_a_request_is_known_by_its_path_below_the_servers_and_by_a_length_that_can_be():
     async def evidence(body: bytes) -> str:
         return "read"
 
-    evidence._is_server_fn = True
-    page = SimpleNamespace(blocks={1: SimpleNamespace(evidence=evidence)})
-    app_ = SimpleNamespace(get_blocks=lambda: page)
-
-    async def status(path: str, length: bytes) -> int:
-        said = []
-
-        async def send(message: dict) -> None:
-            said.append(message)
-
-        async def receive() -> dict:
-            return {"type": "http.request", "body": b"a file"}
-
-        scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "app": app_}
-        scope |= {"root_path": "/space", "headers": [(b"content-length", length)]}
-        await guard.Guard(app_)(scope, receive, send)
-        return said[0]["status"]
-
     asked = {("/space" + guard.EVIDENCE, b"6"): 200, ("/space/elsewhere", b"6"): 403}
     asked |= {("/space" + guard.EVIDENCE, length): 413 for length in (b"9" * 5000, b"-1", b"six")}
-    with ThreadPoolExecutor(1) as pool:
-        found = {one: pool.submit(asyncio.run, status(*one)).result() for one in asked}
-    assert found == asked
+
+    async def status(path: str, length: bytes) -> int:
+        return (await told(guard_of(evidence), path, length, root_path="/space"))[0]["status"]
+
+    assert {one: run(partial(status, *one)) for one in asked} == asked
+
+
+def test_an_answer_that_breaks_off_is_ended_and_what_is_no_request_passes():
+    passed = []
+
+    async def broken(scope: dict, receive: Callable, send: Callable) -> None:
+        passed.append(scope["type"])
+        if scope["type"] == "http":
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            raise ValueError
+
+    one = guard.Guard(broken)
+    said = run(partial(told, one, "/", method="GET"))
+    assert [message["type"] for message in said] == ["http.response.start", "http.response.body"]
+    assert run(partial(told, one, "/", type="lifespan")) == []
+    assert passed == ["http", "lifespan"]

@@ -380,28 +380,19 @@ def keys_of(facts: ast.expr, named: dict[str, ast.expr]) -> set[str]:
     return keys.union(*(keys_of(value, named) for value in within))
 
 
-def test_every_refusal_has_its_sentence_in_chinese_too_made_of_its_facts():
-    rooms = ("groups", "training", "formats", "cli", "views")
-    source = "".join(path.read_text() for room in rooms for path in Path(room).rglob("*.py"))
-    codes = set(
-        re.findall(r'(?:LayoutError\(|refusal\(|partial\(\s*refusal,)\s*"([a-z-]+)"', source)
-    )
-    tree = ast.parse(source)
-    parts = dict(handed_on(tree))  # of refusals that are made elsewhere
-    codes |= {part.elts[0].value for part in parts}
-    assert codes <= set(REFUSALS)
-    english = {}
-    for file in (f"{room}/refusals.txt" for room in ("groups", "training", "formats")):
-        for block in re.split(r"\n(?=\S)", Path(file).read_text().partition("\n\n")[2]):
-            english[block.partition(":")[0]] = block
-    assert english.keys() <= codes
-    for part, given in parts.items():
-        code = part.elts[0].value
-        blanks = set(re.findall(r"{(\w+)", REFUSALS[code]["zh"] + english.get(code, "")))
-        assert blanks <= given, ast.unparse(part)
-    by_name = {}  # keys of the dicts that are handed on with **, by call
+def english_refusals() -> dict[str, str]:
+    """What refusals.txt of each room says under a code."""
+    files = (f"{room}/refusals.txt" for room in ("groups", "training", "formats"))
+    texts = (Path(file).read_text().partition("\n\n")[2] for file in files)
+    blocks = (block for text in texts for block in re.split(r"\n(?=\S)", text))
+    return {block.partition(":")[0]: block for block in blocks}
+
+
+def keys_handed_on(tree: ast.AST) -> dict[ast.Call, set[str | None]]:
+    """Of every call the keys of the dicts that it is given with **, as the function names them."""
+    by_call = {}
     for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
-        dicts = {}
+        dicts: dict[str, set[str | None]] = {}
         for node in ast.walk(function):
             if isinstance(node, (ast.Assign, ast.AugAssign)) and isinstance(node.value, ast.Dict):
                 target = node.targets[0] if isinstance(node, ast.Assign) else node.target
@@ -409,30 +400,49 @@ def test_every_refusal_has_its_sentence_in_chinese_too_made_of_its_facts():
                 dicts.setdefault(ast.unparse(target), set()).update(keys)
         for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
             starred = [ast.unparse(one.value) for one in call.keywords if one.arg is None]
-            by_name[call] = set().union(*(dicts.get(name, set()) for name in starred))
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    for call in calls:
+            by_call[call] = set().union(*(dicts.get(name, set()) for name in starred))
+    return by_call
+
+
+def refusing(tree: ast.AST) -> Iterator[tuple[ast.Call, str, str]]:
+    """Every call that refuses with a code that is written out: the call, its function, the code."""
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        name, values = ast.unparse(call.func), call.args
+        if name == "partial" and ast.unparse(values[0]) == "refusal":  # made where it counts
+            name, values = "refusal", values[1:]
+        if name in ("LayoutError", "refusal", "_refusal") and isinstance(values[0], ast.Constant):
+            yield call, name, values[0].value
+
+
+def test_every_refusal_has_its_sentence_in_chinese_too_made_of_its_facts():
+    rooms = ("groups", "training", "formats", "cli", "views")
+    source = "".join(path.read_text() for room in rooms for path in Path(room).rglob("*.py"))
+    tree, english = ast.parse(source), english_refusals()
+    parts = dict(handed_on(tree))  # of refusals that are made elsewhere
+    calls = [*refusing(tree)]
+    codes = {code for _, _, code in calls} | {part.elts[0].value for part in parts}
+    assert english.keys() <= codes <= {*REFUSALS}
+    for left in {*REFUSALS} - codes:  # chosen by a condition, not next to the error
+        assert f'"{left}"' in source
+
+    def blanks(code: str, *more: str) -> set[str]:
+        return set(re.findall(r"{(\w+)", "".join((REFUSALS[code]["zh"], *more))))
+
+    for part, given in parts.items():
+        code = part.elts[0].value
+        assert blanks(code, english.get(code, "")) <= given, ast.unparse(part)
+    by_call = keys_handed_on(tree)
+    for call, name, code in calls:
         said = {one.arg: one.value for one in call.keywords}
-        name = ast.unparse(call.func)
-        if name == "partial" and ast.unparse(call.args[0]) == "refusal":  # made where it counts
-            name = ast.unparse(call.args.pop(0))
-        if name not in ("LayoutError", "refusal", "_refusal") or not isinstance(
-            call.args[0], ast.Constant
-        ):
-            continue
-        blanks = set(re.findall(r"{(\w+)}", REFUSALS[call.args[0].value]["zh"]))
         facts = said.get("facts", ast.Dict([], []))
         if name != "LayoutError":
-            text = english.get(call.args[0].value, "")
-            own = {"control"} if "{control}" in text else set()
-            blanks |= set(re.findall(r"{(\w+)", text))
-            given = said.keys() | own | by_name.get(call, set())
+            text = english.get(code, "")
+            given = said.keys() | ({"control"} if "{control}" in text else set())
+            given |= by_call.get(call, set())
             given |= {"span"} if {"minimum", "maximum"} <= given else set()  # `sentence` says it
-            assert blanks <= given, ast.unparse(call)
+            assert blanks(code, text) <= given, ast.unparse(call)
         elif isinstance(facts, ast.Dict) and None not in facts.keys:
-            assert blanks <= {key.value for key in facts.keys}, ast.unparse(call)
-    for left in set(REFUSALS) - codes:  # chosen by a condition, not next to the error
-        assert f'"{left}"' in source
+            assert blanks(code) <= {key.value for key in facts.keys}, ast.unparse(call)
 
 
 @every("value", ["fr", None, ["zh"], 3])

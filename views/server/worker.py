@@ -152,11 +152,8 @@ def main() -> None:
 
 def _memory() -> int:
     """Bytes of this process in memory; 0 where the system does not tell."""
-    try:
-        pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
-    except OSError:
-        return 0
-    return int(pages) * os.sysconf("SC_PAGESIZE")
+    sizes = Path("/proc/self/statm")
+    return int(sizes.read_text().split()[1]) * os.sysconf("SC_PAGESIZE") if sizes.exists() else 0
 
 
 if __name__ == "__main__":
