@@ -212,6 +212,9 @@ BAD = [
     ('{"a": 1} x', "x", "bad-json"),
     ('{"a" 1}', "1", "bad-json"),
     ("model:\n\tx: 1", "\t", "yaml-tab"),
+    ("[parallelism]\ntensor_parallel_degree = eight # x", "eight", "bad-value"),
+    ("[parallelism]\ntensor_parallel_degree = {a = 1}", "{a = 1}", "bad-value"),
+    ("[parallelism]\ntensor_parallel_degree = [\n8, ", "[", "bad-value"),
 ]
 
 
@@ -394,12 +397,46 @@ def test_a_yaml_of_megatrons_options():
     assert values(text) == {"tp": 4, "framework": "megatron", "layers": 12}
 
 
-def test_toml_of_several_lines_is_not_read():
+def test_toml_of_several_lines_and_tables_of_a_list():
     text = '[parallelism]\nfqns = [\n  "a",\n]\ntensor_parallel_degree = 1_0\n'
-    text += "[[x]]\ncontext_parallel_degree = 2"
+    text += "= 3\npipeline_parallel_degree = $PP\n[[x]]\na = 1\n[[x]]\ncontext_parallel_degree = 2"
     parsed = parse(text)
     assert parsed.values == {"tp": 10, "framework": "torchtitan"}
-    assert codes(parsed.ignored) == ["unknown", "not-read", "not-read"]
+    assert [(one.code, one.name) for one in (*parsed.ignored, *parsed.unresolved)] == [
+        ("unknown", "parallelism.fqns"),
+        ("unknown", "x.0.a"),
+        ("not-read", "= 3"),
+        ("size-unresolved", "parallelism.pipeline_parallel_degree"),
+        ("unknown-size", "x.1.context_parallel_degree"),
+    ]
+
+
+YAML_ANCHORS = {
+    "a: &a {pipeline_model_parallel_size: 2}\nmodel: *a": {"pp": 2},
+    "n: &n 2\nmodel: {hierarchical_context_parallel_sizes: [*n, 4]}": {"levels": (2, 4)},
+    "n: &n [2, 4]\nmodel: {hierarchical_context_parallel_sizes: *n}": {"levels": (2, 4)},
+    "a: &a {num_layers: 4, hidden_size: 8}\nmodel: {num_layers: 6, <<: *a}": {"layers": 6},
+    "a: &a {num_layers: 4}\nb: &b {<<: *a, seq_length: 8}\nmodel: {<<: *b}": {
+        **{"layers": 4, "seq": 8},
+    },
+    "a: &a {num_layers: 4}\nb: &b {num_layers: 2, seq_length: 8}\nmodel: {<<: [*a, *b]}": {
+        **{"layers": 4, "seq": 8},
+    },
+    "a: &a {num_layers: 4}\nmodel:\n  <<: *a\n  'x": {"layers": 4},
+    "model: {num_layers: 4, <<: *nothing}\n": {"layers": 4},
+    "model: {num_layers: 4}\n<<: [3, [4]]\n": {"layers": 4},
+}
+
+
+@every("text", YAML_ANCHORS)
+def test_what_an_alias_stands_for_is_read_where_it_stands(text):
+    parsed = parse(text)
+    check_law(parsed)
+    assert {n: value for n, value in parsed.values.items() if n != "framework"} == YAML_ANCHORS[
+        text
+    ]
+    unread = [item.name for item in parsed.ignored if item.code == "not-read"]
+    assert unread == (["<<"] if "*nothing" in text else [])
 
 
 def test_deepspeed_with_data_before_experts():

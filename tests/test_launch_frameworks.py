@@ -287,6 +287,61 @@ def test_a_recipe_takes_over_what_another_of_its_file_says():
     assert "cp" in large.asks  # base() may set it
 
 
+STATEMENTS = [
+    ("cfg.model.num_layers = 4", {"layers": 4}),
+    ("x(model={'num_layers': 4, **a}, n='é'); cfg.data.seq_length = 2", {"layers": 4, "seq": 2}),
+    ("with f():\n        cfg.model.num_layers = 4", {"layers": 4}),
+    ("cfg.model.num_layers = n", {"layers": 6}),
+    ("cfg.model.num_layers = keyword", {"layers": 7}),
+    ("cfg.train.global_batch_size = -1", {}),
+    ("cfg.model.hybrid_context_parallel = True", {"hybrid": True}),
+    ("cfg.model.num_layers = None", {}),
+    ("cfg.model.hierarchical_context_parallel_sizes = [2, 4]", {"levels": (2, 4)}),
+    ("return f(cfg)", {}),
+]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize(("statement", "values"), STATEMENTS)
+def test_a_statement_of_a_recipe(statement, values, end):
+    whole = f"import a\ndef f(n=6, /, m=5, *, keyword=7, o):\n    {statement}\n"
+    text = whole.replace("\n", end)
+    parsed = parse(text)
+    check_law(parsed)
+    assert {name: value for name, value in parsed.values.items() if name != "framework"} == values
+    last = [text[item.start : item.end] for item in parsed.understood][-1:]
+    assert all(statement.rstrip("]").endswith(shown) for shown in last)
+
+
+OPEN_STATEMENTS = {
+    "if x:\n        cfg.model.num_layers = 4": ("decided-by-condition", "4"),
+    "if x:\n        pass\n    else:\n        cfg.model.num_layers = 4": (
+        "decided-by-condition",
+        "4",
+    ),
+    "for x in y:\n        cfg.model.num_layers = 4": ("decided-by-condition", "4"),
+    "cfg.model.num_layers = args.layers": ("size-unresolved", "args.layers"),
+    "cfg.model.num_layers = layers(args)": ("size-unresolved", "layers(args)"),
+    "cfg.model.num_layers = layers": ("size-unresolved", "layers"),
+    "layers = layers\n    cfg.model.num_layers = layers": ("size-unresolved", "layers"),
+    "cfg.model.num_layers = 4 // 0": ("size-unresolved", "4 // 0"),
+}
+
+
+@pytest.mark.parametrize("text", OPEN_STATEMENTS)
+def test_what_a_recipe_works_out_elsewhere_is_open(text):
+    whole = f"import a\ndef f():\n    {text}\n"
+    parsed = parse(whole)
+    check_law(parsed)
+    (item,) = [item for item in parsed.unresolved if item.sets == "layers"]
+    assert (item.code, whole[item.start : item.end].split(" = ")[-1]) == OPEN_STATEMENTS[text]
+
+
+def test_a_recipe_that_calls_itself_takes_over_nothing():
+    parsed = parse("import a\ndef f():\n    f()\n    cfg = f()\n    cfg.model.num_layers = 4\n")
+    assert (parsed.values["layers"], parsed.unresolved) == (4, ())
+
+
 # -- training ------------------------------------------------------------------------------------
 
 

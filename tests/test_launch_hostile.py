@@ -54,6 +54,8 @@ def test_any_text_is_answered(text):
 
 HUGE = {
     "quotes": "'\"",
+    "quotes in commands": '" $$(")',
+    "brackets of Python": "import a\n[",
     "openers": "${A:-",
     "arithmetic": "$((",
     "commands": "$(",
@@ -101,7 +103,7 @@ def test_the_reader_reaches_for_nothing_outside():
         *("__future__", "ast", "bisect", "fnmatch", "fractions", "itertools", "json", "math"),
         *("operator", "re", "shlex", "threading", "warnings"),
         *("tomlkit", "tomlkit.exceptions", "yaml"),
-        *("collections.abc", "dataclasses", "functools", "typing"),
+        *("collections", "collections.abc", "dataclasses", "functools", "typing"),
     }
     for path in (ROOT / "formats" / "launch").rglob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))

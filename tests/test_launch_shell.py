@@ -6,8 +6,7 @@ import pytest
 from launch_answers import TP, check_law, codes, only_problem, values
 
 from formats.launch import parse
-from formats.launch.expand import Memory
-from formats.launch.shell import Shell
+from formats.launch.shell import read_script
 from formats.launch.words import Source, calculate
 
 pytestmark = pytest.mark.usefixtures("nothing_is_executed")
@@ -50,6 +49,19 @@ FORMS = [
     f"if true; then\n x.py {TP} 8\nfi",
     f"ARGS=({TP} 8)",
     f"ARGS='{TP} 8 --b 2'",
+    f"TP=8\nx.py {TP} ${{TP:-4}}",
+    f"A=({TP} 8)\nx.py ${{A[0]}} 8",
+    f"A=(--a 1)\nA+=' {TP} 8'\nx.py ${{A[@]}}",
+    f"A=(--a '{TP} 8')\nx.py ${{A[@]}}",
+    f'A=--a\nA+=({TP} 8)\nx.py "${{A[@]}}"',
+    f"A='--a 1'\nx.py ${{A[@]}} {TP} 8",
+    f'A=()\nA+={TP}\nx.py "${{A[@]}}" 8',
+    f'A=()\nx.py "${{A[@]}}" {TP} 8',
+    f"x.py {TP} $'8'",
+    f"A=' 8'\nx.py {TP}$A",
+    f"A='{TP} '\nx.py ${{A}}8",
+    f'x.py --a "$(echo "b c")" {TP} 8',
+    f"case $A in x) N=1;; *) N=2;; esac\nx.py {TP} 8",
 ]
 
 
@@ -71,6 +83,13 @@ OPEN = [
     ("x.py {} `nproc`", "`nproc`", "size-unresolved"),
     ("x.py {} $((N*2))", "$((N*2))", "size-unresolved"),
     ("x.py {} $((8/0))", "$((8/0))", "size-unresolved"),
+    ("x.py {} $((8<<1))", "$((8<<1))", "size-unresolved"),
+    ("x.py {} $((99999999*99999999))", "$((99999999*99999999))", "size-unresolved"),
+    ("x.py {} ${{}}", "${}", "size-unresolved"),
+    ("x.py {} ${{A[1]}}", "${A[1]}", "size-unresolved"),
+    ("x.py {} " + "${{A:-" * 6 + "8" + "}}" * 6, "${A:-${A:-8}}", "size-unresolved"),
+    ("case $A in x) TP=2;; *) TP=8;; esac\nx.py {} $TP", "8", "decided-by-condition"),
+    ("if true; then A='{} 8'; fi\nx.py ${{A[@]}}", "8", "decided-by-condition"),
     ("x.py {} <TP>", "<TP>", "size-unresolved"),
     ("TP=$N\nx.py {} $TP", "$N", "size-unresolved"),
     ("if [ -n $A ]; then TP=2; else TP=8; fi\nx.py {} $TP", "8", "decided-by-condition"),
@@ -150,13 +169,10 @@ def test_arithmetic_is_the_shells():
 
 def test_words_know_where_they_stand():
     text = "A='x y'\nrun \"$A\"z $A"
-    shell = Shell()
-    shell.read(Source.of(text))
-    (words,) = shell.commands
+    (words,) = read_script(Source.of(text)).commands
     assert [(word.text, text[slice(*word.place)]) for word in words] == [
         ("run", "run"),
         ("x yz", "x y"),
         ("x", "x"),
         ("y", "y"),
     ]
-    assert isinstance(shell, Memory)

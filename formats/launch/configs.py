@@ -2,8 +2,8 @@
 
 PyYAML reads YAML and JSON event by event, so that a file pasted in part is read as far as it goes
 and no depth is too much; tomlkit reads each value of TOML. Lists of plain values are one entry;
-the members of other lists are sections named by their number. What goes beyond is handed back as
-not read: block scalars, and lines that TOML would not take.
+the members of other lists are sections named by their number. A value that TOML would not take is
+its text; what goes beyond is handed back as not read: block scalars, tables as values.
 
 >>> source = Source.of('[parallelism]\\ntensor_parallel_degree = 8')
 >>> entries, left, faults = read_file(source, "toml")
@@ -14,17 +14,18 @@ not read: block scalars, and lines that TOML would not take.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import tomlkit
 import yaml
-from tomlkit.exceptions import ParseError, TOMLKitError
+from tomlkit.exceptions import TOMLKitError
 
 from groups.budget import spend
 
 from .expand import Fault
-from .words import CommandRun, Source, Word
+from .words import STEP, CommandRun, Source, Word
 
 
 class Entry(NamedTuple):
@@ -39,13 +40,12 @@ Read = tuple[list[Entry], list[Word], list[Fault]]
 """Entries, what was not read, and what no reader of the format would read."""
 
 MAX_DEPTH = 60
-STEP = 8
-"""Units of work that a key or a value costs."""
+"""Sections inside sections."""
 
 _SECTION = re.compile(r"^[ \t]*\[\[?[A-Za-z_][A-Za-z0-9_. -]*\]\]?[ \t]*(?:#.*)?$", re.MULTILINE)
 _YAML_START = re.compile(r"[\"']?[A-Za-z_-][A-Za-z0-9_.-]*[\"']?[ \t]*:(?:[ \t]|\r?\n|$)")
 _PYTHON = re.compile(r"^(?:from [A-Za-z_.][\w.]* import |import [A-Za-z_]|def [A-Za-z_])", re.M)
-_TOML_KEY = re.compile(r"[ \t]*[A-Za-z0-9_.\"'-]+[ \t]*=")
+_TOML_KEY = re.compile(r"[ \t]*([A-Za-z0-9_.\"'-]+)[ \t]*=(?!=)")
 
 
 def form_of(text: str) -> str:
@@ -94,7 +94,6 @@ class _Yaml:
         self.source, self.form = source, form
         self.loader = _LOADER(source.text.replace("\t", " ") if form == "json" else source.text)
         self.entries: list[Entry] = []
-        self.merged: list[Entry] = []
         self.left: list[Word] = []
         self.anchors: dict[str, tuple[int, list[Entry]]] = {}  # depth of the path, and entries
 
@@ -103,7 +102,7 @@ class _Yaml:
         try:
             for event in self._until(()):
                 if isinstance(event, yaml.CollectionStartEvent):
-                    self._value(event, (), None)
+                    self._value(event, (), self._word(event))
         except RecursionError:  # deeper than anybody writes
             pass
         except (yaml.YAMLError, ValueError) as error:
@@ -111,9 +110,7 @@ class _Yaml:
             at = min(mark.index if mark else getattr(error, "position", 0), max(len(text) - 1, 0))
             code = "yaml-tab" if text[at : at + 1] == "\t" else f"bad-{self.form}"
             faults.append(Fault(code, *self.source.place(at, at + 1), {}))
-        given = {entry.path for entry in self.entries}
-        merged = [entry for entry in self.merged if entry.path not in given]
-        return merged + self.entries, self.left, faults
+        return self.entries, self.left, faults
 
     def _until(self, end: Any) -> Iterator[Any]:
         """The events up to the end of what is open."""
@@ -124,15 +121,17 @@ class _Yaml:
                 return
             yield event
 
-    def _value(self, event: Any, path: _Path, key: Word | None) -> None:
+    def _value(self, event: Any, path: _Path, key: Word) -> None:
         """What begins with an event, at a path; key: the word that it stands behind."""
         first = len(self.entries)
+        if isinstance(event, yaml.AliasEvent):
+            self._alias(event, path, key)
+            return
         if isinstance(event, yaml.ScalarEvent):
-            if event.style in ("|", ">") and key:
+            if event.style in ("|", ">"):
                 self.left.append(key)
-                return
-            word = self._word(event)
-            self.entries.append(Entry(path, [word], key or word))
+            else:
+                self.entries.append(Entry(path, [self._word(event)], key))
         elif len(path) == MAX_DEPTH:
             self.left.append(self._word(event))
             raise RecursionError
@@ -143,39 +142,53 @@ class _Yaml:
         if event.anchor:
             self.anchors[event.anchor] = (len(path), self.entries[first:])
 
-    def _mapping(self, path: _Path) -> None:
-        key: Word | None = None
-        for event in self._until(yaml.MappingEndEvent):
-            if key is None and isinstance(event, yaml.ScalarEvent):
-                key = self._word(event)
-                continue
-            if isinstance(event, yaml.AliasEvent):
-                self._alias(event, path, key)
-            else:
-                self._value(event, (*path, key.text if key else ""), key or self._word(event))
-            key = None
-
-    def _sequence(self, path: _Path, owner: Word | None) -> None:
-        row, count = [], 0
-        for event in self._until(yaml.SequenceEndEvent):
-            if isinstance(event, yaml.ScalarEvent):
-                row.append(self._word(event))
-            elif isinstance(event, yaml.CollectionStartEvent):
-                self._value(event, (*path, str(count)), owner or self._word(event))
-                count += 1
-        if row and owner:
-            self.entries.append(Entry(path, row, owner))
-
-    def _alias(self, event: Any, path: _Path, key: Word | None) -> None:
-        """What stands under an anchor once more, here; ``<<`` is what is not given besides."""
+    def _alias(self, event: Any, path: _Path, key: Word) -> None:
+        """What stands under an anchor once more, here."""
         depth, entries = self.anchors.get(event.anchor, (0, []))
         spend(STEP * len(entries), "keys")
-        merges = key is not None and key.text == "<<"
-        prefix = (*path, key.text) if key and not merges else path
-        copies = [entry._replace(path=(*prefix, *entry.path[depth:])) for entry in entries]
-        (self.merged if merges else self.entries).extend(copies)
+        self.entries += [entry._replace(path=(*path, *entry.path[depth:])) for entry in entries]
         if not entries:
-            self.left.append(key or self._word(event))
+            self.left.append(key)
+
+    def _mapping(self, path: _Path) -> None:
+        """Keys with their values, and what ``<<`` takes over: what is not given besides."""
+        key: Word | None = None
+        first, under = len(self.entries), len(path) + 1
+        merged: dict[_Path, Entry] = {}
+        try:
+            for event in self._until(yaml.MappingEndEvent):
+                if key is None and isinstance(event, yaml.ScalarEvent):
+                    key = self._word(event)
+                    continue
+                before, name = len(self.entries), key.text if key else ""
+                self._value(event, (*path, name), key or self._word(event))
+                if name == "<<":  # a mapping or a list of them, of which the first counts
+                    for entry in self.entries[before:]:
+                        rest = entry.path[under:]
+                        rest = rest[1:] if rest and rest[0].isdigit() else rest
+                        if rest:
+                            merged.setdefault((*path, *rest), entry)
+                    del self.entries[before:]
+                key = None
+        finally:  # of a text that breaks off, too
+            given = {entry.path[:under] for entry in self.entries[first:]} if merged else ()
+            self.entries[first:first] = [
+                entry._replace(path=name)
+                for name, entry in merged.items()
+                if name[:under] not in given
+            ]
+
+    def _sequence(self, path: _Path, owner: Word) -> None:
+        """A list: its plain values are one entry, and every other member is a section."""
+        row: list[Word] = []
+        for at, event in enumerate(self._until(yaml.SequenceEndEvent)):
+            member = (*path, str(at))
+            self._value(event, member, owner)
+            is_plain = not isinstance(event, yaml.CollectionStartEvent)
+            if is_plain and self.entries and self.entries[-1].path == member:
+                row += self.entries.pop().values
+        if row:
+            self.entries.append(Entry(path, row, owner))
 
     def _word(self, event: Any) -> Word:
         """What an event says, where it stands in the text."""
@@ -193,8 +206,7 @@ class _Yaml:
 
 # -- TOML ----------------------------------------------------------------------------------------
 
-_HEADER = re.compile(r"\[([A-Za-z0-9_. \t\"'-]+)\][ \t]*(?:#.*)?$")
-_STANDS_FOR = re.compile(r"(?:\$|<)\S{1,60}$")
+_HEADER = re.compile(r"\[\[?([A-Za-z0-9_. \t\"'-]+)\]\]?[ \t]*(?:#.*)?$")
 MOST_LINES = 40
 """Lines that one value may go over."""
 
@@ -203,63 +215,53 @@ def _toml(source: Source) -> Read:
     """``key = value`` under ``[section]``, statement by statement."""
     entries: list[Entry] = []
     left: list[Word] = []
-    section: tuple[str, ...] | None = ()
+    section: _Path = ()
+    tables: Counter[_Path] = Counter()
     lines = [(match.start(), match[0]) for match in re.finditer("^.*", source.text, re.MULTILINE)]
     at = 0
     while at < len(lines):
         spend(STEP, "keys")
         start, line = lines[at]
-        at += 1
-        text = line.strip()
-        if not text or text[0] == "#":
-            continue
+        key, text, taken = _TOML_KEY.match(line), line.strip(), 1
         if header := _HEADER.match(text):
             section = tuple(part.strip(" \t\"'") for part in header[1].split("."))
-            continue
-        statement, taken = (None, 1) if section is None else _statement(lines, at - 1)
-        low = start + len(line) - len(line.lstrip())
-        if statement is None or section is None:
-            left.append(source.word(low, start + len(line.rstrip())))
-            section = None if text.startswith("[[") else section  # one table out of several
-            continue
-        at += taken - 1
-        name, value = statement
-        key = source.word(low, low + len(name))
-        first = start + line.index("=") + 1
-        end = lines[at - 1][0] + len(lines[at - 1][1])
-        words = _toml_words(source, first, end, value)
-        path = (*section, *(part.strip(" \"'") for part in name.split(".")))
-        if words is None:
-            left.append(key)
-        else:
-            entries.append(Entry(path, words, key))
+            if text[:2] == "[[":  # one of a list
+                tables[section] += 1
+                section += (str(tables[section] - 1),)
+        elif key:
+            value, taken = _toml_value(lines, at, key.end())
+            end = lines[at + taken - 1][0] + len(lines[at + taken - 1][1])
+            path = (*section, *(part.strip(" \"'") for part in key[1].split(".")))
+            words = _toml_words(source, start + key.end(), end, value)
+            entries.append(
+                Entry(path, words, source.word(start + key.start(1), start + key.end(1)))
+            )
+        elif text and text[0] != "#":
+            low = start + line.index(text)
+            left.append(source.word(low, low + len(text)))
+        at += taken
     return entries, left, []
 
 
-def _statement(lines: list[tuple[int, str]], at: int) -> tuple[tuple[str, Any] | None, int]:
-    """The key and the value that begin on a line, and how many lines they take."""
-    key = _TOML_KEY.match(lines[at][1])
-    if not key:
-        return None, 1
-    name, text = key[0][:-1].strip(), lines[at][1][key.end() :]
-    if _STANDS_FOR.match(text.strip()):
-        return (name, text.strip()), 1
+def _toml_value(lines: list[tuple[int, str]], at: int, column: int) -> tuple[Any, int]:
+    """The value that begins there, and how many lines it takes; of no TOML the rest of its line."""
+    text = first = lines[at][1][column:].strip()
     for taken in range(1, MOST_LINES):
         spend(20 * STEP + len(text), "values")
         try:
-            return (name, tomlkit.parse(f"x = {text.strip()}").unwrap()["x"]), taken
-        except (ParseError, TOMLKitError, RecursionError, ValueError):
-            if at + taken >= len(lines) or text.lstrip()[:1] not in ("[", "{", '"', "'"):
+            return tomlkit.parse(f"x = {text}").unwrap()["x"], taken
+        except (TOMLKitError, RecursionError, ValueError):
+            if at + taken == len(lines) or not first.startswith(("[", "{", '"', "'")):
                 break
             text += "\n" + lines[at + taken][1]
-    return None, 1
+    return first.partition(" #")[0].strip(), 1
 
 
-def _toml_words(source: Source, start: int, end: int, value: Any) -> list[Word] | None:
-    """The words of a value; none of a table, which is no layout's."""
+def _toml_words(source: Source, start: int, end: int, value: Any) -> list[Word]:
+    """The words of a value; a table, which is no layout's, is one."""
     several = value if isinstance(value, list) else [value]
     if any(isinstance(item, (dict, list)) for item in several):
-        return None
+        several = [source.text[start:end].strip()]
     words, at = [], start
     for item in several:
         text = str(item).lower() if isinstance(item, bool) else str(item)

@@ -2,9 +2,9 @@
 
 What it does not say stays as it is written, with the reason: "variable", "command", "arithmetic".
 
->>> memory = Memory()
->>> memory.variables["NODES"] = Variable([CommandRun("4", 6, 7)])
->>> expander = Expander(memory, Source.of("$((8 * NODES)) ${GPUS:-8} $TP"))
+>>> shell = Shell()
+>>> shell.variables["NODES"] = Variable([[CommandRun("4", 6, 7)]])
+>>> expander = Expander(shell, Source.of("$((8 * NODES)) ${GPUS:-8} $TP"))
 >>> [run[:1] + run[3:] for run in expander.inside(0, 29, 0)]
 [('32', '', ''), (' ', '', ''), ('8', '', 'GPUS'), (' ', '', ''), ('$TP', 'variable', '')]
 
@@ -13,6 +13,7 @@ Source of the rules: GNU Bash manual, sections 3.5.3 and 6.5.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ _CLOSING = {
     '"': re.compile(r'\\.|"|\$\((?!\()', re.DOTALL),
     "`": re.compile(r"\\.|`", re.DOTALL),
 }
-ARRAY = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\[[@*]\]\}")
+_ARRAY = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\[[@*]\]\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-]")
 _DEFAULT = re.compile(r":?[-=]")
 _INSIDE = re.compile(r"[\\$'\"]")
@@ -50,23 +51,27 @@ class Fault(NamedTuple):
 
 @dataclass
 class Variable:
-    """What the script gives a name: one value, or the words of an array."""
+    """What the script gives a name: the runs of each word of an array, or of its one value."""
 
-    runs: list[CommandRun]
-    words: list[Word] | None = None  # of an array
+    values: list[list[CommandRun]]
     used: bool = False
 
     @property
-    def each_run(self) -> Iterator[CommandRun]:
+    def runs(self) -> list[CommandRun]:
+        """What its name alone stands for."""
+        return self.values[0] if self.values else []
+
+    @property
+    def every_run(self) -> Iterator[CommandRun]:
         """The runs of all its words, one after the other."""
-        return (run for word in self.words or () for run in word.runs)
+        return itertools.chain.from_iterable(self.values)
 
     def refer(self) -> Variable:
         self.used = True
         return self
 
 
-class Memory:
+class Shell:
     """What a script says: its commands, variables and here-documents, and what went wrong in it."""
 
     def __init__(self) -> None:
@@ -95,7 +100,7 @@ class Memory:
 class Expander:
     """The quotes and expansions of one source."""
 
-    def __init__(self, shell: Memory, source: Source) -> None:
+    def __init__(self, shell: Shell, source: Source) -> None:
         self.shell, self.source, self.text = shell, source, source.text
         self.no_more = ""  # a quote that is never closed again
 
@@ -117,13 +122,14 @@ class Expander:
 
     def array_words(self, start: int, end: int) -> list[Word] | None:
         """The words of ``"${NAME[@]}"``, if that is all that stands between the quotes."""
-        match = ARRAY.fullmatch(self.text, start, end)
+        match = _ARRAY.fullmatch(self.text, start, end)
         variable = self.shell.variables.get(match[1]) if match else None
-        if not variable or variable.words is None:
+        if not variable:
             return None
-        variable.refer()
         place = self.source.place(start, end)
-        return list(variable.words) if self.shell.may_spend(variable.each_run, place) else None
+        if not self.shell.may_spend(variable.refer().every_run, place):
+            return None
+        return [Word(tuple(runs), place) for runs in variable.values]
 
     def inside(self, start: int, end: int, depth: int) -> Iterator[CommandRun]:
         """What stands between double quotes, or in a default: no words, only expansions."""
@@ -170,42 +176,35 @@ class Expander:
 
     def _value(self, name: str, start: int, end: int) -> list[CommandRun]:
         variable = self.shell.variables.get(name)
-        if variable is None:
-            return self.unknown(start, end, "variable")
-        variable.refer()
-        if not self.shell.may_spend(variable.runs, self.source.place(start, end)):
-            return self.unknown(start, end, "variable")
-        return list(variable.runs)
+        place = self.source.place(start, end)
+        if variable and self.shell.may_spend(variable.refer().runs, place):
+            return list(variable.runs)
+        return self.unknown(start, end, "variable")
 
     def _braced(self, start: int, close: int, depth: int) -> list[CommandRun]:
         """``${NAME}``, ``${NAME:-default}``, ``${NAME[0]}``; other forms are not worked out."""
+        end = close + 1
         name = _NAME.match(self.text, start + 2, close)
         if not name:
-            return self.unknown(start, close + 1, "variable")
-        if name.end() == close:
-            return self._value(name[0], start, close + 1)
+            return self.unknown(start, end, "variable")
         variable = self.shell.variables.get(name[0])
         default = _DEFAULT.match(self.text, name.end(), close)
-        if default:
-            if variable and variable.runs:
-                return self._value(name[0], start, close + 1)
-            if depth >= MAX_DEPTH:
-                return self.unknown(start, close + 1, "variable")
+        if default and not (variable and variable.runs) and depth < MAX_DEPTH:
             runs = [
                 run._replace(default=run.default or name[0])
                 for run in self.inside(default.end(), close, depth + 1)
             ]
             if default[0].endswith("="):
-                self.shell.variables[name[0]] = Variable(list(runs))
+                self.shell.variables[name[0]] = Variable([list(runs)])
             return runs
-        if self.text[name.end() : close] in ("[@]", "[*]", "[0]") and variable:
-            if variable.words is None or self.text[name.end() : close] == "[0]":
-                return self._value(name[0], start, close + 1)
-            variable.refer()
-            if self.shell.may_spend(variable.each_run, self.source.place(start, close)):
-                space = CommandRun(" ", *self.source.place(start, start))
-                return [run for word in variable.words for run in (*word.runs, space)][:-1]
-        return self.unknown(start, close + 1, "variable")
+        form = self.text[name.end() : close]
+        if default or form in ("", "[0]"):
+            return self._value(name[0], start, end)
+        place, is_list = self.source.place(start, end), form in ("[@]", "[*]")
+        if variable and is_list and self.shell.may_spend(variable.refer().every_run, place):
+            space = CommandRun(" ", *self.source.place(start, start))
+            return [run for runs in variable.values for run in (*runs, space)][:-1]
+        return self.unknown(start, end, "variable")
 
     def _arithmetic(self, start: int, end: int) -> list[CommandRun]:
         """``$((...))`` of whole numbers and of variables that hold them."""

@@ -12,14 +12,24 @@ from collections.abc import Iterable, Sequence
 from groups.budget import spend
 
 from . import flags
-from .configs import STEP, Entry, form_of, read_file
-from .expand import Fault
+from .configs import Entry, form_of, read_file
+from .expand import Fault, Shell
 from .flags import Row, Schema, is_known, names_a_size, plain_name, row_of
 from .items import Item
 from .recipes import Recipe, read_recipes
 from .sayings import VARIABLE, Sayings
-from .shell import Shell
-from .words import CommandRun, Source, Word, following, row_words, says_nothing, split, whole_place
+from .shell import read_script
+from .words import (
+    STEP,
+    CommandRun,
+    Source,
+    Word,
+    following,
+    row_words,
+    says_nothing,
+    split,
+    whole_place,
+)
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_.-]{0,120})\}")
 _SHORT_SIZES = ("-tp", "-pp", "-cp", "-ep", "-dp")
@@ -53,8 +63,7 @@ class Reading(Sayings):
     # -- where things are said -------------------------------------------------------------------
 
     def _shell(self, source: Source) -> None:
-        shell = Shell()
-        shell.read(source)
+        shell = read_script(source)
         self._faults(shell.faults)
         for words in shell.commands:
             self._command(words)
@@ -86,7 +95,7 @@ class Reading(Sayings):
         for name, variable in shell.variables.items():
             if variable.used:
                 continue
-            words = split(variable.runs, (0, 0)) if variable.words is None else variable.words
+            words = [word for runs in variable.values for word in split(runs, (0, 0))]
             options = [word for word in words if word.text.startswith("--") or "." in word.text]
             if not any(row_of(word.text) for word in options):
                 continue

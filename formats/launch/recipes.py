@@ -15,6 +15,7 @@ import ast
 import itertools
 import json
 import operator
+import re
 import threading
 import warnings
 from collections.abc import Callable, Mapping
@@ -23,8 +24,8 @@ from typing import Any
 
 from groups.budget import spend
 
-from .configs import STEP, Entry
-from .words import CommandRun, Source, Word
+from .configs import Entry
+from .words import STEP, CommandRun, Source, Word
 
 MAX_NESTING = 40
 """Brackets inside brackets that are still read: deeper ones are no recipe."""
@@ -71,9 +72,9 @@ class _Module:
     def __init__(self, source: Source, tree: ast.Module) -> None:
         self.source = source
         self.tree = tree
-        text = source.text
-        self.ascii = text.isascii()
-        self.lines = [0, *(at + 1 for at, c in enumerate(text) if c == "\n")]
+        data = source.text.encode()  # of which Python counts the bytes
+        self.lines = [0, *(match.end() for match in re.finditer(rb"\r\n?|\n", data))]
+        self.letters = [0, *itertools.accumulate(byte & 0xC0 != 0x80 for byte in data)]
         self.functions = {
             node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)
         }
@@ -87,7 +88,7 @@ class _Module:
     def recipes(self) -> list[Recipe]:
         recipes = [self.recipe(name) for name in self.functions]
         rest = [node for node in self.tree.body if not isinstance(node, ast.FunctionDef)]
-        outside = _Function(self, "", rest, self.constants)
+        outside = _Function(self, rest, self.constants)
         filled = [recipe for recipe in [*recipes, Recipe("", outside.entries)] if recipe.entries]
         used = {name for recipe in self.done.values() for name in recipe.inherits}
         public = [recipe for recipe in filled if not recipe.name.startswith("_")]
@@ -98,12 +99,11 @@ class _Module:
         if name not in self.done:
             self.done[name] = Recipe(name)  # one that calls itself takes nothing over
             node = self.functions[name]
-            arguments = [*node.args.args, *node.args.kwonlyargs]
-            defaults = [*node.args.defaults, *node.args.kw_defaults]
-            first = len(node.args.args) - len(node.args.defaults)
-            given = zip(arguments[max(first, 0) :], defaults)
+            plain = (*node.args.posonlyargs, *node.args.args)
+            defaults = zip(reversed(plain), reversed(node.args.defaults))
+            given = (*defaults, *zip(node.args.kwonlyargs, node.args.kw_defaults))
             names = {argument.arg: value for argument, value in given if value}
-            body = _Function(self, name, node.body, {**self.constants, **names})
+            body = _Function(self, node.body, {**self.constants, **names})
             self.done[name] = Recipe(name, body.entries, tuple(dict.fromkeys(body.inherits)))
         return self.done[name]
 
@@ -115,21 +115,16 @@ class _Module:
         return Word((CommandRun(text, *place, why),), place)
 
     def _offset(self, line: int, column: int) -> int:
-        """Where a column is; it counts bytes, so in a line of other letters it is looked up."""
-        start = self.lines[line - 1]
-        if self.ascii:
-            return start + column
-        letters = self.source.text[start : start + column].encode("utf-8", "surrogatepass")
-        return start + len(letters[:column].decode("utf-8", "ignore"))
+        return self.letters[self.lines[line - 1] + column]
 
 
 class _Function:
     """The statements of one function, in their order."""
 
     def __init__(
-        self, module: _Module, name: str, body: list[ast.stmt], names: Mapping[str, ast.expr]
+        self, module: _Module, body: list[ast.stmt], names: Mapping[str, ast.expr]
     ) -> None:
-        self.module, self.name = module, name
+        self.module = module
         self.names = dict(names)
         self.entries: list[Entry] = []
         self.inherits: list[str] = []
@@ -162,7 +157,7 @@ class _Function:
         if not isinstance(call, ast.Call):
             return
         name = next(reversed(_attributes(call.func)), "")
-        if name in self.module.functions and name != self.name:
+        if name in self.module.functions:
             base = self.module.recipe(name)
             spend(STEP * len(base.entries), "statements")
             self.entries.extend(base.entries)
@@ -180,7 +175,7 @@ class _Function:
         """A literal at a path, or the keywords of a call, each at its own."""
         spend(STEP, "statements")
         match node:
-            case ast.Call(keywords=keywords):
+            case ast.Call(keywords=[_, *_] as keywords):
                 for keyword in keywords:
                     if keyword.arg:
                         self._value((*path, keyword.arg), keyword.value, why, keyword)
@@ -213,6 +208,8 @@ def _literal(node: ast.expr, names: Mapping[str, ast.expr], depth: int = 0) -> l
             return []
         case ast.Constant(value):
             return [value]
+        case ast.UnaryOp(ast.USub(), ast.Constant(int(value))):
+            return [-value]
         case ast.Name(name) if name in names:
             return _literal(names[name], names, depth + 1)
         case ast.BinOp(left, op, right) if type(op) in _JOINS:

@@ -8,8 +8,7 @@ and is marked with the reason. Every word knows where it stands in the text. The
 shlex does not do: it drops the places, knows no variables, arrays and here-documents, and raises
 at a quote that is never closed, which people paste.
 
->>> shell = Shell()
->>> shell.read(Source.of('TP=4\\ntorchrun train.py --tp $TP --pp "$PP"'))
+>>> shell = read_script(Source.of('TP=4\\ntorchrun train.py --tp $TP --pp "$PP"'))
 >>> [[(word.text, word.why) for word in command] for command in shell.commands]
 [[('torchrun', ''), ('train.py', ''), ('--tp', ''), ('4', ''), ('--pp', ''), ('$PP', 'variable')]]
 
@@ -20,21 +19,22 @@ variables.
 from __future__ import annotations
 
 import bisect
+import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from groups.budget import spend
 
-from .expand import ARRAY, MAX_DEPTH, Expander, Memory, Variable
+from .expand import MAX_DEPTH, Expander, Shell, Variable
 from .flags import SLURM, words_of
 from .words import STEP, CommandRun, Source, Word, split
 
 
-class Shell(Memory):
-    """What a script says, once it is read."""
-
-    def read(self, source: Source, depth: int = 0) -> None:
-        _Reader(self, source, depth).read()
+def read_script(source: Source) -> Shell:
+    """What a script says."""
+    shell = Shell()
+    _Reader(shell, source, 0).read()
+    return shell
 
 
 PREFIXES = words_of("PREFIXES")
@@ -52,8 +52,6 @@ _BLANK = re.compile(r"[ \t\r]+\n")
 
 class _Reader(Expander):
     """One pass over one source."""
-
-    shell: Shell
 
     def __init__(self, shell: Shell, source: Source, depth: int) -> None:
         super().__init__(shell, source)
@@ -104,7 +102,7 @@ class _Reader(Expander):
         if self.skips:
             self.skips = False
         elif not self.array and (match := self._assigns(word.runs)):
-            self._assign(match[1], bool(match[2]), list(word.after(match.end()).runs))
+            self._assign(match[1], bool(match[2]), [list(word.after(match.end()).runs)])
         else:
             self.words.append(word)
 
@@ -194,7 +192,7 @@ class _Reader(Expander):
         assert self.array is not None
         name, appends, _, outer = self.array
         words, self.words, self.array = self.words, outer, None
-        self._assign_words(name, appends, words)
+        self._assign(name, appends, [list(word.runs) for word in words], is_array=True)
 
     def _redirect(self) -> None:
         placeholder = _PLACEHOLDER.match(self.text, self.i)
@@ -230,8 +228,7 @@ class _Reader(Expander):
         command = self.shell.commands[-1] if self.shell.commands else []
         programs = {word.text.rsplit("/", 1)[-1] for word in command[:3]}
         if programs & {"sbatch", "bash", "sh", "ssh", "srun"}:
-            if self.depth < MAX_DEPTH:
-                self.shell.read(body, self.depth + 1)
+            self._read_inside(body)
         elif not any(program.startswith("python") for program in programs):
             self.shell.documents.append(body)
 
@@ -249,8 +246,7 @@ class _Reader(Expander):
         if not words or self.tested:
             return
         self.shell.commands.append(words)
-        if self.depth < MAX_DEPTH:
-            self._nested(words)
+        self._nested(words)
         if words[0].text == "sbatch":
             self._slurm(words)
 
@@ -297,11 +293,6 @@ class _Reader(Expander):
             self.i += 1
             return
         self._begin()
-        match = ARRAY.match(self.text, start)
-        if match and (words := self.array_words(start, match.end())) is not None:
-            self.i = match.end()
-            self._splice(words)
-            return
         runs, self.i = self.expanded(start, len(self.text), 0)
         if not splits:
             self.runs += runs
@@ -315,39 +306,20 @@ class _Reader(Expander):
 
     # -- variables -------------------------------------------------------------------------------
 
-    def _assign(self, name: str, appends: bool, runs: list[CommandRun]) -> None:
-        """``NAME=value`` or ``NAME+=value``."""
-        variables = self.shell.variables
-        old = variables.get(name)
-        kept = 0
-        if self.branches or self.guarded:
-            if old and not appends and runs[: len(old.runs)] == old.runs:
-                kept = len(old.runs)  # NAME="$NAME more": what was there stays decided
-            runs = [*runs[:kept], *_undecided(runs[kept:])]
-        if appends and old:
-            old.runs += runs  # in place: appending line by line stays linear
-            if old.words is not None and runs:
-                old.words.append(Word(tuple(runs), (runs[0].start, runs[-1].end)))
-        else:
-            variables[name] = Variable(runs)
-
-    def _assign_words(self, name: str, appends: bool, words: list[Word]) -> None:
-        """``NAME=( ... )`` or ``NAME+=( ... )``."""
+    def _assign(
+        self, name: str, appends: bool, values: list[list[CommandRun]], *, is_array: bool = False
+    ) -> None:
+        """``NAME=value`` or ``NAME=( ... )``, and ``+=`` of both."""
         variables = self.shell.variables
         old = variables.get(name)
         if self.branches or self.guarded:
-            given = words
-            words = [Word(tuple(_undecided(word.runs)), word.at) for word in given]
-            before = old.words if old and old.words and not appends else []
-            # NAME=( "${NAME[@]}" more ) appends as well: what was there before stays decided.
-            if [word.text for word in given[: len(before)]] == [word.text for word in before]:
-                words[: len(before)] = before
-        if appends and old:
-            if old.words is None:
-                old.words = [Word(tuple(old.runs), (0, 0))] if old.runs else []
-            old.words.extend(words)
+            values = _undecided(values, [] if appends or not old else [*old.every_run])
+        if not appends or not old:
+            variables[name] = Variable(values)
+        elif is_array or not old.values:
+            old.values += values
         else:
-            variables[name] = Variable(list(words[0].runs) if words else [], words)
+            old.values[0] += values[0]  # in place: appending line by line stays linear
 
     def _without_keywords(self, words: list[Word]) -> list[Word]:
         """What a command begins with behind the shell's own words; these say what is undecided."""
@@ -355,12 +327,10 @@ class _Reader(Expander):
         while first < len(words) and (keyword := words[first].text) in KEYWORDS:
             first += 1
             self.branches = max(0, self.branches + KEYWORDS[keyword])
-            if keyword in ("for", "select") and first < len(words):
-                name = words[first]
-                runs = [CommandRun(f"${name.text}", *name.place, "loop")]
-                self.shell.variables[name.text] = Variable(runs)
-                first = len(words)
-            elif keyword == "case":
+            if keyword in ("for", "select", "case"):
+                for name in words[first : first + 1] if keyword != "case" else ():
+                    run = CommandRun(f"${name.text}", *name.place, "loop")
+                    self.shell.variables[name.text] = Variable([[run]])
                 first = len(words)
         return words[first:]
 
@@ -376,7 +346,11 @@ class _Reader(Expander):
             if is_c and not runs and (named or program.text == "-x"):
                 runs = script.runs
         if runs and self.shell.may_spend(runs, words[0].place):
-            self.shell.read(Source(runs), self.depth + 1)
+            self._read_inside(Source(runs))
+
+    def _read_inside(self, source: Source) -> None:
+        if self.depth < MAX_DEPTH:
+            _Reader(self.shell, source, self.depth + 1).read()
 
     def _slurm(self, words: list[Word]) -> None:
         """The variables that Slurm sets for what a job asked for."""
@@ -385,12 +359,19 @@ class _Reader(Expander):
             given = word.after(len(option) + 1) if value else following
             for name, options in SLURM.items():
                 if option in options and given.text.isdigit():
-                    self.shell.variables.setdefault(name, Variable([*given.runs]))
+                    self.shell.variables.setdefault(name, Variable([[*given.runs]]))
 
 
-def _undecided(runs: Iterable[CommandRun]) -> list[CommandRun]:
-    """These runs as a condition leaves them: open, unless they were already."""
-    return [run._replace(why=run.why or "condition") for run in runs]
+def _undecided(values: list[list[CommandRun]], before: list[CommandRun]) -> list[list[CommandRun]]:
+    """Values as a condition leaves them: open, but for what stood there before them.
+
+    So NAME="$NAME more" and NAME=( "${NAME[@]}" more ) leave open what is more.
+    """
+    every = [*itertools.chain.from_iterable(values)]
+    kept = len(before) if every[: len(before)] == before else 0
+    more = (run._replace(why=run.why or "condition") for run in every[kept:])
+    runs = itertools.chain(before[:kept], more)
+    return [[*itertools.islice(runs, len(value))] for value in values]
 
 
 KEYWORDS = {word: int(deeper) for word, deeper in words_of("KEYWORDS").items()}

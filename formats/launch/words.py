@@ -124,14 +124,11 @@ class Source:
 
     def place(self, start: int, end: int) -> tuple[int, int]:
         """Where a part of it stands in the text that was pasted."""
-        if not self.runs:
-            return 0, 0
         if self.plain:
             base = self.runs[0].start
             start = min(start, len(self.text))
             return base + start, base + min(max(end, start), len(self.text))
-        if start >= len(self.text):
-            return self.runs[-1].end, self.runs[-1].end
+        start = min(start, len(self.text) - 1)
         return Word(tuple(self.part(start, max(end, start + 1))), (0, 0)).place
 
     @cached_property
