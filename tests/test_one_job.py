@@ -334,6 +334,21 @@ def test_what_megatrons_script_does_not_say_is_off_in_every_view_as_it_is_there(
     assert training_stated(parse("--tensor-model-parallel-size 8 --num-layers 96")) == {}
 
 
+def test_a_command_names_what_it_cannot_say_of_the_training():
+    state = opened(model="llama3-8b", precision="bf16-bf16", products="nvfp4", schedule="zb-v")
+    context = Context.of(state)
+    options = options_of_page(context.layout, state)
+    command = emitted(context.layout, options, "megatron")
+    lines = command.split("\n", 1)
+    assert lines[0] == "# Megatron-LM has no option for schedule 'zb-v', products 'nvfp4'"
+    assert training_stated(parse(lines[1]))["precision"] == "bf16-bf16"
+    assert "grad_reduce_in_bf16" in emitted(context.layout, options, "torchtitan").split("\n", 1)[0]
+    options = options_of_page(context.layout, opened(precision="fp8-fp32-bf16"))
+    assert emitted(context.layout, options, "megatron").startswith(
+        "# Megatron-LM has no option for formats 'fp8-fp32-bf16'"
+    )
+
+
 def test_the_command_of_a_layout_says_what_the_page_counts_with():
     """Read back by an empty page, it trains the same model in the same way."""
     wrong = []

@@ -70,7 +70,10 @@ def emitted(layout: Layout, model: Mapping[str, Any] | None, framework: str) -> 
     return f"# {target.name} has no option for {listed}\n{written}"
 
 
-TOLD = (*MODEL, "hidden", "ffn", "heads", "kv_heads", "sequence_parallel", "zero", "recompute")
+TOLD = (
+    *(*MODEL, "hidden", "ffn", "heads", "kv_heads", "sequence_parallel", "zero", "recompute"),
+    *("schedule", "formats", "grad_reduce_in_bf16", "fp8", "products"),
+)
 """What a comment tells where a target has no word for it."""
 
 

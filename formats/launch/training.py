@@ -182,18 +182,25 @@ def options_of_preset(name: str, pp: int) -> dict[str, Any]:
     return options_of(shape, said, pp)
 
 
+MEGATRONS_SCHEDULES = ("1f1b", "interleaved")
+"""Those that virtual stages alone choose between."""
+
 WRITTEN: dict[str, dict[Any, dict[str, Any]]] = {
     "recompute": {
         "selective": {"recompute": "selective"},
         "partial": {"recompute": "selective", "recompute_modules": ("layernorm", "core_attn")},
         "full": {"recompute": "full", "recompute_method": "uniform", "recompute_layers": 1},
     },
-    "precision": {"fp16-fp16": {"fp16": True}}
-    | {name: {"bf16": True} for name in PRECISIONS if "bf16" in name},
+    "precision": {name: {"bf16": True, "formats": name} for name in PRECISIONS}
+    | {"bf16-fp32": {"bf16": True}, "bf16-bf16": {"bf16": True, "grad_reduce_in_bf16": True}}
+    | {"fp16-fp16": {"fp16": True}, "fp32-fp32": {}},
     "products": {
         "fp8": {"fp8": "hybrid"},
         "mxfp8": {"fp8": "e4m3", "fp8_recipe": "mxfp8"},
+        "nvfp4": {"products": "nvfp4"},
     },
+    "schedule": {name: {"schedule": name} for name in SCHEDULES if name not in MEGATRONS_SCHEDULES},
     "sequence_parallel": {True: {"sequence_parallel": True}},
 }
-"""What a value of a Training is in launch files."""
+"""What a value of a Training is in launch files; formats, products and schedule stand there for
+what none of their words say."""
