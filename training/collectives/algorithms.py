@@ -56,6 +56,9 @@ Slots = list[list[Item | None]]
 MOST_MEMBERS = 64
 """Members of a group whose steps are listed: a ring all-reduce of n has 2n(n-1) messages."""
 
+CHUNKS = 4
+"""Chunks, or micro-batches, that follow each other from place to place."""
+
 
 @dataclass(frozen=True)
 class Transfer:
@@ -70,6 +73,7 @@ class Transfer:
 
 
 Step = tuple[Transfer, ...]
+Steps = tuple[Step, ...]
 
 
 @dataclass(frozen=True)
@@ -81,11 +85,12 @@ class Algorithm:
     members: int
     chunks: int  # equal parts of S; a message is one of them
     steps: tuple[Step, ...]
-    slots: int = 0  # of each member; more than chunks where what is received stands apart
     root: int = 0  # its place, where there is one
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "slots", self.slots or self.chunks)
+    @property
+    def slots(self) -> int:
+        """Of each member: what is received in an all-to-all stands apart from what is sent."""
+        return (2 if self.op == "all_to_all" else 1) * self.chunks
 
     def loads(self) -> list[float]:
         """The share of S that the busiest port, in or out, passes in each step.
@@ -139,35 +144,30 @@ def run(
 # -- rings ---------------------------------------------------------------------------------------
 
 
-def ring_reduce_scatter(n: int, owned: int = 0) -> Algorithm:
+def ring_reduce_scatter(n: int, owned: int = 0) -> Steps:
     """Step q: rank r sends chunk r + owned - 1 - q to r + 1, which adds it; it ends with r + owned.
 
     Chunks and ranks count modulo n. ``owned`` is 0 in NCCL and MPI, 1 as half of an all-reduce.
     """
-    steps = _ring(n, lambda r, q: r + owned - 1 - q, adds=True)
-    return Algorithm("ring_reduce_scatter", "reduce_scatter", n, n, steps)
+    return _ring(n, lambda r, q: r + owned - 1 - q, adds=True)
 
 
-def ring_all_gather(n: int, owned: int = 0) -> Algorithm:
+def ring_all_gather(n: int, owned: int = 0) -> Steps:
     """Step q: rank r, which starts with chunk r + owned, sends chunk r + owned - q to r + 1."""
-    steps = _ring(n, lambda r, q: r + owned - q)
-    return Algorithm("ring_all_gather", "all_gather", n, n, steps)
+    return _ring(n, lambda r, q: r + owned - q)
 
 
-def ring_all_reduce(n: int) -> Algorithm:
+def ring_all_reduce(n: int) -> Steps:
     """A ring reduce-scatter, then a ring all-gather of what it leaves: 2(n-1) steps."""
-    steps = ring_reduce_scatter(n, owned=1).steps + ring_all_gather(n, owned=1).steps
-    return Algorithm("ring_all_reduce", "all_reduce", n, n, steps)
+    return ring_reduce_scatter(n, owned=1) + ring_all_gather(n, owned=1)
 
 
-def ring_broadcast(n: int, root: int = 0, chunks: int = 4) -> Algorithm:
+def ring_broadcast(n: int, root: int = 0, chunks: int = CHUNKS) -> Steps:
     """Round the ring from the root: chunks + n - 2 steps, all links busy in between."""
-    at = place_of(root, n)
-    steps = _chain(_ring_from(at, n), chunks)
-    return Algorithm("ring_broadcast", "broadcast", n, chunks, steps, root=at)
+    return _chain(_ring_from(root, n), chunks)
 
 
-def _ring(n: int, chunk: Callable[[int, int], int], **how: bool) -> tuple[Step, ...]:
+def _ring(n: int, chunk: Callable[[int, int], int], **how: bool) -> Steps:
     """n-1 steps in which every rank r sends one chunk to r + 1."""
     return tuple(
         tuple(Transfer(r, (r + 1) % n, chunk(r, q) % n, chunk(r, q) % n, **how) for r in range(n))
@@ -206,32 +206,28 @@ def second_tree_parents(n: int) -> list[int | None]:
     return [None if up is None else n - 1 - up for up in tree_parents(n)[::-1]]
 
 
-def tree_broadcast(n: int, root: int = 0) -> Algorithm:
+def tree_broadcast(n: int, root: int = 0) -> Steps:
     """Down a binary tree, a level a step: the whole buffer to both children at once."""
-    at = place_of(root, n)
-    return Algorithm("tree_broadcast", "broadcast", n, 1, _down(_rooted(n, at), 0), root=at)
+    return _down(_rooted(n, root))
 
 
-def tree_reduce(n: int, root: int = 0) -> Algorithm:
+def tree_reduce(n: int, root: int = 0) -> Steps:
     """Up a binary tree, the deepest level first: every parent adds what its children send."""
-    at = place_of(root, n)
-    return Algorithm("tree_reduce", "reduce", n, 1, _up(_rooted(n, at), 0), root=at)
+    return _up(_rooted(n, root))
 
 
-def tree_all_reduce(n: int) -> Algorithm:
+def tree_all_reduce(n: int) -> Steps:
     """Up a binary tree, then down it."""
-    steps = _up(tree_parents(n), 0) + _down(tree_parents(n), 0)
-    return Algorithm("tree_all_reduce", "all_reduce", n, 1, steps)
+    return _up(tree_parents(n)) + _down(tree_parents(n))
 
 
-def double_tree_all_reduce(n: int) -> Algorithm:
+def double_tree_all_reduce(n: int) -> Steps:
     """Half of the buffer up and down each of two trees, at the same time."""
     halves = [
         _up(parents, chunk) + _down(parents, chunk)
         for chunk, parents in enumerate((tree_parents(n), second_tree_parents(n)))
     ]
-    steps = tuple(a + b for a, b in zip_longest(*halves, fillvalue=()))
-    return Algorithm("double_tree_all_reduce", "all_reduce", n, 2, steps)
+    return tuple(a + b for a, b in zip_longest(*halves, fillvalue=()))
 
 
 def _rooted(n: int, root: int) -> list[int | None]:
@@ -247,7 +243,7 @@ def _depth(parents: Sequence[int | None], place: int) -> int:
     return 0 if above is None else 1 + _depth(parents, above)
 
 
-def _down(parents: Sequence[int | None], chunk: int) -> tuple[Step, ...]:
+def _down(parents: Sequence[int | None], chunk: int = 0) -> Steps:
     return _by_step(
         (_depth(parents, above), Transfer(above, place, chunk, chunk))
         for place, above in enumerate(parents)
@@ -255,7 +251,7 @@ def _down(parents: Sequence[int | None], chunk: int) -> tuple[Step, ...]:
     )
 
 
-def _up(parents: Sequence[int | None], chunk: int) -> tuple[Step, ...]:
+def _up(parents: Sequence[int | None], chunk: int = 0) -> Steps:
     deepest = max(_depth(parents, place) for place in range(len(parents)))
     return _by_step(
         (deepest - _depth(parents, place), Transfer(place, above, chunk, chunk, adds=True))
@@ -267,52 +263,45 @@ def _up(parents: Sequence[int | None], chunk: int) -> tuple[Step, ...]:
 # -- direct messages -----------------------------------------------------------------------------
 
 
-def pairwise_all_to_all(n: int) -> Algorithm:
+def pairwise_all_to_all(n: int) -> Steps:
     """Step q: rank r sends the chunk for rank r + q + 1 to it; nobody receives twice in a step.
 
     Slots 0 to n-1 hold what is for each rank, slots n to 2n-1 what came from each.
     """
-    steps = tuple(
+    return tuple(
         tuple(Transfer(r, (r + q) % n, (r + q) % n, n + r) for r in range(n)) for q in range(1, n)
     )
-    return Algorithm("pairwise_all_to_all", "all_to_all", n, n, steps, slots=2 * n)
 
 
-def direct_scatter(n: int, root: int = 0) -> Algorithm:
+def direct_scatter(n: int, root: int = 0) -> Steps:
     """The root sends every other member its chunk, one after the other."""
-    at = place_of(root, n)
-    steps = tuple((Transfer(at, to, to, to),) for to in _ring_from(at, n)[1:])
-    return Algorithm("direct_scatter", "scatter", n, n, steps, root=at)
+    return tuple((Transfer(root, to, to, to),) for to in _ring_from(root, n)[1:])
 
 
-def direct_gather(n: int, root: int = 0) -> Algorithm:
+def direct_gather(n: int, root: int = 0) -> Steps:
     """Every other member sends its tensor to the root, one after the other."""
-    at = place_of(root, n)
-    steps = tuple((Transfer(place, at, place, place),) for place in _ring_from(at, n)[1:])
-    return Algorithm("direct_gather", "gather", n, n, steps, root=at)
+    return tuple((Transfer(place, root, place, place),) for place in _ring_from(root, n)[1:])
 
 
 # -- attention and pipelines ----------------------------------------------------------------------
 
 
-def ring_attention(n: int) -> Algorithm:
+def ring_attention(n: int) -> Steps:
     """K and V go round: at step q rank r works on the block of rank r - q, and then sends it on.
 
     Nobody keeps a block that is not its own; after n-1 sends everyone has seen them all.
     """
-    steps = _ring(n, lambda r, q: r - q, gives=True)
-    return Algorithm("ring_attention", "all_gather", n, n, steps)
+    return _ring(n, lambda r, q: r - q, gives=True)
 
 
-def pipeline_forward(n: int, chunks: int = 4) -> Algorithm:
+def pipeline_forward(n: int, chunks: int = CHUNKS) -> Steps:
     """Stage s sends micro-batch k to stage s + 1 at step k + s; every stage keeps what it needs."""
-    return Algorithm("pipeline_forward", "send_recv", n, chunks, _chain(range(n), chunks))
+    return _chain(range(n), chunks)
 
 
-def pipeline_backward(n: int, chunks: int = 4) -> Algorithm:
+def pipeline_backward(n: int, chunks: int = CHUNKS) -> Steps:
     """The gradients of the micro-batches, from the last stage to the first."""
-    steps = _chain(range(n)[::-1], chunks)
-    return Algorithm("pipeline_backward", "send_recv", n, chunks, steps, root=n - 1)
+    return _chain(range(n)[::-1], chunks)
 
 
 # -- steps of single messages ---------------------------------------------------------------------
@@ -323,13 +312,13 @@ def _ring_from(root: int, n: int) -> list[int]:
     return [(root + i) % n for i in range(n)]
 
 
-def _chain(places: Sequence[int], chunks: int) -> tuple[Step, ...]:
+def _chain(places: Sequence[int], chunks: int) -> Steps:
     """From place to place: chunk k makes its hop h at step k + h."""
     hops = list(enumerate(pairwise(places)))
     return _by_step((k + h, Transfer(at, to, k, k)) for k in range(chunks) for h, (at, to) in hops)
 
 
-def _by_step(moves: Iterable[tuple[int, Transfer]]) -> tuple[Step, ...]:
+def _by_step(moves: Iterable[tuple[int, Transfer]]) -> Steps:
     """Moves with the number of their step, put together by step."""
     steps: list[list[Transfer]] = []
     for number, move in moves:
@@ -340,29 +329,27 @@ def _by_step(moves: Iterable[tuple[int, Transfer]]) -> tuple[Step, ...]:
 
 # -- by name --------------------------------------------------------------------------------------
 
-ALGORITHMS: dict[str, Callable[..., Algorithm]] = {
-    function.__name__: function
-    for function in (
-        ring_all_reduce,
-        double_tree_all_reduce,
-        tree_all_reduce,
-        ring_reduce_scatter,
-        ring_all_gather,
-        tree_broadcast,
-        ring_broadcast,
-        tree_reduce,
-        direct_gather,
-        direct_scatter,
-        pairwise_all_to_all,
-        pipeline_forward,
-        pipeline_backward,
-        ring_attention,
-    )
+ALGORITHMS: dict[str, tuple[str, int | None, Callable[..., Steps]]] = {
+    "ring_all_reduce": ("all_reduce", None, ring_all_reduce),
+    "double_tree_all_reduce": ("all_reduce", 2, double_tree_all_reduce),
+    "tree_all_reduce": ("all_reduce", 1, tree_all_reduce),
+    "ring_reduce_scatter": ("reduce_scatter", None, ring_reduce_scatter),
+    "ring_all_gather": ("all_gather", None, ring_all_gather),
+    "tree_broadcast": ("broadcast", 1, tree_broadcast),
+    "ring_broadcast": ("broadcast", CHUNKS, ring_broadcast),
+    "tree_reduce": ("reduce", 1, tree_reduce),
+    "direct_gather": ("gather", None, direct_gather),
+    "direct_scatter": ("scatter", None, direct_scatter),
+    "pairwise_all_to_all": ("all_to_all", None, pairwise_all_to_all),
+    "pipeline_forward": ("send_recv", CHUNKS, pipeline_forward),
+    "pipeline_backward": ("send_recv", CHUNKS, pipeline_backward),
+    "ring_attention": ("all_gather", None, ring_attention),
 }
-"""Algorithms by name: functions of n, and of the root where they are ROOTED."""
+"""By name: the collective, the chunks of its buffer (None: one a member), and the steps of n
+members, with the place of the root where the collective is one of ROOTED."""
 
-ROOTED = ("tree_broadcast", "ring_broadcast", "tree_reduce", "direct_gather", "direct_scatter")
-"""Those whose collective has a root."""
+ROOTED = ("broadcast", "reduce", "gather", "scatter")
+"""Collectives with a root."""
 
 
 def algorithm_of(name: str, n: int, root: int = 0) -> Algorithm:
@@ -371,11 +358,15 @@ def algorithm_of(name: str, n: int, root: int = 0) -> Algorithm:
     >>> algorithm_of("tree_reduce", 4, root=2).root
     2
 
-    Errors: LayoutError for more members than steps are listed for.
+    Errors: LayoutError for more members than steps are listed for, and a root outside the group.
     """
     n = whole_number(n, "n", maximum=MOST_MEMBERS)
-    make = ALGORITHMS[name]
-    return make(n, root=root) if name in ROOTED else make(n)
+    op, chunks, steps_of = ALGORITHMS[name]
+    if op in ROOTED:
+        at = place_of(root, n)
+        return Algorithm(name, op, n, chunks or n, steps_of(n, at), at)
+    last = n - 1 if name == "pipeline_backward" else 0  # where micro-batches come from
+    return Algorithm(name, op, n, chunks or n, steps_of(n), last)
 
 
 # -- tensors in and out --------------------------------------------------------------------------
@@ -384,7 +375,7 @@ def algorithm_of(name: str, n: int, root: int = 0) -> Algorithm:
 def loaded(algorithm: Algorithm, tensors: Sequence[np.ndarray]) -> Slots[np.ndarray]:
     """The slots before the first step; the tensors are cut along dim 0.
 
-    >>> loaded(ring_all_gather(2), [np.array([1]), np.array([2])])
+    >>> loaded(algorithm_of("ring_all_gather", 2), [np.array([1]), np.array([2])])
     [[array([1]), None], [None, array([2])]]
     """
     slots: Slots[np.ndarray] = [[None] * algorithm.slots for _ in range(algorithm.members)]
