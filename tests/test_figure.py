@@ -23,9 +23,10 @@ from groups.megatron.parallel_state import groupings
 from render import marks, palette
 from render.files import figure as drawing
 from render.files import paint
-from render.marks import Drawing, Words
+from render.marks import Blocks, Drawing, Words
 from render.png import png as png_file
 from render.scenes import groups as scene
+from render.scenes.job import job_picture
 from render.scenes.marked import TALL
 from render.svg import groups as svg
 
@@ -435,6 +436,28 @@ def test_as_many_titles_as_scenes_are_needed():
 def test_an_unknown_theme_is_refused():
     with pytest.raises(KeyError):
         drawing.figure(PANELS, TITLES, theme="sepia")
+
+
+def test_cells_too_small_for_a_number_have_none():
+    small = scene.panel(plain(fit(245), "dp"), 245)
+    marks = drawing.scene_marks(small, "light")
+    assert [mark.text for mark in marks if isinstance(mark, Words)] == ["N0"]
+
+
+def test_the_key_of_a_world_of_one_stage_names_no_stages():
+    mesh = fit(1024, tp=8)
+    words = {"key_gpu": "GPU {rank}", "key_group": "{kind}: {count}"}
+    key = scene.overview(mesh, plains(mesh, "tp"), 8, 3).legend_of("light", words)
+    assert [text for _, text in key] == ["tp: 8", "GPU 3"]
+
+
+def test_where_boxes_are_of_no_group_that_is_marked_none_is_framed():
+    mesh = fit(16, pp=2)
+    words = dict.fromkeys(("stage", "replica", "replicas"), "")
+    shown = job_picture(mesh, plains(mesh, "dp", "pp"), 8, 3, words=words)
+    assert shown.box_tone == ""
+    widths = [m.width for m in drawing.scene_marks(shown, "light") if isinstance(m, Blocks)]
+    assert 2.5 not in widths
 
 
 def test_a_png_says_how_large_it_is_printed():

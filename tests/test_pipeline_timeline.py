@@ -115,6 +115,12 @@ def test_1f1b_holds_one_more_for_each_forward_and_one_less_after_each_backward()
     ]
 
 
+def test_without_a_common_unit_times_are_rounded_to_parts_of_the_axis():
+    strip = strip_of(durations=Durations(1 / 3, 2 / 3))
+    assert strip.ticks == 8_192
+    assert strip.boxes.end.max() == strip.ticks
+
+
 def test_a_strip_without_any_time_is_still_drawn():
     strip = strip_of(durations=Durations(0.0, 0.0))
     assert (strip.ticks, strip.boxes.end.max()) == (1, 0)

@@ -56,8 +56,7 @@ def draw_bars(chart: BarsChart, theme: str) -> Iterator[Mark]:
         warned = WARNING[theme] if bar.is_over else look.ink
         words.append(Words(chart.left - 8, line, bar.name, LABEL, look.ink, "end"))
         words.append(Words(chart.width, line, bar.caption, LABEL, warned, "end", bar.is_over))
-    if corners:
-        yield Blocks(np.array(corners), np.array(sizes), fills, edge=look.page, width=0.8)
+    yield Blocks(np.array(corners), np.array(sizes), fills, edge=look.page, width=0.8)
     at = chart.left + chart.limit * chart.pixels
     line = [(at, chart.top - 4), (at, chart.height)]
     yield Lines([line], look.ink, 2.0, (7.4, 3.2))

@@ -21,7 +21,7 @@ from matplotlib.path import Path
 
 from groups.budget import spend
 
-from ..marks import Blocks, Drawing, Lines, Mark, Pixels, Words, glyphs, rounded
+from ..marks import Blocks, Drawing, Lines, Mark, Words, glyphs, rounded
 from ..png import png
 from ..svg.marks import to_svg
 
@@ -99,7 +99,7 @@ def _mark(ax: Axes, mark: Mark, at: np.ndarray, scale: float) -> None:
         dashes = (0, tuple(dash / mark.width for dash in mark.dashes)) if mark.dashes else "solid"
         style = {"linewidths": width, "linestyles": [dashes], "alpha": mark.opacity}
         _add(ax, LineCollection(lines, colors=mark.colour, capstyle="butt", **style))
-    elif isinstance(mark, Pixels):
+    else:
         (left, top), (right, bottom) = (
             np.array(corner) * scale + at for corner in (mark.box[:2], mark.box[2:])
         )

@@ -145,7 +145,7 @@ class _Room:
             most = min(LARGEST, LOUD / _smallest(drawn), wide / scene.width, tall / scene.height)
             scales[type(scene)] = max(0.02, min(most, scales.get(type(scene), LARGEST)))
         each = [scales[type(scene)] for scene in fitted]
-        return _Arranged(self, columns, wide, tall, fitted, marks, each)
+        return _Arranged(self, columns, wide, fitted, marks, each)
 
 
 def _smallest(marks: Sequence[Mark]) -> float:
@@ -159,7 +159,6 @@ class _Arranged:
     room: _Room
     columns: int
     wide: float
-    tall: float
     scenes: Sequence[Any]
     marks: Sequence[Sequence[Mark]]
     scales: Sequence[float]

@@ -101,9 +101,7 @@ class ScheduleSpec:
         drawn: whether every op is to be placed, of which there may be MOST_OPS.
         """
         if self.rule.rounds and not drawn and self.num_ops > MOST_OPS >= self.num_settled:
-            whole = {"m": self.m - self.m % max(1, self.m // self.p)}
-            if not with_changes(self, whole).refusal():
-                return [whole]
+            return [{"m": self.m - self.m % (self.m // self.p)}]
         given = {"m": self.m, "v": self.v, "group_size": self.group_size, "p": self.p}
         sizes = {name: size for name, size in given.items() if size is not None}
         changes: list[dict[str, int]] = []
