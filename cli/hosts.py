@@ -74,8 +74,8 @@ def _explained(better: Any) -> Table:
             row += [round(each * kind.before, 6), round(each * kind.after, 6)]
         waited = f"{better.cost_before:.3g} s of a step, in this order {better.cost:.3g} s"
         reasons.insert(0, f"Waited for groups in several racks: {waited}.")
-    fixes = [vars(fix) for fix in better.fixes]
-    fields = {**better.document, "reasons": reasons, "fixes": fixes}
+    fields = {**better.document, "upper": [vars(upper) for upper in better.upper]}
+    fields |= {"reasons": reasons, "fixes": [vars(fix) for fix in better.fixes]}
     before = ["groups on several nodes, and in several racks before and after"]
     after = [*reasons, "", *better.names]
     return Table("order", columns, rows, fields=fields, before=before, after=after)

@@ -120,7 +120,6 @@ class BetterOrder:
             "seconds_before": self.cost_before if self.costs else None,
             "is_least": self.is_least,
             "segment": self.segment,
-            "upper": [vars(upper) for upper in self.upper],
         }
 
 

@@ -112,6 +112,7 @@ def order_document(better: BetterOrder) -> dict[str, Any]:
     return {
         **better.document,
         "kinds": [vars(kind) for kind in better.kinds],
+        "upper": [vars(upper) for upper in better.upper],
         "reasons": notes_text(better.reasons, "en"),
         "reasons_zh": notes_text(better.reasons, "zh"),
         "fixes": [{"kind": fix.kind, "place": fix.place, **fix.changes} for fix in better.fixes],
