@@ -52,6 +52,7 @@ def test_only_ranks_of_the_job_count(text, ranks):
     [
         ("[PG ID 6 PG GUID 40(PIPELINE_MODEL_PARALLEL_GROUP) Rank 1] x", "ranks-in-groups"),
         ("rank 16 failed", "no-such-rank"),
+        ("ranks [" + ", ".join(map(str, range(4097))) + "] failed", "too-many-ranks-named"),
         ("nothing here", "bad-ranks"),
         ("rank " * 100_000, "bad-ranks"),
         (3, "bad-ranks"),
@@ -59,7 +60,7 @@ def test_only_ranks_of_the_job_count(text, ranks):
 )
 def test_a_text_without_ranks_of_the_job_is_refused(text, code):
     with pytest.raises(LayoutError) as refusal:
-        named_ranks(text, 16)
+        named_ranks(text, 8192 if code == "too-many-ranks-named" else 16)
     assert refusal.value.code == code
     assert len(str(refusal.value)) < 300
 
@@ -94,6 +95,8 @@ def test_the_command_reads_a_folder_of_dumps_and_says_hosts(tmp_path):
         out, err = io.StringIO(), io.StringIO()
         assert run(["share", *words, *job], io.StringIO(), out, err) == 0, err.getvalue()
         assert out.getvalue().startswith("GPU 2 (host gpu-00, device 2) never entered")
+    assert run(["share", str(tmp_path / "hosts"), *job], io.StringIO(), out, err) == 2
+    assert "'the files' is not a list of ranks" in err.getvalue()
 
 
 def test_every_note_has_its_sentence_in_both_languages():

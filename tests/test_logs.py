@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from formats.logs import evidence, lines, model, nccl, read_log, reading, recorder
+from formats.logs.account import account_of
 from formats.logs.matching import match_layout
 from groups import LayoutError
 from groups.megatron import groupings
+from texts.sentences import hang_sentence
 
 try:
     from re import _parser as parser
@@ -252,6 +254,15 @@ def test_an_all_gather_tells_how_many_are_in_its_group():
     assert match_layout(uneven, 16, tp=2).contradictions == ()  # not so many times its input
 
 
+def test_a_rank_that_the_layout_has_not_or_in_no_such_group_contradicts_it():
+    log = read_log(status(9, TP, 1, 6))
+    assert [row.agrees for row in match_layout(log, 8, tp=2).rows] == [False]
+    assert match_layout(log, 8, tp=2).fits == ()
+    embedding = read_log(status(2, "60(EMBEDDING_GROUP)", 1, 6))
+    for pp, agrees in ((4, False), (2, True)):  # of four stages the first and the last share
+        assert [row.agrees for row in match_layout(embedding, 4, pp=pp).rows] == [agrees]
+
+
 def test_a_barrier_of_all_names_who_did_not_reach_it():
     log = read_log(
         "[rank0]: RuntimeError: [Rank 0]: Ranks 1, 3 failed to pass monitoredBarrier in 9 ms"
@@ -298,8 +309,11 @@ def desync(rank: int, place: int) -> str:
 
 
 def test_a_report_of_a_desync_is_of_the_group_that_its_process_names_next():
-    of_all = read_log(desync(0, 0) + status(0, "0(default_pg)", 0, 315, 241))
-    assert (of_all.ranks, of_all.missing) == ((0, 1, 2, 7), (7,))
+    default = status(0, "0(default_pg)", 0, 315, 241)
+    below = desync(0, 0).partition("\n")[2]  # without a head of its own
+    for text in (desync(0, 0) + default, default + below):
+        of_all = read_log(text)
+        assert (of_all.ranks, of_all.missing) == ((0, 1, 2, 7), (7,))
     for text in (RELAY + desync(20, 4), desync(20, 4) + RELAY):
         log = read_log(text + status(20, TP, 4, 315, 241))
         assert (log.ranks, log.missing) == ((20, 21), ())
@@ -316,6 +330,8 @@ PLACES = {
     "[rank17]: expected rank 1 of tensor model parallel group, pipeline rank 3, data rank: 2": (
         17,
     ),
+    "[rank3]: [2024-11-22 10:00:00,123] [INFO] [logging.py:96:log_dist] [Rank 1] ok": (3,),
+    "collective: nccl:all_reduce": (),
     "LoRA rank 16, low rank 8, matrix rank: 32, adapter rank=64": (),
     "[default] Worker group FAILED; group_rank=3 global_ranks=[24, 25] role_ranks=[1]": (24, 25),
 }
@@ -527,3 +543,194 @@ def test_a_group_of_which_no_description_tells_must_once_have_been_called_by_all
     files |= {f"nccl_trace_rank_{rank}": old_dump() for rank in (2, 3)}
     log = read_log(files, groupings(4, tp=4))
     assert "members-assumed" not in [note.code for note in log.notes]
+
+
+# -- who is to blame where several groups wait ---------------------------------------------------
+
+
+def dumps_of(groups: dict[str, tuple[int, ...]], *ranks: str, **fields: object) -> dict[str, str]:
+    """Dumps of ranks by what each called: ``a`` an all-reduce of group a that waits, ``a!`` one
+    that ended, ``a:all_gather`` another operation. Of gloo, dumps do not say the members."""
+    backend = str(fields.pop("backend", "nccl"))
+    config = {name: {"name": name, "desc": "D", "ranks": [*members]} for name, members in
+              groups.items() if backend == "nccl"}  # fmt: skip
+    files = {}
+    for rank, words in enumerate(ranks):
+        entries, called = [], dict.fromkeys(groups, 0)
+        for at, word in enumerate(words.split()):
+            name, _, op = word.rstrip("!").partition(":")
+            called[name] += 1
+            entries.append({
+                "record_id": at, "process_group": [name, "D"], "collective_seq_id": called[name],
+                "profiling_name": f"{backend}:{op or 'all_reduce'}", "time_created_ns": at + 1,
+                "state": "completed" if word.endswith("!") else "scheduled",
+                "input_sizes": [[4]], "output_sizes": [[4]], **fields,
+            })  # fmt: skip
+        dump = {"version": "2.5", "pg_config": config, "entries": entries}
+        files[f"nccl_trace_rank_{rank}"] = json.dumps(dump)
+    return files
+
+
+QUADS = {"a": (0, 1, 2, 3), "b": (4, 5, 6, 7)}
+PAIRS = {"a": (0, 1), "b": (1, 2)}
+BLAMED = {
+    "each of two idle ranks holds up a group: the job still moved":
+        ({"a": (0, 1), "b": (2, 3)}, ("a", "", "b", ""), (), (1, 3), "unclear"),
+    "a group that called different things waits for a rank that is not there":
+        (PAIRS, ("a", "b a:all_gather", ""), (1, 2), (), "different"),
+    "one went alone into what three never did":
+        (QUADS, ("a", "", "", ""), (), (0,), "unclear"),
+    "two are not there, and elsewhere one went alone":
+        (QUADS, ("a", "a", "", "", "b", "", "", ""), (2, 3), (4,), "absent"),
+    "an earlier call that ended differed: what is paired after it is wrong":
+        ({"a": (0, 1, 2)}, ("a! a", "a! a", "a:all_gather! a"), (2,), (), "different"),
+}  # fmt: skip
+
+
+def test_who_is_to_blame_and_who_may_be():
+    found = {}
+    for name, (groups, ranks, *_) in BLAMED.items():
+        log = read_log(dumps_of(groups, *ranks))
+        found[name] = [log.missing, log.diagnosis.suspects, log.diagnosis.reason]
+        for note in (*account_of(log), *account_of(log, groupings(8, tp=4))):
+            assert hang_sentence(note.code, note.facts, "en")
+    assert found == {name: expected for name, (_, _, *expected) in BLAMED.items()}
+
+
+def test_the_one_that_waits_nowhere_is_missing_where_dumps_do_not_say_the_members():
+    """Rank 2 ended its call beside rank 3, that waits in the next; 0 and 1 wait for somebody."""
+    log = read_log(dumps_of(QUADS, "a", "a", "b!", "b! b", backend="gloo"))
+    assert (log.missing, log.diagnosis.suspects, log.diagnosis.reason) == ((2,), (), "absent")
+    first = account_of(log)[0]
+    assert (first.code, first.facts["rank"], first.facts["group"]) == ("never-entered", 2, "b:D")
+
+
+def test_a_send_whose_sizes_are_not_those_of_its_receive():
+    def files(place: int, elements: int = 5) -> dict[str, str]:
+        ends = (("send 0->1", 4), ("recv 1<-0", elements))
+        both = [
+            dumps_of({"a": (0, 1)}, "a", profiling_name=f"nccl:{op}".replace("1", str(place)),
+                     is_p2p=True, p2p_seq_id=1, input_sizes=[[n]], output_sizes=[[n]])
+            for op, n in ends
+        ]  # fmt: skip
+        return {f"trace_{rank}": one["nccl_trace_rank_0"] for rank, one in enumerate(both)}
+
+    log = read_log(files(1))
+    assert (log.missing, log.diagnosis.reason, log.op) == ((), "different", "send/recv")
+    assert [party.sizes for party in log.diagnosis.first.parties] == ["[[4]]", "[[5]]"]
+    assert read_log(files(1, 4)).diagnosis.reason == "all-arrived"
+    assert read_log(files(9)).diagnosis.waits == ()  # a place that the group has not
+
+
+SIX = {rank: status(rank, TP, rank, 7, 7) for rank in range(6)}
+
+
+def test_the_one_that_differs_from_three_that_agree_is_the_odd_one():
+    def log(op: str, elements: int, agreeing: int = 3):
+        lines = [watchdog(rank, 7, op) + SIX[rank] for rank in range(agreeing)]
+        other = watchdog(4, 7, op).replace("NumelIn=4", f"NumelIn={elements}") + SIX[4]
+        return read_log("".join([*lines, other]))
+
+    assert (log("ALLREDUCE", 5).missing, log("ALLREDUCE", 4).missing) == ((4,), ())
+    assert log("ALLREDUCE", 5).diagnosis.reason == "different"
+    assert log("ALLREDUCE", 5, agreeing=2).missing == ()
+    assert log("ALLTOALL", 5).missing == ()  # ranks may send each other more or less
+    also = read_log(  # in another group one is not there: what is said of it is not "different"
+        "".join(watchdog(rank, 7, "ALLREDUCE") + SIX[rank] for rank in (0, 1))
+        + watchdog(2, 7, "ALLGATHER") + SIX[2]
+        + watchdog(8, 3, "ALLREDUCE") + status(8, DP, 0, 3, 3) + status(9, DP, 1, 2)
+    )  # fmt: skip
+    assert (also.missing, also.diagnosis.reason) == ((9,), "absent")
+    first = account_of(also)[0]
+    assert (first.code, first.facts["rank"], first.facts["seq"]) == ("never-entered", 9, 3)
+
+
+# -- what dumps and reports do not say plainly ---------------------------------------------------
+
+
+def test_a_dump_without_a_rank_in_its_name_is_told_by_its_groups():
+    pair, quad = dumps_of(PAIRS, "", "a b")["nccl_trace_rank_1"], dumps_of(QUADS, "a")
+    assert read_log({"x": pair}).dumped == (1,)  # the only one in both
+    (quad,) = quad.values()
+    unknown = read_log({"x": quad})
+    assert (unknown.dumped, [note.code for note in unknown.notes]) == ((), ["dump-without-rank"])
+    for op, rank in (("send 2->3", 2), ("recv 2<-3", 2), ("send 9->3", None)):
+        ends = quad.replace("all_reduce", op).replace('"process_group"', '"is_p2p": 1, "p2p_seq_id"'
+                                                      ': 1, "process_group"')  # fmt: skip
+        assert read_log({"x": ends}).dumped == (() if rank is None else (rank,)), op
+
+
+def test_entries_of_another_form_are_counted_and_left_out():
+    dump = json.loads(dumps_of(PAIRS, "a! a")["nccl_trace_rank_0"])
+    whole, cut = dump["entries"]
+    whole["collective_seq_id"], whole["pg_id"] = "1", "0"  # as JSON of older versions has them
+    dump["pg_config"]["c"] = {"name": "c", "desc": "D", "ranks": "[]"}  # which says nothing
+    dump["pg_config"]["d"] = {"name": 3, "desc": "D", "ranks": "[0]"}
+    for broken in ({"profiling_name": 3}, {"process_group": "a"}, {"collective_seq_id": None}):
+        dump["entries"] = [whole, {**cut, **broken}]
+        log = read_log({"trace_0": json.dumps(dump)})
+        assert [(note.code, note.facts["count"]) for note in log.notes] == [
+            ("entries-unreadable", 1)
+        ]
+        assert log.ranks == (0, 1)
+
+
+def test_ranks_whose_process_does_not_answer_nccl_are_places_in_a_communicator():
+    text = REPORT + "  The missing ranks: 3, 5\n"
+    member = {"hash": "0xab", "ranks": [], "missing_ranks": [{"rank": 3}, {"rank": 5}]}
+    report = {"communicators": {"communicators": [member]}}
+    for evidence_, name in ((text, "#0-0 (78db921d1c117b4a)"), (json.dumps(report), "#0 (0xab)")):
+        log = read_log(evidence_)
+        assert (log.ranks, {3, 5} <= {*log.group_ranks}, log.missing) == ((), True, ())
+        said = [note.facts for note in log.notes if note.code == "process-unreachable"]
+        assert said == [{"communicator": name, "rank": rank} for rank in (3, 5)]
+
+
+def test_line_ends_of_windows_and_colours_say_nothing():
+    text = (STUCK + status(3, TP, 3, 6)).replace("\n", "\r\n")
+    assert read_log(f"\x1b[31m{text}\x1b[0m").missing == (3,)
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("HIERARCHICAL_CONTEXT_PARALLEL_GROUPS_L1", "hcp-l1"),
+        ("HYBRID_DP_CP_GROUP_8", "hybrid-dp-cp-8"),
+        ("undefined", None),
+    ],
+)
+def test_kinds_of_groups_by_what_megatron_calls_them(line, kind):
+    log = read_log(f"[rank3]: [PG ID 4 PG GUID 9({line}) Rank 1] PG status: last enqueued work: 6")
+    key = "PG GUID 9" if kind is None else line
+    assert (log.groups, log.group_ranks) == ({key: kind}, (1,))
+
+
+def test_numbers_beside_no_rank_of_the_job():
+    of_all = read_log("[PG ID 0 PG GUID 0(default_pg) Rank 5] Timeout at NCCL work: 7")
+    assert (of_all.ranks, of_all.stalls[0].rank) == ((5,), 5)
+    aborted = "NCCL communicator was aborted on rank {}."
+    assert read_log(aborted.format(3)).ranks == (3,)  # before 2.2 that is the rank of the job
+
+
+def test_as_many_shapes_groups_and_lists_are_read_as_a_text_has(monkeypatch):
+    """More than are kept at a time; lines of work and workers that died have an end."""
+    monkeypatch.setattr(lines, "MOST_SHAPES", 4)
+    assert read_log("\n".join(f"rank {at}: {'x' * at}" for at in range(7))).ranks == (*range(7),)
+    monkeypatch.setattr(reading, "MOST_NAMES", 4)
+    printed = (f"[rank1]: [PG ID 1 PG GUID {n}(tp{n}) Rank 0] x" for n in [*range(7), 0])
+    assert len(read_log("\n".join(printed)).groups) == 7
+    monkeypatch.setattr(reading, "MOST_STALLS", 2)
+    workers = "rank : {} (local_rank: 0)\n exitcode : 1\n"
+    died = "".join(watchdog(at, 7, "ALLREDUCE") + workers.format(at) for at in range(3))
+    log = read_log(died)
+    assert (len(log.stalls), len(log.failures), log.ranks) == (2, 2, (0, 1, 2))
+    listed = (f"missing ranks: [{rank}, 1]" for rank in range(300))
+    assert len(read_log("\n".join(listed)).missing) == 300
+
+
+def test_a_text_that_costs_too_much_is_read_up_to_where_that_is_said(monkeypatch):
+    monkeypatch.setattr(lines, "MOST_WORK", 200)
+    log = read_log("\n".join(f"rank {rank} failed" for rank in range(100)))
+    assert 0 < len(log.ranks) < 100
+    (note,) = log.notes
+    assert (note.code, note.facts["before"]) == ("text-cut", f"'rank {log.ranks[-1]} failed'")

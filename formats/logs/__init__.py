@@ -140,9 +140,9 @@ def named_ranks(
 def ranks_of(log: Log, world_size: int) -> tuple[int, ...]:
     """The ranks of the job that a log names. Errors: as `named_ranks`."""
     if log.ranks:
-        if len(log.ranks) > MOST_RANKS:
-            parse_ranks(" ".join(map(str, log.ranks)), world_size)  # refuses
         require_ranks(log.ranks[-1], world_size)
+        if len(log.ranks) > MOST_RANKS:
+            raise refusal("too-many-ranks-named", "ranks", limit=MOST_RANKS)
         return log.ranks
     numbers = sorted({*log.group_ranks, *log.ambiguous_ranks})
     if numbers:

@@ -134,8 +134,6 @@ def connected(ranks: Iterable[int], groupings: Mapping[str, Grouping]) -> set[in
     16
     """
     kinds = [groupings[kind].index() for kind in CONNECTING if kind in groupings]
-    if not kinds:
-        return set(ranks)
     waiting = np.zeros(len(kinds[0]), dtype=bool)
     waiting[[*ranks]] = True
     count = 0

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import chain
 
-from .diagnosis import hops_of
+from .diagnosis import first_reason, hops_of
 from .job import parties_of
 from .model import WORLD, Diagnosis, ProcessGroup, Stall, Wait
 
@@ -69,13 +69,15 @@ def diagnosis_of_stalls(
             stuck_in[stall.rank].add((stall.group, stall.guid))
         if stall.group and (stall.guid or kinds.get(stall.group) == WORLD):
             by_group[stall.group, stall.guid].append(stall)
-    waits, culprits, relaying = [], set(), set(relayed)
+    waits, relaying = [], set(relayed)
+    causes: dict[int, str] = {}
     for (key, guid), lines in by_group.items():
         wait = _wait(ProcessGroup(key, guid, None, kinds.get(key)), lines)
         if wait:
             waits.append(wait)
             held = {rank for rank in wait.absent if stuck_in[rank] - {(key, guid)}}
-            culprits |= {*wait.absent, *_odd(wait)} - held
+            causes |= dict.fromkeys({*wait.absent} - held, "absent")
+            causes |= dict.fromkeys(_odd(wait), "different")
     stuck = {rank for wait in waits for rank in wait.waiting}
     suspects = (
         {
@@ -84,18 +86,17 @@ def diagnosis_of_stalls(
             if stall.rank in relaying and stall.last_enqueued == stall.last_completed is not None
         }
         - stuck
-        - culprits
+        - {*causes}
     )
     roots = [place for place, wait in enumerate(waits) if wait.absent or wait.parties]
-    reason = "absent" if culprits else "unclear" if waits or suspects else "none"
-    if any(wait.parties for wait in waits):
-        reason = "different"
+    reasons = {"different"} if any(wait.parties for wait in waits) else set()
+    reasons |= {"unclear"} if waits or suspects else set()
     return Diagnosis(
-        culprits=tuple(sorted(culprits)),
+        culprits=tuple(sorted(causes)),
         suspects=tuple(sorted(suspects)),
-        reason=reason,
+        reason=first_reason(causes, reasons),
         waits=tuple(waits),
-        hops=hops_of(waits, culprits, roots or range(len(waits))),
+        hops=hops_of(waits, causes, roots or range(len(waits))),
     )
 
 

@@ -18,7 +18,7 @@ Where that does not settle it, nobody is named.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 
 from .job import Group, LoggedJob, signature, waits_of
@@ -37,37 +37,44 @@ def diagnosis_of(job: LoggedJob) -> Diagnosis:
     if not waits:
         return Diagnosis()
     edges = _edges(waits, job)
-    culprits: set[int] = set()
+    causes: dict[int, str] = {}
     suspects: set[int] = set()
     reasons: set[str] = set()
     roots: set[int] = set()
     for sink in _sinks(edges):
         blamed, doubted, reason, inside = _look_at(sink, waits, edges, job)
-        culprits |= set(blamed)
+        causes |= dict.fromkeys(blamed, reason)
         suspects |= set(doubted)
         roots |= set(inside)
         reasons.add(reason)
-    idle = {rank for rank in culprits if not edges.get(("rank", rank))}
+    idle = {rank for rank in causes if not edges.get(("rank", rank))}
     if len(idle) > 1 and not any(idle <= set(wait.absent) for wait in waits):
         # Ranks that hold up different operations on their own: the job still moved when it dumped.
-        culprits, suspects = culprits - idle, suspects | idle
+        causes = {rank: reason for rank, reason in causes.items() if rank not in idle}
+        suspects |= idle
         reasons.add("unclear")
     for place, wait in enumerate(waits):  # different calls are a cause wherever they stand
         if wait.parties and place not in roots:
             roots.add(place)
             odd, doubted = _different([wait], waits, job)
-            culprits |= odd
+            causes |= dict.fromkeys(odd, "different")
             suspects |= doubted
             reasons.add("different")
-    order = ("different", "order", "unclear", "absent", "late", "no-dump", "all-arrived")
     return Diagnosis(
-        culprits=tuple(sorted(culprits)),
-        suspects=tuple(sorted(suspects - culprits)),
-        reason=next((reason for reason in order if reason in reasons), "none"),
+        culprits=tuple(sorted(causes)),
+        suspects=tuple(sorted(suspects - {*causes})),
+        reason=first_reason(causes, reasons),
         waits=tuple(waits),
-        hops=hops_of(waits, culprits or suspects, roots),
+        hops=hops_of(waits, causes or suspects, roots),
         without_dump=tuple(sorted({rank for wait in waits for rank in wait.unknown})),
     )
+
+
+def first_reason(causes: Mapping[int, str], reasons: Iterable[str]) -> str:
+    """What the culprits are blamed for, else why nobody is."""
+    order = ("different", "order", "unclear", "absent", "late", "no-dump", "all-arrived")
+    given = {*causes.values()} or {*reasons}
+    return next((reason for reason in order if reason in given), "none")
 
 
 def hops_of(waits: Sequence[Wait], named: Iterable[int], roots: Iterable[int]) -> tuple[Hop, ...]:

@@ -108,7 +108,7 @@ class Claim:
     name: str | None
     kind: str | None
     members: tuple[int, ...] = ()
-    rank: int | None = None
+    rank: int = 0  # of the job: the first member, or one whose place is said
     place: int | None = None
     size: int | None = None
 
@@ -142,7 +142,8 @@ def claims_of(log: Log) -> list[Claim]:
     for group in log.process_groups:
         if group.complete:
             members = tuple(sorted(group.members))
-            claims.append(Claim(group.key, group.name, group.kind, members, size=len(members)))
+            said = (group.key, group.name, group.kind)
+            claims.append(Claim(*said, members, members[0], size=len(members)))
     for stall in joined(log.stalls):
         if stall.group and stall.rank is not None and stall.group_rank is not None:
             size = None
@@ -181,11 +182,8 @@ def _matched(claim: Claim, every: Mapping[str, Grouping], world: int) -> Matched
     if claim.kind == WORLD:
         if claim.members:
             return Matched(claim, (WORLD,), 0, claim.members, claim.members == tuple(range(world)))
-        is_known = claim.rank is None or claim.rank < world
-        return Matched(claim, (WORLD,), 0, (), None if is_known else False)
-    first = claim.members[0] if claim.members else claim.rank
-    if first is None:
-        return Matched(claim)
+        return Matched(claim, (WORLD,), 0, (), None if claim.rank < world else False)
+    first = claim.rank
     if max(claim.members, default=first) >= world:
         return Matched(claim, agrees=False)
     grouping = every.get(claim.kind or "")

@@ -161,8 +161,12 @@ class Diagnosis:
 
     @property
     def first(self) -> Wait | None:
-        """The operation to look at first: it waits for nobody who waits elsewhere."""
-        return self.hops[0].waits[0] if self.hops else None
+        """The operation to look at first: of those that wait for nobody who waits elsewhere, one
+        that a culprit left out or called otherwise."""
+        roots = self.hops[0].waits if self.hops else ()
+        blamed = {*self.culprits}
+        naming = (wait for wait in roots if blamed & {*wait.absent, *wait.late, *wait.callers})
+        return next(naming, next(iter(roots), None))
 
 
 @dataclass(frozen=True)
