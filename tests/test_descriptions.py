@@ -45,10 +45,6 @@ def test_a_type_shows_the_kinds_of_its_name_in_order(name: str) -> None:
     assert set(TYPES[name].kinds) <= set(KINDS)
 
 
-def test_kinds_have_the_short_names_of_the_field() -> None:
-    assert {name: kind.short for name, kind in KINDS.items()} == {n: n.upper() for n in KINDS}
-
-
 MEGATRON_JOBS = [
     {"tp": 2, "cp": 2, "pp": 2, "ep": 4, "num_distributed_optimizer_instances": 2},
     {"cp": 8, "hierarchical_context_parallel_sizes": [2, 2, 2], "hybrid_context_parallel": True},
@@ -59,7 +55,7 @@ MEGATRON_JOBS = [
 def test_every_group_that_megatron_creates_has_a_kind_and_every_kind_is_a_group() -> None:
     made = {name for job in MEGATRON_JOBS for name in process_groups(32, **job)}
     assert {"hcp-l2", "hybrid-dp-cp-8", "intra-dist-opt", "embd", "egtp-edp"} <= made
-    assert {kind_of(name).short for name in made} == {kind.short for kind in KINDS.values()}
+    assert {kind_of(name) for name in made} == {*KINDS.values()}
 
 
 def test_a_group_finds_its_kind_by_its_whole_name_or_without_its_number() -> None:

@@ -76,7 +76,6 @@ class Kind:
     short."""
 
     title: Text
-    short: str
     body: Text
     lead: Text | None = None
 

@@ -70,7 +70,7 @@ TYPES: dict[str, GroupType] = {
 }
 
 KINDS: dict[str, Kind] = {
-    name: Kind(title, name.upper(), body, lead[0] if lead else None)
+    name: Kind(title, body, lead[0] if lead else None)
     for name, (title, *lead, body) in catalogue("kinds")["KINDS"].items()
 }
 """By the name of the group; of numbered ones (hcp-l0, hybrid-dp-cp-2) by the family's name."""

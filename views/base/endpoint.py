@@ -202,16 +202,15 @@ def require_text(name: str, value: Any) -> str:
     raise refusal("not-a-text", name, value=quoted(value))
 
 
-def read_json(text: str, kind: type[Json], code: str, said: str, control: str) -> Json:
-    """The value of a JSON text, if it is of this kind; said: what the text should have been."""
+def read_json(text: str, kind: type[Json], code: str, control: str) -> Json:
+    """The value of a JSON text, if it is of this kind; code: of the refusal of any other."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         value = None
     if isinstance(value, kind):
         return value
-    facts = {"value": quoted(text)}
-    raise LayoutError(code, f"{quoted(text)} is not {said}", control=control, facts=facts)
+    raise refusal(code, control, value=quoted(text))
 
 
 def names_of(names: Any) -> list[str] | None:
@@ -288,7 +287,7 @@ def context_of(given: Mapping[str, Any], training: Parameters = TRAINING) -> Con
 def _changes(text: Any) -> dict[str, Any]:
     """The fields of a model that are typed over its preset, as the page has them."""
     text = require_text("changes", text) or "{}"
-    given = read_json(text, dict, "not-an-object", "a JSON object", "changes")
+    given = read_json(text, dict, "not-an-object", "changes")
     known = (*OF_COLUMN, *SIZES, *FLAGS, "biases")
     for name in given:
         if name not in known:

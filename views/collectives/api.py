@@ -153,8 +153,7 @@ def _exchanged(
 
 def _read(text: str, world: int) -> list[np.ndarray]:
     require_length(text, MOST_TEXT, "tensors")
-    said = "a JSON list with the tensor of each rank"
-    tensors = arrays_of(read_json(text, list, "not-tensors", said, "tensors"))
+    tensors = arrays_of(read_json(text, list, "not-tensors", "tensors"))
     if len(tensors) != world:
         raise refusal("not-one-per-rank", "tensors", count=len(tensors), world=world)
     for rank, tensor in enumerate(tensors):
