@@ -217,6 +217,13 @@ def test_too_few_and_too_many_come_with_the_layout_that_fits():
         assert {"nodes": nodes, "gpus_per_node": 8} in refusal.value.alternatives
 
 
+def test_the_page_offers_the_layout_of_the_machines_only_where_its_sizes_work():
+    for text, is_offered in (("n[0-2]", False), ("n[0-3]", True), ("n[0-65535],m[0-65535]", False)):
+        page = answer(State(view="hosts", tp=32, pp=1, gpus_per_node="16", hosts=text)).picture
+        refused = re.search(r'<div class="refusal".*?</div>', page)[0]
+        assert ("data-set" in refused) == is_offered, text
+
+
 def test_one_host_is_one():
     with pytest.raises(LayoutError, match="the host has 8"):
         placement_of(read_hosts("n0 slots=8"), 64)

@@ -104,7 +104,6 @@ class Field:
         link: its name in links; empty: in none, for a text that somebody pasted may be long, or not
             meant for others.
         published: whether a published layout says it too, be it as empty.
-        fix: whether a refusal may change it.
         parse: from what is sent, text or not.
         choices: what a link may say; None: anything.
     """
@@ -113,7 +112,6 @@ class Field:
     maths: tuple[str, ...]
     link: str
     published: bool
-    fix: bool
     parse: Callable[[Any], Any] | None = None
     choices: Collection[str] | None = None
 
@@ -125,14 +123,14 @@ def _field(of: str, start: Any = "", *maths: str, **row: Any) -> Any:
 
 def _row(name: str, of: str, maths: tuple[str, ...], **row: Any) -> Field:
     """Its name in links is its own; what a job, a model and its training say a published layout
-    says too, and refusals may change."""
-    usual = {"link": name, "published": of in ("job", "model", "training"), "fix": of != "page"}
+    says too."""
+    usual = {"link": name, "published": of in ("job", "model", "training")}
     return Field(of, maths, **{**usual, **row})
 
 
 _number = partial(_field, parse=parse_number)
 _switch = partial(_field, parse=parse_switch, choices=("0", "1"))
-_pasted = partial(_field, link="", fix=False)  # a text that no link holds
+_pasted = partial(_field, link="")  # a text that no link holds
 
 
 @dataclass(frozen=True)
@@ -172,7 +170,7 @@ class State:
     preset: Any = _field("page", choices=("", *PRESETS))  # that was chosen last
     versus: Any = _field("orders", "auto")
     ranks: Any = _field("ranks")
-    kept: Any = _field("compare", fix=False)  # the link of the layout to compare with
+    kept: Any = _field("compare")  # the link of the layout to compare with
     paste: Any = _pasted("launch")  # a launch command
     run: Any = _pasted("launch")  # one of its runs or roles, where it has several
     evidence: Any = _pasted("hang")
@@ -302,9 +300,8 @@ def texts_of(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def is_fix(changes: Mapping[str, Any]) -> bool:
-    """Whether an alternative of a refusal names only fields that one may change."""
-    names = (OF_MATHS.get(name, name) for name in changes)
-    return all(name in FIELDS and FIELDS[name].fix for name in names)
+    """Whether an alternative of a refusal names only fields of the page."""
+    return all(OF_MATHS.get(name, name) in FIELDS for name in changes)
 
 
 # -- the pinned rank -----------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from formats.hosts.order import OBJECTIVES, TIME, BetterOrder, better_order
 from formats.hosts.placing import launcher_files, placement_of
 from formats.hosts.values import Hosts
 from groups import LayoutError
+from groups.alternatives import works
 from groups.errors import not_a_choice
 from groups.layout import Layout
 from groups.placement import Placement
@@ -21,7 +22,8 @@ from ..base import form
 from ..base.context import Context, View
 from ..base.html import chips, fine, fold, heading, rest_text, saying, table, tag, together
 from ..base.problems import fix_label, problem_html
-from ..base.state import is_empty, is_fix
+from ..base.resolve import resolve
+from ..base.state import State, is_empty, is_fix
 from ..base.units import ranges_text, seconds_text
 from ..nodes.view import audit_of, level_head, level_name, share_bar
 from .inputs import hosts_of, notes_text
@@ -39,7 +41,7 @@ def hosts_html(context: Context) -> Markup:
         hosts = hosts_of(state)
         body = _answer(hosts, context) if hosts else fine(say("hosts_empty"))
     except LayoutError as error:
-        body = _refused(error, language)
+        body = _refused(error, state)
     boxes = [form.area(name, getattr(state, name), language, rows=5) for name in ("hosts", "racks")]
     names, racks = example_of(layout)
     example = tag("p", form.setter({"hosts": names, "racks": racks}, say("hosts_example")))
@@ -55,8 +57,11 @@ def example_of(layout: Layout) -> tuple[str, str]:
     return "\n".join(names), "\n".join(lines)
 
 
-def _refused(error: LayoutError, language: str) -> Markup:
-    return problem_html(error, language, [fix for fix in error.alternatives if is_fix(fix)])
+def _refused(error: LayoutError, state: State) -> Markup:
+    """A refusal with those of its fixes with which the sizes of the layout work."""
+    fixes = [fix for fix in error.alternatives if is_fix(fix)]
+    tried = [fix for fix in fixes if works(resolve, state.changed(fix))]
+    return problem_html(error, state.language, tried)
 
 
 # -- what the text says --------------------------------------------------------------------------
@@ -152,7 +157,7 @@ def _order(hosts: Hosts, context: Context) -> Markup:
     try:
         better = better_of(hosts, context)
     except LayoutError as error:
-        return together(title, _refused(error, language), box)
+        return together(title, _refused(error, state), box)
     fixes: list[object] = []
     if not better.is_kept:
         racks = state.hosts if is_empty(state.racks) else state.racks
