@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from .alternatives import fit
 from .conventions import CONVENTIONS, MEGATRONS, OWN, Convention
-from .errors import LayoutError, refusal
+from .errors import LayoutError, not_a_choice, refusal
 from .grouping import Grouping
 from .megatron.grids import ORDER
 from .megatron.parallel_state import dense_groupings, groupings
@@ -71,6 +71,8 @@ class Job:
         sizes = {"tp": self.tp, "cp": self.cp, "pp": self.pp, "ep": self.ep}
         if self.framework == OWN:
             return self._with_experts(world, self.etp, self.order)
+        if self.framework not in CONVENTIONS:
+            raise not_a_choice("framework", self.framework, (*CONVENTIONS, OWN))
         convention = CONVENTIONS[self.framework]
         if self.framework in MEGATRONS:
             return self._with_experts(world, self.etp, convention.order)

@@ -452,3 +452,12 @@ def test_experts_of_a_framework_that_does_not_cut_them_may_be_said_to_be_whole()
     assert replace(job, etp=1).layout().expert == job.layout().expert
     error = refusal(replace(job, etp=2).layout)
     assert (error.code, *error.alternatives) == ("expert-tp-is-fixed", {"etp": None})
+
+
+# -- jobs ----------------------------------------------------------------------------------------
+
+
+@every("framework", ["jax", "", 7, None])
+def test_a_framework_that_there_is_not_is_no_job(framework):
+    error = refusal(Job(framework=framework).layout)
+    assert (error.code, error.control) == ("not-a-choice", "framework")

@@ -247,6 +247,12 @@ REFUSED = [
         "pp must be a whole number from 1 to 1,048,576, not 2.5",
         "",
     ),
+    (
+        {"layers": 16, "pp": None},
+        "not-a-whole-number",
+        "pp must be a whole number from 1 to 1,048,576, not None",
+        "",
+    ),
 ]
 
 

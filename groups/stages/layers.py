@@ -50,8 +50,9 @@ def stage_layers(
     Source: NVIDIA/Megatron-LM, megatron/core/transformer/transformer_block.py
     get_num_layers_to_build and transformer_layer.py get_transformer_layer_offset.
     """
-    sizes = {"layers": layers, "pp": pp, "vpp": vpp, "first": first, "last": last}
-    given = {name: size for name, size in sizes.items() if size is not None}
+    options = {"vpp": vpp, "first": first, "last": last}
+    stated = {name: size for name, size in options.items() if size is not None}
+    given = {"layers": layers, "pp": pp, **stated}
     split = _in_range(given, bool(account_for_embedding), bool(account_for_loss))
     refused = next(split.refusals(), None)
     if refused:
