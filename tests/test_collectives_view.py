@@ -35,7 +35,7 @@ from views.collectives.inputs import (
     places_of,
     resolve_inputs,
 )
-from views.collectives.view import FORMULAS, collectives_html
+from views.collectives.view import FORMULAS, collectives_html, collectives_pictures
 
 USUAL = State(tp=4)  # 16 GPUs: tp 4, dp 2, pp 2
 NARROW = settings(max_examples=60, deadline=None)
@@ -183,6 +183,17 @@ def test_several_groups_are_shown_side_by_side():
     assert page.count('class="collectives-exchange"') == 4
     assert PAGE["collectives_apart"]["en"] in page
     assert shown().count('class="collectives-exchange"') == 1
+    # Of ranks each group has its own sum: 0 + 1 + 2 + 3, 4 + 5 + 6 + 7 ...
+    watched = Context.of(watching(collective_all="1", collective_values="rank"))
+    sums = [exchange.members[0].after[0][0].text for _, exchange in collectives_pictures(watched)]
+    assert sums == ["6", "22", "38", "54"]
+
+
+def test_a_file_says_which_way_the_operation_runs():
+    """And, of Megatron's mapping, what the backward of it does."""
+    state = watching(collective="all_gather", collective_direction="backward")
+    (title, _), *_ = collectives_pictures(Context.of(state))
+    assert f"all-gather ({PAGE['collectives_backward']['en']})" in title
 
 
 def test_without_a_bandwidth_the_links_are_those_of_the_job_s_cluster():
@@ -259,6 +270,11 @@ def test_of_a_large_group_the_first_ranks_are_shown_and_the_page_says_so():
     assert "This dp group has 2,048 ranks." in page
     assert "for a group of the first 8 ranks; the group has 2,048" in page
     assert "2(n − 1) = 4,094" in page  # noqa: RUF001
+
+
+def test_steps_begin_at_the_first_rank_where_the_root_is_not_among_those_that_are_drawn():
+    state = State(nodes=4, tp=1, pp=1, collective="broadcast", collective_root="9")
+    assert PAGE["collectives_steps_root"]["en"].format(rank=0) in shown(state)
 
 
 @every("group", ["dp-cp", "embd", "tp-ep-pp", "intra-dist-opt"])
@@ -373,6 +389,7 @@ def fixes(page: str) -> list[dict[str, str]]:
         watching(collective_index="44"),
         watching(collective="_reduce", collective_direction="backward"),
         watching(collective="gather", collective_shape="999"),
+        watching(collective="all_gather", collective_shape="40"),  # 160 numbers after it
     ],
 )
 def test_every_button_mends_what_it_stands_beside(asked):

@@ -50,9 +50,6 @@ OPERATION = Parameters(
 OF_MATHS = {"op": "operation", "tensor": "tensors", "collective_shape": "shape"}
 """The parameter here of what the maths, or the view alone, calls otherwise."""
 
-MOST_RANKS = 16_384
-"""Ranks that have a tensor."""
-
 MOST_NUMBERS = 500_000
 """Numbers of all tensors before and after: some 5 MB as text."""
 
@@ -131,8 +128,6 @@ def _exchanged(
 ) -> list[tuple[np.ndarray, np.ndarray] | None]:
     """Each rank's tensor before and after; None for ranks that take no part."""
     world = watched.grouping.world_size
-    if world > MOST_RANKS:
-        raise too_large(world, "ranks", MOST_RANKS, "nodes")
     if tensors and shape:
         raise refusal("tensors-and-shape", "shape")
     given = _read(tensors, world) if tensors else []

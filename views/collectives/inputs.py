@@ -106,8 +106,7 @@ def resolve_inputs(layout: Layout, state: State) -> tuple[CollectiveSpec, State,
             return _resolved(layout, state), state, problems
         except LayoutError as error:
             field = error.control or ""
-            if is_empty(getattr(state, field, "")):
-                raise  # an empty input always counts: this cannot be mended by emptying it
+            assert not is_empty(getattr(state, field))  # an empty input always counts
             problems.append(_with_working_fixes(layout, state, error))
             state = replace(state, **{field: ""})
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
+from itertools import islice
 
 import numpy as np
 from markupsafe import Markup
@@ -209,33 +210,29 @@ def _nodes(exchange: Exchange, layout: Layout, language: str) -> str:
 
 def exchanges(watched: CollectiveSpec, state: State) -> list[tuple[int, Exchange]]:
     """The group that is watched first, and others beside it if that is asked, by number."""
-    before, after = exchanged(watched, [watched.members])
+    before, _ = exchanged(watched, [watched.members])
     bits, who = contributors(watched, before)
     flow = _flow(watched.function, who)
     shown = []
     for index, ranks in _groups(watched, state):
-        if watched.values == "rank" and ranks != watched.members:
-            before, after = exchanged(watched, [ranks])
-        blocks = (map(_block, before, bits), map(_block, after, who))
+        tensors = zip(exchanged(watched, [ranks]), (bits, who))
+        blocks = (map(_block, *both) for both in tensors)
         shown.append((index, Exchange(tuple(map(Member, ranks, *blocks)), flow)))
     return shown
 
 
-def _groups(watched: CollectiveSpec, state: State) -> Iterator[tuple[int, Sequence[int]]]:
+def _groups(watched: CollectiveSpec, state: State) -> list[tuple[int, tuple[int, ...]]]:
     """The group that is watched, and after it as many others as there is room for."""
-    yield watched.index, watched.members
-    if state.collective_all not in ("1", True):
-        return
-    size = len(watched.members)
-    room = min(MOST_GROUPS, MOST_MEMBERS // size) - 1
-    for index in range(watched.grouping.num_groups):
-        if room <= 0:
-            return
-        ranks = tuple(ranks_of(watched.grouping, index)[:size].tolist())
-        # A group of another size has other tensors; groups differ in size only where cut.
-        if index != watched.index and len(ranks) == size:
-            yield index, ranks
-            room -= 1
+    grouping, size = watched.grouping, len(watched.members)
+    others = (
+        (index, tuple(ranks_of(grouping, index)[:size].tolist()))
+        for index in range(grouping.num_groups)
+        if index != watched.index
+    )
+    # A group of another size has other tensors; groups differ in size only where cut.
+    same = (other for other in others if len(other[1]) == size)
+    room = min(MOST_GROUPS, MOST_MEMBERS // size) if state.collective_all in ("1", True) else 1
+    return [(watched.index, watched.members), *islice(same, room - 1)]
 
 
 def _block(tensor: np.ndarray, bits: np.ndarray) -> Block:
