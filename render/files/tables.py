@@ -218,7 +218,7 @@ def draw_code(chart: CodeChart, theme: str) -> Iterator[Mark]:
 POINTS = {"others": ("#a1a1aa", 2.0), "own": ("#577de3", 2.5)}
 """Colour and radius of the dots of a cloud."""
 
-HERE = {"light": "#be123c", "dark": "#fb7185"}
+HERE = {"light": "#be123c", "dark": "#fb7185", "page": "var(--kind-pp)"}
 """What stands for the layout on screen among others."""
 
 
@@ -228,9 +228,8 @@ def draw_points(chart: PointsChart, theme: str) -> Iterator[Mark]:
     yield from _axes(chart, look)
     for name, spots in (("others", chart.others), ("own", chart.peers)):
         colour, radius = POINTS[name]
-        corners = np.array(chart.pixels(spots)).reshape(-1, 2) - radius
-        yield Blocks(corners, np.full(2, 2 * radius), colour, radius=radius)
-    for x, y in chart.pixels(chart.near):
+        yield Blocks(chart.pixels(spots) - radius, np.full(2, 2 * radius), colour, radius=radius)
+    for x, y in chart.pixels(chart.near).tolist():
         yield ring(x, y, 6.0, look.ink, 1.5)
     x, (y, high, low) = chart.x(chart.here[0]), map(chart.y, chart.here[1:])
     yield Lines([[(x, high), (x, low)]], HERE[theme], 3.0)
@@ -250,7 +249,8 @@ def _axes(chart: PointsChart, look: Look) -> Iterator[Mark]:
         for at, axis in ((chart.x, chart.across), (chart.y, chart.up))
     )
     grid = [[(x, top), (x, foot)] for x, _ in across]
-    yield Lines([*grid, *([(left, y), (right, y)] for y, _ in up)], look.ground)
+    grid += [[(left, y), (right, y)] for y, _ in up]
+    yield Lines(grid, look.edge, opacity=0.5)
     for x, text in across:
         yield Words(x, foot + 15, text, LABEL, look.quiet, "middle")
     for y, text in up:

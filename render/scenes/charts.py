@@ -12,9 +12,11 @@ of a legend's entries are those of the chart.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
 
 from .geometry import LETTERS
 from .matrix import APART, CHARACTER, LEFT, SIDE, TOP, MatrixPicture
@@ -184,7 +186,10 @@ class MatrixChart:
         return self.top + self.side + 6
 
 
-@dataclass(frozen=True)
+Spots = Sequence[tuple[float, float]] | np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
 class PointsChart:
     """Dots between two axes, one place among them with its interval.
 
@@ -193,9 +198,9 @@ class PointsChart:
     the axes ("across", "up") and of the place ("here").
     """
 
-    others: tuple[tuple[float, float], ...]
-    peers: tuple[tuple[float, float], ...]
-    near: tuple[tuple[float, float], ...]
+    others: Spots
+    peers: Spots
+    near: Spots
     here: tuple[float, float, float, float]
     across: tuple[tuple[float, str], ...]
     up: tuple[tuple[float, str], ...]
@@ -213,15 +218,16 @@ class PointsChart:
     def foot(self) -> float:
         return self.height - 40.0
 
-    def x(self, share: float) -> float:
+    def x(self, share: Any) -> Any:
         return self.left + share * (self.right - self.left)
 
-    def y(self, share: float) -> float:
+    def y(self, share: Any) -> Any:
         return self.foot - share * (self.foot - self.top)
 
-    def pixels(self, spots: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-        left, wide, foot, tall = self.left, self.x(1) - self.x(0), self.foot, self.y(0) - self.y(1)
-        return [(left + x * wide, foot - y * tall) for x, y in spots]
+    def pixels(self, spots: Spots) -> np.ndarray:
+        """Shape (spots, 2)."""
+        x, y = np.reshape(spots, (-1, 2)).T
+        return np.stack([self.x(x), self.y(y)], axis=1)
 
     def fitted(self, room: tuple[float, float]) -> PointsChart:
         """With its axes nearer, so that a slide has room for larger letters."""

@@ -6,14 +6,15 @@ import math
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from html import escape
 
+import numpy as np
 from markupsafe import Markup
 
 from descriptions import ESTIMATE, TRAFFIC
-from render.files.tables import BarCell, TableChart
+from render.files.tables import BarCell, TableChart, draw_points
 from render.palette import KIND_MARKS
 from render.scenes.charts import PointsChart
+from render.svg.marks import scene_svg
 from training.estimate import Estimate, MeasuredRun, error_table, runs, sources
 from training.estimate.constants import FAMILIES
 from training.model import Model
@@ -40,7 +41,8 @@ def _answer(context: Context) -> Markup:
     estimate = context.trained.estimate(context.layout)
     near = estimate.nearest(NEAREST)
     cloud = cloud_of(estimate, near, language)
-    drawn = Markup(cloud_svg(cloud, say("cloud_label", about=about(estimate))))
+    label = say("cloud_label", about=about(estimate))
+    drawn = Markup(scene_svg("cloud", cloud, draw_points(cloud, "page"), label))
     job = job_text(estimate, context.trained.name, language)
     return together(
         tag("p", tag("b", say("about", about=about(estimate))), " ", job, class_="about"),
@@ -184,11 +186,13 @@ def _of_run(run: MeasuredRun) -> tuple[float, float]:
     return x, y
 
 
-@lru_cache(maxsize=1)
-def _places() -> tuple[tuple[str, tuple[float, float]], ...]:
-    """Family of the GPUs and place of every run that has a step time."""
-    good = (run for run in runs() if run.seconds and run.counts and run.status == "ok")
-    return tuple((FAMILIES[run.arguments.cluster], _of_run(run)) for run in good)
+@lru_cache(maxsize=8)
+def _places(family: str) -> tuple[np.ndarray, np.ndarray]:
+    """Where runs that have a step time stand: on other GPUs, and on those of a family."""
+    good = [run for run in runs() if run.seconds and run.counts and run.status == "ok"]
+    is_peer = np.array([FAMILIES[run.arguments.cluster] == family for run in good])
+    places = np.array([_of_run(run) for run in good])
+    return places[~is_peer], places[is_peer]
 
 
 def cloud_of(estimate: Estimate, near: Sequence[MeasuredRun], language: str) -> PointsChart:
@@ -197,60 +201,12 @@ def cloud_of(estimate: Estimate, near: Sequence[MeasuredRun], language: str) -> 
     family, steps = FAMILIES[request.cluster], (estimate.seconds, estimate.low, estimate.high)
     tokens = request.global_batch * request.model.sequence
     return PointsChart(
-        others=tuple(place for other, place in _places() if other != family),
-        peers=tuple(place for other, place in _places() if other == family),
+        *_places(family),
         near=tuple(_of_run(each) for each in near if each.seconds),
         here=spot(request.model, tokens, request.gpus, *steps),  # type: ignore[arg-type]
         across=tuple((share(n * 1e9, ACROSS), f"{n:g}B") for n in BILLIONS),
         up=tuple((share(n, UP), f"{n:,}") for n in TERAFLOPS),
         words={name: ESTIMATE[f"cloud_{name}"][language] for name in ("across", "up", "here")},
-    )
-
-
-def cloud_svg(chart: PointsChart, label: str) -> str:
-    others, peers = (
-        "".join(f"M{x:.0f} {y:.0f}h0" for x, y in chart.pixels(spots))
-        for spots in (chart.others, chart.peers)
-    )
-    ringed = "".join(
-        f'<circle class="near" cx="{x:.1f}" cy="{y:.1f}" r="6"/>'
-        for x, y in chart.pixels(chart.near)
-    )
-    return (
-        f'<svg class="cloud" viewBox="0 0 {chart.width:.0f} {chart.height:.0f}" role="img" '
-        f'aria-label="{escape(label)}">{_axes(chart)}'
-        f'<path class="others" d="{others}"/><path class="own" d="{peers}"/>{ringed}{_here(chart)}'
-        "</svg>"
-    )
-
-
-def _here(chart: PointsChart) -> str:
-    """The layout on screen: a mark, and its interval as a line."""
-    x, (y, high, low) = chart.x(chart.here[0]), map(chart.y, chart.here[1:])
-    anchor, dx = ("end", -10) if x > chart.width / 2 else ("start", 10)
-    return (
-        f'<g class="here"><path d="M{x:.1f} {high:.1f}V{low:.1f}"/>'
-        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5"/><text x="{x + dx:.1f}" y="{y + 4:.1f}" '
-        f'text-anchor="{anchor}">{escape(chart.words["here"])}</text></g>'
-    )
-
-
-def _axes(chart: PointsChart) -> str:
-    left, top, right, foot = chart.left, chart.top, chart.right, chart.foot
-    across = "".join(
-        f'<path d="M{x:.1f} {top}V{foot}"/>'
-        f'<text x="{x:.1f}" y="{foot + 15}" text-anchor="middle">{text}</text>'
-        for x, text in ((chart.x(share), text) for share, text in chart.across)
-    )
-    up = "".join(
-        f'<path d="M{left} {y:.1f}H{right}"/>'
-        f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{text}</text>'
-        for y, text in ((chart.y(share), text) for share, text in chart.up)
-    )
-    return (
-        f'<g class="axes">{across}{up}<text x="{(left + chart.width) / 2}" '
-        f'y="{chart.height - 6}" text-anchor="middle">{escape(chart.words["across"])}</text>'
-        f'<text x="{left}" y="{top - 7}">{escape(chart.words["up"])}</text></g>'
     )
 
 
