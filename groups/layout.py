@@ -20,6 +20,22 @@ from .megatron.parallel_state import dense_groupings, groupings
 from .mesh import MAX_RANKS, Mesh, too_many_ranks, whole_number
 
 
+def world_of(nodes: object, gpus_per_node: object, limit: int = MAX_RANKS) -> int:
+    """The GPUs of so many machines.
+
+    Errors: LayoutError for what is no number of machines or of GPUs, and for more than ``limit``.
+    """
+    given = {"nodes": nodes, "gpus_per_node": gpus_per_node}
+    machines = {name: whole_number(value, name) for name, value in given.items()}
+    world = math.prod(machines.values())
+    if world > limit:
+        larger = max(machines, key=lambda name: machines[name])
+        most = {name: limit * number // world for name, number in machines.items()}
+        fixes = ({name: number} for name, number in most.items() if number)
+        raise too_many_ranks(world, larger, *fixes, limit=limit)
+    return world
+
+
 @dataclass(frozen=True)
 class Job:
     """What is asked for; sizes are checked when it is worked out.
@@ -50,16 +66,7 @@ class Job:
 
         Errors: LayoutError about the size, order or framework that is wrong, with fixes.
         """
-        machines = {
-            name: whole_number(getattr(self, name), name) for name in ("nodes", "gpus_per_node")
-        }
-        world = math.prod(machines.values())
-        if world > MAX_RANKS:
-            larger = max(machines, key=lambda name: machines[name])
-            most = {name: MAX_RANKS * number // world for name, number in machines.items()}
-            fixes = ({name: number} for name, number in most.items() if number)
-            raise too_many_ranks(world, larger, *fixes)
-        every = self._groupings(world)
+        every = self._groupings(world_of(self.nodes, self.gpus_per_node))
         expert = every["ep"].mesh if "ep" in every else None
         levels = tuple(self.levels) if self.levels else None
         order = self.order if self.framework == OWN else ORDER  # where it counts

@@ -521,6 +521,12 @@ REFUSED = {
         "1000000 micro-batches do not make 7812 equal rounds; try global_batch ",
     ),
     "a batch as text": ("memory_per_rank", {"global_batch": "8"}, "global_batch must be a whole"),
+    "a batch beyond all": (
+        "better_layouts",
+        {"global_batch": 10**9},
+        "global_batch must be a whole number from 1 to 16,000,000, not 1000000000; "
+        "try global_batch 16000000",
+    ),
     "no micro-batch": ("memory_per_rank", {"micro_batch": 0}, "micro_batch must be a whole"),
     "a stage of ZeRO": ("memory_per_rank", {"zero": 4}, "'4' is not a choice of zero"),
     "a format": ("memory_per_rank", {"precision": "fp8"}, "'fp8' is not a choice of precision"),
@@ -533,7 +539,7 @@ REFUSED = {
     "too many GPUs": (
         "memory_per_rank",
         {"nodes": 20_000},
-        "more than the 131,072 that can be shown",
+        "more than the 131,072 that can be shown; try nodes 16384 or gpus_per_node 6",
     ),
     "instances": ("memory_per_rank", {"instances": 3}, "try instances 2 or instances 4"),
     # clusters
@@ -544,7 +550,7 @@ REFUSED = {
     "experts without sequence parallelism": (
         "traffic_per_step",
         {"model": "mixtral-8x7b", "tp": 2, "ep": 8, "sequence_parallel": False},
-        "try sequence_parallel on",
+        "try sequence_parallel True",
     ),
     "memory below none": ("better_layouts", {"capacity": -1}, "-1 is not a number of GiB"),
 }

@@ -183,9 +183,10 @@ def completed(order: str, sizes: Mapping[str, int]) -> list[str]:
         raise error.replace(alternatives=[{"order": mended(order)}], quote=quote) from None
     for name in names:
         if name not in (*APPENDED, GTP):
-            axes = ", ".join(APPENDED)
-            sentence = f"{name} is not an axis of Megatron's: an order joins {axes}"
-            said = {"sentence": sentence, "quote": f"KeyError: '{name}'"}
+            axes, short = ", ".join(APPENDED), len(name) <= 40
+            shown = name if short else quoted(name)
+            sentence = f"{shown} is not an axis of Megatron's: an order joins {axes}"
+            said = {"sentence": sentence, "quote": f"KeyError: '{name}'" * short}
             facts = {"value": quoted(name), "mesh": "-".join(APPENDED)}
             raise refusal("unknown-axis", "order", {"order": mended(order)}, **said, **facts)
     for name in APPENDED:

@@ -21,15 +21,15 @@ from groups import LayoutError
 from groups.budget import spend, within
 from groups.conventions import CONVENTIONS, OWN
 from groups.errors import not_a_choice, quoted
-from groups.layout import Job, Layout
-from groups.mesh import too_many_ranks, whole_number
+from groups.layout import Job, Layout, world_of
+from groups.mesh import whole_number
 from training.parameters import active_parameters, total_parameters
 from training.pipeline import SCHEDULES
 from training.recipe import Training
 
 from .context import Context
 from .fixes import fixes_of
-from .model import FLAGS, OF_COLUMN, SIZES
+from .model import FLAGS, OF_COLUMN, ON_OFF, SIZES
 from .problems import refusal
 from .state import FIELDS, OF_MATHS, State, parse_names, parse_switch, require_choice
 from .trained import Trained, trained_of
@@ -184,16 +184,10 @@ def layout_of(given: Mapping[str, Any]) -> Layout:
     if fields["order"]:
         fields["framework"] = OWN
     with LAYOUT.named():
+        world_of(fields["nodes"], fields["gpus_per_node"], MOST_SERVED)
         layout = Job(**fields).layout()
-    require_served(layout.world_size)
     spend(layout.world_size, "ranks")
     return layout
-
-
-def require_served(world: int) -> None:
-    """Refuse a world of which no answer lists the ranks."""
-    if world > MOST_SERVED:
-        raise too_many_ranks(world, "nodes", limit=MOST_SERVED)
 
 
 def require_text(name: str, value: Any) -> str:
@@ -304,7 +298,16 @@ def answered(context: Context, work: Callable[[], Found]) -> Found:
         try:
             return work()
         except LayoutError as error:
-            raise error.replace(alternatives=fixes_of(error, context)) from None
+            fixes = map(_as_parameters, fixes_of(error, context))
+            raise error.replace(alternatives=list(fixes)) from None
+
+
+def _as_parameters(fix: Mapping[str, Any]) -> dict[str, Any]:
+    """A change of the page's fields as programs say it: a truth is one."""
+    said = {row.field: row for row in TRAINING.rows.values() if row.kind is bool}
+    return {
+        name: ON_OFF.get(value, value) if name in said else value for name, value in fix.items()
+    }
 
 
 training_endpoint = serving(context_of, TRAINING, LAYOUT)

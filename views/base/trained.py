@@ -101,6 +101,8 @@ def batch_of(layout: Layout, state: State) -> Batch:
     samples = count_of(state.global_batch, "global_batch", 0)
     if not count and not samples:
         return Batch(each, micro_batches_unasked(layout.mesh.size("pp")), dp, is_given=False)
+    if not count:
+        whole_number(samples, "global_batch", maximum=MAX_MICRO_BATCHES * each * dp)
     if not count and samples % (each * dp):
         by = {"micro_batch": each, "dp": dp}
         raise not_a_multiple("global_batch", samples, by, maximum=MAX_BATCH)

@@ -8,10 +8,10 @@ from groups import LayoutError
 from groups.audit import spans_of
 from groups.budget import spend
 from groups.conventions import OWN
-from groups.layout import Layout
+from groups.layout import Layout, world_of
 
 from ..base.context import Context
-from ..base.endpoint import Parameters, endpoint, names_of, require_served, serving
+from ..base.endpoint import MOST_SERVED, Parameters, endpoint, names_of, serving
 from ..base.state import State
 from ..hosts.api import placement_from
 from .details import lists_of
@@ -49,8 +49,8 @@ def layout(fields: dict[str, Any]) -> str:
     if fields["order"]:
         fields["framework"] = OWN
     try:
+        world_of(fields["nodes"], fields["gpus_per_node"], MOST_SERVED)
         context = Context.of(State(**fields))
-        require_served(context.layout.world_size)
         spend(context.layout.world_size, "ranks")
     except LayoutError as error:
         raise error.replace(quote="") from None

@@ -16,9 +16,11 @@ from formats.measurements import read_measurements, slow
 from groups.layout import Layout
 from groups.mesh import whole_number
 from groups.placement import Placement
+from training.clusters import CLUSTERS
 from training.estimate import seconds_waited
 
 from ..base.endpoint import endpoint, require_text, serving
+from ..base.state import require_choice
 from .inputs import notes_text
 
 
@@ -73,9 +75,10 @@ def better_order(
         (the layout)
     """
     seconds = None
+    whole_number(global_batch, "global_batch", minimum=0)
+    require_choice("cluster", cluster, CLUSTERS)
     if require_text("model", model):
-        whole_number(global_batch, "global_batch", minimum=0)
-        seconds = seconds_waited(layout, model, require_text("cluster", cluster), global_batch)
+        seconds = seconds_waited(layout, model, cluster, global_batch)
     better = order_of(layout, _read(hosts, racks), require_text("objective", objective), seconds)
     return json.dumps(order_document(better))
 

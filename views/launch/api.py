@@ -20,6 +20,7 @@ from ..base.endpoint import (
     endpoint,
     layout_of,
     names_of,
+    require_text,
     serving,
 )
 from ..base.state import is_empty, require_choice, texts_of
@@ -111,7 +112,7 @@ def read_launch(text: str = "", run: str = "") -> str:
         text: a launch script, a configuration in YAML, JSON or TOML, or a recipe in Python.
         run: one of the runs or roles that an earlier answer names in "runs"; empty: the usual one.
     """
-    launch = parse(text, run)
+    launch = parse(text, require_text("run", run))
     return json.dumps(
         {
             "framework": launch.framework and launch.framework.name,
