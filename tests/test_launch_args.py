@@ -12,6 +12,7 @@ from launch_answers import LISTS, TP, check_law, codes, only_problem, values
 from formats.launch import parse
 from formats.launch.configs import form_of
 from formats.launch.flags import KEYS, MODEL, NO_GROUP, NOT_DRAWN, OPTIONS, REMOVED, Row
+from groups.errors import LayoutError
 from groups.layout import Job
 from texts.sentences import note_text
 
@@ -326,9 +327,8 @@ def test_degrees_that_fill_the_world_are_one():
     text = "x.py --parallelism.data_parallel_shard_degree=16 --parallelism.tensor_parallel_degree=2"
     parsed = parse(text)
     assert parsed.assumed["nodes"] * parsed.assumed["gpus_per_node"] == 32
-    assert (
-        only_problem(f"torchrun --nnodes 1 --nproc-per-node 8 {text}")[0].code == "degrees-differ"
-    )
+    for other in ("--nnodes 1 --nproc-per-node 8", "--nnodes 3"):
+        assert only_problem(f"torchrun {other} {text}")[0].code == "degrees-differ"
 
 
 @every(
@@ -349,6 +349,12 @@ def test_the_fewest_nodes_are_assumed_if_nothing_is_said():
     assert parsed.assumed == {"cp": 1, "ep": 1, "gpus_per_node": 8, "nodes": 16}
     assert parsed.job().layout().world_size == 128
     assert codes(parsed.missing) == ["default"] * 3 + ["fewest-nodes"]
+
+
+def test_sizes_beyond_every_cluster_are_refused_as_such():
+    parsed = parse(f"{TP} 999999 --pipeline-model-parallel-size 7")
+    with pytest.raises(LayoutError, match="55,999,944 GPUs are more"):
+        parsed.job().layout()
 
 
 def test_an_empty_text_says_nothing():
@@ -392,6 +398,21 @@ dist:
     assert parsed.framework.name == "nemo"
 
 
+def test_what_a_file_says_elsewhere_is_put_in():
+    text = "trainer: {layers: 4, s: $S}\nmodel: {{num_layers: '${{trainer.{}}}'}}"
+    assert values(text.replace("{{", "{").replace("}}", "}").replace("{}", "layers")) == {
+        "layers": 4
+    }
+    for name in ("s", "nothing"):
+        parsed = parse(text.replace("{{", "{").replace("}}", "}").replace("{}", name))
+        assert [item.sets for item in parsed.unresolved] == ["layers"]
+
+
+def test_no_is_a_word_too():
+    text = "model: {hybrid_context_parallel: false, context_parallel_size: 2}"
+    assert values(text) == {"cp": 2, "framework": "megatron", "hybrid": False}
+
+
 def test_a_yaml_of_megatrons_options():
     text = "MODEL_ARGS:\n  --tensor-model-parallel-size: 4\n  --num-layers: 12\n"
     assert values(text) == {"tp": 4, "framework": "megatron", "layers": 12}
@@ -409,6 +430,13 @@ def test_toml_of_several_lines_and_tables_of_a_list():
         ("size-unresolved", "parallelism.pipeline_parallel_degree"),
         ("unknown-size", "x.1.context_parallel_degree"),
     ]
+
+
+def test_a_list_of_many_lines_in_toml_is_passed_over():
+    lines = '  "tensor_parallel_degree = 4",\n' * 60
+    text = f"[parallelism]\nnames = [\n{lines}]\ntensor_parallel_degree = 2"
+    assert values(text)["tp"] == 2
+    assert not parse(text).problems
 
 
 YAML_ANCHORS = {

@@ -188,6 +188,7 @@ def test_what_a_framework_has_no_words_for_is_named():
         (Job(2, cp=4, levels=(2, 2)), "torchtitan", "levels"),
         (Job(2, hybrid=True), "deepspeed", "hybrid"),
         (Job(2, tp=2, ep=2, etp=1), "megatron-deepspeed", "etp"),
+        (Job(2, tp=2, ep=2, framework="torchtitan"), "megatron-deepspeed", "ep"),
     ]
     for job, target, control in cases:
         with pytest.raises(LayoutError) as refusal:
@@ -258,6 +259,11 @@ def test_an_order_of_ones_own_that_megatron_reaches_is_written():
     job = Job(2, framework="own", order="tp-cp-ep-pp-dp", tp=2, pp=2)
     assert "--use-tp-pp-dp-mapping" in emit(job)
     assert "mapping" not in emit(Job(2, framework="own", order="dp-tp-cp-ep-pp"))
+
+
+def test_a_size_that_another_framework_means_by_none_is_written():
+    job = Job(2, tp=2, ep=2, framework="torchtitan")  # whose experts are cut over no tp
+    assert "--expert-tensor-parallel-size 1" in emit(job)
 
 
 def test_a_job_that_cannot_be_is_not_written():

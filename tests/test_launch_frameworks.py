@@ -215,6 +215,10 @@ OPEN = {
         "--tensor-model-parallel-size 4",
         ("pp", "cp", "ep"),
     ),
+    "a file that the program reads": (
+        "llamafactory-cli train llama.yaml cutoff_len=2048",
+        ("tp", "pp", "cp", "nodes", "gpus_per_node"),
+    ),
     "a variable from elsewhere": (
         "torchrun --nproc-per-node 8 pretrain_gpt.py --tensor-model-parallel-size $TP",
         ("tp", "nodes"),
@@ -247,6 +251,12 @@ def test_a_text_of_no_framework_says_so():
     parsed = parse("hello: world\nlist: [1, 2]\n")
     assert (parsed.framework, parsed.missing[0].code) == (None, "unknown-framework")
     assert parsed.missing[0].facts == {"form": "yaml"}
+
+
+def test_a_programs_own_files_are_no_open_question():
+    text = f"{VERL.strip()} --config-name={{}} critic.megatron.tensor_model_parallel_size=2"
+    own, other = (parse(text.format(name)) for name in ("ppo_megatron_trainer", "mine"))
+    assert (own.asks, other.asks) == ((), ("cp", "ep"))
 
 
 def test_scripts_that_prepare_the_machine_are_no_open_question():

@@ -54,7 +54,7 @@ def test_any_text_is_answered(text):
 
 HUGE = {
     "quotes": "'\"",
-    "quotes in commands": '" $$(")',
+    "quotes in commands": ' $$(")',
     "brackets of Python": "import a\n[",
     "openers": "${A:-",
     "arithmetic": "$((",
@@ -64,6 +64,7 @@ HUGE = {
     "keywords": "then if x;",
     "growing": 'A="$A x"\n',
     "guarded": '[ x ] && A+=" $A"\n',
+    "doubling of an array": 'A+=("${A[@]}" x)\n',
     "doubling": "B=$A$A\nA=$B$B\n",
     "options": "--tensor-model-parallel-size 4 ",
     "overrides": "a.b=1 ",

@@ -133,6 +133,18 @@ def test_what_is_only_printed_is_not_counted():
     assert values(f"echo {TP} 8\nprintf '%s' {TP} 4") == {}
 
 
+def test_scripts_inside_scripts_are_read_to_a_depth():
+    text = f"x.py {TP} 8"
+    read = []
+    for name in "ABCDEF":
+        text = f"bash <<{name}\n{text}\n{name}\n"
+        read.append(values(text).get("tp"))
+    assert read == [8, 8, 8, 8, None, None]
+    assert values(f"python3 - <<EOF\nmodel:\n  num_layers: 4\nEOF\nx.py {TP} 8")["tp"] == 8
+    assert "layers" not in values("python3 - <<EOF\nmodel:\n  num_layers: 4\nEOF\n")
+    assert values("cat > a.yaml <<EOF\nmodel:\n  num_layers: 4\nEOF\n")["layers"] == 4
+
+
 BROKEN = [
     ("x.py 'abc", "'", "unclosed"),
     ('x.py "abc', '"', "unclosed"),

@@ -45,7 +45,7 @@ MAX_DEPTH = 60
 _SECTION = re.compile(r"^[ \t]*\[\[?[A-Za-z_][A-Za-z0-9_. -]*\]\]?[ \t]*(?:#.*)?$", re.MULTILINE)
 _YAML_START = re.compile(r"[\"']?[A-Za-z_-][A-Za-z0-9_.-]*[\"']?[ \t]*:(?:[ \t]|\r?\n|$)")
 _PYTHON = re.compile(r"^(?:from [A-Za-z_.][\w.]* import |import [A-Za-z_]|def [A-Za-z_])", re.M)
-_TOML_KEY = re.compile(r"[ \t]*([A-Za-z0-9_.\"'-]+)[ \t]*=(?!=)")
+_TOML_KEY = re.compile(r"[ \t]*((?:[A-Za-z0-9_.-]|\"[^\"\n]*\"|'[^'\n]*')+)[ \t]*=(?!=)")
 
 
 def form_of(text: str) -> str:

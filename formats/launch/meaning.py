@@ -55,14 +55,8 @@ class Meaning(Reading):
         assumed = self._machines(stated, values)
         if guess:
             values["framework"] = guess.job
-        elif (
-            choice.is_open
-            or self._left("unknown-size")
-            or not any(s.field in AXES for s in self.said)
-        ):
-            self.missing.append(Note("unknown-framework", {"form": self.form}))
         else:
-            self._assume(assumed, "framework", "megatron")
+            self.missing.append(Note("unknown-framework", {"form": self.form}))
         self._axes(values, assumed, guess)
         self._nodes(values, assumed)
         known = {name: said.value for name, said in stated.items()}
@@ -145,8 +139,7 @@ class Meaning(Reading):
 
     def _assume(self, assumed: dict[str, Any], name: str, value: object) -> None:
         assumed[name] = value
-        code = "default" if name != "framework" else "framework-assumed"
-        self.missing.append(Note(code, {"field": name, "assumed": value}))
+        self.missing.append(Note("default", {"field": name, "assumed": value}))
 
     def _settled(self, sayings: Sequence[Said], understood: list[Item]) -> dict[str, Said]:
         """The one saying that counts for each field; another that differs is a contradiction."""
@@ -184,30 +177,26 @@ class Meaning(Reading):
         first: dict[str, Item] = {}
         for name, item in self.speaking:
             first.setdefault(name, item)
-        framework = next((name for name in first if name in self.schemas), None)
-        if framework:
-            self._refuse_removed(first)
-            return Guess(framework, self.schemas[framework].job_of(self.stated, role))
-        if "deepspeed" in first and "megatron" in first:
-            ep = stated.get("ep")
-            name = "deepspeed" if ep and ep.value > 1 else "megatron-deepspeed"
+        self._refuse_removed(first)
+        if schema := self._first_schema():
+            return Guess(schema.name, schema.job_of(self.stated, role))
+        if not first:
+            return None
+        said = {name: setting.value for name, setting in stated.items()}
+        if {"deepspeed", "megatron"} <= first.keys():
+            name = "deepspeed" if said.get("ep", 1) > 1 else "megatron-deepspeed"
             item = first.pop("deepspeed")
             del first["megatron"]
             first = {name: item, **first}
-        self._refuse_removed(first)
-        if not first:
-            return None
         name, *others = first
         for other in others:
             facts = {"other": other, "kept": name}
             self.problems.append(replace(first[other], code="two-frameworks", sets="", facts=facts))
-        mapping = stated.get("mapping")
-        job = {"nemo": "megatron"}.get(name, name)
-        if job == "megatron" and mapping and mapping.value:
+        job = "megatron" if name == "nemo" else name
+        if job == "megatron" and said.get("mapping"):
             job = "megatron-pp-dp"
             name = job if name == "megatron" else name
-        data_first = stated.get("data_first")
-        if job == "deepspeed" and data_first and data_first.value:
+        if job == "deepspeed" and said.get("data_first"):
             job = "deepspeed-data-first"
         return Guess(name, job)
 
@@ -227,8 +216,6 @@ class Meaning(Reading):
         """The values of Job's and the model's own fields, and what follows from the others."""
         said = {name: setting.value for name, setting in stated.items()}
         values = {name: said[name] for name in said if name in _ORDER and said[name] != -1}
-        if values.get("hybrid") is False:
-            del values["hybrid"]
         values |= {name: 1 for name in ("tp", "pp") if values.get(name) == 0}  # off elsewhere
         if {"micro_batch", "accumulation", "shard"} <= {*said}:
             batch = said["micro_batch"] * said["accumulation"] * said["shard"]
@@ -330,7 +317,8 @@ class Meaning(Reading):
             return None
         size *= values.get("cp", 1) * shard * said.get("replicate", 1)
         nodes, gpus = values.get("nodes"), values.get("gpus_per_node")
-        if nodes and gpus and nodes * gpus != size:
+        here = (nodes or 1) * (gpus or 1)
+        if size % here or (nodes and gpus and here != size):
             self._differs(stated["shard"], "degrees-differ", size)
         return size if size <= flags.limit_of("world") else None
 
@@ -350,9 +338,6 @@ class Meaning(Reading):
         dense = size["tp"] * size["cp"] * size["pp"]
         expert = size.get("etp", size["tp"]) * size["ep"] * size["pp"]
         world = math.lcm(dense, expert if size["ep"] > 1 else 1, size["gpus_per_node"])
-        if world > flags.limit_of("world"):
-            self._assume(assumed, "nodes", 1)
-            return
         assumed["nodes"] = world // size["gpus_per_node"]
         facts = {"field": "nodes", "assumed": assumed["nodes"]}
         self.missing.append(Note("fewest-nodes", facts))
