@@ -316,6 +316,34 @@ def test_on_a_phone_the_picture_comes_before_the_controls(open_page):
     assert overflow(page) == (0, [])
 
 
+DOTS = """() => [...document.querySelectorAll('#picture .dotted .dot')].map((dot) => {
+  const line = (at, place) => {
+    const range = document.createRange();
+    range.setStart(at, place);
+    range.setEnd(at, place + 1);
+    return Math.round(range.getBoundingClientRect().top);
+  };
+  const before = dot.parentElement.previousElementSibling.lastChild;
+  const lines = [line(before, before.length - 1), line(dot.nextSibling, 0)];
+  const box = dot.closest('.gpu') ?? dot.closest('.dotted');
+  const isSeen = dot.getBoundingClientRect().right > box.getBoundingClientRect().left + 1;
+  return [isSeen, lines[0] === lines[1]];
+})"""
+
+
+def test_no_line_begins_or_ends_at_a_dot(open_page):
+    """One between two parts of a line is seen, and one where a line is broken is not."""
+    page = open_page()
+    seen = []
+    for query in ("v=2", "v=2&show=search", "v=2&show=search&lang=zh"):
+        follow_link(page, query)
+        seen += page.evaluate(DOTS)
+    assert [False, False] in seen
+    assert [True, True] in seen
+    assert [True, False] not in seen
+    assert [False, True] not in seen
+
+
 def test_on_a_wide_window_the_kinds_stand_two_and_two(open_page):
     page = open_page()
     first, second, third = (one.bounding_box() for one in page.locator(".kind").all())

@@ -35,7 +35,7 @@ from browser import (
 )
 from seen import seen
 
-from descriptions import CARD, CONTROLS, PAGE, TYPES, counted
+from descriptions import CARD, CONTROLS, PAGE, SHELL, TYPES, counted
 from groups.audit import moves
 from groups.conventions import CONVENTIONS
 from render.scenes import groups as scene
@@ -379,6 +379,11 @@ def test_every_view_fits_into_the_window(open_page, width):
         page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
         if (over := overflow(page)) != (0, []):
             wide[view] = over
+        if view == "orders":
+            lines = "all => all.map(name => name.getClientRects().length)"
+            names = page.locator("#picture .unbroken").evaluate_all(lines)
+            assert len(names) >= 4
+            assert {*names} == {1}
         page.keyboard.press("Escape")  # the menus, which are over the page
         if view == "nodes":
             warning = page.locator(".warnings li")
@@ -395,6 +400,7 @@ def test_every_view_fits_into_the_window(open_page, width):
 def test_every_view_is_chinese_to_a_chinese_reader(open_page):
     page = open_page(locale="zh-CN")
     expect(page.locator("h1")).to_have_text(PAGE["title"]["zh"])
+    expect(page.locator(".skip")).to_have_text(SHELL["skip"]["zh"])
     choose_preset(page, "folding-mixtral-8x22b-folded")
     choose(page, "framework", CONVENTIONS["deepspeed"].name)
     type_in(page, "etp", "")

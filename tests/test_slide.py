@@ -27,6 +27,7 @@ from render.scenes.job import JobPicture
 from training.pipeline import plan_of, simulate
 from views.all import ENDPOINTS, VIEWS
 from views.base.context import Context
+from views.base.link import to_query
 from views.base.resolve import from_preset, resolve
 from views.base.state import State
 from views.export import download, picture_file, slide_of
@@ -132,17 +133,44 @@ def test_the_slides_of_step_time_layouts_and_launch_answer_their_question():
 
 
 def test_a_slide_of_layouts_says_all_of_each():
-    """Of three parts and more too; only reasons may end in dots."""
+    """Of three parts and more too, and nothing ends in dots."""
     large = {"model": "llama3-405b", "nodes": 64, "tp": 8, "pp": 16, "recompute": "selective"}
     of_experts = {"model": "deepseek-v3", "nodes": 16, "pp": 4, "ep": 8}
     parts = {TRAFFIC[name]["en"] for name in TRAFFIC if name.startswith("with_")}
-    for asked in ({}, large, of_experts):
-        context = Context.of(replace(State(), view="search", **asked))
+    larger = {"nodes": 16384, "tp": 8, "pp": 16, "cp": 4, "model": "llama3-405b"}
+    jobs = [replace(State(), **asked) for asked in ({}, large, of_experts, larger)]
+    for job in (*jobs, from_preset("deepseek-v3")):
+        context = Context.of(replace(job, view="search"))
         ((_, table),) = search_pictures(context)
         lines = [line for row in table.rows for line in row[1].split("\n")]
         said = {text for text, _ in words_of(slide_of(context, address=ADDRESS))}
         assert any(" · " in line and line.split(" · ")[0] in parts for line in lines)
         assert [line for line in lines if line not in said] == []
+        assert [line for line in said if line.endswith("…")] == []
+
+
+def test_a_slide_of_nodes_names_every_kind():
+    for state in (State(), from_preset("deepseek-v3")):
+        context = Context.of(replace(state, view="nodes"))
+        said = " ".join(text for text, _ in words_of(slide_of(context)))
+        assert {*context.layout.every} - {*said.split()} <= {
+            name for name, grouping in context.layout.every.items() if grouping.size == 1
+        }
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_whole_address_stands_on_a_slide_apart_from_the_sizes(size):
+    state = replace(SIZES[size], view="collectives")
+    address = f"https://huggingface.co/spaces/somebody/playground?{to_query(state)}"
+    made = slide_of(Context.of(state), address=address)
+    words = [one for one in made.placed[-1][-1] if isinstance(one, Words)]
+    ends = (one for one in words if one.anchor == "end")
+    lines = sorted(ends, key=lambda one: one.y)
+    assert "".join(one.text for one in lines) == address
+    (sizes,) = (one for one in words if one.text.startswith(f"{size} GPUs, "))
+    end = sizes.x + advance(sizes.text) * sizes.size
+    beside = [one for one in lines if one.y == sizes.y]
+    assert all(one.x - advance(one.text) * one.size > end + 12 for one in beside)
 
 
 def test_every_slide_has_the_question_of_its_view_and_the_answer():

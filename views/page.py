@@ -146,6 +146,7 @@ def head_html(language: str) -> Markup:
         button(SHELL["copy_link"][language], tabindex=-1, class_="primary", **copies),
     )
     return together(
+        tag("a", SHELL["skip"][language], class_="skip", href="#main"),
         tag("h1", PAGE["title"][language]),
         tag("div", id="chips"),
         tag("div", *tools, class_="right", role="toolbar", aria_label=SHELL["tools"][language]),
@@ -242,7 +243,6 @@ def first_html() -> Markup:
         tag("div", first.details, id="details"),
     )
     page = (
-        tag("a", SHELL["skip"][language], class_="skip", href="#main"),
         tag("header", head_html(language), id="head"),
         tag("nav", nav_html("groups", language), id="nav"),
         tag(

@@ -6,11 +6,12 @@ bottom the sizes of the job and the address that shows it again.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from ..marks import LOOKS, Drawing, Mark, Words, shortened, wrapped
+from ..marks import LOOKS, Drawing, Mark, Words, advance, shortened, wrapped
 from .figure import MARGIN as FROM
 from .figure import Legend, scene_marks
 
@@ -32,8 +33,8 @@ APART = 28.0
 COLUMNS, MOST = 3, 4
 """Pictures beside each other at most, and in all."""
 
-LONGEST_ADDRESS = 120
-"""Characters of an address in a line; it has two."""
+ADDRESS_LINES, MOST_ADDRESS = 3, 600
+"""Lines of an address, and its characters."""
 
 
 class SlideText(NamedTuple):
@@ -66,12 +67,13 @@ def slide(
         words.append(Words(MARGIN, y + TEXT, line, TEXT, look.ink))
         y += TEXT * 1.45
     bottom = HEIGHT - MARGIN * 0.75
-    address = _address(text.address)
+    address = _address(text.address, across / SMALL)
     for number, line in enumerate(reversed(address)):
         at = bottom - number * SMALL * 1.4
         words.append(Words(WIDTH - MARGIN, at, line, SMALL, look.quiet, "end"))
-    # Sizes have a line of their own where the address has two.
-    foot = bottom - (len(address) - (len(address) == 1)) * SMALL * 1.4
+    # Sizes have a line of their own where there is no room beside the address.
+    is_beside = len(address) == 1 and advance(text.sizes + 4 * " " + address[0]) * SMALL < across
+    foot = bottom - (len(address) - is_beside) * SMALL * 1.4
     words.append(Words(MARGIN, foot, text.sizes, SMALL, look.quiet))
     foot -= SMALL * 1.4 + 6
     for count in range(min(MOST, len(scenes)), 0, -1):  # the first that are readable together
@@ -87,12 +89,19 @@ def slide(
     return Drawing(WIDTH, HEIGHT, look.page, placed)
 
 
-def _address(text: str) -> list[str]:
-    """An address in two lines; what is longer ends in dots."""
-    lines = [text[at : at + LONGEST_ADDRESS] for at in range(0, len(text), LONGEST_ADDRESS)]
-    if len(lines) > 2:
-        lines = [lines[0], lines[1][:-2] + " …"]
-    return lines or [""]
+def _address(text: str, room: float) -> list[str]:
+    """An address in lines of so many font sizes, ended where they may; a longer one ends in dots.
+
+    >>> _address("https://a.b/?v=2&tp=4", 8.5)
+    ['https://a.b/?v=2', '&tp=4']
+    """
+    lines = [""]
+    for part in re.findall(r".[^&]*", text[:MOST_ADDRESS]):
+        if lines[-1] and advance(lines[-1] + part) > room:
+            lines.append("")
+        lines[-1] += part
+    is_long = len(lines) > ADDRESS_LINES or len(text) > MOST_ADDRESS
+    return [shortened(line + " …" * is_long, room) for line in lines[:ADDRESS_LINES]]
 
 
 def _moved(legend: Legend, bottom: float) -> Legend:

@@ -3,6 +3,7 @@ is no picture on the page."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -122,7 +123,7 @@ class TableChart:
             return text.split("\n")
         room, lines = self.columns[column] / SIZE, text.split("\n")
         if self.is_cut:
-            return [shortened(line, room, bold and line is lines[0]) for line in lines]
+            return [_cut(line, room, bold and line is lines[0]) for line in lines]
         return [part for line in lines for part in wrapped(line, room, bold and line is lines[0])]
 
     @cached_property
@@ -136,6 +137,21 @@ class TableChart:
     @property
     def height(self) -> float:
         return LINE + PAD + sum(self.heights) + 2
+
+
+EXPLAINS = r"\s*([(\uff08][^()\uff08\uff09]*[)\uff09]|[:\uff1a][^:\uff1a]*)$"
+"""The end of a line that explains the rest, in either language."""
+
+
+def _cut(text: str, room: float, bold: bool) -> str:
+    """A line in so many font sizes: what is too long loses its end in brackets or after a colon.
+
+    >>> _cut("1 s less (recomputed: core)", 6.0, False), _cut("1 s less: pp 2", 5.0, False)
+    ('1 s less', '1 s less')
+    """
+    if advance(text, bold) > room:
+        text = re.sub(EXPLAINS, "", text)
+    return shortened(text, room, bold)
 
 
 def draw_table(chart: TableChart, theme: str) -> Iterator[Mark]:

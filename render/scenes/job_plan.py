@@ -244,10 +244,12 @@ class JobPlan:
             yield from self._replica_labels(x, y - 9, step, replicas)
 
     def _band_labels(self) -> Iterator[Label]:
-        """What some of the bands hold, beside them."""
+        """Above the bands what they hold, and beside some of them which."""
         half = self.sizes.band_height / 2
-        last = -math.inf
-        for x, y, _, replicas in self.corners():
+        corners = [*self.corners()]
+        (left, top, _, first), last = corners[0], -math.inf
+        yield Label(left, top - 9, "start", "replicas", first[0], corners[-1][-1][-1])
+        for x, y, _, replicas in corners:
             if y >= last + LINE:
                 yield Label(x - 8, y + half, "end", "band", replicas[0], replicas[-1])
                 last = y

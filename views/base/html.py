@@ -170,6 +170,13 @@ def fold(title: object, *body: object, kind: str = "own", is_open: bool = False)
     return tag("details", tag("summary", title), *body, class_=kind or None, open=is_open)
 
 
+def dotted(*parts: object) -> Markup:
+    """Parts with dots between them, none of which begins or ends a line."""
+    dot = tag("span", "· ", class_="dot")
+    spans = (tag("span", dot if at else "", part) for at, part in enumerate(parts))
+    return tag("span", Markup(" ").join(spans), class_="dotted")
+
+
 def heading(title: object, *body: object) -> Markup:
     """What a view, or a part of one, asks, and what is said to that."""
     return tag("div", tag("h2", title), *body, class_="intro")
@@ -186,6 +193,16 @@ def saying(words: Mapping[str, Text], language: str) -> Callable[..., str]:
         return text.format(**facts) if facts else text
 
     return say
+
+
+def unbroken(text: str) -> Markup:
+    """A text in which no line ends within an order, or another name of three parts or more.
+
+    >>> unbroken("as (tp-pp-dp): read-only")
+    Markup('as <span class="unbroken">(tp-pp-dp):</span> read-only')
+    """
+    names = re.compile(r"[\w(-]*\w-\w+-[\w-]+[):;.,]*", re.ASCII)
+    return Markup(names.sub(lambda name: tag("span", name[0], class_="unbroken"), escape(text)))
 
 
 def intro(title: str, text: str, language: str) -> Markup:

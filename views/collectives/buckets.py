@@ -63,7 +63,7 @@ def buckets_html(context: Context, state: State) -> Markup:
         field: tried(problems, lambda field=field: _typed(field, getattr(state, field)))
         for field in FIELDS
     }
-    hints = {field: f"{of_job[field]:.4g}" if of_job else "" for field in FIELDS}
+    hints = {field: _hint(of_job[field]) if of_job else "" for field in FIELDS}
     offered = [(say(f"buckets_{scheme}"), scheme) for scheme in SCHEMES]
     boxes = (
         number(field, getattr(state, field), language, hint=hint) for field, hint in hints.items()
@@ -105,6 +105,14 @@ def _layers_of_job(context: Context) -> tuple[dict[str, float], tuple[int, ...],
         "bucket_ms": trained.layer_seconds(context.layout, moe=moe) * 2 / 3 * 1e3,
     }
     return numbers, model_tensors(trained.model, split, moe=moe), trained.name
+
+
+def _hint(value: float) -> str:
+    """
+    >>> _hint(16_384), _hint(8.70312)
+    ('16384', '8.703')
+    """
+    return f"{value:.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 def _typed(field: str, given: Any) -> float | None:

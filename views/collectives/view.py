@@ -18,7 +18,7 @@ from training.collectives.operations import COLLECTIVES, MAPPINGS
 from ..base.context import Context, Pictures, View
 from ..base.form import check as tick
 from ..base.form import choice, fields, number, text
-from ..base.html import chips, intro, saying, scrolling, tag
+from ..base.html import chip, chips, intro, saying, scrolling, tag, tone_class
 from ..base.names import kind_text
 from ..base.problems import problem_html, said_html
 from ..base.state import State
@@ -192,7 +192,12 @@ def _before_and_after(
         description = say("collectives_picture", op=op_name(watched.op), group=name, ranks=ranks)
         marks = draw_exchange(exchange, "page")
         drawn = Markup(scene_svg("collectives-exchange", exchange, marks, description))
-        caption = tag("figcaption", chips([name]), " ", _nodes(exchange, layout, language))
+        caption = tag(
+            "figcaption",
+            chip(name, tone_class(watched.grouping.name)),
+            " ",
+            _nodes(exchange, layout, language),
+        )
         figures.append(tag("figure", caption, scrolling("collectives-scroll", drawn)))
     return tag(
         "div",

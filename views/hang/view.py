@@ -82,16 +82,14 @@ class Case:
 
 
 def hang_html(context: Context) -> str:
-    state, language = context.state, context.language
+    state, language, empty = context.state, context.language, ""
     try:
         case = context.once(_case)
+        answer = _answer(case, context) if case else ""
+        empty = "" if case else tag("p", RUN["hang_empty"][language])
     except LayoutError as error:
         answer = problem_html(error, language)
-    else:
-        answer = tag("p", RUN["hang_empty"][language], class_="fine")
-        if case:
-            answer = _answer(case, context)
-    return together(heading(RUN["hang_title"][language]), answer, _ways_in(state, language))
+    return together(heading(RUN["hang_title"][language], empty), answer, _ways_in(state, language))
 
 
 def hang_pictures(context: Context) -> list[tuple[str, Heat]]:

@@ -36,17 +36,18 @@ ROWS = 64
 def hosts_html(context: Context) -> Markup:
     """What the text says, where the groups stand, a better order; then measurements."""
     layout, state, language = context.layout, context.state, context.language
-    say = saying(RUN, language)
+    say, empty = saying(RUN, language), ""
     try:
         hosts = hosts_of(state)
-        body = _answer(hosts, context) if hosts else fine(say("hosts_empty"))
+        body = _answer(hosts, context) if hosts else ""
+        empty = "" if hosts else tag("p", say("hosts_empty"))
     except LayoutError as error:
         body = _refused(error, state)
     boxes = [form.area(name, getattr(state, name), language, rows=5) for name in ("hosts", "racks")]
     names, racks = example_of(layout)
     example = tag("p", form.setter({"hosts": names, "racks": racks}, say("hosts_example")))
     inputs = together(form.fields(*boxes), example if is_empty(state.hosts) else "")
-    return together(heading(say("hosts_title")), body, inputs, measures_html(context))
+    return together(heading(say("hosts_title"), empty), body, inputs, measures_html(context))
 
 
 def example_of(layout: Layout) -> tuple[str, str]:

@@ -192,7 +192,7 @@ CROSSING, STAYING = "#d97706", "#94a3b8"
 """Colours of a bar in a file: groups that leave their domain, and those that stay."""
 
 NAMES, COLUMNS = 3, 6
-"""Names of one group, and kinds of domains, that a file has room for."""
+"""Names of one group in a line, and kinds of domains, that a file has room for."""
 
 
 def nodes_pictures(context: Context) -> Pictures:
@@ -201,14 +201,14 @@ def nodes_pictures(context: Context) -> Pictures:
     audit = audit_of(context.layout, placement_or_none(context))
     rows = []
     for names, spans, _ in audit.rows:
-        named = " ".join(names[:NAMES]) + (" …" if len(names) > NAMES else "")
+        lines = (" ".join(names[at : at + NAMES]) for at in range(0, len(names), NAMES))
         groups = counted(spans[0].groups, "group", language)
         crossing = []
         for reach in spans[:COLUMNS]:
             share = reach.crossing / reach.groups
             parts = ((CROSSING, share), (STAYING, 1 - share))
             crossing.append(BarCell(parts, _crossing_text(reach, language)))
-        rows.append((named, f"{spans[0].size:,}\n{groups}", *crossing))
+        rows.append(("\n".join(lines), f"{spans[0].size:,}\n{groups}", *crossing))
     heads = audit.heads(language)[: COLUMNS + 2]
     return [("", TableChart(tuple(heads), tuple(rows)))] if rows else []
 

@@ -34,13 +34,14 @@ from ..base.html import (
     tag,
     together,
     tone_class,
+    unbroken,
 )
 from ..base.names import megatrons_name
 from ..base.problems import refusal_line
 from ..base.resolve import resolve
 from ..base.state import as_text
 from ..base.units import ranges_text, ranks_text
-from ..groups.shown import PictureSpec
+from ..groups.shown import PictureSpec, tones_of
 from ..groups.view import PANEL_LIMIT, framed, overview_figure
 
 AUTO = "auto"
@@ -185,7 +186,7 @@ def _compared(compared: Comparison, rank: int) -> tuple[Markup, Markup]:
     """What stands above the card, and what below."""
     compared = replace(compared)  # what is worked out in it, ranks by kind, is not kept as the key
     layout, language = compared.layout, compared.language
-    head = heading(PAGE["moved_title"][language], tag("p", compared.summary()))
+    head = heading(PAGE["moved_title"][language], tag("p", unbroken(compared.summary())))
     is_small = layout.world_size <= PANEL_LIMIT
     pictures = _panels(compared) if is_small else _overviews(compared, rank)
     return head, together(_table(compared), pictures, _framework(layout, language))
@@ -193,7 +194,7 @@ def _compared(compared: Comparison, rank: int) -> tuple[Markup, Markup]:
 
 def _table(compared: Comparison) -> Markup:
     say = saying(PAGE, compared.language)
-    leaving = (say("column_leaving", order=side.order) for _, side in compared.sides)
+    leaving = (unbroken(say("column_leaving", order=side.order)) for _, side in compared.sides)
     rows = (_move_row(move, compared.language) for move in compared.moves)
     return table((say("column_kind"), say("column_moved"), *leaving), rows, "moves")
 
@@ -217,7 +218,7 @@ def _panels(compared: Comparison) -> Markup:
     for move in filter(lambda move: move.ranks, compared.moves):
         outlined = None if move.moved.all() else move.moved
         pictures = [
-            figure(title, svg.panel_svg(panel, f"{move.name}: {title}", outlined))
+            figure(unbroken(title), svg.panel_svg(panel, f"{move.name}: {title}", outlined))
             for title, panel in _scenes(compared, move)
         ]
         moved = say("moved_ranks", moved=f"{move.ranks:,}", ranks=f"{world:,}")
@@ -236,7 +237,7 @@ def _overviews(compared: Comparison, rank: int) -> Markup:
     sides = []
     for (title, side), groups in zip(compared.sides, (compared.before, spec.visible)):
         drawn = overview_figure(spec, side.mesh, groups, compared.before)
-        sides.append(tag("div", tag("h3", title), drawn, class_="grid"))
+        sides.append(tag("div", tag("h3", unbroken(title)), drawn, class_="grid"))
     return tag("div", *sides, class_="large grids", data_rank=rank)
 
 
@@ -252,7 +253,7 @@ def strip_html(context: Context, other: Layout) -> Markup:
         for move in moved
         if (before := move.crossing_before) != (after := move.crossing_after)
     ]
-    return tag("p", " ".join([text, *leaving]), class_="strip")
+    return tag("p", unbroken(" ".join([text, *leaving])), class_="strip")
 
 
 def _framework(layout: Layout, language: str) -> Markup:
@@ -312,8 +313,9 @@ def orders_pictures(context: Context, most: int = PANEL_LIMIT) -> Pictures:
             for title, panel in _scenes(compared, move)
         ]
     said, gpus = SAVED["groups_of_rank"][context.language], context.layout.gpus_per_node
+    tone = tones_of(context.layout, context.visible, compared.before)
     return [
-        (said.format(order=title, rank=rank), scene.overview(side.mesh, groups, gpus, rank))
+        (said.format(order=title, rank=rank), scene.overview(side.mesh, groups, gpus, rank, tone))
         for (title, side), groups in zip(compared.sides, (compared.before, context.visible))
     ]
 

@@ -19,7 +19,7 @@ from groups.stages.holdings import local_experts, samples_of, sequence_chunks
 
 from ..base import form
 from ..base.context import Context, View
-from ..base.html import cell, chips, heading, row, saying, table, tag, together
+from ..base.html import cell, chips, dotted, heading, row, saying, table, tag, together
 from ..base.problems import leads_html, sentence
 from ..base.state import State, is_empty, parse_number
 from ..base.trained import batch_of
@@ -69,7 +69,7 @@ class _Card:
         if self.placement is not None:
             say, host = saying(RUN, language), self.placement.host(rank)
             device = say("rank_host", host=host, local=self.placement.device(rank))
-            yield say("host"), " · ".join((device, *self.placement.places(rank).values()))
+            yield say("host"), dotted(device, *self.placement.places(rank).values())
         node, local = node_of(rank, layout.gpus_per_node), local_rank(rank, layout.gpus_per_node)
         place = CARD["place"][language].format(node=int(node), local=int(local))
         yield self.say("rank_place"), place

@@ -25,7 +25,7 @@ from training.search import (
 from ..base import form
 from ..base.context import Context, Pictures, View
 from ..base.fixes import or_refused
-from ..base.html import cell, fine, intro, row, saying, table, tag, together
+from ..base.html import cell, dotted, fine, intro, row, saying, table, tag, together
 from ..base.link import to_query
 from ..base.problems import said_html, sentence, within_sentence
 from ..base.resolve import resolve
@@ -216,7 +216,7 @@ def _row(entry: Ranked, longest: float, context: Context) -> Markup:
     reasons = (tag("li", reason) for reason in entry.reasons)
     return row(
         together(entry.place, tag("small", say("on_screen")) if entry.is_current else ""),
-        cell(name, tag("small", " · ".join(entry.rest)), class_="search-name"),
+        cell(name, tag("small", dotted(*entry.rest)), class_="search-name"),
         # On a phone a cell says which column it is of.
         cell(about(estimate), bar, data_label=say("column_step")),
         cell(memory, " ", stage, data_label=say("column_memory")),

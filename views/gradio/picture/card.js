@@ -60,7 +60,6 @@ function ask(rank) {
 // --- The card -------------------------------------------------------------------------------------
 
 const MOST = 8;
-const NO_BREAK = '\u00a0';
 
 const quoted = (text) => text.replaceAll('&', '&amp;').replaceAll('"', '&quot;');
 const part = (text, kind = '', name = 'span') => `<${name} class="${kind}">${text}</${name}> `;
@@ -107,7 +106,7 @@ function placesOf(rank) {
   const parts = [filled(card.place, { node, local: rank % mesh.gpusPerNode })];
   parts.push(filled(card.stage, { stage }));
   if (mesh.layers.length) parts.push(filled(card.layers, { layers: mesh.layers[stage] }));
-  return parts.map((part) => part.replaceAll(' ', NO_BREAK)).join(' · ');
+  return parts.map((part, at) => `<span>${at ? '<span class="dot">· </span>' : ''}${part}</span>`).join(' ');
 }
 
 // The members of a group, the rank itself in bold; of a large one, how many they are.
@@ -126,7 +125,7 @@ function chipOf(kind, rank) {
 function cardOf(rank) {
   const isKept = rank === pinned && !element.querySelector('.hero .hint');
   const kept = isKept ? part(card.pinned, '', 'i') : '';
-  const head = part(filled(card.gpu, { rank }), '', 'b') + part(placesOf(rank), 'quiet') + kept;
+  const head = part(filled(card.gpu, { rank }), '', 'b') + part(placesOf(rank), 'quiet dotted') + kept;
   const groups = kinds.slice(0, mesh.told).map((kind) => {
     const ranks = ordered(kind, rank);
     if (!ranks.length) return chipOf(kind, rank) + part(card.in_none, 'quiet');
