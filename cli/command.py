@@ -18,7 +18,7 @@ from formats.documents.check import check_document
 from formats.documents.exports import OWN_PREFIX, groups_by_name, meshes
 from formats.documents.tables import Table, cell
 from formats.logs import named_ranks, ranks_of, read_log
-from formats.logs.account import account_of, on_machines
+from formats.logs.account import account_of
 from formats.logs.evidence import MOST_BYTES
 from formats.logs.model import Log
 from groups import budget
@@ -212,7 +212,7 @@ def _account(log: Log, layout: Layout, placement: Placement | None) -> list[str]
     """Who is missing and what waits, in sentences, and what the reader must know of the log."""
     from texts.sentences import hang_sentence  # the other commands do without the texts
 
-    account = account_of(on_machines(log, placement), layout.every, layout.gpus_per_node)
+    account = account_of(log, layout.every, layout.gpus_per_node, placement)
     return [hang_sentence(note.code, note.facts, "en") for note in (*account, *log.notes)]
 
 

@@ -95,6 +95,15 @@ def test_options_that_are_none_are_refused(script, options):
 TOOL = loaded(check_script(PLAIN))
 
 
+def test_a_step_that_fails_says_which_it_was(capsys):
+    cluster = object.__new__(TOOL.Cluster)  # without torch
+    cluster.rank, cluster.host, cluster.hung = 3, "gpu-1", False
+    cluster.options = TOOL.read_options([])
+    with pytest.raises(ZeroDivisionError), cluster.step("tp: making 4 groups", tells=False):
+        print(1 / 0)
+    assert capsys.readouterr().err == "rank 3 on gpu-1: failed at tp: making 4 groups\n"
+
+
 def seen(*hosts: str) -> list[tuple[str, int]]:
     """One word a host, one letter a rank: local ranks count up in each word."""
     return [(letter, local) for host in hosts for local, letter in enumerate(host)]

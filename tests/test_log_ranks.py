@@ -88,13 +88,13 @@ def test_the_command_reads_a_folder_of_dumps_and_says_hosts(tmp_path):
     folder = Path(__file__).parent / "data" / "hang" / "dumps" / "a_missing_rank2"
     for file in folder.glob("nccl_trace_rank_?"):
         (tmp_path / file.name).write_bytes(file.read_bytes())
-    (tmp_path / "hosts").write_text("gpu-00 slots=4")
+    (tmp_path / "hosts").write_text("gpu-00 slots=2\ngpu-01 slots=2")
     dumps = sorted(map(str, tmp_path.glob("nccl*")))
     job = ("--gpus-per-node", "4", "--tp", "2", "--hosts", str(tmp_path / "hosts"))
     for words in (dumps, [str(folder)]):
         out, err = io.StringIO(), io.StringIO()
         assert run(["share", *words, *job], io.StringIO(), out, err) == 0, err.getvalue()
-        assert out.getvalue().startswith("GPU 2 (host gpu-00, device 2) never entered")
+        assert out.getvalue().startswith("GPU 2 (host gpu-01, device 0) never entered")
     assert run(["share", str(tmp_path / "hosts"), *job], io.StringIO(), out, err) == 2
     assert "'the files' is not a list of ranks" in err.getvalue()
 

@@ -153,13 +153,14 @@ def best_order(
     Errors: LayoutError for a layout that does not fit the machines, a machine that is named twice
     or stands in no rack, and an objective or cost that is none.
     """
-    count = len(_require_hosts(names, racks))
     gpus_per_node = whole_number(gpus_per_node, "gpus_per_node", maximum=MAX_RANKS)
-    world = whole_number(count * gpus_per_node, "hosts", maximum=MAX_RANKS)
-    sizes: dict[str, Any] = {"tp": tp, "cp": cp, "pp": pp, "ep": ep, "etp": etp}
-    every = groupings(world, **sizes, order=order)
-    better = _order_for(every, names, racks, gpus_per_node, objective, costs or {}, above or {})
-    return replace(better, fixes=_fixes(better, racks, {**sizes, "order": order}))
+    world = whole_number(len(names) * gpus_per_node, "hosts", minimum=0, maximum=MAX_RANKS)
+    hosts = Hosts("names", tuple(names), levels={"rack": racks, **(above or {})})
+    sizes: dict[str, Any] = {"tp": tp, "cp": cp, "pp": pp, "ep": ep, "etp": etp, "order": order}
+    better = _order_for(
+        groupings(world, **sizes), hosts, gpus_per_node, objective, costs or {}, by_cost=True
+    )
+    return replace(better, fixes=_fixes(better, hosts, sizes))
 
 
 def better_order(
@@ -181,32 +182,28 @@ def better_order(
         if seconds and seconds.get(kind) and kind in layout.every
     }
     by_time, words = objective == TIME, "dp-first" if objective == TIME else objective
-    better = _order_for(
-        layout.every, hosts.names, hosts.racks, slots, words, costs, hosts.above_racks, by_time
-    )
+    better = _order_for(layout.every, hosts, slots, words, costs, by_cost=by_time)
     if layout.expert is None or layout.framework not in MEGATRONS:
         return better
     job = layout.stated_job
     sizes = {name: getattr(job, name) for name in ("tp", "cp", "pp", "ep", "etp", "order")}
-    return replace(better, fixes=_fixes(better, hosts.racks, sizes))
+    return replace(better, fixes=_fixes(better, hosts, sizes))
 
 
 def _order_for(
     every: Mapping[str, Grouping],
-    names: Sequence[str],
-    racks: Mapping[str, str],
+    hosts: Hosts,
     gpus_per_node: int,
     objective: str,
     costs: Mapping[str, float],
-    above: LevelPlaces,
-    by_cost: bool = True,
+    *,
+    by_cost: bool,
 ) -> BetterOrder:
     """The same for groups that are made already, of any framework; it offers no other layout.
 
     by_cost: whether costs decide, and not only are said.
     """
-    hosts = _require_hosts(names, racks)
-    given = numbered([str(racks[host]) for host in hosts])
+    given = numbered(_racks_of(hosts))
     levels = [
         [kind_of(every[kind], gpus_per_node) for kind in level if kind in every]
         for level in _levels(objective)
@@ -219,7 +216,7 @@ def _order_for(
         return (cost_of(levels, costs, of), *key) if by_cost else key
 
     racks_after, is_least = search(levels, given, score, by_key=not by_cost)
-    better, upper = arranged(hosts, given, racks_after, above, levels)
+    names, upper = arranged(hosts.names, given, racks_after, hosts.above_racks, levels)
     capacities = np.bincount(given).tolist()
     kinds = tuple(_crossings(kind, given, racks_after, capacities) for kind in chain(*levels))
     expert = every["ep"].mesh if "ep" in every else None
@@ -228,12 +225,12 @@ def _order_for(
         by_cost and all(kind.after == kind.least for kind in kinds if costs.get(kind.kind))
     )
     return BetterOrder(
-        names=better,
+        names=names,
         key=key_of(levels, racks_after),
         key_before=key_of(levels, given),
-        names_before=hosts,
+        names_before=hosts.names,
         kinds=kinds,
-        reasons=_reasons(kinds, max(capacities), is_proved, better == hosts),
+        reasons=_reasons(kinds, max(capacities), is_proved, names == hosts.names),
         is_least=is_proved,
         cost=cost_of(levels, costs, racks_after),
         cost_before=cost_of(levels, costs, given),
@@ -258,22 +255,19 @@ def _crossings(
 # -- what is asked ---------------------------------------------------------------------------------
 
 
-def _require_hosts(names: Sequence[str], racks: Mapping[str, str]) -> tuple[str, ...]:
-    """The names, each once and each in a rack."""
-    hosts = tuple(names)
-    if not hosts:
-        raise refusal("no-hosts", "hosts", sentence="there are no hosts to order")
-    if len(hosts) > MOST_ORDERED:
-        raise refusal("too-many-to-order", "hosts", count=len(hosts), limit=MOST_ORDERED)
-    spend(len(hosts) * WORK_OF_A_HOST, "hosts", control="hosts")
-    ((host, count),) = Counter(hosts).most_common(1)
+def _racks_of(hosts: Hosts) -> list[str]:
+    """The rack of each machine. Errors: LayoutError for one named twice or in none, too many."""
+    names, racks = hosts.names, hosts.racks
+    if len(names) > MOST_ORDERED:
+        raise refusal("too-many-to-order", "hosts", count=len(names), limit=MOST_ORDERED)
+    spend(len(names) * WORK_OF_A_HOST, "hosts", control="hosts")
+    ((host, count),) = Counter(names).most_common(1)
     if count > 1:
         raise host_twice(host, "an order has each host once")
-    nowhere = [host for host in hosts if not racks.get(host)]
-    if nowhere:
-        facts = {"host": quoted(nowhere[0]), "count": len(nowhere), "hosts": len(hosts)}
+    if nowhere := [host for host in names if not racks.get(host)]:
+        facts = {"host": quoted(nowhere[0]), "count": len(nowhere), "hosts": len(names)}
         raise refusal("host-without-rack", "hosts", **facts)
-    return hosts
+    return [str(racks[host]) for host in names]
 
 
 def _levels(objective: str) -> list[list[str]]:
@@ -320,16 +314,14 @@ def _reasons(
     return tuple(remarks)
 
 
-def _fixes(
-    better: BetterOrder, racks: Mapping[str, str], sizes: Mapping[str, Any]
-) -> tuple[LayoutFix, ...]:
+def _fixes(better: BetterOrder, hosts: Hosts, sizes: Mapping[str, Any]) -> tuple[LayoutFix, ...]:
     """For kinds that are waited for and leave a node or every rack: the nearest size that stays.
 
     That is the largest smaller size whose groups stand on so few nodes; etp 1 before that. sizes:
     arguments of `groups.megatron.groupings`.
     """
     world = len(better.names) * better.gpus_per_node
-    largest = Counter(str(racks[name]) for name in better.names).most_common(1)[0][1]
+    largest = Counter(map(hosts.racks.get, better.names)).most_common(1)[0][1]
     fixes = []
     for kind in better.kinds:
         size = int(sizes[kind.kind] or 1) if kind.kind in ("tp", "cp", "ep") else 1

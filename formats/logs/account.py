@@ -6,7 +6,7 @@ Each `Note` names its sentence in texts/hang.txt and holds what stands in it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple, replace
+from dataclasses import astuple
 
 import numpy as np
 
@@ -21,9 +21,14 @@ CONNECTING = ("tp", "pp", "dp-cp", "cp", "ep")
 
 
 def account_of(
-    log: Log, groupings: Mapping[str, Grouping] | None = None, gpus_per_node: int | None = None
+    log: Log,
+    groupings: Mapping[str, Grouping] | None = None,
+    gpus_per_node: int | None = None,
+    placement: Placement | None = None,
 ) -> tuple[Note, ...]:
     """At most three sentences; without a layout what only it can tell is left out.
+
+    placement: the machines by name, for what the log does not say of them.
 
     >>> from formats.logs import read_log
     >>> from groups.megatron import groupings
@@ -44,7 +49,7 @@ def account_of(
     if first is None:
         return (Note("nothing-stuck"),) if log.dumped else ()
     members = members_of(first, groupings)
-    notes = [_cause(log, first, gpus_per_node)]
+    notes = [_cause(log, first, gpus_per_node, placement)]
     named = {*diagnosis.culprits, *diagnosis.suspects}
     waiting = (set(members) - named) if members else set(first.waiting) - named
     if waiting:
@@ -52,14 +57,6 @@ def account_of(
         notes.append(Note(code, {"count": len(waiting), "kind": first.group.title}))
     far = _spread(log, {*members, *first.waiting, *named}, groupings)
     return (*notes, far) if far else tuple(notes)
-
-
-def on_machines(log: Log, placement: Placement | None) -> Log:
-    """The log with the machines of those that are missing, where it names none."""
-    if placement is None:
-        return log
-    named = (rank for rank in log.missing if rank < placement.world_size)
-    return replace(log, hosts={**{rank: placement.host(rank) for rank in named}, **log.hosts})
 
 
 def members_of(wait: Wait, groupings: Mapping[str, Grouping]) -> tuple[int, ...]:
@@ -76,7 +73,7 @@ def members_of(wait: Wait, groupings: Mapping[str, Grouping]) -> tuple[int, ...]
     return members if set(some) <= set(members) else ()
 
 
-def _cause(log: Log, first: Wait, gpus_per_node: int | None) -> Note:
+def _cause(log: Log, first: Wait, gpus_per_node: int | None, placement: Placement | None) -> Note:
     """The first sentence: who, what, where."""
     diagnosis = log.diagnosis
     culprits, suspects, reason = diagnosis.culprits, diagnosis.suspects, diagnosis.reason
@@ -88,7 +85,7 @@ def _cause(log: Log, first: Wait, gpus_per_node: int | None) -> Note:
             facts["parties"] = tuple(map(astuple, first.parties))
         return Note(codes.get(reason, "one-of" if suspects else "unclear"), facts)
     rank = culprits[0]
-    facts |= {"rank": rank, **_place(log, rank, gpus_per_node)}
+    facts |= {"rank": rank, **_place(log, rank, gpus_per_node, placement)}
     if len(culprits) > 1:
         return Note(f"several-{reason}", facts)
     party = next((party for party in first.parties if rank in party.ranks), None)
@@ -101,13 +98,19 @@ def _cause(log: Log, first: Wait, gpus_per_node: int | None) -> Note:
     return Note(codes.get(reason, "never-entered"), facts)
 
 
-def _place(log: Log, rank: int, gpus_per_node: int | None) -> dict[str, object]:
-    """Host and device of a rank, as the log or the layout says."""
+def _place(
+    log: Log, rank: int, gpus_per_node: int | None, placement: Placement | None
+) -> dict[str, object]:
+    """Host and device of a rank, as the log, the machines by name or the layout say."""
     devices = [failure.local_rank for failure in log.failures if failure.rank == rank]
     device, node = next((device for device in reversed(devices) if device is not None), None), None
-    if gpus_per_node and device is None:
+    host = log.hosts.get(rank)
+    if placement is not None and rank < placement.world_size:
+        host = host or placement.host(rank)
+        device = placement.device(rank) if device is None else device
+    elif gpus_per_node and device is None:
         node, device = divmod(rank, gpus_per_node)
-    return {"host": log.hosts.get(rank), "device": device, "node": node}
+    return {"host": host, "device": device, "node": node}
 
 
 def _spread(log: Log, ranks: Iterable[int], groupings: Mapping[str, Grouping]) -> Note | None:

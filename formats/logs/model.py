@@ -30,7 +30,7 @@ _TORCHTITAN |= {"batch": "dp", "fsdp": "dp-shard-cp", "loss": "dp-cp", "loss_mes
 _TORCHTITAN |= {"efsdp": "edp", "dp_shard_mod_ep": "edp"}
 
 _TWINS = re.compile(r"(_GLOO|_AG|_WITH_AG)$")
-_LEVEL = re.compile(r"(?:HIERARCHICAL_CONTEXT_PARALLEL_GROUPS?|HIERARCHICAL_\w{0,40}?)_L(\d{1,3})$")
+_LEVEL = re.compile(r"HIERARCHICAL_\w{0,40}?_L(\d{1,3})$")
 _HYBRID = re.compile(r"HYBRID_DP_CP_GROUPS?_(\d{1,7})$")
 
 

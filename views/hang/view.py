@@ -11,12 +11,13 @@ from markupsafe import Markup
 
 from descriptions import RUN, close_up, counted, hang_sentence, joined
 from formats.logs import Log, read_log
-from formats.logs.account import account_of, on_machines
+from formats.logs.account import account_of
 from formats.logs.matching import Match, match_layout
 from formats.logs.model import WORLD
 from groups import LayoutError
 from groups.grouping import Grouping
 from groups.layout import Layout
+from groups.placement import Placement
 from render.scenes.heat import Heat
 
 from ..base import form
@@ -58,6 +59,7 @@ class Case:
     world: int
     match: Match | None
     fitting: tuple[dict[str, Any], ...]
+    placement: Placement | None
 
     @property
     def every(self) -> Mapping[str, Grouping]:
@@ -75,7 +77,8 @@ class Case:
 
     def verdict(self, language: str) -> str:
         """Who is missing, in at most three sentences."""
-        notes = account_of(self.log, self.every, self.layout.gpus_per_node if self.every else None)
+        per_node = self.layout.gpus_per_node if self.every else None
+        notes = account_of(self.log, self.every, per_node, self.placement)
         said = [hang_sentence(note.code, note.facts, language) for note in notes]
         nothing = RUN["hang_no_verdict" if self.log.ranks else "hang_nothing"][language]
         return joined(said or [nothing], language)
@@ -124,8 +127,7 @@ def _ways_in(state: State, language: str) -> Markup:
 
 
 def _case(context: Context) -> Case | None:
-    """What the pasted text says, else what the files said; with the machines that the page names,
-    where the evidence names none."""
+    """What the pasted text says, else what the files said; the machines that the page names."""
     layout, state = context.layout, context.state
     if not is_empty(state.evidence):
         every = layout.every if layout.world_size <= MOST_CONNECTED else None
@@ -134,10 +136,10 @@ def _case(context: Context) -> Case | None:
         log = log_of(_said(state.digest)[1])
     else:
         return None
-    log = on_machines(log, placement_or_none(context))
     world = _world(log, layout)
     match, fits = _match(log, world, layout)
-    return Case(log, layout, world, match, tuple(_changes(fit, layout, world) for fit in fits))
+    changes = tuple(_changes(fit, layout, world) for fit in fits)
+    return Case(log, layout, world, match, changes, placement_or_none(context))
 
 
 def _said(digest: Any) -> tuple[int, Any]:
