@@ -25,12 +25,12 @@ from .timing import ResultTable, interleaved, shown
 GROUP_TYPE = "cp+dp+tp+pp"  # four kinds, the most that one picture shows
 
 CASES = {
-    16: State(GROUP_TYPE, nodes=2, tp=2, pp=2, cp=2),
-    256: State(GROUP_TYPE, nodes=32, tp=8, pp=4, cp=2),
-    1_024: State(GROUP_TYPE, nodes=128, tp=8, pp=8, cp=2),
-    16_384: State(GROUP_TYPE, nodes=2048, tp=8, pp=16, cp=2),
-    131_072: State(GROUP_TYPE, nodes=16384, tp=8, pp=16, cp=2),
-    1_048_576: State(GROUP_TYPE, nodes=131072, tp=8, pp=16, cp=2),
+    16: State(group_type=GROUP_TYPE, nodes=2, tp=2, pp=2, cp=2),
+    256: State(group_type=GROUP_TYPE, nodes=32, tp=8, pp=4, cp=2),
+    1_024: State(group_type=GROUP_TYPE, nodes=128, tp=8, pp=8, cp=2),
+    16_384: State(group_type=GROUP_TYPE, nodes=2048, tp=8, pp=16, cp=2),
+    131_072: State(group_type=GROUP_TYPE, nodes=16384, tp=8, pp=16, cp=2),
+    1_048_576: State(group_type=GROUP_TYPE, nodes=131072, tp=8, pp=16, cp=2),
 }
 AIMS = {16: "5", 1_024: "20", 131_072: "60"}
 

@@ -59,7 +59,9 @@ class Axis:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
             raise refusal("bad-axis-name", "order", value=quoted(self.name))
-        object.__setattr__(self, "size", whole_number(self.size, self.name))
+        size = whole_number(self.size, self.name)
+        if size is not self.size:
+            object.__setattr__(self, "size", size)
 
 
 @dataclass(frozen=True)

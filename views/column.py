@@ -256,16 +256,18 @@ def slider_stops(state: State, world: int | None) -> dict[str, list[int]]:
     known: dict[str, int] = {name: size for name, size in sizes.items() if size is not None}
     etp = None if is_empty(state.etp) else _size_or_none(state.etp)
 
-    grids = {name: known[name] for name in ("tp", "pp", "cp", "ep")}
+    tp, pp, cp, ep = (known[name] for name in ("tp", "pp", "cp", "ep"))
 
     def unit_of(tp: int, pp: int, cp: int, ep: int) -> int:
         return math.lcm(tp * pp * cp, (etp or tp) * ep * pp)
 
+    every, unit = divisors(world), unit_of(tp, pp, cp, ep)
     stops = {
-        name: [size for size in divisors(world) if world % unit_of(**{**grids, name: size}) == 0]
-        for name in grids
+        "tp": [size for size in every if world % unit_of(size, pp, cp, ep) == 0],
+        "pp": [size for size in every if world % unit_of(tp, size, cp, ep) == 0],
+        "cp": [size for size in every if world % unit_of(tp, pp, size, ep) == 0],
+        "ep": [size for size in every if world % unit_of(tp, pp, cp, size) == 0],
     }
-    unit = unit_of(**grids)
     for name, other in (("nodes", "gpus_per_node"), ("gpus_per_node", "nodes")):
         step = unit // math.gcd(unit, known[other])
         most = MAX_RANKS // known[other] if name == "nodes" else 72

@@ -27,6 +27,7 @@ from ..scenes.timeline import (
     level_steps,
     op_colours,
 )
+from .raster import written
 
 KINDS = tuple(PHASES)
 
@@ -89,9 +90,15 @@ def _paths(strip: Strip) -> str:
     starts, ends = boxes.start.tolist(), boxes.end.tolist()
     paths: dict[int, list[str]] = {number: [] for number in sorted({*colour.tolist()})}
     edges = []
+    # What follows the x of a box, and of its edge, is the same for many of them.
+    outlines: dict[tuple[int, int, int], tuple[str, str]] = {}
     for number, x, end, y, h in zip(colour.tolist(), starts, ends, top, height):
-        paths[number].append(f"M{x} {y}h{end - x}v{h}h{x - end}z")
-        edges.append(f"M{end} {y}v{h}")
+        shape = end - x, y, h
+        if shape not in outlines:
+            outlines[shape] = f" {y}h{end - x}v{h}h{x - end}z", f" {y}v{h}"
+        outline, edge = outlines[shape]
+        paths[number].append(f"M{x}{outline}")
+        edges.append(f"M{end}{edge}")
     drawn = (f'<path class="op-{_name(number)}" d="{"".join(d)}"/>' for number, d in paths.items())
     return f'{"".join(drawn)}<path class="pipeline-edges" d="{"".join(edges)}"/>'
 
@@ -134,14 +141,15 @@ def _labels(strip: Strip) -> str:
             *((share, small, f' font-size="{small}"') for share in (0.25, 0.75)),
         )
     ]
-    columns = (strip.colour, middle, 3 * boxes.rank + boxes.half, boxes.micro_batch)
+    columns = (middle, strip.colour, 3 * boxes.rank + boxes.half, boxes.micro_batch)
     visible = (boxes.half == 0) | (tall >= 22)
     labels = []
     for width in np.unique(need[visible]).tolist():
-        texts = zip(*(column[visible & (need == width)].tolist() for column in columns))
+        x, *others = (column[visible & (need == width)] for column in columns)
+        texts = zip(written(x, ".2f"), *(column.tolist() for column in others))
         rows = "".join(
-            f"{before[colour]}{x:.2f}{behind[place]}{micro_batch}</text>"
-            for colour, x, place, micro_batch in texts
+            f"{before[colour]}{at}{behind[place]}{micro_batch}</text>"
+            for at, colour, place, micro_batch in texts
         )
         off = "" if width <= WIDTH else ' class="off"'
         labels.append(f'<g data-need="{width}"{off} font-size="{size}">{rows}</g>')

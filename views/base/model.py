@@ -108,9 +108,8 @@ def typed_sizes(state: State) -> dict[str, Any]:
 
     Errors: LayoutError about the layers, where they are no such layout.
     """
-    names = (*OF_COLUMN, *SIZES)
-    given = {name: parse_number(getattr(state, name)) for name in names}
-    given = {name: size for name, size in given.items() if not is_empty(size)}
+    said = ((name, getattr(state, name)) for name in (*OF_COLUMN, *SIZES))
+    given = {name: parse_number(size) for name, size in said if not is_empty(size)}
     if is_layout(layout := given.get("layers")):
         try:
             given["layers"] = sum(stage.count("decoder") for stage in parse_layout(layout))

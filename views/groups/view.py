@@ -66,9 +66,9 @@ def picture_html(spec: PictureSpec, group_type: str, strip: Markup | None = None
     A pure function of its arguments, so a cached answer is the same for every user.
     """
     about = _about(spec.layout, group_type, spec.language)
-    body = together(hero_html(spec), strip or "", _kinds(spec), about)
     data = mesh_data(spec.layout, spec.listed, spec.known, spec.tones, spec.layers)
-    return _page(spec.language, body, "groups", data)
+    parts = (hero_html(spec), strip or "", _kinds(spec), about)
+    return _page(spec.language, "groups", data, *parts)
 
 
 def _kinds(spec: PictureSpec) -> Markup:
@@ -111,12 +111,12 @@ def framed(
     known, tone = (made(layout, visible, marked or ()) for made in (known_groups, tones_of))
     data = mesh_data(layout, visible, known, tone)
     card = "" if marked is None else _card(context.layout, context.visible, context.language)
-    return _page(context.language, together(head or "", card, body), view, data)
+    return _page(context.language, view, data, head or "", card, body)
 
 
-def _page(language: str, body: Markup, view: str, data: dict) -> Markup:
+def _page(language: str, view: str, data: dict, *parts: object) -> Markup:
     known = {"data_mesh": data, "data_words": _words(language)}
-    return tag("div", body, class_="picture", data_view=view, **known, lang=language)
+    return tag("div", *parts, class_="picture", data_view=view, **known, lang=language)
 
 
 def group_facts(grouping: Grouping, gpus_per_node: int, language: str) -> str:

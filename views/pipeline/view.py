@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -52,7 +52,7 @@ def pipeline_html(context: Context) -> Markup:
     head = intro(say("pipeline_title"), say("pipeline_body"), context.language)
     p = context.layout.every["pp"].size
     if 1 < p <= MOST_RANKS:
-        return tag("div", head, _Page(context).html(), class_="pipeline")
+        return tag("div", head, *_Page(context).parts(), class_="pipeline")
     long = say("pipeline_long", p=f"{p:,}", most=f"{MOST_RANKS:,}")
     body = _without(say("pipeline_none") if p == 1 else long, context)
     return tag("div", head, body, class_="pipeline")
@@ -97,7 +97,7 @@ class _Page:
             self.names["against"] = self.state.against
         self.pinned = group_of(self.layout, self.state, is_pinned=True)
 
-    def html(self) -> Markup:
+    def parts(self) -> Iterator[Markup]:
         schedules = self._schedules()
         clock = tried(self.refused_times, lambda: clock_of(self.state))
         message = tried(self.refused_times, lambda: message_bytes(self.state))
@@ -105,17 +105,13 @@ class _Page:
         if not is_empty(self.state.pipe_group):
             group = tried(self.refused, lambda: group_of(self.layout, self.state))
         group = group or self.pinned
-        drawn = Markup()
+        yield self._inputs()
+        yield self._problems(self.refused)
+        yield self._times()
+        yield self._problems(self.refused_times)
         if schedules and clock is not None:
-            drawn = self._drawn(schedules, clock, group, message)
-        return together(
-            self._inputs(),
-            self._problems(self.refused),
-            self._times(),
-            self._problems(self.refused_times),
-            drawn,
-            self._layers(schedules, group[1]),
-        )
+            yield from self._drawn(schedules, clock, group, message)
+        yield self._layers(schedules, group[1])
 
     def _schedules(self) -> dict[ScheduleSpec, Stages]:
         """The schedule, and the one to compare with, as far as they are not refused; each with the
@@ -187,18 +183,18 @@ class _Page:
         clock: Clock,
         group: tuple[int, tuple[int, ...]],
         message: float | None,
-    ) -> Markup:
+    ) -> Iterator[Markup]:
         refused: list[LayoutError] = []
         tried(refused, lambda: spend_on([*schedules]))
         if refused:
-            return self._problems(refused)
+            yield self._problems(refused)
+            return
         timed = tuple(timed_schedule(*each, clock, self.state) for each in schedules.items())
-        return together(
-            tag("p", self._summary(next(iter(schedules)), group, clock), class_="pipeline-summary"),
-            step_of(self.context),
-            chart_html(timed, group[1], self.language),
-            figures_html(timed, group[1], clock, message, self.language),
-        )
+        summary = self._summary(next(iter(schedules)), group, clock)
+        yield tag("p", summary, class_="pipeline-summary")
+        yield step_of(self.context)
+        yield chart_html(timed, group[1], self.language)
+        yield figures_html(timed, group[1], clock, message, self.language)
 
     def _summary(
         self, schedule: ScheduleSpec, group: tuple[int, tuple[int, ...]], clock: Clock
