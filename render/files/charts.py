@@ -23,6 +23,7 @@ from ..scenes.timeline import (
     gap,
     level_steps,
     op_colours,
+    pixel_colours,
 )
 
 WARNING = {"light": "#b91c1c", "dark": "#fca5a5"}
@@ -33,9 +34,6 @@ DARK_COLOURS = ("#1d2752", "#c9d4ff")
 
 THICK = 0.75
 """How much of its row a bar is high."""
-
-DARKER = 0.86
-"""How much darker every other micro-batch of an embedded picture is."""
 
 
 def draw_bars(chart: BarsChart, theme: str) -> Iterator[Mark]:
@@ -211,9 +209,8 @@ def _numbers(
 
 def _image(chart: TimelineChart, look: Look) -> Pixels:
     strip, several = chart.strip, chart.ticks_a_part
-    fills = np.array([rgb(fill) for fill in op_colours()])
-    shades = np.stack([fills, np.rint(DARKER * fills)], axis=1).reshape(-1, 3)
-    palette, pixels = np.array([rgb(look.ground), *shades], dtype=np.uint8), strip.pixels()
+    pixels = strip.pixels()
+    palette = np.array([rgb(look.ground), *pixel_colours()], dtype=np.uint8)
     # A few rows at a time: three bytes for each tick of all of them would be a lot.
     rows = [_averaged(palette[part], several) for part in np.array_split(pixels, len(strip.ranks))]
     cells = np.concatenate(rows)

@@ -136,11 +136,11 @@ class Legend:
             for swatch, text in lines:
                 if (swatch, text) in entries:
                     continue
-                room = SWATCH if swatch else 0.0
-                word = Words(x + room, y, text, SMALL, look.ink)
+                before = SWATCH if swatch else 0.0
+                word = Words(x + before, y, text, SMALL, look.ink)
                 if word.right > most:
                     y += LINE
-                    word = Words(MARGIN + room, y, text, SMALL, look.ink)
+                    word = Words(MARGIN + before, y, text, SMALL, look.ink)
                 entries[swatch, text] = word
                 x = word.right + SWATCH
         return cls(tuple((swatch, word) for (swatch, _), word in entries.items()), look)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..marks import LOOKS, Drawing, Mark, Words, advance, shortened, wrapped
 from .figure import MARGIN as FROM
+from .figure import SMALL as OF_KEY
 from .figure import Legend, scene_marks
 
 WIDTH, HEIGHT, MARGIN = 1280.0, 720.0, 48.0
@@ -76,16 +77,19 @@ def slide(
     foot = bottom - (len(address) - is_beside) * SMALL * 1.4
     words.append(Words(MARGIN, foot, text.sizes, SMALL, look.quiet))
     foot -= SMALL * 1.4 + 6
+    larger = LABEL / OF_KEY
     for count in range(min(MOST, len(scenes)), 0, -1):  # the first that are readable together
-        legend = _moved(Legend.of(scenes[:count], theme, 0.0, key, across * 11 / LABEL), foot)
-        room = _Room(y + 16, foot - legend.height - 14, titles[:count])
+        legend = Legend.of(scenes[:count], theme, OF_KEY, key, across / larger)
+        top = foot - larger * (legend.height - OF_KEY) if legend.entries else foot
+        room = _Room(y + 16, top - 14, titles[:count])
         arrangement = max(
             (room.arranged(scenes[:count], columns, theme) for columns in room.columns),
             key=lambda drawing: drawing.quality,
         )
         if arrangement.letters >= READABLE:
             break
-    placed = [*arrangement.placed(look.ink), (0.0, 0.0, 1.0, [*legend.marks(), *words])]
+    placed = [*arrangement.placed(look.ink), (0.0, 0.0, 1.0, words)]
+    placed.append((MARGIN - FROM * larger, top, larger, list(legend.marks())))
     return Drawing(WIDTH, HEIGHT, look.page, placed)
 
 
@@ -102,26 +106,6 @@ def _address(text: str, room: float) -> list[str]:
         lines[-1] += part
     is_long = len(lines) > ADDRESS_LINES or len(text) > MOST_ADDRESS
     return [shortened(line + " …" * is_long, room) for line in lines[:ADDRESS_LINES]]
-
-
-def _moved(legend: Legend, bottom: float) -> Legend:
-    """A key in larger letters that begins at the margin and ends at this height."""
-    if not legend.entries:
-        return legend
-    larger, last = LABEL / legend.entries[0][1].size, legend.entries[-1][1].y
-    entries = tuple(
-        (
-            swatch,
-            replace(
-                words,
-                x=MARGIN + (words.x - FROM) * larger,
-                y=bottom + (words.y - last) * larger,
-                size=LABEL,
-            ),
-        )
-        for swatch, words in legend.entries
-    )
-    return Legend(entries, legend.look)
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,9 @@ PHASES: dict[str, str] = {"F": "#5b8def", "B": "#00775f", "I": "#f0a13a", "W": "
 DEEPEST = 0.4
 """How far the shade of the last chunk goes towards black or white."""
 
+DARKER = 0.86
+"""How much darker every other micro-batch of one picture is."""
+
 ROWS = ((8, 30), (16, 24), (32, 18), (64, 13), (128, 7))
 """Up to so many ranks: pixels of a row."""
 
@@ -261,6 +264,13 @@ def shade(kind: str, chunk: int) -> str:
 def op_colours() -> list[str]:
     """The colour of an op by its number in `Strip.colour`."""
     return [shade(kind, chunk) for kind in PHASES for chunk in range(MOST_SHADES)]
+
+
+def pixel_colours() -> np.ndarray:
+    """Those of `Strip.pixels` from 1 on, red, green and blue: micro-batches that follow each other
+    differ a little."""
+    fills = np.array([rgb(fill) for fill in op_colours()])
+    return np.rint(np.stack([fills, DARKER * fills], axis=1)).reshape(-1, 3).astype(np.uint8)
 
 
 # -- where things stand, in pixels ----------------------------------------------------------------

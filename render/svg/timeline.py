@@ -11,7 +11,7 @@ from html import escape
 
 import numpy as np
 
-from ..palette import ink, rgb
+from ..palette import ink
 from ..png import png_uri
 from ..scenes.timeline import (
     AXIS,
@@ -26,6 +26,7 @@ from ..scenes.timeline import (
     gap,
     level_steps,
     op_colours,
+    pixel_colours,
 )
 from .raster import written
 
@@ -104,13 +105,10 @@ def _paths(strip: Strip) -> str:
 
 
 def _image(strip: Strip) -> str:
-    """All boxes as one picture; micro-batches that follow each other differ a little."""
-    colours = []
-    for fill in map(rgb, op_colours()):
-        colours += [fill, tuple(round(0.86 * channel) for channel in fill)]
+    """All boxes as one picture."""
     return (
         f'<image width="{strip.ticks}" height="{strip.height}" preserveAspectRatio="none" '
-        f'href="{png_uri(strip.pixels(), colours)}"/>'
+        f'href="{png_uri(strip.pixels(), pixel_colours().tolist())}"/>'
     )
 
 

@@ -11,7 +11,7 @@ Errors of the estimate are larger than differences between neighbours: among the
 run tells. What is not VARIED is as on screen.
 """
 
-from .quickest import MOST, SearchResult, search, sizes_of
+from .quickest import MOST, SearchResult, search
 from .reasons import Reason, alone, compared
 from .space import LEAST_TOKENS, MOST_SAMPLES, VARIED, SearchJob, valid_splits
 from .timed import software_of

@@ -166,16 +166,3 @@ def _request(job: SearchJob, timed: TimedLayout, way: int) -> Request:
         recompute=recomputations(job)[again],
     )
     return job.request(split, training)
-
-
-def sizes_of(estimate: Estimate) -> dict[str, int]:
-    """Sizes by axis, as a page's controls have them.
-
-    >>> from training.estimate import estimate
-    >>> from training.models import MODELS
-    >>> quick = estimate(MODELS["llama3-8b"].model, gpus=16, tp=2, pp=2, global_batch=64)
-    >>> sizes_of(quick)["dp"], sizes_of(quick)["pp"]
-    (4, 2)
-    """
-    names = ("tp", "cp", "pp", "ep", "etp", "dp", "edp", "vpp")
-    return {name: getattr(estimate.request.split, name) for name in names}

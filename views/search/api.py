@@ -7,7 +7,8 @@ from typing import Any
 
 from groups import LayoutError
 from training.estimate import Estimate
-from training.search import Reason, alone, compared, search, sizes_of
+from training.search import Reason, alone, compared, search
+from training.split import SIZES
 
 from ..base.context import Context
 from ..base.endpoint import answered, job_facts, stated, trained_with, training_endpoint
@@ -66,7 +67,7 @@ def _reasons(estimate: Estimate, current: Estimate | None) -> list[Reason]:
 def _candidate(estimate: Estimate, reasons: list[Reason]) -> dict[str, Any]:
     split, training = estimate.request.split, estimate.request.training
     return {
-        **sizes_of(estimate),
+        **{name: getattr(split, name) for name in SIZES},
         "account": split.account,
         "spread": split.spread,
         "memory_schedule": training.schedule,
