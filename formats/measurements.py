@@ -197,14 +197,12 @@ def _cell(cells: Sequence[Any], at: int, line: int) -> Any:
 
 
 def deviations(values: np.ndarray) -> np.ndarray:
-    """How far each value is from the median, in robust deviations; NaN stays NaN.
+    """How far each value is from the median of those known, in robust deviations; NaN stays NaN.
 
     >>> deviations(np.array([10.0, 11.0, 12.0, 30.0])).round(1).tolist()
     [-1.0, -0.3, 0.3, 12.5]
     """
     known = values[~np.isnan(values)]
-    if not len(known):
-        return np.full(values.shape, np.nan)
     median = np.median(known)
     away = np.abs(known - median)
     mad = np.median(away)
@@ -267,10 +265,10 @@ def _stages(pipeline: Grouping) -> np.ndarray:
 def _standing_out(kind: str, values: np.ndarray, index: np.ndarray, sign: float) -> list[Slow]:
     """The groups of one kind whose median is worse than the others' by more than THRESHOLD."""
     medians, ranks, bounds = medians_of(values, index)
-    if len(medians) < 3:
+    known = medians[~np.isnan(medians)]
+    if len(known) < 3:
         return []
-    middle = np.nanmedian(medians) if not np.isnan(medians).all() else np.nan
-    away = sign * deviations(medians)
+    away, middle = sign * deviations(medians), np.median(known)
     is_slow = (away > THRESHOLD) & (sign * (medians - middle) > LEAST * abs(middle))
     return [
         Slow(

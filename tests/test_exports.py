@@ -336,6 +336,9 @@ def test_another_version_is_refused_by_its_number(version):
         ("meshes/dense", "tp2-dp4+8", "meshes.dense"),
         ("meshes/dense", "two", "meshes.dense"),
         ("meshes/dense", 8, "meshes.dense"),
+        ("placement", [], "placement"),
+        ("placement", {"host": ["a"]}, "placement.host"),
+        ("placement", {"host": 8 * [1]}, "placement.host"),
     ],
 )
 @every("text", [GROUPS_TEXT, RANKS_TEXT], ids=["groups", "ranks"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -53,6 +55,7 @@ def test_ranks_without_a_number_have_none():
         ("a b c\n1 2 3", "no-measurements"),
         ("rank,ms\n0,x", "bad-measurements"),
         ("rank,ms\n0,nan", "bad-measurements"),
+        ("rank,ms\n0," + 140_000 * "9", "bad-measurements"),
         ("rank,ms\n0", "bad-measurements"),
         ("rank,ms\n-1,2", "bad-measurements"),
         ("rank,ms\n4,2", "no-such-rank"),
@@ -120,6 +123,15 @@ def test_nothing_stands_out_where_all_are_alike_or_differ_by_less_than_a_fiftiet
     values = np.full(64, 100.0)
     values[:8] = 101.5
     assert slow(values, every) == []
+
+
+def test_groups_of_ranks_without_numbers_are_never_slow():
+    """The embedding's groups are of the first and the last stage, and neither has a number."""
+    values = noise(64)
+    values[:16] = values[48:] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # numpy's, of a median of nothing
+        assert slow(values, groupings(64, tp=2, pp=4)) == []
 
 
 def test_the_law_of_iglewicz_and_hoaglin():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -45,8 +45,11 @@ def check_document(text: str) -> dict[str, Any]:
     version = quoted(_field(document, "version", int))
     if document["version"] != VERSION:
         raise refusal("other-version", "document", value=version, version=VERSION)
-    grids = _checked_heading(document)
-    (_check_groups if schema == GROUPS else _check_ranks)(document, grids)
+    grids, nodes = _checked_heading(document), _nodes(document)
+    if schema == GROUPS:
+        _check_groups(document, grids, nodes)
+    else:
+        _check_ranks(document, grids)
     return document
 
 
@@ -75,8 +78,21 @@ def _checked_heading(document: dict[str, Any]) -> dict[str, Mesh]:
     return grids
 
 
-def _check_groups(document: dict[str, Any], grids: Mapping[str, Mesh]) -> None:
-    world, nodes = document["world_size"], _nodes(document)
+def _nodes(document: dict[str, Any]) -> list[Any]:
+    """The machine of every rank: by name where the document places them, else filled in order."""
+    world = document["world_size"]
+    if "placement" not in document:
+        return [rank // document["gpus_per_node"] for rank in range(world)]
+    hosts: list[Any] = _field(_field(document, "placement", dict), "host", list, place="placement.")
+    if len(hosts) != world or not all(isinstance(host, str) for host in hosts):
+        raise _bad("placement.host", hosts, "one name a rank")
+    return hosts
+
+
+def _check_groups(
+    document: dict[str, Any], grids: Mapping[str, Mesh], nodes: Sequence[Any]
+) -> None:
+    world = document["world_size"]
     for name, entry in _field(document, "groups", dict).items():
         place = f"groups.{name}."
         if not isinstance(entry, dict):
@@ -107,17 +123,6 @@ def _check_groups(document: dict[str, Any], grids: Mapping[str, Mesh]) -> None:
             seen.update(ranks)
         if spanned != [len({nodes[rank] for rank in ranks}) for ranks in groups]:
             raise _bad(f"{place}nodes_spanned", spanned, "one number of nodes a group")
-
-
-def _nodes(document: dict[str, Any]) -> list[Any]:
-    """The machine of every rank: by name where the document places them, else filled in order."""
-    world = document["world_size"]
-    if "placement" not in document:
-        return [rank // document["gpus_per_node"] for rank in range(world)]
-    hosts: list[Any] = _field(_field(document, "placement", dict), "host", list, place="placement.")
-    if len(hosts) != world or not all(isinstance(host, str) for host in hosts):
-        raise _bad("placement.host", hosts, "one name a rank")
-    return hosts
 
 
 def _check_ranks(document: dict[str, Any], grids: Mapping[str, Mesh]) -> None:
