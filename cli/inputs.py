@@ -231,7 +231,7 @@ class CommandLine:
         try:
             if path == "-":
                 return self.stdin.read()
-            with open(path, encoding="utf-8") as file:
+            with open(path, encoding="utf-8-sig") as file:
                 return file.read()
         except OSError as error:
             raise CommandError(f"cannot read {quoted(path)}: {error.strerror}") from None

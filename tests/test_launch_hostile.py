@@ -124,3 +124,45 @@ def test_every_code_has_a_sentence_and_is_used():
     )
     for code in LAUNCH_NOTES:
         assert f'"{code}"' in source or code in ("bad-json", "bad-yaml"), code
+
+
+BEGINS = "torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py --pipeline-model-parallel-size 2 "
+
+
+@pytest.mark.parametrize(
+    ("said", "sign"),
+    [
+        ("\u200b--tensor-model-parallel-size 4", "U+200B"),  # from a web page
+        ("--tensor\u2011model\u2011parallel\u2011size 4", "U+2011"),  # from a document
+        ("\u2014tensor-model-parallel-size 4", "U+2014"),  # from a chat
+        ("\u2013\u2013tensor-model-parallel-size=4", "U+2013"),
+    ],
+)
+def test_an_option_in_letters_that_only_look_like_its_own_is_named_and_its_size_not_assumed(
+    said, sign
+):
+    parsed = parse(BEGINS + said)
+    (item,) = parsed.unresolved
+    assert (item.code, item.name) == ("disguised", "--tensor-model-parallel-size")
+    assert item.facts == {"sign": sign}
+    assert "tp" in parsed.asks
+
+
+def test_other_words_may_have_any_dash():
+    parsed = parse(
+        BEGINS + "--tensor-model-parallel-size 4 # of two nodes \u2014nothing \u2013 else"
+    )
+    assert (parsed.unresolved, parsed.asks, parsed.values["tp"]) == ((), (), 4)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"tensor_parallel": {"autotp_size": 4}, "train_batch_size": 8}',
+        "model:\n  tensor_model_parallel_size: 4\n",
+        "[parallelism]\ntensor_parallel_degree = 4\n",
+        BEGINS + "--tensor-model-parallel-size 4",
+    ],
+)
+def test_a_file_may_begin_with_windows_byte_order_mark(text):
+    assert parse("\ufeff" + text).values == parse(text).values == {**parse(text).values, "tp": 4}

@@ -123,7 +123,7 @@ class Meaning(Reading):
         of_a_role = any(said.role and said.field == name for said in self.said)
         reasons = (
             any(item.sets == name for item in (*self.unresolved, *wrong)),
-            self._left("inherits", "sourced", "unknown-size"),
+            self._left("inherits", "sourced", "unknown-size", "disguised"),
             self.configured and may_say,
             self.choice.is_open,
             self.choice.of_roles and not self.choice.chosen and of_a_role,

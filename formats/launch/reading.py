@@ -33,6 +33,10 @@ from .words import (
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_.-]{0,120})\}")
 _SHORT_SIZES = ("-tp", "-pp", "-cp", "-ep", "-dp")
+_HYPHENS = dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-")
+_STRANGERS = re.compile(rf"[{''.join(_HYPHENS)}\u00ad\u200b-\u200f\u2060\ufeff]")
+_WORD_WITH_STRANGERS = re.compile(rf"(?<!\S)(?=\S{{0,80}}{_STRANGERS.pattern})\S{{1,200}}")
+"""Hyphens of other lengths and characters without width, and words that have any."""
 _OVERRIDE = re.compile(r"[+~]{0,2}([A-Za-z_][A-Za-z0-9_]*(?:[.@/][A-Za-z0-9_]+)*)=")
 
 
@@ -48,6 +52,7 @@ class Reading(Sayings):
         self.configured: list[Item] = []  # files or recipes that a command begins with
         source = Source.of(text)
         self.form = form_of(text)
+        self._disguised()
         if self.form == "python":
             recipes = read_recipes(source)
             if recipes is None:
@@ -83,6 +88,16 @@ class Reading(Sayings):
                 if word.text and not word.why and not is_total:
                     row = row._replace(rank=flags.VARIABLE_RANK)
                     self.read_value(name, row, [word], word.place)
+
+    def _disguised(self) -> None:
+        """Options and keys that a word processor or a web page changed: no program takes them."""
+        for match in _WORD_WITH_STRANGERS.finditer(self.text):
+            spend(STEP, "words")
+            plain = _STRANGERS.sub(lambda found: _HYPHENS.get(found[0], ""), match[0])
+            name = f"--{plain.lstrip('-').partition('=')[0].rstrip(':')}"
+            if row_of(name) or is_known(plain_name(name)):
+                facts = {"sign": f"U+{ord(_STRANGERS.findall(match[0])[0]):04X}"}
+                self.unresolved.append(self.item("disguised", name, "", match.span(), facts=facts))
 
     def _unused(self, shell: Shell) -> None:
         """Options kept in a variable that no command takes up."""
