@@ -25,7 +25,7 @@ COMPARED = {
     "against a typed order": (MOE, "ep-cp-tp-dp-pp"),
     "both grids": (MOE, "cp-tp-ep-dp-pp"),
     "the same": (State(), "device-mesh"),
-    "some ranks only": (State(nodes=4, pp=1, more=("embd",)), "dp-tp-cp-ep-pp"),
+    "some ranks only": (State(nodes=1, tp=1, pp=4, more=("embd",)), "pp-tp-cp-ep-dp"),
     "more than 256 GPUs": (State(nodes=48, tp=4, pp=4), "auto"),
 }
 

@@ -55,7 +55,8 @@ def sentence_of(layout: Layout, rank: int, language: str) -> str:
             leaving.append(JOB[f"name_{role}"][language])
     if not clauses:
         return JOB["says"][language].format(clauses=JOB["says_alone"][language])
-    said = JOB["says"][language].format(clauses=_joined(clauses, language))
+    last = "last_of_two" if len(clauses) == 2 else "last"
+    said = JOB["says"][language].format(clauses=listed(clauses, language, last, "then"))
     gap = GAP[language]
     return f"{said}{gap}{_leaving(leaving, len(groups), language)}"
 
@@ -83,21 +84,14 @@ def _others(ranks: np.ndarray, rank: int, nodes: int, language: str) -> str:
     return JOB["few"][language].format(ranks=listed(others, language))
 
 
-def listed(words: Sequence[str], language: str, last: str = "and") -> str:
-    """
-    >>> listed(["1", "3", "7"], "en")
-    '1, 3 and 7'
-    """
-    if len(words) < 2:
-        return "".join(words)
-    return JOB["comma"][language].join(words[:-1]) + JOB[last][language] + words[-1]
+def listed(words: Sequence[str], language: str, last: str = "and", between: str = "comma") -> str:
+    """Words with what stands between them, and before the last.
 
-
-def _joined(clauses: Sequence[str], language: str) -> str:
-    if len(clauses) < 2:
-        return "".join(clauses)
-    last = JOB["last_of_two" if len(clauses) == 2 else "last"][language]
-    return JOB["then"][language].join(clauses[:-1]) + last + clauses[-1]
+    >>> listed(["1", "3", "7"], "en"), listed(["1"], "en")
+    ('1, 3 and 7', '1')
+    """
+    *first, end = words
+    return JOB[between][language].join(first) + JOB[last][language] + end if first else end
 
 
 def _leaving(names: Sequence[str], groups: int, language: str) -> str:

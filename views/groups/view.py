@@ -19,7 +19,7 @@ from descriptions import (
     counted,
     joined,
 )
-from groups import LayoutError, Mesh
+from groups import Mesh
 from groups.grouping import Grouping
 from groups.layout import Layout
 from render.scenes import groups as scene
@@ -47,15 +47,12 @@ def groups_html(context: Context) -> Markup:
 
 
 def _strip(context: Context) -> Markup:
-    """What the order moves against Megatron's default, where that is another one that works."""
+    """What the order moves against Megatron's default, where that is another one."""
     from ..orders.view import other_layout, strip_html  # which draws with this module
 
     if context.state.framework == "megatron":
         return Markup()
-    try:
-        other = other_layout(context, "megatron")
-    except LayoutError:
-        return Markup()
+    other = other_layout(context, "megatron")
     return Markup() if other.order == context.layout.order else strip_html(context, other)
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from markupsafe import Markup
 
 from descriptions import MEMORY, counted
-from groups import group_index
 from groups.layout import Layout
 from render.scenes.groups import PANEL_LIMIT
 from render.scenes.heat import LEVELS, Heat, level_colours, levels
@@ -45,13 +44,12 @@ def bars_html(context: Context, stages: Sequence[StageMemory]) -> Markup:
     trained, say = context.trained, saying(MEMORY, context.language)
     most, visible = largest(tuple(stages)), visible_stages(stages)
     widest = max(most.total, trained.capacity) * 1.02
-    mesh = context.layout.mesh
-    stride = mesh.strides[mesh.names.index("pp")] if "pp" in mesh.names else 0
+    first_gpus = context.layout.every["pp"].members(0).tolist()
     told = {stage.stage: _told(trained, stage, context.language) for stage in visible}
 
     def bar(stage: StageMemory) -> Markup:
         over, total = stage.total > trained.capacity, gib(stage.total)
-        leads = {"view": "groups", "rank": str(stage.stage * stride)}
+        leads = {"view": "groups", "rank": str(first_gpus[stage.stage])}
         name = button(f"PP {stage.stage}", class_="opener", tabindex=-1, data_set=leads)
         segments = (
             tag("span", style=f"width:{100 * number / widest:.2f}%;{_coloured(part)}")
@@ -203,10 +201,9 @@ def millions(number: float) -> str:
 
 def stage_of_ranks(layout: Layout) -> np.ndarray:
     """The pipeline stage of each rank: int64, shape (world_size,)."""
-    others = [name for name in layout.mesh.names if name != "pp"]
-    if "pp" not in layout.mesh.names or not others:
-        return np.arange(layout.world_size) % layout.mesh.size("pp")
-    return group_index(layout.mesh, "-".join(others))
+    stages = np.empty(layout.world_size, dtype=np.int64)
+    stages[layout.every["pp"].groups()] = np.arange(layout.mesh.size("pp"))
+    return stages
 
 
 def grid_html(context: Context, stages: Sequence[StageMemory]) -> Markup:
