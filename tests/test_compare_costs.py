@@ -9,11 +9,12 @@ from dataclasses import replace
 import pytest
 
 from descriptions import LANGUAGES, PAGE
+from views.base.context import Context
 from views.base.link import from_query, to_query
 from views.base.resolve import resolve
 from views.base.state import State
 from views.base.trained import trained_of
-from views.compare.view import COSTS, PAIRS, Cost, cost_of
+from views.compare.view import COSTS, PAIRS, Cost, compare_slide, cost_of
 from views.page import answer
 from views.stories import query_of
 
@@ -111,6 +112,15 @@ def test_a_layout_that_the_model_does_not_allow_says_why_in_place_of_its_costs()
         picture = compared(FOUR, other)
         assert all(kept == said == "–" != now for _, kept, now, said in costs(picture))
         assert picture.count('role="alert"') == 1
+
+
+def test_a_slide_of_layouts_that_the_model_does_not_allow_has_their_pictures():
+    stages = State(nodes=16, tp=2, pp=64, vpp="2", layers="80")
+    context = Context.of(replace(FOUR, view="compare", kept=f"?{to_query(stages)}"))
+    titles = [title for title, _ in compare_slide(context)]
+    kinds = [title.split(":")[0] for title in titles]
+    assert kinds == sorted(kinds)
+    assert set(map(kinds.count, kinds)) == {2}  # of each kind both layouts, side by side
 
 
 def test_a_pipeline_layout_is_compared_on_either_side():

@@ -30,7 +30,7 @@ from views.base.resolve import MODEL, from_preset
 from views.base.state import State, parse_number
 from views.compare.view import kept_context
 from views.launch.inputs import read_pasted, with_pasted
-from views.launch.view import ASKED, SHOWN_ITEMS, check_text, counts_as
+from views.launch.view import ASKED, SHOWN_ITEMS, check_text, counts_as, launch_pictures
 from views.page import answer
 
 DATA = Path(__file__).parent / "data" / "launch_commands.json"
@@ -397,6 +397,27 @@ def test_only_the_line_round_a_bad_value_is_shown():
 
 
 @every("language", LANGUAGES)
+def test_an_option_that_is_read_and_counts_nowhere_is_said_to(language):
+    page = launched(
+        State(), "x.py --recompute-method uniform --tensor-model-parallel-size 2", language
+    )
+    unused, used = (f"→ {counts_as(name, language)}" for name in ("recompute_method", "tp"))
+    assert unused.removeprefix("→ ") == PAGE["launch_unused"][language]
+    assert f"uniform {unused}" in html.unescape(page)
+    assert f"2 {used}" in html.unescape(page)
+
+
+@every("language", LANGUAGES)
+def test_a_pasted_job_that_cannot_be_says_why_where_its_layout_would_stand(language):
+    text = "torchrun --nnodes 2 --nproc-per-node 8 x.py --tensor-model-parallel-size 3"
+    page = launched(State(), text, language)
+    with pytest.raises(LayoutError) as error:
+        Context.of(with_pasted(State(), parse(text)))
+    assert html.escape(sentence(error.value, language)) in page
+    assert PAGE["use_pasted"][language] in page  # for the column says how to mend it
+
+
+@every("language", LANGUAGES)
 def test_html_in_a_pasted_text_is_text(language):
     for text in (
         TEXT,
@@ -563,6 +584,13 @@ def test_a_framework_without_words_for_the_layout_says_for_what():
     assert "<p>DeepSpeed 的配置文件无法表达 pp 2。</p>" in chinese["DeepSpeed"]
     own = sections(launched(State(framework="own", order="dp-tp-cp-ep-pp")))
     assert own["Megatron-LM"] == "<p>Megatron-LM has no words for the order dp-tp-cp-ep-pp.</p>"
+
+
+def test_a_layout_that_no_framework_has_words_for_has_no_file():
+    context = Context.of(State(framework="own", order="pp-dp-tp-cp-ep"))
+    with pytest.raises(LayoutError) as refused:
+        launch_pictures(context)
+    assert refused.value.what == "Megatron-LM has no words for the order pp-dp-tp-cp-ep"
 
 
 def test_what_is_written_is_escaped():

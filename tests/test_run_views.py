@@ -14,14 +14,17 @@ from test_logs import old_job
 
 from descriptions import RUN
 from formats.logs import read_log
-from formats.logs.model import Diagnosis, Log, ProcessGroup, Wait
+from formats.logs.model import Diagnosis, Hop, Log, ProcessGroup, Wait
 from groups import LayoutError
+from views.base.context import Context
+from views.base.html import rest_text
 from views.base.resolve import resolve
 from views.base.state import State
 from views.hang.files import LONGEST, digest_of, evidence, log_of
 from views.hang.picture import CULPRIT, END, FIRST, chain_of
+from views.hang.view import hang_pictures
 from views.hosts.inputs import hosts_of
-from views.hosts.measures import heat_of
+from views.hosts.measures import SHOWN, heat_of, measures_pictures
 from views.hosts.view import example_of
 from views.page import answer
 
@@ -143,6 +146,33 @@ def test_a_layout_that_the_evidence_contradicts_is_said_and_the_one_that_fits_of
     assert "in the end 16 of 16 GPUs" in again
 
 
+def test_a_layout_of_experts_that_would_fit_is_offered_with_their_size():
+    """The evidence is of 32 GPUs; on screen etp is not tp."""
+    lines = LINES.replace("[rank7]", "[rank31]")
+    page = answer(State(tp=4, pp=1, ep=2, etp="1", view="hang", evidence=lines)).picture
+    offers = [json.loads(html.unescape(one)) for one in re.findall(r'data-set="([^"]*)"', page)]
+    sizes = {"tp": "4", "cp": "1", "pp": "1", "ep": "2", "etp": "1", "nodes": "4"}
+    assert sizes in offers
+
+
+def test_who_waits_for_those_that_wait_has_a_part_of_its_own():
+    group = ProcessGroup("g", None, None, "tp")
+    hops = tuple(
+        Hop((Wait(group, "ALLREDUCE", 7, waiting=ranks),), (), ranks)
+        for ranks in ((4, 6, 7), (0, 2), (8,), (9,), (10,))
+    )
+    log = read_log(LINES)
+    log = replace(log, diagnosis=replace(log.diagnosis, hops=hops))
+    chain = chain_of(log, resolve(State(tp=4)), {})
+    assert chain.tolist() == [4, 0, 4, 0, FIRST, CULPRIT, FIRST, FIRST, 5, 6, 6, 0, 0, 0, 0, 0]
+
+
+def test_a_hang_without_evidence_has_no_picture():
+    assert hang_pictures(Context.of(State(view="hang"))) == []
+    other = State(view="hang", nodes=4, evidence=LINES.replace("[rank4]", "[rank40]"))
+    assert hang_pictures(Context.of(other)) == []
+
+
 def test_the_picture_gives_every_gpu_its_part():
     layout = resolve(State(tp=4))
     chain = chain_of(read_log(LINES), layout, layout.every)
@@ -169,6 +199,21 @@ def test_what_is_no_digest_is_refused(text):
         log_of(text)
     assert refused.value.code == "bad-digest"
     assert shown("hang", digest=json.dumps({"files": 1, "log": text}))
+
+
+def test_files_are_read_without_a_layout_where_the_one_on_screen_cannot_be():
+    head, _, rest = sent({"a.log": LINES.encode()}).partition(b"\n")
+    body = json.dumps({**json.loads(head), "job": {"tp": 3}}).encode() + b"\n" + rest
+    assert log_of(json.loads(json.loads(evidence(body))["digest"])["log"]).ranks == (4, 5, 6, 7)
+
+
+def test_more_than_a_digest_holds_is_refused():
+    """Ranks that are no runs, more than the digest's characters."""
+    numbers = np.random.default_rng(7).permutation(10**6)[:60_000]
+    text = "\n".join(f"[rank{rank}]: no progress" for rank in numbers)
+    for language, words in (("en", "more ranks and groups than a page can keep"), ("zh", "存不下")):
+        said = json.loads(evidence(sent({"a.log": text.encode()}, language)))
+        assert words in said["refused"]
 
 
 def test_files_that_cannot_be_read_are_refused_in_the_readers_language():
@@ -252,6 +297,21 @@ def test_an_order_that_stays_is_drawn_once_and_asked_of_no_model_that_does_not_f
     assert RUN["order_before"]["en"] in shown("hosts", refused, **asked)
 
 
+def test_an_objective_that_there_is_not_is_refused_in_its_place():
+    asked = {"hosts": "a b c d", "racks": "a r\nb r\nc s\nd s"}
+    page = shown("hosts", State(nodes=4), objective="fewest", **asked)
+    assert "'fewest' is not a choice" in page
+    assert RUN["order_title"]["en"] in page
+    assert RUN["order_before"]["en"] not in page
+
+
+def test_of_many_machines_the_first_are_shown_and_the_rest_counted():
+    state = State(nodes=80, tp=8, pp=2)
+    names, racks = example_of(resolve(state))
+    page = shown("hosts", state, hosts=names, racks=racks)
+    assert "+ 16" in page
+
+
 # -- measurements --------------------------------------------------------------------------------
 
 
@@ -262,6 +322,20 @@ def test_a_slow_group_is_said_and_painted():
     heat = heat_of(np.array([1.0, 2.0, np.nan, 3.0]), 4, "en")
     assert heat.level.tolist() == [0, 4, 8, 7]
     assert heat.legend[-1][1] == RUN["measures_none"]["en"]
+
+
+def test_of_many_slow_groups_the_first_are_said_and_the_rest_counted():
+    state = State(nodes=32, tp=1, pp=1)
+    slow = range(0, 256, 8)
+    measures = "\n".join(
+        f"{rank},{20 + rank if rank in slow else 10 + rank % 7 / 10}" for rank in range(256)
+    )
+    page = shown("hosts", state, measures=measures)
+    assert rest_text(len(slow) - SHOWN, "en") in page
+
+
+def test_without_measurements_there_is_no_picture_of_them():
+    assert measures_pictures(Context.of(State(view="hosts"))) == []
 
 
 def test_measurements_that_are_none_are_refused():

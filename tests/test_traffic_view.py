@@ -20,6 +20,7 @@ from descriptions import (
     PURPOSES,
     REASONS,
     REFUSALS,
+    TRAFFIC,
 )
 from groups import LayoutError
 from groups.conventions import CONVENTIONS
@@ -38,7 +39,7 @@ from views.base.resolve import from_preset, resolve
 from views.base.state import State
 from views.base.trained import trained_of
 from views.column import preset_states
-from views.search.view import search_html
+from views.search.view import search_html, search_pictures
 from views.traffic.view import traffic_html
 
 SMALL = State(tp=2, pp=2, layers="32", global_batch="64")
@@ -330,6 +331,28 @@ def test_the_picture_is_one_image_under_labels():
     assert svg.count("<image ") == 1
     assert 'aria-label="who &lt;sends&gt; &quot;what&quot;"' in svg
     assert len(svg) < 20_000
+
+
+NOTHING = {
+    **{"layers": "1", "heads": "3", "kv_heads": "3", "hidden": "384", "ffn": "511"},
+    **{"sequence": "4095", "global_batch": "1"},
+}
+"""A model and a batch that no sizes but 1 and 3 divide."""
+
+MANY = {
+    **{"model": "deepseek-v3", "layers": "60", "experts": "240", "sequence": "5040"},
+    **{"heads": "120", "ffn": "18480", "expert_ffn": "1680", "shared_expert_ffn": "1680"},
+}
+"""What most sizes divide."""
+
+
+def test_a_search_says_that_nothing_is_valid_and_that_not_all_was_tried():
+    none = State(tp=16, pp=1, **NOTHING)
+    assert TRAFFIC["search_none"]["en"] in html("search", none)
+    assert search_pictures(Context.of(none)) == []
+    many = State(nodes=1260, tp=1, pp=1, global_batch="40320", **MANY)
+    assert TRAFFIC["search_incomplete"]["en"] in html("search", many)
+    assert TRAFFIC["search_incomplete"]["en"] not in html("search")
 
 
 def test_published_layouts_are_answered():

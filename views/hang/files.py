@@ -93,13 +93,13 @@ def _groupings(job: object) -> Mapping[str, Grouping] | None:
 def digest_of(log: Log) -> str:
     """The text of a log, with what stands first where not all fits.
 
-    Errors: LayoutError ``too-much-evidence`` where nothing fits.
+    Errors: LayoutError ``long-digest`` where nothing fits.
     """
     for count in KEPT:
         text = json.dumps(_plain(_cut(log, count)), separators=(",", ":"))
         if len(text) <= LONGEST:
             return text
-    raise refusal("too-much-evidence", "log", megabytes=32, files=0)
+    raise refusal("long-digest", "log")
 
 
 def _cut(log: Log, count: int) -> Log:
