@@ -294,7 +294,10 @@ def test_a_shape_that_nobody_published_is_the_readers_own_and_what_lacks_is_aske
         label, name = CONTROLS["vocabulary"].label[language], MEMORY["own_model"][language]
         alert = re.search(r'<div class="refusal".*?</div>', answer(asked).picture)[0]
         assert alert.count(label) == 2  # in the sentence, and on the button that leads there
-        assert name in answer(replace(asked, vocabulary="32000")).chips
+        whole = replace(asked, vocabulary="32000", layers="8")
+        assert name in answer(whole).chips
+        for view in ("memory", "estimate", "traffic", "search", "collectives"):
+            assert name.lower() in answer(replace(whole, view=view)).picture.lower(), view
 
 
 SAID = ("zero", "recompute", "sequence_parallel")

@@ -50,8 +50,12 @@ def hang_sentence(code: str, facts: Mapping[str, Any], language: str) -> str:
 
 
 def close_up(text: str) -> str:
-    """Chinese words in place of a Latin one stand without spaces."""
-    return re.sub(" ?操作 ?", "操作", text).replace("） ", "）")
+    """Chinese words in place of a Latin one stand without spaces.
+
+    >>> close_up("进入第 7 次 操作 时"), close_up("这是 自定模型 的一步")
+    ('进入第 7 次操作时', '这是自定模型的一步')
+    """
+    return re.sub("(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])", "", text).replace("） ", "）")
 
 
 def _place(facts: Mapping[str, Any], language: str) -> str:

@@ -45,7 +45,7 @@ class ChosenModel:
     changed: tuple[str, ...]  # fields that are not the preset's
 
 
-def model_name(chosen: ChosenModel, language: str = "en") -> str:
+def model_name(chosen: ChosenModel, language: str) -> str:
     """What a model is called; marked where something was changed."""
     if chosen.preset == UNKNOWN:
         return MEMORY["own_model"][language]

@@ -23,6 +23,7 @@ from descriptions import (
     TYPES,
     WORK,
     Text,
+    close_up,
     has_text,
 )
 from groups import LayoutError
@@ -107,8 +108,7 @@ def _translated(error: LayoutError, language: str) -> str:
     for name in ("sizes", "levels"):
         if isinstance(facts.get(name), str):
             facts[name] = facts[name].replace(" x ", " × ")
-    said = REFUSALS[error.code][language].format(**facts)
-    return re.sub("(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])", "", said)
+    return close_up(REFUSALS[error.code][language].format(**facts))
 
 
 def control_label(control: str, language: str) -> str:

@@ -307,11 +307,6 @@ def texts_of(values: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def is_fix(changes: Mapping[str, Any]) -> bool:
-    """Whether an alternative of a refusal names only fields of the page."""
-    return all(OF_MATHS.get(name, name) in FIELDS for name in changes)
-
-
 # -- the pinned rank -----------------------------------------------------------------------------
 
 

@@ -2,7 +2,7 @@
 
 >>> from .resolve import resolve
 >>> trained = trained_of(resolve(State()), State())
->>> trained.name, trained.training.schedule, trained.cluster.name
+>>> trained.name("en"), trained.training.schedule, trained.cluster.name
 ('Llama 3 8B', '1f1b', 'DGX H100')
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
+from descriptions import MEMORY
 from groups import LayoutError
 from groups.alternatives import not_a_multiple
 from groups.errors import quoted
@@ -212,10 +213,10 @@ class Trained:
         """As its ranks hold it."""
         return with_kv_copies(self.chosen.model, self.split.tp)
 
-    @property
-    def name(self) -> str:
-        """What the model is called."""
-        return model_name(self.chosen)
+    def name(self, language: str) -> str:
+        """What the model is called within a sentence."""
+        is_own = self.chosen.preset == UNKNOWN
+        return MEMORY["own_within"][language] if is_own else model_name(self.chosen, language)
 
     @property
     def cluster(self) -> Cluster:

@@ -104,7 +104,7 @@ def _layers_of_job(context: Context) -> tuple[dict[str, float], tuple[int, ...],
         # Forward takes half of the backward.
         "bucket_ms": trained.layer_seconds(context.layout, moe=moe) * 2 / 3 * 1e3,
     }
-    return numbers, model_tensors(trained.model, split, moe=moe), trained.name
+    return numbers, model_tensors(trained.model, split, moe=moe), trained.name(context.language)
 
 
 def _hint(value: float) -> str:

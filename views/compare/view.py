@@ -24,6 +24,7 @@ from ..base import form
 from ..base.context import Context, Pictures, View
 from ..base.html import chips, figure, heading, saying, table, tag, together
 from ..base.link import from_query, to_query
+from ..base.model import model_name
 from ..base.problems import control_label, once, refusal_line, tried, value_text
 from ..base.resolve import sizes_text
 from ..base.state import State, fields_of, is_empty
@@ -247,7 +248,8 @@ def _difference(before: float, after: float, language: str) -> str:
 
 def what_text(now: Trained, language: str) -> str:
     batch = f"{now.batch.global_batch:,}"
-    return PAGE["cost_of"][language].format(model=now.name, cluster=now.cluster.name, batch=batch)
+    name = model_name(now.chosen, language)
+    return PAGE["cost_of"][language].format(model=name, cluster=now.cluster.name, batch=batch)
 
 
 # -- groups --------------------------------------------------------------------------------------

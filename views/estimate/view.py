@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 from markupsafe import Markup
 
-from descriptions import ESTIMATE, TRAFFIC
+from descriptions import ESTIMATE, TRAFFIC, close_up
 from render.files.tables import BarCell, TableChart, draw_points
 from render.palette import KIND_MARKS
 from render.scenes.charts import PointsChart
@@ -43,7 +43,7 @@ def _answer(context: Context) -> Markup:
     cloud = cloud_of(estimate, near, language)
     label = say("cloud_label", about=about(estimate))
     drawn = Markup(scene_svg("cloud", cloud, draw_points(cloud, "page"), label))
-    job = job_text(estimate, context.trained.name, language)
+    job = job_text(estimate, context.trained.name(language), language)
     return together(
         tag("p", tag("b", say("about", about=about(estimate))), " ", job, class_="about"),
         tag("p", say("far" if estimate.lacks else "close", lacks=lacks_text(estimate, language))),
@@ -58,13 +58,14 @@ def _answer(context: Context) -> Markup:
 def job_text(estimate: Estimate, model: str, language: str) -> str:
     """What the step is one of: model, GPUs, batch."""
     request = estimate.request
-    return ESTIMATE["job"][language].format(
+    said = ESTIMATE["job"][language].format(
         model=model,
         gpus=f"{request.gpus:,}",
         cluster=request.machine.name,
         batch=f"{request.global_batch:,}",
         tokens=f"{request.model.sequence:,}",
     )
+    return close_up(said)
 
 
 def visible_parts(estimate: Estimate) -> list[tuple[str, float]]:
@@ -245,7 +246,7 @@ def estimate_summary(context: Context) -> str:
     language = context.language
     estimate = context.trained.estimate(context.layout)
     said = ESTIMATE["about"][language].format(about=about(estimate))
-    job = job_text(estimate, context.trained.name, language)
+    job = job_text(estimate, context.trained.name(language), language)
     return ESTIMATE["whole"][language].format(about=said[:1].upper() + said[1:], job=job)
 
 

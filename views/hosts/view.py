@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from markupsafe import Markup
 
-from descriptions import HOSTS_WORDS, LAUNCHER_NOTES, PAGE, RUN, counted
+from descriptions import HOSTS_WORDS, LAUNCHER_NOTES, PAGE, RUN, close_up, counted
 from formats.hosts.order import OBJECTIVES, TIME, BetterOrder, better_order
 from formats.hosts.placing import launcher_files, placement_of
 from formats.hosts.values import Hosts
@@ -23,7 +23,7 @@ from ..base.context import Context, View
 from ..base.html import chips, fine, fold, heading, rest_text, saying, table, tag, together
 from ..base.problems import fix_label, problem_html
 from ..base.resolve import resolve
-from ..base.state import State, is_empty, is_fix
+from ..base.state import FIELDS, State, is_empty
 from ..base.units import ranges_text, seconds_text
 from ..nodes.view import audit_of, level_head, level_name, share_bar
 from .inputs import hosts_of, notes_text
@@ -60,7 +60,7 @@ def example_of(layout: Layout) -> tuple[str, str]:
 
 def _refused(error: LayoutError, state: State) -> Markup:
     """A refusal with those of its fixes with which the sizes of the layout work."""
-    fixes = [fix for fix in error.alternatives if is_fix(fix)]
+    fixes = [fix for fix in error.alternatives if fix.keys() <= FIELDS.keys()]
     tried = [fix for fix in fixes if works(resolve, state.changed(fix))]
     return problem_html(error, state.language, tried)
 
@@ -197,7 +197,8 @@ def _verdict(better: BetterOrder, context: Context) -> str:
     ]
     if better.costs:
         before, after = seconds_text(better.cost_before), seconds_text(better.cost)
-        words.append(say("order_seconds", model=context.trained.name, before=before, after=after))
+        model = context.trained.name(language)
+        words.append(close_up(say("order_seconds", model=model, before=before, after=after)))
     for upper in better.upper:
         before, after = counts(upper.key_before), counts(upper.key)
         level = level_name(upper.kind, language)

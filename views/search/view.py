@@ -27,6 +27,7 @@ from ..base.context import Context, Pictures, View
 from ..base.fixes import or_refused
 from ..base.html import cell, dotted, fine, intro, row, saying, table, tag, together
 from ..base.link import to_query
+from ..base.model import model_name
 from ..base.problems import said_html, sentence, within_sentence
 from ..base.resolve import resolve
 from ..base.units import seconds_text
@@ -95,7 +96,7 @@ def _job_text(context: Context, job: SearchJob, result: SearchResult) -> str:
     lines = [
         say(
             "search_job",
-            model=context.trained.name,
+            model=model_name(context.trained.chosen, context.language),
             tokens=f"{job.model.sequence:,}",
             batch=batch,
             cluster=job.machine.name,

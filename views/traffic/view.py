@@ -31,6 +31,7 @@ from ..base import form
 from ..base.context import Context, Pictures, View
 from ..base.fixes import or_refused
 from ..base.html import chips, fine, fold, intro, row, saying, table, tag, together
+from ..base.model import model_name
 from ..base.state import State, is_empty
 from ..base.trained import CHOICES, Trained
 from ..base.units import bytes_text, seconds_text
@@ -108,7 +109,7 @@ def job_texts(layout: Layout, trained: Trained, language: str) -> tuple[str, str
     say, cluster, b = saying(TRAFFIC, language), trained.cluster, trained.training.micro_batch
     job = say(
         "job",
-        model=trained.name,
+        model=model_name(trained.chosen, language),
         tokens=f"{trained.model.sequence:,}",
         micro_batches=counted(trained.training.micro_batches, "microbatch", language),
         micro_batch=say("sample" if b == 1 else "samples", count=b),
@@ -265,7 +266,8 @@ def traffic_pictures(context: Context) -> Pictures:
     picture = matrix_picture(flows.total, flows.ranks_per_cell, layout.gpus_per_node)
     language = context.language
     each = counted(flows.ranks_per_cell, "rank", language)
-    title = SAVED["bytes_sent"][language].format(model=trained.name, cluster=trained.cluster.name)
+    facts = {"model": trained.name(language), "cluster": trained.cluster.name}
+    title = SAVED["bytes_sent"][language].format(**facts)
     axes = SAVED["axes"][language].format(each=each)
     return [(title, MatrixChart(picture, axes, scale_of(picture)))]
 
