@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +27,7 @@ from training.pipeline.automatic import automatic
 from training.pipeline.figures import held_of, idle_time, outputs_in_flight, peaks
 from training.pipeline.orders import chunk_table, interleaved_warmup
 from training.pipeline.plan import KINDS, B, I, Plan, Shape, W
+from training.pipeline.schedules import FORMS
 from training.pipeline.simulate import ABREAST
 from training.pipeline.spec import ScheduleSpec
 
@@ -384,7 +385,7 @@ def test_a_schedule_without_a_closed_form_is_counted_to_the_same(name, p, m, v):
     form, outputs = rule.closed, outputs_in_flight(name, p, m, v)
     idle = idle_time(name, p, v)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(SCHEDULES, name, replace(rule, closed=None))
+        patch.delitem(FORMS, name, raising=False)
         held = (figures_of(simulate(plan)).peak * plan.share).tolist()
         assert peaks(name, p, m, v) == pytest.approx(held)
         if form and form.when[1](p, m, Times()):
