@@ -14,18 +14,16 @@ from __future__ import annotations
 import ast
 import itertools
 import json
-import operator
 import re
 import threading
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from groups.budget import spend
 
 from .configs import Entry
-from .words import STEP, CommandRun, Source, Word
+from .words import PYTHONS, STEP, CommandRun, Source, Word, literal
 
 MAX_NESTING = 40
 """Brackets inside brackets that are still read: deeper ones are no recipe."""
@@ -191,40 +189,13 @@ class _Function:
 
     def _word(self, node: ast.expr, why: str) -> Word:
         """A literal as a word; what is worked out elsewhere is open."""
-        for value in _literal(node, self.names):
+        for value in literal(node, self.names, PYTHONS, 9):
             return self.module.word(node, _text(value), why)
         shown = ast.unparse(node) if isinstance(node, (ast.Name, ast.Attribute)) else "..."
         return self.module.word(node, shown, why or "variable")
 
 
 _MAKERS = ("dict", "list", "replace", "deepcopy", "len", "int", "str", "getattr", "model_registry")
-
-
-def _literal(node: ast.expr, names: Mapping[str, ast.expr], depth: int = 0) -> list[Any]:
-    """What an expression of numbers comes to; empty where that is open."""
-    spend(1, "statements")
-    match node:
-        case _ if depth > 8:
-            return []
-        case ast.Constant(value):
-            return [value]
-        case ast.UnaryOp(ast.USub(), ast.Constant(int(value))):
-            return [-value]
-        case ast.Name(name) if name in names:
-            return _literal(names[name], names, depth + 1)
-        case ast.BinOp(left, op, right) if type(op) in _JOINS:
-            sides = [*_literal(left, names, depth + 1), *_literal(right, names, depth + 1)]
-            numbers = [side for side in sides if type(side) is int and abs(side) < 10**9]
-            if len(numbers) == 2 and (numbers[1] or not isinstance(op, ast.FloorDiv)):
-                return [_JOINS[type(op)](*numbers)]
-    return []
-
-
-_JOINS: dict[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Mult: operator.mul,
-    ast.Add: operator.add,
-    ast.FloorDiv: operator.floordiv,
-}
 
 
 def _text(value: object) -> str:

@@ -13,14 +13,17 @@ from __future__ import annotations
 
 import ast
 import bisect
+import contextlib
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple
+
+from groups.budget import spend
 
 STEP = 8
 """Units of work that a word costs, or a sign between words."""
@@ -210,26 +213,41 @@ def calculate(tokens: Sequence[str]) -> int | None:
     """
     text = " ".join(str(int(token)) if token.isdigit() else token for token in tokens)
     try:
-        return _value(ast.parse(text, mode="eval").body)
-    except (SyntaxError, KeyError, ZeroDivisionError, OverflowError, RecursionError, MemoryError):
+        return next(literal(ast.parse(text, mode="eval").body, {}, SHELLS, len(tokens)), None)
+    except SyntaxError:
         return None
 
 
-def _value(node: Any) -> int:
-    if isinstance(node, ast.Constant):
-        value = int(str(node.value))
-    else:  # a sign, a call or a tuple is none of the shell's
-        joins = _OPERATORS[type(getattr(node, "op", None))]
-        value = joins(_value(node.left), _value(node.right))
-    if abs(value) >= 10**15:
-        raise OverflowError
-    return value
+Operators = Mapping[type[ast.operator], Callable[[int, int], int]]
 
-
-_OPERATORS: dict[Any, Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
+PYTHONS: Operators = {
+    **{ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul},
+    ast.FloorDiv: operator.floordiv,
+}
+SHELLS: Operators = PYTHONS | {
     ast.Div: lambda left, right: math.trunc(Fraction(left, right)),  # towards zero
     ast.Mod: lambda left, right: left - right * math.trunc(Fraction(left, right)),
 }
+
+
+def literal(
+    node: ast.expr, names: Mapping[str, ast.expr], operators: Operators, deepest: int
+) -> Iterator[Any]:
+    """The constant that an expression is, or that its whole numbers come to; none if it is open."""
+    spend(1, "statements")
+    match node:
+        case _ if not deepest:
+            return
+        case ast.Constant(value):
+            yield value
+        case ast.UnaryOp(ast.USub(), ast.Constant(int(value))):
+            yield -value
+        case ast.Name(name) if name in names:
+            yield from literal(names[name], names, operators, deepest - 1)
+        case ast.BinOp(left, op, right) if type(op) in operators:
+            sides = [*literal(left, names, operators, deepest - 1)]
+            sides += literal(right, names, operators, deepest - 1)
+            if [type(side) for side in sides] == [int, int]:
+                with contextlib.suppress(ZeroDivisionError):
+                    value = operators[type(op)](*sides)
+                    yield from [value] if abs(value) < 10**15 else []
