@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from training.estimate.constants import DATA, FAMILIES, constants_of, fitted
+from training.estimate.constants import DATA, FAMILIES, constants_of, fitted_constants
 from training.estimate.memory import fit_of
 from training.estimate.request import Request, request_of
 from training.estimate.runs import MeasuredRun, is_nanotron, runs
@@ -385,7 +385,7 @@ def main() -> None:
     found, unseen = everything()
     (DATA / "constants.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(found, indent=1))
-    fitted.cache_clear()
+    fitted_constants.cache_clear()
     constants_of.cache_clear()
     write(answered(run for run in runs() if run.counts), unseen)
 

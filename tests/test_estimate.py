@@ -23,12 +23,12 @@ from training.estimate import (
     Estimate,
     error_table,
     estimate,
-    nearest,
+    nearest_runs,
     runs,
     seconds_waited,
     sources,
 )
-from training.estimate.constants import FAMILIES, fitted
+from training.estimate.constants import FAMILIES, fitted_constants
 from training.estimate.runs import NEAR_SIZE, MeasuredRun, is_nanotron
 from training.estimate.seconds import PARTS, layer_seconds
 from training.estimate.work import (
@@ -353,10 +353,10 @@ def test_where_no_run_is_near_the_estimate_says_so_and_widens():
     far = estimate(tiny, cluster="gb300-nvl72", gpus=8, tp=1, global_batch=8, sequence=1024)
     assert far.lacks == ("size",)
     assert not far.near
-    usual = fitted()["spread"]["dense"]
+    usual = fitted_constants()["spread"]["dense"]
     assert far.high / far.low > 1.4 * usual[1] / usual[0]
     assert asked().near
-    assert [one.arguments.cluster for one in nearest(asked().request, 3)] == ["dgx-h100"] * 3
+    assert [one.arguments.cluster for one in nearest_runs(asked().request, 3)] == ["dgx-h100"] * 3
 
 
 def test_more_than_four_times_the_gpus_of_every_public_run_are_far_from_all():
@@ -370,14 +370,15 @@ def test_runs_of_nanotron_are_near_to_its_own_software_alone():
     run = next(run for run in runs() if run.seconds and run.status == "ok" and is_nanotron(run))
     request = estimate(run.shape, **vars(run.arguments)).request
     own, other = (
-        [is_nanotron(one) for one in nearest(request, 5, name)] for name in ("nanotron", "megatron")
+        [is_nanotron(one) for one in nearest_runs(request, 5, name)]
+        for name in ("nanotron", "megatron")
     )
     assert own[0]
     assert not any(other)
 
 
 def test_what_the_constants_say_of_the_runs_is_what_the_runs_say():
-    assert {**fitted(), **told_of_runs()} == fitted()
+    assert {**fitted_constants(), **told_of_runs()} == fitted_constants()
     sizes: dict[tuple[str, bool], list[float]] = {}
     for run in runs():
         if run.seconds:
@@ -390,8 +391,8 @@ def test_what_the_constants_say_of_the_runs_is_what_the_runs_say():
 def test_every_cluster_has_constants_and_every_constant_a_sensible_size():
     assert set(FAMILIES) == set(CLUSTERS)
     for family in set(FAMILIES.values()):
-        assert 0.6 < fitted()["families"][family]["share"] < 1
-    shared = fitted()["shared"]
+        assert 0.6 < fitted_constants()["families"][family]["share"] < 1
+    shared = fitted_constants()["shared"]
     assert all(0 < shared[name] < 1.3 for name in shared if name.endswith(("share", "exposed")))
 
 

@@ -17,7 +17,7 @@ from training.model import Model
 from training.models import MODELS
 from training.pipeline import SCHEDULES
 from training.recipe import RECOMPUTE, Training
-from training.search import SearchJob, search, software_of, valid_splits
+from training.search import SearchJob, search, software_for, valid_splits
 from training.search import quickest as rooms
 from training.search.space import dealings, micro_batches, recomputations
 from training.search.timed import TimedLayout, Timer
@@ -67,7 +67,7 @@ jobs = st.builds(
 def estimate_of_way(asked: SearchJob, timed: TimedLayout, way: int) -> Estimate | None:
     """None where the schedule refuses it."""
     try:
-        return estimate_of(rooms._request(asked, timed, way), software_of(asked.training))
+        return estimate_of(rooms._request(asked, timed, way), software_for(asked.training))
     except LayoutError:
         return None
 
@@ -238,7 +238,7 @@ def test_a_layout_knows_its_place_among_all():
     found = search(job(EXPERTS))
     assert [found.place(one.seconds) for one in found.best[:3]] == [1, 2, 3]
     assert found.place(1e9) == len(found.seconds) + 1
-    assert {one.software for one in found.best} == {software_of(Training())}
+    assert {one.software for one in found.best} == {software_for(Training())}
 
 
 # -- published layouts ---------------------------------------------------------------------------

@@ -7,4 +7,4 @@ What is counted stands in `work`, how it becomes time in `seconds`, by which con
 from .answer import Estimate, estimate, estimate_of, layer_time, seconds_waited
 from .constants import SOFTWARE
 from .request import Request
-from .runs import MeasuredRun, error_table, nearest, runs, sources
+from .runs import MeasuredRun, error_table, nearest_runs, runs, sources

@@ -14,10 +14,10 @@ from ..errors import require_choice
 from ..model import Model
 from ..models import MODELS
 from ..split import Split
-from .constants import FAMILIES, SOFTWARE, constants_of, fitted, software_of
+from .constants import FAMILIES, SOFTWARE, constants_of, fitted_constants, software_of
 from .memory import Fit, fit_of, require_counted
 from .request import Arguments, Request, request_of
-from .runs import MeasuredRun, lacks, nearest
+from .runs import MeasuredRun, lacks, nearest_runs
 from .seconds import Timed, decided, layer_seconds, stall_seconds, step_seconds
 from .work import work_of
 
@@ -78,7 +78,7 @@ class Estimate:
 
     def nearest(self, most: int = 5) -> tuple[MeasuredRun, ...]:
         """The public runs nearest to this one, the nearest first."""
-        return nearest(self.request, most, self.software)
+        return nearest_runs(self.request, most, self.software)
 
 
 def estimate(model: Model, *, software: str = "", **arguments: object) -> Estimate:
@@ -132,7 +132,7 @@ def estimate_of(request: Request, software: str, fit: Fit | None = None) -> Esti
         parts["pp" if request.split.pp > 1 else "dp"] += more * decided(share)
     lacking = lacks(request)
     kind = "moe" if request.model.experts else "dense"
-    low, high = fitted()["spread"]["nanotron" if software == "nanotron" else kind]
+    low, high = fitted_constants()["spread"]["nanotron" if software == "nanotron" else kind]
     low /= FAR ** len(lacking)
     high *= FAR ** len(lacking)
     return Estimate(

@@ -63,7 +63,7 @@ class Fitted(TypedDict):
 
 
 @lru_cache(maxsize=1)
-def fitted() -> Fitted:
+def fitted_constants() -> Fitted:
     """The content of data/constants.json."""
     return cast("Fitted", json.loads((DATA / "constants.json").read_text(encoding="utf-8")))
 
@@ -75,7 +75,7 @@ def constants_of(family: str, software: str) -> dict[str, float]:
     >>> 0.5 < constants_of("h100", "megatron")["share"] < 1.2
     True
     """
-    constants = fitted()
+    constants = fitted_constants()
     of_software = constants["software"].get(software, {})
     return {**constants["shared"], **constants["families"][family], **of_software}
 
@@ -86,7 +86,7 @@ def _is_job_of_nanotron(model: Model, gpus: int, global_batch: int) -> bool:
     return any(
         model.sequence == sequence
         and all(abs(a - b) <= most for a, b, most in zip(here, there, SAME_JOB))
-        for *there, sequence in fitted()["jobs"]
+        for *there, sequence in fitted_constants()["jobs"]
     )
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from ..model import Model
 from ..parameters import active_parameters, total_parameters
 from ..split import Split
-from .constants import DATA, FAMILIES, fitted
+from .constants import DATA, FAMILIES, fitted_constants
 from .request import Arguments, Request
 
 
@@ -171,7 +171,9 @@ def _map() -> tuple[tuple[MeasuredRun, ...], np.ndarray, np.ndarray]:
     return timed, np.array(places), families
 
 
-def nearest(request: Request, most: int = 5, software: str = "nanotron") -> tuple[MeasuredRun, ...]:
+def nearest_runs(
+    request: Request, most: int = 5, software: str = "nanotron"
+) -> tuple[MeasuredRun, ...]:
     """The runs nearest to a request, the nearest first; of nanotron none for other software."""
     timed, places, families = _map()
     sizes = (request.gpus, request.training.micro_batch, request.global_batch)
@@ -187,7 +189,7 @@ def lacks(request: Request) -> tuple[str, ...]:
     """Why no public run is near: of this GPU, of such a model (with experts or without), of a size
     near this one's, on so many GPUs, with states in host memory; empty if there are some."""
     lacking = ["offload"] * (request.training.offload != "none")
-    seen = fitted()["seen"].get(FAMILIES[request.cluster], {})
+    seen = fitted_constants()["seen"].get(FAMILIES[request.cluster], {})
     kind = "moe" if request.model.experts else "dense"
     if kind not in seen:
         return (*lacking, "model" if seen else "gpu")

@@ -16,7 +16,7 @@ from ..estimate import Estimate, estimate_of
 from ..estimate.memory import Fit, fit_of, is_scheduled, least_needed
 from ..estimate.request import Request, require_numbers
 from .space import SearchJob, recomputations, step_for, valid_splits
-from .timed import TimedLayout, Timer, software_of
+from .timed import TimedLayout, Timer, software_for
 
 MOST = 10
 """Layouts that a search returns."""
@@ -141,7 +141,7 @@ class _Ways:
             spend(ESTIMATE, "layouts")
             request = _request(self.job, self.timed[layout], way)
             if is_scheduled(request) and wanted(fit := fit_of(request)):
-                estimates[layout] = estimate_of(request, software_of(self.job.training), fit)
+                estimates[layout] = estimate_of(request, software_for(self.job.training), fit)
         return list(estimates.values()), tries
 
     def _has_room(self, fit: Fit) -> bool:

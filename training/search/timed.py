@@ -56,10 +56,10 @@ MANY = 1 << 20
 """Micro-batches with which every schedule holds as many as it ever does."""
 
 
-def software_of(training: Training) -> str:
+def software_for(training: Training) -> str:
     """Whose constants: candidates differ in nothing that would tell whose software it is.
 
-    >>> software_of(Training(zero=1)), software_of(Training(zero=3))
+    >>> software_for(Training(zero=1)), software_for(Training(zero=3))
     ('megatron', 'fsdp')
     """
     return "fsdp" if training.zero >= 2 else "megatron"
@@ -92,7 +92,7 @@ class Timer:
 
     def __init__(self, job: SearchJob) -> None:
         self.job = job
-        self.constants: Constants = constants_of(FAMILIES[job.cluster], software_of(job.training))
+        self.constants: Constants = constants_of(FAMILIES[job.cluster], software_for(job.training))
         self._kept: dict[tuple[object, ...], object] = {}
 
     def _once(self, *key: object, make: Callable[[], Kept]) -> Kept:

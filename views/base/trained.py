@@ -31,7 +31,7 @@ from training.pipeline import SCHEDULES
 from training.pipeline.schedules import DEFAULT_VIRTUAL
 from training.pipeline.spec import MAX_MICRO_BATCHES
 from training.recipe import OFFLOAD, PRECISIONS, PRODUCTS, RECOMPUTE, Training
-from training.search import SearchJob, software_of
+from training.search import SearchJob, software_for
 from training.split import SPREADS, Split, held_by_ranks, with_kv_copies
 from training.traffic.demands import CP_ALGORITHMS, require
 
@@ -258,7 +258,7 @@ class Trained:
         Errors: LayoutError for what the model, the batch or the schedule does not allow.
         """
         require(self.model, self.split, self.training, self.cp_algorithm)
-        return estimate_of(self.request(layout), software_of(self.training))
+        return estimate_of(self.request(layout), software_for(self.training))
 
     def layer_seconds(self, layout: Layout, *, moe: bool) -> float:
         """Of that, one layer and one micro-batch, forward and backward.
@@ -266,7 +266,7 @@ class Trained:
         Errors: those of `estimate`.
         """
         require(self.model, self.split, self.training, self.cp_algorithm)
-        return layer_time(self.request(layout), software_of(self.training), moe=moe).total
+        return layer_time(self.request(layout), software_for(self.training), moe=moe).total
 
 
 def trained_of(layout: Layout, state: State) -> Trained:
