@@ -36,9 +36,11 @@ from .inputs import (
     PROGRAM,
     CommandError,
     CommandLine,
+    Options,
     checked,
     number_of,
     one_line,
+    option,
     options_parser,
     sentence,
 )
@@ -61,7 +63,7 @@ def run(argv: Sequence[str], stdin: TextIO, stdout: TextIO, stderr: TextIO) -> i
         if not {"-h", "--help"}.isdisjoint(argv):
             stdout.write(parser.format_help())
             return 0
-        options = parser.parse_intermixed_args(argv)
+        options = Options(parser.parse_intermixed_args(argv))
         words = options.words
         if not words or words[0] not in COMMANDS:
             words = ["groups", *words]  # without a command, the words are names of groups
@@ -71,6 +73,8 @@ def run(argv: Sequence[str], stdin: TextIO, stdout: TextIO, stderr: TextIO) -> i
             answer = COMMANDS[words[0]](inputs)
             parts = answer.printed(inputs.format) if isinstance(answer, Table) else answer
             first = next(parts, "")  # what can be refused is refused before anything is written
+        if options.unread:
+            raise CommandError(f"{option(options.unread[0])} says nothing to {words[0]} here")
     except (CommandError, LayoutError) as error:
         stderr.write(f"{PROGRAM}: {one_line(sentence(error))}\n")
         return 2

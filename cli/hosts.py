@@ -42,7 +42,7 @@ def slow_ranks(inputs: CommandLine) -> Table:
     layout = inputs.layout()
     text = inputs.text(inputs.words[0])
     values = read_measurements(text, layout.world_size, inputs.placement(layout))
-    outliers = slow(values, layout.every, worse=inputs.options.worse)
+    outliers = slow(values, layout.every, worse=inputs.options.worse or "high")
     columns = ["names", "indices", "value", "deviations", "ranks"]
     rows = [
         [list(of.names), list(of.indices), of.value, of.times, list(of.ranks)] for of in outliers

@@ -43,7 +43,7 @@ _EITHER = {"framework": "order", "order": "order", "preset": "args", "args": "ar
 
 _OTHERWISE: dict[str, dict[str, Any]] = {
     "hybrid": {"action": argparse.BooleanOptionalAction},
-    "worse": {"choices": ("high", "low"), "default": "high"},
+    "worse": {"choices": ("high", "low")},
     "format": {"choices": ("text", "json", "csv"), "default": "text"},
 }
 """What sets an option apart from one that takes any text."""
@@ -86,7 +86,7 @@ def options_parser() -> argparse.ArgumentParser:
                 one_of = _EITHER[name]
                 place = either[one_of] = either.get(one_of) or group.add_mutually_exclusive_group()
             place.add_argument(option(name), help=said[0] if said else None, **more)
-    group.add_argument("-h", "--help", action="store_true", help="this text")
+    group.add_argument("-h", "--help", action="help", help="this text")
     return parser
 
 
@@ -129,11 +129,24 @@ def one_line(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
+class Options:
+    """The options of a command line, and which of those that were given a command has not read."""
+
+    def __init__(self, given: argparse.Namespace) -> None:
+        self._given = vars(given)
+        self.unread = [name for name, value in self._given.items() if value is not None]
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self.unread:
+            self.unread.remove(name)
+        return self._given[name]
+
+
 @dataclass
 class CommandLine:
     """A command line that was understood, and the layout that it asks for."""
 
-    options: argparse.Namespace
+    options: Options
     words: list[str]
     stdin: TextIO
     remarks: list[str] = field(default_factory=list)  # to be said beside the answer

@@ -443,6 +443,10 @@ def test_the_flags_are_of_the_framework_asked_for():
 # -- refusals ------------------------------------------------------------------------------------
 
 REFUSED = {
+    "--tp 2 --model llama3-8b": "--model says nothing to groups here",
+    "presets --nodes 3": "--nodes says nothing to presets here",
+    "ranks --racks hosts": "--racks says nothing to ranks here",
+    "layout --worse low": "--worse says nothing to layout here",
     "--tp 3": "tp 3 x pp 1 x cp 1 = 3 does not divide 8 GPUs; try --tp 2 or --tp 4 "
     "(Megatron: world_size (8) is not divisible by 3)",
     "--tp two": "tp must be a whole number from 1 up, not 'two'; try --tp 1",
