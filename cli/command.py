@@ -156,7 +156,8 @@ def _rank(inputs: CommandLine) -> Table:
     ring = layout.every["pp"].neighbours(rank) if layout.every["pp"].size > 1 else None
     together, apart = shared_groups(groups_by_name(layout).values(), [rank])
     stands: dict[str, Any] = {}
-    if (placement := inputs.placement(layout)) is not None:
+    placement = inputs.placement(layout)
+    if placement is not None:
         stands = {"host": placement.host(rank), **placement.places(rank)}
         node, local = int(placement.nodes[rank]), placement.local_rank(rank)
     machine = f"host {stands['host']}" if stands else f"node {node}"
@@ -169,7 +170,7 @@ def _rank(inputs: CommandLine) -> Table:
     none = [kind.name for kind in apart]
     return Table(
         "rank",
-        *_shared_rows(inputs, layout, together),
+        *_shared_rows(inputs, layout, together, placement),
         layout=layout,
         fields={
             "rank": rank,
@@ -194,7 +195,8 @@ def _share(inputs: CommandLine) -> Table:
         text = inputs.text("-") if inputs.words == ["-"] else " ".join(inputs.words)
         ranks, log = named_ranks(text, layout.world_size, longest=MOST_BYTES)
     fields: dict[str, Any] = {}
-    account = _account(log, layout, inputs.placement(layout)) if log else []
+    placement = inputs.placement(layout)
+    account = _account(log, layout, placement) if log else []
     if log:
         fields = {"missing": list(log.missing), "suspects": list(log.diagnosis.suspects)}
         fields |= {"group_ranks": list(log.group_ranks), "log_groups": dict(log.groups)}
@@ -204,7 +206,7 @@ def _share(inputs: CommandLine) -> Table:
     parted = ", ".join(f"{kind.name} ({kind.groups})" for kind in apart)
     return Table(
         "share",
-        *_shared_rows(inputs, layout, together),
+        *_shared_rows(inputs, layout, together, placement),
         layout=layout,
         fields={"ranks": list(ranks), "apart": [vars(kind) for kind in apart], **fields},
         before=[*account, *([] if together else ["no group has all of these ranks"])],
@@ -221,10 +223,12 @@ def _account(log: Log, layout: Layout, placement: Placement | None) -> list[str]
 
 
 def _shared_rows(
-    inputs: CommandLine, layout: Layout, together: Iterable[SharedGroups]
+    inputs: CommandLine,
+    layout: Layout,
+    together: Iterable[SharedGroups],
+    placement: Placement | None,
 ) -> tuple[list[str], list[list[Any]]]:
     """Columns and rows; in text, an index that all names of a group have stands once."""
-    placement = inputs.placement(layout)
     rows: list[list[Any]] = []
     for shared in together:
         indices = list(shared.indices)

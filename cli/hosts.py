@@ -1,4 +1,4 @@
-"""The command that puts machines in a better order, and writes it as a launcher obeys it."""
+"""The commands about machines: a better order, as launchers obey it, and which of them are slow."""
 
 from __future__ import annotations
 

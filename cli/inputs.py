@@ -38,6 +38,9 @@ OF_MATHS = {
 }
 """The field of `Job` of an argument of the maths, where they have different names."""
 
+_OPTIONS = {*FIELDS, "preset", "domains", "include", "exclude", "num_nodes", "objective"}
+"""What a refusal may offer as an option; the rest are words of the command, or of a file."""
+
 _EITHER = {"framework": "order", "order": "order", "preset": "args", "args": "args"}
 """Options of which one is given at most."""
 
@@ -110,7 +113,7 @@ def _fix(alternative: Mapping[str, Any]) -> str:
     """An alternative as the options to give: ``--tp 2 --pp 4``."""
     if "group" in alternative:
         return str(alternative["group"])
-    if not set(alternative) <= {*FIELDS, "preset", "domains"}:
+    if not set(alternative) <= _OPTIONS:
         return alternative_text(alternative)
     return " ".join(_asoption(name, value) for name, value in alternative.items())
 

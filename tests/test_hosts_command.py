@@ -43,6 +43,17 @@ def test_machines_of_other_slots_than_the_layout_are_ordered_by_what_they_have(a
     assert json.loads(ENDPOINTS["better_order"](**job))["files"]["openmpi"] == ask(command)[1]
 
 
+def test_machines_from_standard_input_are_read_once_and_remarked_once():
+    tasks = "a\na\nb\nb\n"
+    for command in ("rank 3", "share 0,3", "share -"):
+        argv = [*command.split(), "--hosts", "-", "--nodes", "2", "--gpus-per-node", "2"]
+        out, err = io.StringIO(), io.StringIO()
+        is_read = command != "share -"  # which reads its log there
+        assert (run(argv, io.StringIO(tasks), out, err) == 0) == is_read
+        assert err.getvalue().count("\n") == 1
+        assert "b" in out.getvalue() or not is_read
+
+
 def test_options_choose_from_a_host_file_as_deepspeeds_launcher_does(ask):
     chosen = "ranks --nodes 1 --gpus-per-node 4 --format csv --hosts HOSTS --include b0:2,3@a1:0,1"
     rows = [line.split(",")[-2:] for line in ask(chosen)[1].splitlines()[1:]]
@@ -117,7 +128,8 @@ def test_racks_are_a_level_of_the_audit(ask):
         ("ranks --hosts HOSTS --nodes 8", "try --nodes 4 --gpus-per-node 8"),
         ("audit --hosts HOSTS --nodes 2", "2 hosts from 'a1' on are left over"),
         ("order --hosts RACKS.none", "cannot read"),
-        ("order --hosts HOSTS --racks RACKS --nodes 4 --objective xx", "is no objective"),
+        ("order --hosts HOSTS --racks RACKS --nodes 4 --objective xx", "try --objective dp-first"),
+        ("ranks --hosts HOSTS --num-nodes 9", "try --num-nodes 4"),
     ],
 )
 def test_what_cannot_be_answered_is_one_line(ask, command, said):

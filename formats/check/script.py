@@ -1,6 +1,6 @@
 """A script that checks a job's groups where the job runs: on its nodes, with torch.distributed.
 
-The script is `check_template.py` with the job written into it: not the ranks, but the grids and the
+The script is template.py with the job written into it: not the ranks, but the grids and the
 requests to them, from which a few lines of plain Python work out the groups again. It needs torch;
 this module does not, and neither imports the template.
 """
