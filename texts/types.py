@@ -6,34 +6,11 @@ import re
 
 from .shapes import GroupType, Kind, Link, catalogue, words
 
-_URLS = {
-    "parameter-server": "https://www.cs.cmu.edu/~muli/file/ps.pdf",
-    "from-dp-to-fsdp": "https://zhuanlan.zhihu.com/p/485208899",
-    "data-parallel-1": "https://zhuanlan.zhihu.com/p/617133971",
-    "data-parallel-2": "https://zhuanlan.zhihu.com/p/618865052",
-    "megatron-2019": "https://arxiv.org/pdf/1909.08053.pdf",
-    "megatron-survey": "https://strint.notion.site/Megatron-LM-86381cfe51184b9c888be10ee82f3812",
-    "tensor-parallel": "https://zhuanlan.zhihu.com/p/622212228",
-    "megatron-2021": "https://arxiv.org/pdf/2104.04473.pdf",
-    "pipeline-source": "https://zhuanlan.zhihu.com/p/678724323",
-    "pipeline-gpipe": "https://zhuanlan.zhihu.com/p/613196255",
-    "megatron-setup": "https://juejin.cn/post/7063030243224879140",
-    "zero-bubble": "https://mp.weixin.qq.com/s/PXjYm9dN8C9B8svMQ7nOvw",
-    "context-parallel-docs": "https://docs.nvidia.com/megatron-core/developer-guide/latest/api-guide/context_parallel.html",
-    "ulysses-and-ring": "https://zhuanlan.zhihu.com/p/689067888",
-    "ring-and-flash": "https://zhuanlan.zhihu.com/p/683714620",
-    "context-parallel-answer": "https://www.zhihu.com/question/637961859/answer/3349322621",
-    "lightseq": "https://mp.weixin.qq.com/s/u4gG1WZ73mgH9mEKQQCRww",
-    "best-layout": "https://mp.weixin.qq.com/s/D-14J482SFQf-zh-EFa-1w",
-    "megatron-init": "https://zhuanlan.zhihu.com/p/629121480",
-    "pytorch-fsdp": "https://zhuanlan.zhihu.com/p/670374745",
-    "parallel-folding": "https://arxiv.org/abs/2504.14960",
-    "deepseek-v3": "https://arxiv.org/abs/2412.19437",
-    "moe-docs": "https://docs.nvidia.com/megatron-core/developer-guide/0.16.0/user-guide/features/moe.html",
+LINKS = {
+    name: Link(url, title)
+    for key, title in words("types", "LINKS").items()
+    for name, _, url in [key.partition("=")]
 }
-
-_TITLES = words("types", "LINKS")
-LINKS = {name: Link(url, _TITLES[name]) for name, url in _URLS.items()}
 
 _CP = "context-parallel-docs ulysses-and-ring ring-and-flash context-parallel-answer lightseq"
 _SHOWN = {
