@@ -37,11 +37,11 @@ from training.pipeline import SCHEDULES
 
 from .base import form
 from .base.html import button, outside, tag, together
-from .base.link import STARTS, state_texts
+from .base.link import STARTS, published, state_texts
 from .base.problems import control_label, value_text, within_sentence
 from .base.resolve import SIZES, from_preset, has_two_dp_kinds, resolve
 from .base.state import State, is_empty, parse_number
-from .base.trained import CHOICES, UNKNOWN, fields_of_preset
+from .base.trained import CHOICES, UNKNOWN
 
 FAMOUS = ("playground-16", "llama3-405b-2", "deepseek-v3", "bloom-176b")
 """Published layouts that have a button of their own."""
@@ -174,12 +174,11 @@ def _presets(language: str) -> Markup:
 @cache
 def preset_states() -> Mapping[str, Mapping[str, str]]:
     """What each published layout says of the job, where that differs from the page's start."""
-    states = {}
-    for name in PRESETS:
-        said = state_texts(from_preset(name)).items()
-        states[name] = {field: text for field, text in said if text != STARTS[field]}
-        states[name] |= fields_of_preset(name)
-    return states
+    said = {name: state_texts(State(**published(name))).items() for name in PRESETS}
+    return {
+        name: {field: text for field, text in texts if text != STARTS[field]}
+        for name, texts in said.items()
+    }
 
 
 def _size(name: str, language: str) -> Markup:

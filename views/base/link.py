@@ -68,7 +68,7 @@ def to_query(state: State) -> str:
             is_plain = text.isascii() and text.isalnum()
             said = text if is_plain else quote(text, safe=":,|*()", errors="replace")
             parts[name] = f"{FIELDS[name].link}={said}"
-    if _is_whole(state.preset, parts) and _published(state.preset) != start:
+    if _is_whole(state.preset, parts) and published(state.preset) != start:
         parts["nodes"] = f"nodes={STARTS['nodes']}"  # the page's start, under that name
     query = "&".join(parts.values())
     return f"v={VERSION}&{query}" if 0 < len(query) <= LONGEST_QUERY else ""
@@ -98,7 +98,7 @@ def from_query(query: object) -> State:
         raise _bad(text)
     fields = dict(_field(link, text) for link, text in given.items())
     is_whole = version == VERSION and _is_whole(fields.get("preset"), fields)
-    return State(**{**(_published(fields["preset"]) if is_whole else {}), **fields})
+    return State(**{**(published(fields["preset"]) if is_whole else {}), **fields})
 
 
 def _is_whole(preset: object, said: Iterable[str]) -> bool:
@@ -107,7 +107,7 @@ def _is_whole(preset: object, said: Iterable[str]) -> bool:
     return is_known and not any(FIELDS[name].published for name in said)
 
 
-def _published(preset: str) -> dict[str, Any]:
+def published(preset: str) -> dict[str, Any]:
     """All that a published layout says."""
     return {**vars(from_preset(preset)), **fields_of_preset(preset)}
 
