@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from formats.logs import evidence, lines, model, nccl, read_log, reading, recorder
+from formats.logs import evidence, lines, matching, model, nccl, read_log, reading, recorder
 from formats.logs.account import account_of
 from formats.logs.matching import match_layout
 from groups import LayoutError
@@ -252,6 +252,24 @@ def test_an_all_gather_tells_how_many_are_in_its_group():
     assert two.fits[0]["tp"] == 4
     uneven = read_log(gathered.replace("NumelOut=16", "NumelOut=18") + status(1, TP, 1, 7, 7))
     assert match_layout(uneven, 16, tp=2).contradictions == ()  # not so many times its input
+
+
+def test_one_of_many_claims_that_no_layout_has_is_compared_first(monkeypatch):
+    """1,000 places in tp groups of 8 agree with many layouts, a place that no group has with none:
+    all claims beside all layouts would be a million."""
+    lines_ = [status(rank, f"{rank // 8}(TENSOR_MODEL_PARALLEL_GROUP)", rank % 8, 6)
+              for rank in range(1000)]  # fmt: skip
+    log = read_log("".join([*lines_, status(1001, "999(EMBEDDING_GROUP)", 5, 6)]))
+    compared = []
+    whole = matching._matched
+    monkeypatch.setattr(matching, "_matched", lambda *of: compared.append(of) or whole(*of))
+    match = match_layout(log, 1024, tp=8, pp=4)
+    assert (len(match.contradictions), match.fits) == (1, ())
+    assert len(compared) < 10_000
+    monkeypatch.setattr(matching, "MOST_COMPARED", 0)
+    del compared[:]
+    match_layout(log, 1024, tp=8, pp=4)
+    assert len(compared) == 2 * 1001  # the layout on screen, and one more
 
 
 def test_a_rank_that_the_layout_has_not_or_in_no_such_group_contradicts_it():

@@ -37,6 +37,8 @@ from .model import WORLD, Log
 ORDERS = ("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp", "tp-cp-pp-ep-dp", "tp-pp-dp-cp-ep")
 MOST_TRIED = 2_000
 MOST_CLAIMS = 2_000
+MOST_COMPARED = 100_000
+"""Layouts, claims, and claims beside layouts that one search compares: about a second."""
 
 Members = dict[str, tuple[int, ...]]
 """By the name of a group."""
@@ -233,10 +235,18 @@ def _fitting(claims: list[Claim], world: int, sizes: Mapping[str, Any]) -> Itera
         if world % (values[0] * values[1] * values[2]) == 0
     ]
     candidates.sort(key=lambda claim: sum(claim[name] != now[name] for name in claim))
+    likely, left = claims[:], MOST_COMPARED
     for candidate in candidates[:MOST_TRIED]:
         try:
             every = groupings(world, **{**sizes, **candidate})
         except LayoutError:
             continue
-        if all(_matched(claim, every, world).agrees is not False for claim in claims):
+        for place, claim in enumerate(likely):
+            if _matched(claim, every, world).agrees is False:
+                likely.insert(0, likely.pop(place))  # it contradicts the next ones as well
+                break
+        else:
             yield candidate
+        left -= place + 1
+        if left < 0:
+            return
