@@ -52,11 +52,7 @@ def divisors_near(name: str, near: int, number: int) -> list[dict[str, int]]:
 
 
 def nearest_fits(
-    world: int,
-    sizes: Mapping[str, float],
-    *,
-    change: Iterable[str] = (),
-    exactly: bool = False,
+    world: int, sizes: Mapping[str, float], *, change: Iterable[str] = (), exactly: bool = False
 ) -> list[dict[str, int]]:
     """Changes to ``sizes`` after which their product divides ``world``, the nearest ones.
 
@@ -125,12 +121,7 @@ def nearest(value: int, works: Callable[[int], bool], *, maximum: int) -> list[i
 
 
 def not_a_multiple(
-    control: str,
-    value: int,
-    of: dict[str, int],
-    *,
-    maximum: int,
-    quote: str = "",
+    control: str, value: int, of: dict[str, int], *, maximum: int, quote: str = ""
 ) -> LayoutError:
     """The refusal of a value that must be a multiple of some sizes, with the nearest that are.
 

@@ -114,18 +114,9 @@ def _conventions(text: str) -> Iterator[tuple[str, Convention]]:
         (key,), (like, *_) = lines.pop("id"), lines.pop("like", [""])
         blocks[key] = lines = {**blocks.get(like, {}), **lines}
         texts = {name: lines[name][0] for name in _TEXTS if name in lines}
-        yield (
-            key,
-            Convention(
-                axes=_axes(lines["axes"]),
-                groups=(
-                    *_groups(lines, "dense", "group"),
-                    *_groups(lines, "expert", "expert group"),
-                ),
-                expert_axes=_axes(lines.get("experts", [])),
-                **texts,
-            ),
-        )
+        axes, experts = (_axes(lines.get(name, [])) for name in ("axes", "experts"))
+        groups = *_groups(lines, "dense", "group"), *_groups(lines, "expert", "expert group")
+        yield key, Convention(axes=axes, groups=groups, expert_axes=experts, **texts)
 
 
 def _axes(lines: Sequence[str]) -> tuple[OwnAxis, ...]:

@@ -25,7 +25,7 @@ PLACEMENTS = ("loop", "V", "both ways")
 """How stages of the model lie on p ranks. loop: rank r has r, r+p, ... (v of them); V: r and
 2p-1-r (ZB-V, DualPipeV); both ways: r and p-1-r, so every stage twice (DualPipe)."""
 
-SIZES = ("tp", "cp", "pp", "dp", "ep", "etp", "edp", "vpp")
+SIZES = ("tp", "cp", "pp", "ep", "etp", "dp", "edp", "vpp")
 """Those of a split."""
 
 VOCABULARY_MULTIPLE = 128

@@ -194,7 +194,7 @@ class JobPicture:
 
     @cached_property
     def replicas(self) -> tuple[Rectangle, ...]:
-        return tuple(rectangle for rectangle, _ in self.plan.replica_frames())
+        return tuple(self.plan.replica_frames())
 
     @property
     def box_tone(self) -> str:
@@ -321,17 +321,9 @@ def job_picture(
         and {a for a in grouping.axes if mesh.size(a) > 1} == boxed
     )
     box_kind = next(boxing, "") if boxed else ""
-    return JobPicture(
-        mesh=mesh,
-        rank=rank,
-        plan=plan,
-        marks=marks_of(groupings, rank),
-        levels=levels_of(groupings, box_kind),
-        box_kind=box_kind,
-        gpus_per_node=gpus_per_node,
-        layers=tuple(layers),
-        words=words or {},
-    )
+    marks, levels = marks_of(groupings, rank), levels_of(groupings, box_kind)
+    how = box_kind, gpus_per_node, tuple(layers), words or {}
+    return JobPicture(mesh, rank, plan, marks, levels, *how)
 
 
 def levels_of(groupings: Sequence[Grouping], box_kind: str) -> dict[str, int]:

@@ -216,13 +216,13 @@ class JobPlan:
                 replicas = range(dp)[down * self.replicas : (down + 1) * self.replicas]
                 yield LEFT + across * right, TOP + down * lower, stages, replicas
 
-    def replica_frames(self) -> Iterator[tuple[Rectangle, int]]:
-        """The frame of each replica in each band, with its number."""
+    def replica_frames(self) -> Iterator[Rectangle]:
+        """The frame of each replica in each band."""
         wide, tall, m = self.sizes.replica_width, self.sizes.replica_height, self.metrics
         for x, y, stages, replicas in self.corners():
             height = len(stages) * (tall + m.row * self.scale) + (2 * m.ends - m.row) * self.scale
-            for place, number in enumerate(replicas):
-                yield (x + place * (wide + m.between * self.scale), y, wide, height), number
+            for place in range(len(replicas)):
+                yield x + place * (wide + m.between * self.scale), y, wide, height
 
     def labels(self, has_layers: bool) -> Iterator[Label]:
         """Stages beside each band, replicas above it."""

@@ -213,10 +213,7 @@ def _pair(first: bytes, second: bytes) -> bytes:
 
 
 def _numbered(
-    shape: Shape,
-    chunks: tuple[tuple[int, int], ...],
-    word: bytes,
-    oldest_first: bool = False,
+    shape: Shape, chunks: tuple[tuple[int, int], ...], word: bytes, oldest_first: bool = False
 ) -> np.ndarray:
     """The places of a word: each chunk takes its micro-batches one after the other.
 

@@ -167,8 +167,12 @@ class Schedule:
     grouped: bool = False  # micro-batches go in groups of a chosen size
     rounds: bool = False  # micro-batches go in as many equal rounds of p or more as there can be
     least_m: int = 0  # micro-batches that each rank needs, in units of p
-    even: bool = False  # p and m
     limit: int = 0  # micro-batches that a rank may hold, in units of p, if the order is found
+
+    @property
+    def even(self) -> bool:
+        """Whether p and m have to be: the two directions mirror each other."""
+        return self.placement == "both ways"
 
     @property
     def closed(self) -> Form | None:
@@ -197,14 +201,7 @@ _ROWS = (
         rounds=True,
     ),
     Schedule(
-        "dualpipe",
-        "DualPipe",
-        orders.dual_pipe,
-        "both ways",
-        splits=True,
-        pairs=True,
-        least_m=2,
-        even=True,
+        "dualpipe", "DualPipe", orders.dual_pipe, "both ways", splits=True, pairs=True, least_m=2
     ),
     Schedule(
         "dualpipev", "DualPipeV", orders.dual_pipe_v, "V", 2, splits=True, pairs=True, least_m=2

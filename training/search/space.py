@@ -130,19 +130,14 @@ def _tensor_sizes(job: SearchJob) -> list[int]:
 
 def _context_sizes(job: SearchJob, tp: int) -> list[int]:
     sequence, cut = job.model.sequence, tp if job.training.sequence_parallel else 1
-    return [
-        cp
-        for cp in divisors(job.gpus // tp if "cp" in job.dense else 1)
-        if sequence % (cp * cut) == 0
-        and (
-            cp == 1
-            or (
-                sequence % (2 * cp) == 0
-                and (sequence // cp >= LEAST_TOKENS or cp <= job.cp)
-                and (job.cp_algorithm != "a2a" or job.model.heads // tp % cp == 0)
-            )
-        )
-    ]
+    heads = job.model.heads // tp if job.cp_algorithm == "a2a" else 0  # that all-to-all deals out
+
+    def cuts(cp: int) -> bool:
+        is_long = sequence // cp >= LEAST_TOKENS or cp <= job.cp
+        return cp == 1 or (sequence % (2 * cp) == 0 and is_long and heads % cp == 0)
+
+    sizes = divisors(job.gpus // tp if "cp" in job.dense else 1)
+    return [cp for cp in sizes if sequence % (cp * cut) == 0 and cuts(cp)]
 
 
 def _with_experts(job: SearchJob, tp: int, cp: int, pp: int) -> Iterator[Split]:
