@@ -112,7 +112,7 @@ def test_the_tables_hold_together():
     assert not NO_GROUP & known - {"use-distributed-optimizer"}
     assert not set(REMOVED) & set(OPTIONS)
     assert set(REMOVED.values()) <= set(OPTIONS) | NO_GROUP
-    kinds = {"switch", "off", "text", "word", "partition", *SAMPLES}
+    kinds = {"switch", "off", "text", "word", "words", "partition", *SAMPLES}
     for row in (*OPTIONS.values(), *(key.row for key in KEYS.values())):
         assert isinstance(row, Row)
         assert row.kind in kinds
@@ -338,6 +338,8 @@ def test_degrees_that_fill_the_world_are_one():
         ("#SBATCH --nodes=2-4", "range-of-nodes"),
         ("torchrun --nproc-per-node gpu x.py", "left-to-machine"),
         ('{"train_micro_batch_size_per_gpu": "auto"}', "left-to-trainer"),
+        ('{"bf16": {"enabled": "auto"}}', "left-to-trainer"),
+        ("model: {sequence_parallel: '${sp}'}", "size-unresolved"),
     ],
 )
 def test_what_is_decided_when_the_job_starts(text, code):

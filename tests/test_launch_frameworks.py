@@ -379,6 +379,23 @@ def test_what_is_said_of_the_training_is_typed():
     assert parsed.values["seq"] == 4096
 
 
+SAYS = {
+    "x.py --disable-bias-linear --add-qkv-bias": {"linear_biases": False, "qkv_biases": True},
+    "disable-bias-linear: false\n--disable-bias-linear: false": {"linear_biases": True},
+    '{"pipe-parallel-size": 1, "no-weight-tying": false}': {"tied": True},
+    '{"pipe-parallel-size": 1, "no-weight-tying": true}': {"tied": False},
+    "x.py --recompute-modules core_attn moe --swiglu": {
+        **{"recompute_modules": "core_attn moe", "gated": True},
+    },
+    "model: {recompute_modules: [mlp, moe]}": {"recompute_modules": "mlp moe"},
+}
+
+
+@pytest.mark.parametrize("text", SAYS)
+def test_switches_that_say_no_and_lists_of_words(text):
+    assert parse(text).training == SAYS[text]
+
+
 # -- whatever is done to them --------------------------------------------------------------------
 
 

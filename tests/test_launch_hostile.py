@@ -101,7 +101,17 @@ def test_what_is_no_text_or_too_long_is_refused():
 
 def test_the_reader_reaches_for_nothing_outside():
     allowed = {
-        *("__future__", "ast", "bisect", "fnmatch", "fractions", "itertools", "json", "math"),
+        *(
+            "__future__",
+            "ast",
+            "bisect",
+            "contextlib",
+            "fnmatch",
+            "fractions",
+            "itertools",
+            "json",
+            "math",
+        ),
         *("operator", "re", "shlex", "threading", "warnings"),
         *("tomlkit", "tomlkit.exceptions", "yaml"),
         *("collections", "collections.abc", "dataclasses", "functools", "typing"),

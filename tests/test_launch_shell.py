@@ -62,6 +62,7 @@ FORMS = [
     f"A='{TP} '\nx.py ${{A}}8",
     f'x.py --a "$(echo "b c")" {TP} 8',
     f"case $A in x) N=1;; *) N=2;; esac\nx.py {TP} 8",
+    f"case $1 in\n -h|{TP}) N=$2;;\n {TP}|-h) N=$2;;\nesac\nx.py {TP} 8",
 ]
 
 

@@ -56,8 +56,9 @@ class Row(NamedTuple):
 
     kind: "size" (a whole number from 1), "count" (from 0), "sizes" (several), "switch", "layout",
     "nodes" (a size or a range), "devices" (a size, or a word that leaves it to the machine), "gres"
-    (Slurm's resources), "word" (one word), "off" (a switch that says no), "partition" (how
-    DeepSpeed cuts layers), "degree" (a size, or -1 for what remains), "text" (it is there).
+    (Slurm's resources), "word", "words" (one or several), "off" (a switch that says no),
+    "partition" (how DeepSpeed cuts layers), "degree" (a size, or -1 for what remains), "text" (it
+    is there).
     """
 
     field: str

@@ -181,9 +181,9 @@ class Reading(Sayings):
         is_key = name.startswith("--") and "." in name and not names_file
         if row is None and not (names_file or is_key):
             return self._ignored_option(words, at, name, given)
-        is_switch = row is not None and row.kind == "switch" and not (names_file or is_key)
-        if not equals and not is_switch:
-            given = following(words, at, many=row is not None and row.kind == "sizes")
+        kind = row.kind if row is not None and not (names_file or is_key) else ""
+        if not equals and kind not in ("switch", "off"):
+            given = following(words, at, kind)
         place = whole_place(word, given)
         if is_key:
             self._key(tuple(name.lstrip("-").split(".")), given, place, name)

@@ -57,15 +57,13 @@ class Sayings:
 
     def _read(self, name: str, row: Row, words: list[Word], place: tuple[int, int]) -> Any:
         """The value of an option's words; None if it is none, and that has been said."""
-        if row.kind == "off":
-            return False
-        if row.kind == "switch":
-            return self._switch(name, row, words[0]) if words else True
+        if not words and row.kind in ("switch", "off"):
+            return row.kind == "switch"
         if not words:
             self.problems.append(self.item("no-value", name, "", place, sets=row.sets))
             return None
         spend(20 * len(words), "values")
-        if len(words) > 1 and row.kind != "sizes":
+        if len(words) > 1 and row.kind not in ("sizes", "words"):
             return self._bad("bad-value", name, row, words[1])
         values = []
         for word in words:
@@ -74,17 +72,13 @@ class Sayings:
             values.append(self._value(name, row, word))
             if values[-1] is None:
                 return None
+        if row.kind == "words":
+            return " ".join(values)
         return tuple(values) if row.kind == "sizes" else values[0]
 
-    def _switch(self, name: str, row: Row, word: Word) -> bool | None:
-        text = word.text.lower()
-        if word.why:
-            return self._open(name, row, word)
-        return text in ON if text in ON + OFF else self._bad("bad-switch", name, row, word)
-
-    def _open(self, name: str, row: Row, word: Word) -> None:
+    def _open(self, name: str, row: Row, word: Word, code: str = "size-unresolved") -> None:
         codes = {"condition": "decided-by-condition", "loop": "decided-by-loop"}
-        code = codes.get(word.why, "size-unresolved")
+        code = codes.get(word.why, code)
         self.unresolved.append(self.item(code, name, word.text, word.place, sets=row.sets))
 
     def _bad(self, code: str, name: str, row: Row, word: Word, **facts: Any) -> None:
@@ -96,7 +90,7 @@ class Sayings:
         text = word.text
         if row.kind == "text":
             return True
-        if row.kind == "word":
+        if row.kind in ("word", "words"):
             return text
         if row.kind == "partition":
             if text != BOTH_ENDS:
@@ -110,16 +104,18 @@ class Sayings:
                 self.problems.append(item)
                 return None
             return text
-        later = ""  # what is only decided when the job starts
         if row.kind == "devices" and text in DEVICES:
-            later = "left-to-machine"
-        elif text == "auto":
-            later = "left-to-trainer"
-        elif row.kind == "nodes" and (match := _RANGE.fullmatch(text)):
-            later, text = ("range-of-nodes" if match[1] != match[2] else ""), match[1]
-        if later:
-            self.unresolved.append(self.item(later, name, word.text, word.place, sets=row.sets))
-            return None
+            return self._open(name, row, word, "left-to-machine")
+        if text == "auto":
+            return self._open(name, row, word, "left-to-trainer")
+        if row.kind in ("switch", "off"):
+            if text.lower() not in ON + OFF:
+                return self._bad("bad-switch", name, row, word)
+            return (text.lower() in ON) == (row.kind == "switch")
+        if row.kind == "nodes" and (match := _RANGE.fullmatch(text)):
+            text = match[1]
+            if text != match[2]:
+                return self._open(name, row, word, "range-of-nodes")
         return self._number(name, row, word, text)
 
     def _number(self, name: str, row: Row, word: Word, text: str) -> int | None:

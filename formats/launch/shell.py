@@ -64,6 +64,7 @@ class _Reader(Expander):
         self.skips = False  # the next word is where output goes
         self.heredocs: list[tuple[str, bool]] = []
         self.branches = 0  # of if and case
+        self.pattern = False  # of a case: up to its parenthesis no command stands there
         self.tested = False  # the last command was a test, which && and || go by
         self.guarded = False  # by what stands before && or ||
 
@@ -161,7 +162,7 @@ class _Reader(Expander):
     def _operator(self) -> None:
         self._end_word()
         operator = self.text[self.i : self.i + 2]
-        if operator not in ("&&", "||"):
+        if operator not in ("&&", "||", ";;"):
             operator = operator[0]
         self.i += len(operator)
         if not self.array:
@@ -186,6 +187,7 @@ class _Reader(Expander):
             self._end_array()
         else:
             self._end_command()
+            self.pattern = False
         self.i += 1
 
     def _end_array(self) -> None:
@@ -233,12 +235,15 @@ class _Reader(Expander):
             self.shell.documents.append(body)
 
     def _end_command(self, operator: str = "") -> None:
-        """operator: what stands behind it on its line: ``;``, ``&``, ``|``, ``&&`` or ``||``."""
+        """operator: what is behind it on its line: ``;``, ``;;``, ``&``, ``|``, ``&&``, ``||``."""
         self._end_word()
         if self.array:
             self.array = (*self.array[:3], [])
             return
-        words, self.words = self._without_keywords(self.words), []
+        is_pattern, before = self.pattern, self.words
+        words, self.words = self._without_keywords(before), []
+        words = [] if is_pattern else words
+        self.pattern |= operator == ";;" and self.branches > 0
         self.skips = False
         self.tested = bool(words) and words[0].text in ("[", "[[", "test")
         goes_on = operator == "&&" and (self.tested or self.guarded)
@@ -327,10 +332,13 @@ class _Reader(Expander):
         while first < len(words) and (keyword := words[first].text) in KEYWORDS:
             first += 1
             self.branches = max(0, self.branches + KEYWORDS[keyword])
+            if keyword in ("case", "esac"):
+                self.pattern = keyword == "case"
+            elif keyword in ("for", "select") and first < len(words):
+                name = words[first]
+                run = CommandRun(f"${name.text}", *name.place, "loop")
+                self.shell.variables[name.text] = Variable([[run]])
             if keyword in ("for", "select", "case"):
-                for name in words[first : first + 1] if keyword != "case" else ():
-                    run = CommandRun(f"${name.text}", *name.place, "loop")
-                    self.shell.variables[name.text] = Variable([[run]])
                 first = len(words)
         return words[first:]
 

@@ -179,12 +179,13 @@ def row_words(value: Word) -> list[Word]:
     return [inside.word(*match.span()) for match in re.finditer(r"[^\s,\[\]]+", text)]
 
 
-def following(words: Sequence[Word], at: int, *, many: bool = False) -> list[Word]:
-    """The values that stand after an option."""
+def following(words: Sequence[Word], at: int, kind: str = "") -> list[Word]:
+    """The values that stand after an option: several sizes or words, else one."""
     values: list[Word] = []
-    for word in words[at + 1 :] if many else words[at + 1 : at + 2]:
+    for word in words[at + 1 :] if kind in ("sizes", "words") else words[at + 1 : at + 2]:
         option = word.text[:1] == "-" and not word.text[1:2].isdigit()
-        if option or (many and values and not (word.text[:1].isdigit() or word.why)):
+        is_size = word.text[:1].isdigit() or word.why
+        if option or (kind == "sizes" and values and not is_size):
             break
         values.append(word)
     return values
