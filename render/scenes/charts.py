@@ -7,6 +7,7 @@ of a legend's entries are those of the chart.
     HeldChart       what each rank holds meanwhile
     BarsChart       one bar of parts a row, under a line that they should not cross
     MatrixChart     who sends how much to whom, with the scale of its colours
+    PointsChart     dots between two axes, and one place among them with its interval
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What to draw, as plain data that a test can read: panels for small worlds, overviews for large.
 
 A `Panel` colours every GPU by its group of one kind. Above PANEL_LIMIT GPUs that would be a quilt
-of repeating colours, so an `Overview` colours the groups of one chosen rank on a grey ramp by
-stage: once on the logical mesh, once on the nodes as they stand.
+of repeating colours, so an `Overview` colours the groups of one chosen rank, on the nodes as they
+stand in greys by stage.
 """
 
 from __future__ import annotations

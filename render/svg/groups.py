@@ -28,7 +28,7 @@ from ..palette import (
 )
 from ..png import png_uri
 from ..scenes.groups import Gap, Overview, Panel
-from .raster import corners, folds_text, frames_svg, rows_svg, tags_svg
+from .parts import corners, folds_text, frames_svg, rows_svg, tags_svg
 
 
 def style() -> str:

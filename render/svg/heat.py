@@ -9,7 +9,7 @@ from ..palette import ink, rgb
 from ..png import png_uri
 from ..scenes.geometry import GAP
 from ..scenes.heat import LEFT, Heat, cell_texts
-from .raster import corners, frames_svg, rows_svg
+from .parts import corners, frames_svg, rows_svg
 
 
 def heat_svg(heat: Heat, description: str) -> str:

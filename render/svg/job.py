@@ -15,7 +15,7 @@ from ..palette import GROUP_INK, KIND_MARKS, rgb
 from ..png import png_uri
 from ..scenes.job import SHADES, JobPicture, Segment
 from ..scenes.job_plan import Label, Rectangle
-from .raster import folds_text, tags_svg, written
+from .parts import folds_text, tags_svg, written
 
 MOST_LAYERS = 9
 """Letters of a stage's layers up to which the word stands beside them."""

@@ -28,7 +28,7 @@ from ..scenes.timeline import (
     op_colours,
     pixel_colours,
 )
-from .raster import written
+from .parts import written
 
 KINDS = tuple(PHASES)
 

@@ -1,4 +1,4 @@
-"""Cells as an embedded picture of one pixel each, which the browser scales without blurring."""
+"""What several pictures of the page write alike: places, folds, names of rows, frames and tags."""
 
 from __future__ import annotations
 
