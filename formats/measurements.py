@@ -5,9 +5,10 @@ one kind, with median m and MAD the median of |x - m|,
 
     deviations(x) = 0.6745 * (x - m) / MAD        slow: more than 3.5 in the worse direction
 
-or, where more than half of the values are equal (MAD 0), (x - m) / (1.2533 * mean |x - m|). A group
-counts by the median of its ranks, so that one rank does not make its groups slow; a value within
-LEAST of the median is never slow, however alike the others are.
+or, where more than half of the values are equal (MAD 0), (x - m) / (1.2533 * mean |x - m|). One of
+four stands 3.2 of these from three equal ones however far it is, so what is SURE away from equal
+ones is slow too. A group counts by the median of its ranks, so that one rank does not make its
+groups slow; a value within LEAST of the median is never slow, however alike the others are.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ LONGEST_TEXT = 32_000_000
 """Characters of measurements: those of a million ranks."""
 
 THRESHOLD = 3.5
-LEAST = 0.02
-"""Share of the median below which a difference is none."""
+LEAST, SURE = 0.02, 0.1
+"""Shares of the median: below the one a difference is none, above the other it is one to values of
+which more than half are equal."""
 
 RANK, HOST, LOCAL = ("rank", "global_rank"), ("host", "hostname", "node"), ("local_rank", "gpu")
 """Headings of columns that say whose number a line has; the last other column is the number."""
@@ -269,7 +271,10 @@ def _standing_out(kind: str, values: np.ndarray, index: np.ndarray, sign: float)
     if len(known) < 3:
         return []
     away, middle = sign * deviations(medians), np.median(known)
-    is_slow = (away > THRESHOLD) & (sign * (medians - middle) > LEAST * abs(middle))
+    worse = sign * (medians - middle)
+    is_slow = (away > THRESHOLD) & (worse > LEAST * abs(middle))
+    if middle and not np.median(abs(known - middle)):
+        is_slow |= worse > SURE * abs(middle)
     return [
         Slow(
             (kind,),

@@ -153,3 +153,16 @@ def test_medians_are_those_of_the_members(rows):
     assert sorted(rank for one in members for rank in one) == [
         rank for rank, group in enumerate(index) if group >= 0
     ]
+
+
+@pytest.mark.parametrize("values", [[10, 10, 10, 30], [10] * 6 + [30, 30], [10, 10, 30]])
+def test_ranks_far_from_equal_ones_are_slow_however_few_there_are(values):
+    """The law alone finds none: 20 / (1.2533 x 5) = 3.2 deviations."""
+    late = slow(np.array(values, dtype=float), groupings(len(values)))
+    found = {rank for one in late for rank in one.ranks}
+    assert found == {rank for rank, value in enumerate(values) if value == 30}
+
+
+def test_whole_degrees_and_counts_of_few_errors_are_not_far():
+    for values in ([40.0] * 5 + [41.0] * 3, [0.0] * 5 + [1.0] * 3):
+        assert slow(np.array(values), groupings(8)) == []
