@@ -19,20 +19,12 @@ from .mesh import MAX_RANKS, whole_number
 
 
 def node_of(ranks: ArrayLike, gpus_per_node: int) -> np.ndarray:
-    """The node of each rank, in the shape given.
-
-    >>> node_of([0, 7, 8, 15], gpus_per_node=8).tolist()
-    [0, 0, 1, 1]
-    """
+    """The node of each rank, in the shape given."""
     return np.asarray(ranks) // whole_number(gpus_per_node, "gpus_per_node", maximum=MAX_RANKS)
 
 
 def local_rank(ranks: ArrayLike, gpus_per_node: int) -> np.ndarray:
-    """The GPU of each rank within its node, in the shape given.
-
-    >>> local_rank([0, 7, 8, 15], gpus_per_node=8).tolist()
-    [0, 7, 0, 7]
-    """
+    """The GPU of each rank within its node, in the shape given."""
     return np.asarray(ranks) % whole_number(gpus_per_node, "gpus_per_node", maximum=MAX_RANKS)
 
 

@@ -111,15 +111,7 @@ def _run(row: dict[str, str]) -> MeasuredRun:
     run: Callable[..., MeasuredRun] = MeasuredRun
     arguments_of: Callable[..., Arguments] = Arguments
     texts = ("group", "source", "line", "model", "status", "software")
-    arguments: dict[str, object] = {}
-    for field in fields(Arguments):
-        cell = row[field.name]
-        if field.name in ("cluster", "precision", "recompute"):
-            arguments[field.name] = cell
-        elif field.name in ("flash", "sequence_parallel"):
-            arguments[field.name] = cell == "1"
-        else:
-            arguments[field.name] = int(cell) if cell else None
+    arguments = {one.name: _typed(one.default, row[one.name]) for one in fields(Arguments)}
     return run(
         **{name: row[name] for name in texts},
         arguments=arguments_of(**arguments),
@@ -128,6 +120,13 @@ def _run(row: dict[str, str]) -> MeasuredRun:
         kind=row["memory_kind"],
         counts=row["counts"] == "1",
     )
+
+
+def _typed(default: object, cell: str) -> object:
+    """A cell as an argument like its default; an empty one is none."""
+    if isinstance(default, bool):
+        return cell == "1"
+    return cell if isinstance(default, str) else int(cell) if cell else None
 
 
 # -- which are near ------------------------------------------------------------------------------
