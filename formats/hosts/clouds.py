@@ -133,11 +133,9 @@ def _by_path(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Iterator[tuple[st
         yield host, levels
 
 
-def path_rows(text: str) -> list[tuple[str, str]]:
-    """Machines with a path such as /cluster/rack/host, where every line has them; else nothing."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    rows = [(match[1], match[2]) for match in map(_PATH.search, lines) if match]
-    return rows if len(rows) == len(lines) else []
+def has_paths(text: str) -> bool:
+    """Whether every line is a machine with a path such as /cluster/rack/host."""
+    return all(_PATH.search(line) for line in text.splitlines() if line.strip())
 
 
 def read_paths(text: str) -> Hosts:
@@ -146,7 +144,8 @@ def read_paths(text: str) -> Hosts:
     >>> read_paths("0 n0 /c/b/x\\n8 n1 /c/a/y").racks
     {'n0': 'c/b', 'n1': 'c/a'}
     """
-    rows = ((host, _parts(path)) for host, path in path_rows(text))
+    matches = filter(None, map(_PATH.search, text.splitlines()))
+    rows = ((match[1], _parts(match[2])) for match in matches)
     return hosts_in_places("gcp-topology", _by_path(rows))
 
 

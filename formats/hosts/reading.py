@@ -13,7 +13,7 @@ from groups.budget import spend
 from groups.errors import LayoutError, quoted, require_length
 
 from ..errors import refusal
-from .clouds import path_rows, read_document, read_paths
+from .clouds import has_paths, read_document, read_paths
 from .files import is_rankfile, is_table, read_lines, read_rankfile, read_table
 from .filters import bad_filter, chosen_hosts, launch_options, written
 from .nvidia import is_fabric, is_matrix, read_fabric, read_matrix, read_nccl
@@ -125,7 +125,7 @@ READERS: tuple[tuple[Callable[[str], object], Callable[[str], Hosts], bool], ...
     (is_environment, read_environment, True),
     (is_matrix, read_matrix, False),
     (is_fabric, read_fabric, False),
-    (path_rows, read_paths, False),
+    (has_paths, read_paths, False),
     (_YAML.search, _read_yaml, False),
     (is_table, read_table, False),
 )
