@@ -515,6 +515,36 @@ def test_the_schema_describes_every_field_and_column():
         assert {column, re.sub("^group_.*", "group_NAME", column)} & described, column
 
 
+LOG = (
+    "[rank3]:[E626 10:00:00.0 ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective "
+    "operation timeout: WorkNCCL(SeqNum=10, OpType=ALLREDUCE, NumelIn=4, NumelOut=4, "
+    "Timeout(ms)=600000) ran for 600000 milliseconds before timing out.\n"
+)
+
+
+def test_the_schema_describes_every_field_and_column_of_the_other_commands(tmp_path):
+    hosts, measured, server = tmp_path / "hosts", tmp_path / "measured", tmp_path / "server"
+    hosts.write_text("host,rack\na,r0\nb,r1\nc,r0\nd,r1\n")
+    measured.write_text("0,10\n1,10\n2,10\n3,30\n")
+    server.write_text("vllm serve model -tp 4 -dp 2\n")
+    layout = f"--nodes 4 --tp 2 --pp 2 --hosts {hosts}"
+    commands = [f"rank 3 {layout}", f"share - {layout}", "share 1,3 --tp 2", f"audit {layout}"]
+    commands += [f"order {layout} --model llama3-8b", f"slow {measured} --gpus-per-node 4"]
+    commands += [f"serve {server}", "layout", "presets", "frameworks"]
+    section = SCHEMA.read_text(encoding="utf-8").split("## The other commands")[1]
+    described = set(re.findall(r"`([^`\n]+)`", section)) | {"rows", "rack"}  # a kind of place
+    for command in commands:
+        out = io.StringIO()
+        run([*command.split(), "--format", "json"], io.StringIO(LOG), out, out)
+        document = json.loads(out.getvalue())
+        assert document["rows"], command
+        assert set(document) | set(document["rows"][0]) <= described, command
+        assert ("job" in document) == (command.split()[0] in WITH_A_JOB), command
+
+
+WITH_A_JOB = ("rank", "share", "audit", "slow", "layout")
+
+
 if __name__ == "__main__":
     SCHEMA.write_text(with_fresh_examples(SCHEMA.read_text(encoding="utf-8")), encoding="utf-8")
 
