@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
@@ -108,6 +109,12 @@ class Request(TrainingJob):
         if len(axes) == 1:
             return strides.get(axes[0], 1)
         return min((strides[axis] for axis in axes if axis in strides), default=1)
+
+    def trained(self, training: Training) -> Request:
+        """The same trained in another way, by the same schedule: strides stay as they are."""
+        other = copy(self)
+        object.__setattr__(other, "training", training)
+        return other
 
     @cached_property
     def _strides(self) -> dict[str, int]:

@@ -18,8 +18,8 @@ passes over them (training.memory.host).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import exp, log2
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,8 +40,7 @@ Constants = dict[str, float]
 """By name; shares have no unit, times are seconds, rows and widths elements."""
 
 
-@dataclass(frozen=True)
-class Timed:
+class Timed(NamedTuple):
     """Seconds of one layer for one micro-batch, forward and backward, by cause."""
 
     compute: float = 0.0
@@ -56,7 +55,7 @@ class Timed:
 
 def message_seconds(messages: Messages, machine: Cluster, c: Constants) -> Number:
     """Seconds of messages that follow one another."""
-    if not messages.count:
+    if not messages.number:
         return 0.0
     inside = messages.inside / (machine.nvlink * c["nvlink_share"])
     outside = messages.outside / (machine.nic * c["nic_share"])
@@ -279,7 +278,7 @@ def replica_seconds(
     shown = message_seconds(work.gradients, machine, c)
     shown += message_seconds(work.parameters, machine, c)
     exposed = c["dp_exposed" if request.training.zero else "summed_exposed"] * shown
-    if not work.gathered.count:
+    if not work.gathered.number:
         return exposed
     each = m * 2.0 * message_seconds(work.gathered, machine, c)
     return exposed + beyond(each, c["fsdp_hidden"] * busy)

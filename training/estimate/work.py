@@ -16,10 +16,10 @@ The output layer is on the last stage, with a head for each MTP module; the embe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd, log2
 from operator import add
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,8 +32,7 @@ from ..split import Split, held_by_ranks, padded_vocabulary
 from .request import Request
 
 
-@dataclass(frozen=True)
-class Products:
+class Products(NamedTuple):
     """Matrix products: operations, and the same over rows and over width of each of them."""
 
     operations: float = 0.0
@@ -52,30 +51,28 @@ class Products:
         )
 
 
-@dataclass(frozen=True)
-class Messages:
+class Messages(NamedTuple):
     """Bytes that a rank sends inside and out of its NVLink domain, collectives, and their hops."""
 
     inside: Number = 0.0
     outside: Number = 0.0
-    count: float = 0.0
+    number: float = 0.0
     hops_inside: float = 0.0
     hops_outside: float = 0.0
 
     def times(self, factor: float) -> Messages:
-        return Messages(*(value * factor for value in vars(self).values()))
+        return Messages(*(value * factor for value in self))
 
     def plus(self, other: Messages) -> Messages:
         if other is NONE:
             return self
-        return Messages(*map(add, vars(self).values(), vars(other).values()))
+        return Messages(*map(add, self, other))
 
 
 NONE = Messages()
 
 
-@dataclass(frozen=True)
-class LayerWork:
+class LayerWork(NamedTuple):
     """One layer and one micro-batch on one rank, forward where nothing else is said."""
 
     products: Products
@@ -90,8 +87,7 @@ class LayerWork:
     ep: Messages
 
 
-@dataclass(frozen=True)
-class Ends:
+class Ends(NamedTuple):
     """Beside the layers, for a micro-batch: the output layer, its logits, sends between stages."""
 
     head: Products
@@ -99,8 +95,7 @@ class Ends:
     send: Messages
 
 
-@dataclass(frozen=True)
-class Replicas:
+class Replicas(NamedTuple):
     """What the ranks that hold the same parameters send one another in a step, and hold of each.
 
     Attributes:
@@ -115,8 +110,7 @@ class Replicas:
     held: Number
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(NamedTuple):
     """One step. Of layers and ends for one micro-batch; of replicas for the step.
 
     Attributes:
@@ -307,8 +301,8 @@ def _sends(request: Request) -> Messages:
     cut = split.tp if request.training.sequence_parallel else 1
     size = 2.0 * 2.0 * request.tokens * model.hidden / cut
     if request.stride("pp") >= request.domain:
-        return Messages(outside=size, count=2.0, hops_outside=2.0)
-    return Messages(inside=size, count=2.0, hops_inside=2.0)
+        return Messages(outside=size, number=2.0, hops_outside=2.0)
+    return Messages(inside=size, number=2.0, hops_inside=2.0)
 
 
 def rank_parameters(request: Request, layers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -342,6 +336,8 @@ def replicas_of(request: Request, dense: Number, experts: Number) -> Replicas:
         of_dense = collective(
             ranks, request.stride("cp", "dp"), request.domain, dense * bytes_each, shares
         )
+        if not request.model.experts:
+            return of_dense
         two = collective(edp, request.stride("edp"), request.domain, experts * bytes_each, shares)
         return of_dense.plus(two)
 

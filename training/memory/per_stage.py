@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import add
 
 from groups.alternatives import not_a_multiple
 from groups.errors import quoted
@@ -211,7 +212,7 @@ def model_states(
     shares = zip(parameters, training.ranks_sharing(split))
     states = [_states(number, ranks, zero, *of_one) for number, ranks in shares]
     names = ("weights", "gradients", "optimizer")
-    sizes: dict[str, Number] = {name: sum(several) for name, several in zip(names, zip(*states))}
+    sizes: dict[str, Number] = dict(zip(names, map(add, *states)))
     if training.products not in WIDE and precision.weight > 1 and zero < 3:
         sizes["copies"] = 2.0 * sum(parameters)
     return sizes

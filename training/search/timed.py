@@ -71,6 +71,9 @@ class Stages:
 
     dealings: tuple[Dealt, ...]
     layers: np.ndarray  # dealings, ranks, (without experts, with)
+    both: tuple[np.ndarray, np.ndarray]  # the same apart, with two axes more
+    chunks: np.ndarray  # dealings
+    is_last: np.ndarray  # ranks, as those of ``both``
     held: np.ndarray  # dealings, ranks: micro-batches at most
     idle: np.ndarray  # dealings
     least: np.ndarray  # dealings: micro-batches that the schedule needs
@@ -104,8 +107,8 @@ class Timer:
         """One layout, in every way that is tried."""
         stages = self._once("stages", split.pp, make=lambda: _stages(self.job, split.pp))
         sizes = micro_batches(self.job, split)
-        request_of = cache(lambda size: self._request(split, stages, size))
-        request = request_of(sizes[0])
+        request = self.job.request(split, self._training(split, stages, sizes[0]))
+        request_of = cache(lambda size: request.trained(self._training(split, stages, size)))
         # Axes: micro-batches; without experts and with; seconds and bytes; recomputations.
         layers = self._layers(request, sizes, request_of)
         ends = self._ends(request, sizes, request_of)
@@ -124,9 +127,9 @@ class Timer:
         seconds[m < stages.least[:, None]] = np.inf
         return TimedLayout(split, stages, sizes, seconds, size)
 
-    def _request(self, split: Split, stages: Stages, micro_batch: int) -> Request:
+    def _training(self, split: Split, stages: Stages, micro_batch: int) -> Training:
         schedule = stages.dealings[0].schedule
-        training = self._once(
+        return self._once(
             *("training", schedule, micro_batch, split.dp),
             make=lambda: replace(
                 self.job.training,
@@ -135,7 +138,6 @@ class Timer:
                 micro_batches=self.job.global_batch // (micro_batch * split.dp),
             ),
         )
-        return self.job.request(split, training)
 
     def _layers(self, request: Request, sizes: list[int], request_of: RequestOf) -> np.ndarray:
         """Layers without experts and with them, for a micro-batch of each size."""
@@ -147,10 +149,12 @@ class Timer:
             key = (size, *dense, *experts) if moe else (size, *dense)
             return self._once(*key, make=lambda: self._layer(request_of(size), moe=moe))
 
-        plain = [layer(size, False) for size in sizes]
-        if not request.model.moe_layers:
-            return np.array([(each, np.zeros(each.shape)) for each in plain])
-        return np.array([(each, layer(size, True)) for each, size in zip(plain, sizes)])
+        layers = np.zeros((len(sizes), 2, 2, len(recomputations(self.job))))
+        for at, size in enumerate(sizes):
+            layers[at, 0] = layer(size, False)
+            if request.model.moe_layers:
+                layers[at, 1] = layer(size, True)
+        return layers
 
     def _layer(self, request: Request, *, moe: bool) -> np.ndarray:
         """Seconds and bytes kept of one layer and one micro-batch, by recomputation."""
@@ -192,16 +196,13 @@ class Timer:
         c = self.constants
         # Axes: dealings, ranks, micro-batches, recomputations.
         layers, ends = slots
-        chunks = np.array([float(dealt.vpp) for dealt in stages.dealings])
-        ranks = np.arange(request.split.pp)[None, :, None, None]
         each = stage_seconds(
-            stages.layers[..., 0, None, None],
-            stages.layers[..., 1, None, None],
-            ranks == request.split.pp - 1,
+            *stages.both,
+            stages.is_last,
             dense=_number(layers[:, 0]),
             moe=_number(layers[:, 1]),
             head=_number(ends[:, 0, None]),
-            send=_number((chunks[:, None] * ends[:, 1])[:, None, :, None]),
+            send=_number((stages.chunks[:, None] * ends[:, 1])[:, None, :, None]),
             launch=launch_seconds(request, c),
         )
         slowest = each.max(axis=1)
@@ -241,7 +242,7 @@ class Timer:
         states = model_states((_number(held[0]), _number(held[1])), request.split, training)
         total = np.asarray(sum(size for name, size in states.items() if name not in away))
         in_flight = np.minimum(stages.held[..., None], m)
-        plain, routed = (stages.layers[..., at, None, None] for at in (0, 1))
+        plain, routed = stages.both
         activations = in_flight[..., None] * (plain * kept[:, 0] + routed * kept[:, 1])
         fullest: np.ndarray = (total[..., None, None] + activations).max(axis=1)
         return fullest
@@ -281,10 +282,13 @@ def _stages(job: SearchJob, pp: int) -> Stages:
         split = Split(pp=pp, **sizes, placement=placement)  # type: ignore[arg-type]
         layers.append(layers_of(job.model, split))
         held.append(peaks(dealt.schedule, pp, MANY * pp, dealt.vpp))
-    rules = [SCHEDULES[dealt.schedule] for dealt in ways]
+    rules, every = [SCHEDULES[dealt.schedule] for dealt in ways], np.array(layers)
     return Stages(
         dealings=ways,
-        layers=np.array(layers),
+        layers=every,
+        both=(every[..., 0, None, None], every[..., 1, None, None]),
+        chunks=np.array([float(dealt.vpp) for dealt in ways]),
+        is_last=(np.arange(pp) == pp - 1)[:, None, None],
         held=np.array(held),
         idle=np.array([idle_share(dealt.schedule, pp, dealt.vpp) for dealt in ways]),
         least=np.array([rule.least_m * pp for rule in rules]),
