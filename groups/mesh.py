@@ -197,7 +197,9 @@ def group_index(mesh: Mesh, kind: str) -> np.ndarray:
     (swept, size), shape = _swept(mesh, kind), mesh.sizes[::-1]
     numbers = np.arange(mesh.world_size // size, dtype=np.int64)
     kept = [1 if axis in swept else size for axis, size in enumerate(shape)]
-    return np.broadcast_to(numbers.reshape(kept), shape).reshape(-1)
+    index = np.empty(shape, dtype=np.int64)
+    index[...] = numbers.reshape(kept)
+    return index.reshape(-1)
 
 
 def index_of(mesh: Mesh, kind: str, rank: int) -> int:

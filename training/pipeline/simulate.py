@@ -63,10 +63,11 @@ class Durations:
         Errors: LayoutError for what is no number from 0 up, or not one for each stage.
         """
         rows = [self._row(field.name, stages) for field in fields(self)[:4]]
-        pair = self._row("overlapped", stages) if self.overlapped is not None else None
-        return np.array([*rows, np.full(stages, np.nan) if pair is None else pair])
+        has_pairs = self.overlapped is not None
+        rows.append(self._row("overlapped", stages) if has_pairs else [np.nan] * stages)
+        return np.array(rows, dtype=float)
 
-    def _row(self, name: str, stages: int) -> np.ndarray:
+    def _row(self, name: str, stages: int) -> list[float]:
         value = getattr(self, name)
         listed = isinstance(value, (list, tuple, np.ndarray))
         numbers = list(value) if listed else [value]
@@ -74,7 +75,7 @@ class Durations:
             check_duration(number, name)
         if listed and len(numbers) != stages:
             raise refusal("not-one-per-stage", name, count=len(numbers), stages=stages)
-        return np.broadcast_to(np.array(numbers, dtype=float), (stages,))
+        return numbers if listed else numbers * stages
 
 
 def check_duration(value: object, name: str, most: float = LONGEST) -> float:

@@ -245,9 +245,15 @@ def _pattern(language: str) -> re.Pattern[str]:
 
 
 @cache
+def _numbered(language: str) -> re.Pattern[str]:
+    """Any of the words, each a group."""
+    return re.compile("|".join(f"({word.written[language]})" for word in WORDS))
+
+
+@cache
 def _number(word: str, language: str) -> int:
     """Which word it is, of the few ways that there are to write one."""
-    match = re.fullmatch("|".join(f"({known.written[language]})" for known in WORDS), word)
+    match = _numbered(language).fullmatch(word)
     assert match is not None
     return (match.lastindex or 0) - 1
 

@@ -278,7 +278,8 @@ def trained_of(layout: Layout, state: State) -> Trained:
     split = Split.of(
         layout.mesh, layout.expert, vpp=virtual_stages(state), account=state.account is True
     )
-    split = replace(split, spread=_spread(chosen.model, split, state))
+    spread = _spread(chosen.model, split, state)
+    split = split if spread == split.spread else replace(split, spread=spread)
     batch = batch_of(layout, state)
     schedule = require_choice("schedule", schedule_name(state), SCHEDULES, ("interleaved", "1f1b"))
     training = Training(
@@ -322,7 +323,7 @@ def _spread(model: Model, split: Split, state: State) -> str:
     if not is_empty(state.layers):
         return "equal"
     try:
-        held_by_ranks(model, replace(split, spread="equal"))
+        held_by_ranks(model, split)
     except LayoutError:
         return "nearly"
     return "equal"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 from markupsafe import Markup, escape
@@ -89,6 +89,7 @@ def node_spans(grouping: Grouping, gpus_per_node: int) -> np.ndarray:
     return (_few_spans if is_small else spans_of)(grouping, gpus_per_node)
 
 
+@cache
 def _row_pattern() -> str:
     """A row of the table, to be filled by %: kind, first rank, index, ranks, nodes, other cells.
 
