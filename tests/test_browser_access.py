@@ -179,6 +179,12 @@ def test_nothing_stays_open_behind_who_leaves_it(shared_page):
     expect(page.locator("#tip")).to_be_visible()  # of the box, which has the focus
     page.keyboard.press("Escape")
     expect(page.locator("#tip")).to_be_hidden()
+    # Nor over what is answered below a box.
+    open_state(page, view="ranks")
+    page.locator("#field-ranks").focus()
+    expect(page.locator("#tip")).to_be_visible()
+    page.keyboard.type("4")
+    expect(page.locator("#tip")).to_be_hidden()
 
 
 def test_the_focus_is_never_lost(shared_page):

@@ -79,7 +79,7 @@ def test_machines_give_a_better_order_that_the_page_can_use(open_page):
     page = open_page()
     follow_link(page, "v=1&show=hosts&nodes=8&tp=8&ep=16&etp=1")
     page.get_by_role("button", name="Try an example").click()
-    expect(page.locator(".verdict")).to_contain_text("go from 4 · 0 · 16 · 0 to 0 · 0 · 0 · 32")
+    expect(page.locator(".verdict")).to_contain_text("ep 4 → 0, dp 16 → 0, pp 0 → 32.")
     page.get_by_role("button", name="Use this order").click()
     expect(page.locator(".verdict")).to_contain_text("Keep the order")
     expect(box(page, "hosts")).to_have_value(

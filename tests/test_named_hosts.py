@@ -72,8 +72,7 @@ def test_the_spines_are_said_on_the_page(language):
         level=RUN["level_number"][language].format(
             level={"en": "switch", "zh": "交换机"}[language], number=2
         ),
-        before="0 · 0 · 16 · 0",
-        after="0 · 0 · 0 · 32",
+        counts={"en": "dp 16 → 0, pp 0 → 32", "zh": "dp 16 → 0、pp 0 → 32"}[language],
     )
     assert told in page
 

@@ -88,7 +88,7 @@ def test_figures_stand_beside_their_closed_forms_with_all_three_bubbles():
     assert "占 rank 最长跨度的 0%" in view("zh", schedule="zb-2p", micro_batches="8")
     page = view(schedule="1f1b", against="zb-h1", micro_batches="8")
     assert row(page, SPAN) == ["27.27%", "11.11%"]
-    assert row(page, "The step") == ["33", "27"]
+    assert row(page, "The step, in units") == ["33", "27"]
     assert row(page, "Bubble, of ideal time") == ["37.5%", "12.5%"]
     assert row(page, "Bubble, of total time") == ["27.27%", "11.11%"]
     assert row(page, "Closed form") == [
@@ -112,7 +112,7 @@ def test_times_are_of_a_whole_rank_whatever_its_chunks():
         **{"t_f": "2", "t_i": "3", "t_w": "3"},
     )
     busy = 8 * (2 + 6)
-    assert row(page, "The step") == [f"{busy + 3 * 8 / 2:g}", f"{busy + 3 * 8}"]
+    assert row(page, "The step, in units") == [f"{busy + 3 * 8 / 2:g}", f"{busy + 3 * 8}"]
 
 
 @every("show", [memory_html, pipeline_html])
@@ -290,8 +290,8 @@ def test_slow_stages_show_in_the_timeline_if_asked_for():
         "last_layers": "3",
     }
     even, weighed = (view(**sizes, by_layers=on) for on in ("", "1"))
-    assert row(even, "The step") == ["33"]
-    assert row(weighed, "The step") != ["33"]
+    assert row(even, "The step, in units") == ["33"]
+    assert row(weighed, "The step, in units") != ["33"]
 
 
 # --- Refusals ---

@@ -163,7 +163,8 @@ def test_the_whole_address_stands_on_a_slide_apart_from_the_sizes(size):
     state = replace(SIZES[size], view="collectives")
     address = f"https://huggingface.co/spaces/somebody/playground?{to_query(state)}"
     made = slide_of(Context.of(state), address=address)
-    words = [one for one in made.placed[-1][-1] if isinstance(one, Words)]
+    on_page = (drawn for *place, drawn in made.placed if place == [0.0, 0.0, 1.0])
+    words = [one for drawn in on_page for one in drawn if isinstance(one, Words)]
     ends = (one for one in words if one.anchor == "end")
     lines = sorted(ends, key=lambda one: one.y)
     assert "".join(one.text for one in lines) == address

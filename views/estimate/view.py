@@ -205,7 +205,7 @@ def cloud_of(estimate: Estimate, near: Sequence[MeasuredRun], language: str) -> 
         *_places(family),
         near=tuple(_of_run(each) for each in near if each.seconds),
         here=spot(request.model, tokens, request.gpus, *steps),  # type: ignore[arg-type]
-        across=tuple((share(n * 1e9, ACROSS), f"{n:,g}B") for n in BILLIONS),
+        across=tuple((share(n * 1e9, ACROSS), f"{n:g}B" if n < 1000 else "1T") for n in BILLIONS),
         up=tuple((share(n, UP), f"{n:,}") for n in TERAFLOPS),
         words={name: ESTIMATE[f"cloud_{name}"][language] for name in ("across", "up", "here")},
     )

@@ -66,6 +66,7 @@ document.addEventListener('focusin', (event) => {
   if (event.target.matches(':focus-visible')) showTip(tipOf(event.target));
 });
 document.addEventListener('focusout', () => showTip(null));
+document.addEventListener('input', () => showTip(null)); // what is answered stands under the box
 on('click', '[data-tip]', showTip);
 document.addEventListener('keydown', (event) => {
   if (event.key !== 'Escape') return;

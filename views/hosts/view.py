@@ -183,16 +183,20 @@ def _verdict(better: BetterOrder, context: Context) -> str:
     """What the order is worth: groups in several racks, seconds, and what is above the racks."""
     language, say = context.language, saying(RUN, context.language)
 
-    def counts(key: Iterable[int]) -> str:
-        return " · ".join(f"{part:,}" for part in key)
+    def counts(*keys: Iterable[int]) -> str:
+        levels = zip(better.objective.split(", "), *keys)
+        said = (
+            f"{level} {before:,}" + (f" → {after:,}" if before != after else "")
+            for level, before, after in levels
+            if before or after
+        )
+        return PAGE["and_list"][language].join(said) or "0"
 
     words = [
         say(
             "order_kept" if better.is_kept else "order_better",
             moved=counted(better.moved, "host", language),
-            before=counts(better.key_before),
-            after=counts(better.key),
-            objective=better.objective,
+            counts=counts(better.key_before, better.key),
         )
     ]
     if better.costs:
@@ -200,9 +204,8 @@ def _verdict(better: BetterOrder, context: Context) -> str:
         model = context.trained.name(language)
         words.append(close_up(say("order_seconds", model=model, before=before, after=after)))
     for upper in better.upper:
-        before, after = counts(upper.key_before), counts(upper.key)
         level = level_name(upper.kind, language)
-        words.append(say("order_above", level=level, before=before, after=after))
+        words.append(say("order_above", level=level, counts=counts(upper.key_before, upper.key)))
     return " ".join(words)
 
 

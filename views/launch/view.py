@@ -148,10 +148,7 @@ def _report(read: Parsed, language: str) -> Markup:
     )
     lists = {
         "asked": [("", _said(note, language)) for note in read.missing if note.code in ASKED],
-        "understood": [
-            (note.name, f"{note.value} → {counts_as(note.sets, language)}")
-            for note in read.understood
-        ],
+        "understood": [(note.name, _setting(note, language)) for note in read.understood],
         "unresolved": [(note.name, _said(note, language)) for note in read.unresolved],
         "missing": [("", _said(note, language)) for note in read.missing if note.code not in ASKED],
         "ignored": [(note.name, _said(note, language)) for note in read.ignored],
@@ -165,6 +162,12 @@ def _report(read: Parsed, language: str) -> Markup:
 
 ASKED = ("asked", "several-runs", "unknown-framework")
 """What the reader has to say himself; all else that is missing is assumed."""
+
+
+def _setting(note: Item, language: str) -> str:
+    """What was written, if not a word alone, and what it sets."""
+    setting = counts_as(note.sets, language)
+    return f"{note.value} → {setting}" if note.value else setting
 
 
 def counts_as(name: str, language: str) -> str:
