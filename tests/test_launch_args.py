@@ -434,6 +434,10 @@ def test_toml_of_several_lines_and_tables_of_a_list():
     ]
 
 
+def test_toml_of_windows_is_read():
+    assert values("[parallelism]\r\ntensor_parallel_degree = 2 # x\r\n")["tp"] == 2
+
+
 def test_a_list_of_many_lines_in_toml_is_passed_over():
     lines = '  "tensor_parallel_degree = 4",\n' * 60
     text = f"[parallelism]\nnames = [\n{lines}]\ntensor_parallel_degree = 2"

@@ -303,6 +303,7 @@ STATEMENTS = [
     ("with f():\n        cfg.model.num_layers = 4", {"layers": 4}),
     ("cfg.model.num_layers = n", {"layers": 6}),
     ("cfg.model.num_layers = keyword", {"layers": 7}),
+    ("cfg.model.num_layers = (n - 2) * 9 // 4", {"layers": 9}),
     ("cfg.train.global_batch_size = -1", {}),
     ("cfg.model.hybrid_context_parallel = True", {"hybrid": True}),
     ("cfg.model.num_layers = None", {}),

@@ -42,7 +42,7 @@ Read = tuple[list[Entry], list[Word], list[Fault]]
 MAX_DEPTH = 60
 """Sections inside sections."""
 
-_SECTION = re.compile(r"^[ \t]*\[\[?[A-Za-z_][A-Za-z0-9_. -]*\]\]?[ \t]*(?:#.*)?$", re.MULTILINE)
+_SECTION = re.compile(r"^[ \t]*\[\[?[A-Za-z_][A-Za-z0-9_. -]*\]\]?[ \t\r]*(?:#.*)?$", re.MULTILINE)
 _YAML_START = re.compile(r"[\"']?[A-Za-z_-][A-Za-z0-9_.-]*[\"']?[ \t]*:(?:[ \t]|\r?\n|$)")
 _PYTHON = re.compile(r"^(?:from [A-Za-z_.][\w.]* import |import [A-Za-z_]|def [A-Za-z_])", re.M)
 _TOML_KEY = re.compile(r"[ \t]*((?:[A-Za-z0-9_.-]|\"[^\"\n]*\"|'[^'\n]*')+)[ \t]*=(?!=)")

@@ -35,9 +35,10 @@ _CLOSING = {
 }
 _ARRAY = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\[[@*]\]\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-]")
-_DEFAULT = re.compile(r":?[-=]")
+_DEFAULT = re.compile(r":?[-=?]")
 _INSIDE = re.compile(r"[\\$'\"]")
-_ARITHMETIC = re.compile(r"([0-9]+|[-+*/%()])|\$?\{?([A-Za-z_][A-Za-z0-9_]*)\}?|(\S)")
+_ARITHMETIC = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)|[0-9]+|\S")
+_SIGNS = tuple("-+*/%()")
 
 
 class Fault(NamedTuple):
@@ -161,7 +162,7 @@ class Expander:
         if self.text.startswith("$((", start):
             if not is_closed or self.text[close - 1] != ")":
                 return self.source.part(start, start + 1), start + 1
-            return self._arithmetic(start, close + 1), close + 1
+            return self._arithmetic(start, close + 1, depth), close + 1
         if self.text.startswith("$(", start):
             end = close + 1 if is_closed else start + 2
             return self.unknown(start, end, "command"), end
@@ -189,7 +190,8 @@ class Expander:
             return self.unknown(start, end, "variable")
         variable = self.shell.variables.get(name[0])
         default = _DEFAULT.match(self.text, name.end(), close)
-        if default and not (variable and variable.runs) and depth < MAX_DEPTH:
+        is_open = not (variable and variable.runs) and depth < MAX_DEPTH
+        if default and is_open and default[0][-1] != "?":
             runs = [
                 run._replace(default=run.default or name[0])
                 for run in self.inside(default.end(), close, depth + 1)
@@ -206,22 +208,23 @@ class Expander:
             return [run for runs in variable.values for run in (*runs, space)][:-1]
         return self.unknown(start, end, "variable")
 
-    def _arithmetic(self, start: int, end: int) -> list[CommandRun]:
+    def _arithmetic(self, start: int, end: int, depth: int) -> list[CommandRun]:
         """``$((...))`` of whole numbers and of variables that hold them."""
-        tokens, default = [], ""
-        for match in _ARITHMETIC.finditer(self.text, start + 3, end - 2):
-            token = match[1]
-            if match[2]:
-                variable = self.shell.variables.get(match[2])
-                runs = variable.refer().runs if variable else []
-                token = "".join(run.text for run in runs[:4]).strip()
-                default = default or next((run.default for run in runs if run.default), "")
-                if not token.isdigit() or any(run.why for run in runs) or len(runs) > 4:
-                    return self.unknown(start, end, "arithmetic")
-            if not token or len(tokens) > 100 or len(token) > 15:
+        if depth >= MAX_DEPTH:
+            return self.unknown(start, end, "arithmetic")
+        runs, tokens = [*self.inside(start + 3, end - 2, depth + 1)], []
+        for match in _ARITHMETIC.finditer("".join(run.text for run in runs)):
+            token = match[0]
+            if match[1]:
+                value = self._value(token, start, end)
+                runs += value
+                token = "".join(run.text for run in value).strip()
+            is_number = token.isdigit() and len(token) <= 15
+            if (not is_number and token not in _SIGNS) or len(tokens) > 100:
                 return self.unknown(start, end, "arithmetic")
             tokens.append(token)
-        value = calculate(tokens)
+        value = None if any(run.why for run in runs) else calculate(tokens)
         if value is None:
             return self.unknown(start, end, "arithmetic")
+        default = next((run.default for run in runs if run.default), "")
         return [CommandRun(str(value), *self.source.place(start, end), "", default)]
