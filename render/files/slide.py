@@ -88,8 +88,9 @@ def slide(
         )
         if arrangement.letters >= READABLE:
             break
-    placed = [*arrangement.placed(look.ink), (0.0, 0.0, 1.0, words)]
+    placed = arrangement.placed(look.ink)
     placed.append((MARGIN - FROM * larger, top, larger, list(legend.marks())))
+    placed.append((0.0, 0.0, 1.0, words))
     return Drawing(WIDTH, HEIGHT, look.page, placed)
 
 
