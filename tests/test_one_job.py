@@ -106,6 +106,15 @@ def test_a_schedule_that_needs_virtual_stages_has_as_many_in_every_view():
     assert memory.split.vpp == pipeline.chunks == virtual_stages(now) == 2
 
 
+@pytest.mark.parametrize("typed", ["abc", "0", "2.5"])
+def test_virtual_stages_that_are_none_are_refused_in_every_view(typed):
+    now = opened(pp=4, vpp=typed)
+    layout = resolve(now)
+    for work in (trained_of, lambda *asked: schedule_of(schedule_name(now), *asked)):
+        with pytest.raises(LayoutError, match="vpp must be a whole number"):
+            work(layout, now)
+
+
 def test_a_rank_holds_the_same_layers_in_every_view():
     wrong = []
     for name in SCHEDULES:

@@ -24,7 +24,7 @@ from training.pipeline.spec import ScheduleSpec, checked
 from training.split import nearly_equal
 
 from ..base.state import State, is_empty, parse_number, pinned_group, require_choice
-from ..base.trained import batch_of, schedule_name, virtual_stages
+from ..base.trained import batch_of, count_of, schedule_name, virtual_stages
 from ..base.units import ranges_text
 
 MOST_RANKS = 1_024
@@ -70,8 +70,9 @@ def schedule_of(name: Any, layout: Layout, state: State) -> ScheduleSpec:
     m = batch_of(layout, state).micro_batches
     rule = SCHEDULES.get(name) if isinstance(name, str) else None
     v = group = None
+    typed = count_of(state.vpp, "vpp", DEFAULT_VIRTUAL)  # one that is none is told of any schedule
     if rule is not None and rule.v is None:
-        v = DEFAULT_VIRTUAL if is_empty(state.vpp) else parse_number(state.vpp)
+        v = typed
     if rule is not None and rule.grouped and not is_empty(state.group_size):
         group = parse_number(state.group_size)
     return checked(name, p, m, v, group)
