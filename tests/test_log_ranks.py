@@ -80,6 +80,9 @@ def test_the_command_says_who_is_missing_and_what_waits():
         "One other waits there.",
         "Through them wait 2 pipelines, and in the end 16 of 16 GPUs.",
     ]
+    died = "  host      : gpu-4\n  rank      : 8 (local_rank: 5)\n  exitcode  : -6 (pid: 3 )\n"
+    first = shared(died + WATCHDOG + PARTNER, *LAYOUT).splitlines()[0]
+    assert first == "GPU 8 (host gpu-4, device 5) never entered ALLREDUCE 7 of its tp group."
     answer = json.loads(shared(WATCHDOG + PARTNER, *LAYOUT, "--format", "json"))
     assert (answer["ranks"], answer["missing"], answer["group_ranks"]) == ([8, 9], [8], [0, 1])
 

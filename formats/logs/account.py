@@ -102,9 +102,7 @@ def _place(
     log: Log, rank: int, gpus_per_node: int | None, placement: Placement | None
 ) -> dict[str, object]:
     """Host and device of a rank, as the log, the machines by name or the layout say."""
-    devices = [failure.local_rank for failure in log.failures if failure.rank == rank]
-    device, node = next((device for device in reversed(devices) if device is not None), None), None
-    host = log.hosts.get(rank)
+    host, device, node = log.hosts.get(rank), log.devices.get(rank), None
     if placement is not None and rank < placement.world_size:
         host = host or placement.host(rank)
         device = placement.device(rank) if device is None else device

@@ -43,7 +43,6 @@ _PRINTED_GROUP = re.compile(r"\[PG ([^\[\]]{1,300}?) ?Rank (\d{1,7})\]")
 _BARE = re.compile(r"\[Rank (-?\d{1,7})\](:?)")
 _WORK = re.compile(
     r"SeqNum=(\d{1,20})(?:, OpType=(\w{1,40}))?(?:, NumelIn=(\d{1,20}))?(?:, NumelOut=(\d{1,20}))?"
-    r"(?:, Timeout\(ms\)=(\d{1,15}))?"
 )
 _STUCK_AT = re.compile(r"(?:Timeout at NCCL work|watchdog at work(?: sequence id)?): (\d{1,20})")
 _ENQUEUED = re.compile(r"ast enqueued (?:NCCL )?work: (-?\d{1,20})")
@@ -53,12 +52,8 @@ _NUMBERS = (_STUCK_AT, _ENQUEUED, _COMPLETED)
 _WATCHDOG = ("atchdog", "NCCL operations", "data inconsistency", "ProcessGroup", "SeqNum=")
 
 _ELASTIC = re.compile(r"\brank {0,12}: {0,4}(\d{1,7}) \(local_rank: (\d{1,7})\)")
-_EXIT = re.compile(r"\bexitcode {0,12}: {0,4}(-?\d{1,5})")
 _HOST = re.compile(r"\bhost {1,12}: {1,4}(\S{1,255})")
-_AGENT = re.compile(r"failed \(exitcode: (-?\d{1,5})\) local_rank: (\d{1,7})")
-_LOCAL = re.compile(
-    r"\blocal_?rank {0,2}[:=]? {0,2}(\d{1,7})\b|\[default(\d{1,7})\]:", re.IGNORECASE
-)
+_LOCAL = re.compile(r"\blocal_?rank {0,2}[:=]? {0,2}\d{1,7}\b|\[default\d{1,7}\]:", re.IGNORECASE)
 _MPI = re.compile(r"\[(?:[\w.@-]{0,80}@)?\d{1,7},(\d{1,7})\]<std(?:out|err|diag)>")
 _SERVING = re.compile(
     r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d{1,9})?((?: (?:ATTN_)?[TDPEC]P\d{1,6}){1,6})\]"
@@ -68,7 +63,7 @@ _DUMP_FILE = re.compile(r"trace_rank_(\d{1,7})\b")
 
 _REPORT = ("launched", " -- GPU ", "missing rank")
 _LAUNCHER = (
-    *("ocal_rank", "ocalrank", "ocal_Rank", "ocalRank", "LOCAL_RANK", "local rank", "exitcode"),
+    *("ocal_rank", "ocalrank", "ocal_Rank", "ocalRank", "LOCAL_RANK", "local rank"),
     *("host  ", "[default", "]<std", "(Worker", "trace_rank_", "across cluster]"),
 )
 """What a line must have that a launcher wrote; plain texts are found far quicker than a pattern."""
@@ -182,10 +177,9 @@ def _parts(line: Part) -> Iterator[Part]:
     ends = [head.start() for head in heads[1:]] + [len(line.text)]
     for place, (head, end) in enumerate(zip(heads, ends)):
         if place + 1 < len(heads) and end - head.end() <= 2:
-            line.add(LogReading.add_local_ranks, head.span(1))  # torchrun --role rank --tee
-        else:
-            line.add(LogReading.head, head.span(1))
-            yield line.part(head.span(1), head.end(), end)
+            continue  # torchrun --role rank --tee: a local rank
+        line.add(LogReading.head, head.span(1))
+        yield line.part(head.span(1), head.end(), end)
 
 
 def _find(part: Part, after_source: bool) -> None:
@@ -232,7 +226,7 @@ def _find_c10d(part: Part) -> None:
         part.take(_BARE)
     matches = [pattern.search(part.text) for pattern in _NUMBERS]
     if work or any(matches):
-        spans = [part.span(work, place) for place in range(1, 6)]
+        spans = [part.span(work, place) for place in range(1, 5)]
         spans += [part.span(match, 1) for match in matches]
         part.add(LogReading.work, part.rank, *spans, given=(in_group, "dump signal" in part.text))
 
@@ -267,18 +261,11 @@ def _find_bare(part: Part, in_group: bool, work: re.Match[str] | None) -> None:
 
 def _find_launcher(part: Part) -> None:
     """A launcher's prefixes and its report of who failed."""
-    text, code = part.text, _EXIT.search(part.text)
+    text = part.text
     part.work += 30
-    elastic = list(_ELASTIC.finditer(text))
-    for match in elastic:
-        code = _EXIT.search(text, match.end())
-        part.add(LogReading.worker, *part.spans(match), part.span(code, 1))
-    if agent := _AGENT.search(text):
-        part.add(LogReading.worker, NOTHING, part.span(agent, 2), part.span(agent, 1))
-    elif code and not elastic:
-        part.add(LogReading.exit_code, part.span(code, 1))
+    for match in _ELASTIC.finditer(text):
+        part.add(LogReading.worker, *part.spans(match))
     part.add_first(_HOST, LogReading.begin_host)
-    part.add_each(LogReading.add_local_ranks, part.matched(_LOCAL))
     part.add_each(LogReading.add_ranks, [*part.matched(_MPI), *part.matched(_DUMP_FILE)])
     for match in _SERVING.finditer(text):
         places = re.compile(r"P(\d{1,6})").finditer(part.text, *match.span())

@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from groups.megatron.parallel_state import FAMILIES
 
@@ -73,19 +72,8 @@ class Stall:
     op: str | None = None  # as printed, e.g. ALLREDUCE
     numel_in: int | None = None
     numel_out: int | None = None
-    timeout_ms: int | None = None
     last_enqueued: int | None = None
     last_completed: int | None = None
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A worker that a launcher saw die: -6 aborted (a victim as a rule), -9 killed, 1 an error."""
-
-    rank: int | None
-    local_rank: int | None
-    exitcode: int | None
-    host: str | None = None
 
 
 @dataclass(frozen=True)
@@ -176,28 +164,12 @@ class Log:
     ranks: tuple[int, ...] = ()  # global ranks that are named, ascending
     group_ranks: tuple[int, ...] = ()  # places within a group or a communicator
     ambiguous_ranks: tuple[int, ...] = ()  # the evidence contradicts that these are global
-    local_ranks: tuple[int, ...] = ()  # places on a host
     groups: Mapping[str, str | None] = field(default_factory=dict)  # as printed, with their kind
     missing: tuple[int, ...] = ()  # that did not arrive or did otherwise, by the evidence
     stalls: tuple[Stall, ...] = ()
-    failures: tuple[Failure, ...] = ()
     process_groups: tuple[ProcessGroup, ...] = ()
     dumped: tuple[int, ...] = ()  # ranks of whom there is a dump
-    hosts: Mapping[int, str] = field(default_factory=dict)  # by rank, where a line says it
+    hosts: Mapping[int, str] = field(default_factory=dict)  # by rank, where a launcher says it
+    devices: Mapping[int, int] = field(default_factory=dict)  # local ranks, likewise
     diagnosis: Diagnosis = Diagnosis()
     notes: tuple[Note, ...] = ()
-
-    @property
-    def op(self) -> str | None:
-        """The operation that is stuck, if all lines name the same one."""
-        return self._agreed("op")
-
-    @property
-    def seq(self) -> int | None:
-        """Its number in its group, if all lines name the same one."""
-        return self._agreed("seq")
-
-    def _agreed(self, name: str) -> Any:
-        stuck = (self.diagnosis.waits if self.dumped else ()) or self.stalls
-        values = {getattr(work, name) for work in stuck} - {None}
-        return values.pop() if len(values) == 1 else None

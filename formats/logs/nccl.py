@@ -21,7 +21,7 @@ NCCL_LINE = re.compile(r"NCCL (?:INFO|WARN|TRACE|VERSION|ABORT)|\d\[[0-9a-f]{1,1
 _LAUNCHER = re.compile(r"^\s{0,4}\[(\d{1,7})\] \S{1,255}:\d{1,10}:\d{1,10} \[\d{1,4}\] NCCL")
 _CHANNEL = re.compile(r"\b(\d{1,7})\[[0-9a-f]{1,16}\] -> (\d{1,7})\[[0-9a-f]{1,16}\]")
 _RANK = re.compile(r"\b[Rr]ank (\d{1,7})\b|\[Proxy Service (\d{1,7})\]")
-_LOCAL = re.compile(r"\blocal_?[Rr]ank (\d{1,7})\b")
+_LOCAL = re.compile(r"\blocal_?[Rr]ank \d{1,7}\b")
 _RING = re.compile(r"\bRing \d{1,3} : (\d{1,7}) -> (\d{1,7}) -> (\d{1,7})")
 
 _COMMUNICATOR = re.compile(r"^\s{0,8}(#\d{1,7}-\d{1,7} \([0-9a-f]{1,32}\)) ([A-Z]{2,20})")
@@ -39,7 +39,6 @@ def find_nccl(part: Part) -> None:
     if part.text.lstrip(" ")[:1] == "[":
         part.add_first(_LAUNCHER, LogReading.add_ranks)
     if "ank" in part.text or "Proxy Service" in part.text:
-        part.add_each(LogReading.add_local_ranks, part.matched(_LOCAL))
         part.take(_LOCAL)
         part.add_each(LogReading.add_places, part.matched(_RANK))
     if " -> " in part.text:

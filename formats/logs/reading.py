@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..notes import Note
-from .model import WORLD, Failure, ProcessGroup, kind_of
+from .model import WORLD, ProcessGroup, kind_of
 
 MOST_STALLS = 200_000
 MOST_NAMES = 20_000
@@ -38,13 +38,12 @@ class LogReading:
 
     ranks: set[int] = field(default_factory=set)
     group_ranks: set[int] = field(default_factory=set)
-    local_ranks: set[int] = field(default_factory=set)
     groups: dict[str, ProcessGroup] = field(default_factory=dict)
     printed_as: dict[str, ProcessGroup] = field(default_factory=dict)  # by text before " Rank r]"
     stalls: dict[tuple[Any, ...], None] = field(default_factory=dict)  # fields of `Stall`
     relayed: set[int] = field(default_factory=set)  # ranks that only passed a signal on
-    failures: list[Failure] = field(default_factory=list)
     hosts: dict[int, str] = field(default_factory=dict)
+    devices: dict[int, int] = field(default_factory=dict)
     notes: dict[str, Note] = field(default_factory=dict)
     missing: set[int] = field(default_factory=set)
     bare_works: dict[int, set[Any]] = field(default_factory=dict)
@@ -126,9 +125,6 @@ class LogReading:
         """Places in a group or a communicator."""
         self.group_ranks.update(map(int, numbers))
 
-    def add_local_ranks(self, *numbers: str) -> None:
-        self.local_ranks.update(map(int, numbers))
-
     def places_beside(self, rank: str, *numbers: str) -> None:
         """Places in a group, or the rank itself, that a process names."""
         self.group_ranks.update({*map(int, numbers)} - {_number(rank)})
@@ -172,31 +168,22 @@ class LogReading:
             works.add(work)
 
     def work(self, in_group: bool, relayed: bool, rank: str, seq: str, op: str, *rest: str) -> None:
-        """Work that did not finish; rest: elements in and out, timeout, the group's counters."""
-        numel_in, numel_out, timeout, stuck_at, *counters = map(_number, rest)
+        """Work that did not finish; rest: elements in and out, the group's counters."""
+        numel_in, numel_out, stuck_at, *counters = map(_number, rest)
         printed = self.current if in_group else None
         number = int(seq) if seq else stuck_at
         sizes = (None if n is None or n > _UNSET else n for n in (numel_in, numel_out))
-        self.stall(_number(rank), printed, relayed, number, op or None, *sizes, timeout, *counters)
+        self.stall(_number(rank), printed, relayed, number, op or None, *sizes, *counters)
 
     # -- launchers ---------------------------------------------------------------------------------
 
-    def worker(self, rank: str, local_rank: str, exitcode: str) -> None:
-        self.block = global_rank = _number(rank)
-        if global_rank is not None:
-            self.ranks.add(global_rank)
-            if self.host:
-                self.hosts[global_rank] = self.host
-        local = int(local_rank)
-        self.local_ranks.add(local)
-        if len(self.failures) < MOST_STALLS:
-            self.failures.append(Failure(global_rank, local, _number(exitcode), self.host))
-
-    def exit_code(self, exitcode: str) -> None:
-        """The line after a launcher's rank."""
-        failures = self.failures
-        if failures and self.block is not None and failures[-1].exitcode is None:
-            failures[-1] = replace(failures[-1], exitcode=int(exitcode))
+    def worker(self, rank: str, local_rank: str) -> None:
+        """A worker that a launcher saw die."""
+        self.block = int(rank)
+        self.ranks.add(self.block)
+        self.devices[self.block] = int(local_rank)
+        if self.host:
+            self.hosts[self.block] = self.host
 
     def begin_host(self, host: str) -> None:
         self.host = host

@@ -110,7 +110,7 @@ def _cut(log: Log, count: int) -> Log:
     return replace(
         log,
         stalls=log.stalls[:count],
-        failures=log.failures[:count],
+        devices=dict(islice(log.devices.items(), count)),
         notes=log.notes[:100],
         groups=dict(islice(log.groups.items(), count)),
         process_groups=tuple(groups[:count]),
