@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
 import json
+import lzma
 import pickle
 import re
 from pathlib import Path
@@ -143,6 +146,15 @@ def test_sizes_that_double_with_each_instruction_are_cut():
     call |= {"collective_seq_id": 1, "state": "started"}
     log = read_log({"nccl_trace_rank_0": pickle.dumps({"version": "2.10", "entries": [call]})})
     assert (log.ranks, agreed(log, "op")) == ((0,), "all_reduce")
+
+
+def test_a_compressed_log_is_named_and_not_read_as_a_log_without_evidence():
+    told = b"[rank3]:[E ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective operation"
+    for packed in (gzip.compress(told), bz2.compress(told), lzma.compress(told)):
+        with pytest.raises(LayoutError, match=r"compressed \(\w+\): unpack it first"):
+            read_log({"job.log.gz": packed})
+        log = read_log({"job.log.gz": packed, "job.log": told})
+        assert (log.ranks, [note.code for note in log.notes]) == ((3,), ["file-unreadable"])
 
 
 def test_a_damaged_dump_does_not_spoil_the_others():

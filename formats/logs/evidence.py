@@ -64,7 +64,7 @@ def read_files(evidence: Evidence) -> tuple[LogReading, list[Dump]]:
     for name, content in files.items():
         try:
             document = _document(content)
-        except BadPickleError as error:
+        except UnreadableError as error:
             refused.append((name, str(error)))
             continue
         if document is None:
@@ -90,9 +90,22 @@ def too_much_evidence() -> LayoutError:
     return refusal("too-much-evidence", "log", megabytes=MOST_BYTES // 2**20, files=MOST_FILES)
 
 
+_COMPRESSED = {
+    b"\x1f\x8b": "gzip",
+    b"PK\x03\x04": "zip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\xfd7zXZ": "xz",
+    b"BZh": "bzip2",
+}
+"""How files begin that hold others, which are not unpacked here."""
+
+
 def _document(content: Content) -> Any:
     """What a pickle or a JSON file holds; None for text."""
     if isinstance(content, bytes):
+        for magic, program in _COMPRESSED.items():
+            if content.startswith(magic):
+                raise UnreadableError(f"compressed ({program}): unpack it first")
         if content[:1] == b"\x80" or (content[:1] in (b"(", b"}") and content[-1:] == b"."):
             return plain(content)
         if not content[:64].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
@@ -153,8 +166,8 @@ def unwrapped(text: str) -> str:
 # -- pickles -------------------------------------------------------------------------------------
 
 
-class BadPickleError(ValueError):
-    """What made the machine stop, e.g. ``"instruction 'c'"``."""
+class UnreadableError(ValueError):
+    """Why a file is not read, e.g. ``"instruction 'c'"``."""
 
 
 def plain(data: bytes) -> Any:
@@ -165,27 +178,27 @@ def plain(data: bytes) -> Any:
     {'version': '2.10', 'entries': [(1, None), (2.5, True)]}
     >>> plain(pickle.dumps(print))
     Traceback (most recent call last):
-    formats.logs.evidence.BadPickleError: instruction '\\x93'
+    formats.logs.evidence.UnreadableError: instruction '\\x93'
 
-    Errors: BadPickleError for every other instruction, and for what is damaged or cut off.
+    Errors: UnreadableError for every other instruction, and for what is damaged or cut off.
     """
     file = io.BytesIO(data)
     try:
         return _PlainUnpickler(file).load()
-    except BadPickleError:
+    except UnreadableError:
         raise
     except (pickle.UnpicklingError, struct.error, ArithmeticError, AttributeError, EOFError,
             LookupError, TypeError, ValueError) as error:  # fmt: skip
         is_cut = file.tell() == len(data) and data[-1:] != pickle.STOP
         what = "ends before its end" if is_cut else f"damaged near byte {file.tell()}"
-        raise BadPickleError(what) from error
+        raise UnreadableError(what) from error
 
 
 class _Instructions(dict[int, Callable[[Any], None]]):
     """What is done at each instruction that is taken."""
 
     def __missing__(self, code: int) -> Callable[[Any], None]:
-        raise BadPickleError(f"instruction {chr(code)!r}")
+        raise UnreadableError(f"instruction {chr(code)!r}")
 
 
 class _PlainUnpickler(pickle._Unpickler):
@@ -205,7 +218,7 @@ class _PlainUnpickler(pickle._Unpickler):
 
     def _require_texts(self, keys: list[Any]) -> None:
         if any(type(key) is not str for key in keys):
-            raise BadPickleError("a key that is no text")
+            raise UnreadableError("a key that is no text")
 
     dispatch = _Instructions(
         {
