@@ -35,7 +35,6 @@ from .state import FIELDS, OF_MATHS, State, parse_names, parse_switch, require_c
 from .trained import Trained, trained_of
 
 Json = TypeVar("Json")
-Found = TypeVar("Found")
 
 MOST_SERVED = 131_072
 """GPUs that one answer may be about: its text is some 20 MB then."""
@@ -292,11 +291,12 @@ def _changes(text: Any) -> dict[str, Any]:
     return given | flags
 
 
-def answered(context: Context, work: Callable[[], Found]) -> Found:
-    """What the work comes to; a refusal has the changes that were tried and work."""
+@contextmanager
+def fixes_tried(context: Context) -> Iterator[None]:
+    """Within, a refusal has the changes that were tried and work."""
     with TRAINING.named():
         try:
-            return work()
+            yield
         except LayoutError as error:
             fixes = map(_as_parameters, fixes_of(error, context))
             raise error.replace(alternatives=list(fixes)) from None

@@ -15,9 +15,9 @@ from groups.layout import Layout
 from ..base.endpoint import (
     LAYOUT,
     Parameters,
-    answered,
     context_of,
     endpoint,
+    fixes_tried,
     layout_of,
     names_of,
     require_text,
@@ -57,7 +57,8 @@ def _said(given: Mapping[str, Any]) -> tuple[Layout, dict[str, Any] | None]:
     if all(is_empty(value) or value is False for value in fields.values()):
         return layout_of(given), None
     context = context_of(given, SAID)
-    return context.layout, answered(context, lambda: options_of_page(context.layout, context.state))
+    with fixes_tried(context):
+        return context.layout, options_of_page(context.layout, context.state)
 
 
 @serving(_said, LAYOUT, SAID)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 
-from training.estimate.memory import Fit, fit_of
-from training.memory.per_stage import StageMemory, largest
+from training.estimate.memory import fit_of
+from training.memory.per_stage import largest
 
 from ..base.context import Context
-from ..base.endpoint import answered, job_facts, stated, trained_with, training_endpoint
-from ..base.trained import Trained
+from ..base.endpoint import fixes_tried, job_facts, stated, trained_with, training_endpoint
 
 
 @training_endpoint
@@ -26,11 +25,9 @@ def memory_per_rank(context: Context, capacity: float = 0.0, cluster: str = "dgx
         (the layout)
     """
 
-    def work() -> tuple[Trained, tuple[StageMemory, ...], Fit]:
+    with fixes_tried(context):
         trained = trained_with(context, capacity=stated(capacity), cluster=cluster)
-        return trained, trained.stages(), fit_of(trained.request(context.layout))
-
-    trained, stages, fit = answered(context, work)
+        stages, fit = trained.stages(), fit_of(trained.request(context.layout))
     most = largest(stages)
     return json.dumps(
         {

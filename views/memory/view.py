@@ -47,14 +47,10 @@ from .zero import moments_of, sharing_group, sharing_ranks, zero_html
 def memory_html(context: Context) -> str:
     language = context.language
     chosen = tried([], lambda: model_of(context.state))
-    body = or_refused(context, _answer)
+    header = _header(chosen, language) if chosen else ""
     head = intro(MEMORY["title"][language], MEMORY["body"][language], language)
-    return together(head, _inputs(chosen, context), tag("div", body, class_="memory"))
-
-
-def _answer(context: Context) -> Markup:
-    header = _header(model_of(context.state), context.language)
-    return together(header, or_refused(context, _stages))
+    body = tag("div", header, or_refused(context, _stages), class_="memory")
+    return together(head, _inputs(chosen, context), body)
 
 
 def _stages(context: Context) -> Markup:

@@ -11,7 +11,7 @@ from training.search import Reason, alone, compared, search
 from training.split import SIZES
 
 from ..base.context import Context
-from ..base.endpoint import answered, job_facts, stated, trained_with, training_endpoint
+from ..base.endpoint import fixes_tried, job_facts, stated, trained_with, training_endpoint
 from ..estimate.words import estimate_facts
 from .view import reason_text
 
@@ -33,7 +33,8 @@ def better_layouts(
         (the layout)
     """  # noqa: E501  a tool shows only a parameter's first line
     given = {"cluster": cluster, "cp_algorithm": cp_algorithm, "capacity": stated(capacity)}
-    trained = answered(context, lambda: trained_with(context, **given))
+    with fixes_tried(context):
+        trained = trained_with(context, **given)
     job = trained.job(context.layout)
     current, refusal = None, ""
     try:

@@ -6,12 +6,10 @@ import json
 from typing import Any
 
 from descriptions import PURPOSES
-from training.estimate import Estimate
 from training.traffic.per_step import Traffic
 
 from ..base.context import Context
-from ..base.endpoint import answered, job_facts, trained_with, training_endpoint
-from ..base.trained import Trained
+from ..base.endpoint import fixes_tried, job_facts, trained_with, training_endpoint
 from ..estimate.words import estimate_facts
 from ..memory.host import host_facts
 from .view import rows_of
@@ -31,11 +29,9 @@ def traffic_per_step(context: Context, cluster: str = "dgx-h100", cp_algorithm: 
         (the layout)
     """  # noqa: E501  a tool shows only a parameter's first line
 
-    def work() -> tuple[Trained, list[Traffic], Estimate]:
+    with fixes_tried(context):
         trained = trained_with(context, cluster=cluster, cp_algorithm=cp_algorithm)
-        return trained, rows_of(context.layout, trained), trained.estimate(context.layout)
-
-    trained, rows, estimate = answered(context, work)
+        rows, estimate = rows_of(context.layout, trained), trained.estimate(context.layout)
     return json.dumps(
         {
             **job_facts(trained),
