@@ -85,6 +85,14 @@ def test_experts_of_another_framework_keep_their_size_beside_megatrons_order():
     assert other_layout(context, "auto").expert.size("etp") == 1
 
 
+def test_a_size_of_experts_that_a_framework_does_not_have_is_none_of_megatrons_either():
+    """The field says 2, and nanotron has no grid of experts: Megatron's is then that of the tp."""
+    state = State(nodes=3, gpus_per_node="6", tp=1, pp=2, etp="2", framework="nanotron")
+    assert other_layout(Context.of(state), "auto").expert.size("etp") == 1
+    assert 'class="refusal' not in shown(state, "orders")
+    assert 'data-view="groups"' in shown(state, "groups")
+
+
 def test_what_is_kept_of_a_comparison_is_its_html_alone():
     """Its moves are a truth a rank and kind, which the cache would hold for as many layouts."""
     compared = Comparison.of(Context.of(State(nodes=5)))

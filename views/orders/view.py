@@ -64,8 +64,8 @@ def other_layout(context: Context, versus: Any) -> Layout:
     is_known = isinstance(text, str) and text in CONVENTIONS
     changes = {"framework": text} if is_known else {"framework": OWN, "order": text}
     expert = context.layout.expert
-    if expert is not None and changes["framework"] in MEGATRONS:
-        changes["etp"] = str(expert.size("etp"))
+    if changes["framework"] in MEGATRONS:  # without a grid of experts etp says nothing
+        changes["etp"] = "" if expert is None else str(expert.size("etp"))
     try:
         return resolve(replace(context.state, **changes))
     except LayoutError as error:
