@@ -445,6 +445,11 @@ def test_every_refusal_has_its_sentence_in_chinese_too_made_of_its_facts():
             assert blanks(code) <= {key.value for key in facts.keys}, ast.unparse(call)
 
 
+def test_a_state_has_the_fields_of_the_table_alone():
+    with pytest.raises(TypeError, match="tpp"):
+        State(tp=4, tpp=2)
+
+
 @every("value", ["fr", None, ["zh"], 3])
 def test_an_unknown_language_is_answered_in_english(value):
     assert language_of(value) == "en"
