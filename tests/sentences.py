@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 
 import descriptions
 from descriptions import Text
@@ -20,11 +19,9 @@ def texts_in(value: object, where: str) -> Iterator[tuple[str, Text]]:
         for key, item in value.items():
             yield from texts_in(item, f"{where}[{key}]")
     elif isinstance(value, tuple):
+        named = getattr(value, "_fields", None)
         for index, item in enumerate(value):
-            yield from texts_in(item, f"{where}[{index}]")
-    elif is_dataclass(value):
-        for field in fields(value):
-            yield from texts_in(getattr(value, field.name), f"{where}.{field.name}")
+            yield from texts_in(item, f"{where}.{named[index]}" if named else f"{where}[{index}]")
 
 
 ROOTS = ("TYPES", "KINDS", "HOW_TO_READ", "HOW_TO_READ_LARGE")

@@ -124,7 +124,7 @@ def test_tables_of_groups_say_hosts_and_devices_and_count_machines_as_they_are(l
 
 def test_files_of_groups_and_ranks_have_columns_of_host_and_device():
     context = Context.of(State(**UNEVEN))
-    written = {name: write(context) for name, (_, write) in TABLES.items() if name != "trace"}
+    written = {name: write(context) for name, (_, _, write) in TABLES.items() if name != "trace"}
     assert "tp,2,2,4 5,a:4 b:0" in written["csv"].splitlines()
     found = check_document(written["json"])
     assert found["placement"]["host"] == list("aaaaabbb")

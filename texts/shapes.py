@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 FOLDER = Path(__file__).parent
 
@@ -52,16 +53,14 @@ GAP = Text(" ", "")
 """What stands between two sentences."""
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(NamedTuple):
     """A page to read, labelled by what it is."""
 
     url: str
     title: Text
 
 
-@dataclass(frozen=True)
-class GroupType:
+class GroupType(NamedTuple):
     """A choice of the group type dropdown: the kinds whose panels it shows, in this order."""
 
     title: Text
@@ -70,8 +69,7 @@ class GroupType:
     reading: tuple[Link, ...]
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """A kind of process group: what one such group carries, when, and over which links; lead: in
     short."""
 
@@ -80,16 +78,14 @@ class Kind:
     lead: Text | None = None
 
 
-@dataclass(frozen=True)
-class Control:
+class Control(NamedTuple):
     """An input of the page: what it is called, and what it does in one sentence."""
 
     label: Text
     help: Text
 
 
-@dataclass(frozen=True)
-class OperationText:
+class OperationText(NamedTuple):
     """What an operation does to tensors, and where training uses it; of an algorithm title and
     course."""
 
@@ -97,16 +93,14 @@ class OperationText:
     used: Text
 
 
-@dataclass(frozen=True)
-class Term:
+class Term(NamedTuple):
     """A word as it is written (an expression for either language), and what it means."""
 
     written: Text
     tip: Text
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """One step of the tour: the link of a state, and two sentences about it."""
 
     query: str

@@ -35,17 +35,15 @@ def _all_of(parts: Callable[..., Iterable[str]], context: Context) -> str:
 
 PICTURES = {"png": "image/png", "svg": "image/svg+xml", "pdf": "application/pdf"}
 SLIDES = tuple(f"slide-{form}" for form in PICTURES)
-TABLES: dict[str, tuple[str, Callable[[Context], str]]] = {
-    "csv": ("text/csv", groups_csv),
-    "txt": ("text/plain", groups_text),
-    "json": ("application/json", partial(_all_of, groups_json_parts)),
-    "ranks": ("text/csv", partial(_all_of, ranks_csv_parts)),
-    "trace": ("application/json", pipeline_trace),
+TABLES: dict[str, tuple[str, str, Callable[[Context], str]]] = {
+    "csv": ("groups-{}.csv", "text/csv", groups_csv),
+    "txt": ("groups-{}.txt", "text/plain", groups_text),
+    "json": ("groups-{}.json", "application/json", partial(_all_of, groups_json_parts)),
+    "ranks": ("ranks-{}.csv", "text/csv", partial(_all_of, ranks_csv_parts)),
+    "trace": ("trace-{}.json", "application/json", pipeline_trace),
 }
-"""Files for programs: csv and txt hold the groups shown; json and ranks, all (docs/schema.md)."""
-
-FILES = {"ranks": ("ranks", "csv"), "json": ("groups", "json"), "trace": ("trace", "json")}
-"""What a file is called, and its ending, where the form alone does not say."""
+"""Files for programs, by the name of the file with its mesh: csv and txt hold the groups shown;
+json and ranks, all (docs/schema.md)."""
 
 SHARP = 1.5
 """Pixels of a PNG for each of a slide: 1920 by 1080."""
@@ -124,20 +122,19 @@ def _key(language: str) -> dict[str, str]:
 
 def download(context: Context, form: str, theme: str = "light", address: str = "") -> dict:
     """A file as the page's script takes it; ``address``: of what is on screen, for slides."""
+    note = {}
     if form in TABLES:
-        kind, make = TABLES[form]
+        name, kind, make = TABLES[form]
         data = make(context).encode()
     else:
         is_slide, form = form in SLIDES, form.removeprefix("slide-")
-        kind = PICTURES[form]
+        kind, view = PICTURES[form], view_of(context.state)
+        name = f"{context.state.group_type if view == 'groups' else view}-{{}}.{form}"
         data = picture_file(context, form, theme, address if is_slide else None)
-    is_other = kind in PICTURES.values() and in_a_font(context, form) is not context
-    note = {"note": SAVED["font"][context.language]} if is_other else {}
-    state = context.state
-    subject = state.group_type if state.view == "groups" else state.view
-    stem, ending = FILES.get(form, ("groups" if form in TABLES else subject, form))
+        if in_a_font(context, form) is not context:
+            note = {"note": SAVED["font"][context.language]}
     return {
-        "name": f"{stem}-{context.layout.mesh}.{ending}",
+        "name": name.format(context.layout.mesh),
         "type": kind,
         "data": base64.b64encode(data).decode(),
         **note,

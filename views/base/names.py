@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from descriptions import OWN_GROUPS, PAGE, kind_of
 from groups.conventions import CONVENTIONS
@@ -12,8 +12,7 @@ from groups.layout import Layout
 from groups.megatron.parallel_state import FAMILIES, family
 
 
-@dataclass(frozen=True)
-class KindText:
+class KindText(NamedTuple):
     """The words beside a panel; ``source`` is the name in Megatron's code, if there is one."""
 
     title: str

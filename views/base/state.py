@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from descriptions import DP_KINDS, LANGUAGES, TYPES, VIEWS
 from groups import LayoutError
@@ -93,8 +93,7 @@ def language_of(value: object) -> str:
 # -- the table -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(NamedTuple):
     """A row of the table.
 
     Attributes:

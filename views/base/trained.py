@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from descriptions import MEMORY
 from groups import LayoutError
@@ -72,8 +72,7 @@ b124614 megatron/arguments.py, --checkpoint-activations)."""
 # -- the batch -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Batch:
+class Batch(NamedTuple):
     """The samples of a step: micro_batches on each of dp pipelines, of micro_batch samples each;
     is_given: whether somebody said how many, and not only how large a micro-batch is."""
 

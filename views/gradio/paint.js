@@ -27,8 +27,8 @@ function mendChildren(old, fresh) {
   let here = old.firstChild;
   for (const next of [...fresh.childNodes]) {
     const after = here?.nextSibling ?? null;
-    if (!here) add(old, next);
-    else mend(here, next);
+    if (here) mend(here, next);
+    else old.append(remembered(next));
     here = after;
   }
   while (here) {
@@ -38,14 +38,10 @@ function mendChildren(old, fresh) {
   }
 }
 
-function add(parent, node) {
-  remember(node);
-  parent.append(node);
-}
-
-function remember(node) {
+function remembered(node) {
   if (node.nodeName === 'svg') sources.set(node, node.outerHTML);
-  else node.querySelectorAll?.('svg').forEach(remember);
+  else node.querySelectorAll?.('svg').forEach(remembered);
+  return node;
 }
 
 // What a template holds are no children of it.
@@ -54,8 +50,7 @@ const isOther = (old, fresh) =>
 
 function mend(old, fresh) {
   if (isOther(old, fresh)) {
-    remember(fresh);
-    old.replaceWith(fresh);
+    old.replaceWith(remembered(fresh));
   } else if (old.nodeType !== Node.ELEMENT_NODE) {
     if (old.data !== fresh.data) old.data = fresh.data;
   } else if (old.nodeName === 'svg') {
