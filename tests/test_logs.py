@@ -744,6 +744,11 @@ def test_kinds_of_groups_by_what_megatron_calls_them(line, kind):
     assert (log.groups, log.group_ranks) == ({key: kind}, (1,))
 
 
+def test_the_first_group_of_a_job_is_of_all_ranks_even_without_a_description():
+    log = read_log(status(3, "0(undefined)", 3, 6))
+    assert (log.groups, log.group_ranks) == ({"PG GUID 0": "world"}, ())
+
+
 def test_numbers_beside_no_rank_of_the_job():
     of_all = read_log("[PG ID 0 PG GUID 0(default_pg) Rank 5] Timeout at NCCL work: 7")
     assert (of_all.ranks, of_all.stalls[0].rank) == ((5,), 5)

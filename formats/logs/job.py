@@ -99,11 +99,9 @@ def job_of(dumps: Sequence[Dump], members: Mapping[str, Iterable[int]] | None = 
 def _new_group(
     dump: Dump, name: str, ranks: tuple[int, ...], callers: set[int], dumped: tuple[int, ...]
 ) -> Group:
-    description = dump.descriptions.get(name) or None
-    if description == "undefined":
-        description = None
-    kind = kind_of(description) or (WORLD if name == "0" and not description else None)
-    complete = bool(ranks)
+    description = dump.descriptions.get(name)
+    kind, complete = kind_of(description, name), bool(ranks)
+    description = None if description in ("", "undefined") else description
     if not ranks:
         ranks = dumped if kind == WORLD else tuple(sorted(callers))
     key = f"{name}:{description}" if description else name

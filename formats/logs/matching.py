@@ -107,7 +107,6 @@ class Claim:
     """What the evidence says of one group."""
 
     key: str  # as printed
-    name: str | None
     kind: str | None
     members: tuple[int, ...] = ()
     rank: int = 0  # of the job: the first member, or one whose place is said
@@ -144,16 +143,15 @@ def claims_of(log: Log) -> list[Claim]:
     for group in log.process_groups:
         if group.complete:
             members = tuple(sorted(group.members))
-            said = (group.key, group.name, group.kind)
-            claims.append(Claim(*said, members, members[0], size=len(members)))
+            claims.append(Claim(group.key, group.kind, members, members[0], size=len(members)))
     for stall in joined(log.stalls):
         if stall.group and stall.rank is not None and stall.group_rank is not None:
             size = None
             if stall.op == "_ALLGATHER_BASE" and stall.numel_in and stall.numel_out:
                 size, rest = divmod(stall.numel_out, stall.numel_in)  # its output is all inputs
                 size = None if rest else size
-            said = (stall.group, stall.guid, log.groups.get(stall.group))
-            claims.append(Claim(*said, (), stall.rank, stall.group_rank, size))
+            kind = log.groups.get(stall.group)
+            claims.append(Claim(stall.group, kind, (), stall.rank, stall.group_rank, size))
     return list(dict.fromkeys(claims))[:MOST_CLAIMS]
 
 

@@ -33,8 +33,8 @@ _LEVEL = re.compile(r"HIERARCHICAL_\w{0,40}?_L(\d{1,3})$")
 _HYBRID = re.compile(r"HYBRID_DP_CP_GROUPS?_(\d{1,7})$")
 
 
-def kind_of(name: str | None) -> str | None:
-    """The kind of group that a description means, or None.
+def kind_of(name: str | None, guid: str | None = None) -> str | None:
+    """The kind of group that a description means, or None; guid: torch's own name, of all ranks 0.
 
     >>> kind_of("TENSOR_MODEL_PARALLEL_GROUP"), kind_of("DATA_PARALLEL_GROUP_WITH_CP_GLOO")
     ('tp', 'dp-cp')
@@ -42,7 +42,7 @@ def kind_of(name: str | None) -> str | None:
     ('dp-shard', 'world', None, None)
     """
     if not name or name == "undefined":
-        return None
+        return WORLD if guid == "0" else None
     if name == "default_pg":
         return WORLD
     if name.startswith("mesh_"):

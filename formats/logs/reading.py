@@ -262,8 +262,7 @@ class LogReading:
     def recorder_group(self, key: str) -> None:
         if self.recorded is None or self.recorded.key != key:
             name, _, description = key.partition(":")
-            kind = kind_of(description or None)
-            self.recorded = ProcessGroup(key, name, description or None, kind)
+            self.recorded = ProcessGroup(key, name, description or None, kind_of(description, name))
             self.groups.setdefault(key, self.recorded)
 
     def recorder_number(self, number: str) -> None:
@@ -295,8 +294,7 @@ def _group(body: str) -> ProcessGroup:
     else:
         words = [word for word in re.split(r"[\s().]+", body) if "_" in word]
         name, description, has_guid = None, words[-1] if words else None, False
-    kind = WORLD if name == "0" and not description else kind_of(description)
-    if description == "undefined":
-        description = None
+    kind = kind_of(description, name)
+    description = None if description == "undefined" else description
     key = description or (f"PG GUID {name}" if has_guid else f"PG {name}" if name else "PG")
     return ProcessGroup(key, name if has_guid or kind == WORLD else None, description, kind)
