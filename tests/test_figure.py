@@ -38,6 +38,8 @@ def plains(mesh, *kinds):
 SIXTEEN = fit(16, order="tp-cp-dp-pp", tp=2, pp=2)
 PANELS = [scene.panel(plain(SIXTEEN, kind), 8) for kind in ("dp", "tp", "pp")]
 TITLES = ["DP: 4 groups of 4 ranks", "TP: 8 groups of 2 ranks", "PP: 8 groups of 2 ranks"]
+TITLED = [*zip(TITLES, PANELS)]
+NODES = ["Nodes of 8", "Nodes of 16"]
 BIG = fit(1024, order="tp-cp-dp-pp", tp=8, cp=2, pp=4)
 OVERVIEWS = [
     scene.overview(BIG, plains(BIG, "tp", "cp", "dp", "pp"), node, 517) for node in (8, 16)
@@ -51,11 +53,11 @@ PAGE = {"light": (255, 255, 255), "dark": (0x0B, 0x0F, 0x19)}
 
 
 def panels(theme="light") -> Drawing:
-    return drawing.figure(PANELS, TITLES, f"{SIXTEEN}, 2 nodes x 8 GPUs", theme)
+    return drawing.figure(TITLED, f"{SIXTEEN}, 2 nodes x 8 GPUs", theme)
 
 
 def overviews(theme="light") -> Drawing:
-    return drawing.figure(OVERVIEWS, ["Nodes of 8", "Nodes of 16"], str(BIG), theme, KEY)
+    return drawing.figure([*zip(NODES, OVERVIEWS)], str(BIG), theme, KEY)
 
 
 @lru_cache
@@ -124,8 +126,8 @@ def test_a_pdf_needs_no_fonts_and_an_svg_keeps_its_text():
 
 
 def test_an_svg_has_every_box_of_the_picture_where_it_stands():
-    root = ET.fromstring(paint.to_bytes(drawing.figure(PANELS[:1], [""]), "svg"))
-    (left, top, *_), shown = drawing.figure(PANELS[:1], [""]).placed[0], PANELS[0]
+    root = ET.fromstring(paint.to_bytes(drawing.figure([("", PANELS[0])]), "svg"))
+    (left, top, *_), shown = drawing.figure([("", PANELS[0])]).placed[0], PANELS[0]
     group = next(one for one in root if one.get("transform", "").startswith(f"translate({left:g} "))
     assert group.get("transform") == f"translate({left:g} {top:g}) scale(1)"
     found = [tuple(float(one.get(key)) for key in ("x", "y", "width")) for one in group[1]]
@@ -173,7 +175,7 @@ def test_pyplot_is_never_imported():
         "from render.scenes import groups as scene; from render.files import figure as f, paint\n"
         "m = fit(512, tp=8); views = [scene.overview(m, [plain(m, 'tp')], g, 3) for g in (8, 16)]\n"
         "from descriptions import SAVED; words = {n: one.en for n, one in SAVED.items()}\n"
-        "made = f.figure(views, ['a', 'b'], 'c', 'light', words)\n"
+        "made = f.figure([*zip('ab', views)], 'c', 'light', words)\n"
         "[paint.to_bytes(made, form) for form in ('png', 'svg', 'pdf')]\n"
         "print('matplotlib.pyplot' in sys.modules, 'tkinter' in sys.modules)"
     )
@@ -365,7 +367,7 @@ def test_the_legend_s_colours_are_in_the_picture_below_the_scenes(theme):
     with_ep = [*plains(BIG, "tp", "cp", "dp", "pp"), groupings(1024, ep=16)["ep"]]
     scenes = [scene.overview(BIG, with_ep, each, 517) for each in (8, 16)]
     assert {mark.tone for mark in scenes[0].marks} == set(palette.TONES)
-    picture = png(drawing.figure(scenes, ["Nodes of 8", "Nodes of 16"], str(BIG), theme, KEY))
+    picture = png(drawing.figure([*zip(NODES, scenes)], str(BIG), theme, KEY))
     bottom = picture[-2 * 70 :].reshape(-1, 3)
     for colour in palette.KIND_COLOURS[theme].values():
         assert (bottom == palette.rgb(colour)).all(axis=-1).sum() >= 4 * 100
@@ -400,15 +402,15 @@ def test_panels_have_no_legend():
     ],
 )
 def test_nothing_touches_the_edge_of_the_file(shown, title, caption, theme):
-    picture = png(drawing.figure(shown, [title] * len(shown), caption, theme, KEY))
+    picture = png(drawing.figure([(title, one) for one in shown], caption, theme, KEY))
     inner = np.ones(picture.shape[:2], dtype=bool)
     inner[10:-10, 10:-10] = False
     assert (picture[inner] == PAGE[theme]).all()
 
 
 def test_titles_and_caption_are_drawn():
-    with_words = drawing.figure(PANELS[:1], ["DP: 4 groups"], "tp2-cp1-dp4-pp2")
-    without = drawing.figure(PANELS[:1], [""], "tp2-cp1-dp4-pp2")
+    with_words = drawing.figure([("DP: 4 groups", PANELS[0])], "tp2-cp1-dp4-pp2")
+    without = drawing.figure([("", PANELS[0])], "tp2-cp1-dp4-pp2")
     assert (png(with_words)[: 2 * 36] < 100).any()
     assert (png(without)[: 2 * 36] == 255).all()
     assert (png(with_words)[-2 * 30 :] < 100).any()
@@ -428,14 +430,9 @@ def test_text_is_taken_as_written():
     assert len(marks.glyphs("$x$", False)[0].codes) > len(marks.glyphs("x", False)[0].codes)
 
 
-def test_as_many_titles_as_scenes_are_needed():
-    with pytest.raises(ValueError, match="3 scenes need as many titles, not 1"):
-        drawing.figure(PANELS, ["one"])
-
-
 def test_an_unknown_theme_is_refused():
     with pytest.raises(KeyError):
-        drawing.figure(PANELS, TITLES, theme="sepia")
+        drawing.figure(TITLED, theme="sepia")
 
 
 def test_cells_too_small_for_a_number_have_none():

@@ -236,7 +236,7 @@ def test_the_picture_of_the_job_fills_the_groups_of_the_chosen_gpu():
     now = State(rank="5")
     ((_, scene),) = job_pictures(Context.of(now))
     assert isinstance(scene, JobPicture)
-    drawn = paint.to_bytes(figure.figure([scene], [""], words=KEY), "png")
+    drawn = paint.to_bytes(figure.figure([("", scene)], words=KEY), "png")
     pixels = np.asarray(Image.open(io.BytesIO(drawn)).convert("RGB"))
     top = figure.MARGIN + figure.TITLE + 10
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from descriptions import SAVED, counted
 from formats.documents.exports import groups_json_parts, ranks_csv_parts
@@ -72,10 +71,10 @@ def picture_file(
 def file_of(context: Context, theme: str = "light") -> Drawing:
     """The pictures one below the other."""
     layout, language = context.layout, context.language
-    titles, scenes = _drawn(VIEWS[view_of(context.state)].pictures or groups_pictures, context)
+    drawn = _drawn(VIEWS[view_of(context.state)].pictures or groups_pictures, context)
     meshes = ", ".join(str(mesh) for _, mesh, _ in by_grid(layout, context.visible))
     caption = f"{meshes}, {_machines(layout, language)}"
-    return figure(scenes, titles, caption, theme, _key(language))
+    return figure(drawn, caption, theme, _key(language))
 
 
 def slide_of(context: Context, theme: str = "light", address: str = "") -> Drawing:
@@ -84,23 +83,20 @@ def slide_of(context: Context, theme: str = "light", address: str = "") -> Drawi
     view = VIEWS[view_of(context.state)]
     if view.title is None:
         title, sentence = question(rank, language), sentence_of(layout, rank, language)
-        titles, scenes = _drawn(job_pictures, context)
+        drawn = _drawn(job_pictures, context)
     else:
-        titles, scenes = _drawn(view.slide or view.pictures or job_pictures, context)
+        drawn = _drawn(view.slide or view.pictures or job_pictures, context)
         title = view.title[language]
         sentence = view.summary(context) if view.summary else ""
     sizes = f"{_machines(layout, language)}: {sizes_text(layout)}"
-    return slide(SlideText(title, sentence, sizes, address), scenes, titles, theme, _key(language))
+    return slide(SlideText(title, sentence, sizes, address), drawn, theme, _key(language))
 
 
-def _drawn(
-    pictures: Callable[[Context], Pictures], context: Context
-) -> tuple[Sequence[str], Sequence[Any]]:
+def _drawn(pictures: Callable[[Context], Pictures], context: Context) -> Pictures:
     drawn = pictures(context)
     if not drawn:
         raise LayoutError("no-picture", "the view has no picture of this layout")
-    titles, scenes = zip(*drawn)
-    return titles, scenes
+    return drawn
 
 
 def in_a_font(context: Context, form: str) -> Context:

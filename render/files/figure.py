@@ -9,7 +9,7 @@ places are the scene's own.
 >>> from render.scenes import groups as scene
 >>> mesh = fit(16, order="tp-cp-dp-pp", tp=2, pp=2)
 >>> panel = scene.panel(plain(mesh, "tp"), gpus_per_node=8)
->>> picture = figure([panel], ["TP: 8 groups of 2 ranks"], str(mesh))
+>>> picture = figure([("TP: 8 groups of 2 ranks", panel)], str(mesh))
 >>> to_bytes(picture, "png")[1:4]
 b'PNG'
 """
@@ -48,37 +48,33 @@ LEGEND_WIDTH = 900.0
 
 
 def figure(
-    scenes: Sequence[Any],
-    titles: Sequence[str],
+    pictures: Sequence[tuple[str, Any]],
     caption: str = "",
     theme: str = "light",
     words: Mapping[str, str] = {},
 ) -> Drawing:
     """Scenes one below the other, each under its title; legend and caption at the bottom.
 
-    scenes: of the types in DRAWINGS. titles: one a scene. words: in which the legend says what the
+    pictures: titles and scenes, of the types in DRAWINGS. words: in which the legend says what the
     colours of jobs and overviews mean (key_gpu, key_ranks, key_group, key_stages).
 
-    Errors: ValueError if there are not as many titles as scenes; KeyError for an unknown theme.
+    Errors: KeyError for an unknown theme.
     """
-    if len(scenes) != len(titles):
-        raise ValueError(f"{len(scenes)} scenes need as many titles, not {len(titles)}")
-    look = LOOKS[theme]
-    lines: list[Words] = []
-    tops: list[float] = []
+    look, scenes = LOOKS[theme], [scene for _, scene in pictures]
+    lines, placed = [], []
     y = MARGIN
-    for scene, title in zip(scenes, titles):
+    for title, scene in pictures:
         lines.append(Words(MARGIN, y + TITLE, title, TITLE, look.ink, bold=True))
-        tops.append(y + TITLE + 10)
-        y = math.ceil(tops[-1] + scene.height) + MARGIN
+        top = y + TITLE + 10
+        placed.append((MARGIN, top, 1.0, scene_marks(scene, theme)))
+        y = math.ceil(top + scene.height) + MARGIN
     legend = Legend.of(scenes, theme, y + SMALL, words)
     y += legend.height
     if caption:
         lines.append(Words(MARGIN, y + SMALL, caption, SMALL, look.ink))
         y += SMALL + MARGIN
-    right = max((MARGIN + scene.width for scene in scenes), default=0.0)
-    right = max([right, legend.right, *(word.right for word in lines)])
-    placed = [(MARGIN, top, 1.0, scene_marks(scene, theme)) for scene, top in zip(scenes, tops)]
+    widths = (MARGIN + scene.width for scene in scenes)
+    right = max([legend.right, *widths, *(word.right for word in lines)])
     placed.append((0.0, 0.0, 1.0, [*legend.marks(), *lines]))
     return Drawing(math.ceil(right + MARGIN), math.ceil(y), look.page, placed)
 

@@ -49,19 +49,19 @@ class SlideText(NamedTuple):
 
 def slide(
     text: SlideText,
-    scenes: Sequence[Any],
-    titles: Sequence[str],
+    pictures: Sequence[tuple[str, Any]],
     theme: str = "light",
     key: Mapping[str, str] = {},
 ) -> Drawing:
-    """A drawing of WIDTH by HEIGHT with these scenes beside or below each other.
+    """A drawing of WIDTH by HEIGHT with these pictures beside or below each other.
 
-    scenes: of the types in `figure.DRAWINGS`, at least one; as many of the first are shown as are
-    readable. titles: one a scene; empty for none. key: its words, as of `figure`.
+    pictures: titles, empty for none, and scenes of the types in `figure.DRAWINGS`, at least one; as
+    many of the first are shown as are readable. key: its words, as of `figure`.
 
     Errors: KeyError for an unknown theme.
     """
     look, across = LOOKS[theme], WIDTH - 2 * MARGIN
+    titles, scenes = zip(*pictures)
     words = [Words(MARGIN, MARGIN + TITLE * 0.8, text.title, TITLE, look.ink, bold=True)]
     y = MARGIN + TITLE + 12
     for line in wrapped(text.sentence, across / TEXT, most=3):
