@@ -24,6 +24,7 @@ import math
 import operator
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -315,10 +316,12 @@ def whole_number(value: object, name: str, *, minimum: int = 1, maximum: int | N
     Traceback (most recent call last):
     groups.errors.LayoutError: tp must be a whole number from 1 up, not 2.5
     """
-    try:
-        number = None if isinstance(value, (bool, np.bool_)) else operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        number = None
+    number: int | None = None
+    if type(value) is int:  # nearly always
+        number = value
+    elif not isinstance(value, (bool, np.bool_)):
+        with suppress(TypeError):
+            number = operator.index(value)  # type: ignore[arg-type]
     if number is not None and number >= minimum and (maximum is None or number <= maximum):
         return number
     facts = {"control": name, "value": quoted(value), "minimum": minimum, "maximum": maximum}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import islice
+from itertools import accumulate, islice, pairwise
 
 import numpy as np
 
@@ -87,7 +87,8 @@ def search(job: SearchJob, most: int = MOST) -> SearchResult:
     may_fit = np.isfinite(ways.seconds) & (ways.bytes <= capacity)
     best, sure = ways.best(may_fit, most)
     shown = np.where(may_fit, ways.seconds, np.inf)
-    quickest = np.minimum.reduceat(shown, ways.starts[:-1][np.diff(ways.starts) > 0])
+    starts = [start for start, end in pairwise(ways.starts) if start < end]
+    quickest = np.minimum.reduceat(shown, np.array(starts, dtype=int))
     within = np.sort(quickest[np.isfinite(quickest)])
     return SearchResult(
         best=tuple(best),
@@ -104,7 +105,7 @@ class _Ways:
 
     def __init__(self, job: SearchJob, timed: Sequence[TimedLayout]) -> None:
         self.job, self.timed = job, timed
-        self.starts = np.cumsum([0, *(layout.seconds.size for layout in timed)])
+        self.starts = [*accumulate((layout.seconds.size for layout in timed), initial=0)]
         self.seconds = np.concatenate([np.zeros(0), *(layout.seconds.ravel() for layout in timed)])
         self.bytes = np.concatenate([np.zeros(0), *(layout.bytes.ravel() for layout in timed)])
 
@@ -149,8 +150,8 @@ class _Ways:
 
     def _place(self, at: int) -> tuple[int, int]:
         """The layout, and the number of the way in its arrays."""
-        layout = int(np.searchsorted(self.starts, at, side="right")) - 1
-        return layout, at - int(self.starts[layout])
+        layout = bisect_right(self.starts, at) - 1
+        return layout, at - self.starts[layout]
 
 
 def _request(job: SearchJob, timed: TimedLayout, way: int) -> Request:
