@@ -119,12 +119,7 @@ class Grouping:
         return tuple(runs)
 
     def firsts(self) -> np.ndarray:
-        """The first rank of each group of the kind: int64, shape (number of such groups,).
-
-        >>> from groups import parse_mesh
-        >>> Grouping("dp", parse_mesh("tp2-dp2-pp2"), "dp").firsts().tolist()
-        [0, 1, 4, 5]
-        """
+        """The first rank of each group of the kind: int64, shape (number of such groups,)."""
         first = self.mesh.offset
         return group_of(self.mesh, self._others, first) if self._others else np.array([first])
 
@@ -198,12 +193,7 @@ class Grouping:
         return group[first : first + span : self.stride]
 
     def neighbours(self, rank: int) -> tuple[int, int] | None:
-        """The members before and after a rank, round the ring that the group is; None if in none.
-
-        >>> from groups import parse_mesh
-        >>> Grouping("pp", parse_mesh("tp2-pp4"), "pp").neighbours(6)
-        (4, 0)
-        """
+        """The members before and after a rank, round the ring that its group is; None in none."""
         ring = self.members(rank).tolist()
         if not ring:
             return None
@@ -227,12 +217,7 @@ class Grouping:
 
 
 def plain(mesh: Mesh, kind: str) -> Grouping:
-    """All groups of one kind of a mesh, under the kind's own name.
-
-    >>> from groups import parse_mesh
-    >>> plain(parse_mesh("tp2-dp2"), "tp").groups().tolist()
-    [[0, 1], [2, 3]]
-    """
+    """All groups of one kind of a mesh, under the kind's own name."""
     return Grouping(kind, mesh, kind)
 
 

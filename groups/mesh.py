@@ -206,9 +206,6 @@ def group_index(mesh: Mesh, kind: str) -> np.ndarray:
 def index_of(mesh: Mesh, kind: str, rank: int) -> int:
     """The group of one rank, without numbering the others.
 
-    >>> index_of(parse_mesh("tp2-cp2-dp2"), "tp", 5)
-    2
-
     Errors: LayoutError for a rank or kind that the mesh does not have.
     """
     at, swept = coordinates(mesh, rank), mesh.axes_of(kind)

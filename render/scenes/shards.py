@@ -41,11 +41,7 @@ class Shards:
 
     @cached_property
     def visible(self) -> tuple[int, ...]:
-        """Places of the ranks that are drawn.
-
-        >>> Shards(tuple(range(64)), ()).visible
-        (0, 1, 2, 3, 4, 5, 6, 63)
-        """
+        """Places of the ranks that are drawn."""
         count = len(self.ranks)
         return tuple(range(count)) if count <= MOST else (*range(MOST - 1), count - 1)
 
@@ -82,9 +78,6 @@ class Shards:
         """What is filled of the box of a rank that is shown: left edge, whose share, whether faint.
 
         -1 is the share of the ranks left out.
-
-        >>> Shards((0, 4), ()).shares(1, STALE)
-        [(0.0, 0, True), (24.0, 1, False)]
         """
         each, shares = self.box / self.slots, []
         for slot in range(len(self.visible)):

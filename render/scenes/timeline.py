@@ -248,11 +248,7 @@ def _curves(timeline: Timeline, boxes: Boxes, ticks: int) -> np.ndarray:
 
 
 def shade(kind: str, chunk: int) -> str:
-    """The colour of a kind of op on a chunk of its rank: the further, the deeper or paler.
-
-    >>> shade("F", 0)
-    '#5b8def'
-    """
+    """The colour of a kind of op on a chunk of its rank: the further, the deeper or paler."""
     base = PHASES[kind]
     towards = rgb(INKS[luminance(base) < 0.2])
     share = DEEPEST * (chunk % MOST_SHADES) / (MOST_SHADES - 1) ** 0.5

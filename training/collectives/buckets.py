@@ -60,9 +60,6 @@ def megatron_bucket_parameters(d: int) -> int:
     """Parameters at which Megatron closes a bucket, for a group of d ranks.
 
     Larger groups get larger buckets, so that latency does not rule.
-
-    >>> megatron_bucket_parameters(8), megatron_bucket_parameters(64)
-    (40000000, 64000000)
     """
     return max(40_000_000, 1_000_000 * whole_number(d, "d"))
 
@@ -145,12 +142,7 @@ def timed(tasks: Sequence[Task]) -> list[Event]:
 
 
 def exposed_seconds(events: Sequence[Event]) -> float:
-    """How much longer the step takes than its computation: what communication does not hide.
-
-    >>> exposed_seconds(timed([Task("compute", "backward", 0, 2.0),
-    ...                        Task("network", "all_reduce", 0, 1.0, (0,))]))
-    1.0
-    """
+    """How much longer the step takes than its computation: what communication does not hide."""
     busy = sum(event.task.seconds for event in events if event.task.lane == "compute")
     return max((event.end for event in events), default=0.0) - busy
 
@@ -199,12 +191,7 @@ def gradient_buckets(model: BucketModel, scheme: str) -> list[list[int]]:
 
 
 def all_reduce_tasks(model: BucketModel, scheme: str, op: str = "all_reduce") -> list[Task]:
-    """The backward pass of every tensor, and after the last of a bucket its reduction.
-
-    >>> model = BucketModel(2, layer_tensors(1024), 8, 1e-3, bytes_per_second=1e11)
-    >>> [task.what for task in all_reduce_tasks(model, "one")].count("all_reduce")
-    1
-    """
+    """The backward pass of every tensor, and after the last of a bucket its reduction."""
     sizes = model.gradients
     tasks: list[Task] = []
     for number, bucket in enumerate(gradient_buckets(model, scheme)):

@@ -226,11 +226,7 @@ def pieces_of(tensor: np.ndarray, count: int, dim: int = 0) -> np.ndarray:
 
 
 def joined(stacked: np.ndarray, dim: int = 0) -> np.ndarray:
-    """The stacked tensors joined along a dim: the inverse of pieces_of.
-
-    >>> joined(np.array([[1, 2], [3, 4]])).tolist()
-    [1, 2, 3, 4]
-    """
+    """The stacked tensors joined along a dim: the inverse of pieces_of."""
     return np.concatenate(stacked, axis=dim_of(stacked[0], dim))
 
 

@@ -250,9 +250,6 @@ def unknown_operation(op: object, known: Iterable[str]) -> LayoutError:
 def arrays_of(tensors: object) -> list[np.ndarray]:
     """One array of numbers for each rank.
 
-    >>> arrays_of([[0, 1], 2.5])
-    [array([0, 1]), array(2.5)]
-
     Errors: LayoutError for no tensors, or one that is not made of numbers.
     """
     given = items(tensors)

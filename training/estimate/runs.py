@@ -94,11 +94,7 @@ def sources() -> dict[str, dict[str, str]]:
 
 @lru_cache(maxsize=1)
 def error_table() -> tuple[dict[str, str], ...]:
-    """data/errors.csv: the errors by group of runs, as the fit found them and with each left out.
-
-    >>> {"group", "runs", "step", "cover", "unseen_step"} <= set(error_table()[0])
-    True
-    """
+    """data/errors.csv: the errors by group of runs, as the fit found them, and each left out."""
     return tuple(_rows("errors.csv"))
 
 
