@@ -165,7 +165,7 @@ def _presets(language: str) -> Markup:
     return tag(
         "div",
         tag("div", tag("label", label, for_=box), count, class_="head"),
-        tag("select", *offered, id=box, data_field="preset", data_presets=True),
+        tag("select", *offered, id=box, data_field="preset"),
         tag("div", *chips, class_="pills", role="group", aria_label=label),
         class_="field preset",
     )

@@ -18,7 +18,7 @@ function forget(box) {
 function take(box) {
   forget(box);
   if (before.get(box) === valueOf(box)) return;
-  if ('presets' in box.dataset) say('preset', { name: box.value });
+  if (box.dataset.field === 'preset') say('preset', { name: box.value });
   else say('set', { [box.dataset.field]: valueOf(box) });
 }
 
