@@ -60,7 +60,8 @@ class Meaning(Reading):
         self._axes(values, assumed, guess)
         self._nodes(values, assumed)
         known = {name: said.value for name, said in stated.items()}
-        if guess and guess.name in MEGATRONS and "hidden" in known and not self.asks:
+        is_whole = not (self.asks or self._left("may-hold-options"))
+        if guess and guess.name in MEGATRONS and "hidden" in known and is_whole:
             for name, also in OFF.items():
                 if not self._may_be_any(name) and not known.keys() & {name, *also}:
                     assumed[name] = False
