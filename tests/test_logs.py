@@ -636,6 +636,18 @@ def test_who_is_to_blame_and_who_may_be():
     assert found == {name: expected for name, (_, _, *expected) in BLAMED.items()}
 
 
+def test_the_first_sentence_is_true_of_the_group_that_it_names():
+    """What is said of several culprits, or of none, where groups wait for different reasons."""
+    log = read_log(dumps_of(PAIRS, "a", "b a:all_gather", ""))
+    first = account_of(log)[0]
+    assert (log.missing, first.code, first.facts["rank"]) == ((1, 2), "other-op", 1)
+    groups = {"a": (0, 1, 2, 3), "b": (4, 5)}  # 0 went alone; b differs, and who is right is open
+    log = read_log(dumps_of(groups, "a", "", "", "", "b:gather", "b:scatter"))
+    first = account_of(log)[0]
+    assert (log.missing, first.code, first.facts["group"]) == ((), "parties-differ", "b:D")
+    assert [party[:2] for party in first.facts["parties"]] == [((4,), "gather"), ((5,), "scatter")]
+
+
 def test_the_one_that_waits_nowhere_is_missing_where_dumps_do_not_say_the_members():
     """Rank 2 ended its call beside rank 3, that waits in the next; 0 and 1 wait for somebody."""
     log = read_log(dumps_of(QUADS, "a", "a", "b!", "b! b", backend="gloo"))

@@ -77,6 +77,8 @@ def _cause(log: Log, first: Wait, gpus_per_node: int | None, placement: Placemen
     """The first sentence: who, what, where."""
     diagnosis = log.diagnosis
     culprits, suspects, reason = diagnosis.culprits, diagnosis.suspects, diagnosis.reason
+    if culprits:  # others, of other groups, are no part of a sentence about this one
+        culprits = diagnosis.blamed_in(first) or culprits
     facts: dict[str, object] = {"op": first.op, "seq": first.seq}
     facts |= {"kind": first.group.title, "group": first.group.key, "ranks": culprits or suspects}
     if not culprits:

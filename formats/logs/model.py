@@ -150,11 +150,17 @@ class Diagnosis:
     @property
     def first(self) -> Wait | None:
         """The operation to look at first: of those that wait for nobody who waits elsewhere, one
-        that a culprit left out or called otherwise."""
+        that shows the reason."""
         roots = self.hops[0].waits if self.hops else ()
-        blamed = {*self.culprits}
-        naming = (wait for wait in roots if blamed & {*wait.absent, *wait.late, *wait.callers})
-        return next(naming, next(iter(roots), None))
+        return next(filter(self.blamed_in, roots), next(iter(roots), None))
+
+    def blamed_in(self, wait: Wait) -> tuple[int, ...]:
+        """Culprits that left an operation out or called it otherwise, as the reason says; where
+        members called different things and nobody is a culprit, all who did."""
+        is_different = self.reason == "different"
+        named = wait.callers if is_different else {*wait.absent, *wait.late}
+        blamed = named & {*self.culprits} if self.culprits or not is_different else named
+        return tuple(sorted(blamed))
 
 
 @dataclass(frozen=True)
