@@ -459,6 +459,7 @@ YAML_ANCHORS = {
     "a: &a {num_layers: 4}\nmodel:\n  <<: *a\n  'x": {"layers": 4},
     "model: {num_layers: 4, <<: *nothing}\n": {"layers": 4},
     "model: {num_layers: 4}\n<<: [3, [4]]\n": {"layers": 4},
+    "model: {num_layers: 4}\n---\n- 1\n- 2\n---\n[3]\n--- 4": {"layers": 4},
 }
 
 

@@ -88,6 +88,13 @@ def test_a_long_text_of_any_kind_is_answered(name):
         assert 0 <= item.start <= item.end <= len(text)
 
 
+def test_aliases_of_aliases_end_where_sections_do():
+    text = "a0: &a0 {x: 1}\n"
+    text += "".join(f"a{at}: &a{at} {{p: *a{at - 1}}}\n" for at in range(1, 200))
+    names = [item.name for item in parse(text).ignored if item.code == "unknown"]
+    assert max(name.count(".") for name in names) == 59
+
+
 def test_what_is_no_text_or_too_long_is_refused():
     for value in (None, 3, b"x", ["--a"]):
         with pytest.raises(LayoutError) as refusal:

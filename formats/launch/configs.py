@@ -146,9 +146,11 @@ class _Yaml:
         """What stands under an anchor once more, here."""
         depth, entries = self.anchors.get(event.anchor, (0, []))
         spend(STEP * len(entries), "keys")
-        self.entries += [entry._replace(path=(*path, *entry.path[depth:])) for entry in entries]
-        if not entries:
+        paths = [(*path, *entry.path[depth:]) for entry in entries]
+        if not paths or max(map(len, paths)) > MAX_DEPTH:
             self.left.append(key)
+        else:
+            self.entries += [entry._replace(path=to) for entry, to in zip(entries, paths)]
 
     def _mapping(self, path: _Path) -> None:
         """Keys with their values, and what ``<<`` takes over: what is not given besides."""
@@ -187,7 +189,7 @@ class _Yaml:
             is_plain = not isinstance(event, yaml.CollectionStartEvent)
             if is_plain and self.entries and self.entries[-1].path == member:
                 row += self.entries.pop().values
-        if row:
+        if row and path:
             self.entries.append(Entry(path, row, owner))
 
     def _word(self, event: Any) -> Word:
