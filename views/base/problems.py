@@ -188,7 +188,7 @@ def tried(refusals: list[LayoutError], work: Callable[[], Result]) -> Result | N
         return None
 
 
-def once(errors: Iterable[LayoutError]) -> list[LayoutError]:
+def each_once(errors: Iterable[LayoutError]) -> list[LayoutError]:
     """What is refused twice alike is said once."""
     return list({error.what: error for error in errors}.values())
 

@@ -25,7 +25,7 @@ from ..base.context import Context, Pictures, View
 from ..base.html import chips, figure, heading, saying, table, tag, together
 from ..base.link import from_query, to_query
 from ..base.model import model_name
-from ..base.problems import control_label, once, refusal_line, tried, value_text
+from ..base.problems import control_label, each_once, refusal_line, tried, value_text
 from ..base.resolve import sizes_text
 from ..base.state import State, fields_of, is_empty
 from ..base.trained import Trained
@@ -228,7 +228,7 @@ def costs_html(before: Context, now: Context) -> Markup:
     return together(
         heading(PAGE["cost_title"][language], tag("p", said)),
         table(heads, rows_of_costs(sides, language), "costs"),
-        *(refusal_line(error, language) for error in once(problems)),
+        *(refusal_line(error, language) for error in each_once(problems)),
     )
 
 

@@ -17,7 +17,7 @@ from training.pipeline.spec import ScheduleSpec
 from ..base import form
 from ..base.context import TABLES, Context, View
 from ..base.html import fold, intro, saying, tag, together
-from ..base.problems import once, problem_html, tried
+from ..base.problems import each_once, problem_html, tried
 from ..base.resolve import resolve
 from ..base.state import State, is_empty
 from ..base.trained import batch_of, schedule_name, with_micro_batches
@@ -124,8 +124,8 @@ class _Page:
             self.refused += [self._fixed(error, field, instead) for error in refused]
             if schedule is not None and schedule not in schedules:
                 schedules[schedule] = self._stages(schedule)
-        self.refused = once(self.refused)
-        self.refused_layers = once(self.refused_layers)
+        self.refused = each_once(self.refused)
+        self.refused_layers = each_once(self.refused_layers)
         return schedules
 
     def _stages(self, schedule: ScheduleSpec) -> Stages:
