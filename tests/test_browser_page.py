@@ -316,6 +316,24 @@ def test_on_a_phone_the_picture_comes_before_the_controls(open_page):
     assert overflow(page) == (0, [])
 
 
+SMALL = """() => [...document.querySelectorAll('.app :is(button, summary, select, input)')]
+  .filter((one) => one.checkVisibility() && !one.closest('p, td, th, li, .j, .c, .memory-name'))
+  .filter((one) => Math.min(one.offsetWidth, one.offsetHeight) < 24)
+  .map((one) => `${one.id || one.className} ${one.textContent} ${one.offsetHeight}`)"""
+
+
+def test_a_finger_finds_every_control(open_page):
+    """Targets of 24 pixels (WCAG 2.2, 2.5.8), but for those in texts and pictures."""
+    page = open_page(width=400, height=800, touch=True)
+    small = []
+    for view in ("groups", "collectives", "pipeline", "orders"):
+        show(page, view)
+        page.evaluate("document.querySelectorAll('main details').forEach(d => { d.open = true; })")
+        small += page.evaluate(SMALL)
+        page.keyboard.press("Escape")  # the menu of files, which is over the page
+    assert small == []
+
+
 DOTS = """() => [...document.querySelectorAll('#picture .dotted .dot')].map((dot) => {
   const line = (at, place) => {
     const range = document.createRange();

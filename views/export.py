@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 
-from descriptions import SAVED, counted
+from descriptions import PAGE, SAVED, counted
 from formats.documents.exports import groups_json_parts, ranks_csv_parts
 from groups import LayoutError
 from groups.budget import spend
@@ -88,7 +88,7 @@ def slide_of(context: Context, theme: str = "light", address: str = "") -> Drawi
         drawn = _drawn(view.slide or view.pictures or job_pictures, context)
         title = view.title[language]
         sentence = view.summary(context) if view.summary else ""
-    sizes = f"{_machines(layout, language)}: {sizes_text(layout)}"
+    sizes = _machines(layout, language) + PAGE["colon"][language] + sizes_text(layout)
     return slide(SlideText(title, sentence, sizes, address), drawn, theme, _key(language))
 
 

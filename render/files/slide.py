@@ -22,6 +22,9 @@ WIDTH, HEIGHT, MARGIN = 1280.0, 720.0, 48.0
 TITLE, TEXT, LABEL, SMALL = 30.0, 18.0, 15.0, 13.4
 """Font sizes in pixels: title, sentence, of a picture, at the bottom: 10 points."""
 
+LEADING = 1.35
+"""Font sizes from a line of a title to the next."""
+
 LARGEST, READABLE = 4.0, 13.4
 """How far a picture may be enlarged at most, and how small its letters may become."""
 
@@ -117,9 +120,9 @@ class _Room:
     bottom: float
     titles: Sequence[str]
 
-    @property
-    def head(self) -> float:
-        return LABEL * 1.9 if any(self.titles) else 0.0
+    def heads(self, wide: float) -> list[list[str]]:
+        """Each title in lines of so many pixels."""
+        return [wrapped(title, wide / LABEL, bold=True, most=2) for title in self.titles]
 
     @property
     def columns(self) -> range:
@@ -129,7 +132,7 @@ class _Room:
         """The scenes in so many columns, each fitted to its place; of one type in one scale."""
         lines = -(-len(scenes) // columns)
         wide = (WIDTH - 2 * MARGIN - (columns - 1) * APART) / columns
-        tall = (self.bottom - self.top - (lines - 1) * APART) / lines - self.head
+        tall = (self.bottom - self.top - (lines - 1) * APART) / lines - _height(self.heads(wide))
         fitted = [
             scene.fitted((wide, tall)) if hasattr(scene, "fitted") else scene for scene in scenes
         ]
@@ -140,6 +143,12 @@ class _Room:
             scales[type(scene)] = max(0.02, min(most, scales.get(type(scene), LARGEST)))
         each = [scales[type(scene)] for scene in fitted]
         return _Arranged(self, columns, wide, fitted, marks, each)
+
+
+def _height(heads: Sequence[Sequence[str]]) -> float:
+    """Pixels of titles, as many for all as the longest has lines."""
+    most = max(map(len, heads), default=0)
+    return LABEL * (1.9 + LEADING * (most - 1)) if most else 0.0
 
 
 def _smallest(marks: Sequence[Mark]) -> float:
@@ -173,21 +182,23 @@ class _Arranged:
 
     def placed(self, ink: str) -> list[tuple[float, float, float, Sequence[Mark]]]:
         """The pictures, each under its title, the whole in the middle of its room."""
-        room, placed = self.room, []
+        room, placed, heads = self.room, [], self.room.heads(self.wide)
+        head = _height(heads)
         sizes = [(s.width * f, s.height * f) for s, f in zip(self.scenes, self.scales)]
         lines = [sizes[at : at + self.columns] for at in range(0, len(sizes), self.columns)]
-        heights = [max(tall for _, tall in line) + room.head for line in lines]
-        widest = max(wide for wide, _ in sizes)
+        heights = [max(tall for _, tall in line) + head for line in lines]
+        said = (advance(line, bold=True) * LABEL for lines in heads for line in lines)
+        widest = max([*(wide for wide, _ in sizes), *said])
         left = max(MARGIN, (WIDTH - self.columns * (widest + APART) + APART) / 2)
         spare = room.bottom - room.top - sum(heights) - APART * (len(lines) - 1)
         tops = [room.top + max(0.0, spare) * 0.4]
         for height in heights:
             tops.append(tops[-1] + height + APART)
-        for number, (marks, scale, title) in enumerate(zip(self.marks, self.scales, room.titles)):
+        for number, (marks, scale, title) in enumerate(zip(self.marks, self.scales, heads)):
             line, place = divmod(number, self.columns)
             x, y = left + place * (widest + APART), tops[line]
-            if title:
-                text = shortened(title, max(self.wide, widest) / LABEL, bold=True)
-                placed.append((0.0, 0.0, 1.0, [Words(x, y + LABEL, text, LABEL, ink, bold=True)]))
-            placed.append((x, y + room.head, scale, marks))
+            for at, text in enumerate(title, 1 - len(title)):
+                foot = y + head - LABEL * (0.9 - LEADING * at)
+                placed.append((0.0, 0.0, 1.0, [Words(x, foot, text, LABEL, ink, bold=True)]))
+            placed.append((x, y + head, scale, marks))
         return placed

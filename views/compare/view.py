@@ -315,7 +315,8 @@ def compare_slide(context: Context) -> Pictures:
         pictures = compare_pictures(context)
         return sorted(pictures, key=lambda picture: picture[0].split(":")[0])
     cost, kept, now, difference = _heads("cost kept now difference", language)
-    kept, now = f"{kept}: {sizes_text(before.layout)}", f"{now}: {sizes_text(context.layout)}"
+    kept += PAGE["colon"][language] + sizes_text(before.layout)
+    now += PAGE["colon"][language] + sizes_text(context.layout)
     rows = tuple(rows_of_costs(sides, language))
     return [("", TableChart((cost, kept, now, difference), rows, marked=0))]
 

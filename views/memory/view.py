@@ -246,7 +246,8 @@ def memory_pictures(context: Context) -> Pictures:
 def memory_slide(context: Context) -> Pictures:
     trained, language = context.trained, context.language
     stages = trained.stages()
-    title = f"{MEMORY['bars_label'][language]}: {model_name(trained.chosen, language)}"
+    label = MEMORY["bars_label"][language] + PAGE["colon"][language]
+    title = label + model_name(trained.chosen, language)
     return [
         (title, _bars(trained, stages, language)),
         (grid_label(stages, language), heat_of(context, stages)),

@@ -307,7 +307,7 @@ def orders_pictures(context: Context, most: int = PANEL_LIMIT) -> Pictures:
     compared, rank = Comparison.of(context), context.rank
     if context.layout.world_size <= most:
         return [
-            (f"{move.name}: {title}", panel)
+            (move.name + PAGE["colon"][context.language] + title, panel)
             for move in compared.moves
             if move.ranks
             for title, panel in _scenes(compared, move)
