@@ -62,8 +62,8 @@ def _checked_heading(document: dict[str, Any]) -> dict[str, Mesh]:
     if gpus_per_node < 1 or world % gpus_per_node:
         raise _bad("gpus_per_node", gpus_per_node, "a divisor of world_size")
     job = _field(document, "job", dict)
+    types = {"levels": (list, type(None)), "etp": (int, type(None))}
     for field in fields(Job):
-        types = {"levels": (list, type(None)), "etp": (int, type(None))}
         _field(job, field.name, *types.get(field.name, (type(field.default),)), place="job.")
     if (job["gpus_per_node"], job["nodes"]) != (gpus_per_node, world // gpus_per_node):
         raise _bad("job.nodes", job["nodes"], "world_size / gpus_per_node")

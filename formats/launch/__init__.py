@@ -48,7 +48,7 @@ def parse(text: str, run: str = "") -> Parsed:
         raise refusal("not-a-text", "launch", value=quoted(text))
     require_length(text, MAX_TEXT, "launch")
     with within():
-        return Meaning(text.removeprefix("\ufeff"), run).parsed()  # as Windows begins a file
+        return Meaning(text.removeprefix("\ufeff")).parsed(run)  # as Windows begins a file
 
 
 read_launch = parse

@@ -128,7 +128,7 @@ def _job_of_target(layout: Layout, target: Target) -> Job:
 def _etp(job: Job, layout: Layout, framework: str) -> int | None:
     """The expert tensor parallel size, in a framework that may mean another one by none."""
     if framework not in MEGATRONS:
-        return None if job.ep == 1 else job.etp if job.framework in MEGATRONS else None
+        return job.etp if job.ep > 1 and job.framework in MEGATRONS else None
     if job.framework in MEGATRONS or layout.expert is None or job.ep == 1:
         return job.etp
     size = layout.expert.size("etp" if "etp" in layout.expert.names else "tp")

@@ -13,7 +13,7 @@ from groups.stages.layout_strings import parse_layout
 from ..notes import Note
 from . import flags
 from .flags import AXES, OPTIONS, Schema, plain_name
-from .items import Choice, Guess, Item, Parsed, Said, choice_of
+from .items import Guess, Item, Parsed, Said, choice_of
 from .reading import Reading
 
 OFF = {
@@ -32,17 +32,16 @@ GPUS_PER_NODE = 8
 class Meaning(Reading):
     """What the words of a text come to together."""
 
-    def __init__(self, text: str, run: str) -> None:
+    def __init__(self, text: str) -> None:
         self.missing: list[Note] = []
         self.asks: list[str] = []
-        self.wanted = run
-        self.choice = Choice()
         super().__init__(text)
 
-    def parsed(self) -> Parsed:
+    def parsed(self, run: str) -> Parsed:
+        """run: the one that is asked for, if any."""
         self._deepspeeds_own()
         choice = self.choice = choice_of(
-            self.said, self._first_schema(), self.stated, self.wanted, recipes=self.form == "python"
+            self.said, self._first_schema(), self.stated, run, recipes=self.form == "python"
         )
         if choice.is_open:
             names = ", ".join(run.name for run in choice.runs)

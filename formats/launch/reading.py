@@ -253,9 +253,9 @@ class Reading(Sayings):
         for entry in entries:
             path = ".".join(entry.path).replace("-", "_")
             texts = ["" if word.why else word.text for word in entry.values]
-            self.stated[path] = texts[0].strip().lower() if texts[1:] == [] and texts else ""
-            if entry.path[-1] in ("_component_", "_target_") and texts:
-                self.stated[texts[0]] = ""
+            self.stated[path] = texts[0].strip().lower() if len(texts) == 1 else ""
+            if entry.path[-1] in ("_component_", "_target_"):
+                self.stated |= dict.fromkeys(texts[:1], "")
 
     def _referred(self, entry: Entry) -> Entry:
         """``${section.key}`` is what stands there."""

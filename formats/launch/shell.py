@@ -240,9 +240,9 @@ class _Reader(Expander):
         if self.array:
             self.array = (*self.array[:3], [])
             return
-        is_pattern, before = self.pattern, self.words
-        words, self.words = self._without_keywords(before), []
-        words = [] if is_pattern else words
+        is_pattern = self.pattern
+        words = self._without_keywords(self.words)
+        words, self.words = [] if is_pattern else words, []
         self.pattern |= operator == ";;" and self.branches > 0
         self.skips = False
         self.tested = bool(words) and words[0].text in ("[", "[[", "test")
@@ -349,10 +349,9 @@ class _Reader(Expander):
             runs = [run for word in words[1:] for run in (*word.runs, CommandRun(" ", *word.at))]
             self.shell.commands.pop()
         for program, option, script in zip(words, words[1:], words[2:]):
-            named = program.text.rsplit("/", 1)[-1] in ("bash", "sh", "zsh")
-            is_c = option.text[:1] == "-" and option.text.endswith("c")
-            if is_c and not runs and (named or program.text == "-x"):
-                runs = script.runs
+            is_shell = program.text.rsplit("/", 1)[-1] in ("bash", "sh", "zsh", "-x")
+            if is_shell and option.text[:1] == "-" and option.text.endswith("c"):
+                runs = runs or script.runs
         if runs and self.shell.may_spend(runs, words[0].place):
             self._read_inside(Source(runs))
 
