@@ -656,6 +656,20 @@ def test_the_one_that_waits_nowhere_is_missing_where_dumps_do_not_say_the_member
     assert (first.code, first.facts["rank"], first.facts["group"]) == ("never-entered", 2, "b:D")
 
 
+def test_nobody_is_named_where_it_may_be_one_without_a_dump_or_all_have_arrived():
+    files = dumps_of({"a": (0, 1)}, "a! a", "", "", backend="gloo")
+    del files["nccl_trace_rank_1"]
+    for evidence_, suspects in (
+        (files, (2,)),  # 1 may be missing as well
+        (dumps_of({"a": (0, 1)}, "a", "a!", backend="gloo"), ()),  # what 0 waits in is done for 1
+    ):
+        log = read_log(evidence_)
+        assert (log.missing, log.diagnosis.suspects, log.diagnosis.reason) == (
+            *((), suspects),
+            "unclear",
+        )
+
+
 def test_a_send_whose_sizes_are_not_those_of_its_receive():
     def files(place: int, elements: int = 5) -> dict[str, str]:
         ends = (("send 0->1", 4), ("recv 1<-0", elements))

@@ -185,15 +185,23 @@ def _look_at(sink: set[Node], waits: Sequence[Wait], edges: Edges, job: LoggedJo
         return (late, (), "late", inside) if few else ((), late, "late", inside)
     if all(wait.group.complete for wait in sink_waits):  # a device or the network
         return (), (), "all-arrived", inside
-    idle = _idle(edges, job)
-    if len(idle) == 1 and job.backend == "gloo":
+    idle = _idle(sink_waits, edges, job)
+    if _is_missing(idle, job):
         return idle, (), "absent", inside
     return (), idle, "unclear", inside
 
 
-def _idle(edges: Edges, job: LoggedJob) -> list[int]:
-    """Ranks with a dump that wait nowhere."""
-    return [rank for rank in job.dumped if not edges.get(("rank", rank))]
+def _idle(waits: Sequence[Wait], edges: Edges, job: LoggedJob) -> list[int]:
+    """Ranks with a dump that wait nowhere and did not go through all of these operations."""
+    calls = [(job.group_of(wait), wait.seq) for wait in waits]
+    still = (rank for rank in job.dumped if not edges.get(("rank", rank)))
+    return [rank for rank in still if not all(group.called(rank, seq) for group, seq in calls)]
+
+
+def _is_missing(idle: Sequence[int], job: LoggedJob) -> bool:
+    """Whether ranks that wait nowhere are for whom others wait, where dumps do not say the members:
+    it is one alone, and no rank before the last lacks a dump."""
+    return len(idle) == 1 and job.backend == "gloo" and len(job.dumped) == job.dumped[-1] + 1
 
 
 def _one_rank(rank: int, waits: Sequence[Wait], edges: Edges, job: LoggedJob) -> Verdict:
@@ -202,7 +210,7 @@ def _one_rank(rank: int, waits: Sequence[Wait], edges: Edges, job: LoggedJob) ->
     places = [place for place, wait in enumerate(waits) if rank in wait.absent]
     if not places:
         places = [place for place, wait in enumerate(waits) if rank in wait.possible]
-        if len(_idle(edges, job)) > 1 or job.backend != "gloo":
+        if not _is_missing(_idle([waits[place] for place in places], edges, job), job):
             return (), (rank,), "unclear", places
     loners: list[int] = []
     for wait in (waits[place] for place in places):
