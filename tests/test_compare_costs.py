@@ -114,6 +114,13 @@ def test_a_layout_that_the_model_does_not_allow_says_why_in_place_of_its_costs()
         assert picture.count('role="alert"') == 1
 
 
+def test_a_layout_on_screen_that_is_refused_leaves_the_kept_one_its_costs():
+    """Alone, for there is no batch to train both with."""
+    kept, _ = alone(EIGHT)
+    rows = costs(compared(replace(FOUR, global_batch="3"), EIGHT))
+    assert [row[1:] for row in rows] == [[kept[name][1], "–", "–"] for name in COSTS]
+
+
 def test_a_slide_of_layouts_that_the_model_does_not_allow_has_their_pictures():
     stages = State(nodes=16, tp=2, pp=64, vpp="2", layers="80")
     context = Context.of(replace(FOUR, view="compare", kept=f"?{to_query(stages)}"))

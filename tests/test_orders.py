@@ -25,6 +25,7 @@ COMPARED = {
     "against a typed order": (MOE, "ep-cp-tp-dp-pp"),
     "both grids": (MOE, "cp-tp-ep-dp-pp"),
     "the same": (State(), "device-mesh"),
+    "one axis, which no order moves": (State(tp=1, pp=1), "auto"),
     "some ranks only": (State(nodes=1, tp=1, pp=4, more=("embd",)), "pp-tp-cp-ep-dp"),
     "more than 256 GPUs": (State(nodes=48, tp=4, pp=4), "auto"),
 }
