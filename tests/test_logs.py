@@ -742,7 +742,8 @@ def test_entries_of_another_form_are_counted_and_left_out():
 
 def test_ranks_whose_process_does_not_answer_nccl_are_places_in_a_communicator():
     text = REPORT + "  The missing ranks: 3, 5\n"
-    member = {"hash": "0xab", "ranks": [], "missing_ranks": [{"rank": 3}, {"rank": 5}]}
+    missing = [{"rank": 3}, {"rank": None}, {"rank": 5}]
+    member = {"hash": "0xab", "ranks": [{"rank": "x"}], "missing_ranks": missing}
     report = {"communicators": {"communicators": [member]}}
     for evidence_, name in ((text, "#0-0 (78db921d1c117b4a)"), (json.dumps(report), "#0 (0xab)")):
         log = read_log(evidence_)

@@ -30,7 +30,7 @@ from typing import Any
 
 from groups.budget import spend
 from groups.errors import LayoutError, not_a_choice, quoted
-from groups.mesh import MAX_RANKS, whole_number
+from groups.mesh import whole_number
 
 from ..errors import refusal
 from ..notes import Note
@@ -310,9 +310,7 @@ def _plane(said: Mapping[str, str]) -> int:
 
 def _dealt(hosts: Hosts, plane: int) -> tuple[str, ...]:
     """The machine of each task: so many a machine in turn, full machines are passed."""
-    slots = hosts.require_slots()
-    whole_number(sum(slots), "slots", minimum=0, maximum=MAX_RANKS)
-    left = [*zip(hosts.names, slots)]
+    left = [*zip(hosts.names, hosts.require_slots())]
     ranks: list[str] = []
     while left:
         for name, room in left:
