@@ -9,6 +9,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,7 @@ from hypothesis import strategies as st
 from cli.command import COMMANDS, run
 from cli.inputs import FIELDS, PROGRAM
 from formats.documents.exports import groups_by_name
+from formats.launch import TARGETS
 from formats.logs.evidence import MOST_BYTES
 from groups.conventions import CONVENTIONS, OWN
 from groups.layout import Job
@@ -572,6 +574,7 @@ def test_the_help_names_every_command_on_one_page():
     assert done.stdout.startswith(f"usage: {PROGRAM} ")
     for command in COMMANDS:
         assert f"\n  {command}" in done.stdout
+    assert {*TARGETS} <= set(re.findall(r"[\w-]+", done.stdout))
     assert "\x1b" not in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 100
     assert answered("ranks -h").out == done.stdout
