@@ -155,6 +155,11 @@ def table(
     return tag("div", markup, class_=f"{box} {kind}".strip(), tabindex=0)
 
 
+def heads_of(words: Mapping[str, Text], names: str, language: str) -> list[str]:
+    """The heads of a table, by their names in a catalogue."""
+    return [words[f"column_{name}"][language] for name in names.split()]
+
+
 def outside(url: str, title: object) -> Markup:
     return tag("a", title, href=url, target="_blank", rel="noopener noreferrer")
 

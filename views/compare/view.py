@@ -22,7 +22,7 @@ from render.svg import groups as svg
 
 from ..base import form
 from ..base.context import Context, Pictures, View
-from ..base.html import chips, figure, heading, saying, table, tag, together
+from ..base.html import chips, figure, heading, heads_of, saying, table, tag, together
 from ..base.link import from_query, to_query
 from ..base.model import model_name
 from ..base.problems import control_label, each_once, refusal_line, tried, value_text
@@ -102,10 +102,6 @@ def compare_html(context: Context) -> Markup:
     )
 
 
-def _heads(names: str, language: str) -> list[str]:
-    return [PAGE[f"column_{name}"][language] for name in names.split()]
-
-
 def _line(layout: Layout, which: str, language: str) -> str:
     """A layout in a line: its GPUs and its sizes."""
     return PAGE["layout_line"][language].format(
@@ -141,7 +137,7 @@ def _sizes(before: Context, after: Context) -> Markup:
     different = [row for row in rows if row[1] != row[2]]
     if not different:
         return tag("p", PAGE["compare_same"][language])
-    return table(_heads("setting kept now", language), different, "sizes")
+    return table(heads_of(PAGE, "setting kept now", language), different, "sizes")
 
 
 def _said(name: str, state: State, language: str) -> str:
@@ -224,7 +220,7 @@ def costs_html(before: Context, now: Context) -> Markup:
     """A row a cost; a layout that the model does not allow says why in place of its numbers."""
     language, (sides, trained, problems) = now.language, sides_of(before, now)
     said = "" if trained is None else what_text(trained, language)
-    heads = _heads("cost kept now difference", language)
+    heads = heads_of(PAGE, "cost kept now difference", language)
     return together(
         heading(PAGE["cost_title"][language], tag("p", said)),
         table(heads, rows_of_costs(sides, language), "costs"),
@@ -274,7 +270,7 @@ def _groups(before: Layout, after: Layout, visible: tuple[str, ...], language: s
         sides = _told(kept, before, language), _told(now, after, language)
         (shape_kept, leaving_kept), (shape_now, leaving_now) = sides
         rows[key] = ([name], [shape_kept, shape_now, moved, leaving_kept, leaving_now])
-    heads = _heads("kind kept now moved leaving_kept leaving_now", language)
+    heads = heads_of(PAGE, "kind kept now moved leaving_kept leaving_now", language)
     grids = (
         tag(
             "div",
@@ -314,7 +310,7 @@ def compare_slide(context: Context) -> Pictures:
     if trained is None or None in sides:
         pictures = compare_pictures(context)
         return sorted(pictures, key=lambda picture: picture[0].split(":")[0])
-    cost, kept, now, difference = _heads("cost kept now difference", language)
+    cost, kept, now, difference = heads_of(PAGE, "cost kept now difference", language)
     kept += PAGE["colon"][language] + sizes_text(before.layout)
     now += PAGE["colon"][language] + sizes_text(context.layout)
     rows = tuple(rows_of_costs(sides, language))

@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 from markupsafe import Markup
 
-from descriptions import ESTIMATE, TRAFFIC, close_up
+from descriptions import ESTIMATE, close_up
 from render.files.tables import BarCell, TableChart, draw_points
 from render.palette import KIND_MARKS
 from render.scenes.charts import PointsChart
@@ -22,8 +22,9 @@ from training.parameters import active_parameters
 
 from ..base.context import Context, Pictures, View
 from ..base.fixes import or_refused
-from ..base.html import chips, fine, intro, saying, scrolling, table, tag, together
+from ..base.html import chips, fine, heads_of, intro, saying, scrolling, table, tag, together
 from ..base.units import seconds_text
+from ..traffic.view import left_out_html
 from .words import KINDS, about, lacks_text
 
 NEAREST = 5
@@ -83,7 +84,7 @@ def parts_html(estimate: Estimate, language: str) -> Markup:
         waits = chips([name]) if name in KINDS else ""
         part = together(part_name(name, language), " " if waits else "", waits)
         rows.append((part, seconds_text(seconds), together(percent, bar)))
-    return table(heads_of("part seconds share", language), rows, "estimate-parts")
+    return table(heads_of(ESTIMATE, "part seconds share", language), rows, "estimate-parts")
 
 
 def part_name(name: str, language: str) -> str:
@@ -104,7 +105,7 @@ def _nearest(near: Sequence[MeasuredRun], language: str) -> Markup:
         )
         for each in near
     )
-    heads = heads_of("model layout gpus numbers measured source", language)
+    heads = heads_of(ESTIMATE, "model layout gpus numbers measured source", language)
     title = tag("h3", ESTIMATE["nearest_title"][language])
     return together(title, table(heads, rows, "estimate-nearest"))
 
@@ -128,13 +129,12 @@ def _errors(language: str) -> Markup:
     for row in error_table():
         percents = (f"{100 * float(row[name]):.0f}%" if row[name] else "–" for name in shares)
         rows.append((_group(row["group"], language), f"{int(row['runs']):,}", *percents))
-    heads = heads_of("group runs error error90 cover unseen unseen90", language)
+    heads = heads_of(ESTIMATE, "group runs error error90 cover unseen unseen90", language)
     return together(
         tag("h3", ESTIMATE["errors_title"][language]),
         tag("p", ESTIMATE["errors_body"][language]),
         table(heads, rows, "estimate-errors"),
-        tag("h3", TRAFFIC["left_out"][language]),
-        tag("ul", *(tag("li", part[language]) for part in LIMITS)),
+        left_out_html(LIMITS, language),
     )
 
 
@@ -147,10 +147,6 @@ def _group(name: str, language: str) -> str:
 
 
 LIMITS = tuple(ESTIMATE[f"limit_{number}"] for number in range(1, 5))
-
-
-def heads_of(names: str, language: str) -> list[str]:
-    return [ESTIMATE[f"column_{name}"][language] for name in names.split()]
 
 
 # -- "you are here" ------------------------------------------------------------------------------
@@ -236,7 +232,7 @@ def estimate_pictures(context: Context) -> Pictures:
         )
         for name, seconds in parts
     )
-    heads = (*heads_of("part seconds share", language), "")
+    heads = (*heads_of(ESTIMATE, "part seconds share", language), "")
     cloud = cloud_of(estimate, estimate.nearest(NEAREST), language)
     return [("", TableChart(heads, rows)), (ESTIMATE["cloud_title"][language], cloud)]
 

@@ -66,9 +66,8 @@ def _clause(role: str, ranks: np.ndarray, rank: int, nodes: int, language: str) 
         return JOB[f"says_{role}"][language].format(gpus=_others(ranks, rank, nodes, language))
     at = int(np.searchsorted(ranks, rank))
     place = "first" if at == 0 else "last" if at == len(ranks) - 1 else "middle"
-    before, after = (
-        JOB["one"][language].format(rank=ranks[place % len(ranks)]) for place in (at - 1, at + 1)
-    )
+    beside = ranks[at - 1], ranks[(at + 1) % len(ranks)]
+    before, after = (JOB["one"][language].format(rank=peer) for peer in beside)
     return JOB[f"says_{place}"][language].format(before=before, after=after)
 
 

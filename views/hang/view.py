@@ -28,6 +28,7 @@ from ..base.html import (
     chips,
     fold,
     heading,
+    heads_of,
     numbered,
     painted,
     rest_text,
@@ -294,10 +295,9 @@ def _groups(case: Case, language: str) -> Markup | str:
     """Each group that the evidence names: what it is in this layout, and whether that fits."""
     if case.match is None or not case.match.rows:
         return ""
-    order = {False: 0, True: 1, None: 2}
     once = {(row.claim.key, row.index, row.agrees): row for row in case.match.rows}
-    rows = sorted(once.values(), key=lambda row: order[row.agrees])
-    fits = {True: "fits_yes", False: "fits_no", None: "fits_unknown"}
+    fits = {False: "fits_no", True: "fits_yes", None: "fits_unknown"}
+    rows = sorted(once.values(), key=lambda row: [*fits].index(row.agrees))
     body = (
         (
             tag("code", row.claim.key[:80]),
@@ -307,7 +307,7 @@ def _groups(case: Case, language: str) -> Markup | str:
         )
         for row in rows[:ROWS]
     )
-    heads = (RUN[f"column_{name}"][language] for name in ("printed", "here", "gpus", "fits"))
+    heads = heads_of(RUN, "printed here gpus fits", language)
     title = numbered(RUN["log_groups_title"][language], len(rows), language)
     more = rest_text(len(rows) - ROWS, language)
     return fold(title, table(heads, body, "case-groups"), more, is_open=True)

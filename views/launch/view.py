@@ -47,11 +47,9 @@ def launch_html(context: Context) -> Markup:
 
 def _pasted(layout: Layout, state: State, language: str) -> Markup:
     """The box for the text, the way to the layout that it states, and what was understood."""
-    say, box = (
-        saying(PAGE, language),
-        form.fields(form.area("paste", state.paste, language, rows=6)),
-    )
+    say = saying(PAGE, language)
     question = say("launch_question")
+    box = form.fields(form.area("paste", state.paste, language, rows=6))
     if is_empty(state.paste):
         return together(heading(question, tag("p", say("launch_empty"))), box)
     try:

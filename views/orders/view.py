@@ -204,9 +204,8 @@ def _move_row(move: Move, language: str) -> Markup:
     if 0 < move.ranks < len(move.moved):
         ranks = move.moved.nonzero()[0][:4096].tolist()
         moved = together(moved, " ", tag("small", ranges_text(ranks, SHOWN_RANKS)))
-    before, after = (
-        f"{n:,} / {move.groups:,}" for n in (move.crossing_before, move.crossing_after)
-    )
+    crossing = move.crossing_before, move.crossing_after
+    before, after = (f"{count:,} / {move.groups:,}" for count in crossing)
     slow = "slow" if move.crossing_after > move.crossing_before else ""
     return row(chips([move.name]), moved, before, cell(after, class_=slow))
 

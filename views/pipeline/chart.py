@@ -124,12 +124,8 @@ def chart_html(
     schedules: tuple[TimedSchedule, ...], ranks: tuple[int, ...], language: str
 ) -> Markup:
     """Toolbar, legend, the timelines on one axis, the memory curves, and the card of an op."""
-    say, drawn, labels, pictures = (
-        saying(PAGE, language),
-        _drawn(schedules, ranks, language),
-        [],
-        [],
-    )
+    say, drawn = saying(PAGE, language), _drawn(schedules, ranks, language)
+    labels, pictures = list[Markup](), list[Markup]()
 
     def lane(title: str, svg: str, row: int, below: int) -> None:
         labels.append(_labels(ranks, row, below, len(labels)))

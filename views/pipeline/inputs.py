@@ -99,10 +99,9 @@ def clock_of(state: State) -> Clock:
         return otherwise if is_empty(value) else check_duration(parse_number(value), name, most)
 
     forward, for_input, for_weights = (time(name, 1.0) for name in ("t_f", "t_i", "t_w"))
+    pair = None if is_empty(state.t_pair) else time("t_pair", 0.0)
     return Clock(
-        Times(
-            forward, for_input, for_weights, None if is_empty(state.t_pair) else time("t_pair", 0.0)
-        ),
+        Times(forward, for_input, for_weights, pair),
         backward=time("t_b", for_input + for_weights),
         send=time("t_send", 0.0),
         optimizer=time("t_optimizer", 0.0),

@@ -174,11 +174,8 @@ def _is_before(estimate: Estimate, other: Estimate) -> bool:
 
 def _names(estimate: Estimate, job: SearchJob, language: str) -> tuple[str, list[str]]:
     """The sizes, and the rest."""
-    split, training, say = (
-        estimate.request.split,
-        estimate.request.training,
-        saying(TRAFFIC, language),
-    )
+    say, request = saying(TRAFFIC, language), estimate.request
+    split, training = request.split, request.training
     names = ["tp", "cp", "pp", *(["vpp"] if split.vpp > 1 else []), "dp"]
     names += ["ep", "etp"] if job.model.experts and job.expert else []
     rest = [say("with_samples", count=training.micro_batch)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from markupsafe import Markup
@@ -30,7 +30,7 @@ from training.traffic.per_step import Traffic, traffic
 from ..base import form
 from ..base.context import Context, Pictures, View
 from ..base.fixes import or_refused
-from ..base.html import chips, fine, fold, intro, row, saying, table, tag, together
+from ..base.html import chips, fine, fold, heads_of, intro, row, saying, table, tag, together
 from ..base.model import model_name
 from ..base.state import State, is_empty
 from ..base.trained import CHOICES, Trained
@@ -144,7 +144,8 @@ def _kinds(rows: Sequence[Traffic], language: str) -> Markup:
         body.append(row(*cells, *_totals(entries, language), bar))
     sums = (TRAFFIC["sum"][language], "", "", *_totals(rows, language))
     body.append(row(*sums, seconds_text(sum(took.values())), class_="traffic-sum"))
-    return _table("kind size sent total across seconds", body, language)
+    heads = heads_of(TRAFFIC, "kind size sent total across seconds", language)
+    return table(heads, body, "traffic-table")
 
 
 def _totals(rows: Sequence[Traffic], language: str) -> tuple[str, str]:
@@ -161,7 +162,7 @@ def _across(total: float, across: float, language: str) -> str:
 
 
 def _every(rows: Sequence[Traffic], language: str) -> Markup:
-    heads = "kind purpose operation count buffer sent across seconds beside"
+    names = "kind purpose operation count buffer sent across seconds beside"
     marks = {kind: chips([kind]) for kind in {sent.kind for sent in rows}}
     body = (
         (
@@ -175,12 +176,8 @@ def _every(rows: Sequence[Traffic], language: str) -> Markup:
         )
         for sent in rows
     )
-    return fold(TRAFFIC["every"][language], _table(heads, body, language), kind="")
-
-
-def _table(heads: str, rows: Iterable[Sequence[object]], language: str) -> Markup:
-    words = (TRAFFIC[f"column_{head}"][language] for head in heads.split())
-    return table(words, rows, "traffic-table")
+    listed = table(heads_of(TRAFFIC, names, language), body, "traffic-table")
+    return fold(TRAFFIC["every"][language], listed, kind="")
 
 
 # -- who sends to whom ---------------------------------------------------------------------------
