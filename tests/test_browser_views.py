@@ -382,6 +382,8 @@ def test_every_view_fits_into_the_window(open_page, width):
         if view == "orders":
             lines = "all => all.map(name => name.getClientRects().length)"
             names = page.locator("#picture .unbroken").evaluate_all(lines)
+            room = "box => box.scrollWidth - box.clientWidth"
+            assert page.locator(".moves").evaluate(room) <= 0
             assert len(names) >= 4
             assert {*names} == {1}
         page.keyboard.press("Escape")  # the menus, which are over the page

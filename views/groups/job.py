@@ -75,7 +75,7 @@ def _figure(spec: PictureSpec, mesh: Mesh, groupings: Sequence[Grouping]) -> Mar
     name, body = ("experts", "expert_body") if of_experts else ("dense", "dense_body")
     title, says, ends = Markup(), explained(JOB[body][language], language), Markup()
     if has_two:
-        which = tag("b", f"{JOB[name][language]}: {sizes_of(mesh)}")
+        which = tag("b", JOB[name][language] + PAGE["colon"][language] + sizes_of(mesh))
         title, says = tag("figcaption", which, " ", tag("span", says)), Markup()
     if picture.node_ends:
         ends = together(tag("i"), " ", JOB["node_end"][language])
@@ -131,7 +131,7 @@ def job_pictures(context: Context) -> Pictures:
     room = HALF if has_two else WHOLE
     return [
         (
-            f"{PAGE[grid][language]}: {sizes_of(mesh)}" if has_two else "",
+            PAGE[grid][language] + PAGE["colon"][language] + sizes_of(mesh) if has_two else "",
             job_of_grid(spec, mesh, marked(layout, groupings), room),
         )
         for grid, mesh, groupings in spec.sides

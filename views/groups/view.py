@@ -26,7 +26,17 @@ from render.scenes import groups as scene
 from render.svg import groups as svg
 
 from ..base.context import Context, View
-from ..base.html import attribute_value, chip, explained, figure, fold, outside, tag, together
+from ..base.html import (
+    attribute_value,
+    chip,
+    dotted,
+    explained,
+    figure,
+    fold,
+    outside,
+    tag,
+    together,
+)
 from ..base.names import kind_text
 from ..base.units import ranks_text
 from .details import node_spans, visible_details
@@ -219,13 +229,13 @@ def _about(layout: Layout, group_type: str, language: str) -> Markup:
 def _card(layout: Layout, visible: Sequence[Grouping], language: str) -> Markup:
     """The layout in a line, and where the script tells about one GPU; until then, what to do."""
     world = tag("b", counted(layout.world_size, "gpu", language))
-    machines = f" = {counted(layout.nodes, 'node', language)} × {layout.gpus_per_node} · "
+    machines = f" = {counted(layout.nodes, 'node', language)} × {layout.gpus_per_node}"
     data, meshes = [tag("b", f"DP {layout.mesh.size('dp'):,}")], [tag("code", layout.mesh)]
     sides = by_grid(layout, visible)
     if len(sides) > 1 or sides[0][0] == "expert_grid":
         data.append(tag("b", f"EDP {layout.expert.size('edp'):,}"))
         meshes.append(tag("code", layout.expert))
-    line = together(world, machines, Markup(" · ").join(data), " · ", Markup(" ").join(meshes))
+    line = dotted(together(world, machines), *data, Markup(" ").join(meshes))
     return tag(
         "div",
         tag("p", line, class_="layout"),
