@@ -160,6 +160,8 @@ def test_accounted_embedding_and_loss_count_as_layers_of_a_chunk():
 def test_a_layout_is_the_layers():
     text = "--pipeline-model-parallel-layout 'Et*2|(tt|)*2,L' --num-layers 6"
     assert values(text)["layers"] == "Et*2|(tt|)*2,L"
+    for pp, vpp in (("4", None), ("2", 2), ("3", None)):  # its four stages, on so many ranks
+        assert values(f"{text} --pipeline-model-parallel-size {pp}").get("vpp") == vpp
     problem, shown = only_problem(text.replace("6", "7"))
     assert (problem.code, shown) == ("layout-has", "--num-layers 7")
     problem, shown = only_problem("--pipeline-model-parallel-layout 'Et|xL'")

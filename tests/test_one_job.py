@@ -157,6 +157,19 @@ def test_a_pipeline_layout_deals_the_layers_of_every_view():
         assert error.value.control == control, text
 
 
+def test_a_pasted_pipeline_layout_is_what_every_view_of_a_step_counts_with():
+    """Its stages are the virtual stages too, which the script does not say."""
+    script = (
+        "pretrain_gpt.py --pipeline-model-parallel-size 2 --num-layers 32 --hidden-size 4096"
+        " --pipeline-model-parallel-layout 'Et*7|t*7|t*10|t*8L' --num-attention-heads 32"
+        " --seq-length 4096 --vocab-size 32000 --global-batch-size 64"
+    )
+    state = State().changed(stated(State(), parse(script)))
+    trained = trained_of(resolve(state), state)
+    assert [stage.parameters.layers for stage in trained.stages()] == [17, 15]
+    assert trained.estimate(resolve(state)).seconds > 0
+
+
 def test_batches_that_contradict_one_another_are_refused_with_fixes_that_work():
     controls = State(pp=4, global_batch="64", micro_batches="12")
     layout = resolve(controls)

@@ -240,7 +240,8 @@ class Meaning(Reading):
         """Layers from their number or a layout; chunks from how many layers one has."""
         layout, count = stated.get("layout"), stated.get("layers")
         if layout:
-            inside = [layer for stage in parse_layout(layout.value) for layer in stage]
+            stages = parse_layout(layout.value)
+            inside = [layer for stage in stages for layer in stage]
             if count and count.value != inside.count("decoder"):
                 self._differs(count, "layout-has", inside.count("decoder"))
             if inside[-1:] != ["loss"]:
@@ -248,6 +249,9 @@ class Meaning(Reading):
                 return
             values["layers"] = layout.value
             values.pop("vpp", None)
+            chunks, rest = divmod(len(stages), values.get("pp", 1))
+            if chunks > 1 and not rest:  # as Megatron makes them of a layout
+                values["vpp"] = chunks
             return
         chunk = stated.get("chunk")
         if not chunk:
