@@ -21,6 +21,7 @@ from groups.presets import PRESETS
 from training.models import model_of_preset
 from training.parameters import total_parameters
 from training.pipeline import SCHEDULES
+from views.all import VIEWS
 from views.base.context import Context
 from views.base.link import from_query, to_query
 from views.base.model import model_of, with_model
@@ -42,6 +43,9 @@ from views.pipeline.api import pipeline_schedule
 from views.pipeline.inputs import schedule_of, stage_numbers, stages_of
 
 STATES = preset_states()
+
+COUNTED = ("pipeline", "memory", "traffic", "estimate")
+"""Views of a step of the job as it is."""
 
 
 def opened(**state):
@@ -181,6 +185,18 @@ def test_batches_that_contradict_one_another_are_refused_with_fixes_that_work():
     with pytest.raises(LayoutError) as refused:  # dp 2 cannot share them
         batch_of(layout, controls.changed({"global_batch": "65"}))
     assert [*refused.value.alternatives] == [{"global_batch": 24}]
+
+
+def test_a_schedule_that_does_not_take_the_micro_batches_is_refused_in_every_view():
+    job = {"tp": "2", "pp": "4", "nodes": "4", "micro_batches": "5"}
+    for schedule in ("interleaved", "dualpipev"):
+        state = State(**job, schedule=schedule)
+        said = {name: str(VIEWS[name].html(Context(resolve(state), state))) for name in COUNTED}
+        controls = {
+            name: re.findall('class="refusal"[^>]* data-control="([^"]*)"', page)
+            for name, page in said.items()
+        }
+        assert set(map(tuple, controls.values())) == {("micro_batches",)}, (schedule, controls)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from training.clusters import CLUSTERS, Cluster
 from training.estimate import Estimate, Request, estimate_of, layer_time
 from training.estimate.memory import room_of
 from training.estimate.request import DENSE, require_numbers
-from training.memory.per_stage import StageMemory, memory_per_stage
+from training.memory.per_stage import StageMemory, memory_per_stage, require_counted
 from training.model import Model
 from training.models import OLDER, said_of_preset, training_of_preset
 from training.pipeline import SCHEDULES
@@ -257,6 +257,8 @@ class Trained:
         Errors: LayoutError for what the model, the batch or the schedule does not allow.
         """
         require(self.model, self.split, self.training, self.cp_algorithm)
+        # A record's groups of chunks may be cut short at the end; here it is known that they are.
+        require_counted(self.model, self.split, self.training)
         return estimate_of(self.request(layout), software_for(self.training))
 
     def layer_seconds(self, layout: Layout, *, moe: bool) -> float:
