@@ -20,7 +20,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -163,7 +163,10 @@ def groups_json_parts(
     for name, grouping in chosen.items():
         about = opened(_about(layout, name, grouping, placement), indent="    ")
         yield f'{between}    {json.dumps(name)}: {about}      "groups": [\n'
-        yield from _blocks((f"        {ranks}" for ranks in _lists(grouping)), ",\n")
+        before = "        "
+        for part in _lists(grouping):
+            yield before + str(part)[1:-1].replace("], [", "],\n        [")
+            before = ",\n        "
         yield "\n      ]\n    }"
         between = ",\n"
     yield "\n  }\n}\n"
@@ -208,10 +211,11 @@ def groups_csv_parts(
     yield f"name,group,size,nodes_spanned,ranks{',hosts' if placement else ''}\n"
     for name, grouping in chosen.items():
         nodes = spanned(layout, grouping, placement)
+        groups = chain.from_iterable(_lists(grouping))
         lines = (
             f"{name},{index},{len(ranks)},{count},{str(ranks)[1:-1].replace(',', '')}"
             f"{',' + quoted_cell(' '.join(placement.where(ranks))) if placement else ''}\n"
-            for index, (ranks, count) in enumerate(zip(_lists(grouping), nodes))
+            for index, (ranks, count) in enumerate(zip(groups, nodes))
         )
         yield from _blocks(lines)
 
@@ -232,7 +236,7 @@ def groups_text_parts(
         f"{name} group {index}: {ranks}"
         f"{' on ' + ' '.join(placement.where(ranks)) if placement else ''}\n"
         for name, grouping in chosen.items()
-        for index, ranks in enumerate(_lists(grouping))
+        for index, ranks in enumerate(chain.from_iterable(_lists(grouping)))
     )
 
 
@@ -328,9 +332,9 @@ def _blocks(items: Iterable[str], between: str = "") -> Iterator[str]:
         first = False
 
 
-def _lists(grouping: Grouping) -> Iterator[list[int]]:
-    """The groups as lists, in Megatron's order; an array goes to lists a block at a time."""
+def _lists(grouping: Grouping) -> Iterator[list[list[int]]]:
+    """The groups as lists, in Megatron's order, a block at a time."""
     groups = grouping.groups()
     for start in range(0, len(groups), BLOCK):
         block = groups[start : start + BLOCK]
-        yield from block.tolist() if isinstance(block, np.ndarray) else block
+        yield block.tolist() if isinstance(block, np.ndarray) else block

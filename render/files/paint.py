@@ -125,10 +125,12 @@ def _opaque(cells: np.ndarray) -> np.ndarray:
 
 
 def _words(ax: Axes, words: Sequence[Words], at: np.ndarray, scale: float) -> None:
-    """Lines of text as one collection: a text artist each would take 20 times longer."""
-    outlines = [_outline(word, at, scale) for word in words]
-    inks = [word.ink for word in words]
-    _add(ax, PathCollection(outlines, facecolors=inks, edgecolors="none"))
+    """Lines of text as one path a colour: a text artist each would take 20 times longer."""
+    inks: dict[str, list[Path]] = {}
+    for word in words:
+        inks.setdefault(word.ink, []).append(_outline(word, at, scale))
+    outlines = [Path.make_compound_path(*paths) for paths in inks.values()]
+    _add(ax, PathCollection(outlines, facecolors=[*inks], edgecolors="none"))
 
 
 def _outline(words: Words, at: np.ndarray, scale: float) -> Path:
