@@ -246,7 +246,7 @@ def test_the_bare_address_is_the_page_as_it_starts():
 
 
 HOSTILE = [
-    *("hello", "v=3&tp=4", "tp=4", "?v=1&zz=1", "<script>alert(1)</script>", "\0", "\ud800?"),
+    *("hello", "v=3&tp=4", "tq=4", "?v=1&zz=1", "<script>alert(1)</script>", "\0", "\ud800?"),
     *("http://[?v=1&x=1", "http://\u2100?v=1", "//[", "%%%", "?" * 100_000, "x" * 1_000_000),
     *([], ["?v=2"], {}, {"v": "2"}, 10**5000, 1.5, float("nan"), True, b"v=1"),
 ]

@@ -165,6 +165,12 @@ def test_a_link_of_version_1_without_a_type_still_shows_dp_tp_and_pp(query):
     assert from_query(kept) == linked
 
 
+def test_a_link_that_a_person_types_needs_no_version():
+    assert from_query("?tp=4&lang=zh") == from_query("v=2&tp=4&lang=zh")
+    assert from_query("preset=deepseek-v3").ep == 64
+    assert "'tq'" in sentence(bad_link("tq=4"), "en")
+
+
 def test_a_link_that_only_names_a_published_layout_opens_it_whole():
     """What the page writes after its sizes were set back to the start opens these, as always."""
     for name in PRESETS:
@@ -241,7 +247,6 @@ TAMPERED = {
     "both names of a field": ("v=1&show=nodes&view=orders", "'view=orders'"),
     "another version": ("v=3&tp=4", "'v=3&tp=4'"),
     "a version that is no number": ("v=one&tp=4", "'v=one&tp=4'"),
-    "no version": ("tp=4", "'tp=4'"),
     "a name twice": ("v=1&tp=4&tp=2", "'tp=2'"),
     "the version twice": ("v=1&v=1", "'v=1'"),
     "a type that is none": ("v=1&group_type=zz", "'group_type=zz'"),

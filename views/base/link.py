@@ -8,10 +8,11 @@ In an address only what differs from the page's first state is written, by the n
 >>> from_query("v=2&tp=4&ep=2&show=nodes&lang=zh").tp
 4
 
-A link that names a published layout, and says nothing else that such a layout says, was written by
-hand: it opens that layout whole. The page writes what the layout is made of.
+A link without a version was typed by a person, in the names of today. One that names a published
+layout, and says nothing else that such a layout says, was written by hand too: it opens that layout
+whole. The page writes what the layout is made of.
 
->>> from_query("v=2&preset=deepseek-v3&show=nodes").ep
+>>> from_query("preset=deepseek-v3&show=nodes").ep
 64
 
 A value that the page refuses is a state too, and comes back as it was typed; what is not such a
@@ -91,7 +92,7 @@ def from_query(query: object) -> State:
         if name in given or (name in FIELDS and FIELDS[name].link not in ("", name)):
             raise _bad(f"{name}={value}")
         given[name] = value
-    version = given.pop("v", None) if given else VERSION
+    version = given.pop("v", VERSION)  # what a person types says none
     if version == "1":
         given = _of_version_1(given)
     elif version != VERSION:
