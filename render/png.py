@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 LEVEL = 3
-"""Of zlib: higher ones take half as long again for a tenth less."""
+"""Of zlib: 6 takes a third to a half longer, for a seventh less at most."""
 
 
 def png(

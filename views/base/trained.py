@@ -257,14 +257,14 @@ class Trained:
         Errors: LayoutError for what the model, the batch or the schedule does not allow.
         """
         require(self.model, self.split, self.training, self.cp_algorithm)
-        # A record's groups of chunks may be cut short at the end; here it is known that they are.
+        # The records that `estimate_of` takes do not say how many micro-batches a group has.
         require_counted(self.model, self.split, self.training)
         return estimate_of(self.request(layout), software_for(self.training))
 
     def layer_seconds(self, layout: Layout, *, moe: bool) -> float:
         """Of that, one layer and one micro-batch, forward and backward.
 
-        Errors: those of `estimate`.
+        Errors: LayoutError for what the model does not allow, whatever the schedule takes.
         """
         require(self.model, self.split, self.training, self.cp_algorithm)
         return layer_time(self.request(layout), software_for(self.training), moe=moe).total

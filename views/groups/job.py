@@ -21,7 +21,7 @@ from ..base.html import explained, tag, together
 from ..base.resolve import sizes_of
 from ..base.state import State, is_empty
 from ..base.units import ranks_text
-from ..pipeline.inputs import held_by_ranks
+from ..pipeline.inputs import stages_by_rank
 from .sentence import question, sentence_of
 from .shown import PictureSpec, by_grid, marked
 
@@ -34,7 +34,7 @@ def layers_of(state: State, pp: int) -> tuple[str, ...]:
     if is_empty(state.layers) or pp > MOST_STAGES:
         return ()
     try:
-        ranks = held_by_ranks(pp, state)
+        ranks = stages_by_rank(pp, state)
     except LayoutError:
         return ()
     return tuple(

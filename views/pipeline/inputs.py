@@ -150,7 +150,7 @@ class Stage:
         return " ".join(part for part in (before, ranges_text(self.layers), after) if part)
 
 
-def held_by_ranks(pp: int, state: State) -> list[list[Stage]]:
+def stages_by_rank(pp: int, state: State) -> list[list[Stage]]:
     """What each rank holds of the model, chunk by chunk, whatever the micro-batches; empty if
     nothing says how many layers there are.
 

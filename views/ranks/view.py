@@ -26,7 +26,7 @@ from ..base.trained import batch_of
 from ..base.units import ranges_text, ranks_text
 from ..hosts.inputs import hosts_cell, hosts_head, placement_or_none
 from ..nodes.view import same_groups
-from ..pipeline.inputs import held_by_ranks
+from ..pipeline.inputs import stages_by_rank
 
 SAMPLES = 4
 """Micro-batches whose samples the card writes out."""
@@ -93,7 +93,7 @@ class _Card:
         text = say("rank_stage_of", stage=at["pp"], stages=pp)
         if is_empty(self.state.layers):
             return together(text, " ", leads_html("layers", say("rank_give_layers")))
-        chunks = held_by_ranks(pp, self.state)[at["pp"]]
+        chunks = stages_by_rank(pp, self.state)[at["pp"]]
         texts = [
             ranges_text(chunk.layers) if chunk.layers else say("rank_no_layers") for chunk in chunks
         ]
