@@ -111,6 +111,25 @@ def test_an_address_shows_the_same_after_a_reload_to_somebody_else_and_on_the_wa
     expect_address(page, chosen)
 
 
+def test_a_typed_layout_is_opened_and_named_while_something_of_it_is_left(
+    open_page,
+):
+    page, name = open_page(), "mcore-guide-llama-3-8b"
+    visit(page, f"?preset={name}&pp=2")
+    expect_layout(page, nodes=1, tp=1, pp=2, cp=2)
+    expect(box(page, "preset")).to_have_value(name)
+    named = State(nodes=1, tp=1, cp=2, model="llama3-8b", preset=name)
+    expect_address(page, named)
+    for size, start in (("nodes", "2"), ("tp", "2"), ("cp", "1")):
+        type_in(page, size, start)
+    expect_address(page, State(model="llama3-8b", preset=name))
+    page.evaluate("document.dispatchEvent(new CustomEvent('set', {detail: {model: ''}}))")
+    expect_address(page, State(preset=name))
+    assert page.url.endswith("/")
+    reload(page)
+    expect_layout(page)
+
+
 def test_a_bad_link_is_said_and_one_to_a_refused_layout_is_mended_in_one_click(open_page):
     page = open_page()
     query = "v=1&tp=4&show=%3Cb%3Enowhere"

@@ -22,7 +22,7 @@ from groups.presets import PRESETS
 from views.base import form
 from views.base.link import LONGEST_QUERY, LONGEST_VALUE, from_query, from_values, to_query
 from views.base.problems import sentence
-from views.base.resolve import from_preset, resolve
+from views.base.resolve import from_preset
 from views.base.state import FIELDS, State, fields_of
 from views.column import preset_states
 from views.orders.view import AUTO
@@ -167,20 +167,33 @@ def test_a_link_of_version_1_without_a_type_still_shows_dp_tp_and_pp(query):
 
 def test_a_link_that_a_person_types_needs_no_version():
     assert from_query("?tp=4&lang=zh") == from_query("v=2&tp=4&lang=zh")
-    assert from_query("preset=deepseek-v3").ep == 64
     assert "'tq'" in sentence(bad_link("tq=4"), "en")
 
 
-def test_a_link_that_only_names_a_published_layout_opens_it_whole():
-    """What the page writes after its sizes were set back to the start opens these, as always."""
-    for name in PRESETS:
-        whole = from_query(f"v=2&preset={name}&show=nodes")
-        chosen = from_values({**preset_states()[name], "preset": name, "view": "nodes"})
-        assert to_query(whole) == to_query(chosen)
-        assert from_query(to_query(whole)) == whole
-        for start in (State(preset=name), State(preset=name, tp="2", rank="3")):
-            assert str(resolve(from_query(to_query(start))).mesh) == "tp2-cp1-dp4-pp2", start
-        assert from_query(f"v=1&preset={name}").nodes == 2
+@every("name", PRESETS)
+def test_a_link_that_only_names_a_published_layout_opens_it_whole(name):
+    whole = from_query(f"v=2&preset={name}&show=nodes")
+    chosen = from_values({**preset_states()[name], "preset": name, "view": "nodes"})
+    assert to_query(whole) == to_query(chosen)
+    assert from_query(f"preset={name}&show=nodes") == whole
+    assert again(whole) == replace(whole, preset=name if preset_states()[name] else "")
+    assert from_query(f"v=1&preset={name}").nodes == 2
+
+
+def test_what_a_person_types_counts_over_the_published_layout():
+    """A link that the page wrote says all that its layout has: what it lacks is as at the start."""
+    typed = from_query("preset=deepseek-v3&pp=8&show=memory")
+    assert typed == replace(from_query("preset=deepseek-v3"), pp=8, view="memory")
+    assert (typed.ep, typed.model) == (64, "deepseek-v3")
+    written = from_query("v=2&preset=deepseek-v3&pp=8&show=memory")
+    assert written == State(preset="deepseek-v3", pp=8, view="memory")
+    assert again(written) == written
+
+
+@every("name", PRESETS)
+def test_a_published_layout_of_which_nothing_is_left_is_not_named(name):
+    assert to_query(State(preset=name)) == ""
+    assert again(State(preset=name, tp="2", rank="3")) == State(rank="3")
 
 
 @every("show", ["groups", "ranks"])

@@ -8,12 +8,13 @@ In an address only what differs from the page's first state is written, by the n
 >>> from_query("v=2&tp=4&ep=2&show=nodes&lang=zh").tp
 4
 
-A link without a version was typed by a person, in the names of today. One that names a published
-layout, and says nothing else that such a layout says, was written by hand too: it opens that layout
-whole. The page writes what the layout is made of.
+A link without a version was typed by a person, in the names of today. A published layout that it
+names is opened with what the link says besides; so is one that a link of the page's names and says
+nothing else of: the page writes what the layout is made of.
 
->>> from_query("preset=deepseek-v3&show=nodes").ep
-64
+>>> typed = from_query("preset=deepseek-v3&pp=8")
+>>> typed.ep, typed.pp, from_query("v=2&preset=deepseek-v3").pp
+(64, 8, 16)
 
 A value that the page refuses is a state too, and comes back as it was typed; what is not such a
 state at all (an unknown name, another version, a choice that there is not) is a bad link.
@@ -29,7 +30,6 @@ from urllib.parse import parse_qsl, quote
 
 from groups import LayoutError
 from groups.errors import quoted
-from groups.presets import PRESETS
 
 from .problems import refusal
 from .resolve import from_preset
@@ -69,8 +69,8 @@ def to_query(state: State) -> str:
             is_plain = text.isascii() and text.isalnum()
             said = text if is_plain else quote(text, safe=":,|*()", errors="replace")
             parts[name] = f"{FIELDS[name].link}={said}"
-    if _is_whole(state.preset, parts) and published(state.preset) != start:
-        parts["nodes"] = f"nodes={STARTS['nodes']}"  # the page's start, under that name
+    if not _has_layout(parts):  # a name alone would open what is not shown any more
+        parts.pop("preset", None)
     query = "&".join(parts.values())
     return f"v={VERSION}&{query}" if 0 < len(query) <= LONGEST_QUERY else ""
 
@@ -92,20 +92,21 @@ def from_query(query: object) -> State:
         if name in given or (name in FIELDS and FIELDS[name].link not in ("", name)):
             raise _bad(f"{name}={value}")
         given[name] = value
-    version = given.pop("v", VERSION)  # what a person types says none
+    version = given.pop("v", None)
     if version == "1":
         given = _of_version_1(given)
-    elif version != VERSION:
+    elif version not in (None, VERSION):
         raise _bad(text)
     fields = dict(_field(link, text) for link, text in given.items())
-    is_whole = version == VERSION and _is_whole(fields.get("preset"), fields)
-    return State(**{**(published(fields["preset"]) if is_whole else {}), **fields})
+    is_whole = version is None or (version == VERSION and not _has_layout(fields))
+    if is_whole and fields.get("preset"):
+        fields = {**published(fields["preset"]), **fields}
+    return State(**fields)
 
 
-def _is_whole(preset: object, said: Iterable[str]) -> bool:
-    """Whether a link that says these fields opens the published layout that it names."""
-    is_known = isinstance(preset, str) and preset in PRESETS
-    return is_known and not any(FIELDS[name].published for name in said)
+def _has_layout(said: Iterable[str]) -> bool:
+    """Whether these fields are more than the name of a published layout."""
+    return any(FIELDS[name].published for name in said)
 
 
 def published(preset: str) -> dict[str, Any]:

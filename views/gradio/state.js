@@ -21,14 +21,15 @@ const encoded = (text) =>
 
 function linkOf(state) {
   if (state.link) return state.link;
-  const parts = fields
-    .filter(([name, short, start]) => short && state[name] !== start && state[name].length <= LONGEST)
+  const isSaid = ([name, short, start]) => short && state[name] !== start && state[name].length <= LONGEST;
+  const written = fields.filter(isSaid);
+  // The name of a published layout alone would open what is not shown any more (views/base/link.py).
+  const hasLayout = written.some(([, , , isPublished]) => isPublished);
+  const parts = written
+    .filter(([name]) => hasLayout || name !== 'preset')
     .map(([name, short]) => `${short}=${encoded(state[name])}`);
   // English goes without saying where the reader's browser asks for it too.
   if (state.lang !== 'en' || READER !== 'en') parts.push('lang=' + state.lang);
-  // A published layout that is named alone is opened whole (views/base/link.py).
-  const isSaid = ([name, , start, isPublished]) => isPublished && state[name] !== start;
-  if (Object.keys(presets[state.preset] ?? {}).length && !fields.some(isSaid)) parts.push('nodes=' + starts.nodes);
   return parts.length ? 'v=2&' + parts.join('&') : '';
 }
 
