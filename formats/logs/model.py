@@ -13,12 +13,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
+
+from annotated_types import Interval
 
 from groups.megatron.parallel_state import FAMILIES
 
 from ..notes import Note
 
 WORLD = "world"
+
+Ranks = tuple[Annotated[int, Interval(ge=0, lt=10**7)], ...]
+"""Lines name ranks of up to seven digits; who checks what comes back from elsewhere goes by it."""
 
 _MEGATRON = {family.parallel_state: name for name, family in FAMILIES.items()}
 
@@ -84,7 +90,7 @@ class ProcessGroup:
     name: str | None  # torch's own: a counter or a hash, the same on all ranks
     description: str | None
     kind: str | None  # tp, pp, dp-cp ..., world; None where the name does not say
-    members: tuple[int, ...] = ()  # global ranks in the group's order; empty where nothing says
+    members: Ranks = ()  # global ranks in the group's order; empty where nothing says
     complete: bool = False  # whether these are all members
 
     @property
@@ -97,7 +103,7 @@ class ProcessGroup:
 class Party:
     """Ranks of a group that called the same at the same place in the group's order."""
 
-    ranks: tuple[int, ...]
+    ranks: Ranks
     op: str
     sizes: str  # input and output sizes or element counts, as printed
 
@@ -109,12 +115,12 @@ class Wait:
     group: ProcessGroup
     op: str
     seq: int
-    waiting: tuple[int, ...]  # ranks that entered it and wait
-    absent: tuple[int, ...] = ()  # members that did not enter it, so that it cannot finish
+    waiting: Ranks  # ranks that entered it and wait
+    absent: Ranks = ()  # members that did not enter it, so that it cannot finish
     parties: tuple[Party, ...] = ()  # where members called different things, who called what
-    unknown: tuple[int, ...] = ()  # members of whom no dump says anything
-    late: tuple[int, ...] = ()  # members that entered it only after the others had given up
-    possible: tuple[int, ...] = ()  # that may be members: the dumps name only those who called
+    unknown: Ranks = ()  # members of whom no dump says anything
+    late: Ranks = ()  # members that entered it only after the others had given up
+    possible: Ranks = ()  # that may be members: the dumps name only those who called
     peers: tuple[int, int] | None = None  # sender and receiver of a point-to-point operation
 
     @property
@@ -127,8 +133,8 @@ class Hop:
     """One step of the chain: these groups wait, through ``through``, and with them new ranks."""
 
     waits: tuple[Wait, ...]
-    through: tuple[int, ...]  # ranks of the step before, for whom these groups wait
-    ranks: tuple[int, ...]  # that wait from this step on
+    through: Ranks  # ranks of the step before, for whom these groups wait
+    ranks: Ranks  # that wait from this step on
 
 
 @dataclass(frozen=True)
@@ -140,12 +146,12 @@ class Diagnosis:
     or the network), ``unclear`` or ``none`` (nothing is stuck).
     """
 
-    culprits: tuple[int, ...] = ()
-    suspects: tuple[int, ...] = ()  # one or more are to blame: the evidence does not tell which
+    culprits: Ranks = ()
+    suspects: Ranks = ()  # one or more are to blame: the evidence does not tell which
     reason: str = "none"
     waits: tuple[Wait, ...] = ()  # every operation that does not finish, where to look first
     hops: tuple[Hop, ...] = ()  # how the waiting spreads, from the first group outwards
-    without_dump: tuple[int, ...] = ()  # members of groups that are stuck
+    without_dump: Ranks = ()  # members of groups that are stuck
 
     @property
     def first(self) -> Wait | None:
@@ -167,14 +173,14 @@ class Diagnosis:
 class Log:
     """What some evidence says; see `formats.logs.read_log`."""
 
-    ranks: tuple[int, ...] = ()  # global ranks that are named, ascending
-    group_ranks: tuple[int, ...] = ()  # places within a group or a communicator
-    ambiguous_ranks: tuple[int, ...] = ()  # the evidence contradicts that these are global
+    ranks: Ranks = ()  # global ranks that are named, ascending
+    group_ranks: Ranks = ()  # places within a group or a communicator
+    ambiguous_ranks: Ranks = ()  # the evidence contradicts that these are global
     groups: Mapping[str, str | None] = field(default_factory=dict)  # as printed, with their kind
-    missing: tuple[int, ...] = ()  # that did not arrive or did otherwise, by the evidence
+    missing: Ranks = ()  # that did not arrive or did otherwise, by the evidence
     stalls: tuple[Stall, ...] = ()
     process_groups: tuple[ProcessGroup, ...] = ()
-    dumped: tuple[int, ...] = ()  # ranks of whom there is a dump
+    dumped: Ranks = ()  # ranks of whom there is a dump
     hosts: Mapping[int, str] = field(default_factory=dict)  # by rank, where a launcher says it
     devices: Mapping[int, int] = field(default_factory=dict)  # local ranks, likewise
     diagnosis: Diagnosis = Diagnosis()

@@ -1,8 +1,8 @@
 """Files of a hang: read in memory, answered with a digest that the browser keeps; the server keeps
 nothing.
 
-A digest is a `formats.logs.model.Log` as JSON: a dataclass is the list of its fields, a mapping the
-list of its pairs, ranks are runs. It comes back from a browser, so that every value is checked.
+A digest is a `formats.logs.model.Log` as compressed JSON, with ranks as steps from one to the next.
+It comes back from a browser, so that pydantic checks every value.
 
 >>> log = Log(ranks=(3, 4, 5, 6, 8), hosts={3: "gpu-04"})
 >>> log_of(digest_of(log)) == log
@@ -11,13 +11,16 @@ True
 
 from __future__ import annotations
 
+import base64
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+import zlib
+from collections.abc import Mapping
+from dataclasses import is_dataclass, replace
 from functools import cache
-from itertools import islice
-from types import NoneType, UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from itertools import accumulate, islice, pairwise
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from descriptions import hang_sentence
 from formats.logs import read_log
@@ -40,11 +43,8 @@ LONGEST = 250_000
 KEPT = (4096, 512, 64)
 """How many groups and lines a digest keeps; fewer where it would be too long."""
 
-MOST_MEMBERS = 4_000_000
-"""Ranks of all runs of a digest together."""
-
-ABOVE_RANKS = 10**7
-"""Ranks of lines have up to seven digits."""
+MOST_PLAIN = 8_000_000
+"""Characters of its JSON, which a short digest could be without end: at most 4 million ranks."""
 
 
 def evidence(sent: bytes | str) -> str:
@@ -96,8 +96,9 @@ def digest_of(log: Log) -> str:
     Errors: LayoutError ``long-digest`` where nothing fits.
     """
     for count in KEPT:
-        text = json.dumps(_plain(_cut(log, count)), separators=(",", ":"))
-        if len(text) <= LONGEST:
+        plain = json.dumps(_plain(_cut(log, count)), separators=(",", ":"))
+        text = base64.b64encode(zlib.compress(plain.encode())).decode()
+        if len(plain) <= MOST_PLAIN and len(text) <= LONGEST:
             return text
     raise refusal("long-digest", "log")
 
@@ -120,40 +121,26 @@ def _cut(log: Log, count: int) -> Log:
 
 def _plain(value: Any) -> Any:
     if is_dataclass(value):
-        return [_plain(getattr(value, field.name)) for field in fields(value)]
+        value = vars(value)
     if isinstance(value, Mapping):
-        return [[_plain(key), _plain(item)] for key, item in value.items()]
-    if isinstance(value, tuple):
-        if len(value) > 3 and all(type(item) is int and item >= 0 for item in value):
-            return {"runs": list(_runs(value))}
-        return [_plain(item) for item in value]
-    return value
-
-
-def _runs(numbers: Sequence[int]) -> Iterator[list[int]]:
-    """Numbers as [first, how many, step].
-
-    >>> list(_runs((0, 8, 16, 17)))
-    [[0, 3, 8], [17, 1, 1]]
-    """
-    at = 0
-    while at < len(numbers):
-        step = numbers[at + 1] - numbers[at] if at + 1 < len(numbers) else 1
-        end = at + 1
-        while end < len(numbers) and numbers[end] - numbers[end - 1] == step:
-            end += 1
-        yield [numbers[at], end - at, step if end - at > 1 else 1]
-        at = end
+        return {name: _plain(item) for name, item in value.items()}
+    if not isinstance(value, tuple):
+        return value
+    if all(type(item) is int for item in value):
+        return [rank - before for before, rank in pairwise((0, *value))]
+    return [*map(_plain, value)]
 
 
 def log_of(text: object) -> Log:
     """The log of a digest. Errors: LayoutError ``bad-digest`` for any other text."""
     try:
         _require(isinstance(text, str) and len(text) <= LONGEST)
-        log: Log = _Back().of(Log, json.loads(str(text)))
+        packed = base64.b64decode(str(text))
+        plain = zlib.decompressobj().decompress(packed, MOST_PLAIN)
+        log = _type_of_log().validate_python(_tuples(json.loads(plain)))
         for note in log.notes:
             hang_sentence(note.code, note.facts, "en")
-    except (ValueError, KeyError, IndexError, RecursionError):
+    except (ValueError, KeyError, IndexError, RecursionError, zlib.error):
         what = "what the files said can no longer be read: choose them again"
         raise LayoutError("bad-digest", what, control="digest") from None
     return log
@@ -165,52 +152,15 @@ def _require(fits: bool) -> None:
 
 
 @cache
-def _types(cls: type) -> dict[str, Any]:
-    return get_type_hints(cls)
+def _type_of_log() -> TypeAdapter[Log]:
+    return TypeAdapter(Log)
 
 
-class _Back:
-    """From JSON to what a type says; ``left`` are ranks that runs may still have."""
-
-    def __init__(self) -> None:
-        self.left = MOST_MEMBERS
-
-    def of(self, kind: Any, value: Any) -> Any:
-        origin, kinds = get_origin(kind), get_args(kind)
-        if kind is object:  # a fact of a note: plain values, lists as tuples
-            if isinstance(value, list):
-                return tuple(self.of(object, item) for item in value)
-            return self._runs(value) if isinstance(value, dict) else value
-        if origin is UnionType:
-            inner = next(kind for kind in kinds if kind is not NoneType)
-            return None if value is None else self.of(inner, value)
-        if origin is tuple:
-            if isinstance(value, dict):
-                items = self._runs(value)
-            else:
-                _require(isinstance(value, list))
-                _require(kinds[-1] is ... or len(value) == len(kinds))
-                items = tuple(self.of(kinds[0], item) for item in value)
-            _require(kinds[0] is not int or all(0 <= item < ABOVE_RANKS for item in items))
-            return items
-        if is_dataclass(kind):
-            types = _types(kind)  # type: ignore[arg-type]
-            _require(isinstance(value, list) and len(value) == len(types))
-            return kind(*map(self.of, types.values(), value))  # type: ignore[operator]
-        if origin is not None:  # a mapping
-            _require(isinstance(value, list))
-            _require(all(isinstance(pair, list) and len(pair) == 2 for pair in value))
-            return {self.of(kinds[0], key): self.of(kinds[1], item) for key, item in value}
-        _require(type(value) is kind and (kind is not int or abs(value) < 2**53))
+def _tuples(value: Any) -> Any:
+    """What `_plain` was given, but for its classes."""
+    if isinstance(value, dict):
+        return {name: _tuples(item) for name, item in value.items()}
+    if not isinstance(value, list):
         return value
-
-    def _runs(self, value: dict[str, Any]) -> tuple[int, ...]:
-        runs, numbers = value.get("runs"), []
-        _require(isinstance(runs, list))
-        for run in runs or ():
-            _require(isinstance(run, list) and [type(number) for number in run] == [int] * 3)
-            first, count, step = run
-            self.left -= max(count, 1)
-            _require(self.left >= 0 and count >= 1 and abs(step) < ABOVE_RANKS)
-            numbers += range(first, first + count * step, step) if step else [first] * count
-        return tuple(numbers)
+    is_steps = all(type(item) is int for item in value)
+    return tuple(accumulate(value) if is_steps else map(_tuples, value))
