@@ -18,14 +18,16 @@ def png(
 ) -> bytes:
     """A picture as a file; options: Pillow's, such as ``dpi``.
 
-    pixels: uint8, red, green and blue, shape (rows, columns, 3); or, with a palette, shape (rows,
-    columns): 0 is transparent, i the colour i - 1.
+    pixels: uint8, red, green and blue, shape (rows, columns, 3), or an opacity too, which is left
+    out; or, with a palette, shape (rows, columns): 0 is transparent, i the colour i - 1.
 
     >>> png(np.zeros((1, 1), dtype=np.uint8), [])[1:4]
     b'PNG'
     """
     image = Image.fromarray(pixels)
-    if palette is not None:
+    if palette is None:
+        image = image.convert("RGB")
+    else:
         image.putpalette([0, 0, 0, *(channel for colour in palette for channel in colour)])
         options["transparency"] = 0
     file = io.BytesIO()
