@@ -28,10 +28,10 @@ from browser import (
 
 from descriptions import CARD, DP_KINDS, kind_of
 from groups.conventions import CONVENTIONS
+from views.base.context import Context
 from views.base.resolve import from_preset
 from views.base.state import State
-from views.groups.shown import PictureSpec
-from views.groups.view import picture_html
+from views.groups.job import job_pictures
 
 pytestmark = pytest.mark.browser
 
@@ -344,17 +344,20 @@ def _told_at(page, view):
 
 # --- The picture of the job -----------------------------------------------------------------------
 
-JOB_NOW = """() => [...document.querySelectorAll('svg.job')].map((svg) => [
-  [...svg.querySelectorAll('.j')].map((cell) => cell.getAttribute('class')),
-  [...svg.querySelectorAll('.box')].map((box) => box.classList.contains('on')),
-  [...svg.querySelectorAll('.frame, .replica')].map((box) => box.classList.contains('on')),
-  [...svg.querySelectorAll('.joins path')].map((path) => path.getAttribute('d')),
-])"""
+JOB_NOW = """() => {
+  const [svg] = document.querySelectorAll('svg.job');
+  const isOn = (frame) => frame.classList.contains('on');
+  return [
+    [...svg.querySelectorAll('.j')].map((cell) => cell.getAttribute('class')),
+    [...svg.querySelectorAll('.box')].map(isOn),
+    [...svg.querySelectorAll('.replica')].map(isOn),
+    [...svg.querySelectorAll('.joins path')].map((path) => path.getAttribute('d')),
+  ];
+}"""
 
 
 @pytest.mark.parametrize("framework", ["megatron", "llama3"])
-def test_the_script_marks_a_gpu_s_groups_as_the_server_draws_them(open_page, framework):
-    """Hovered, as the script draws them; pinned and loaded anew, as the server does."""
+def test_the_script_marks_a_gpu_s_groups_as_files_have_them(open_page, framework):
     page = open_page()
     type_sizes(page, nodes=4, cp=2, pp=4)
     choose(page, "framework", CONVENTIONS[framework].name)
@@ -362,16 +365,33 @@ def test_the_script_marks_a_gpu_s_groups_as_the_server_draws_them(open_page, fra
     for rank in (0, 13, 31):
         page.locator(f'svg.job .j[data-r="{rank}"]').hover()
         expect_card(page, layout, rank)
-        drawn = picture_html(PictureSpec(layout, layout.shown, "en", rank), "auto")
-        page.evaluate(
-            """(html) => {
-              const holder = document.createElement('div');
-              holder.id = 'other';
-              holder.innerHTML = html;
-              document.body.append(holder);
-            }""",
-            drawn,
-        )
-        mine, server = page.evaluate(JOB_NOW)
-        assert mine == server
-        page.evaluate("document.getElementById('other').remove()")
+        ((_, drawn),) = job_pictures(Context(layout, State(rank=str(rank))))
+        looks = {one: f"j m t-{mark.tone}" for mark in drawn.marks for one in mark.ranks.tolist()}
+        looks[rank] = "j me"
+        assert page.evaluate(JOB_NOW) == [
+            [looks.get(one, "j") for one in range(layout.world_size)],
+            [bool(drawn.box_tone) and drawn.holds_rank(box) for box in drawn.boxes],
+            [drawn.holds_rank(replica) for replica in drawn.replicas],
+            [
+                "".join(f"M{x0:.2f} {y0:.2f}L{x1:.2f} {y1:.2f}" for x0, y0, x1, y1 in line.segments)
+                for line in drawn.lines
+            ],
+        ]
+
+
+def test_the_groups_of_a_gpu_are_marked_in_the_frame_in_which_a_picture_is_first_seen(open_page):
+    """The server marks none in the picture of the job."""
+    page = open_page()
+    page.evaluate(
+        """() => {
+          window.seen = [];
+          const isMarked = () => document.querySelector('svg.job .j.me') !== null;
+          const look = () => window.seen.push(isMarked());
+          document.addEventListener('drawn', () => requestAnimationFrame(look));
+        }"""
+    )
+    type_sizes(page, nodes=4, pp=4)
+    expect_layout(page, nodes=4, tp=2, pp=4)
+    seen = page.evaluate("window.seen")
+    assert seen
+    assert all(seen)

@@ -1,21 +1,20 @@
 """The picture of the job -> inline SVG for the page.
 
-Only class names are written here, no colours. What the page's script needs to mark another GPU's
-groups stands in ``data-`` attributes: where each rank is (folds), and how lines run.
+Only class names are written here, no colours, and no group is marked: the page's script marks those
+of the chosen GPU before anything is seen (views/gradio/picture/marks.js). What it needs for that
+stands in ``data-`` attributes: where each rank is (folds), and how lines run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 
 import numpy as np
 
-from ..palette import GROUP_INK, KIND_MARKS, rgb
-from ..png import png_uri
 from ..scenes.job import SHADES, JobPicture, Segment
 from ..scenes.job_plan import Label, Rectangle
-from .parts import folds_text, tags_svg, written
+from .parts import folds_text, written
 
 MOST_LAYERS = 9
 """Letters of a stage's layers up to which the word stands beside them."""
@@ -25,10 +24,10 @@ GAP_ROOM = 4.0
 
 
 def job_svg(picture: JobPicture, description: str, kinds: Sequence[int] = ()) -> str:
-    """One mesh with the groups of one rank.
+    """One mesh; ``description`` is its text equivalent for screen readers.
 
-    description: its text equivalent for screen readers. kinds: the numbers under which the page's
-    script knows the groups that are marked here, in the order of their lines.
+    kinds: the numbers under which the page's script knows the groups that it marks here, in the
+    order of their lines.
     """
     body = _numbered(picture) if picture.is_numbered else _plain(picture)
     labels = "".join(
@@ -39,7 +38,7 @@ def job_svg(picture: JobPicture, description: str, kinds: Sequence[int] = ()) ->
     ends = _lines(picture.node_ends)
     width, height = picture.width + 2, picture.height + 2
     look = "numbered" if picture.is_numbered else "plain"
-    tags = "" if picture.is_numbered else tags_svg(picture.tags)
+    tags = "" if picture.is_numbered else '<g class="tags" aria-hidden="true"></g>'
     return (
         f'<svg class="job {look}" {_data(picture, kinds)} tabindex="0" role="group" '
         f'viewBox="0 0 {width:.1f} {height:.1f}" style="--width:{width:.0f}px" '
@@ -80,16 +79,9 @@ def _label_text(label: Label, picture: JobPicture) -> str:
 def _numbered(picture: JobPicture) -> str:
     wide, tall = picture.cell
     scale = picture.plan.scale
-    boxed = picture.box_tone
-    frames = "".join(
-        _rectangle("replica", replica, 14 * scale, picture.holds_rank(replica))
-        for replica in picture.replicas
-    )
-    boxes = "".join(
-        _rectangle("box", box, 10 * scale, boxed != "" and picture.holds_rank(box), boxed)
-        for box in picture.boxes
-    )
-    marked = {rank: mark.tone for mark in picture.marks for rank in mark.ranks.tolist()}
+    tone = f"box t-{picture.box_tone}" if picture.box_tone else "box"
+    frames = "".join(_rectangle("replica", each, 14 * scale) for each in picture.replicas)
+    boxes = "".join(_rectangle(tone, box, 10 * scale) for box in picture.boxes)
     size = min(15.0, wide * 0.42, tall * 0.62)
     inside = (
         f'<rect width="{wide:.2f}" height="{tall:.2f}" rx="{6 * scale:.1f}"/>'
@@ -97,31 +89,19 @@ def _numbered(picture: JobPicture) -> str:
     )
     places = zip(written(picture.x, ".2f"), written(picture.y, ".2f"))
     cells = "".join(
-        f'<g class="j{_class(rank, picture.rank, marked)}" data-r="{rank}" '
-        f'transform="translate({left},{top})">{inside}{rank}</text></g>'
+        f'<g class="j" data-r="{rank}" transform="translate({left},{top})">'
+        f"{inside}{rank}</text></g>"
         for rank, (left, top) in enumerate(places)
     )
-    joins = "".join(
-        f'<path class="t-{line.tone}{" dots" if line.is_dotted else ""}" '
-        f'd="{_lines(line.segments)}"/>'
-        for line in picture.lines
-    )
-    return f'{frames}{boxes}{cells}<g class="joins">{joins}</g>'
+    return f'{frames}{boxes}{cells}<g class="joins"></g>'
 
 
-def _rectangle(name: str, box: Rectangle, radius: float, is_on: bool, tone: str = "") -> str:
+def _rectangle(name: str, box: Rectangle, radius: float) -> str:
     x, y, width, height = box
-    classes = f"{name}{f' t-{tone}' if tone else ''}{' on' if is_on else ''}"
     return (
-        f'<rect class="{classes}" x="{x:.2f}" y="{y:.2f}" width="{width:.2f}" '
+        f'<rect class="{name}" x="{x:.2f}" y="{y:.2f}" width="{width:.2f}" '
         f'height="{height:.2f}" rx="{radius:.1f}"/>'
     )
-
-
-def _class(rank: int, chosen: int, marked: Mapping[int, str]) -> str:
-    if rank == chosen:
-        return " me"
-    return f" m t-{marked[rank]}" if rank in marked else ""
 
 
 def _lines(segments: Iterable[Segment]) -> str:
@@ -132,19 +112,14 @@ def _lines(segments: Iterable[Segment]) -> str:
 
 
 def _plain(picture: JobPicture) -> str:
-    cell = picture.cell[0]
-    board = picture.mark_pixels()
-    colours = [KIND_MARKS["light"][mark.tone] for mark in picture.marks]
-    marks = png_uri(board, [rgb(colour) for colour in (*colours, GROUP_INK["light"])])
-    rows, columns = board.shape
-    plan = picture.plan
-    x, y = (corners[0] + cell / 2 for corners in picture.corners_of_marks)
+    cell, plan = picture.cell[0], picture.plan
+    rows, columns = picture.board_shape
     return (
         f"{_rows(picture)}"
         f'<image class="marks" x="{plan.left:g}" y="{plan.top:g}" width="{columns * cell:.4f}" '
-        f'height="{rows * cell:.4f}" preserveAspectRatio="none" href="{marks}"/>'
+        f'height="{rows * cell:.4f}" preserveAspectRatio="none"/>'
         f'<path class="gaps" d="{_gaps(picture)}"/>'
-        f'<circle class="chosen" cx="{x:.2f}" cy="{y:.2f}" r="{max(8.0, cell * 1.1):.1f}"/>'
+        f'<circle class="chosen" r="{max(8.0, cell * 1.1):.1f}"/>'
     )
 
 
