@@ -17,10 +17,6 @@ from formats.documents import exports
 from formats.documents.check import check_document
 from formats.documents.exports import OWN_PREFIX, groups_by_name, meshes
 from formats.documents.tables import Table, cell
-from formats.logs import named_ranks, ranks_of, read_log
-from formats.logs.account import account_of
-from formats.logs.evidence import MOST_BYTES
-from formats.logs.model import Log
 from groups import budget
 from groups.audit import DOMAINS, Span, audit
 from groups.conventions import CONVENTIONS
@@ -187,9 +183,13 @@ def _rank(inputs: CommandLine) -> Table:
 
 
 def _share(inputs: CommandLine) -> Table:
+    from formats.logs import named_ranks, ranks_of, read_log  # no other command reads any
+    from formats.logs.evidence import MOST_BYTES
+
     layout = inputs.layout()
+    log: Any
     if (files := inputs.files()) is not None:
-        log: Log | None = read_log(files, layout.every)
+        log = read_log(files, layout.every)
         ranks = ranks_of(log, layout.world_size)
     else:
         text = inputs.text("-") if inputs.words == ["-"] else " ".join(inputs.words)
@@ -214,8 +214,9 @@ def _share(inputs: CommandLine) -> Table:
     )
 
 
-def _account(log: Log, layout: Layout, placement: Placement | None) -> list[str]:
+def _account(log: Any, layout: Layout, placement: Placement | None) -> list[str]:
     """Who is missing and what waits, in sentences, and what the reader must know of the log."""
+    from formats.logs.account import account_of
     from texts.sentences import hang_sentence  # the other commands do without the texts
 
     account = account_of(log, layout.every, layout.gpus_per_node, placement)

@@ -17,7 +17,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
-from formats.logs.evidence import MOST_BYTES, MOST_FILES, too_much_evidence
 from formats.sections import sections
 from groups.conventions import CONVENTIONS, OWN
 from groups.errors import LayoutError, alternative_text, not_a_choice, quoted
@@ -229,6 +228,8 @@ class CommandLine:
 
         Errors: LayoutError for more than a log's reader takes.
         """
+        from formats.logs.evidence import MOST_BYTES, MOST_FILES, too_much_evidence
+
         if not self.words or not all(map(os.path.exists, self.words)):
             return None
         named = map(Path, self.words)
