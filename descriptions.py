@@ -11,7 +11,15 @@ from 0. Products have the multiplication sign: a pair of asterisks would turn in
 
 from __future__ import annotations
 
-from texts.sentences import LAUNCH_NOTES, close_up, counted, hang_sentence, note_text
+from texts.sentences import (
+    LAUNCH_NOTES,
+    REFUSALS,
+    close_up,
+    counted,
+    hang_sentence,
+    note_text,
+    with_reason,
+)
 from texts.shapes import (
     GAP,
     LANGUAGES,
@@ -85,8 +93,8 @@ CLUSTER_NOTES = words("traffic", "CLUSTER_NOTES")
 NOTES = {text.en: text for text in words("presets", "NOTES").values()}
 """What is to be known of a published layout, by its note in groups/published.txt."""
 
-REFUSALS, SPANS, WORK = (words("refusals", name) for name in ("REFUSALS", "SPANS", "WORK"))
-"""By codes and names of the maths, which says its refusals in English itself."""
+SPANS, WORK = words("refusals", "SPANS"), words("refusals", "WORK")
+"""By names of the maths, which says its refusals in English itself."""
 
 CALLED = {text.en: text for text in words("refusals", "CALLED").values()}
 """Frameworks that are called by words, by what a refusal calls them."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import pickle
 import re
 import zlib
 from dataclasses import replace
@@ -14,7 +15,8 @@ import numpy as np
 import pytest
 from test_logs import old_job
 
-from descriptions import RUN
+from descriptions import REFUSALS, RUN
+from formats.errors import refusal
 from formats.logs import read_log
 from formats.logs.model import Diagnosis, Hop, Log, ProcessGroup, Wait
 from groups import LayoutError
@@ -217,6 +219,35 @@ def test_more_than_a_digest_holds_is_refused():
     for language, words in (("en", "more ranks and groups than a page can keep"), ("zh", "存不下")):
         said = json.loads(evidence(sent({"a.log": text.encode()}, language)))
         assert words in said["refused"]
+
+
+UNREADABLE = {
+    "dump-cut": b"\x80\x02}",
+    "dump-damaged": b"\x80\x02a.",
+    "dump-key": pickle.dumps({"version": 1, 2: 0}),
+    "dump-instruction": pickle.dumps(print),
+    "dump-compressed": b"\x1f\x8b..",
+    "dump-of-no-kind": b'{"version": 1}',
+}
+
+
+@pytest.mark.parametrize("reason", UNREADABLE)
+def test_why_a_file_is_not_read_is_said_in_the_readers_language(reason):
+    """Of a file alone, and of one among others."""
+    files = {"a_rank_3": UNREADABLE[reason]}
+    names = {"Flight Recorder", "NCCL RAS", "a_rank_3", "pickle", "gzip", "x93"}
+    for language in ("en", "zh"):
+        lone = json.loads(evidence(sent(files, language)))["refused"]
+        said = json.loads(evidence(sent({**files, "b.log": LINES.encode()}, language)))
+        among = shown("hang", digest=said["digest"], language=language)
+        if language == "en":
+            why = refusal(reason, program="gzip", byte=3, value=r"'\x93'").what
+        else:
+            why = REFUSALS[reason][language].format(program="gzip", byte=3, value=r"'\x93'")
+            english = re.findall("[A-Za-z0-9_]+(?: [A-Za-z0-9_]+)*", lone)
+            assert {*english} <= {*names, "3"}
+        assert why in lone
+        assert why in among
 
 
 def test_files_that_cannot_be_read_are_refused_in_the_readers_language():

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .shapes import words
+from .shapes import has_text, words
 
 NOUNS = words("page", "NOUNS")
 """One and many, with a slash between where they differ, and with the counter in Chinese."""
@@ -17,6 +17,9 @@ HANG, HANG_NOTES = words("hang", "HANG"), words("hang", "HANG_NOTES")
 
 LAUNCH_NOTES = words("launch", "LAUNCH_NOTES")
 """What the reader of launch commands has to say, by code."""
+
+REFUSALS = words("refusals", "REFUSALS")
+"""By codes of the maths, which says its refusals in English itself."""
 
 OPERATION = words("run", "RUN")["operation"]
 """What an operation is called that no line names."""
@@ -45,8 +48,17 @@ def hang_sentence(code: str, facts: Mapping[str, Any], language: str) -> str:
     """
     text = HANG[code] if code in HANG else HANG_NOTES[code]
     told = {name: _told(value, language) for name, value in facts.items()}
+    told = with_reason(told, language)
     told["op"] = told.get("op") or OPERATION[language]
     return close_up(text[language].format(**{"place": _place(facts, language), **told}))
+
+
+def with_reason(facts: Mapping[str, Any], language: str) -> dict[str, Any]:
+    """Facts with the reason, a refusal that is told within another sentence, in this language."""
+    text = REFUSALS.get(facts.get("because", ""))
+    if language == "en" or text is None or not has_text(text, language):
+        return {**facts}
+    return {**facts, "reason": text[language].format(**facts)}
 
 
 def close_up(text: str) -> str:

@@ -64,8 +64,8 @@ def read_files(evidence: Evidence) -> tuple[LogReading, list[Dump]]:
     for name, content in files.items():
         try:
             document = _document(content)
-        except UnreadableError as error:
-            refused.append((name, str(error)))
+        except LayoutError as error:
+            refused.append((name, error))
             continue
         if document is None:
             read_lines(_lines(content), reading)
@@ -74,15 +74,12 @@ def read_files(evidence: Evidence) -> tuple[LogReading, list[Dump]]:
         elif is_dump(document):
             dumps.append(as_dump(document, name, _rank_of(name)))
         else:
-            refused.append((name, "neither a dump of Flight Recorder nor a report of NCCL's RAS"))
-    if len(refused) == len(files):
-        name, why = quoted(refused[0][0] or "the file"), refused[0][1]
-        said = f"{name} is no dump that can be read: {why}"
-        rule = "only plain data is read: text, numbers, lists and dicts"
-        facts = {"file": name, "why": why}
-        raise LayoutError("bad-dump", said, why=rule, control="log", facts=facts)
-    for name, why in refused:
-        reading.note("file-unreadable", file=quoted(name), why=why)
+            refused.append((name, refusal("dump-of-no-kind", "log")))
+    for name, error in refused:
+        facts = {"file": quoted(name), "because": error.code, "reason": error.what, **error.facts}
+        if len(refused) == len(files):
+            raise refusal("bad-dump", "log", **facts)
+        reading.note("file-unreadable", **facts)
     return reading, dumps
 
 
@@ -105,7 +102,7 @@ def _document(content: Content) -> Any:
     if isinstance(content, bytes):
         for magic, program in _COMPRESSED.items():
             if content.startswith(magic):
-                raise UnreadableError(f"compressed ({program}): unpack it first")
+                raise refusal("dump-compressed", "log", program=program)
         if content[:1] == b"\x80" or (content[:1] in (b"(", b"}") and content[-1:] == b"."):
             return plain(content)
         if not content[:64].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
@@ -166,10 +163,6 @@ def unwrapped(text: str) -> str:
 # -- pickles -------------------------------------------------------------------------------------
 
 
-class UnreadableError(ValueError):
-    """Why a file is not read, e.g. ``"instruction 'c'"``."""
-
-
 def plain(data: bytes) -> Any:
     """What a pickle of plain data holds.
 
@@ -178,27 +171,28 @@ def plain(data: bytes) -> Any:
     {'version': '2.10', 'entries': [(1, None), (2.5, True)]}
     >>> plain(pickle.dumps(print))
     Traceback (most recent call last):
-    formats.logs.evidence.UnreadableError: instruction '\\x93'
+    groups.errors.LayoutError: its instruction '\\x93' builds no plain data
 
-    Errors: UnreadableError for every other instruction, and for what is damaged or cut off.
+    Errors: LayoutError for every other instruction, and for what is damaged or cut off.
     """
     file = io.BytesIO(data)
     try:
         return _PlainUnpickler(file).load()
-    except UnreadableError:
+    except LayoutError:
         raise
     except (pickle.UnpicklingError, struct.error, ArithmeticError, AttributeError, EOFError,
             LookupError, TypeError, ValueError) as error:  # fmt: skip
-        is_cut = file.tell() == len(data) and data[-1:] != pickle.STOP
-        what = "ends before its end" if is_cut else f"damaged near byte {file.tell()}"
-        raise UnreadableError(what) from error
+        at = file.tell()
+        if at == len(data) and data[-1:] != pickle.STOP:
+            raise refusal("dump-cut", "log", byte=at) from error
+        raise refusal("dump-damaged", "log", byte=at) from error
 
 
 class _Instructions(dict[int, Callable[[Any], None]]):
     """What is done at each instruction that is taken."""
 
     def __missing__(self, code: int) -> Callable[[Any], None]:
-        raise UnreadableError(f"instruction {chr(code)!r}")
+        raise refusal("dump-instruction", "log", value=repr(chr(code)))
 
 
 class _PlainUnpickler(pickle._Unpickler):
@@ -218,7 +212,7 @@ class _PlainUnpickler(pickle._Unpickler):
 
     def _require_texts(self, keys: list[Any]) -> None:
         if any(type(key) is not str for key in keys):
-            raise UnreadableError("a key that is no text")
+            raise refusal("dump-key", "log")
 
     dispatch = _Instructions(
         {

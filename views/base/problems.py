@@ -25,6 +25,7 @@ from descriptions import (
     Text,
     close_up,
     has_text,
+    with_reason,
 )
 from groups import LayoutError
 from groups.conventions import CONVENTIONS
@@ -108,7 +109,7 @@ def _translated(error: LayoutError, language: str) -> str:
     for name in ("sizes", "levels"):
         if isinstance(facts.get(name), str):
             facts[name] = facts[name].replace(" x ", " × ")
-    return close_up(REFUSALS[error.code][language].format(**facts))
+    return close_up(REFUSALS[error.code][language].format(**with_reason(facts, language)))
 
 
 def control_label(control: str, language: str) -> str:
