@@ -200,8 +200,11 @@ class CommandLine:
         return checked(self.wanted()[0])
 
     def placement(self, layout: Layout) -> Placement | None:
-        """Where the ranks stand by name, if --hosts says it. Errors: LayoutError."""
-        if self.options.hosts is None:
+        """Where the ranks stand by name, if --hosts says it.
+
+        Errors: LayoutError; CommandError for --racks of no hosts.
+        """
+        if self.options.hosts is None and self.options.racks is None:
             return None
         from formats.hosts.placing import placement_of
 

@@ -23,6 +23,7 @@ from views.base.units import seconds_text
 from views.export import TABLES
 from views.groups.api import process_groups, rank_table
 from views.hosts.api import better_order as ordered
+from views.hosts.api import read_hosts as hosts_read
 from views.hosts.view import better_of
 from views.launch.api import cluster_check
 from views.nodes.api import node_audit
@@ -144,6 +145,23 @@ def test_endpoints_of_groups_and_ranks_take_hosts():
     card = json.loads(rank_card(rank=5, **UNEVEN))
     assert (card["host"], card["device"]) == ("b", 0)
     assert json.loads(rank_table(**UNEVEN))["placement"]["device"][4] == "4"
+
+
+@pytest.mark.parametrize(
+    "ask", [process_groups, rank_table, rank_card, node_audit, cluster_check, ordered, hosts_read]
+)
+def test_places_of_machines_that_nobody_names_are_refused_not_left_out(ask):
+    job = {} if ask is hosts_read else JOB
+    with pytest.raises(ValueError, match="no text names the job's hosts"):
+        ask(racks=TREE, **job)
+
+
+@pytest.mark.parametrize(
+    ("language", "said"), [("en", "no text names"), ("zh", "没有给出作业的主机")]
+)
+def test_the_page_says_too_that_nobody_names_the_machines(language, said):
+    assert said in seen("hosts", language, racks=TREE)
+    assert said not in seen("nodes", language, racks=TREE)
 
 
 # -- levels of the audit ---------------------------------------------------------------------------

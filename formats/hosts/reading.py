@@ -55,6 +55,8 @@ def read_hosts(text: str, racks: str | None = None) -> Hosts:
     Errors: LayoutError for what is no such text, for a host named twice, for ranges that name more
     than MAX_HOSTS, for a text longer than LONGEST_TEXT; about ``racks`` where that is at fault.
     """
+    if racks is not None and text == "":
+        raise refusal("racks-without-hosts", "hosts")
     hosts = _read(text)
     if racks is None:
         return hosts

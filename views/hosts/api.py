@@ -124,8 +124,11 @@ def order_document(better: BetterOrder) -> dict[str, Any]:
 
 
 def placement_from(layout: Layout, hosts: Any, racks: Any) -> Placement | None:
-    """The machines of a job's ranks by name; None where no text names them."""
-    if not require_text("hosts", hosts):
+    """The machines of a job's ranks by name; None where no text is given.
+
+    Errors: LayoutError for places of machines that no text names.
+    """
+    if not (require_text("hosts", hosts) or require_text("racks", racks)):
         return None
     return placement_of(_read(hosts, racks), layout.world_size, layout.gpus_per_node)
 

@@ -25,12 +25,14 @@ MOST_PLACED = 256
 
 
 def hosts_of(state: State) -> Hosts | None:
-    """The machines that the page names, standing where its other text says; None where none is.
+    """The machines that the page names, standing where its other text says; None without texts.
 
-    Errors: LayoutError for a text of no machines.
+    Errors: LayoutError for a text of no machines, and for places of machines that none names.
     """
-    racks = None if is_empty(state.racks) else state.racks
-    return None if is_empty(state.hosts) else read_hosts(state.hosts, racks)
+    if is_empty(state.hosts) and is_empty(state.racks):
+        return None
+    hosts = "" if is_empty(state.hosts) else state.hosts
+    return read_hosts(hosts, None if is_empty(state.racks) else state.racks)
 
 
 def placement_or_none(context: Context) -> Placement | None:
