@@ -9,9 +9,10 @@ import pytest
 from browser import box, expect, pass_time, settle, wait_until
 
 from descriptions import ENTRIES, RUN, STORIES, TOUR
-from views.base.link import from_query
+from views.base.link import from_query, to_query
+from views.base.state import State
 from views.page import answer
-from views.stories import BRINGS, EVIDENCE, STATES, query_of
+from views.stories import BRINGS, EVIDENCE, STATES, query_of, tour_html
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -25,6 +26,17 @@ def test_every_story_and_step_is_a_state_that_the_page_shows_whole(language):
             wrong.append(name)
     assert wrong == []
     assert (len(STORIES), len(TOUR)) == (6, 7)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_step_of_the_tour_comes_with_the_page_and_nothing_does_off_it(language):
+    for number, step in enumerate(TOUR):
+        drawn = tour_html(State(tour=str(number), lang=language))
+        assert step.text[language] in drawn
+        assert drawn.count(" disabled") == (number in (0, len(TOUR) - 1))
+    for off in ("", "7", "-1", "x", "1.0", None, 2.0, ["1"]):
+        assert tour_html(State(tour=off, lang=language)) == ""
+    assert "tour" not in to_query(State(tour="3", tp=4))
 
 
 def open_start(page):
@@ -50,10 +62,14 @@ def test_the_tour_opens_when_asked_and_is_left_at_any_step(shared_page):
         if number < len(TOUR) - 1:
             next_step.click()
     expect(next_step).to_be_disabled()
-    tour.get_by_role("button", name="Back").click()
+    back = tour.get_by_role("button", name="Back")
+    expect(back).to_be_focused()  # the other can do no more
+    back.click()
     expect(tour.locator("small")).to_have_text("6 of 7")
+    expect(back).to_be_focused()
     tour.get_by_role("button", name="Leave").click()
     expect(tour).to_be_hidden()
+    expect(page.locator("#main")).to_be_focused()  # in this view there is no way back to it
     settle(page)
     page.reload()
     page.wait_for_selector(".picture")

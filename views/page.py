@@ -34,7 +34,7 @@ from .base.trained import batch_of
 from .column import column_html, derived_html, notice_html, preset_states
 from .export import PICTURES, SLIDES, TABLES, download
 from .groups.view import framed
-from .stories import entries_html, examples_html, tour_data
+from .stories import entries_html, examples_html, tour_html
 
 MANY = 131_072
 """Ranks past which any view takes as many units of work as an eighth of them."""
@@ -88,7 +88,7 @@ def draw(sent: Any) -> str:
     if parts.picture is None and link is not None:
         first = answer(State(lang=language, view=view))
         parts = replace(parts, picture=first.picture, details=first.details)
-    regions = dict(vars(parts))
+    regions = {**vars(parts), "tour": tour_html(state)}
     if is_new or seen.get("shown") != view:
         regions |= {"nav": nav_html(view, language), "tools": tools_html(view, language)}
     if is_new:
@@ -228,8 +228,6 @@ def tools_html(view: str, language: str) -> Markup:
 def first_html() -> Markup:
     """The page as it is sent first: everything in place, with the first state drawn."""
     language, first = "en", answer(State())
-    steps = (button("", data_tour=name) for name in ("back", "next", "leave"))
-    tour = (tag("p", aria_live="polite"), tag("div", tag("small"), *steps))
     bar = (
         tag("div", entries_html(language), id="entries"),
         tag("div", rank_html(language), id="rank"),
@@ -237,7 +235,7 @@ def first_html() -> Markup:
     )
     main = (
         tag("div", id="notice"),
-        tag("section", *tour, id="tour", hidden=True),
+        tag("div", id="tour"),
         tag("div", *bar, class_="bar"),
         tag("div", first.picture, id="picture"),
         tag("div", first.details, id="details"),
@@ -267,7 +265,6 @@ def script_data() -> dict[str, Any]:
     return {
         "fields": script_fields(),
         "presets": preset_states(),
-        "tour": tour_data(),
         "lit": [name for name, view in VIEWS.items() if view.pins_locally],
         "said": {
             name: {language: SHELL[name][language] for language in LANGUAGES}

@@ -1,4 +1,4 @@
-"""Ways into the page: the three entries, the menu of stories, and what the tour's script knows.
+"""Ways into the page: the three entries, the menu of stories, and the tour.
 
 A story is a link; what no link holds (a hang's evidence, machines by name) it brings along.
 """
@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from descriptions import ENTRIES, LANGUAGES, SHELL, STORIES, TOUR, TOUR_WORDS
+from markupsafe import Markup
 
-from .base.html import button, fold, tag
+from descriptions import ENTRIES, SHELL, STORIES, TOUR, TOUR_WORDS
+
+from .base.html import button, fold, saying, tag
 from .base.link import from_values, to_query
+from .base.state import State, parse_number
 from .column import preset_states
 
 _TP4 = "PG ID 2 PG GUID 40(TENSOR_MODEL_PARALLEL_GROUP)"
@@ -70,7 +73,7 @@ def examples_html(language: str) -> str:
 
 def entries_html(language: str) -> str:
     """Three ways in, a line each; two lead on to the box that takes what is pasted."""
-    buttons = [button(ENTRIES["tour"][language], data_tour="start")]
+    buttons = [button(ENTRIES["tour"][language], id="tour-start", **_to_step(0, "next"))]
     for view, box in (("hang", "evidence"), ("launch", "paste")):
         leads = {"data_set": {"view": view}, "data_leads": f"field-{box}"}
         buttons.append(button(ENTRIES[view][language], tabindex=-1, **leads))
@@ -78,13 +81,30 @@ def entries_html(language: str) -> str:
     return tag("div", *buttons, class_="ways", role="group", aria_label=label)
 
 
-def tour_data() -> dict[str, Any]:
-    """What the tour's script says, in every language."""
+def tour_html(state: State) -> Markup:
+    """The step of the tour that the page is at: two sentences, and ways on; nothing off the tour.
 
-    def words(text: Any) -> dict[str, str]:
-        return {language: text[language] for language in LANGUAGES}
+    It opens when somebody asks for it, and leaves the page as it is.
+    """
+    step, say = parse_number(state.tour), saying(TOUR_WORDS, state.language)
+    if not isinstance(step, int) or step not in STEPS:
+        return Markup()
+    ways = {"back": _to_step(step - 1, "back"), "next": _to_step(step + 1, "next")}
+    ways["leave"] = {"data_set": {"tour": ""}, "data_leads": "tour-start"}
+    buttons = (button(say(name), id=f"tour-{name}", **marks) for name, marks in ways.items())
+    place = tag("small", say("place", step=step + 1, steps=len(TOUR)))
+    text = tag("p", TOUR[step].text[state.language], aria_live="polite")
+    return tag("section", text, tag("div", place, *buttons), aria_label=say("label"))
 
-    return {
-        "steps": [{"query": step.query, **words(step.text)} for step in TOUR],
-        "words": {name: words(text) for name, text in TOUR_WORDS.items()},
-    }
+
+STEPS = range(len(TOUR))
+
+
+def _to_step(step: int, way: str) -> dict[str, Any]:
+    """Marks of a button that goes to a step; the focus goes with it to the one that goes on."""
+    if step not in STEPS:
+        return {"disabled": True}
+    is_end = step == (STEPS[-1] if way == "next" else 0)
+    on = {"next": "back", "back": "next"}[way] if is_end else way
+    marks = {"data_query": TOUR[step].query, "data_with": {"tour": str(step)}}
+    return {**marks, "data_leads": f"tour-{on}"}

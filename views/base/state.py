@@ -129,7 +129,7 @@ def _row(name: str, of: str, maths: tuple[str, ...], **row: Any) -> Field:
 
 _number = partial(_field, parse=parse_number)
 _switch = partial(_field, parse=parse_switch, choices=("0", "1"))
-_pasted = partial(_field, link="")  # a text that no link holds
+_pasted = partial(_field, link="")  # such as a text that is long
 
 
 @dataclass(frozen=True, init=False)
@@ -170,6 +170,7 @@ class State:
     versus: Any = _field("orders", "auto")
     ranks: Any = _field("ranks")
     kept: Any = _field("compare")  # the link of the layout to compare with
+    tour: Any = _pasted("page")  # its step; empty: none
     paste: Any = _pasted("launch")  # a launch command
     run: Any = _pasted("launch")  # one of its runs or roles, where it has several
     evidence: Any = _pasted("hang")

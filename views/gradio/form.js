@@ -56,15 +56,15 @@ on('keydown', 'input[type=text][data-field]', (typed, event) => {
 document.addEventListener('click', (event) => {
   const hit = (mark) => event.target.closest?.(`[${mark}]`);
   const button = hit('data-set');
-  const lead = hit('data-leads');
-  // What leads to a box in another view does so once that is drawn.
-  if (button && lead) document.addEventListener('drawn', () => leadTo(lead.dataset.leads), { once: true });
-  else if (lead) leadTo(lead.dataset.leads);
+  const lead = hit('data-leads')?.dataset.leads;
+  const link = hit('data-query');
+  // What leads to something in another view does so once that is drawn.
+  if (lead && (button || link)) document.addEventListener('drawn', () => leadTo(lead), { once: true });
+  else if (lead) leadTo(lead);
   if (button) say('set', JSON.parse(button.dataset.set));
   const preset = hit('data-preset');
   if (preset) say('preset', { name: preset.dataset.preset });
   hit('data-close')?.closest('.refusal').remove();
-  const link = hit('data-query');
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   say('open', { query: link.dataset.query, with: JSON.parse(link.dataset.with ?? '{}') });

@@ -28,7 +28,7 @@ from ..all import VIEWS
 
 ROOM = Path(__file__).parent
 
-SCRIPTS = ("shared.js", "paint.js", "state.js", "form.js", "sizes.js", "tour.js")
+SCRIPTS = ("shared.js", "paint.js", "state.js", "form.js", "sizes.js")
 """What the page is run by, in this order; page.js starts it."""
 
 PICTURE = tuple(f"picture/{name}.js" for name in ("ranks", "places", "marks", "card", "picture"))
