@@ -561,6 +561,30 @@ def test_an_endpoint_refuses_in_words_and_the_server_goes_on(client, ask):
     assert ask("pipeline_schedule", p=1, m=1)["makespan"] == 3
 
 
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        *(
+            ("pipeline_schedule", {"schedule": schedule, "m": m})
+            for schedule in SCHEDULES
+            for m in (10**9, 10**6, 99_999)
+        ),
+        ("pipeline_schedule", {"m": 10**6, "trace": True}),
+        ("pipeline_schedule", {"p": 1024}),
+        ("traffic_per_step", {"ep": 10**6}),
+        ("traffic_per_step", {"ep": 3}),
+        ("traffic_per_step", {"ep": 10**6, "model": "deepseek-v3"}),
+        ("memory_per_rank", {"nodes": 3, "gpus_per_node": 6, "tp": 3, "pp": 2}),
+    ],
+)
+def test_every_fix_is_answered(name, given):
+    with pytest.raises(LayoutError) as refusal:
+        ENDPOINTS[name](**given)
+    assert refusal.value.alternatives
+    for fix in refusal.value.alternatives:
+        assert ENDPOINTS[name](**{**given, **fix})
+
+
 def test_numbers_that_the_client_would_not_send_are_refused_in_words(client, ask):
     start = [json.dumps(value) for value in client.starts["pipeline_schedule"].values()]
     for at, name in enumerate(client.starts["pipeline_schedule"]):

@@ -310,7 +310,28 @@ def _as_parameters(fix: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-training_endpoint = serving(context_of, TRAINING, LAYOUT)
+def _trainable_of(given: Mapping[str, Any]) -> Context:
+    """`context_of`; the fixes of a layout that cannot be are those with which the model trains."""
+    try:
+        return context_of(given)
+    except LayoutError as error:
+        fixes = [fix for change in error.alternatives for fix in _trainable(change, given)]
+        once = [fix for at, fix in enumerate(fixes) if fix not in fixes[:at]]
+        raise error.replace(alternatives=once) from None
+
+
+def _trainable(fix: Mapping[str, Any], given: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A change, if the model trains with it; else with what that needs besides."""
+    try:
+        context = context_of({**given, **fix})
+        with fixes_tried(context):
+            context.trained.estimate(context.layout)
+    except LayoutError as error:
+        return [{**fix, **more} for more in error.alternatives]
+    return [dict(fix)]
+
+
+training_endpoint = serving(_trainable_of, TRAINING, LAYOUT)
 """A function of a model on a layout, as one of the parameters of both."""
 
 

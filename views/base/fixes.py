@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
 from markupsafe import Markup
 
-from groups import LayoutError
-from groups.alternatives import MOST
+from groups import LayoutError, Mesh
+from groups.alternatives import MOST, divisors
 from training.estimate.memory import Fit, fit_of
 from training.models import MODELS
 
@@ -39,7 +40,20 @@ def fixes_of(error: LayoutError, context: Context) -> list[Changes]:
         smallest_first = sorted(with_experts, key=lambda name: MODELS[name].parameters)
         alternatives += ({"model": name} for name in smallest_first)
     tries = (_in_fields(alternative, context) for alternative in alternatives)
-    return [changes for changes in tries if fit_after(changes, context)][:MOST]
+    fixes = [changes for changes in tries if fit_after(changes, context)]
+    if not fixes and error.code == "not-a-multiple":
+        cuts = (changes for changes in _cuts(context.layout.mesh) if fit_after(changes, context))
+        fixes = [*islice(cuts, MOST)]
+    return fixes[:MOST]
+
+
+def _cuts(mesh: Mesh) -> Iterator[Changes]:
+    """Other sizes of tp, then of cp, of the same GPUs, the nearest first."""
+    for name in ("tp", "cp"):
+        now = mesh.size(name)
+        sizes = divisors(now * mesh.size("dp"))
+        near = sorted(sizes, key=lambda size: abs(math.log(size / now)))
+        yield from ({name: size} for size in near if size != now)
 
 
 def _in_fields(alternative: Mapping[str, Any], context: Context) -> Changes:

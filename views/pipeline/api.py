@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from formats.documents.trace import chrome_trace
+from groups import LayoutError
+from groups.alternatives import MOST
+from groups.budget import LIMIT
 from training.pipeline import SCHEDULES, Timeline, figures_of, simulate
 from training.pipeline.plan import MOST_OPS, too_many_ops
 from training.pipeline.spec import ScheduleSpec, checked
@@ -14,7 +18,7 @@ from training.pipeline.spec import ScheduleSpec, checked
 from ..base.endpoint import Parameters, serving, too_large
 from ..base.state import State, require_choice
 from ..base.trained import micro_batches_unasked
-from .inputs import MOST_RANKS, clock_of, spend_on
+from .inputs import MOST_RANKS, clock_of, spend_on, work_of
 
 MOST_PLACES = 100_000
 """Ops that one answer lists: some 4 MB."""
@@ -57,27 +61,72 @@ def pipeline_schedule(given: dict[str, Any]) -> str:
         (the schedule)
     """
     state = State(**SCHEDULE.fields(given))
-    sizes = (state.micro_batches or micro_batches_unasked(state.pp), state.vpp, state.group_size)
-    spec = checked(state.schedule, state.pp, *(size or None for size in sizes))
     clock = clock_of(state)
     with_ops = require_choice("ops", given["ops"], (False, True))
     is_trace = require_choice("trace", given["trace"], (False, True))
-    if spec.p > MOST_RANKS:
-        raise too_large(spec.p, "pipeline-ranks", MOST_RANKS, "p")
-    if spec.num_ops > MOST_OPS:
-        raise too_many_ops(spec.num_ops).replace(alternatives=spec.alternatives("m"))
-    spend_on([spec])
+    without = {name: False for name in ("ops", "trace") if given[name]}
+    spec = _asked(state, without)
     durations = clock.durations(1 / spec.chunks, None)
     plan = replace(spec, w_share=clock.w_share).plan(durations)
-    if (with_ops or is_trace) and len(plan.flat) > MOST_PLACES:
-        refusal = too_large(len(plan.flat), "ops", MOST_PLACES, "ops")
-        raise refusal.replace(
-            alternatives=[{"ops": False, "trace": False} if is_trace else {"ops": False}]
-        )
+    if without and len(plan.flat) > MOST_PLACES:
+        raise too_large(len(plan.flat), "ops", MOST_PLACES, "ops").replace(alternatives=[without])
     timeline = simulate(plan, durations)
     if is_trace:
         return chrome_trace({spec.rule.title: timeline.rows()})
     return json.dumps(_answer(spec, timeline, with_ops))
+
+
+def _asked(state: State, without: dict[str, bool]) -> ScheduleSpec:
+    """The schedule, if one answer can be about it; ``without``: what leaves out its ops, if they
+    are to be listed.
+
+    Errors: LayoutError whose every alternative is answered.
+    """
+    m = state.micro_batches or micro_batches_unasked(state.pp)
+    stated = {"p": state.pp, "m": m, "v": state.vpp, "group_size": state.group_size}
+    sizes = {name: size or None for name, size in stated.items()}
+    try:
+        spec = checked(state.schedule, **sizes)
+        if spec.p > MOST_RANKS:
+            raise too_large(spec.p, "pipeline-ranks", MOST_RANKS, "p")
+        if spec.num_ops > MOST_OPS:
+            raise too_many_ops(spec.num_ops)
+        spend_on([spec])
+        return spec
+    except LayoutError as error:
+        fixes = _fixes(error, {"schedule": state.schedule, **sizes}, without)
+        raise error.replace(alternatives=[*fixes][:MOST]) from None
+
+
+def _fixes(
+    error: LayoutError, given: dict[str, Any], without: dict[str, bool]
+) -> Iterator[Mapping[str, Any]]:
+    """The alternatives of a refusal that are answered, else as many micro-batches as are."""
+    is_listed = bool(without)
+    own = [
+        fix
+        for fix in error.alternatives
+        if _most({**given, **fix}, is_listed) == fix.get("m", given["m"])
+    ]
+    yield from own
+    listed, timed = _most(given, is_listed), _most(given, False)
+    if listed and not own:
+        yield {"m": listed}
+    if timed > listed:
+        yield {"m": timed, **without}
+
+
+def _most(given: dict[str, Any], is_listed: bool) -> int:
+    """The most micro-batches, up to those given, with which a schedule is answered; 0: none."""
+    name, m, p = given["schedule"], given["m"], given["p"]
+    if name not in tuple(SCHEDULES) or not 0 < p <= MOST_RANKS:
+        return 0
+    spec = ScheduleSpec(name, p, m, given["v"], given["group_size"])
+    shares = [(spec.num_ops, MOST_OPS), (work_of(spec), LIMIT)]
+    shares += [(spec.num_run, MOST_PLACES)] if is_listed else []
+    most = min(m, *(limit * m // count for count, limit in shares))
+    tried = range(most, max(0, most - 4 * p), -1)
+    return next((m for m in tried if replace(spec, m=m).is_taken), 0)
 
 
 def _answer(spec: ScheduleSpec, timeline: Timeline, with_ops: bool) -> dict[str, Any]:

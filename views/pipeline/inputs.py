@@ -78,6 +78,11 @@ def schedule_of(name: Any, layout: Layout, state: State) -> ScheduleSpec:
     return checked(name, p, m, v, group)
 
 
+def work_of(schedule: ScheduleSpec) -> int:
+    """Units of work that running a schedule, and finding its order, take."""
+    return UNITS * schedule.num_run + TRIED * schedule.num_tried
+
+
 def spend_on(schedules: Sequence[ScheduleSpec]) -> None:
     """Count the work of schedules that are to be run and drawn.
 
@@ -89,7 +94,7 @@ def spend_on(schedules: Sequence[ScheduleSpec]) -> None:
         sizes = (m for m in range(most, 0, -1) if all(replace(o, m=m).works for o in schedules))
         return [{"m": m} for m in islice(sizes, 1)]
 
-    units = sum(UNITS * spec.num_run + TRIED * spec.num_tried for spec in schedules)
+    units = sum(map(work_of, schedules))
     spend(units, "ops", control="m", alternatives=fewer)
 
 
