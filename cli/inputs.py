@@ -30,13 +30,6 @@ FIELDS = tuple(field.name for field in fields(Job))
 
 SIZES = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp", "instances")
 
-OF_MATHS = {
-    "num_distributed_optimizer_instances": "instances",
-    "hierarchical_context_parallel_sizes": "levels",
-    "hybrid_context_parallel": "hybrid",
-}
-"""The field of `Job` of an argument of the maths, where they have different names."""
-
 _OPTIONS = {*FIELDS, "preset", "domains", "include", "exclude", "num_nodes", "objective"}
 """What a refusal may offer as an option; the rest are words of the command, or of a file."""
 
@@ -264,9 +257,8 @@ def checked(job: Job) -> Layout:
     try:
         return job.layout()
     except LayoutError as error:
-        said = error.renamed(OF_MATHS)
-        fixes = [changes for changes in said.alternatives if _works(job, changes)]
-        raise said.replace(alternatives=fixes) from None
+        fixes = [changes for changes in error.alternatives if _works(job, changes)]
+        raise error.replace(alternatives=fixes) from None
 
 
 def _works(job: Job, changes: Mapping[str, Any]) -> bool:

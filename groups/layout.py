@@ -111,18 +111,20 @@ class Job:
             raise refusal("framework-has-no-option", options[0], *fixes, sentence=sentence, **facts)
 
     def _with_experts(self, world: int, etp: int | None, order: str) -> dict[str, Grouping]:
-        return groupings(
-            world,
-            tp=self.tp,
-            cp=self.cp,
-            pp=self.pp,
-            ep=self.ep,
-            etp=etp,
-            order=order,
-            num_distributed_optimizer_instances=self.instances,
-            hierarchical_context_parallel_sizes=self.levels,
-            hybrid_context_parallel=self.hybrid,
-        )
+        given = {argument: getattr(self, name) for argument, name in _ARGUMENTS.items()}
+        try:
+            return groupings(world, etp=etp, order=order, **given)
+        except LayoutError as error:
+            raise error.renamed(_ARGUMENTS) from None
+
+
+_ARGUMENTS = {
+    **{name: name for name in ("tp", "cp", "pp", "ep")},
+    "num_distributed_optimizer_instances": "instances",
+    "hierarchical_context_parallel_sizes": "levels",
+    "hybrid_context_parallel": "hybrid",
+}
+"""What Megatron's groups are asked for by, and the fields of a Job that they are."""
 
 
 def _refuse_missing_axes(convention: Convention, sizes: Mapping[str, object], world: int) -> None:

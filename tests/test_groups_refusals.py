@@ -461,3 +461,18 @@ def test_experts_of_a_framework_that_does_not_cut_them_may_be_said_to_be_whole()
 def test_a_framework_that_there_is_not_is_no_job(framework):
     error = refusal(Job(framework=framework).layout)
     assert (error.code, error.control) == ("not-a-choice", "framework")
+
+
+@every(
+    "job, control, fix",
+    [
+        (Job(instances=3), "instances", {"instances": 4}),
+        (Job(cp=4, levels=(2, 3)), "levels", {"levels": (2, 2)}),
+        (Job(gpus_per_node=3, hybrid=True), "cp", {"hybrid": False}),
+    ],
+)
+def test_a_job_is_refused_in_its_own_names_not_megatrons(job, control, fix):
+    error = refusal(job.layout)
+    assert error.control == control
+    assert fix in error.alternatives
+    assert replace(job, **fix).layout()

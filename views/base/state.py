@@ -149,10 +149,10 @@ class State:
     framework: Any = _field("job", "megatron", choices=(*CONVENTIONS, OWN))
     order: Any = _field("job", ORDER)  # counts where the framework is OWN
     dp_kind: Any = _field("job", "dp", choices=DP_KINDS, published=False)
-    instances: Any = _number("job", 1, "num_distributed_optimizer_instances")
+    instances: Any = _number("job", 1)
     # Of hierarchical context parallelism, such as 2x4; empty: none.
-    levels: Any = _field("job", "", "hierarchical_context_parallel_sizes")
-    hybrid: Any = _switch("job", False, "hybrid_context_parallel")
+    levels: Any = _field("job")
+    hybrid: Any = _switch("job", False)
     # And what is cut, and how often.
     layers: Any = _field("job")
     vpp: Any = _field("job", "", "virtual_pipeline_model_parallel_size", "v")
