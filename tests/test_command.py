@@ -305,7 +305,7 @@ def test_a_document_is_checked(tmp_path):
     assert answered(f"check {path}").out == "parallel-ranks version 1: 16 ranks\n"
     answer = ask("check -", text.replace("[0, 1]", "[0, 99]", 1))
     assert answer.status == 2
-    assert "groups.tp.groups[0] is [0, 99], not ranks from 0 to 15" in answer.err
+    assert "groups.tp.groups[0] is [0, 99], not [0, 1]" in answer.err
 
 
 def test_files_that_cannot_be_read_are_one_line_too(tmp_path):

@@ -1,18 +1,20 @@
-"""Reading a document of groups or of ranks back, and refusing what docs/schema.md does not say."""
+"""Reading a document of groups or of ranks back, and refusing what its job does not make."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+import numpy as np
+
 from groups.errors import LayoutError, quoted
-from groups.layout import Job
-from groups.mesh import MAX_RANKS, Mesh, parse_mesh
+from groups.layout import Job, Layout
+from groups.placement import Placement
 
 from ..errors import refusal
-from .exports import GROUPS, RANKS, VERSION, places
+from .exports import GROUPS, RANKS, VERSION, groups_by_name, groups_json_parts, ranks_json_parts
 
 
 def check_document(text: str) -> dict[str, Any]:
@@ -22,9 +24,9 @@ def check_document(text: str) -> dict[str, Any]:
     Traceback (most recent call last):
     groups.errors.LayoutError: this document has version 2; version 1 is read here
 
-    Checked are the schema and its version, every field and its type, that all meshes number the
-    same ranks, that a group's ranks are ranks of the world and in one group of a name only, and
-    that nodes and coordinates are those of the meshes. Fields that are not known are let pass.
+    Checked are the schema, its version, the types of the job's fields, and that the job makes all
+    the rest again, on the machines that are named. Fields that are not known are let pass, and so
+    are other words for what a group carries.
 
     Errors: LayoutError that names the place, such as ``groups.dp.groups[3]``.
     """
@@ -45,118 +47,81 @@ def check_document(text: str) -> dict[str, Any]:
     version = quoted(_field(document, "version", int))
     if document["version"] != VERSION:
         raise refusal("other-version", "document", value=version, version=VERSION)
-    grids, nodes = _checked_heading(document), _nodes(document)
-    if schema == GROUPS:
-        _check_groups(document, grids, nodes)
-    else:
-        _check_ranks(document, grids)
+    _require_same(document, _made_again(document))
     return document
 
 
-def _checked_heading(document: dict[str, Any]) -> dict[str, Mesh]:
-    """The meshes of a document whose job, world and meshes agree."""
-    world = _field(document, "world_size", int)
-    gpus_per_node = _field(document, "gpus_per_node", int)
-    if not 1 <= world <= MAX_RANKS:
-        raise _bad("world_size", world, f"1 to {MAX_RANKS}")
-    if gpus_per_node < 1 or world % gpus_per_node:
-        raise _bad("gpus_per_node", gpus_per_node, "a divisor of world_size")
-    job = _field(document, "job", dict)
+def _made_again(document: dict[str, Any]) -> dict[str, Any]:
+    """What the job of a document makes of the groups that it names."""
+    layout = _layout(_field(document, "job", dict))
+    known = groups_by_name(layout)
+    if document["schema"] == GROUPS:
+        write, names = groups_json_parts, [*_field(document, "groups", dict)]
+        for name in names:
+            if name not in known:
+                raise _bad(f"groups.{name}", document["groups"][name], "groups of the job")
+    else:
+        write, columns = ranks_json_parts, map(str, _field(document, "columns", list))
+        named = [name.removeprefix("group_") for name in columns if name.startswith("group_")]
+        names = [name for name in named if name in known]
+    made = json.loads("".join(write(layout, names, _placement(document, layout.world_size))))
+    sizes = {name: made[name] for name in ("world_size", "gpus_per_node")}  # the rest follows
+    return sizes | {name: made[name] for name in made if name not in ("job", "placement")}
+
+
+def _layout(said: Mapping[str, Any]) -> Layout:
     types = {"levels": (list, type(None)), "etp": (int, type(None))}
-    for field in fields(Job):
-        _field(job, field.name, *types.get(field.name, (type(field.default),)), place="job.")
-    if (job["gpus_per_node"], job["nodes"]) != (gpus_per_node, world // gpus_per_node):
-        raise _bad("job.nodes", job["nodes"], "world_size / gpus_per_node")
-    grids = {}
-    for name, mesh in _field(document, "meshes", dict).items():
-        try:
-            grids[name] = parse_mesh(mesh)
-        except LayoutError:
-            raise _bad(f"meshes.{name}", mesh, "a mesh such as tp2-dp4") from None
-        if grids[name].world_size != world or grids[name].offset:
-            raise _bad(f"meshes.{name}", mesh, f"a mesh of {world} ranks")
-    return grids
-
-
-def _nodes(document: dict[str, Any]) -> list[Any]:
-    """The machine of every rank: by name where the document places them, else filled in order."""
-    world = document["world_size"]
-    if "placement" not in document:
-        return [rank // document["gpus_per_node"] for rank in range(world)]
-    hosts: list[Any] = _field(_field(document, "placement", dict), "host", list, place="placement.")
-    if len(hosts) != world or not all(isinstance(host, str) for host in hosts):
-        raise _bad("placement.host", hosts, "one name a rank")
-    return hosts
-
-
-def _check_groups(
-    document: dict[str, Any], grids: Mapping[str, Mesh], nodes: Sequence[Any]
-) -> None:
-    world = document["world_size"]
-    for name, entry in _field(document, "groups", dict).items():
-        place = f"groups.{name}."
-        if not isinstance(entry, dict):
-            raise _bad(place[:-1], entry, "an object")
-        grid = _field(entry, "grid", str, place=place)
-        if grid not in grids:
-            raise _bad(f"{place}grid", grid, "a name of meshes")
-        kind = _field(entry, "kind", str, place=place)
-        try:
-            grids[grid].axes_of(kind)
-        except LayoutError:
-            raise _bad(f"{place}kind", kind, f"axes of {grids[grid]}") from None
-        _field(entry, "parallel_state", str, type(None), place=place)
-        _field(entry, "carries", str, place=place)
-        groups = _field(entry, "groups", list, place=place)
-        spanned = _field(entry, "nodes_spanned", list, place=place)
-        seen: set[int] = set()
-        for index, ranks in enumerate(groups):
-            expected = ""
-            if not isinstance(ranks, list) or set(map(type, ranks)) != {int}:
-                expected = "a list of ranks"
-            elif min(ranks) < 0 or max(ranks) >= world:
-                expected = f"ranks from 0 to {world - 1}"
-            elif len(set(ranks)) < len(ranks) or not seen.isdisjoint(ranks):
-                expected = "ranks that are in no other group of this name"
-            if expected:
-                raise _bad(f"{place}groups[{index}]", ranks, expected)
-            seen.update(ranks)
-        if spanned != [len({nodes[rank] for rank in ranks}) for ranks in groups]:
-            raise _bad(f"{place}nodes_spanned", spanned, "one number of nodes a group")
-
-
-def _check_ranks(document: dict[str, Any], grids: Mapping[str, Mesh]) -> None:
-    world, gpus_per_node = document["world_size"], document["gpus_per_node"]
-    columns, rows = _field(document, "columns", list), _field(document, "ranks", list)
-    wanted = places(grids, world, gpus_per_node)
-    known, groups = columns[: len(wanted)], columns[len(wanted) :]
-    are_groups = (isinstance(name, str) and name.startswith("group_") for name in groups)
-    if known != list(wanted) or not all(are_groups):
-        raise _bad("columns", columns, f"{', '.join(wanted)} and then group_<name>")
-    if len(set(columns)) != len(columns):
-        raise _bad("columns", columns, "names that differ")
-    if len(rows) != world:
-        raise _bad("ranks", f"{len(rows)} rows", f"{world} rows")
-    expected = zip(*(column.tolist() for column in wanted.values()))
-    for rank, (row, place) in enumerate(zip(rows, expected)):
-        if not isinstance(row, list) or len(row) != len(columns):
-            raise _bad(f"ranks[{rank}]", row, f"{len(columns)} numbers")
-        known, indices = row[: len(wanted)], row[len(wanted) :]
-        if tuple(known) != place or {*map(type, known)} != {int}:
-            raise _bad(f"ranks[{rank}]", row, f"what the meshes say of rank {rank}")
-        are_indices = (
-            type(index) is int and 0 <= index < world for index in indices if index is not None
+    job = {
+        field.name: _field(
+            said, field.name, *types.get(field.name, (type(field.default),)), at="job."
         )
-        if not all(are_indices):
-            raise _bad(f"ranks[{rank}]", row, "group indices or null")
+        for field in fields(Job)
+    }
+    try:
+        return Job(**job).layout()
+    except LayoutError as error:
+        name = str(error.control)
+        raise _bad(f"job.{name}", job.get(name), f"one that works ({error.what})") from None
 
 
-def _field(container: Mapping[str, Any], name: str, *types: type, place: str = "") -> Any:
+def _placement(document: Mapping[str, Any], world: int) -> Placement | None:
+    """The machine of every rank, where the document names them."""
+    if "placement" not in document:
+        return None
+    hosts: list[Any] = _field(_field(document, "placement", dict), "host", list, at="placement.")
+    if len(hosts) != world or {*map(type, hosts)} != {str}:
+        raise _bad("placement.host", hosts, "one name a rank")
+    names, nodes = np.unique(hosts, return_inverse=True)
+    return Placement(tuple(names.tolist()), nodes)
+
+
+def _require_same(said: Any, made: Any, place: str = "") -> None:
+    """Refuse what differs from what the job makes, strictly: true is no number, 3.0 no rank."""
+    if isinstance(made, dict):
+        for name, value in made.items():
+            at, is_worded = f"{place}." if place else "", name in _WORDED
+            types = (str, type(None)) if is_worded else (type(value),)
+            field = _field(said, name, *types, at=at)
+            if not is_worded:
+                _require_same(field, value, at + name)
+    elif type(made) is list and len(made) == len(said) and type(next(iter(made), 0)) is list:
+        for index, (row, wanted) in enumerate(zip(said, made)):
+            if repr(row) != repr(wanted):
+                raise _bad(f"{place}[{index}]", row, quoted(wanted))
+    elif repr(said) != repr(made):
+        raise _bad(place, said, quoted(made))
+
+
+_WORDED = ("parallel_state", "carries")
+"""What another edition may say in other words."""
+
+
+def _field(container: Mapping[str, Any], name: str, *types: type, at: str = "") -> Any:
     """A field of one of these types, strictly: true is no number."""
     if name not in container:
-        raise refusal("missing-in-document", "document", place=f"{place}{name}")
+        raise refusal("missing-in-document", "document", place=f"{at}{name}")
     if type(container[name]) not in types:
-        raise _bad(f"{place}{name}", container[name], _WORDS[types[0]])
+        raise _bad(f"{at}{name}", container[name], _WORDS[types[0]])
     return container[name]
 
 

@@ -117,16 +117,6 @@ def heading(layout: Layout, schema: str, placement: Placement | None = None) -> 
     }
 
 
-def places(grids: Mapping[str, Mesh], world: int, gpus_per_node: int) -> dict[str, np.ndarray]:
-    """Where each rank stands: in its machine, and along every axis of every mesh."""
-    ranks = np.arange(world, dtype=np.int32)
-    columns = {"rank": ranks, "node": ranks // gpus_per_node, "local_rank": ranks % gpus_per_node}
-    for name, mesh in grids.items():
-        for axis, size, stride in zip(mesh.names, mesh.sizes, mesh.strides):
-            columns[f"{name}_{axis}"] = ranks // stride % size
-    return columns
-
-
 def _no_such_group(layout: Layout, name: str, known: list[str]) -> LayoutError:
     same_axes = [group for group in known if sorted(group.split("-")) == sorted(name.split("-"))]
     near = same_axes or difflib.get_close_matches(name, known, cutoff=0.5)
@@ -258,7 +248,12 @@ def rank_columns(
     chosen, grids = groups_by_name(layout, names), meshes(layout)
     width = 3 + sum(len(mesh.names) for mesh in grids.values()) + len(chosen)
     spend(layout.world_size * width // CELLS, "table-cells", control="nodes")
-    columns = places(grids, layout.world_size, layout.gpus_per_node)
+    ranks = np.arange(layout.world_size, dtype=np.int32)
+    node, local_rank = np.divmod(ranks, layout.gpus_per_node)
+    columns = {"rank": ranks, "node": node, "local_rank": local_rank}
+    for name, mesh in grids.items():
+        for axis, size, stride in zip(mesh.names, mesh.sizes, mesh.strides):
+            columns[f"{name}_{axis}"] = ranks // stride % size
     for name, grouping in chosen.items():
         columns[f"group_{name}"] = grouping.index().astype(np.int32)
     if placement is not None:
