@@ -28,7 +28,7 @@ from views.base.problems import fix_label, sentence
 from views.base.resolve import from_preset
 from views.base.state import State, fields_of
 from views.groups.sentence import sentence_of
-from views.groups.shown import by_grid, listed_groups
+from views.groups.shown import PictureSpec, by_grid
 
 try:
     from playwright.sync_api import Error, Locator, Page, expect
@@ -221,21 +221,26 @@ READ = """() => {
 }"""
 
 
+def listed(layout: Seen) -> tuple[Grouping, ...]:
+    """What the card tells."""
+    return PictureSpec(layout, layout.shown, "en").listed
+
+
 def drawn(layout: Seen) -> list[Any]:
     """The part of READ that pictures this layout: every group of every panel."""
     small = layout.world_size <= scene.PANEL_LIMIT
     sides = sides_of(layout)
     told = [str(layout.mesh)]
-    if any(one.mesh == layout.expert for one in listed_groups(layout, layout.shown)):
+    if any(one.mesh == layout.expert for one in listed(layout)):
         told.append(str(layout.expert))
     # Beside another grid, groups of one rank are told in words alone.
     pictured = [one for one in layout.shown if len(sides) == 1 or one.size > 1]
     return [
         told,
         layout.gpus_per_node,
-        [[one.name, str(one.mesh)] for one in listed_groups(layout, layout.shown)],
+        [[one.name, str(one.mesh)] for one in listed(layout)],
         [[one.name, groups_of(one), alone(one)] for one in pictured] if small else [],
-        [] if small else ["physical"] * len(by_grid(layout, listed_groups(layout, layout.shown))),
+        [] if small else ["physical"] * len(by_grid(layout, listed(layout))),
     ]
 
 
@@ -337,7 +342,7 @@ def expect_lit(page: Page, layout: Seen, rank: int | None, pinned: int | None = 
 
 def members(layout: Seen, kind: str, rank: int) -> list[int]:
     """The group of a rank, found by looking through all groups; empty if it is in none."""
-    known = {one.name: one for one in (*layout.shown, *listed_groups(layout, layout.shown))}
+    known = {one.name: one for one in (*layout.shown, *listed(layout))}
     grouping = known[kind]
     found = [ranks for ranks in grouping.groups() if rank in ranks]
     assert len(found) <= 1
@@ -377,7 +382,7 @@ def card_of(layout: Seen, rank: int, pinned: bool) -> dict[str, Any]:
     node, local = divmod(rank, layout.gpus_per_node)
     stage = coordinates(layout.mesh, rank)["pp"]
     groups = []
-    for one in listed_groups(layout, layout.shown):
+    for one in listed(layout):
         ranks = members(layout, one.name, rank)
         if not ranks:
             groups.append([one.name, "", JOB["in_none"]["en"], ""])
@@ -403,7 +408,7 @@ def expect_card(page: Page, layout: Seen, rank: int, pinned: bool = False) -> No
 
 def overview(layout: Seen, rank: int = 0, grid: int = 0) -> scene.Overview:
     """The scene of one grid's nodes."""
-    _, mesh, shown = by_grid(layout, listed_groups(layout, layout.shown))[grid]
+    _, mesh, shown = by_grid(layout, listed(layout))[grid]
     return scene.overview(mesh, shown, layout.gpus_per_node, rank)
 
 

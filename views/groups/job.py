@@ -43,6 +43,10 @@ def layers_of(state: State, pp: int) -> tuple[str, ...]:
     )
 
 
+def spec_of(context: Context) -> PictureSpec:
+    return PictureSpec.of(context, layers_of(context.known, context.layout.mesh.size("pp")))
+
+
 def _range(layers: Sequence[int]) -> str:
     return str(layers[0]) if len(layers) == 1 else f"{layers[0]}–{layers[-1]}"
 
@@ -124,9 +128,7 @@ def marks_text(
 
 def job_pictures(context: Context) -> Pictures:
     """The picture of the job with the groups of the chosen rank: of each grid."""
-    layout, language = context.layout, context.language
-    layers = layers_of(context.known, layout.mesh.size("pp"))
-    spec = PictureSpec(layout, context.visible, language, context.rank, layers)
+    layout, language, spec = context.layout, context.language, spec_of(context)
     has_two = len(spec.sides) > 1
     room = HALF if has_two else WHOLE
     return [

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from groups import Mesh
 from groups.grouping import Grouping
 from groups.layout import Layout
 from render.palette import tones
 
+from ..base.context import Context
 from ..base.resolve import main_groupings
 from .sentence import spoken
 
@@ -19,7 +21,8 @@ from .sentence import spoken
 class PictureSpec:
     """A layout with the groups that are shown, those of one rank marked; in one language.
 
-    layers: of each stage, as text; empty if no model is set.
+    layers: of each stage, as text; empty if no model is set. others: groups of another layout of
+    the same ranks, which its pictures mark too.
     """
 
     layout: Layout
@@ -27,10 +30,20 @@ class PictureSpec:
     language: str
     rank: int = 0
     layers: tuple[str, ...] = ()
+    others: tuple[Grouping, ...] = ()
+
+    @classmethod
+    def of(
+        cls, context: Context, layers: tuple[str, ...] = (), others: Iterable[Grouping] = ()
+    ) -> PictureSpec:
+        language, rank = context.language, context.rank
+        return cls(context.layout, context.visible, language, rank, layers, tuple(others))
 
     @cached_property
     def listed(self) -> tuple[Grouping, ...]:
-        return listed_groups(self.layout, self.visible)
+        """What the picture marks and the card lists: the layout's main kinds, then others shown."""
+        divided = (grouping for grouping in self.visible if grouping.size > 1)
+        return tuple(dict.fromkeys((*main_groupings(self.layout), *divided)))
 
     @cached_property
     def sides(self) -> list[tuple[str, Mesh, tuple[Grouping, ...]]]:
@@ -39,24 +52,49 @@ class PictureSpec:
 
     @cached_property
     def known(self) -> list[Grouping]:
-        return known_groups(self.layout, self.listed)
+        """The groups that the page's script knows, by number: those listed, then the others."""
+        told = (grouping for _, grouping in spoken(self.layout))
+        return list(dict.fromkeys((*self.listed, *self.others, *told, *self.visible)))
 
     @cached_property
     def tones(self) -> dict[str, str]:
-        return tones_of(self.layout, self.listed)
+        """The tone of every group in pictures, each grid its own."""
+        sides = [(*self.others, *self.visible), *(groupings for *_, groupings in self.sides)]
+        names = ([grouping.name for grouping in side] for side in sides)
+        return {name: tone for side in names for name, tone in tones(side).items()}
 
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """What the page's script needs to know any rank's groups by itself.
 
-def listed_groups(layout: Layout, visible: Sequence[Grouping]) -> tuple[Grouping, ...]:
-    """What the picture marks and the card lists: the layout's main kinds, then others shown."""
-    divided = (grouping for grouping in visible if grouping.size > 1)
-    return tuple(dict.fromkeys((*main_groupings(layout), *divided)))
-
-
-def known_groups(
-    layout: Layout, listed: Sequence[Grouping], marked: Sequence[Grouping] = ()
-) -> list[Grouping]:
-    """The groups that the page's script knows, by number: those listed, then the others."""
-    return list(dict.fromkeys((*listed, *marked, *(grouping for _, grouping in spoken(layout)))))
+        grids: the axes of each mesh, the dense one first. kinds: name, tone, grid, swept axes, and
+        how groups are cut (length, stride), thinned (places) or joined; the first ``told`` are
+        those that the card tells. spoken: what the sentence is about, as (what for, number of the
+        kind). layers: of each stage.
+        """
+        layout, known = self.layout, self.known
+        meshes = [*dict.fromkeys((layout.mesh, *(grouping.mesh for grouping in known)))]
+        return {
+            "grids": [[[axis.name, axis.size] for axis in mesh.axes] for mesh in meshes],
+            "kinds": [
+                [
+                    grouping.name,
+                    self.tones.get(grouping.name, "tp"),
+                    meshes.index(grouping.mesh),
+                    list(grouping.axes),
+                    grouping.length,
+                    grouping.stride,
+                    list(grouping.places),
+                    grouping.joined,
+                ]
+                for grouping in known
+            ],
+            "told": len(self.listed),
+            "spoken": [(role, known.index(grouping)) for role, grouping in spoken(layout)],
+            "layers": list(self.layers),
+            "gpusPerNode": layout.gpus_per_node,
+            "world": layout.world_size,
+        }
 
 
 def by_grid(
@@ -82,54 +120,3 @@ def marked(layout: Layout, groupings: Sequence[Grouping]) -> tuple[Grouping, ...
     if pipelines is None or pipelines.size == 1 or pipelines in groupings:
         return tuple(groupings)
     return (*groupings, pipelines)
-
-
-def tones_of(
-    layout: Layout, listed: Sequence[Grouping], marked: Sequence[Grouping] = ()
-) -> dict[str, str]:
-    """The tone of every group that the page's script knows, each grid its own: as in pictures."""
-    by_name = tones([grouping.name for grouping in marked])
-    for _, _, groupings in by_grid(layout, listed):
-        by_name |= tones([grouping.name for grouping in groupings])
-    return by_name
-
-
-def mesh_data(
-    layout: Layout,
-    listed: Sequence[Grouping],
-    kinds: Sequence[Grouping],
-    tone: Mapping[str, str],
-    layers: Sequence[str] = (),
-) -> dict:
-    """What the page's script needs to know any rank's groups by itself.
-
-    grids: the axes of each mesh, the dense one first. kinds: name, tone, grid, swept axes, and how
-    groups are cut (length, stride), thinned (places) or joined; the first ``listed`` are those that
-    the card tells. spoken: what the sentence is about, as (what for, number of the kind). layers:
-    of each stage.
-    """
-    meshes = [layout.mesh]
-    meshes += [
-        mesh for mesh in dict.fromkeys(grouping.mesh for grouping in kinds) if mesh not in meshes
-    ]
-    return {
-        "grids": [[[axis.name, axis.size] for axis in mesh.axes] for mesh in meshes],
-        "kinds": [
-            [
-                grouping.name,
-                tone.get(grouping.name, "tp"),
-                meshes.index(grouping.mesh),
-                list(grouping.axes),
-                grouping.length,
-                grouping.stride,
-                list(grouping.places),
-                grouping.joined,
-            ]
-            for grouping in kinds
-        ],
-        "told": len(listed),
-        "spoken": [(role, kinds.index(grouping)) for role, grouping in spoken(layout)],
-        "layers": list(layers),
-        "gpusPerNode": layout.gpus_per_node,
-        "world": layout.world_size,
-    }

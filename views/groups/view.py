@@ -40,8 +40,8 @@ from ..base.html import (
 from ..base.names import kind_text
 from ..base.units import ranks_text
 from .details import node_spans, visible_details
-from .job import groups_pictures, hero_html, layers_of, marks_text
-from .shown import PictureSpec, by_grid, known_groups, mesh_data, tones_of
+from .job import groups_pictures, hero_html, marks_text, spec_of
+from .shown import PictureSpec, by_grid
 
 PANEL_LIMIT = scene.PANEL_LIMIT
 
@@ -51,9 +51,7 @@ groups in ten repeating colours say nothing."""
 
 
 def groups_html(context: Context) -> Markup:
-    layers = layers_of(context.known, context.layout.mesh.size("pp"))
-    spec = PictureSpec(context.layout, context.visible, context.language, context.rank, layers)
-    return picture_html(spec, context.state.group_type, _strip(context))
+    return picture_html(spec_of(context), context.state.group_type, _strip(context))
 
 
 def _strip(context: Context) -> Markup:
@@ -73,9 +71,7 @@ def picture_html(spec: PictureSpec, group_type: str, strip: Markup | None = None
     A pure function of its arguments, so a cached answer is the same for every user.
     """
     about = _about(spec.layout, group_type, spec.language)
-    data = mesh_data(spec.layout, spec.listed, spec.known, spec.tones, spec.layers)
-    parts = (hero_html(spec), strip or "", _kinds(spec), about)
-    return _page(spec.language, "groups", data, *parts)
+    return _page(spec, "groups", hero_html(spec), strip or "", _kinds(spec), about)
 
 
 def _kinds(spec: PictureSpec) -> Markup:
@@ -95,7 +91,7 @@ def _kinds(spec: PictureSpec) -> Markup:
     if layout.world_size <= PANEL_LIMIT:
         return kinds
     views = (
-        overview_figure(spec, mesh, groupings, of=grid if has_two else "")
+        overview_figure(spec, mesh, groupings, grid if has_two else "")
         for grid, mesh, groupings in spec.sides
     )
     return together(kinds, tag("div", *views, class_="large views", data_rank=spec.rank))
@@ -105,25 +101,22 @@ def framed(
     context: Context,
     body: Markup,
     view: str,
-    marked: Sequence[Grouping] | None = None,
+    others: Sequence[Grouping] | None = None,
     head: Markup | None = None,
 ) -> Markup:
     """A view's body under the layout, with what the page's script needs to know.
 
-    head: what stands above the card of the GPU under the pointer. marked: groups that overviews in
-    the body mark, where they are not the layout's own; None for a body without pictures, which
-    needs no card.
+    head: what stands above the card of the GPU under the pointer. others: as of `PictureSpec`; None
+    for a body without pictures, which needs no card.
     """
-    layout, visible = context.layout, context.visible
-    known, tone = (made(layout, visible, marked or ()) for made in (known_groups, tones_of))
-    data = mesh_data(layout, visible, known, tone)
-    card = "" if marked is None else _card(context.layout, context.visible, context.language)
-    return _page(context.language, view, data, head or "", card, body)
+    spec = PictureSpec.of(context, others=others or ())
+    card = "" if others is None else _card(spec)
+    return _page(spec, view, head or "", card, body)
 
 
-def _page(language: str, view: str, data: dict, *parts: object) -> Markup:
-    known = {"data_mesh": data, "data_words": _words(language)}
-    return tag("div", *parts, class_="picture", data_view=view, **known, lang=language)
+def _page(spec: PictureSpec, view: str, *parts: object) -> Markup:
+    known = {"data_mesh": spec.data, "data_words": _words(spec.language)}
+    return tag("div", *parts, class_="picture", data_view=view, **known, lang=spec.language)
 
 
 def group_facts(grouping: Grouping, gpus_per_node: int, language: str) -> str:
@@ -165,20 +158,14 @@ def _panel(layout: Layout, grouping: Grouping, has_two: bool) -> scene.Panel | N
 
 
 def overview_figure(
-    spec: PictureSpec,
-    mesh: Mesh,
-    groupings: Sequence[Grouping],
-    marked: Sequence[Grouping] = (),
-    of: str = "",
+    spec: PictureSpec, mesh: Mesh, groupings: Sequence[Grouping], of: str = ""
 ) -> Markup:
-    """The nodes, with groups of the rank; ``marked`` as for `framed`. of: the grid, of two."""
+    """The nodes, with groups of the rank. of: the grid, of two."""
     layout, language = spec.layout, spec.language
-    listed = spec.visible if marked else spec.listed
-    tone = tones_of(layout, listed, [*marked, *groupings])
-    known = known_groups(layout, listed, marked)
-    overview = scene.overview(mesh, groupings, layout.gpus_per_node, spec.rank, tone)
+    overview = scene.overview(mesh, groupings, layout.gpus_per_node, spec.rank, spec.tones)
     described = _overview_text(layout, overview, groupings, language)
-    drawn = svg.overview_svg(overview, described, [known.index(grouping) for grouping in groupings])
+    numbers = [spec.known.index(grouping) for grouping in groupings]
+    drawn = svg.overview_svg(overview, described, numbers)
     title = PAGE["physical"][language] + (f" · {PAGE[of][language]}" if of else "")
     return figure(title, drawn)
 
@@ -226,13 +213,13 @@ def _about(layout: Layout, group_type: str, language: str) -> Markup:
     )
 
 
-def _card(layout: Layout, visible: Sequence[Grouping], language: str) -> Markup:
-    """The layout in a line, and where the script tells about one GPU; until then, what to do."""
+def _card(spec: PictureSpec) -> Markup:
+    """The layout in a line, and where the script tells about one GPU."""
+    layout, language, kinds = spec.layout, spec.language, len(spec.listed)
     world = tag("b", counted(layout.world_size, "gpu", language))
     machines = f" = {counted(layout.nodes, 'node', language)} × {layout.gpus_per_node}"
     data, meshes = [tag("b", f"DP {layout.mesh.size('dp'):,}")], [tag("code", layout.mesh)]
-    sides = by_grid(layout, visible)
-    if len(sides) > 1 or sides[0][0] == "expert_grid":
+    if any(grid == "expert_grid" for grid, *_ in spec.sides):
         data.append(tag("b", f"EDP {layout.expert.size('edp'):,}"))
         meshes.append(tag("code", layout.expert))
     line = dotted(together(world, machines), *data, Markup(" ").join(meshes))
@@ -240,8 +227,8 @@ def _card(layout: Layout, visible: Sequence[Grouping], language: str) -> Markup:
         "div",
         tag("p", line, class_="layout"),
         tag("div", class_="told", aria_live="polite"),
-        class_=f"card{' wide' if len(visible) > 4 else ''}",
-        style=f"--kinds:{len(visible)}",
+        class_=f"card{' wide' if kinds > 4 else ''}",
+        style=f"--kinds:{kinds}",
     )
 
 

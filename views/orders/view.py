@@ -41,7 +41,7 @@ from ..base.problems import refusal_line
 from ..base.resolve import resolve
 from ..base.state import as_text
 from ..base.units import ranges_text, ranks_text
-from ..groups.shown import PictureSpec, tones_of
+from ..groups.shown import PictureSpec
 from ..groups.view import PANEL_LIMIT, framed, overview_figure
 
 AUTO = "auto"
@@ -232,10 +232,11 @@ def _scenes(compared: Comparison, move: Move) -> list[tuple[str, scene.Panel]]:
 
 
 def _overviews(compared: Comparison, rank: int) -> Markup:
-    spec = PictureSpec(compared.layout, compared.visible, compared.language, rank)
+    layout, visible, before = compared.layout, compared.visible, tuple(compared.before)
+    spec = PictureSpec(layout, visible, compared.language, rank, others=before)
     sides = []
-    for (title, side), groups in zip(compared.sides, (compared.before, spec.visible)):
-        drawn = overview_figure(spec, side.mesh, groups, compared.before)
+    for (title, side), groups in zip(compared.sides, (before, visible)):
+        drawn = overview_figure(spec, side.mesh, groups)
         sides.append(tag("div", tag("h3", unbroken(title)), drawn, class_="grid"))
     return tag("div", *sides, class_="large grids", data_rank=rank)
 
@@ -312,7 +313,7 @@ def orders_pictures(context: Context, most: int = PANEL_LIMIT) -> Pictures:
             for title, panel in _scenes(compared, move)
         ]
     said, gpus = SAVED["groups_of_rank"][context.language], context.layout.gpus_per_node
-    tone = tones_of(context.layout, context.visible, compared.before)
+    tone = PictureSpec.of(context, others=compared.before).tones
     return [
         (said.format(order=title, rank=rank), scene.overview(side.mesh, groups, gpus, rank, tone))
         for (title, side), groups in zip(compared.sides, (compared.before, context.visible))
