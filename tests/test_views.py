@@ -22,6 +22,8 @@ from descriptions import CONTROLS, PAGE, REFUSALS, TYPES, kind_of
 from descriptions import VIEWS as WORDS
 from groups import LayoutError, fit, rank_groups
 from groups.megatron.parallel_state import process_groups
+from groups.mesh import parse_mesh, require_rank, whole_number
+from training.collectives import apply
 from views.all import VIEWS as ALL_VIEWS
 from views.base.context import Context
 from views.base.problems import fix_label, sentence
@@ -474,3 +476,37 @@ def test_dp_with_cp_is_a_choice_where_both_are_shown_and_no_experts_are():
     for group_type, wanted in (("cp+dp", {"cp", "dp-cp"}), ("dp", {"dp"}), ("moe", {"cp", "dp"})):
         context = Context.of(State(cp=2, group_type=group_type, dp_kind="dp-cp"))
         assert {one.name for one in context.visible} & {"cp", "dp", "dp-cp"} == wanted
+
+
+@pytest.mark.parametrize(
+    ("refuse", "en", "zh"),
+    [
+        (
+            lambda: fit(2**20, tp=3072),
+            "= 3,072 does not divide 1,048,576",
+            "= 3,072 不能整除 1,048,576",
+        ),
+        (lambda: whole_number(131073, "nodes", maximum=131072), "131,072, not 131073", "是 131073"),
+        (lambda: whole_number("4096 x 2", "nodes"), "not '4096 x 2'", "而不是 '4096 x 2'"),
+        (
+            lambda: require_rank(parse_mesh("tp4096"), 5000),
+            "rank 5000: ranks go from 0 to 4095",
+            "4095",
+        ),
+        (
+            lambda: process_groups(32, cp=32, hierarchical_context_parallel_sizes=(4, 4)),
+            "4 × 4 = 16",
+            "各级 4 × 4",
+        ),
+        (
+            lambda: apply("all_gather", [np.ones((2, 8192)), np.ones(1)], [[0, 1]]),
+            "(2, 8192)",
+            "(2, 8192)",
+        ),
+    ],
+)
+def test_a_refusal_has_commas_and_what_was_typed_as_typed(refuse, en, zh):
+    with pytest.raises(LayoutError) as refused:
+        refuse()
+    assert en in sentence(refused.value, "en")
+    assert zh in sentence(refused.value, "zh")

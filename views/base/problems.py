@@ -61,12 +61,41 @@ def sentence(error: LayoutError, language: str) -> str:
     tp 3 × pp 1 × cp 1 = 3 does not divide 16 GPUs.
     """
     is_said = has_text(REFUSALS[error.code], language)
-    return _translated(error, language) if language != "en" and is_said else _english(error)
+    said = _translated(error, language) if language != "en" and is_said else _english(error)
+    return _as_written(said, error)
+
+
+_PARTS = r"(?<!\w)'[^']*(?:'|…)|[\[(][\d, -]+[\])…]| x |(?<![\w.,:/-])\d{4,}(?![\w:/]|[.,-]\w)"
+"""A quotation, a list or a shape; a sign, or a whole number."""
+
+
+def _as_written(said: str, error: LayoutError) -> str:
+    """The sentence with × and with commas in its numbers, as everywhere on the page; ranks, which
+    are names, and what a person wrote stay as they are.
+
+    >>> from groups import fit
+    >>> try: fit(1048576, tp=3072)
+    ... except LayoutError as error: print(sentence(error, "en"))
+    tp 3,072 × pp 1 × cp 1 = 3,072 does not divide 1,048,576 GPUs.
+    """
+    texts = {name: text for name, text in error.facts.items() if isinstance(text, str)}
+    ranks = {str(error.facts.get(name)) for name in ("rank", "first", "last", "other")}
+    kept = {*texts.values(), *ranks}
+
+    def written(match: re.Match[str]) -> str:
+        part = match[0]
+        if part == " x ":
+            return " × "
+        return f"{int(part):,}" if part.isdecimal() and part not in kept else part
+
+    typed = texts.get("value", "")
+    parts = _PARTS if typed.isdecimal() or not typed else f"{re.escape(typed)}|{_PARTS}"
+    return re.sub(parts, written, said, flags=re.ASCII)
 
 
 def _english(error: LayoutError) -> str:
     """As the error says it, its controls by their labels; why, where no button mends it."""
-    said = error.what.replace(" x ", " × ")
+    said = error.what
     control = str(error.facts.get("control", ""))
     names = {control, *missing_fields(error), *re.findall(r"[a-z]+_[a-z_]+", said)} - {""}
     if names:  # what a person wrote is quoted, and stays
@@ -92,7 +121,7 @@ def missing_fields(error: LayoutError) -> Sequence[str]:
 
 def _translated(error: LayoutError, language: str) -> str:
     """As the catalogue says it, of facts that are translated themselves."""
-    facts: dict[str, Any] = {name: _with_commas(value) for name, value in error.facts.items()}
+    facts: dict[str, Any] = dict(error.facts)
     if "control" in facts:
         facts["control"] = control_label(error.facts["control"], language)
     if "minimum" in facts:
@@ -106,9 +135,6 @@ def _translated(error: LayoutError, language: str) -> str:
     facts["what"] = WORK[what][language] if what in WORK else whose
     if known := CALLED.get(str(facts.get("framework"))):
         facts["framework"] = known[language]
-    for name in ("sizes", "levels"):
-        if isinstance(facts.get(name), str):
-            facts[name] = facts[name].replace(" x ", " × ")
     return close_up(REFUSALS[error.code][language].format(**with_reason(facts, language)))
 
 
@@ -170,11 +196,7 @@ def value_text(control: str, value: Any, language: str) -> str:
     if value in ("", None):
         return PAGE["empty"][language]
     number = parse_number(value)
-    return str(_with_commas(number if isinstance(number, int) else value))
-
-
-def _with_commas(value: Any) -> Any:
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
+    return f"{number:,}" if isinstance(number, int) else str(value)
 
 
 # -- in one box ----------------------------------------------------------------------------------
