@@ -24,7 +24,7 @@ from views.export import TABLES
 from views.groups.api import process_groups, rank_table
 from views.hosts.api import better_order as ordered
 from views.hosts.api import read_hosts as hosts_read
-from views.hosts.view import better_of
+from views.hosts.better import better_of
 from views.launch.api import cluster_check
 from views.nodes.api import node_audit
 from views.page import answer
@@ -95,7 +95,7 @@ def test_the_page_says_what_a_step_of_the_chosen_model_waits_over_racks(language
     assert said in named
     assert RUN["column_seconds_after"][language] in named
     context = Context.of(State(**{**JOB, **asked, "model": "llama3-70b"}))
-    found = better_of(read_hosts(racks), context)
+    found = better_of(context)
     parts = context.trained.estimate(context.layout).parts
     assert (found.cost_before, found.cost) == pytest.approx((parts["tp"], parts["pp"]))
     assert seconds_text(found.cost_before) in named

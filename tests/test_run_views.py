@@ -308,7 +308,7 @@ def test_a_fault_of_the_racks_is_said_of_their_box():
         ("hosts", "gpu-0 r1\ngpu-1 r2", ""),
     ):
         with pytest.raises(LayoutError) as refused:
-            hosts_of(State(hosts=names, racks=racks))
+            hosts_of(Context.of(State(hosts=names, racks=racks)))
         assert refused.value.control == control
 
 

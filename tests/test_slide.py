@@ -15,14 +15,14 @@ from cases import every
 from painted import KEY
 from PIL import Image
 
-from descriptions import LANGUAGES, SAVED, TRAFFIC
+from descriptions import LANGUAGES, PAGE, RUN, SAVED, TRAFFIC
 from formats.documents.trace import chrome_trace
 from formats.launch import emit
 from groups import LayoutError
 from render import marks
 from render.files.tables import LONGEST, MOST_LINES, CodeChart
 from render.marks import Words, advance, is_wide
-from render.palette import GROUP_INK, KIND_TINTS, rgb
+from render.palette import GROUP_INK, KIND_TINTS, PALETTE, rgb
 from render.scenes.job import JobPicture
 from training.pipeline import plan_of, simulate
 from views.all import ENDPOINTS, VIEWS
@@ -33,6 +33,7 @@ from views.base.state import State
 from views.export import download, picture_file, slide_of
 from views.groups.job import job_pictures
 from views.groups.sentence import question, sentence_of
+from views.hosts.view import hosts_pictures, hosts_summary
 from views.page import save
 from views.search.view import search_pictures
 from views.stories import EVIDENCE
@@ -97,7 +98,44 @@ def test_every_letter_on_a_slide_has_10_points_and_stands_on_it(view, size, lang
     state = replace(SIZES[size], view=view, lang=language, **SHOWN)
     if view == "hang" and size == "16":
         state = replace(state, tp=4)
-    made = slide_of(Context.of(state), address=ADDRESS)
+    require_letters(slide_of(Context.of(state), address=ADDRESS))
+
+
+@every("size, language, in_racks", itertools.product(SIZES, LANGUAGES, (True, False)))
+def test_a_slide_of_machines_has_their_order_or_which_groups_leave_one(size, language, in_racks):
+    """In four racks by turns; with the seconds of a model, for as many columns as there are."""
+    state = replace(SIZES[size], view="hosts", lang=language, model="llama3-70b")
+    hosts = [f"machine-{at}.example.org" for at in range(resolve(state).nodes)]
+    names = "\n".join(hosts)
+    racks = "\n".join(["host,rack", *(f"{host},r{at % 4}" for at, host in enumerate(hosts))])
+    made = slide_of(Context.of(state.changed({"hosts": names, "racks": racks * in_racks})))
+    require_letters(made)
+    said = {text for text, _ in words_of(made)}
+    assert (RUN["column_least"][language] in said) == in_racks
+    assert (PAGE["audit_stay"][language] in said) != in_racks or size != "16"
+
+
+def test_an_order_on_a_slide_has_the_racks_of_its_machines():
+    names, racks = "a\nb\nc\nd", "host,rack\na,r0\nb,r1\nc,r0\nd,r1"
+    asked = {"nodes": 4, "tp": 8, "pp": 1, "ep": 16, "etp": "1", "hosts": names, "racks": racks}
+    context = Context.of(State(view="hosts", **asked))
+    (_, machines), (_, groups) = hosts_pictures(context)
+    red, blue = PALETTE[:2]
+    assert [(words, cell.parts) for words, cell in machines.rows] == [
+        ("As given", ((red, 0.25), (blue, 0.25), (red, 0.25), (blue, 0.25))),
+        ("Better order", ((red, 0.5), (blue, 0.5))),
+    ]
+    assert [cell.text for _, cell in machines.rows] == ["a, b, c, d", "a, c, b, d"]
+    assert machines.legend == ((red, "r0"), (blue, "r1"))
+    assert [row[0] for row in groups.rows] == ["ep", "tp", "dp"]  # cp and pp are of one rank
+    assert [cell.text for cell in groups.rows[0][1:]] == ["2 of 2", "2 of 2", "0 of 2", "0 of 2"]
+    assert "ep 2 → 0" in hosts_summary(context)
+    kept = Context.of(State(view="hosts", **{**asked, "hosts": "a\nc\nb\nd"}))
+    assert [words for words, _ in hosts_pictures(kept)[0][1].rows] == ["As given"]
+
+
+def require_letters(made):
+    """Of 10 points at least, all on the slide, and titles whole."""
     assert min(size for _, size in words_of(made)) >= 40 / 3 - 1e-6
     for x, y, scale, drawn in made.placed:
         for one in drawn:

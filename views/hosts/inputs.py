@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 import numpy as np
+from markupsafe import Markup
 
 from descriptions import HOSTS_REMARKS, ORDER_REASONS, RUN
 from formats.hosts import read_hosts
@@ -13,22 +14,29 @@ from formats.hosts.placing import placement_of
 from formats.hosts.values import Hosts
 from formats.notes import Note
 from groups import LayoutError
+from groups.alternatives import works
 from groups.placement import Placement
 
 from ..base.context import Context
-from ..base.html import TableCell, cell
-from ..base.state import State, is_empty
+from ..base.html import TableCell, cell, tag
+from ..base.problems import problem_html
+from ..base.resolve import resolve
+from ..base.state import FIELDS, State, is_empty
 from ..base.units import ranges_text
+
+ROWS = 64
+"""Machines that are listed, and shown in their order."""
 
 MOST_PLACED = 256
 """Ranks of a group whose machines a table writes out."""
 
 
-def hosts_of(state: State) -> Hosts | None:
+def hosts_of(context: Context) -> Hosts | None:
     """The machines that the page names, standing where its other text says; None without texts.
 
     Errors: LayoutError for a text of no machines, and for places of machines that none names.
     """
+    state = context.state
     if is_empty(state.hosts) and is_empty(state.racks):
         return None
     hosts = "" if is_empty(state.hosts) else state.hosts
@@ -38,8 +46,7 @@ def hosts_of(state: State) -> Hosts | None:
 def placement_or_none(context: Context) -> Placement | None:
     """Where the ranks stand by name, for views beside this one: what is wrong is said here."""
     try:
-        hosts = hosts_of(context.state)
-        layout = context.layout
+        hosts, layout = context.once(hosts_of), context.layout
         return hosts and placement_of(hosts, layout.world_size, layout.gpus_per_node)
     except LayoutError:
         return None
@@ -49,6 +56,18 @@ def notes_text(notes: Iterable[Note], language: str) -> list[str]:
     """Remarks on a text about machines, and reasons of an order, in words."""
     words = {**HOSTS_REMARKS, **ORDER_REASONS}
     return [words[note.code][language].format(**note.facts) for note in notes]
+
+
+def notes_html(notes: Iterable[Note], kind: str, language: str) -> Markup | str:
+    items = [tag("li", sentence) for sentence in notes_text(notes, language)]
+    return tag("ul", *items, class_=kind) if items else ""
+
+
+def refused_html(error: LayoutError, state: State) -> Markup:
+    """A refusal with those of its fixes with which the sizes of the layout work."""
+    fixes = [fix for fix in error.alternatives if fix.keys() <= FIELDS.keys()]
+    tried = [fix for fix in fixes if works(resolve, state.changed(fix))]
+    return problem_html(error, state.language, tried)
 
 
 def hosts_head(placement: Placement | None, language: str) -> list[str]:

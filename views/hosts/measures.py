@@ -87,7 +87,8 @@ def measures_pictures(context: Context) -> list[tuple[str, Heat]]:
     if is_empty(context.state.measures):
         return []
     values, _ = _measured(context)
-    return [("", heat_of(values, context.layout.gpus_per_node, context.language))]
+    title = RUN["measures_title"][context.language]
+    return [(title, heat_of(values, context.layout.gpus_per_node, context.language))]
 
 
 def heat_of(values: np.ndarray, gpus_per_node: int, language: str) -> Heat:

@@ -81,6 +81,20 @@ class Audit:
             rows.append(row(chips(names), size, *(_cell(names, span, language) for span in spans)))
         return table(heads, rows, "audit")
 
+    def pictures(self, language: str) -> Pictures:
+        """The same for files; nothing where every rank is alone."""
+        rows = []
+        for names, spans, _ in self.rows:
+            lines = (" ".join(names[at : at + NAMES]) for at in range(0, len(names), NAMES))
+            groups = counted(spans[0].groups, "group", language)
+            crossing = (
+                crossing_bar(reach.crossing / reach.groups, _crossing_text(reach, language))
+                for reach in spans[:COLUMNS]
+            )
+            rows.append(("\n".join(lines), f"{spans[0].size:,}\n{groups}", *crossing))
+        heads = self.heads(language)[: COLUMNS + 2]
+        return [("", TableChart(tuple(heads), tuple(rows)))] if rows else []
+
     def warnings(self, language: str) -> list[str]:
         """A plain sentence for each kind that waits for its messages and leaves the node."""
         warnings = []
@@ -197,20 +211,11 @@ NAMES, COLUMNS = 3, 6
 
 def nodes_pictures(context: Context) -> Pictures:
     """A row a kind, a column a domain; nothing where every rank is alone."""
-    language = context.language
-    audit = audit_of(context.layout, placement_or_none(context))
-    rows = []
-    for names, spans, _ in audit.rows:
-        lines = (" ".join(names[at : at + NAMES]) for at in range(0, len(names), NAMES))
-        groups = counted(spans[0].groups, "group", language)
-        crossing = []
-        for reach in spans[:COLUMNS]:
-            share = reach.crossing / reach.groups
-            parts = ((CROSSING, share), (STAYING, 1 - share))
-            crossing.append(BarCell(parts, _crossing_text(reach, language)))
-        rows.append(("\n".join(lines), f"{spans[0].size:,}\n{groups}", *crossing))
-    heads = audit.heads(language)[: COLUMNS + 2]
-    return [("", TableChart(tuple(heads), tuple(rows)))] if rows else []
+    return audit_of(context.layout, placement_or_none(context)).pictures(context.language)
+
+
+def crossing_bar(share: float, text: str) -> BarCell:
+    return BarCell(((CROSSING, share), (STAYING, 1 - share)), text)
 
 
 def nodes_summary(context: Context) -> str:

@@ -1,0 +1,199 @@
+"""A better order of the machines: what it mends, its machines, the groups of each kind, and files
+of launchers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from itertools import cycle, groupby
+from typing import Any
+
+from markupsafe import Markup
+
+from descriptions import LAUNCHER_NOTES, PAGE, RUN, close_up, counted, joined
+from formats.hosts.order import OBJECTIVES, TIME, BetterOrder, better_order
+from formats.hosts.placing import launcher_files
+from formats.hosts.values import Hosts
+from groups import LayoutError
+from groups.errors import not_a_choice
+from render.files.tables import BarCell, TableChart
+from render.marks import shortened
+from render.palette import PALETTE
+
+from ..base import form
+from ..base.context import Context, Pictures
+from ..base.html import chips, fine, fold, saying, table, tag, together
+from ..base.problems import fix_label
+from ..base.state import is_empty
+from ..base.units import ranks_text, seconds_text
+from ..nodes.view import crossing_bar, level_name, share_bar
+from .inputs import ROWS, hosts_of, notes_html, refused_html
+
+MOST_NAMED, ROOM = 16, 80.0
+"""Machines that a file names in an order, and font sizes across for their names."""
+
+
+def better_of(context: Context) -> BetterOrder | None:
+    """The best order for the layout, by the seconds of the model's step where one is chosen; None
+    where no text says in which racks the machines stand.
+
+    Errors: as `formats.hosts.order.better_order`; and for an objective that the page has not.
+    """
+    hosts, objective, known = context.once(hosts_of), context.state.objective, (TIME, *OBJECTIVES)
+    if not hosts or not hosts.racks:
+        return None
+    if not isinstance(objective, str) or objective not in known:
+        raise not_a_choice("objective", objective, known)
+    seconds = None
+    if not is_empty(context.state.model):
+        with suppress(LayoutError):  # views of the model say why
+            seconds = context.trained.estimate(context.layout).parts
+    return better_order(context.layout, hosts, objective, seconds)
+
+
+def order_html(hosts: Hosts, context: Context) -> Markup:
+    """A better order: what it mends, its machines, the groups of each kind, files of launchers."""
+    state, language = context.state, context.language
+    say = saying(RUN, language)
+    title = tag("h3", say("order_title"))
+    choices = [(say(f"objective_{name[:2]}"), name) for name in (TIME, "dp-first", "pp-first")]
+    box = form.fields(form.choice("objective", state.objective, choices, language))
+    try:
+        better = context.once(better_of)
+    except LayoutError as error:
+        return together(title, refused_html(error, state), box)
+    if better is None:
+        return together(title, fine(say("order_needs_racks")))
+    fixes: list[object] = []
+    if not better.is_kept:
+        racks = state.hosts if is_empty(state.racks) else state.racks
+        changes = {"hosts": "\n".join(better.names), "racks": racks}
+        fixes.append(form.setter(changes, say("use_order")))
+    for fix in better.fixes:  # layouts that mend what no order can
+        said = tag("span", say(f"fix_{fix.place}", kind=fix.kind))
+        fixes += [said, " ", form.setter(fix.changes, fix_label(fix.changes, language))]
+    verdict = (tag("p", order_text(better, context)), tag("p", *fixes, class_="fixes"))
+    return together(
+        title,
+        tag("div", *verdict, class_="verdict"),
+        _machines(better, hosts.racks, language),
+        _crossings_html(better, language),
+        notes_html(better.reasons, "reasons", language),
+        box,
+        _files(better, language),
+    )
+
+
+def order_text(better: BetterOrder, context: Context) -> str:
+    """What the order is worth: groups in several racks, seconds, and what is above the racks."""
+    language, say = context.language, saying(RUN, context.language)
+
+    def counts(*keys: Iterable[int]) -> str:
+        levels = zip(better.objective.split(", "), *keys)
+        said = (
+            f"{level} {before:,}" + (f" → {after:,}" if before != after else "")
+            for level, before, after in levels
+            if before or after
+        )
+        return PAGE["and_list"][language].join(said) or "0"
+
+    words = [
+        say(
+            "order_kept" if better.is_kept else "order_better",
+            moved=counted(better.moved, "host", language),
+            counts=counts(better.key_before, better.key),
+        )
+    ]
+    if better.costs:
+        before, after = seconds_text(better.cost_before), seconds_text(better.cost)
+        model = context.trained.name(language)
+        words.append(close_up(say("order_seconds", model=model, before=before, after=after)))
+    for upper in better.upper:
+        level = level_name(upper.kind, language)
+        words.append(say("order_above", level=level, counts=counts(upper.key_before, upper.key)))
+    return joined(words, language)
+
+
+def _orders(better: BetterOrder, language: str) -> list[tuple[str, tuple[str, ...]]]:
+    """The machines as they are given, and in the better order if that is another."""
+    orders = {"order_before": better.names_before, "order_after": better.names}
+    shown = [*orders.items()][: 1 if better.is_kept else 2]
+    return [(RUN[words][language], names) for words, names in shown]
+
+
+def _machines(better: BetterOrder, racks: Mapping[str, str], language: str) -> Markup:
+    """The machines in their order, before and after, each with its rack."""
+    first = dict.fromkeys(racks[host] for host in better.names_before)
+    colours = {rack: f"--rack:var(--g{at % len(PALETTE)})" for at, rack in enumerate(first)}
+    parts = []
+    for words, names in _orders(better, language):
+        items = [
+            tag("li", name, tag("small", racks[name]), class_="rack", style=colours[racks[name]])
+            for name in names[:ROWS]
+        ]
+        if len(names) > ROWS:
+            items.append(tag("li", f"+ {len(names) - ROWS:,}"))
+        listed = tag("ol", *items, class_="machines")
+        parts.append(tag("figure", tag("figcaption", words), listed))
+    return tag("div", tag("div", *parts), class_="pair")
+
+
+def _crossings(
+    better: BetterOrder, language: str, bar: Callable[[float, str], Any]
+) -> tuple[list[str], list[tuple[str, list[Any]]]]:
+    """Heads, and the groups of each kind in several racks, before and after, side by side.
+
+    bar: a cell with a share of all groups, and its words.
+    """
+    say = saying(RUN, language)
+    names = ["column_leave", "column_before", "column_after", "column_least"]
+    names += ["column_seconds_before", "column_seconds_after"] if better.costs else []
+    rows = []
+    for kind in better.kinds:
+        cells = []
+        for count in (kind.leave_node, kind.before, kind.after, kind.least):
+            said = say("of_groups", count=f"{count:,}", groups=f"{kind.groups:,}")
+            cells.append(bar(count / max(1, kind.groups), said))
+        if better.costs:
+            each = better.costs.get(kind.kind, 0.0)
+            cells += [seconds_text(each * count) for count in (kind.before, kind.after)]
+        rows.append((kind.kind, cells))
+    return [PAGE["column_group"][language], *map(say, names)], rows
+
+
+def _crossings_html(better: BetterOrder, language: str) -> Markup:
+    heads, rows = _crossings(better, language, lambda share, said: together(share_bar(share), said))
+    return table(heads, ((chips([kind]), *cells) for kind, cells in rows), "audit")
+
+
+def _files(better: BetterOrder, language: str) -> Markup:
+    """What each launcher obeys, to be copied, with what to know of it."""
+    parts = []
+    for name, text in launcher_files(better.names, better.gpus_per_node).items():
+        lines = text.splitlines(keepends=True)
+        text = "".join(lines[:20_000]) + ("...\n" if len(lines) > 20_000 else "")
+        note = LAUNCHER_NOTES["openmpi" if name == "rankfile" else name][language]
+        copied = form.copyable(text, language)
+        parts.append(fold(RUN[f"file_{name}"][language], fine(note), copied))
+    return together(tag("h3", RUN["order_files"][language]), *parts)
+
+
+def order_pictures(better: BetterOrder, racks: Mapping[str, str], language: str) -> Pictures:
+    """For files: the racks of the machines in their order, and the groups in several of them."""
+    first = dict.fromkeys(racks[host] for host in better.names_before)
+    colours = dict(zip(first, cycle(PALETTE)))
+    strips = []
+    for words, names in _orders(better, language):
+        runs = ((rack, len([*of])) for rack, of in groupby(names, racks.__getitem__))
+        parts = tuple((colours[rack], count / len(names)) for rack, count in runs)
+        strips.append((words, BarCell(parts, shortened(ranks_text(names, MOST_NAMED), ROOM))))
+    is_told = len(first) <= len(PALETTE)
+    legend = tuple((colours[rack], shortened(rack, ROOM)) for rack in first if is_told)
+    machines = TableChart(("", RUN["hosts_list"][language]), tuple(strips), legend=legend)
+    heads, rows = _crossings(better, language, crossing_bar)
+    several = (kind for kind in better.kinds if kind.groups < len(names) * better.gpus_per_node)
+    named = {kind.kind for kind in several}  # whose groups are of more than one rank
+    groups = TableChart(
+        tuple(heads), tuple((kind, *cells) for kind, cells in rows if kind in named)
+    )
+    return [("", machines), ("", groups)]
