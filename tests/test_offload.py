@@ -179,7 +179,7 @@ def test_the_search_times_states_in_host_memory_as_the_estimate_does(offload, ze
     training = Training(zero=zero, offload=offload, recompute="none")
     job = SearchJob(MODELS["llama3-8b"].model, training, 64, 8, 8, "dgx-h100")
     split = Split(tp=2, dp=4)
-    timed = Timer(job).timed(split)
+    (timed,) = Timer(job).timed([split])
     for at, size in enumerate(timed.micro_batches):
         for again, name in enumerate(("none", "selective", "partial", "full")):
             how = replace(training, micro_batch=size, micro_batches=16 // size, recompute=name)

@@ -74,9 +74,8 @@ def estimate_of_way(asked: SearchJob, timed: TimedLayout, way: int) -> Estimate 
 
 def all_of(asked: SearchJob) -> list[list[tuple[float, Estimate]]]:
     """Of every layout every way that its schedule takes: the search's seconds, the estimate."""
-    timer, found = Timer(asked), []
-    for split in valid_splits(asked):
-        timed = timer.timed(split)
+    found = []
+    for timed in Timer(asked).timed([*valid_splits(asked)]):
         ways = [
             (float(timed.seconds.ravel()[way]), estimate_of_way(asked, timed, way))
             for way in range(timed.seconds.size)

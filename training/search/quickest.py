@@ -81,8 +81,7 @@ def search(job: SearchJob, most: int = MOST) -> SearchResult:
     chosen = splits[:: -(-len(splits) // MOST_TRIED) or 1]
     complete = step == 1 and len(chosen) == len(splits) < 4 * MOST_TRIED
     spend(LAYOUT * len(chosen), "layouts")
-    timer = Timer(job)
-    ways = _Ways(job, [timer.timed(split) for split in chosen])
+    ways = _Ways(job, Timer(job).timed(chosen))
     capacity = ROOM * job.bytes_of_gpu
     may_fit = np.isfinite(ways.seconds) & (ways.bytes <= capacity)
     best, sure = ways.best(may_fit, most)

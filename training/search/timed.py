@@ -7,10 +7,10 @@ a rank holds for a moment only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -90,6 +90,19 @@ class TimedLayout:
     bytes: np.ndarray
 
 
+class _Sized(NamedTuple):
+    """A layout, and by micro-batch size what is worked out for one micro-batch of it."""
+
+    request: Request
+    request_of: RequestOf
+    sizes: list[int]
+    layers: np.ndarray  # as Timer._layers has them
+    ends: np.ndarray  # as Timer._ends
+    m: np.ndarray  # micro-batches of a step
+    replicas: Replicas
+    states: np.ndarray  # dealings, ranks: bytes
+
+
 class Timer:
     """Times the layouts of one job; keeps what several of them share, by what it depends on."""
 
@@ -103,29 +116,49 @@ class Timer:
             self._kept[key] = make()
         return cast("Kept", self._kept[key])
 
-    def timed(self, split: Split) -> TimedLayout:
-        """One layout, in every way that is tried."""
-        stages = self._once("stages", split.pp, make=lambda: _stages(self.job, split.pp))
+    def timed(self, splits: Sequence[Split]) -> list[TimedLayout]:
+        """Each layout in every way that is tried; those of one pp at once."""
+        alike: dict[int, list[Split]] = {}
+        for split in splits:
+            alike.setdefault(split.pp, []).append(split)
+        timed = {
+            layout.split: layout
+            for pp, those in alike.items()
+            for layout in self._together(those, _stages(self.job, pp))
+        }
+        return [timed[split] for split in splits]
+
+    def _together(self, splits: Sequence[Split], stages: Stages) -> Iterator[TimedLayout]:
+        """Layouts of the same stages, all their micro-batches along one axis."""
+        every = [self._sized(split, stages) for split in splits]
+        m = np.concatenate([sized.m for sized in every])
+        size = _bytes(every, stages, m)
+        busy, seconds = self._seconds(every, stages, m)
+        end = 0
+        for split, sized in zip(splits, every):
+            own = slice(end, end := end + len(sized.sizes))
+            after = self._after(sized, m[own], busy[:, own], size[:, own])
+            taken = np.where(
+                (m[own] < stages.least[:, None])[..., None], np.inf, seconds[:, own] + after
+            )
+            yield TimedLayout(split, stages, sized.sizes, taken, size[:, own])
+
+    def _sized(self, split: Split, stages: Stages) -> _Sized:
         sizes = micro_batches(self.job, split)
         request = self.job.request(split, self._training(split, stages, sizes[0]))
         request_of = cache(lambda size: request.trained(self._training(split, stages, size)))
-        # Axes: micro-batches; without experts and with; seconds and bytes; recomputations.
-        layers = self._layers(request, sizes, request_of)
-        ends = self._ends(request, sizes, request_of)
-        m = self.job.global_batch / split.dp / np.array(sizes)
         held, most = self._once(
             *("held", split.pp, split.tp, split.ep, split.etp),
             make=lambda: _held(request, stages),
         )
-        size = self._bytes(request, layers[:, :, 1], stages, held, m)
-        replicas = replicas_of(request, *(_number(most_of[:, None, None]) for most_of in most))
-        busy, seconds = self._seconds(request, (layers[:, :, 0], ends), stages, replicas, m)
-        if self.job.training.offload == "none":
-            seconds += optimizer_seconds(request, replicas, self.constants)
-        else:
-            seconds += self._offloaded(map(request_of, sizes), replicas, busy, size)
-        seconds[m < stages.least[:, None]] = np.inf
-        return TimedLayout(split, stages, sizes, seconds, size)
+        return _Sized(
+            *(request, request_of, sizes),
+            layers=self._layers(request, sizes, request_of),
+            ends=self._ends(request, sizes, request_of),
+            m=self.job.global_batch / split.dp / np.array(sizes),
+            replicas=replicas_of(request, *(_number(most_of[:, None, None]) for most_of in most)),
+            states=_states(request, held),
+        )
 
     def _training(self, split: Split, stages: Stages, micro_batch: int) -> Training:
         schedule = stages.dealings[0].schedule
@@ -182,20 +215,14 @@ class Timer:
         return np.array(list(kept))
 
     def _seconds(
-        self,
-        request: Request,
-        slots: tuple[np.ndarray, np.ndarray],
-        stages: Stages,
-        replicas: Replicas,
-        m: np.ndarray,
+        self, every: Sequence[_Sized], stages: Stages, m: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Of the slowest rank's micro-batches, and of a step before the optimizer.
-
-        slots: seconds of layers, and of the head and the sends, of a micro-batch.
-        """
-        c = self.constants
+        """Of the slowest rank's micro-batches, and with the bubble."""
         # Axes: dealings, ranks, micro-batches, recomputations.
-        layers, ends = slots
+        layers = np.concatenate([sized.layers[:, :, 0] for sized in every])
+        ends = np.concatenate([sized.ends for sized in every])
+        launch = np.array([launch_seconds(sized.request, self.constants) for sized in every])
+        launch = np.repeat(launch, [len(sized.sizes) for sized in every], axis=0)
         each = stage_seconds(
             *stages.both,
             stages.is_last,
@@ -203,13 +230,21 @@ class Timer:
             moe=_number(layers[:, 1]),
             head=_number(ends[:, 0, None]),
             send=_number((stages.chunks[:, None] * ends[:, 1])[:, None, :, None]),
-            launch=launch_seconds(request, c),
+            launch=(_number(launch[:, 0, None]), _number(launch[:, 1, None])),
         )
         slowest = each.max(axis=1)
         busy = m[:, None] * slowest
+        return busy, busy + (each.sum(axis=1) - slowest) * stages.idle[:, None, None]
+
+    def _after(
+        self, sized: _Sized, m: np.ndarray, busy: np.ndarray, size: np.ndarray
+    ) -> np.ndarray:
+        """Of the replicas' messages what nothing hides, and of the optimizer."""
+        request, replicas, c = sized.request, sized.replicas, self.constants
         exposed = replica_seconds(request, replicas, c, _number(m[:, None]), _number(busy))
-        bubble = (each.sum(axis=1) - slowest) * stages.idle[:, None, None]
-        return busy, busy + bubble + exposed
+        if self.job.training.offload == "none":
+            return np.asarray(exposed + optimizer_seconds(request, replicas, c))
+        return exposed + self._offloaded(map(sized.request_of, sized.sizes), replicas, busy, size)
 
     def _offloaded(
         self, requests: Iterable[Request], replicas: Replicas, busy: np.ndarray, size: np.ndarray
@@ -228,24 +263,25 @@ class Timer:
                 after[:, at, again] = np.asarray(seconds)[:, 0, 0]
         return after
 
-    def _bytes(
-        self,
-        request: Request,
-        kept: np.ndarray,
-        stages: Stages,
-        held: tuple[np.ndarray, np.ndarray],
-        m: np.ndarray,
-    ) -> np.ndarray:
-        """Model states and kept activations of the fullest rank."""
-        training = request.training
-        away = leaves(training.offload, training.zero)
-        states = model_states((_number(held[0]), _number(held[1])), request.split, training)
-        total = np.asarray(sum(size for name, size in states.items() if name not in away))
-        in_flight = np.minimum(stages.held[..., None], m)
-        plain, routed = stages.both
-        activations = in_flight[..., None] * (plain * kept[:, 0] + routed * kept[:, 1])
-        fullest: np.ndarray = (total[..., None, None] + activations).max(axis=1)
-        return fullest
+
+def _states(request: Request, held: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """Model states of each rank on its GPU."""
+    training = request.training
+    away = leaves(training.offload, training.zero)
+    states = model_states((_number(held[0]), _number(held[1])), request.split, training)
+    return np.asarray(sum(size for name, size in states.items() if name not in away))
+
+
+def _bytes(every: Sequence[_Sized], stages: Stages, m: np.ndarray) -> np.ndarray:
+    """Model states and kept activations of the fullest rank."""
+    states = np.stack([sized.states for sized in every], axis=-1)
+    states = np.repeat(states, [len(sized.sizes) for sized in every], axis=-1)
+    kept = np.concatenate([sized.layers[:, :, 1] for sized in every])
+    in_flight = np.minimum(stages.held[..., None], m)
+    plain, routed = stages.both
+    activations = in_flight[..., None] * (plain * kept[:, 0] + routed * kept[:, 1])
+    fullest: np.ndarray = (states[..., None] + activations).max(axis=1)
+    return fullest
 
 
 def _on_host(request: Request, parameters: np.ndarray, size: np.ndarray) -> tuple[Number, Number]:
