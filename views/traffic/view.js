@@ -20,13 +20,6 @@ const data = () => {
   return read;
 };
 
-const UNITS = [[1e15, 'PB'], [1e12, 'TB'], [1e9, 'GB'], [1e6, 'MB'], [1e3, 'kB'], [1, 'B']];
-const bytes = (number) => {
-  const [size, unit] = UNITS.find(([least]) => number >= least) ?? [1, 'B'];
-  const scaled = number / size;
-  return `${scaled.toFixed(scaled >= 99.95 || size === 1 ? 0 : scaled >= 9.995 ? 1 : 2)} ${unit}`;
-};
-
 const named = (cell, { per, node, world, words }) =>
   per === 1
     ? filled(words.rank, { rank: cell, node: Math.floor(cell / node) })
@@ -46,15 +39,9 @@ const tell = () => {
   }
   const { n, cell, left, top } = sizesOf(figure().querySelector('svg'));
   const [row, column] = at;
-  const mix = matrix.mixes[cells[row * n + column]];
-  const sum = mix.reduce((total, [, sent]) => total + sent, 0);
-  const parts = mix.map(([kind, sent]) => `${matrix.kinds[kind]} ${bytes(sent)}`);
-  const text = filled(matrix.words.cell, {
-    from: named(row, matrix),
-    to: named(column, matrix),
-    bytes: sum ? bytes(sum) : matrix.words.none,
-  });
-  line.textContent = parts.length ? `${text} (${parts.join(', ')})` : text;
+  const bytes = matrix.mixes[cells[row * n + column]];
+  const ends = { from: named(row, matrix), to: named(column, matrix) };
+  line.textContent = filled(matrix.words.cell, { ...ends, bytes });
   const corner = (index) => (index + 0.5) * cell - Math.max(cell, 4) / 2;
   cursor.setAttribute('x', left + corner(column));
   cursor.setAttribute('y', top + corner(row));

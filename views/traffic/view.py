@@ -209,30 +209,33 @@ def _matrix(rows: Sequence[Traffic], layout: Layout, language: str) -> Markup:
 def _data(flows: Matrix, total: np.ndarray, layout: Layout, language: str) -> dict:
     """What the page's script needs to name any cell by itself.
 
-    Cells that have the same bytes of every kind are one *mix*; ``cells`` is the number of each
-    cell's mix, row after row, in runs: "3*0,2" is 0, 0, 0, 2. Mix 0 is nothing.
+    Cells that have the same bytes of every kind are one *mix*, told by its words; ``cells`` is the
+    number of each cell's mix, row after row, in runs: "3*0,2" is 0, 0, 0, 2. Mix 0 is nothing.
     """
+    say = saying(TRAFFIC, language)
     sending = np.flatnonzero(total)
     by_cell = flows.sent.reshape(len(flows.kinds), -1)[:, sending].T
     mixes, number = np.unique(np.round(by_cell, -1), axis=0, return_inverse=True)
     which = np.zeros(total.size, dtype=np.int64)
     which[sending] = 1 + number.reshape(-1)
+    told = (_mix_text(flows.kinds, mix) for mix in mixes.tolist())
     return {
-        "kinds": flows.kinds,
-        # Kinds, by number, with their bytes in three digits.
-        "mixes": [
-            [[kind, float(f"{sent:.3g}")] for kind, sent in enumerate(mix) if sent]
-            for mix in ([], *mixes.tolist())
-        ],
+        "mixes": [say("matrix_none"), *told],
         "cells": _runs(which),
         "per": flows.ranks_per_cell,
         "node": layout.gpus_per_node,
         "world": layout.world_size,
-        "words": {
-            name: TRAFFIC[f"matrix_{name}"][language]
-            for name in ("hint", "none", "cell", "rank", "cells")
-        },
+        "words": {name: say(f"matrix_{name}") for name in ("hint", "cell", "rank", "cells")},
     }
+
+
+def _mix_text(kinds: Sequence[str], mix: Sequence[float]) -> str:
+    """
+    >>> _mix_text(["tp", "dp", "pp"], [2e9, 0.0, 5e8])
+    '2.50 GB (tp 2.00 GB, pp 500 MB)'
+    """
+    parts = (f"{kind} {bytes_text(sent)}" for kind, sent in zip(kinds, mix) if sent)
+    return f"{bytes_text(sum(mix))} ({', '.join(parts)})"
 
 
 def _runs(numbers: np.ndarray) -> str:
