@@ -193,11 +193,8 @@ class CommandLine:
         return checked(self.wanted()[0])
 
     def placement(self, layout: Layout) -> Placement | None:
-        """Where the ranks stand by name, if --hosts says it.
-
-        Errors: LayoutError; CommandError for --racks of no hosts.
-        """
-        if self.options.hosts is None and self.options.racks is None:
+        """Where the ranks stand by name, if --hosts says it. Errors: LayoutError."""
+        if self.options.hosts is None:
             return None
         from formats.hosts.placing import placement_of
 

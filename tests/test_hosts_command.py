@@ -121,7 +121,6 @@ def test_racks_are_a_level_of_the_audit(ask):
     ("command", "said"),
     [
         ("order --nodes 4", "say which machines there are: --hosts FILE"),
-        ("rank 3 --racks RACKS --nodes 4", "say which machines there are: --hosts FILE"),
         ("order slurm --format json --hosts HOSTS --racks RACKS --nodes 4", "prints text only"),
         ("order jax --hosts HOSTS --nodes 4", "'jax' is not a choice of launcher"),
         ("order --hosts HOSTS --nodes 4", "nothing says in which rack the host 'a0' stands"),

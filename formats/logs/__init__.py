@@ -20,7 +20,7 @@ from groups.grouping import (
 )
 
 from ..errors import refusal
-from .counters import diagnosis_of_stalls
+from .counters import diagnosis_of_stalls, joined
 from .diagnosis import diagnosis_of
 from .evidence import Evidence, read_files
 from .job import LoggedJob, job_of
@@ -47,7 +47,7 @@ def read_log(evidence: Evidence, groupings: Mapping[str, Grouping] | None = None
         job = job_of(dumps, members) if members else job
     _add_dumps(reading, dumps, job)
     kinds = {key: named.kind for key, named in reading.groups.items()}
-    stalls = tuple(Stall(*stall) for stall in reading.stalls)
+    stalls = joined(Stall(*stall) for stall in reading.stalls)
     diagnosis = diagnosis_of(job)
     _say_members(reading, [wait.group for wait in diagnosis.waits], assumed)
     if not diagnosis.waits:
@@ -59,7 +59,7 @@ def read_log(evidence: Evidence, groupings: Mapping[str, Grouping] | None = None
         ambiguous_ranks=tuple(sorted(ambiguous)),
         groups=kinds,
         missing=tuple(sorted({*reading.missing, *diagnosis.culprits})),
-        stalls=stalls,
+        stalls=tuple(stalls),
         process_groups=tuple(group.group for group in job.groups.values()),
         dumped=job.dumped,
         hosts=dict(reading.hosts),

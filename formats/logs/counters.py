@@ -62,7 +62,7 @@ def diagnosis_of_stalls(
     """What the lines show; suspects are ranks that passed a signal on with nothing of their own."""
     by_group: dict[Key, list[Stall]] = defaultdict(list)
     stuck_in: dict[int, set[Key]] = defaultdict(set)
-    for stall in joined(stalls):
+    for stall in stalls:
         if stall.rank is None:
             continue
         if stall.seq is not None:

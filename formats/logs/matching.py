@@ -30,7 +30,6 @@ from groups.errors import LayoutError
 from groups.grouping import Grouping
 from groups.megatron import groupings
 
-from .counters import joined
 from .job import Group, LoggedJob
 from .model import WORLD, Log
 
@@ -144,7 +143,7 @@ def claims_of(log: Log) -> list[Claim]:
         if group.complete:
             members = tuple(sorted(group.members))
             claims.append(Claim(group.key, group.kind, members, members[0], size=len(members)))
-    for stall in joined(log.stalls):
+    for stall in log.stalls:
         if stall.group and stall.rank is not None and stall.group_rank is not None:
             size = None
             if stall.op == "_ALLGATHER_BASE" and stall.numel_in and stall.numel_out:

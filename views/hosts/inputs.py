@@ -43,11 +43,16 @@ def hosts_of(context: Context) -> Hosts | None:
     return read_hosts(hosts, None if is_empty(state.racks) else state.racks)
 
 
+def placement_here(context: Context) -> Placement | None:
+    """Where the ranks stand by name. Errors: as `hosts_of`, and for too few or too many."""
+    hosts, layout = context.once(hosts_of), context.layout
+    return hosts and placement_of(hosts, layout.world_size, layout.gpus_per_node)
+
+
 def placement_or_none(context: Context) -> Placement | None:
-    """Where the ranks stand by name, for views beside this one: what is wrong is said here."""
+    """The same for views beside this one: what is wrong is said here."""
     try:
-        hosts, layout = context.once(hosts_of), context.layout
-        return hosts and placement_of(hosts, layout.world_size, layout.gpus_per_node)
+        return context.once(placement_here)
     except LayoutError:
         return None
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from descriptions import HOSTS_WORDS, PAGE, RUN, counted
-from formats.hosts.placing import placement_of
 from formats.hosts.values import Hosts
 from groups import LayoutError
 from groups.layout import Layout
@@ -18,7 +17,7 @@ from ..base.state import is_empty
 from ..base.units import ranges_text
 from ..nodes.view import audit_of, level_head, level_name
 from .better import better_of, order_html, order_pictures, order_text
-from .inputs import ROWS, hosts_of, notes_html, refused_html
+from .inputs import ROWS, hosts_of, notes_html, placement_here, refused_html
 from .measures import measures_html, measures_pictures, measures_summary
 
 
@@ -27,8 +26,8 @@ def hosts_html(context: Context) -> Markup:
     layout, state, language = context.layout, context.state, context.language
     say, empty = saying(RUN, language), ""
     try:
-        hosts = context.once(hosts_of)
-        body = _answer(hosts, context) if hosts else ""
+        hosts, placement = context.once(hosts_of), context.once(placement_here)
+        body = _answer(hosts, placement, context) if hosts and placement else ""
         empty = "" if hosts else tag("p", say("hosts_empty"))
     except LayoutError as error:
         body = refused_html(error, state)
@@ -50,11 +49,10 @@ def example_of(layout: Layout) -> tuple[str, str]:
 # -- what the text says --------------------------------------------------------------------------
 
 
-def _answer(hosts: Hosts, context: Context) -> Markup:
+def _answer(hosts: Hosts, placement: Placement, context: Context) -> Markup:
     layout, language = context.layout, context.language
-    placement = placement_of(hosts, layout.world_size, layout.gpus_per_node)
     return together(
-        fine(_said(hosts, placement, language)),
+        fine(_said(placement, language)),
         notes_html(hosts.remarks[:16], "warnings", language),
         order_html(hosts, context),
         _audit(placement, layout, language),
@@ -62,9 +60,9 @@ def _answer(hosts: Hosts, context: Context) -> Markup:
     )
 
 
-def _said(hosts: Hosts, placement: Placement, language: str) -> str:
+def _said(placement: Placement, language: str) -> str:
     """How many machines stand in how many places of each kind."""
-    levels = ((len({*of.values()}), kind) for kind, of in hosts.levels.items())
+    levels = ((len({*of.values()}), kind) for kind, of in placement.levels.items())
     places = PAGE["and_list"][language].join(_counted_level(*level, language) for level in levels)
     return RUN["hosts_said"][language].format(
         hosts=counted(len(placement.hosts), "host", language),
@@ -114,13 +112,11 @@ def _audit(placement: Placement, layout: Layout, language: str) -> Markup:
 
 def order_or_audit(context: Context) -> Pictures:
     """The better order of the machines, else which groups leave one; nothing without machines."""
-    layout, language, hosts = context.layout, context.language, context.once(hosts_of)
-    if hosts is None:
-        return []
-    if better := context.once(better_of):
-        return order_pictures(better, hosts.racks, language)
-    placement = placement_of(hosts, layout.world_size, layout.gpus_per_node)
-    return audit_of(layout, placement, by_size=False).pictures(language)
+    hosts, placement = context.once(hosts_of), context.once(placement_here)
+    if hosts and (better := context.once(better_of)):
+        return order_pictures(better, hosts.racks, context.language)
+    audit = placement and audit_of(context.layout, placement, by_size=False)
+    return audit.pictures(context.language) if audit else []
 
 
 def hosts_pictures(context: Context) -> Pictures:
@@ -133,13 +129,12 @@ def hosts_slide(context: Context) -> Pictures:
 
 
 def hosts_summary(context: Context) -> str:
-    layout, hosts = context.layout, context.once(hosts_of)
+    placement = context.once(placement_here)
     if not is_empty(context.state.measures):
         return measures_summary(context)
     if better := context.once(better_of):
         return order_text(better, context)
-    placement = hosts and placement_of(hosts, layout.world_size, layout.gpus_per_node)
-    return _said(hosts, placement, context.language) if hosts and placement else ""
+    return _said(placement, context.language) if placement else ""
 
 
 VIEW = View(
