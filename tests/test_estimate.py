@@ -29,7 +29,7 @@ from training.estimate import (
     sources,
 )
 from training.estimate.constants import FAMILIES, fitted_constants
-from training.estimate.runs import NEAR_SIZE, MeasuredRun, is_nanotron
+from training.estimate.runs import NEAR_SIZE, MeasuredRun, is_nanotron, lacks
 from training.estimate.seconds import PARTS, layer_seconds
 from training.estimate.work import (
     NONE,
@@ -357,6 +357,12 @@ def test_where_no_run_is_near_the_estimate_says_so_and_widens():
     assert far.high / far.low > 1.4 * usual[1] / usual[0]
     assert asked().near
     assert [one.arguments.cluster for one in nearest_runs(asked().request, 3)] == ["dgx-h100"] * 3
+
+
+def test_no_run_is_near_a_training_in_fp32():
+    request = asked().request
+    fp32 = replace(request, training=replace(request.training, precision="fp32-fp32"))
+    assert (lacks(request), lacks(fp32)) == ((), ("fp32",))
 
 
 def test_more_than_four_times_the_gpus_of_every_public_run_are_far_from_all():

@@ -90,6 +90,34 @@ def test_masks_are_those_of_dropout_and_scores_those_without_flash_attention():
     assert kept[True, False] - kept[True, True] == 5 * scores
 
 
+def test_every_number_of_activations_has_32_bits_with_the_weights_but_for_masks():
+    split = Split(tp=2)
+    for recompute in ("none", "selective", "full"):
+        for model in (PLAIN, MODELS["deepseek-v3"].model):
+            bf16, fp32 = (
+                Training(recompute=recompute, flash=False, precision=precision, micro_batch=2)
+                for precision in ("bf16-fp32", "fp32-fp32")
+            )
+            kept, twice = (
+                layer_activations(model, split, training, moe=model.experts > 0)
+                for training in (bf16, fp32)
+            )
+            assert twice == {part: 2 * number for part, number in kept.items()}
+            masked, wide = (
+                sum(layer_activations(model, split, replace(each, dropout=True)).values())
+                for each in (bf16, fp32)
+            )
+            masks = 2 * masked - wide
+            assert (masks > 0) == (recompute != "full")
+            assert wide == 2 * (masked - masks) + masks
+    logits = 4 * PLAIN.sequence * PLAIN.vocabulary
+    inputs = [
+        output_activations(PLAIN, Split(), Training(precision=precision)) - logits
+        for precision in ("bf16-fp32", "fp32-fp32")
+    ]
+    assert inputs[1] == 2 * inputs[0]
+
+
 def test_a_large_vocabulary_has_its_logits_twice_at_the_loss():
     many = memory_per_stage(PLAIN, Split(), Training(micro_batch=8))[0]
     assert many.parts["working"] == 2 * 8 * PLAIN.sequence * PLAIN.vocabulary  # 16 bits beside 32

@@ -87,6 +87,11 @@ class Training:
     def rule(self) -> Schedule:
         return SCHEDULES[self.schedule]
 
+    @property
+    def element(self) -> int:
+        """Bytes of one number of activations: of 16 bits, or of 32 as the weights."""
+        return max(2, PRECISIONS[self.precision].weight)
+
     def tokens(self, model: Model, split: Split) -> float:
         """Of a micro-batch on one context parallel rank."""
         return self.micro_batch * model.sequence / split.cp

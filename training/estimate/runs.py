@@ -182,8 +182,10 @@ def nearest_runs(
 
 def lacks(request: Request) -> tuple[str, ...]:
     """Why no public run is near: of this GPU, of such a model (with experts or without), of a size
-    near this one's, on so many GPUs, with states in host memory; empty if there are some."""
+    near this one's, on so many GPUs, with states in host memory, in FP32; empty if there are
+    some."""
     lacking = ["offload"] * (request.training.offload != "none")
+    lacking += ["fp32"] * (request.training.element == 4)
     seen = fitted_constants()["seen"].get(FAMILIES[request.cluster], {})
     kind = "moe" if request.model.experts else "dense"
     if kind not in seen:

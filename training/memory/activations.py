@@ -25,7 +25,9 @@ recomputation none either; full recomputation keeps 2h, the input of the layer.
 
 Not in the paper, by the same count: MLA keeps its compressed queries and keys; each of the top_k
 copies of a token keeps 2h and the inside of its expert, even routing assumed; the router's few
-numbers are left out. Context parallelism leaves s/cp of the tokens to a rank.
+numbers are left out. Context parallelism leaves s/cp of the tokens to a rank. With weights of 32
+bits every number has 32, but for masks and what products keep in 8 (NVIDIA/Megatron-LM d98e8a6,
+megatron/training/training.py: a model is a Float16Module with fp16 or bf16 alone).
 """
 
 from __future__ import annotations
@@ -57,30 +59,31 @@ def layer_activations(
     tokens, whole = training.tokens(model, split), _whole(split, training)
     recompute = recompute or training.recompute
     if recompute == "full":
-        return {"input": tokens * 2 * h * whole}
+        return {"input": tokens * training.element * h * whole}
     is_partial, is_wide = recompute == "partial", training.products in WIDE
-    element = 2 if is_wide else 1
+    number, element = training.element, training.element if is_wide else 1  # of a product's input
     again = 0 if is_partial else element  # bytes of what partial recomputation drops
     kept = again + dropout  # of a block's input, and its mask
-    wide = 2 * model.attention_width + (0 if is_wide else model.attention_width)
+    wide = number * model.attention_width + (0 if is_wide else model.attention_width)
     if not (is_partial and model.is_mla):
-        wide += 2 * (model.query_width + model.key_width + model.value_width)
+        wide += number * (model.query_width + model.key_width + model.value_width)
     latent = model.q_lora_rank + model.kv_lora_rank + model.qk_rope_head_dim  # 0 without MLA
-    reads = 1 if is_partial and element == 1 else 2  # bytes of what the activation function reads
+    reads = element if is_partial else number  # bytes of what the activation function reads
 
     def inside(ffn: int) -> int:
         """What the activation function reads and writes."""
         return (2 if model.gated else 1) * reads * ffn + again * ffn
 
     parts = {
-        "norms": tokens * 4 * h * whole,
-        "attention": tokens * ((kept * h + 2 * latent * model.is_mla) * whole + wide / t),
+        "norms": tokens * 2 * number * h * whole,
+        "attention": tokens * ((kept * h + number * latent * model.is_mla) * whole + wide / t),
         "core": 0.0,
         "mlp": tokens
         * (kept * h * whole + inside(model.shared_expert_ffn if moe else model.ffn) / t),
     }
     if recompute == "none" and not training.flash:
-        parts["core"] = tokens * (5 if dropout else 2) * model.heads * model.sequence / t
+        scores = tokens * model.heads * model.sequence / t
+        parts["core"] = scores * (2 * number + 1 if dropout else number)
     if moe:
         copy = element * h * split.etp + inside(model.expert_ffn)
         parts["experts"] = tokens * whole * model.top_k * copy
@@ -102,7 +105,7 @@ def output_activations(model: Model, split: Split, training: Training) -> float:
     Source: arXiv:2205.05198 section 4.3, 4sbh/t * (1 + V/h). MTP modules have logits each.
     """
     logits = 4 * padded_vocabulary(model.vocabulary, split.tp) / split.tp
-    each = 4 * model.hidden * _whole(split, training) + logits
+    each = 2 * training.element * model.hidden * _whole(split, training) + logits
     return training.tokens(model, split) * each * (1 + model.mtp_layers)
 
 

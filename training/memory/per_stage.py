@@ -243,21 +243,22 @@ def _gathered(model: Model, split: Split, training: Training, moe: bool) -> floa
 def _working(model: Model, split: Split, training: Training, parameters: StageParameters) -> float:
     """What the backward needs for a moment, where it is most, beyond the logits counted already.
 
-    Either a second, 16-bit copy of the logits beside the 32-bit one, at the loss; or the gradients
-    of a product's output and of its weights, before these join the sum of all micro-batches: of
-    the output layer, or of the widest product of a layer.
+    Either a second copy of the logits, in the format of activations, beside the 32-bit one, at the
+    loss; or the gradients of a product's output and of its weights, before these join the sum of
+    all micro-batches: of the output layer, or of the widest product of a layer.
     """
-    tokens = training.tokens(model, split)
+    tokens, number = training.tokens(model, split), training.element
     gradient = PRECISIONS[training.precision].gradient
     widest = (2 if model.gated else 1) * model.ffn / split.tp
     if parameters.layers == parameters.moe_layers:
         widest = (2 if model.gated else 1) * model.shared_expert_ffn / split.tp
-    needed = [widest * (2 * tokens + gradient * model.hidden)]
+    needed = [widest * (number * tokens + gradient * model.hidden)]
     counted = 0.0
     if parameters.is_last:
         vocabulary = padded_vocabulary(model.vocabulary, split.tp) / split.tp
         counted = 4 * tokens * vocabulary
-        needed += [6 * tokens * vocabulary, vocabulary * (2 * tokens + gradient * model.hidden)]
+        needed += [(4 + number) * tokens * vocabulary]
+        needed += [vocabulary * (number * tokens + gradient * model.hidden)]
     return max(0.0, max(needed) - counted)
 
 

@@ -124,9 +124,8 @@ class _Step:
     ) -> None:
         self.model, self.split, self.training, self.stages = model, split, training, stages
         self.precision = PRECISIONS[training.precision]
-        self.element = max(2, self.precision.weight)  # bytes of one element of activations
         self.tokens = training.tokens(model, split)
-        self.activation = self.tokens * model.hidden * self.element  # X
+        self.activation = self.tokens * model.hidden * training.element  # X
         self.is_cut = training.sequence_parallel and split.tp > 1
         # How often a micro-batch goes through a layer.
         self.passes = ["forward", "backward"] + ["recompute"] * (training.recompute == "full")
@@ -189,7 +188,7 @@ def _context(step: _Step, algorithm: str) -> Iterator[Demand]:
     c, t, model, layers = step.split.cp, step.split.tp, step.model, step.layers
     if c == 1:
         return
-    per_token = step.tokens * step.element
+    per_token = step.tokens * step.training.element
     queries = per_token * (model.query_width + model.attention_width) / t
     keys_values = per_token * (model.key_width + model.value_width) / t
     for what in step.passes:

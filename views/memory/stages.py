@@ -126,6 +126,7 @@ def _formulas(trained: Trained, stage: StageMemory, language: str) -> dict[str, 
     tokens += f" / {split.cp}" if split.cp > 1 else ""
     tensor = f" / {split.tp}" if split.tp > 1 else ""
     cut = tensor if training.sequence_parallel else ""
+    inputs = f"{2 * training.element} B × {model.hidden:,}{cut}"
     logits = f"4 B × {padded_vocabulary(model.vocabulary, split.tp):,}{tensor}"
     kept = outputs_in_flight(training.schedule, split.pp, training.micro_batches, split.vpp)
     outputs = f"{kept} × " if kept > 1 else ""
@@ -147,7 +148,7 @@ def _formulas(trained: Trained, stage: StageMemory, language: str) -> dict[str, 
             parts=" + ".join(f"{say(f'layer_{at}')} {n / 1e6:,.1f}" for at, n in layer.items()),
         ),
         "embedding": f"{held} × {tokens} × {model.hidden:,} × 1 B{cut}",
-        "output": f"{outputs}{tokens} × (4 B × {model.hidden:,}{cut} + {logits}){modules}",
+        "output": f"{outputs}{tokens} × ({inputs} + {logits}){modules}",
         "recomputed": say("formula_recomputed"),
         "working": say("formula_working"),
     }
