@@ -11,7 +11,7 @@ from typing import Any
 
 from formats.launch import parse
 from formats.launch.items import Item
-from formats.launch.meaning import OFF
+from formats.launch.meaning import UNSAID
 from formats.launch.training import options_of, training_of
 from texts.sentences import note_text
 
@@ -60,7 +60,7 @@ def job_from_flags(
         if item.sets not in given:
             remarks.append(_placed(file, item))
     remarks += [_placed(file, item) for item in parsed.ignored if item.code == "not-drawn"]
-    goes_without_saying = {"tp", "pp", "cp", "ep", *OFF, *given}  # what is left out is 1, or off
+    goes_without_saying = {"tp", "pp", "cp", "ep", *UNSAID, *given}  # what is left out is 1, or off
     for missing in parsed.missing:
         if missing.facts.get("field") not in goes_without_saying:
             remarks.append(f"{file}: {note_text(missing)}")

@@ -376,6 +376,50 @@ def test_what_megatrons_script_does_not_say_is_off_in_every_view_as_it_is_there(
     assert training_stated(parse("--tensor-model-parallel-size 8 --num-layers 96")) == {}
 
 
+CLIP = """torchrun --nproc_per_node 8 examples/multimodal/train.py --num-layers 32 --swiglu
+--hidden-size 4096 --num-attention-heads 32 --tensor-model-parallel-size 4 --seq-length 576
+--use-distributed-optimizer""".replace("\n", " ")
+"""Of Megatron-LM's examples/multimodal/sft_mistral_clip.sh (d98e8a6), which names no format."""
+
+
+@pytest.mark.parametrize(
+    ("more", "precision"),
+    [
+        ("", "fp32-fp32"),  # its arguments.py begins with params_dtype = torch.float
+        ("--bf16", "bf16-fp32"),
+        ("--fp16", "fp16-fp16"),
+        ("--bf16 --grad-reduce-in-bf16", "bf16-bf16"),
+        ("--grad-reduce-in-bf16", "fp32-fp32"),  # read where bf16 is given
+        ("$FORMATS", ""),  # which may say it
+    ],
+)
+def test_megatron_trains_in_fp32_where_its_command_names_no_format(more, precision):
+    text = f"{CLIP} {more}"
+    assert training_stated(parse(text)).get("precision", "") == precision
+    said = [note for note in parse(text).missing if note.facts.get("field") == "precision"]
+    assert len(said) == (precision == "fp32-fp32")
+    page = answer(State(paste=text, view="launch")).picture
+    assert ("Precision is not given: fp32 is assumed." in page) == bool(said)
+
+
+def test_a_page_of_fp32_is_a_command_without_a_format():
+    context = Context.of(opened(model="llama3-8b", precision="fp32-fp32"))
+    command = emitted(context.layout, options_of_page(context.layout, context.state), "megatron")
+    assert training_stated(parse(command))["precision"] == "fp32-fp32"
+
+
+def test_lists_of_options_leave_open_how_their_command_trains():
+    """THUDM/slime's scripts/models/mimo-7B-rl.sh is sourced by a script that has the rest."""
+    _, _, options = CLIP.partition(".py ")
+    for text in (options, f"MODEL_ARGS=({options})"):
+        said = training_stated(parse(text))
+        assert (said["hidden"], said["zero"]) == ("4096", "1")
+        assert {said[name] for name in ("recompute", "sequence_parallel", "precision")} == {""}
+    yaml = "MODEL_ARGS:\n  --hidden-size: 64\n  --tensor-model-parallel-size: 2\n  --bf16: "
+    assert training_stated(parse(f"{yaml}true"))["precision"] == "bf16-fp32"
+    assert training_stated(parse(f"{yaml}false"))["precision"] == "fp32-fp32"
+
+
 def test_a_command_names_what_it_cannot_say_of_the_training():
     state = opened(model="llama3-8b", precision="bf16-bf16", products="nvfp4", schedule="zb-v")
     context = Context.of(state)

@@ -16,14 +16,15 @@ from .flags import AXES, OPTIONS, Schema, plain_name
 from .items import Guess, Item, Parsed, Said, choice_of
 from .reading import Reading
 
-OFF = {
-    "sequence_parallel": (),
-    "distributed_optimizer": ("sharding", "torch_fsdp", "zero"),
-    "recompute": ("recompute_core", "recompute_whole"),
+UNSAID: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "sequence_parallel": (False, ()),
+    "distributed_optimizer": (False, ("sharding", "torch_fsdp", "zero")),
+    "recompute": (False, ("recompute_core", "recompute_whole")),
+    "precision": ("fp32", ("bf16", "fp16")),
 }
-"""What Megatron trains without unless its command says so (NVIDIA/Megatron-LM d98e8a6,
-megatron/training/arguments.py), and the other fields that say it. Asked where a text has the shape
-of its model: the options of a cluster alone say nothing of the training."""
+"""How Megatron trains where its command is silent (NVIDIA/Megatron-LM d98e8a6,
+megatron/training/arguments.py), and the other fields that say it. Asked of a file, or of a command
+that starts a program, with the shape of its model: lists of options alone are a part of several."""
 
 GPUS_PER_NODE = 8
 """GPUs of a node where the text does not say."""
@@ -59,12 +60,8 @@ class Meaning(Reading):
         self._axes(values, assumed, guess)
         self._nodes(values, assumed)
         known = {name: said.value for name, said in stated.items()}
-        is_whole = not (self.asks or self._left("may-hold-options"))
-        if guess and guess.name in MEGATRONS and "hidden" in known and is_whole:
-            for name, also in OFF.items():
-                if not self._may_be_any(name) and not known.keys() & {name, *also}:
-                    assumed[name] = False
-                    self.missing.append(Note("left-off", {"field": name}))
+        if guess and guess.name in MEGATRONS and "hidden" in known and self.starts:
+            self._training(known, assumed)
         return Parsed(
             text=self.text,
             values={name: values[name] for name in _ORDER if name in values},
@@ -113,6 +110,21 @@ class Meaning(Reading):
             self.unresolved += self.configured
         else:
             self.ignored += (replace(item, code="no-group") for item in self.configured)
+
+    def _training(self, known: Mapping[str, Any], assumed: dict[str, Any]) -> None:
+        """How Megatron trains where nothing in the text says it, nor may say it."""
+        if self.asks or self._left("may-hold-options"):
+            return
+        said = {name for name, value in known.items() if value is not False or name in UNSAID}
+        for name, (value, also) in UNSAID.items():
+            fields = {name, *also}
+            if said & fields or any(map(self._may_be_any, fields)):
+                continue
+            if value is False:
+                assumed[name] = value
+                self.missing.append(Note("left-off", {"field": name}))
+            else:
+                self._assume(assumed, name, value)
 
     def _may_be_any(self, name: str) -> bool:
         """Whether a size that is not stated is unknown, rather than the program's default of 1."""

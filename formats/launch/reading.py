@@ -52,6 +52,7 @@ class Reading(Sayings):
         self.configured: list[Item] = []  # files or recipes that a command begins with
         source = Source.of(text)
         self.form = form_of(text)
+        self.starts = self.form != "shell"  # whether it is a whole configuration, or a command
         self._disguised()
         if self.form == "python":
             recipes = read_recipes(source)
@@ -155,6 +156,7 @@ class Reading(Sayings):
             elif word.why and word.runs[0].why and VARIABLE.match(text):
                 self.unresolved.append(self.item("may-hold-options", text, "", word.place))
             at += 1
+        self.starts |= launcher in ("script", "bridge")
 
     def row_of(self, name: str) -> Row | None:
         """The row of an option in the framework that is read now."""
