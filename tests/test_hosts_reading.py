@@ -12,13 +12,14 @@ from cases import every
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from descriptions import HOSTS_REMARKS, REFUSALS
+from descriptions import HOSTS_REMARKS
 from formats.hosts import read_hosts
 from formats.hosts.filters import filter_hosts
 from formats.hosts.placing import even_slots, placement_of
 from formats.hosts.slurm import expand_hostlist
 from formats.hosts.values import LONGEST_TEXT, Hosts
 from groups import LayoutError
+from views.base.problems import sentence
 
 DATA = Path(__file__).parent / "data" / "hosts" / "samples.jsonl"
 SAMPLES = {one["id"]: one for one in map(json.loads, DATA.read_text(encoding="utf-8").splitlines())}
@@ -546,7 +547,10 @@ def test_uneven_slots_are_said_with_the_number_that_all_have():
     ],
 )
 def test_what_is_no_such_text_is_refused_with_its_code(text, code):
-    assert refusal(text).code == code
+    error = refusal(text)
+    assert error.code == code
+    unquoted = re.sub("'[^']*'|\uff08[^\uff09]*\uff09", "", sentence(error, "zh"))
+    assert not re.search("[A-Za-z]+ [a-z]+ [a-z]+", unquoted), unquoted
 
 
 @law
@@ -569,7 +573,7 @@ def test_any_text_is_hosts_or_a_refusal(text):
     try:
         hosts = read_hosts(text)
     except LayoutError as error:
-        REFUSALS[error.code]["zh"].format(**error.facts)
+        sentence(error, "zh")
         return
     assert hosts.names
     assert len(set(hosts.names)) == len(hosts.names)

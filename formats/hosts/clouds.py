@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
+from ..errors import refusal
 from ..notes import Note
 from .files import COLUMNS, LEVELS
 from .slurm import hosts_of_lists, read_yaml_topology
@@ -56,7 +57,7 @@ def read_document(document: Any) -> Hosts:
     for read in READERS:
         if hosts := read(document):
             return hosts
-    raise bad_document("it is none of the forms in which clouds, Slurm or people list machines")
+    raise bad_document(refusal("document-of-no-form", "hosts"))
 
 
 def _items(value: Any) -> list[Any]:
@@ -78,10 +79,10 @@ def _aws(value: Any) -> Hosts | None:
     rows = []
     for instance in value["Instances"]:
         if not isinstance(instance, dict) or not isinstance(instance.get("InstanceId"), str):
-            raise bad_document("each entry of Instances needs an InstanceId")
+            raise bad_document(refusal("document-instance-id", "hosts"))
         nodes = instance.get("NetworkNodes") or []
         if not isinstance(nodes, list) or not all(isinstance(node, str) for node in nodes):
-            raise bad_document("NetworkNodes must be a list of names")
+            raise bad_document(refusal("document-network-nodes", "hosts"))
         rows.append((instance["InstanceId"], upwards("switch", nodes[::-1])))
     return hosts_in_places("aws-topology", rows, *remarks)
 
@@ -102,7 +103,7 @@ def _gcp(value: Any) -> Hosts | None:
             places = _parts(str(status.get("physicalHost") or ""))
         rows.append((instance.get("name"), places))
     if not all(isinstance(name, str) for name, _ in rows):
-        raise bad_document("each instance needs a name")
+        raise bad_document(refusal("document-instance-name", "hosts"))
     return hosts_in_places("gcp-topology", _by_path(rows)) if rows else None
 
 
@@ -241,7 +242,7 @@ def _mapping(value: Mapping[str, Any]) -> Hosts:
         for host, gpus in value.items()
     }
     if not all(type(count) is int and count > 0 for count in counts.values()):
-        raise bad_document("each host needs a rack, a number of slots or a list of its GPUs")
+        raise bad_document(refusal("document-host-values", "hosts"))
     return Hosts("host-slots", tuple(counts), counts)
 
 
@@ -253,11 +254,11 @@ def _records(value: Sequence[Any]) -> Hosts:
         said = {COLUMNS.get(str(key).lower(), ""): item for key, item in items}
         host = said.get("host")
         if not isinstance(host, str) or not host:
-            raise bad_document('each entry needs a "host"')
+            raise bad_document(refusal("document-host", "hosts"))
         rows.append((host, {kind: str(said[kind]) for kind in LEVELS if said.get(kind)}))
         if (count := said.get("slots")) is not None:
             if type(count) is not int or count < 0:
-                raise bad_document("slots are a whole number")
+                raise bad_document(refusal("document-slots", "hosts"))
             slots[host] = count
     return hosts_in_places("table", rows, slots=slots)
 

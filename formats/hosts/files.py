@@ -84,8 +84,7 @@ def read_lines(text: str) -> Hosts:
 
 def _host(name: str, number: int) -> str:
     if not _HOST.fullmatch(name) or len(name) > 255 or name.isdecimal():
-        why = "a host name has letters, digits, dots and dashes"
-        raise bad_line(name, number, "host names", why)
+        raise bad_line(name, number, "host names", refusal("line-name", "hosts"))
     return name
 
 
@@ -99,14 +98,14 @@ def _slot_lines(lines: Lines) -> Iterator[tuple[str, int | None]]:
         name, _, rest = line.partition(" ")
         pairs = {key.lower(): value for key, value in _PAIR.findall(rest)}
         if rest and not pairs:
-            raise bad("write slots=N after the name")
+            raise bad(refusal("line-no-slots", "hosts"))
         said = [next((key for key in keys if key in pairs), "") for keys in (SLOTS, MAX_SLOTS)]
         for key in filter(None, said):
             if not _NUMBER.fullmatch(pairs[key]):
-                raise bad(f"{key} takes a whole number")
+                raise bad(refusal("line-number", "hosts", key=key))
         slots, limit = (int(pairs[key]) if key else None for key in said)
         if slots is not None and limit is not None and slots > limit:
-            raise bad("slots are more than max_slots")
+            raise bad(refusal("line-above-limit", "hosts"))
         yield _host(name, number), limit if slots is None else slots
 
 
@@ -162,8 +161,8 @@ def _two_columns(rows: Sequence[tuple[int, list[str]]]) -> Hosts:
     is_table = len(set(hosts)) == len(hosts) and not set(hosts) & set(racks)
     if not is_table or len(set(racks)) == len(racks):
         number, row = rows[0]
-        why = "write one name a line, or a heading such as host,rack above two columns"
-        raise bad_line(" ".join(row), number, "host names, or of hosts with their racks", why)
+        form = "host names, or of hosts with their racks"
+        raise bad_line(" ".join(row), number, form, refusal("line-two-names", "hosts"))
     return Hosts("host-rack", tuple(hosts), levels={"rack": dict(zip(hosts, racks))})
 
 
@@ -214,8 +213,7 @@ def read_table(text: str) -> Hosts:
         host = _host(row.get("host", ""), number)
         if count := row.get("slots"):
             if not _NUMBER.fullmatch(count):
-                why = "slots are a whole number"
-                raise bad_line(line, number, "hosts in columns", why)
+                raise bad_line(line, number, "hosts in columns", refusal("line-slots", "hosts"))
             slots[host] = int(count)
         rows.append((host, {kind: row[kind] for kind in LEVELS if row.get(kind)}))
     return hosts_in_places("table", rows, slots=slots)
@@ -241,12 +239,14 @@ def read_rankfile(text: str) -> Hosts:
     for number, line in lines_of(text):
         match = _RANK.fullmatch(line)
         if not match:
-            raise bad_line(line, number, "a rank file", "write rank N=HOST slot=CORES")
+            raise bad_line(line, number, "a rank file", refusal("line-rank", "hosts"))
         rank = int(match[1])
         if rank in hosts:
-            raise bad_line(line, number, "a rank file", f"rank {rank} stands twice")
+            raise bad_line(
+                line, number, "a rank file", refusal("line-rank-twice", "hosts", rank=rank)
+            )
         if re.fullmatch(r"\+n[0-9]{1,7}", match[2], re.ASCII):
-            why = f"{match[2]} counts the hosts of another list: write their names"
+            why = refusal("line-counted-host", "hosts", host=match[2])
             raise bad_line(match[2], number, "a rank file that names its hosts", why)
         hosts[rank] = _host(match[2], number)
     count = len(hosts)

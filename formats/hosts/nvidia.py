@@ -195,7 +195,7 @@ def read_matrix(text: str) -> Hosts:
     columns = heading[: heading.index("CPU")] if "CPU" in heading else heading
     devices = columns or list(rows)
     if not devices or not rows.keys() >= set(devices):
-        raise bad_document("the matrix has other rows than columns")
+        raise bad_document(refusal("document-matrix", "hosts"))
     links = {
         (legend.get(row, row), legend.get(column, column)): cell
         for row in devices
@@ -212,11 +212,11 @@ def read_nccl(text: str) -> Hosts:
     Errors: LayoutError for what is no such file; a document type is refused unread.
     """
     if "<!DOCTYPE" in text:
-        raise bad_document("an XML with a document type is not read")
+        raise bad_document(refusal("document-type", "hosts"))
     try:
         root = ElementTree.fromstring(text)
     except (ElementTree.ParseError, RecursionError, ValueError) as error:
-        raise bad_document(f"no XML ({str(error)[:80]})") from None
+        raise bad_document(refusal("document-xml", "hosts", detail=str(error)[:80])) from None
     gpus: dict[str, Device] = {}
     nics: dict[str, Device] = {}
     left: list[tuple[ElementTree.Element, tuple[int, ...], str]] = [(root, (), "")]
@@ -234,7 +234,7 @@ def read_nccl(text: str) -> Hosts:
         inside = (*path, id(element)) if element.tag in ("cpu", "pci") else path
         left += [(child, inside, bus) for child in reversed(element)]
     if not gpus:
-        raise bad_document("it has no GPU")
+        raise bad_document(refusal("document-gpus", "hosts"))
     links = _joined(gpus)
     for (gpu, here), (nic, there) in product(gpus.items(), nics.items()):
         links[gpu, nic] = links[nic, gpu] = _near(here.path, there.path)

@@ -78,7 +78,7 @@ def _read(text: str) -> Hosts:
         try:
             document = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise bad_document(f"no JSON ({str(error)[:80]})") from None
+            raise bad_document(refusal("document-json", "hosts", detail=str(error)[:80])) from None
         return read_document(document)
     is_long = max(map(len, text.splitlines()), default=0) > LONGEST_LINE
     for fits, read, takes_long_lines in READERS:
@@ -108,15 +108,16 @@ def _read_yaml(text: str) -> Hosts:
     """YAML as plain values; aliases, that can grow without end, are refused."""
     spend(4 * len(text), "characters", control="hosts")
     if len(text) > LONGEST_YAML:
-        raise bad_document(f"a YAML of more than {LONGEST_YAML:,} characters is not read")
+        raise bad_document(refusal("document-yaml-long", "hosts", limit=LONGEST_YAML))
     if max(text.count("["), text.count("{")) > MOST_BRACKETS:
-        raise bad_document("a YAML with so many brackets is not read")
+        raise bad_document(refusal("document-yaml-brackets", "hosts"))
     if re.search(r"(?:^|[\s:\[,-])[&*]\w", text):
-        raise bad_document("a YAML with anchors or aliases is not read")
+        raise bad_document(refusal("document-yaml-aliases", "hosts"))
     try:
         documents = [document for document in yaml.load_all(text, _LOADER) if document is not None]
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise bad_document(f"no YAML ({' '.join(str(error).split())[:80]})") from None
+        detail = " ".join(str(error).split())[:80]
+        raise bad_document(refusal("document-yaml", "hosts", detail=detail)) from None
     return read_document(documents[0] if len(documents) == 1 else documents)
 
 

@@ -158,7 +158,7 @@ def read_topology(text: str) -> Hosts:
             said = {key.lower(): value for key, value in _PAIR.findall(line[entry.start() :])}
             key = next((key for key in _KINDS if said.get(key)), "")
             if not key:
-                raise bad_line(line, number, "Slurm's topology", "the entry has no name")
+                raise bad_line(line, number, "Slurm's topology", refusal("line-no-name", "hosts"))
             if said.get("switches"):
                 parent |= dict.fromkeys(expand_hostlist(said["switches"]), said[key])
             else:
@@ -192,14 +192,14 @@ def read_yaml_topology(document: Any) -> Hosts | None:
         leaves: dict[str, list[str]] = {}
         listed = entries[name][key].get(rows)
         if not isinstance(listed, list) or not all(_has(entry, kind) for entry in listed):
-            raise bad_document(f"{rows} must be a list whose entries have {kind}")
+            raise bad_document(refusal("document-topology", "hosts", rows=rows, kind=kind))
         for entry in listed:
             if kind == "switch" and entry.get("children"):
                 parent |= dict.fromkeys(hosts_of_lists(entry["children"]), str(entry[kind]))
             else:
                 leaves[str(entry[kind])] = hosts_of_lists(entry.get("nodes") or "")
         return _under(kind, leaves, parent, remarks)
-    raise bad_document("of topologies, trees and blocks are read, and this is neither")
+    raise bad_document(refusal("document-no-topology", "hosts"))
 
 
 def _has(value: Any, key: str) -> bool:

@@ -116,10 +116,11 @@ class Hosts:
 # -- refusals --------------------------------------------------------------------------------------
 
 
-def bad_line(line: str, number: int, form: str, why: str = "") -> LayoutError:
+def bad_line(line: str, number: int, form: str, reason: LayoutError) -> LayoutError:
     """A line that does not fit the form that the text has."""
-    value = quoted(line.strip())
-    return refusal("bad-host-line", "hosts", why=why, line=number, value=value, form=form)
+    facts = {"because": reason.code, "reason": reason.what, **reason.facts}
+    facts |= {"line": number, "value": quoted(line.strip()), "form": form}
+    return refusal("bad-host-line", "hosts", why=reason.what, **facts)
 
 
 def require_count(count: int, value: object, limit: int = MAX_HOSTS, why: str = "") -> None:
@@ -135,8 +136,9 @@ def host_twice(host: str, why: str) -> LayoutError:
     return refusal("host-twice", "hosts", why=why, host=quoted(host))
 
 
-def bad_document(what: str) -> LayoutError:
-    return refusal("bad-host-document", "hosts", what=what)
+def bad_document(reason: LayoutError) -> LayoutError:
+    facts = {"because": reason.code, "reason": reason.what, **reason.facts}
+    return refusal("bad-host-document", "hosts", **facts)
 
 
 def slots_unknown(names: Sequence[str]) -> LayoutError:

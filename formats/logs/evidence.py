@@ -76,7 +76,8 @@ def read_files(evidence: Evidence) -> tuple[LogReading, list[Dump]]:
         else:
             refused.append((name, refusal("dump-of-no-kind", "log")))
     for name, error in refused:
-        facts = {"file": quoted(name), "because": error.code, "reason": error.what, **error.facts}
+        file = quoted(name or "the file")
+        facts = {"file": file, "because": error.code, "reason": error.what, **error.facts}
         if len(refused) == len(files):
             raise refusal("bad-dump", "log", **facts)
         reading.note("file-unreadable", **facts)
