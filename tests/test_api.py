@@ -190,7 +190,7 @@ def test_an_endpoint_has_typed_parameters_with_defaults_and_a_description(named,
     assert [one["type"]["type"] for one in told["returns"]] == ["string"]
     assert told["description"].startswith((ENDPOINTS[name].__doc__ or "").split("\n")[0])
     for one in wanted:
-        assert f"        {one}: " in ENDPOINTS[name].__doc__
+        assert f"\n    {one}: " in ENDPOINTS[name].__doc__
     assert "(the " not in ENDPOINTS[name].__doc__
 
 

@@ -167,7 +167,7 @@ def serving(
             **{name: row.kind for name, row in rows.items()},
             "return": str,
         }
-        answer.__doc__ = _described(ask.__doc__ or "", shared)
+        answer.__doc__ = _described(inspect.cleandoc(ask.__doc__ or ""), shared)
         answer.__signature__ = signature  # type: ignore[attr-defined]
         del answer.__wrapped__  # type: ignore[attr-defined]
         return answer
@@ -233,8 +233,8 @@ def words_of(error: LayoutError) -> str:
 def _described(text: str, shared: Iterable[Parameters]) -> str:
     """The docstring with the shared parameters in place of their marks."""
     for shared_row in shared:
-        lines = "".join(f"\n        {name}: {row.means}" for name, row in shared_row.rows.items())
-        text = text.replace(f"\n        {shared_row.mark}", lines)
+        lines = "".join(f"\n    {name}: {row.means}" for name, row in shared_row.rows.items())
+        text = text.replace(f"\n    {shared_row.mark}", lines)
     return text
 
 
