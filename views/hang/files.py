@@ -20,8 +20,6 @@ from functools import cache
 from itertools import accumulate, islice, pairwise
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from descriptions import hang_sentence
 from formats.logs import read_log
 from formats.logs.model import Log
@@ -137,7 +135,7 @@ def log_of(text: object) -> Log:
         _require(isinstance(text, str) and len(text) <= LONGEST)
         packed = base64.b64decode(str(text))
         plain = zlib.decompressobj().decompress(packed, MOST_PLAIN)
-        log = _type_of_log().validate_python(_tuples(json.loads(plain)))
+        log: Log = _type_of_log().validate_python(_tuples(json.loads(plain)))
         for note in log.notes:
             hang_sentence(note.code, note.facts, "en")
     except (ValueError, KeyError, IndexError, RecursionError, zlib.error):
@@ -152,7 +150,9 @@ def _require(fits: bool) -> None:
 
 
 @cache
-def _type_of_log() -> TypeAdapter[Log]:
+def _type_of_log() -> Any:
+    from pydantic import TypeAdapter  # 50 ms, for pages with files alone
+
     return TypeAdapter(Log)
 
 
