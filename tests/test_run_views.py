@@ -195,6 +195,7 @@ def packed(plain: str) -> str:
     [
         "", "3", "[]", "{}", "null", '["x"]', "[" * 9000, "x" * (LONGEST + 1), None, 7, ["a"],
         *map(packed, ("[]", "3", "{", '{"ranks":[[0]]}', '{"ranks":[5.5]}', '{"ranks":[-5]}',
+                      '{"notes":[{"code":"missing-in-group","facts":{"ranks":[["a","b","c"],5]}}]}',
                       '{"ranks":[9999999,1]}', '{"ranks":["-5"]}', '{"notes":[{"code":"?"}]}',
                       f'{{"ranks":[{"0," * 4_000_000}0]}}', f'{{"ranks":{"[" * 9000}')),
     ],

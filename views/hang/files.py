@@ -132,21 +132,17 @@ def _plain(value: Any) -> Any:
 def log_of(text: object) -> Log:
     """The log of a digest. Errors: LayoutError ``bad-digest`` for any other text."""
     try:
-        _require(isinstance(text, str) and len(text) <= LONGEST)
-        packed = base64.b64decode(str(text))
+        if not isinstance(text, str) or len(text) > LONGEST:
+            raise ValueError
+        packed = base64.b64decode(text)
         plain = zlib.decompressobj().decompress(packed, MOST_PLAIN)
         log: Log = _type_of_log().validate_python(_tuples(json.loads(plain)))
         for note in log.notes:
             hang_sentence(note.code, note.facts, "en")
-    except (ValueError, KeyError, IndexError, RecursionError, zlib.error):
+    except (ValueError, TypeError, LookupError, RecursionError, zlib.error):
         what = "what the files said can no longer be read: choose them again"
         raise LayoutError("bad-digest", what, control="digest") from None
     return log
-
-
-def _require(fits: bool) -> None:
-    if not fits:
-        raise ValueError
 
 
 @cache
