@@ -11,8 +11,9 @@ from browser import box, expect, next_frame, pass_time, requests_during, settle,
 
 from descriptions import PAGE
 from groups.stages.layout_strings import stage_layers_of_layout
-from training.collectives.algorithms import algorithm_of, loaded, run
+from training.collectives.algorithms import algorithm_of
 from training.collectives.operations import apply
+from training.collectives.transfers import loaded, run
 from training.pipeline import Durations, figures_of, plan_of, simulate
 from views.base.problems import fix_label, sentence
 from views.base.resolve import resolve

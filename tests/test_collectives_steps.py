@@ -14,28 +14,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groups import LayoutError
+from groups.stages.holdings import attended
 from training.collectives.algorithms import (
     ALGORITHMS,
     MOST_MEMBERS,
     ROOTED,
-    Transfer,
     algorithm_of,
-    attended,
-    loaded,
     pipeline_backward,
     pipeline_forward,
-    ports,
     ring_all_gather,
     ring_attention,
     ring_broadcast,
     ring_reduce_scatter,
-    run,
     second_tree_parents,
     tree_parents,
 )
 from training.collectives.cost import bus_factor, steps
 from training.collectives.functions import joined
 from training.collectives.operations import apply
+from training.collectives.transfers import Transfer, loaded, ports, run
 
 
 def unloaded(algorithm, slots, tensors):

@@ -1,4 +1,4 @@
-"""What a rank holds and reads beside layers: experts, chunks of the sequence, samples."""
+"""What a rank holds and works on beside layers: chunks of the sequence, experts, samples."""
 
 from __future__ import annotations
 
@@ -26,6 +26,18 @@ def sequence_chunks(cp: int, cp_rank: int) -> tuple[int, int]:
     size = whole_number(cp, "cp", maximum=MAX_RANKS)
     rank = whole_number(cp_rank, "cp_rank", minimum=0, maximum=size - 1)
     return rank, 2 * size - 1 - rank
+
+
+def attended(n: int, rank: int, block: int) -> list[tuple[int, int]]:
+    """(query chunk, key chunk) pairs that a rank works out on the K and V of ``block``'s rank.
+
+    Ring attention over n ranks: a query sees keys of its own chunk and of those before.
+
+    >>> attended(2, rank=0, block=0), attended(2, rank=0, block=1), attended(2, rank=1, block=0)
+    ([(0, 0), (3, 0), (3, 3)], [(3, 1), (3, 2)], [(1, 0), (2, 0)])
+    """
+    queries, keys = sequence_chunks(n, rank), sequence_chunks(n, block)
+    return [(query, key) for query in queries for key in keys if key <= query]
 
 
 def local_experts(num_experts: int, ep: int, ep_rank: int) -> range:

@@ -1,10 +1,5 @@
 """The algorithms of the collectives: each is the messages that it is made of, step by step.
 
-A buffer is cut into chunks; every member has a slot for each, empty or not. In one step all
-messages travel at once: a :class:`Transfer` takes what the sender has in a slot into a slot of the
-receiver, where it is added or stored. :func:`run` plays the steps, on arrays or on anything that
-can be added, such as sets of who contributed.
-
 Rings, pairwise exchange: NCCL and MPI practice, with the chunks numbered as in "bandwidth optimal
 all-reduce" (Patarasuk and Yuan, JPDC 2009). Trees: NVIDIA/nccl, src/graph/trees.cc: in a double
 binary tree a rank that has children in one tree is a leaf of the other (place 0 of an odd number
@@ -34,111 +29,19 @@ ring_attention         | 2 | 01.0 12.1 20.2 | 01.2 12.0 20.1
 
 from __future__ import annotations
 
-import operator
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise, zip_longest
-from typing import TypeVar
-
-import numpy as np
 
 from groups.mesh import whole_number
-from groups.stages.holdings import sequence_chunks
 
-from ..errors import refusal
-from .functions import pieces_of, place_of
-
-Item = TypeVar("Item")
-Slots = list[list[Item | None]]
-"""What each member has in each slot, by place and slot; None: nothing."""
+from .functions import place_of
+from .transfers import Algorithm, Steps, Transfer
 
 MOST_MEMBERS = 64
 """Members of a group whose steps are listed: a ring all-reduce of n has 2n(n-1) messages."""
 
 CHUNKS = 4
 """Chunks, or micro-batches, that follow each other from place to place."""
-
-
-@dataclass(frozen=True)
-class Transfer:
-    """One message. Members are places in the group; ``chunk`` and ``into`` are slots."""
-
-    sender: int
-    receiver: int
-    chunk: int
-    into: int
-    adds: bool = False  # the receiver adds it to what it has; else it is stored
-    gives: bool = False  # the sender has it no more
-
-
-Step = tuple[Transfer, ...]
-Steps = tuple[Step, ...]
-
-
-@dataclass(frozen=True)
-class Algorithm:
-    """The steps of one collective in a group of so many members."""
-
-    name: str
-    op: str  # the collective that it does, as in training.collectives.cost; S is its whole buffer
-    members: int
-    chunks: int  # equal parts of S; a message is one of them
-    steps: tuple[Step, ...]
-    root: int = 0  # its place, where there is one
-
-    @property
-    def slots(self) -> int:
-        """Of each member: what is received in an all-to-all stands apart from what is sent."""
-        return (2 if self.op == "all_to_all" else 1) * self.chunks
-
-    def loads(self) -> list[float]:
-        """The share of S that the busiest port, in or out, passes in each step.
-
-        Over the bandwidth it is the time of the step, if all ports are alike and none waits.
-        """
-        return [max(ports(step).values(), default=0) / self.chunks for step in self.steps]
-
-
-def ports(step: Step) -> Counter[tuple[str, int]]:
-    """Messages that go out of each member in a step, and those that come in, at the same time.
-
-    >>> both = ports((Transfer(0, 1, 0, 0), Transfer(0, 2, 0, 0)))
-    >>> both["out", 0], both["in", 1], both["in", 0]
-    (2, 1, 0)
-    """
-    return Counter(port for move in step for port in (("out", move.sender), ("in", move.receiver)))
-
-
-def run(
-    steps: Sequence[Step], slots: Slots[Item], add: Callable[[Item, Item], Item] = operator.add
-) -> list[Slots[Item]]:
-    """What every member has before the first step and after each: one state more than steps.
-
-    >>> ring = [(Transfer(0, 1, 0, 0, adds=True), Transfer(1, 0, 1, 1, adds=True))]
-    >>> run(ring, [[1, 2], [10, 20]])[-1]
-    [[1, 22], [11, 20]]
-
-    Errors: LayoutError for a message out of an empty slot, which no algorithm should have.
-    """
-    states = [slots]
-    for number, step in enumerate(steps):
-        before = states[-1]
-        after = [list(own) for own in before]
-        messages: list[Item] = []
-        for move in step:
-            message = before[move.sender][move.chunk]
-            if message is None:
-                raise refusal("nothing-to-send", place=move.sender, slot=move.chunk, step=number)
-            messages.append(message)
-            if move.gives:
-                after[move.sender][move.chunk] = None
-        for move, message in zip(step, messages):
-            kept = after[move.receiver][move.into]
-            stored = message if kept is None or not move.adds else add(kept, message)
-            after[move.receiver][move.into] = stored
-        states.append(after)
-    return states
 
 
 # -- rings ---------------------------------------------------------------------------------------
@@ -367,37 +270,3 @@ def algorithm_of(name: str, n: int, root: int = 0) -> Algorithm:
         return Algorithm(name, op, n, chunks or n, steps_of(n, at), at)
     last = n - 1 if name == "pipeline_backward" else 0  # where micro-batches come from
     return Algorithm(name, op, n, chunks or n, steps_of(n), last)
-
-
-# -- tensors in and out --------------------------------------------------------------------------
-
-
-def loaded(algorithm: Algorithm, tensors: Sequence[np.ndarray]) -> Slots[np.ndarray]:
-    """The slots before the first step; the tensors are cut along dim 0.
-
-    >>> loaded(algorithm_of("ring_all_gather", 2), [np.array([1]), np.array([2])])
-    [[array([1]), None], [None, array([2])]]
-    """
-    slots: Slots[np.ndarray] = [[None] * algorithm.slots for _ in range(algorithm.members)]
-    for place, tensor in enumerate(tensors):
-        if algorithm.op in ("all_gather", "gather"):
-            slots[place][place] = tensor
-        elif algorithm.op in ("broadcast", "scatter", "send_recv") and place != algorithm.root:
-            continue
-        else:
-            slots[place][: algorithm.chunks] = pieces_of(tensor, algorithm.chunks)
-        if algorithm.op == "all_to_all":
-            slots[place][algorithm.members + place] = slots[place][place]
-    return slots
-
-
-def attended(n: int, rank: int, block: int) -> list[tuple[int, int]]:
-    """(query chunk, key chunk) pairs that a rank works out on the K and V block of another rank.
-
-    Of 2n chunks rank r keeps r and 2n-1-r; a query sees keys of its own chunk and those before.
-
-    >>> attended(2, rank=0, block=0), attended(2, rank=0, block=1), attended(2, rank=1, block=0)
-    ([(0, 0), (3, 0), (3, 3)], [(3, 1), (3, 2)], [(1, 0), (2, 0)])
-    """
-    queries, keys = sequence_chunks(n, rank), sequence_chunks(n, block)
-    return [(query, key) for query in queries for key in keys if key <= query]

@@ -10,19 +10,12 @@ import numpy as np
 from markupsafe import Markup
 
 from descriptions import ALGORITHM_TEXTS, PAGE
-from groups.stages.holdings import sequence_chunks
+from groups.stages.holdings import attended, sequence_chunks
 from render.scenes.exchange import Cell
 from render.svg.collectives import slots_svg
-from training.collectives.algorithms import (
-    Algorithm,
-    Slots,
-    algorithm_of,
-    attended,
-    loaded,
-    ports,
-    run,
-)
+from training.collectives.algorithms import algorithm_of
 from training.collectives.cost import bus_factor
+from training.collectives.transfers import Algorithm, Slots, loaded, ports, run
 
 from ..base.form import choice, fields, number
 from ..base.html import player_buttons, saying, scrolling, table, tag, together
