@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from reference.plans import peaks
 
@@ -102,9 +102,8 @@ def test_a_higher_stage_of_zero_never_costs_more(model, split, training):
 def test_cutting_further_never_costs_more(model, split, training, axis):
     """With etp 1: an etp group gathers the tokens of all its ranks."""
     split = replace(split, etp=1, edp=0)
+    assume(axis != "ep" or split.edp > 1)
     further = replace(split, **{axis: 2 * getattr(split, axis)}, edp=0)
-    if axis == "ep":
-        further = replace(further, edp=max(1, split.edp // 2))
     fewer, more = (largest(memory_per_stage(model, one, training)) for one in (split, further))
     assert more.total <= fewer.total * (1 + 1e-12)
 

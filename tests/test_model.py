@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -138,15 +139,21 @@ def test_most_loaded_shard_is_that_of_megatrons_estimator(name):
     assert round(shard / BILLION, 4) == printed["other shards"]
 
 
+def split_of(tp, cp, times, ep, etp, pp):
+    """Sizes of both grids, which have the same ranks."""
+    dp = times * etp * ep // math.gcd(etp * ep, tp * cp)
+    return Split(tp=tp, cp=cp, dp=dp, ep=ep, etp=etp, pp=pp)
+
+
 sizes = st.sampled_from([1, 2, 4, 8])
 splits = st.builds(
-    Split,
+    split_of,
     tp=sizes,
-    pp=sizes,
     cp=st.sampled_from([1, 2]),
-    dp=st.sampled_from([1, 8]),
+    times=st.sampled_from([1, 8]),
     ep=sizes,
     etp=sizes,
+    pp=sizes,
 )
 SMALL = Model(
     layers=16,
@@ -325,10 +332,24 @@ def test_every_cure_of_a_refused_shape_works(name):
 CUTS = {
     "heads": Split(tp=16),
     "layers": Split(pp=3),
-    "experts": Split(ep=16),
+    "experts": Split(dp=16, ep=16),
     "sequence": Split(cp=3),
-    "expert_ffn": Split(etp=128),
+    "expert_ffn": Split(dp=128, etp=128),
 }
+
+
+EXPERTS_LEFT_OUT = {"ep": {"ep": 8, "dp": 4}, "etp": {"tp": 2, "dp": 3, "etp": 4}}
+
+
+@every("control", EXPERTS_LEFT_OUT)
+def test_experts_that_the_ranks_of_a_stage_do_not_hold_are_refused_with_cures(control):
+    with pytest.raises(LayoutError) as refused:
+        Split(**EXPERTS_LEFT_OUT[control])
+    assert refused.value.control == control
+    assert refused.value.alternatives
+    for cure in refused.value.alternatives:
+        split = Split(**{**EXPERTS_LEFT_OUT[control], **cure})
+        assert split.etp * split.ep * split.edp == split.tp * split.cp * split.dp
 
 
 @every("name", CUTS)

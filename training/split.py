@@ -9,7 +9,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate, pairwise
 
-from groups.alternatives import MOST, divisors_near, not_a_multiple, with_changes, works
+from groups.alternatives import (
+    MOST,
+    divisors_near,
+    fitted_sizes,
+    not_a_multiple,
+    with_changes,
+    works,
+)
 from groups.errors import LayoutError
 from groups.mesh import MAX_RANKS, Mesh, whole_number
 from groups.stages.layers import needs_stages, stage_layers
@@ -47,7 +54,7 @@ class Split:
     >>> Split.of(parse_mesh("tp2-dp16-pp2"), parse_mesh("etp2-ep4-edp4-pp2")).edp
     4
 
-    Errors: LayoutError for a size that is no whole number from 1 up.
+    Errors: LayoutError for a size that is no whole number from 1 up, and where edp would be none.
     """
 
     tp: int = 1
@@ -72,8 +79,8 @@ class Split:
         if not self.etp:
             object.__setattr__(self, "etp", self.tp)
         if not self.edp:
-            ranks = self.tp * self.cp * self.dp
-            object.__setattr__(self, "edp", max(1, ranks // (self.etp * self.ep)))
+            ranks, sizes = self.tp * self.cp * self.dp, {"etp": self.etp, "ep": self.ep}
+            object.__setattr__(self, "edp", fitted_sizes(ranks, "etp-ep-edp", sizes, "edp")["edp"])
 
     @classmethod
     def of(cls, mesh: Mesh, expert: Mesh | None, **more: object) -> Split:

@@ -275,7 +275,7 @@ def require(model: Model, split: Split, training: Training, cp_algorithm: str = 
     """Refuse a cut that this model, or this way to train it, does not allow.
 
     >>> gpt = Model(layers=96, hidden=12288, heads=96, vocabulary=51200, sequence=2048)
-    >>> require(gpt, Split(ep=8), Training())
+    >>> require(gpt, Split(dp=8, ep=8), Training())
     Traceback (most recent call last):
     groups.errors.LayoutError: ep 8 spreads experts, and the model has none; try ep 1
 
