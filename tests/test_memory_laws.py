@@ -17,6 +17,7 @@ from training.models import MODELS
 from training.parameters import total_parameters
 from training.pipeline import SCHEDULES
 from training.pipeline.figures import micro_batches_in_flight
+from training.pipeline.spec import ScheduleSpec
 from training.recipe import PRECISIONS, Training
 from training.split import Split
 
@@ -30,23 +31,24 @@ EXACT = [name for name in SCHEDULES if name not in ("zb-v", "dualpipe")]
 def test_micro_batches_in_flight_are_the_simulators_peaks(name, p):
     v = 3 if SCHEDULES[name].v is None else 1
     for m in (2 * p, 4 * p):
-        found = micro_batches_in_flight(name, p, m, v)
+        found = micro_batches_in_flight(ScheduleSpec(name, p, m, SCHEDULES[name].v or v))
         assert found == pytest.approx(peaks(name, p, m, v if v > 1 else None))
 
 
 def test_zb_v_holds_no_more_than_1f1b_and_dualpipe_half_of_both_its_stages():
     for m in (2, 4, 8, 16):
-        assert max(peaks("zb-v", 4, m)) <= micro_batches_in_flight("zb-v", 4, m)[0]
+        assert max(peaks("zb-v", 4, m)) <= micro_batches_in_flight(ScheduleSpec("zb-v", 4, m))[0]
     both_stages = [peak / 2 for peak in peaks("dualpipe", 4, 8)]
-    assert micro_batches_in_flight("dualpipe", 4, 8) == both_stages
+    assert micro_batches_in_flight(ScheduleSpec("dualpipe", 4, 8)) == both_stages
 
 
 @pytest.mark.parametrize(("p", "m", "nearest"), [(128, 1_000_000, 999_936), (3, 10**6, 999_999)])
 def test_memory_offers_rounds_that_are_too_many_to_draw(p, m, nearest):
     with pytest.raises(LayoutError) as refused:
-        micro_batches_in_flight("interleaved-zb", p, m, 2)
+        micro_batches_in_flight(ScheduleSpec("interleaved-zb", p, m, 2))
     assert refused.value.alternatives == ({"m": nearest},)
-    assert micro_batches_in_flight("interleaved-zb", p, nearest, 2)[0] >= p / 2
+    fewer = ScheduleSpec("interleaved-zb", p, nearest, 2)
+    assert micro_batches_in_flight(fewer)[0] >= p / 2
 
 
 # -- laws ----------------------------------------------------------------------------------------

@@ -110,7 +110,7 @@ def test_gpipe_starts_forwards_by_torchgpipes_clock():
 def test_warm_up_is_megatrons(row):
     sizes = {"m": row["m"], "v": row["v"], "n": row["N"]}
     for rank in range(row["p"]):
-        warmup = interleaved_warmup(row["p"], rank, **sizes)
+        warmup = interleaved_warmup(Shape(row["p"], **sizes), rank)
         assert warmup == row["warmup"][rank]
         assert row["m"] * row["v"] - warmup == row["remaining"][rank]
 
@@ -143,7 +143,7 @@ def test_bubble_rates_are_those_of_the_paper(row):
     p, m, times = row["p"], row["m"], durations_of(row)
     # 2401.10241, Table 1: 34h + 5as of an activation, of which W needs 32h.
     w_share = 32 * row["h"] / (34 * row["h"] + 5 * row["a"] * 1024)
-    zb_1p = automatic(Shape(p, m, 1, m, p), times.table(p), times.send, p, w_share)
+    zb_1p = automatic(Shape(p, m, 1, m), times.table(p), times.send, p, w_share)
     plans = {
         **{name: plan_of(name, p, m) for name in ("1f1b", "zb-h1", "zb-h2")},
         "zb-1p": Plan(p, m, zb_1p),
@@ -241,16 +241,15 @@ def plans(draw):
     p, m = draw(st.integers(1, 6)), draw(st.integers(1, 24))
     v = draw(st.integers(1, 3)) if SCHEDULES[name].v is None else SCHEDULES[name].v
     group = draw(st.integers(1, 8)) if SCHEDULES[name].grouped else None
-    try:
-        return name, plan_of(name, p, m, v, group)
-    except LayoutError:
-        assume(False)
+    spec = ScheduleSpec(name, p, m, v, group)
+    assume(spec.works)
+    return spec
 
 
 @settings(deadline=None, max_examples=80)
 @given(plans())
-def test_every_op_runs_once_and_backwards_follow_their_own_forward(case):
-    _, plan = case
+def test_every_op_runs_once_and_backwards_follow_their_own_forward(spec):
+    plan = spec.plan()
     found = [op for row in plan.order() for place in row for op in place.split("&")]
     assert len(found) == len(set(found))
     for row in plan.order():
@@ -268,8 +267,8 @@ def test_every_op_runs_once_and_backwards_follow_their_own_forward(case):
 
 @settings(deadline=None, max_examples=80)
 @given(plans(), st.lists(DURATION, min_size=4, max_size=4), DURATION)
-def test_no_op_starts_before_its_inputs_and_no_rank_does_two_things_at_once(case, costs, send):
-    _, plan = case
+def test_no_op_starts_before_its_inputs_and_no_rank_does_two_things_at_once(spec, costs, send):
+    plan = spec.plan()
     ended: dict[str, tuple[float, int]] = {}
     rows = simulate(plan, Durations(*map(float, costs), send=float(send))).rows()
     for rank, row in enumerate(rows):
@@ -303,7 +302,7 @@ def test_no_op_starts_before_its_inputs_and_no_rank_does_two_things_at_once(case
 def test_a_found_order_runs_everything_within_its_memory(p, m, costs, limit, w_share):
     *times, send = map(float, costs)
     table = Durations(times[0], 0.0, *times[1:]).table(p)
-    plan = Plan(p, m, automatic(Shape(p, m, 1, m, p), table, send, limit * p, w_share))
+    plan = Plan(p, m, automatic(Shape(p, m, 1, m), table, send, limit * p, w_share))
     check_plan(plan)
     until_i, until_w = held_of(plan, (B, I)), held_of(plan, (B, W))
     assert (until_i + w_share * (until_w - until_i)).max() <= limit * p + 1e-6
@@ -320,43 +319,57 @@ def test_equal_sums_of_decimal_times_are_equal_times():
 
 @settings(deadline=None, max_examples=80)
 @given(plans())
-def test_a_plan_is_read_back_from_its_text(case):
-    _, plan = case
+def test_a_plan_is_read_back_from_its_text(spec):
+    plan = spec.plan()
     check_plan(plan)
     again = read_plan(plan.order())
     assert again.order() == plan.order()
     assert (again.p, again.stages, again.m) == (plan.p, plan.stages, plan.m)
 
 
-def check_closed_form(form, plan, times):
-    v = plan.stages // plan.p
+CONDITIONS = {
+    "": lambda p, m, t: True,
+    "m ≥ p": lambda p, m, t: m >= p,
+    "F = I = W": lambda p, m, t: t.forward == t.for_input == t.for_weights,
+    "m ≥ p, W ≤ F, W ≤ I": lambda p, m, t: m >= p and t.for_weights <= min(t.forward, t.for_input),
+    "m ≥ 2p - 1, W ≤ F, W ≤ I": lambda p, m, t: (
+        m >= 2 * p - 1 and t.for_weights <= min(t.forward, t.for_input)
+    ),
+    "m ≥ 2p - 1, F = I = W": lambda p, m, t: (
+        m >= 2 * p - 1 and t.forward == t.for_input == t.for_weights
+    ),
+}
+
+
+def holds(form, p, m, times):
+    """Whether a published form is of this case."""
+    return form is not None and CONDITIONS[form.when](p, m, times)
+
+
+def check_closed_form(form, spec, times):
+    plan, v = spec.plan(), spec.chunks
     given = (times.forward, times.backward, times.for_input, times.for_weights, times.pair)
     found = figures_of(simulate(plan, Durations(*(plan.share * time for time in given))))
     idle = {"step": found.idle, "most": [found.idle.max()], "span": [found.span_bubble.max()]}
     assert np.allclose(idle[form.sense], form.idle(plan.p, v, times))
-    assert (found.peak * plan.share).tolist() == pytest.approx(list(form.peaks(plan.p, plan.m, v)))
+    assert (found.peak * plan.share).tolist() == pytest.approx(list(form.peaks(spec.shape)))
 
 
 @settings(deadline=None, max_examples=100)
 @given(plans(), st.integers(1, 6), st.integers(1, 6), st.integers(0, 6), st.integers(0, 12))
-def test_closed_forms_hold_where_they_say_so(case, forward, for_input, for_weights, saved):
-    name, plan = case
+def test_closed_forms_hold_where_they_say_so(spec, forward, for_input, for_weights, saved):
     whole = for_input + for_weights
     pair = max(forward, whole, forward + whole - saved)
-    times = Times(forward, for_input, for_weights, pair)
-    form = SCHEDULES[name].closed
-    assume(form is not None and form.when[1](plan.p, plan.m, times))
-    if name == "interleaved":
-        assume(plan.order() == schedule(name, plan.p, plan.m, plan.stages // plan.p))
-    check_closed_form(form, plan, times)
+    times = Times(forward, for_input, for_weights, pair, whole=None if spec.rule.splits else saved)
+    assume(holds(spec.rule.closed, spec.p, spec.m, times))
+    check_closed_form(spec.rule.closed, spec, times)
 
 
 def test_every_closed_form_holds_for_four_ranks_and_equal_times():
     held = set()
     for name, rule in SCHEDULES.items():
-        plan = plan_of(name, 4, 16, rule.v or 3)
-        if rule.closed is not None and rule.closed.when[1](4, 16, Times()):
-            check_closed_form(rule.closed, plan, Times())
+        if holds(rule.closed, 4, 16, Times()):
+            check_closed_form(rule.closed, ScheduleSpec(name, 4, 16, rule.v or 3), Times())
             held.add(name)
     assert held == {name for name, rule in SCHEDULES.items() if rule.closed}
 
@@ -378,19 +391,18 @@ def test_short_cuts_for_many_micro_batches_agree_with_the_whole_simulation(name,
 def test_a_schedule_without_a_closed_form_is_counted_to_the_same(name, p, m, v):
     rule = SCHEDULES[name]
     v = rule.v or v
-    try:
-        plan = plan_of(name, p, m, v)
-    except LayoutError:
-        assume(False)
-    form, outputs = rule.closed, outputs_in_flight(name, p, m, v)
+    spec = ScheduleSpec(name, p, m, v)
+    assume(spec.works)
+    form, outputs = rule.closed, outputs_in_flight(spec)
     idle = idle_time(name, p, v)
     with pytest.MonkeyPatch.context() as patch:
         patch.delitem(FORMS, name, raising=False)
+        plan = spec.plan()
         held = (figures_of(simulate(plan)).peak * plan.share).tolist()
-        assert peaks(name, p, m, v) == pytest.approx(held)
-        if form and form.when[1](p, m, Times()):
-            assert peaks(name, p, m, v) == pytest.approx(form.peaks(p, m, v))
-            assert outputs_in_flight(name, p, m, v) == outputs
+        assert peaks(spec) == pytest.approx(held)
+        if holds(form, p, m, Times()):
+            assert peaks(spec) == pytest.approx(form.peaks(spec.shape))
+            assert outputs_in_flight(spec) == outputs
         if form and form.sense != "span":
             idle_time.cache_clear()
             assert idle_time(name, p, v) == pytest.approx(idle)

@@ -13,6 +13,7 @@ from groups.mesh import whole_number
 from .errors import refusal, require_choice
 from .model import MAX_SIZE, Model
 from .pipeline.schedules import SCHEDULES, Schedule
+from .pipeline.spec import ScheduleSpec
 from .split import Split
 
 RECOMPUTE = ("none", "selective", "partial", "full")
@@ -65,6 +66,7 @@ class Training:
     micro_batch: int = 1
     micro_batches: int = 1  # in one step, on each pipeline
     schedule: str = "1f1b"
+    group_size: int | None = None  # micro-batches of a group, where the schedule takes some; pp
     precision: str = "bf16-fp32"
     zero: int = 1
     recompute: str = "selective"
@@ -76,7 +78,8 @@ class Training:
     offload: str = "none"  # what is in host memory
 
     def __post_init__(self) -> None:
-        for name in ("micro_batch", "micro_batches", "instances"):
+        counts = ("micro_batch", "micro_batches", "instances")
+        for name in counts if self.group_size is None else (*counts, "group_size"):
             whole_number(getattr(self, name), name, maximum=MAX_SIZE)
         whole_number(self.zero, "zero", minimum=0, maximum=3)
         for name, offered in _CHOICES.items():
@@ -91,6 +94,12 @@ class Training:
     def element(self) -> int:
         """Bytes of one number of activations: of 16 bits, or of 32 as the weights."""
         return max(2, PRECISIONS[self.precision].weight)
+
+    def pipeline(self, split: Split) -> ScheduleSpec:
+        """The schedule with its sizes; 1 chunk says nothing where it has a number of its own."""
+        v = split.vpp if self.rule.v is None or split.vpp > 1 else None
+        group = self.group_size if self.rule.grouped else None
+        return ScheduleSpec(self.schedule, split.pp, self.micro_batches, v, group)
 
     def tokens(self, model: Model, split: Split) -> float:
         """Of a micro-batch on one context parallel rank."""

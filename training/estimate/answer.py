@@ -11,11 +11,12 @@ from groups.layout import Layout
 
 from ..clusters import CLUSTERS
 from ..errors import require_choice
+from ..memory.per_stage import require_counted
 from ..model import Model
 from ..models import MODELS
 from ..split import Split
 from .constants import FAMILIES, SOFTWARE, constants_of, fitted_constants, software_of
-from .memory import Fit, fit_of, require_counted
+from .memory import Fit, fit_of
 from .request import Arguments, Request, request_of
 from .runs import MeasuredRun, lacks, nearest_runs
 from .seconds import Timed, decided, layer_seconds, stall_seconds, step_seconds
@@ -124,7 +125,7 @@ def estimate_of(request: Request, software: str, fit: Fit | None = None) -> Esti
         fit = fit or fit_of(request)
         on_host, fullness = fit.on_host, fit.needed / request.bytes_of_gpu
     elif fit is None:
-        require_counted(request)
+        require_counted(request.model, request.split, request.training)
     parts = step_seconds(request, work_of(request), constants, on_host)
     plain = sum(parts.values())
     more, share = stall_seconds(request, constants, fullness)

@@ -27,11 +27,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..clusters import GIB
-from ..memory import per_stage
 from ..memory.per_stage import StageMemory, memory_per_stage
-from ..pipeline.figures import is_taken
-from ..pipeline.spec import MAX_MICRO_BATCHES
-from ..recipe import PRECISIONS, WIDE, Training
+from ..recipe import PRECISIONS, WIDE
 from ..split import padded_vocabulary
 from .request import Request, TrainingJob
 
@@ -93,34 +90,9 @@ def least_needed(job: TrainingJob, allocated: np.ndarray) -> np.ndarray:
     return allocated * PIECES + CONTEXT if job.training.flash else allocated
 
 
-def is_scheduled(request: Request) -> bool:
-    """Whether the schedule takes a request: quicker than a refusal, which tries its fixes."""
-    split = request.split
-    return is_taken(request.training.schedule, split.pp, _micro_batches(request), split.vpp)
-
-
-def _micro_batches(request: Request) -> int:
-    """Groups of chunks may be cut short at the end; the fullest moment comes before."""
-    m, pp = request.training.micro_batches, request.split.pp
-    whole = -(-m // pp) * pp
-    return whole if request.split.vpp > 1 and whole <= MAX_MICRO_BATCHES else m
-
-
-def require_counted(request: Request) -> None:
-    """Refuse what `fit_of` refuses."""
-    per_stage.require_counted(request.model, request.split, _counted(request))
-
-
-def _counted(request: Request) -> Training:
-    """As its memory is counted."""
-    training, whole = request.training, _micro_batches(request)
-    return training if whole == training.micro_batches else replace(training, micro_batches=whole)
-
-
 def fit_of(request: Request) -> Fit:
     """What the fullest rank holds, and whether it can."""
-    training = _counted(request)
-    capacity = request.bytes_of_gpu
+    training, capacity = request.training, request.bytes_of_gpu
     stages = memory_per_stage(request.model, request.split, training, room_of(capacity))
     most = max(stages, key=lambda stage: stage.on_host)
     host = request.machine.host_of(request.gpus_per_node) / min(request.gpus, request.gpus_per_node)

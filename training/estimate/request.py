@@ -17,6 +17,7 @@ from groups.stages.layers import MAX_LAYERS
 from ..clusters import CLUSTERS, Cluster
 from ..errors import refusal, require_choice
 from ..model import MAX_SIZE, Model
+from ..pipeline.spec import least_group
 from ..recipe import PRODUCTS, WIDE, Training
 from ..split import Split, with_kv_copies
 from ..traffic.demands import require
@@ -149,6 +150,7 @@ def request_of(model: Model, arguments: Arguments) -> Request:
         micro_batch=arguments.micro_batch,
         micro_batches=micro_batches,
         schedule="interleaved" if split.vpp > 1 else "1f1b",
+        group_size=least_group(split.pp, micro_batches) if split.vpp > 1 else None,
         zero=arguments.zero,
         recompute=arguments.recompute,
         sequence_parallel=arguments.sequence_parallel,

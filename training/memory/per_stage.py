@@ -133,9 +133,7 @@ def memory_per_stage(
     split = split.placed(training.rule.placement)
     _require(model, split, training)
     stages = stage_parameters(model, split)
-    in_flight = micro_batches_in_flight(
-        training.schedule, split.pp, training.micro_batches, split.vpp
-    )
+    in_flight = micro_batches_in_flight(training.pipeline(split))
     layer = {moe: layer_bytes(model, split, training, moe) for moe in (False, True)}
     # Most stages between the ends are alike.
     alike: dict[tuple[object, ...], tuple[float, dict[str, float]]] = {}
@@ -179,8 +177,7 @@ def _beside_kept(
         held = min(split.pp, training.micro_batches)
         parts["embedding"] = held * embedding_activations(model, split, training)
     if parameters.is_last:
-        sizes = (split.pp, training.micro_batches, split.vpp)
-        held = outputs_in_flight(training.schedule, *sizes)
+        held = outputs_in_flight(training.pipeline(split))
         parts["output"] = held * output_activations(model, split, training)
     if training.recompute == "full":  # of the layer whose backward runs, beyond its input
         moe = bool(moe_layers)
@@ -275,7 +272,7 @@ def require_counted(model: Model, split: Split, training: Training) -> None:
     """Refuse what `memory_per_stage` refuses, without counting bytes."""
     _require(model, split, training)
     split.placed(training.rule.placement).require_fits(model)
-    micro_batches_in_flight(training.schedule, split.pp, training.micro_batches, split.vpp)
+    micro_batches_in_flight(training.pipeline(split))
 
 
 def _require(model: Model, split: Split, training: Training) -> None:

@@ -14,15 +14,13 @@ split, part of it is free after I and the rest after W, so there are two counts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
-from groups.alternatives import with_changes
-
 from .plan import MOST_OPS, B, F, I, Plan, W
-from .schedules import SCHEDULES, Schedule, Times
+from .schedules import SCHEDULES, Times
 from .simulate import Timeline, simulate
 from .spec import SETTLED, ScheduleSpec, checked, plan_of
 
@@ -138,17 +136,16 @@ def bubble(name: str, p: int, m: int, v: int | None = None) -> float:
 
     Errors: LayoutError for sizes that the schedule does not take.
     """
-    checked(name, p, m, v)
-    fewer = settled(name, p, m)
+    fewer = settled(checked(name, p, m, v))
     figures = figures_of(simulate(plan_of(name, p, fewer, v)))
     return figures.bubble_of_ideal * fewer / m
 
 
-def settled(name: str, p: int, m: int) -> int:
+def settled(spec: ScheduleSpec) -> int:
     """Micro-batches, m or fewer, with which ranks are idle as long as with m."""
-    fewer = SETTLED * p + m % p
-    is_even = not (SCHEDULES[name].rounds and m % p)
-    return fewer if is_even and m > fewer + p else m
+    fewer = SETTLED * spec.p + spec.m % spec.p
+    is_even = not (spec.rule.rounds and spec.m % spec.p)
+    return fewer if is_even and spec.m > fewer + spec.p else spec.m
 
 
 # -- what is published, or else counted ----------------------------------------------------------
@@ -157,63 +154,65 @@ def settled(name: str, p: int, m: int) -> int:
 @lru_cache(maxsize=256)
 def idle_time(name: str, p: int, v: int) -> float:
     """Idle time of a rank in a step of enough micro-batches, with F = I = W = 1."""
-    m = max(2, SCHEDULES[name].least_m) * p
-    form = SCHEDULES[name].closed
-    if form:
-        return form.idle(p, v, Times())
-    plan = plan_of(name, p, m, SCHEDULES[name].v or v)
+    rule = SCHEDULES[name]
+    if rule.closed:
+        return rule.closed.idle(p, v, Times())
+    plan = plan_of(name, p, max(2, rule.least_m) * p, rule.v or v)
     return float(figures_of(simulate(plan)).idle.mean() * plan.share)
 
 
-def peaks(name: str, p: int, m: int, v: int) -> tuple[float, ...]:
+def peaks(spec: ScheduleSpec) -> tuple[float, ...]:
     """Whole-rank micro-batches that each rank holds at most, until W."""
-    form = SCHEDULES[name].closed
-    return form.peaks(p, m, v) if form else counted(name, p, m, v)[0]
+    form = spec.rule.closed
+    return form.peaks(spec.shape) if form else counted(spec)[0]
 
 
-def micro_batches_in_flight(schedule: str, p: int, m: int, v: int = 1) -> list[float]:
+def micro_batches_in_flight(spec: ScheduleSpec) -> list[float]:
     """Micro-batches of which each of p ranks keeps activations of all its layers at most.
 
     By the closed forms. Where the backward is split they are upper bounds: part of an activation is
     free after its first half.
 
-    >>> micro_batches_in_flight("1f1b", p=4, m=8)
+    >>> micro_batches_in_flight(ScheduleSpec("1f1b", p=4, m=8))
     [4.0, 3.0, 2.0, 1.0]
-    >>> micro_batches_in_flight("interleaved", p=2, m=8, v=2)
+    >>> micro_batches_in_flight(ScheduleSpec("interleaved", p=2, m=8, v=2))
     [2.5, 1.5]
 
     Errors: LayoutError for sizes that the schedule does not take.
     """
-    rule = SCHEDULES[schedule]
-    checked(schedule, p, m, _chunks(rule, v), drawn=False)
+    spec.require(drawn=False)
     # In DualPipe a micro-batch meets one of a rank's two stages only.
-    stages = 2 if rule.placement == "both ways" else 1
-    return [peak / stages for peak in peaks(schedule, p, m, v)]
+    stages = 2 if spec.rule.placement == "both ways" else 1
+    return [peak / stages for peak in peaks(spec)]
 
 
-def outputs_in_flight(schedule: str, p: int, m: int, v: int = 1) -> int:
+def outputs_in_flight(spec: ScheduleSpec) -> int:
     """Micro-batches whose logits the last stage keeps at most."""
-    form = SCHEDULES[schedule].closed
+    form = spec.rule.closed
     if form:
-        return m if form.keeps_outputs else 1
-    return counted(schedule, p, m, v)[1]
+        return spec.m if form.keeps_outputs else 1
+    return counted(spec)[1]
 
 
 @lru_cache(maxsize=256)
-def counted(name: str, p: int, m: int, v: int) -> tuple[tuple[float, ...], int]:
+def counted(spec: ScheduleSpec) -> tuple[tuple[float, ...], int]:
     """By the order itself: `peaks` and `outputs_in_flight`.
 
     A long step holds the same, or as many more, with each p more micro-batches: two short ones
     tell it.
 
-    >>> counted("gpipe", p=2, m=4096, v=1)
+    >>> counted(ScheduleSpec("gpipe", p=2, m=4096))
     ((4096.0, 4096.0), 4096)
     """
-    fewer = settled(name, p, m)
-    sizes = (fewer,) if fewer == m else (fewer, fewer + p)
-    plans = [plan_of(name, p, size, SCHEDULES[name].v or v) for size in sizes]
+    fewer = settled(spec)
+    sizes = (fewer,) if fewer == spec.m else (fewer, fewer + spec.p)
+    plans = []
+    for size in sizes:
+        shorter = replace(spec, m=size)
+        shorter.require_drawn()
+        plans.append(shorter.plan())
     held = [np.append(peaks_of(plan, (B, W)) * plan.share, _outputs(plan)) for plan in plans]
-    most = held[0] + (held[-1] - held[0]) * ((m - fewer) / p)
+    most = held[0] + (held[-1] - held[0]) * ((spec.m - fewer) / spec.p)
     return tuple(most[:-1].tolist()), round(most[-1])
 
 
@@ -223,16 +222,10 @@ def is_known(name: str, p: int, v: int) -> bool:
     return rule.closed is not None or ScheduleSpec(name, p, 1, rule.v or v).num_settled <= MOST_OPS
 
 
-def is_taken(name: str, p: int, m: int, v: int) -> bool:
+def is_taken(spec: ScheduleSpec) -> bool:
     """Whether `micro_batches_in_flight` answers: quicker than a refusal, which tries its fixes."""
-    rule, fewer = SCHEDULES[name], settled(name, p, m)
-    spec = ScheduleSpec(name, p, m, _chunks(rule, v))
-    longest = with_changes(spec, {"m": min(m, fewer + p)})
-    return spec.is_taken and (rule.closed is not None or longest.num_ops <= MOST_OPS)
-
-
-def _chunks(rule: Schedule, v: int) -> int | None:
-    return v if rule.v is None or v > 1 else None
+    longest = replace(spec, m=min(spec.m, settled(spec) + spec.p))
+    return spec.is_taken and (spec.rule.closed is not None or longest.num_ops <= MOST_OPS)
 
 
 def _outputs(plan: Plan) -> int:

@@ -34,7 +34,7 @@ def one_f_one_b(shape: Shape, rank: int) -> np.ndarray:
 
 def interleaved(shape: Shape, rank: int) -> np.ndarray:
     """As 1F1B, over v chunks: see `chunk_table` and `interleaved_warmup`."""
-    warmup = interleaved_warmup(shape.p, rank, shape.m, shape.v, shape.n)
+    warmup = interleaved_warmup(shape, rank)
     forward, backward = _looped(shape, rank)
     return _alternating(shape.op(F, *forward), shape.op(B, *backward), warmup)
 
@@ -135,18 +135,17 @@ def chunk_table(m: int, v: int, n: int) -> list[tuple[int, int]]:
     ]
 
 
-def interleaved_warmup(p: int, rank: int, m: int, v: int, n: int) -> int:
+def interleaved_warmup(shape: Shape, rank: int) -> int:
     """Forwards of chunks before the first backward: min(2(p - r - 1) + (v - 1)n, mv); one chunk:
     min(p - r - 1, m).
 
-    >>> [interleaved_warmup(4, rank, m=8, v=2, n=4) for rank in range(4)]
+    >>> [interleaved_warmup(Shape(p=4, m=8, v=2, n=4), rank) for rank in range(4)]
     [10, 8, 6, 4]
 
     Source: Megatron-LM, the same file, get_pp_rank_microbatches.
     """
-    if v == 1:
-        return min(p - rank - 1, m)
-    return min(2 * (p - rank - 1) + (v - 1) * n, m * v)
+    hops, total = shape.p - rank - 1, shape.m * shape.v
+    return min(hops if shape.v == 1 else 2 * hops + (shape.v - 1) * shape.n, total)
 
 
 def _looped(

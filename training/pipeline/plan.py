@@ -161,7 +161,7 @@ class Shape:
 
     Ops are numbers as in `plan`; stage and micro-batch may be numbers or arrays.
 
-    >>> Shape(p=2, m=4, v=1, n=2, stages=2).op(F, 1, 3)
+    >>> Shape(p=2, m=4, v=1, n=2).op(F, 1, 3)
     28
     """
 
@@ -169,7 +169,6 @@ class Shape:
     m: int
     v: int
     n: int
-    stages: int
 
     def op(self, kind, stage, micro_batch):  # type: ignore[no-untyped-def]
         return kind + 4 * (micro_batch + self.m * stage)
@@ -177,6 +176,11 @@ class Shape:
     def pair(self, first, second):  # type: ignore[no-untyped-def]
         """Two ops whose kernels overlap, in one place of the order."""
         return first + (second + 1) * 4 * self.m * self.stages
+
+    @property
+    def stages(self) -> int:
+        """Of the model."""
+        return self.p * self.v
 
     @property
     def ranks(self) -> range:

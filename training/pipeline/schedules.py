@@ -19,57 +19,46 @@ from .plan import Shape
 
 @dataclass(frozen=True)
 class Times:
-    """Times of a whole rank for one micro-batch: F, I, W, and FB of a pair (None: F + B)."""
+    """Times of a whole rank for one micro-batch: F, I, W, FB (None: F + B) and B (None: I + W)."""
 
     forward: float = 1.0
     for_input: float = 1.0
     for_weights: float = 1.0
     overlapped: float | None = None
+    whole: float | None = None
 
     @property
     def backward(self) -> float:
-        return self.for_input + self.for_weights
+        return self.for_input + self.for_weights if self.whole is None else self.whole
 
     @property
     def pair(self) -> float:
         return self.forward + self.backward if self.overlapped is None else self.overlapped
-
-    @property
-    def weights_are_short(self) -> bool:
-        return self.for_weights <= min(self.forward, self.for_input)
-
-    @property
-    def are_equal(self) -> bool:
-        return self.forward == self.for_input == self.for_weights
-
-
-When = tuple[str, Callable[[int, int, Times], bool]]
-"""The condition of a form, as text, and whether it holds for p, m and times."""
-
-ALWAYS: When = ("", lambda p, m, t: True)
-EQUAL: When = ("F = I = W", lambda p, m, t: t.are_equal)
-FILLED: When = ("m ≥ 2p - 1, F = I = W", lambda p, m, t: m >= 2 * p - 1 and t.are_equal)
 
 
 @dataclass(frozen=True)
 class Form:
     """What a paper states of a schedule, for any sizes.
 
-    peak: whole-rank micro-batches held until W. sense: idle is of all ranks over the "step"; the
-    most between a rank's own first and last op, over the "span"; or the "most" of a rank over the
-    step. keeps_outputs: whether the last stage keeps what it puts out until all forwards are done.
+    peak: whole-rank micro-batches held until W. when: its condition; empty: none. sense: idle is of
+    all ranks over the "step"; the most between a rank's own first and last op, over the "span"; or
+    the "most" of a rank over the step. keeps_outputs: whether the last stage keeps what it puts
+    out until all forwards are done.
     """
 
     formula: str
     idle: Callable[[int, int, Times], float]  # of p, v, times
     peak_formula: str
-    peak: Callable[[int, int, int, int], float]  # of p, r, m, v
-    when: When = ALWAYS
+    peak: Callable[[Shape, int], float]  # of a rank
+    when: str = ""
     sense: str = "step"
     keeps_outputs: bool = False
 
-    def peaks(self, p: int, m: int, v: int) -> tuple[float, ...]:
-        return tuple([self.peak(p, rank, m, v) for rank in range(p)])
+    def peaks(self, shape: Shape) -> tuple[float, ...]:
+        return tuple([self.peak(shape, rank) for rank in shape.ranks])
+
+
+FILLED = "m ≥ 2p - 1, F = I = W"
 
 
 def one_pass(p: int, v: int, t: Times) -> float:
@@ -93,54 +82,46 @@ def meeting(hops: float, t: Times) -> float:
 
 
 FORMS: dict[str, Form] = {
-    "gpipe": Form("(p - 1)(F + B)", one_pass, "m", lambda p, r, m, v: m, keeps_outputs=True),
-    "1f1b": Form("(p - 1)(F + B)", one_pass, "min(m, p - r)", lambda p, r, m, v: min(m, p - r)),
+    "gpipe": Form("(p - 1)(F + B)", one_pass, "m", lambda s, r: s.m, keeps_outputs=True),
+    "1f1b": Form("(p - 1)(F + B)", one_pass, "min(m, p - r)", lambda s, r: min(s.m, s.p - r)),
     "interleaved": Form(
         "(p - 1)(F + B)/v",
         one_pass,
         "min(2(p - r - 1) + (v - 1)N + 1, mv)/v",
-        lambda p, r, m, v: min(orders.interleaved_warmup(p, r, m, v, p) + 1, m * v) / v,
-        ("p divides m, N = p", lambda p, m, t: m % p == 0),
+        lambda s, r: min(orders.interleaved_warmup(s, r) + 1, s.m * s.v) / s.v,
     ),
-    "bfs": Form(
-        "(p - 1)(F + B)/v",
-        one_pass,
-        "m",
-        lambda p, r, m, v: m,
-        ("m ≥ p", lambda p, m, t: m >= p),
-        keeps_outputs=True,
-    ),
+    "bfs": Form("(p - 1)(F + B)/v", one_pass, "m", lambda s, r: s.m, "m ≥ p", keeps_outputs=True),
     "zb-h1": Form(
         "(p - 1)(F + I - W)",
         delayed(1),
         "min(m, p)",
-        lambda p, r, m, v: min(m, p),
-        ("m ≥ p, W ≤ F, W ≤ I", lambda p, m, t: m >= p and t.weights_are_short),
+        lambda s, r: min(s.m, s.p),
+        "m ≥ p, W ≤ F, W ≤ I",
     ),
     "zb-h2": Form(
         "(p - 1)(F + I - 2W)",
         delayed(2),
         "min(m, 2p - 1)",
-        lambda p, r, m, v: min(m, 2 * p - 1),
-        ("m ≥ 2p - 1, W ≤ F, W ≤ I", lambda p, m, t: m >= 2 * p - 1 and t.weights_are_short),
+        lambda s, r: min(s.m, 2 * s.p - 1),
+        "m ≥ 2p - 1, W ≤ F, W ≤ I",
         "span",
     ),
-    "zb-2p": Form("0", nothing, "min(m, 2p)", lambda p, r, m, v: min(m, 2 * p), FILLED, "span"),
-    "zb-v": Form("0", nothing, "min(m, p)", lambda p, r, m, v: min(m, p), FILLED, "span"),
+    "zb-2p": Form("0", nothing, "min(m, 2p)", lambda s, r: min(s.m, 2 * s.p), FILLED, "span"),
+    "zb-v": Form("0", nothing, "min(m, p)", lambda s, r: min(s.m, s.p), FILLED, "span"),
     "dualpipe": Form(
         "(p/2 - 1)(FB + B - 3W)",
         lambda p, v, t: meeting(p / 2 - 1, t),
         "p + 1",
-        lambda p, r, m, v: p + 1,
-        EQUAL,
+        lambda s, r: s.p + 1,
+        "F = I = W",
         "most",
     ),
     "dualpipev": Form(
         "(p - 1)(FB + B - 3W)/2",
         lambda p, v, t: meeting(p - 1, t) / 2,
         "(2p + 1)/2",
-        lambda p, r, m, v: (2 * p + 1) / 2,
-        EQUAL,
+        lambda s, r: (2 * s.p + 1) / 2,
+        "F = I = W",
         "most",
     ),
 }

@@ -18,7 +18,7 @@ from groups.stages.layers import MAX_LAYERS
 from ..errors import refusal, require_choice
 from .automatic import TRIES, automatic
 from .plan import MOST_OPS, Plan, Shape, too_many_ops
-from .schedules import SCHEDULES, Schedule
+from .schedules import DEFAULT_VIRTUAL, SCHEDULES, Schedule
 from .simulate import Durations
 
 MAX_MICRO_BATCHES = 1_000_000
@@ -52,7 +52,7 @@ class ScheduleSpec:
     @property
     def chunks(self) -> int:
         """Chunks on each rank: as asked for, or what the schedule has (2 where it can choose)."""
-        return self.v if self.v is not None else self.rule.v or 2
+        return self.v if self.v is not None else self.rule.v or DEFAULT_VIRTUAL
 
     @property
     def group(self) -> int:
@@ -61,10 +61,28 @@ class ScheduleSpec:
             return self.m // max(1, self.m // self.p)
         return self.p if self.group_size is None else self.group_size
 
-    def refusal(self) -> LayoutError | None:
-        """The first demand of the schedule that the sizes do not meet, without fixes."""
-        first = next(self._refusals(), None)
-        return refusal(*first[:2], **first[2]) if first else None
+    @property
+    def shape(self) -> Shape:
+        return Shape(self.p, self.m, self.chunks, self.group)
+
+    def require(self, *, drawn: bool = True) -> None:
+        """Refuse sizes that the schedule does not take; drawn: as for `alternatives`.
+
+        Errors: LayoutError whose every alternative works.
+        """
+        for code, control, facts in self._refusals():
+            fixes = self.alternatives(control, drawn=drawn)
+            raise refusal(code, control, *fixes, **facts)
+
+    def require_chunks(self) -> None:
+        """Refuse chunks that the schedule does not have, whatever the other sizes are."""
+        for code, control, facts in self._refused_chunks():
+            raise refusal(code, control, {"v": self.rule.v or DEFAULT_VIRTUAL}, **facts)
+
+    def require_drawn(self) -> None:
+        """Refuse more ops than are placed."""
+        if self.num_ops > MOST_OPS:
+            raise too_many_ops(self.num_ops).replace(alternatives=self.alternatives("m"))
 
     @property
     def num_ops(self) -> int:
@@ -102,7 +120,8 @@ class ScheduleSpec:
         """
         if self.rule.rounds and not drawn and self.num_ops > MOST_OPS >= self.num_settled:
             return [{"m": self.m - self.m % (self.m // self.p)}]
-        given = {"m": self.m, "v": self.v, "group_size": self.group_size, "p": self.p}
+        group = self.group if self.rule.grouped else self.group_size
+        given = {"m": self.m, "v": self.v, "group_size": group, "p": self.p}
         sizes = {name: size for name, size in given.items() if size is not None}
         changes: list[dict[str, int]] = []
         for name in sorted(sizes, key=lambda name: name != control):
@@ -119,24 +138,18 @@ class ScheduleSpec:
 
     def plan(self, durations: Durations | None = None) -> Plan:
         """The ops of every rank; an order that is found suits the durations."""
-        v = self.chunks
-        stages = self.p * v
-        shape = Shape(self.p, self.m, v, self.group, stages)
-        order = self.rule.order
+        shape, order = self.shape, self.rule.order
         if order is not None:
-            return Plan(stages, self.m, tuple(order(shape, rank) for rank in shape.ranks))
+            return Plan(shape.stages, self.m, tuple(order(shape, rank) for rank in shape.ranks))
         given = durations or Durations()
         limit = self.rule.limit * self.p
-        places = automatic(shape, given.table(stages), given.send, limit, self.w_share)
-        return Plan(stages, self.m, places)
+        places = automatic(shape, given.table(shape.stages), given.send, limit, self.w_share)
+        return Plan(shape.stages, self.m, places)
 
     def _refusals(self) -> Iterator[Refused]:
         rule, p, m = self.rule, self.p, self.m
         named = {"schedule": rule.title}
-        if rule.v is not None and self.chunks != rule.v:
-            yield "schedule-has-chunks", "v", {**named, "chunks": rule.v, "v": self.v}
-        if rule.grouped and self.chunks == 1:
-            yield "interleaved-needs-chunks", "v", {}
+        yield from self._refused_chunks()
         if rule.grouped and p == 1:
             yield "schedule-needs-stages", "p", named
         if self.group_size is not None and not rule.grouped:
@@ -152,6 +165,14 @@ class ScheduleSpec:
             yield from self._refused_groups()
         if rule.rounds and m % max(1, m // p):
             yield "rounds-do-not-divide", "m", {"m": m, "rounds": m // p}
+
+    def _refused_chunks(self) -> Iterator[Refused]:
+        rule = self.rule
+        if rule.v is not None and self.chunks != rule.v:
+            facts = {"schedule": rule.title, "chunks": rule.v, "v": self.v}
+            yield "schedule-has-chunks", "v", facts
+        if rule.grouped and self.chunks == 1:
+            yield "interleaved-needs-chunks", "v", {}
 
     def _odd(self, name: str, things: str, why: str) -> Refused:
         value, title = getattr(self, name), self.rule.title
@@ -192,30 +213,31 @@ def schedule(
 def plan_of(name: str, p: int, m: int, v: int | None = None, group_size: int | None = None) -> Plan:
     """What every rank runs under a schedule, without times; arguments as for `schedule`."""
     spec = checked(name, p, m, v, group_size)
-    if spec.num_ops > MOST_OPS:
-        raise too_many_ops(spec.num_ops).replace(alternatives=spec.alternatives("m"))
+    spec.require_drawn()
     return spec.plan()
 
 
 def checked(
-    name: str,
-    p: int,
-    m: int,
-    v: int | None = None,
-    group_size: int | None = None,
-    *,
-    drawn: bool = True,
+    name: str, p: int, m: int, v: int | None = None, group_size: int | None = None
 ) -> ScheduleSpec:
-    """The schedule and its sizes, if it can have them; drawn: as for its `alternatives`.
+    """The schedule and its sizes, if it can have them.
 
     Errors: LayoutError whose every alternative works.
     """
     require_choice("schedule", name, tuple(SCHEDULES))
     spec = ScheduleSpec(name, **_in_range(name, {"p": p, "m": m, "v": v, "group_size": group_size}))
-    refusal = spec.refusal()
-    if refusal:
-        raise refusal.replace(alternatives=spec.alternatives(refusal.control, drawn=drawn))
+    spec.require()
     return spec
+
+
+def least_group(p: int, m: int) -> int | None:
+    """The smallest groups in which Megatron interleaves so many micro-batches; None: p, or none.
+
+    >>> least_group(4, 8), least_group(4, 6), least_group(4, 10), least_group(4, 3)
+    (None, 6, 5, None)
+    """
+    sizes = range(p, m + 1) if m % p else ()
+    return next((n for n in sizes if m % n == 0 or m % n >= p), None)
 
 
 def _in_range(name: str, given: dict[str, int | None]) -> dict[str, int]:

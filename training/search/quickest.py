@@ -13,8 +13,10 @@ import numpy as np
 from groups.budget import spend
 
 from ..estimate import Estimate, estimate_of
-from ..estimate.memory import Fit, fit_of, is_scheduled, least_needed
+from ..estimate.memory import Fit, fit_of, least_needed
 from ..estimate.request import Request, require_numbers
+from ..pipeline.figures import is_taken
+from ..pipeline.spec import least_group
 from .space import SearchJob, recomputations, step_for, valid_splits
 from .timed import TimedLayout, Timer, software_for
 
@@ -140,7 +142,8 @@ class _Ways:
             tries += 1
             spend(ESTIMATE, "layouts")
             request = _request(self.job, self.timed[layout], way)
-            if is_scheduled(request) and wanted(fit := fit_of(request)):
+            spec = request.training.pipeline(request.split)
+            if is_taken(spec) and wanted(fit := fit_of(request)):
                 estimates[layout] = estimate_of(request, software_for(self.job.training), fit)
         return list(estimates.values()), tries
 
@@ -165,4 +168,7 @@ def _request(job: SearchJob, timed: TimedLayout, way: int) -> Request:
         schedule=dealing.schedule,
         recompute=recomputations(job)[again],
     )
+    if training.rule.grouped and training.group_size is None:
+        group = least_group(split.pp, training.micro_batches)
+        training = replace(training, group_size=group)
     return job.request(split, training)

@@ -7,6 +7,7 @@ a rank holds for a moment only.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -43,6 +44,7 @@ from ..memory.host import leaves
 from ..memory.per_stage import layer_bytes, model_states
 from ..pipeline.figures import peaks
 from ..pipeline.schedules import SCHEDULES
+from ..pipeline.spec import ScheduleSpec
 from ..recipe import PRECISIONS, Training
 from ..split import Split
 from .space import Dealt, SearchJob, dealings, micro_batches, recomputations
@@ -311,14 +313,18 @@ def _held(request: Request, stages: Stages) -> tuple[tuple[np.ndarray, np.ndarra
 
 def _stages(job: SearchJob, pp: int) -> Stages:
     ways = dealings(job, pp)
-    layers, held = [], []
+    layers, held, least = [], [], list[float]()
     for dealt in ways:
         sizes = {"vpp": dealt.vpp, "account": dealt.account, "spread": dealt.spread}
         placement = SCHEDULES[dealt.schedule].placement
         split = Split(pp=pp, **sizes, placement=placement)  # type: ignore[arg-type]
         layers.append(layers_of(job.model, split))
-        held.append(peaks(dealt.schedule, pp, MANY * pp, dealt.vpp))
-    rules, every = [SCHEDULES[dealt.schedule] for dealt in ways], np.array(layers)
+        group = job.training.group_size if SCHEDULES[dealt.schedule].grouped else None
+        held.append(peaks(ScheduleSpec(dealt.schedule, pp, MANY * pp, dealt.vpp, group)))
+        least.append(SCHEDULES[dealt.schedule].least_m * pp if group is None else group)
+        if group is not None and group < pp:  # Megatron's groups are no smaller
+            least[-1] = math.inf
+    every = np.array(layers)
     return Stages(
         dealings=ways,
         layers=every,
@@ -327,5 +333,5 @@ def _stages(job: SearchJob, pp: int) -> Stages:
         is_last=(np.arange(pp) == pp - 1)[:, None, None],
         held=np.array(held),
         idle=np.array([idle_share(dealt.schedule, pp, dealt.vpp) for dealt in ways]),
-        least=np.array([rule.least_m * pp for rule in rules]),
+        least=np.array(least),
     )

@@ -128,7 +128,7 @@ def _formulas(trained: Trained, stage: StageMemory, language: str) -> dict[str, 
     cut = tensor if training.sequence_parallel else ""
     inputs = f"{2 * training.element} B × {model.hidden:,}{cut}"
     logits = f"4 B × {padded_vocabulary(model.vocabulary, split.tp):,}{tensor}"
-    kept = outputs_in_flight(training.schedule, split.pp, training.micro_batches, split.vpp)
+    kept = outputs_in_flight(training.pipeline(split))
     outputs = f"{kept} × " if kept > 1 else ""
     modules = f" × {1 + model.mtp_layers}" if model.mtp_layers else ""
     held = min(split.pp, training.micro_batches)

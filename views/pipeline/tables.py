@@ -89,7 +89,7 @@ def _closed(spec: ScheduleSpec, figures: Figures, clock: Clock, say: Say) -> str
     said += (value if form.formula == value else f"{form.formula} = {value}") + say("semicolon")
     if _same(idle, simulated):
         return said + say("pipeline_closed_agrees")
-    condition = f", {form.when[0]}" if form.when[0] else ""
+    condition = f", {form.when}" if form.when else ""
     return said + say("pipeline_closed_differs", value=amount(simulated), condition=condition)
 
 
@@ -98,7 +98,7 @@ def _peak(schedule: TimedSchedule, figures: Figures, say: Say) -> str:
     simulated, form = figures.peak * schedule.share, spec.rule.closed
     said = span(simulated, say)
     # A formula that the simulation exceeds is not of this case, such as ZB-2p's where W holds less.
-    if form is None or simulated.max() > max(form.peaks(spec.p, spec.m, spec.chunks)) + CLOSE:
+    if form is None or simulated.max() > max(form.peaks(spec.shape)) + CLOSE:
         return said
     return f"{said} ({form.peak_formula})"
 
