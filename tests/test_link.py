@@ -135,6 +135,7 @@ CHANGED = {
     "global_batch": ["2048"],
     "micro_batches": ["12", "-"],
     "schedule": ["zb-v", "later"],
+    "group_size": ["6", "six"],
 }
 
 

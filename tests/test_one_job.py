@@ -40,7 +40,7 @@ from views.column import column_html, preset_states
 from views.launch.inputs import options_of_page, stated, training_stated
 from views.page import answer
 from views.pipeline.api import pipeline_schedule
-from views.pipeline.inputs import schedule_of, stage_numbers, stages_of
+from views.pipeline.inputs import schedule_of, stage_numbers, stages_by_rank, stages_of
 
 STATES = preset_states()
 
@@ -190,13 +190,55 @@ def test_batches_that_contradict_one_another_are_refused_with_fixes_that_work():
 def test_a_schedule_that_does_not_take_the_micro_batches_is_refused_in_every_view():
     job = {"tp": "2", "pp": "4", "nodes": "4", "micro_batches": "5"}
     for schedule in ("interleaved", "dualpipev"):
-        state = State(**job, schedule=schedule)
-        said = {name: str(VIEWS[name].html(Context(resolve(state), state))) for name in COUNTED}
-        controls = {
-            name: re.findall('class="refusal"[^>]* data-control="([^"]*)"', page)
-            for name, page in said.items()
-        }
-        assert set(map(tuple, controls.values())) == {("micro_batches",)}, (schedule, controls)
+        controls = refused_controls(State(**job, schedule=schedule))
+        assert set(controls.values()) == {("micro_batches",)}, (schedule, controls)
+
+
+def refused_controls(state):
+    """What each view of a step refuses, by the views' names."""
+    said = {name: str(VIEWS[name].html(Context(resolve(state), state))) for name in COUNTED}
+    pattern = 'class="refusal"[^>]* data-control="([^"]*)"'
+    return {name: tuple(re.findall(pattern, page)) for name, page in said.items()}
+
+
+JOB = {"nodes": "4", "tp": "2", "pp": "4", "vpp": "2", "micro_batches": "6"}
+
+
+def test_groups_of_micro_batches_count_in_every_view():
+    for group in ("", "3", "5", "7"):  # Megatron's is pp where nobody says it
+        control = "micro_batches" if group in ("", "5") else "group_size"
+        controls = refused_controls(State(**JOB, group_size=group))
+        assert set(controls.values()) == {(control,)}, (group, controls)
+    state = State(**JOB, group_size="6")
+    assert set(refused_controls(state).values()) == {()}
+    layout = resolve(state)
+    trained = trained_of(layout, state)
+    assert trained.training.pipeline(trained.split) == schedule_of("interleaved", layout, state)
+    # min(2(p - r - 1) + (v - 1)N + 1, mv)/v; with N = p and 8 of them 5.5, 4.5, 3.5 and 2.5
+    assert [stage.in_flight for stage in trained.stages()] == [6.0, 5.5, 4.5, 3.5]
+    other = state.changed({"schedule": "1f1b", "vpp": "", "group_size": "99"})  # takes no groups
+    assert set(refused_controls(other).values()) == {()}
+
+
+def test_micro_batches_that_pp_does_not_divide_are_offered_the_groups_that_megatron_takes():
+    state = State(**JOB)
+    with pytest.raises(LayoutError) as refused:
+        schedule_of("interleaved", resolve(state), state)
+    assert {"group_size": 6} in refused.value.alternatives
+
+
+def test_chunks_that_a_schedule_does_not_have_are_refused_in_every_view():
+    for schedule, vpp in (("1f1b", "2"), ("zb-v", "3"), ("interleaved", "1")):
+        state = State(**{**JOB, "vpp": vpp, "micro_batches": "8"}, schedule=schedule, layers="32")
+        controls = refused_controls(state)
+        assert set(controls.values()) == {("vpp",)}, (schedule, controls)
+        with pytest.raises(LayoutError) as refused:
+            stages_by_rank(4, state)
+        assert refused.value.control == "v"
+    for vpp in ("", "1", "2"):  # ZB-V has two, whoever says it
+        state = State(**{**JOB, "vpp": vpp}, schedule="zb-v")
+        assert set(refused_controls(state).values()) == {()}
+        assert trained_of(resolve(state), state).split.vpp == 2
 
 
 @pytest.mark.parametrize(
@@ -251,7 +293,12 @@ def test_the_sizes_that_a_preset_asks_for_make_its_model():
         ("v=1&memory_schedule=zb-v&show=memory", {"schedule": "zb-v"}),
         ("v=1&memory_schedule=zb-v&schedule=gpipe&show=traffic", {"schedule": "zb-v"}),
         ("v=1&memory_schedule=zb-v&schedule=gpipe&show=pipeline", {"schedule": "gpipe"}),
-        ("v=1&chunks=3&show=pipeline", {"vpp": "3"}),
+        ("v=1&chunks=3&show=pipeline", {"schedule": "1f1b", "vpp": ""}),
+        ("v=1&schedule=zb-h1&vpp=4&show=pipeline", {"schedule": "zb-h1", "vpp": ""}),
+        ("v=1&schedule=zb-h1&vpp=4&show=ranks", {"schedule": "", "vpp": "4"}),
+        ("v=1&schedule=zb-h1&chunks=4&show=ranks", {"schedule": "zb-h1", "vpp": ""}),
+        ("v=1&vpp=2&group_size=8&show=pipeline", {"group_size": "8"}),
+        ("v=1&vpp=2&group_size=8&show=memory", {"group_size": ""}),
         ("v=1&chunks=3&vpp=2&show=pipeline", {"vpp": "3"}),
         ("v=1&chunks=3&vpp=2&show=memory", {"vpp": "2"}),
         ("v=1&micro_batches=12", {"micro_batches": "12"}),
@@ -433,6 +480,23 @@ def test_a_command_names_what_it_cannot_say_of_the_training():
     assert emitted(context.layout, options, "megatron").startswith(
         "# Megatron-LM has no option for formats 'fp8-fp32-bf16'"
     )
+
+
+def test_groups_of_micro_batches_are_read_from_launch_files_and_written_to_them():
+    for target, word in (
+        ("megatron", "--microbatch-group-size-per-virtual-pipeline-stage 6"),
+        ("nemo", "model.microbatch_group_size_per_vp_stage=6"),
+    ):
+        state = opened(**JOB, group_size="6", layers="32")
+        layout = resolve(state)
+        command = emitted(layout, options_of_page(layout, state), target)
+        assert word in command
+        assert opened(**stated(opened(), parse(command))).group_size == "6"
+        plain = replace(state, vpp="")  # 1F1B has no chunks
+        assert word not in emitted(layout, options_of_page(layout, plain), target)
+    told = emitted(layout, options_of_page(layout, state), "torchtitan")
+    assert "group_size 6" in told.split("\n", 1)[0]
+    assert opened(**stated(state, parse("torchrun pretrain_gpt.py --tp 2"))).group_size == ""
 
 
 def test_the_command_of_a_layout_says_what_the_page_counts_with():

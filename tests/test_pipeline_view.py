@@ -302,6 +302,7 @@ REFUSED = {
     "odd": {"schedule": "dualpipe", "controls": {"pp": 1 + 2, "nodes": 3}},
     "group": {"schedule": "interleaved", "group_size": "3"},
     "vpp": {"schedule": "interleaved", "vpp": "1"},
+    "chunks": {"schedule": "1f1b", "vpp": "2"},
     "contradiction": {"micro_batches": "12", "controls": {"global_batch": "64"}},
     "against": {"schedule": "1f1b", "against": "dualpipev", "micro_batches": "7"},
     "layers": {"controls": {"layers": "30"}},

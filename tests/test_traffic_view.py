@@ -193,6 +193,18 @@ def test_every_layout_is_one_click_away_and_then_has_the_same_cost(state):
         assert trained_of(layout, opened).estimate(layout).request == one.request
 
 
+def test_a_layout_whose_micro_batches_pp_does_not_divide_says_its_groups_and_opens_with_them():
+    state = State(nodes=6, tp=2, pp=6, model="gpt3-175b", global_batch="112")
+    found, _ = found_of(state)
+    page = html("search", state)
+    links = found_in(page, r'data-query="([^"]*)"')
+    assert len(links) == len(found.best) > 1
+    for link, one in zip(links, found.best):
+        assert f"groups of {one.request.training.group_size}" in page
+        layout, opened = resolve(from_query(link)), from_query(link)
+        assert trained_of(layout, opened).estimate(layout).request == one.request
+
+
 def test_where_nothing_fits_it_says_so():
     state = State(nodes=16, tp=8, pp=4, model="llama3-70b", capacity="8")
     assert "None fits into 8.0 GiB" in html("search", state)

@@ -140,6 +140,7 @@ def _model(language: str) -> list[Markup]:
         *number("hidden", "heads", "kv_heads", "ffn", "vocabulary", "sequence"),
         *number("experts", "top_k", "micro_batch", "global_batch", "micro_batches", "vpp"),
         choice("schedule", MEMORY["by_vpp"][language], schedules),
+        *number("group_size"),
         *(training(name) for name in CHOICES if name != "cp_algorithm"),  # asked by its views
         *number("capacity"),
         form.check("account", "", language),

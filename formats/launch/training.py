@@ -133,6 +133,8 @@ def options_of(
     rule = SCHEDULES.get(said.get("schedule", ""))
     if rule and rule.v is None and pp > 1:
         options.setdefault("vpp", DEFAULT_VIRTUAL)
+    if options.get("vpp", 1) == 1:  # groups are of chunks
+        options.pop("group_size", None)
     for name, values in WRITTEN.items():
         options |= values.get(said.get(name), {})
     if "zero" in said:

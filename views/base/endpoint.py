@@ -253,6 +253,7 @@ TRAINING = Parameters(
     global_batch = 0: samples of a step; 0: four micro-batches a pipeline stage.
     vpp = 1: chunks of layers on each pipeline rank.
     memory_schedule -> schedule = "": the pipeline schedule; empty: "1f1b", with vpp "interleaved".
+    group_size = 0: micro-batches of a group, for "interleaved"; 0: pp.
     precision = "bf16-fp32": formats of weights and gradients.
     zero = 1 from 0: stage of ZeRO, 0 to 3; 1: Megatron's distributed optimizer.
     recompute = "selective": "none", "selective", "partial" or "full".
@@ -338,6 +339,7 @@ training_endpoint = serving(_trainable_of, TRAINING, LAYOUT)
 def job_facts(trained: Trained) -> dict[str, Any]:
     """The model and its training, with what was taken where nothing is said."""
     chosen, training = trained.chosen, trained.training
+    said = {field.name: getattr(training, field.name) for field in fields(Training)}
     return {
         "model": chosen.preset,
         "changed": list(chosen.changed),
@@ -345,7 +347,7 @@ def job_facts(trained: Trained) -> dict[str, Any]:
         "active_parameters": active_parameters(chosen.model),
         "training": {
             "global_batch": training.micro_batches * training.micro_batch * trained.split.dp,
-            **{field.name: getattr(training, field.name) for field in fields(Training)},
+            **{name: value for name, value in said.items() if value is not None},
         },
     }
 

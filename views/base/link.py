@@ -30,6 +30,7 @@ from urllib.parse import parse_qsl, quote
 
 from groups import LayoutError
 from groups.errors import quoted
+from training.pipeline import SCHEDULES
 
 from .problems import refusal
 from .resolve import from_preset
@@ -117,15 +118,16 @@ def published(preset: str) -> dict[str, Any]:
 def _of_version_1(given: dict[str, str]) -> dict[str, str]:
     """A link of version 1 as one of today that opens the same.
 
-    The pipeline had a schedule, virtual stages and micro-batches that no other view read, and those
-    that count a step took the global batch, one virtual stage where none are typed, and layers
-    dealt out nearly equally where the stages do not divide them.
+    The pipeline had a schedule, virtual stages, groups and micro-batches that no other view read,
+    and drew a schedule that has chunks of its own whatever was typed; those that count a step took
+    the global batch, one virtual stage where none are typed, and layers dealt out nearly equally
+    where the stages do not divide them.
     """
     given = {"group_type": FIRST_TYPE, **given}
     chunks, counted = given.pop("chunks", ""), given.pop("memory_schedule", "")
     view = given.get("show")
     if view in COUNTING:
-        given |= {"schedule": counted, "micro_batches": ""}
+        given |= {"schedule": counted, "micro_batches": "", "group_size": ""}
         if counted:  # one that loops takes two of today
             given["vpp"] = given.get("vpp") or "1"
         if _is_uneven(given) and not given.get("spread"):
@@ -137,11 +139,22 @@ def _of_version_1(given: dict[str, str]) -> dict[str, str]:
             is_looped = given.get("vpp", "") not in ("", "1")
             named = given.get("schedule") or ("interleaved" if is_looped else "1f1b")
             given |= {"schedule": named, "vpp": chunks}
+        if _has_chunks(given.get("schedule")):
+            given["vpp"] = ""
     else:
-        given |= {"schedule": given.get("schedule") or counted, "vpp": given.get("vpp") or chunks}
+        given["schedule"] = given.get("schedule") or counted
+        if not _has_chunks(given["schedule"]):
+            given["vpp"] = given.get("vpp") or chunks
+        elif given.get("vpp", "") not in ("", "1"):  # by which layers were told
+            given["schedule"] = ""
         if given.get("global_batch"):
             given["micro_batches"] = ""
     return given
+
+
+def _has_chunks(schedule: str | None) -> bool:
+    """Whether a schedule has a number of chunks that cannot be chosen."""
+    return schedule in SCHEDULES and SCHEDULES[schedule].v is not None
 
 
 def _is_uneven(given: Mapping[str, str]) -> bool:

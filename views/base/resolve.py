@@ -23,7 +23,7 @@ from .state import State, as_text, is_empty, parse_number, require_choice
 SIZES = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep")
 """The sizes of a job that always count."""
 
-MODEL = ("layers", "vpp", "experts", "micro_batch", "global_batch")
+MODEL = ("layers", "vpp", "group_size", "experts", "micro_batch", "global_batch")
 """State that change no group: what the groups work on."""
 
 AUTO = "auto"

@@ -163,6 +163,7 @@ class State:
     # Of each pipeline in a step; empty: as the global batch says.
     micro_batches: Any = _field("job", "", "m")
     schedule: Any = _field("job")  # empty: interleaved where vpp is more than 1, else 1f1b
+    group_size: Any = _field("job")  # counts where the schedule takes groups; empty: pp
 
     # The page, and the views' own inputs.
     view: Any = _field("page", "groups", link="show", choices=VIEWS)
@@ -198,7 +199,6 @@ class State:
     bucket_ms: Any = _field("collectives")
 
     against: Any = _field("pipeline")  # empty: nothing
-    group_size: Any = _field("pipeline")  # pp
     pipe_group: Any = _field("pipeline")  # that of the pinned rank, else 0
     t_f: Any = _field("pipeline")  # 1
     t_i: Any = _field("pipeline")  # 1

@@ -24,7 +24,7 @@ from training.clusters import CLUSTERS, Cluster
 from training.estimate import Estimate, Request, estimate_of, layer_time
 from training.estimate.memory import room_of
 from training.estimate.request import DENSE, require_numbers
-from training.memory.per_stage import StageMemory, memory_per_stage, require_counted
+from training.memory.per_stage import StageMemory, memory_per_stage
 from training.model import Model
 from training.models import OLDER, said_of_preset, training_of_preset
 from training.pipeline import SCHEDULES
@@ -160,10 +160,18 @@ def schedule_name(state: State) -> Any:
 
 
 def virtual_stages(state: State) -> int:
-    """Virtual stages of each rank: as typed, else two where the schedule needs some, else one."""
+    """Virtual stages of each rank: as typed, else as many as the schedule has; 1 says nothing where
+    it has a number of its own."""
     name = schedule_name(state)
-    rule = SCHEDULES.get(name) if isinstance(name, str) else None
-    return count_of(state.vpp, "vpp", DEFAULT_VIRTUAL if rule and rule.v is None else 1)
+    rule = SCHEDULES[require_choice("schedule", name, SCHEDULES, ("interleaved", "1f1b"))]
+    typed = count_of(state.vpp, "vpp", rule.v or DEFAULT_VIRTUAL)
+    return rule.v if rule.v and typed == 1 else typed
+
+
+def group_size(state: State, schedule: str) -> int | None:
+    """Micro-batches of a group, where the schedule takes some; None: pp."""
+    is_said = SCHEDULES[schedule].grouped and not is_empty(state.group_size)
+    return count_of(state.group_size, "group_size", 0) if is_said else None
 
 
 def recomputations_of(state: State, now: str) -> tuple[str, ...]:
@@ -257,8 +265,6 @@ class Trained:
         Errors: LayoutError for what the model, the batch or the schedule does not allow.
         """
         require(self.model, self.split, self.training, self.cp_algorithm)
-        # The records that `estimate_of` takes do not say how many micro-batches a group has.
-        require_counted(self.model, self.split, self.training)
         return estimate_of(self.request(layout), software_for(self.training))
 
     def layer_seconds(self, layout: Layout, *, moe: bool) -> float:
@@ -282,11 +288,12 @@ def trained_of(layout: Layout, state: State) -> Trained:
     spread = _spread(chosen.model, split, state)
     split = split if spread == split.spread else replace(split, spread=spread)
     batch = batch_of(layout, state)
-    schedule = require_choice("schedule", schedule_name(state), SCHEDULES, ("interleaved", "1f1b"))
+    schedule = schedule_name(state)
     training = Training(
         micro_batch=batch.micro_batch,
         micro_batches=batch.micro_batches,
         schedule=schedule,
+        group_size=group_size(state, schedule),
         precision=_stated(state, "precision"),
         zero=int(_stated(state, "zero")),
         recompute=_stated(state, "recompute"),

@@ -40,6 +40,7 @@ SAID = Parameters(
     global_batch = 0: samples of a step; 0: not said.
     vpp = 0: chunks of layers on each pipeline rank; 0: not said.
     memory_schedule -> schedule = "": the pipeline schedule; "interleaved" cuts a rank's layers.
+    group_size = 0: micro-batches of a group, for "interleaved"; 0: not said.
     precision = "": formats of weights and gradients, such as "bf16-fp32".
     zero = -1 from -1: stage of ZeRO, 0 to 3; 1: Megatron's distributed optimizer; -1: not said.
     recompute = "": "none", "selective", "partial" or "full".

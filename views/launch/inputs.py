@@ -29,7 +29,10 @@ from ..base.state import (
 )
 from ..base.trained import CHOICES, batch_of
 
-UNASKED = ("cp", "ep", "etp", "instances", "levels", "hybrid", "micro_batches", "schedule")
+UNASKED = (
+    *("cp", "ep", "etp", "instances", "levels", "hybrid"),
+    *("micro_batches", "schedule", "group_size"),
+)
 """Sizes and options of a job that are as at the start where a text is silent about them."""
 
 

@@ -24,7 +24,7 @@ from training.pipeline.spec import ScheduleSpec, checked
 from training.split import nearly_equal
 
 from ..base.state import State, is_empty, parse_number, pinned_group, require_choice
-from ..base.trained import batch_of, count_of, schedule_name, virtual_stages
+from ..base.trained import batch_of, count_of, group_size, schedule_name, virtual_stages
 from ..base.units import ranges_text
 
 MOST_RANKS = 1_024
@@ -46,7 +46,6 @@ class Clock:
     """
 
     times: Times
-    backward: float
     send: float
     optimizer: float
     w_share: float
@@ -54,7 +53,7 @@ class Clock:
     def durations(self, share: float, weights: tuple[float, ...] | None) -> Durations:
         """Of one op of each stage: a stage has ``share`` of a rank, or its weight times that."""
         times = self.times
-        whole = (times.forward, self.backward, times.for_input, times.for_weights)
+        whole = (times.forward, times.backward, times.for_input, times.for_weights)
 
         def of_stages(time: float) -> Any:
             if weights is None:
@@ -66,16 +65,17 @@ class Clock:
 
 
 def schedule_of(name: Any, layout: Layout, state: State) -> ScheduleSpec:
-    p = layout.every["pp"].size
+    """The job's schedule, or another one to compare with, which has its own number of chunks where
+    it has one.
+
+    Errors: LayoutError for sizes that the schedule does not take, in each view alike.
+    """
     m = batch_of(layout, state).micro_batches
-    rule = SCHEDULES.get(name) if isinstance(name, str) else None
-    v = group = None
-    typed = count_of(state.vpp, "vpp", DEFAULT_VIRTUAL)  # one that is none is told of any schedule
-    if rule is not None and rule.v is None:
-        v = typed
-    if rule is not None and rule.grouped and not is_empty(state.group_size):
-        group = parse_number(state.group_size)
-    return checked(name, p, m, v, group)
+    rule = SCHEDULES[require_choice("schedule", name, SCHEDULES)]
+    v = count_of(state.vpp, "vpp", DEFAULT_VIRTUAL)  # one that is none is told of any schedule
+    if rule.v is not None:
+        v = virtual_stages(state) if name == schedule_name(state) else rule.v
+    return checked(name, layout.every["pp"].size, m, v, group_size(state, name))
 
 
 def work_of(schedule: ScheduleSpec) -> int:
@@ -99,15 +99,13 @@ def spend_on(schedules: Sequence[ScheduleSpec]) -> None:
 
 
 def clock_of(state: State) -> Clock:
-    def time(name: str, otherwise: float, most: float = LONGEST) -> float:
+    def time(name: str, otherwise: float | None = None, most: float = LONGEST) -> Any:
         value = getattr(state, name)
         return otherwise if is_empty(value) else check_duration(parse_number(value), name, most)
 
-    forward, for_input, for_weights = (time(name, 1.0) for name in ("t_f", "t_i", "t_w"))
-    pair = None if is_empty(state.t_pair) else time("t_pair", 0.0)
+    ops = (time(name, 1.0) for name in ("t_f", "t_i", "t_w"))
     return Clock(
-        Times(forward, for_input, for_weights, pair),
-        backward=time("t_b", for_input + for_weights),
+        Times(*ops, overlapped=time("t_pair"), whole=time("t_b")),
         send=time("t_send", 0.0),
         optimizer=time("t_optimizer", 0.0),
         w_share=time("w_share", 1.0, most=1.0),
@@ -159,11 +157,10 @@ def stages_by_rank(pp: int, state: State) -> list[list[Stage]]:
     """What each rank holds of the model, chunk by chunk, whatever the micro-batches; empty if
     nothing says how many layers there are.
 
-    Errors: those of `stages_of`.
+    Errors: those of `stages_of`, and for chunks that the schedule does not have.
     """
-    name, chunks = schedule_name(state), virtual_stages(state)
-    rule = SCHEDULES[require_choice("schedule", name, SCHEDULES)]
-    schedule = ScheduleSpec(name, pp, 1, None if rule.v else chunks)
+    schedule = ScheduleSpec(schedule_name(state), pp, 1, virtual_stages(state))
+    schedule.require_chunks()
     stages = stages_of(schedule, state)
     return [[stages[number] for number in row] for row in stage_numbers(schedule)] if stages else []
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -120,7 +120,9 @@ class _Page:
         for field, name in self.names.items():
             refused: list[LayoutError] = []
             schedule = tried(refused, lambda name=name: schedule_of(name, self.layout, self.state))
-            instead = {field: "1f1b" if field == "schedule" else ""}
+            by_vpp = schedule_name(self.state.changed({"schedule": ""}))
+            instead = [{"schedule": by_vpp}, {"schedule": "1f1b", "vpp": ""}]
+            instead = instead if field == "schedule" else [{"against": ""}]
             self.refused += [self._fixed(error, field, instead) for error in refused]
             if schedule is not None and schedule not in schedules:
                 schedules[schedule] = self._stages(schedule)
@@ -136,16 +138,17 @@ class _Page:
         return stages
 
     def _fixed(
-        self, error: LayoutError, field: str, instead: dict[str, Any] | None = None
+        self, error: LayoutError, field: str, instead: Sequence[dict[str, Any]] = ()
     ) -> LayoutError:
         """The refusal with those of its fixes that work on this page: of a schedule, another one
         too; of layers, such that they work too."""
-        fixes = map(self._with_batch, error.alternatives)
-        layers = instead is None
-        working = [fix for fix in fixes if _works(fix, field, self.state, layers)]
-        if instead and _works(instead, field, self.state):
-            working = [*working[: MOST - 1], instead]
-        return error.replace(alternatives=working)
+
+        def working(fixes: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+            return [fix for fix in fixes if _works(fix, field, self.state, layers=not instead)]
+
+        others = working(instead)[:1]
+        fixes = working(map(self._with_batch, error.alternatives))[: MOST - len(others)]
+        return error.replace(alternatives=[*fixes, *others])
 
     def _with_batch(self, fix: Mapping[str, Any]) -> dict[str, Any]:
         """Other micro-batches as the column says them; another pp goes with those of now."""
@@ -162,9 +165,6 @@ class _Page:
         options = [(rule.title, name) for name, rule in SCHEDULES.items()]
         options.insert(0, (self.say("pipeline_no_second"), ""))
         boxes = [form.choice("against", self.state.against, options, self.language)]
-        rules = (SCHEDULES.get(name) for name in self.names.values() if isinstance(name, str))
-        if any(rule.grouped for rule in rules if rule):
-            boxes.append(self._number("group_size", str(self.layout.every["pp"].size)))
         boxes.append(self._number("pipe_group", str(self.pinned[0])))
         return form.fields(*boxes)
 

@@ -72,6 +72,7 @@ def _candidate(estimate: Estimate, reasons: list[Reason]) -> dict[str, Any]:
         "account": split.account,
         "spread": split.spread,
         "memory_schedule": training.schedule,
+        **({"group_size": training.group_size} if training.group_size else {}),
         "micro_batch": training.micro_batch,
         "micro_batches": training.micro_batches,
         "recompute": training.recompute,

@@ -179,6 +179,8 @@ def _names(estimate: Estimate, job: SearchJob, language: str) -> tuple[str, list
     names = ["tp", "cp", "pp", *(["vpp"] if split.vpp > 1 else []), "dp"]
     names += ["ep", "etp"] if job.model.experts and job.expert else []
     rest = [say("with_samples", count=training.micro_batch)]
+    if training.group_size and training.rule.grouped:
+        rest.append(say("with_groups", count=training.group_size))
     if training.recompute != "none":
         rest.append(say(f"with_{training.recompute}"))
     if split.account:
@@ -234,6 +236,7 @@ def _opener(estimate: Estimate, name: str, context: Context) -> str | Markup:
         "ep": split.ep,
         "etp": "" if split.etp == split.tp else str(split.etp),
         "vpp": "" if split.vpp == 1 else str(split.vpp),
+        "group_size": str(training.group_size or ""),
         "account": split.account,
         "spread": "" if split.spread == "equal" else split.spread,
         # The same samples in a step as on this page, however they are said here.
