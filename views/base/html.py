@@ -145,14 +145,12 @@ def row(first: object, *cells: object, **attributes: object) -> Markup:
     return tag("tr", head, *rest, **attributes)
 
 
-def table(
-    heads: Iterable[object], rows: Iterable[Sequence[object]], kind: str = "", box: str = "scroll"
-) -> Markup:
+def table(heads: Iterable[object], rows: Iterable[Sequence[object]], kind: str = "") -> Markup:
     """Rows under their heads; a row is its cells, or made by `row`. A wide one scrolls."""
     head = tag("tr", *(tag("th", head, scope="col") for head in heads))
     body = (row_ if isinstance(row_, Markup) else row(*row_) for row_ in rows)
     markup = tag("table", tag("thead", head), tag("tbody", *body))
-    return tag("div", markup, class_=f"{box} {kind}".strip(), tabindex=0)
+    return tag("div", markup, class_=f"scroll {kind}".strip(), tabindex=0)
 
 
 def heads_of(words: Mapping[str, Text], names: str, language: str) -> list[str]:

@@ -24,6 +24,7 @@ from ..base.context import Context, Pictures, View
 from ..base.fixes import or_refused
 from ..base.html import chips, fine, heads_of, intro, saying, scrolling, table, tag, together
 from ..base.units import seconds_text
+from ..nodes.view import share_bar
 from ..traffic.view import left_out_html
 from .words import KINDS, about, lacks_text
 
@@ -79,11 +80,11 @@ def parts_html(estimate: Estimate, language: str) -> Markup:
     """What a step is made of: a row a part."""
     rows = []
     for name, seconds in visible_parts(estimate):
-        percent = f"{100 * seconds / estimate.seconds:.1f}%"
-        bar = tag("span", tag("span", style=f"width:{percent}"), class_="part-bar")
+        share = seconds / estimate.seconds
         waits = chips([name]) if name in KINDS else ""
         part = together(part_name(name, language), " " if waits else "", waits)
-        rows.append((part, seconds_text(seconds), together(percent, bar)))
+        said = together(f"{100 * share:.1f}%", share_bar(share))
+        rows.append((part, seconds_text(seconds), said))
     return table(heads_of(ESTIMATE, "part seconds share", language), rows, "estimate-parts")
 
 

@@ -43,7 +43,7 @@ def host_html(context: Context, stages: Sequence[StageMemory]) -> Markup:
     words = "host_over" if most.on_host * count > has else "host_of"
     return together(
         tag("h3", say("host_title")),
-        table(heads, body, "memory-zero", "memory-scroll"),
+        table(heads, body, "memory-zero"),
         tag("p", say(words, host=gib(has))) if has else "",
         crossing_html(trained, layout, language),
     )

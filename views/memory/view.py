@@ -105,7 +105,7 @@ def _inputs(chosen: ChosenModel | None, context: Context) -> Markup:
         choice("biases", "by_preset", [(say(f"biases_{name}"), name) for name in BIASES]),
     )
     is_typed = any(not is_empty(getattr(state, name)) for name in (*OWN_SIZES, *FLAGS, "biases"))
-    more = fold(say("shape"), shape, kind="memory-shape", is_open=is_typed)
+    more = fold(say("shape"), shape, is_open=is_typed)
     return tag("div", main, more, class_="memory-inputs")
 
 
@@ -216,7 +216,7 @@ def _kinds(trained: Trained, stages: Sequence[StageMemory], language: str) -> Ma
     rows.append((say("kinds_sum"), *sums))
     heads = (say("kinds_column"), say("kinds_model"), say("kinds_rank", stage=most.stage))
     title = tag("h3", say("kinds_title"))
-    return together(title, table(heads, rows, "memory-kinds", "memory-scroll"))
+    return together(title, table(heads, rows, "memory-kinds"))
 
 
 # -- files -----------------------------------------------------------------------------------------

@@ -145,7 +145,7 @@ def _table(trained: Trained, stage: StageMemory, language: str) -> Markup:
         button, total = setter({"zero": zero}, say(f"zero_{zero}")), tag("b", gib(sum(sizes)))
         current = "true" if zero == trained.training.zero else None
         rows.append(row(button, *map(gib, sizes), total, aria_current=current))
-    return table(heads, rows, "memory-zero", "memory-scroll")
+    return table(heads, rows, "memory-zero")
 
 
 def _states_under(zero: int, trained: Trained, stage: StageMemory) -> dict[str, float]:

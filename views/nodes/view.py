@@ -180,7 +180,8 @@ def level_head(kind: str, language: str) -> str:
 
 
 def share_bar(share: float) -> Markup:
-    return tag("span", class_="bar", style=f"--share:{100 * share:.1f}%")
+    """A bar of which so much is full."""
+    return tag("span", class_="share", style=f"--share:{100 * share:.1f}%")
 
 
 def _cell(names: Iterable[str], reach: Span, language: str) -> Markup:

@@ -37,6 +37,7 @@ from ..base.trained import CHOICES, Trained
 from ..base.units import bytes_text, seconds_text
 from ..estimate.words import step_line
 from ..memory.host import crossing_html
+from ..nodes.view import share_bar
 
 
 def traffic_html(context: Context) -> str:
@@ -137,10 +138,9 @@ def _kinds(rows: Sequence[Traffic], language: str) -> Markup:
     body = []
     for kind in sorted(took, key=lambda kind: -took[kind]):
         entries, seconds = by_kind[kind], took[kind]
-        share = tag("span", style=f"width:{100 * seconds / most:.1f}%")
         on_stages = map(sum, zip(*(sent.by_stage for sent in entries)))
         cells = (chips([kind]), f"{entries[0].size:,}", bytes_text(max(on_stages)))
-        bar = together(seconds_text(seconds), tag("span", share, class_="traffic-bar"))
+        bar = together(seconds_text(seconds), share_bar(seconds / most))
         body.append(row(*cells, *_totals(entries, language), bar))
     sums = (TRAFFIC["sum"][language], "", "", *_totals(rows, language))
     body.append(row(*sums, seconds_text(sum(took.values())), class_="traffic-sum"))
@@ -177,7 +177,7 @@ def _every(rows: Sequence[Traffic], language: str) -> Markup:
         for sent in rows
     )
     listed = table(heads_of(TRAFFIC, names, language), body, "traffic-table")
-    return fold(TRAFFIC["every"][language], listed, kind="")
+    return fold(TRAFFIC["every"][language], listed)
 
 
 # -- who sends to whom ---------------------------------------------------------------------------
