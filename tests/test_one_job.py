@@ -341,7 +341,7 @@ def test_links_of_version_1_open_what_they_opened():
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_column_asks_once_for_what_every_view_counts_with(language):
-    page = column_html(language)
+    page = column_html(language)["folds"]
     names = ("model", "layers", "hidden", "heads", "kv_heads", "ffn", "vocabulary", "sequence")
     names += ("schedule", "micro_batches", "micro_batch", "global_batch", "capacity")
     names += tuple(name for name in CHOICES if name != "cp_algorithm")

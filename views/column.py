@@ -70,8 +70,9 @@ REMAINS = {"dp": ("derived", ("tp", "pp", "cp")), "edp": ("derived_experts", ("e
 
 
 @cache
-def column_html(language: str) -> Markup:
-    """All inputs, with the first state's values; the page's script puts in what the state says."""
+def column_html(language: str) -> dict[str, Markup]:
+    """The regions of all inputs, above and below what is derived of them, with the first state's
+    values; the page's script puts in what the state says."""
     start = State()
 
     def choice(name: str, options: Iterable[tuple[str, str]]) -> Markup:
@@ -95,16 +96,15 @@ def column_html(language: str) -> Markup:
     )
     framework = choice("framework", [*frameworks, (PAGE["own_order"][language], OWN)])
     hybrid = form.check("hybrid", "", language)
-    return together(
-        _partly(language),
-        _presets(language),
-        *(_size(name, language) for name in ("nodes", "gpus_per_node", "tp", "pp", "cp")),
-        tag("div", id="derived"),
+    sizes = (_size(name, language) for name in ("nodes", "gpus_per_node", "tp", "pp", "cp"))
+    folds = (
         fold("groups", *groups),
         fold("experts", _size("ep", language), etp),
         fold("order", framework, order, instances, levels, hybrid),
         fold("model", *_model(language)),
     )
+    above = together(_partly(language), _presets(language), *sizes)
+    return {"sizes": above, "folds": together(*folds)}
 
 
 def _partly(language: str) -> str:

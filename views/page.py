@@ -1,9 +1,9 @@
 """The whole page as a function of its state: what `draw` answers, region by region.
 
 The browser holds the state (gradio/state.js) and asks `draw` whenever it changes; an answer is the
-HTML of the regions that a change can touch. Header and column have words only, so they come again
-only with another language; sections and the menu of files, with another view too. A question says
-which of them the page has: ``words``, a language, and ``shown``, a view.
+HTML of the regions that a change can touch; none is within another. What of header and column is
+words only comes again only with another language; sections and the menu of files, with another view
+too. A question says which of them the page has: ``words``, a language, and ``shown``, a view.
 """
 
 from __future__ import annotations
@@ -83,18 +83,12 @@ def draw(sent: Any) -> str:
     seen = parsed(sent)
     state, link = from_values(seen), link_of(seen)
     language, view = state.language, view_of(state)
-    is_new = seen.get("words") != language
     parts = answer(state)
     if parts.picture is None and link is not None:
         first = answer(State(lang=language, view=view))
         parts = replace(parts, picture=first.picture, details=first.details)
-    regions = {**vars(parts), "tour": tour_html(state)}
-    if is_new or seen.get("shown") != view:
-        regions |= {"nav": nav_html(view, language), "tools": tools_html(view, language)}
-    if is_new:
-        regions |= {"head": head_html(language), "controls": column_html(language)}
-        regions |= {"rank": rank_html(language), "entries": entries_html(language)}
-    answered: dict[str, Any] = {"language": language, "view": view}
+    regions = _regions(state, parts, seen.get("words"), seen.get("shown"))
+    answered: dict[str, Any] = {"language": language, "view": view, "regions": regions}
     if link is not None:
         regions["notice"] = ""
         try:
@@ -102,8 +96,20 @@ def draw(sent: Any) -> str:
         except LayoutError as error:
             regions["notice"] = notice_html(sentence(error, language), language)
         answered["state"] = state_texts(state)
-    answered["regions"] = {name: html for name, html in regions.items() if html is not None}
     return as_json(answered)
+
+
+def _regions(state: State, parts: Answer, words: object, shown: object) -> dict[str, str]:
+    """The HTML of all regions that a page lacks; words: its language, shown: its view."""
+    language, view = state.language, view_of(state)
+    regions = {name: html for name, html in vars(parts).items() if html is not None}
+    regions["tour"] = tour_html(state)
+    if words != language or shown != view:
+        regions |= {"nav": nav_html(view, language), "tools": tools_html(view, language)}
+    if words != language:
+        regions |= {**head_html(language), **column_html(language)}
+        regions |= {"rank": rank_html(language), "entries": entries_html(language)}
+    return regions
 
 
 @within()
@@ -129,8 +135,8 @@ def save(sent: Any) -> str:
 
 
 @cache
-def head_html(language: str) -> Markup:
-    """The header; its chips come with every answer."""
+def head_html(language: str) -> dict[str, Markup]:
+    """The regions of the header beside its chips, which come with every answer."""
     leads = {"data_set": {"view": "launch"}, "data_leads": "field-paste"}
     copies = {"data_copy_link": True, "data_done": PAGE["copied"][language]}
     names = dict.fromkeys(SHELL["language"][code] for code in LANGUAGES)
@@ -145,12 +151,9 @@ def head_html(language: str) -> Markup:
         tag("span", *languages, class_="languages", **words),
         button(SHELL["copy_link"][language], tabindex=-1, class_="primary", **copies),
     )
-    return together(
-        tag("a", SHELL["skip"][language], class_="skip", href="#main"),
-        tag("h1", PAGE["title"][language]),
-        tag("div", id="chips"),
-        tag("div", *tools, class_="right", role="toolbar", aria_label=SHELL["tools"][language]),
-    )
+    skip = tag("a", SHELL["skip"][language], class_="skip", href="#main")
+    bar = tag("div", *tools, class_="right", role="toolbar", aria_label=SHELL["tools"][language])
+    return {"title": together(skip, tag("h1", PAGE["title"][language])), "toolbar": bar}
 
 
 def chips_html(context: Context | None, language: str) -> Markup:
@@ -227,37 +230,32 @@ def tools_html(view: str, language: str) -> Markup:
 
 def first_html() -> Markup:
     """The page as it is sent first: everything in place, with the first state drawn."""
-    language, first = "en", answer(State())
-    bar = (
-        tag("div", entries_html(language), id="entries"),
-        tag("div", rank_html(language), id="rank"),
-        tag("div", tools_html("groups", language), id="tools"),
-    )
-    main = (
-        tag("div", id="notice"),
-        tag("div", id="tour"),
-        tag("div", *bar, class_="bar"),
-        tag("div", first.picture, id="picture"),
-        tag("div", first.details, id="details"),
-    )
+    start = State()
+    regions = _regions(start, answer(start), None, None)
+
+    def region(name: str, element: str = "div") -> Markup:
+        return tag(element, regions.get(name, ""), id=name)
+
+    bar = tag("div", *map(region, ("entries", "rank", "tools")), class_="bar")
+    main = (region("notice"), region("tour"), bar, region("picture"), region("details"))
+    column = map(region, ("sizes", "derived", "folds"))
     page = (
-        tag("header", head_html(language), id="head"),
-        tag("nav", nav_html("groups", language), id="nav"),
-        tag(
-            "div",
-            tag("aside", column_html(language), id="controls", class_="column"),
-            tag("div", id="status"),
-            tag("main", *main, id="main", tabindex=-1),
-            tag("p", tag("a", target="_blank", rel="noopener"), id="whole"),
-            id="page",
-        ),
+        tag("aside", *column, id="controls", class_="column"),
+        region("status"),
+        tag("main", *main, id="main", tabindex=-1),
+        tag("p", tag("a", target="_blank", rel="noopener"), id="whole"),
+    )
+    return tag(
+        "div",
+        tag("header", *map(region, ("title", "chips", "toolbar")), id="head"),
+        region("nav", "nav"),
+        tag("div", *page, id="page"),
         tag("p", id="hint", role="status"),
         tag("div", id="tip", role="tooltip", hidden=True),
+        class_="app waiting",
+        lang=start.language,
+        data_view=view_of(start),
     )
-    whole = tag("div", *page, class_="app waiting", lang=language, data_view="groups")
-    for name, html in (("derived", first.derived), ("chips", first.chips)):
-        whole = whole.replace(tag("div", id=name), tag("div", html, id=name))
-    return whole
 
 
 def script_data() -> dict[str, Any]:

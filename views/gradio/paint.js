@@ -3,24 +3,13 @@
 const sources = new WeakMap(); // what each picture was made from
 const painted = new WeakMap(); // what each region was made from
 
-// Header and column have regions of other names within, which come after them.
-const OUTER = ['head', 'controls'];
-
 function paintRegion(name, html) {
   const holder = document.getElementById(name);
   if (!holder || painted.get(holder) === html) return;
   painted.set(holder, html);
   const fresh = document.createElement('template');
   fresh.innerHTML = html;
-  if (OUTER.includes(name)) keepWithin(holder, fresh.content);
   mendChildren(holder, fresh.content);
-}
-
-function keepWithin(holder, fresh) {
-  for (const slot of fresh.querySelectorAll('[id]:empty')) {
-    const here = holder.querySelector('#' + slot.id);
-    if (here) slot.innerHTML = here.innerHTML;
-  }
 }
 
 function mendChildren(old, fresh) {
