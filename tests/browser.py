@@ -24,6 +24,7 @@ from groups.grouping import Grouping
 from render import palette
 from render.scenes import groups as scene
 from views.all import SECTIONS as PLACES
+from views.base.html import unparted
 from views.base.problems import fix_label, sentence
 from views.base.resolve import from_preset
 from views.base.state import State, fields_of
@@ -282,7 +283,7 @@ def expect_refusal(
     """Wait until the page refuses these controls in words, over the last valid picture."""
     error = refusal_of(controls)
     buttons = [fix_label(fix, language) for fix in error.alternatives]
-    said = [sentence(error, language), buttons]
+    said = [unparted(sentence(error, language)), buttons]
     if still is None:
         held = f"(said) => !questions && JSON.stringify(({READ})().slice(1, 3)) === said"
         wait_until(page, held, _json(said))

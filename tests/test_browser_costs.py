@@ -24,6 +24,7 @@ from descriptions import CONTROLS, MEMORY, OPERATION_TEXTS, PAGE, TRAFFIC
 from training.memory.per_stage import largest, memory_per_stage
 from training.search import search
 from training.traffic.matrix import matrix
+from views.base.html import unparted
 from views.base.resolve import resolve
 from views.base.state import State
 from views.base.trained import GIB, trained_of
@@ -43,7 +44,7 @@ def cells(page, table):
     rows = page.locator(f"{table} tbody tr").evaluate_all(
         "rows => rows.map(row => [...row.cells].map(cell => cell.innerText.trim()))"
     )
-    return {row[0]: row[1:] for row in rows}
+    return {name: [said.replace("\xa0", " ") for said in rest] for name, *rest in rows}
 
 
 # --- Memory ---------------------------------------------------------------------------------------
@@ -78,7 +79,7 @@ def test_a_model_that_does_not_fit_is_made_to_fit_in_one_click(shared_page):
 
     assert requests_during(page, look) == []
     fix = verdict.locator(".fix").first
-    (promised,) = re.findall(r"[\d,.]+ GiB", fix.inner_text())
+    (promised,) = re.findall(r"[\d,.]+\sGiB", fix.inner_text())
     fix.click()
     expect(verdict).to_have_class(re.compile("fits"))
     expect(verdict).to_contain_text(promised)
@@ -180,7 +181,7 @@ def test_a_better_layout_is_opened_in_one_click_and_compared_with_the_one_before
     names = page.locator(".search-name")
     expect(names.first).to_contain_text(f"tp{split.tp} cp{split.cp} pp{split.pp}")
     steps = page.locator('.search-table td[data-label^="Step"]').all_inner_texts()
-    assert [text.strip() for text in steps[:3]] == [about(one) for one in best[:3]]
+    assert [text.strip() for text in steps[:3]] == [unparted(about(one)) for one in best[:3]]
     show(page, "compare")
     page.get_by_role("button", name=PAGE["keep"]["en"]).click()
     expect(page.locator("#picture")).to_contain_text(PAGE["compare_same"]["en"])
@@ -313,7 +314,7 @@ def test_a_phone_in_the_dark_shows_all_views_in_chinese_with_the_same_inputs(ope
     wrong = {}
     for view in OF_VIEWS:
         wrong[view] = look_at(page, view, "zh")
-        said = page.locator("#page").inner_text()
+        said = page.locator("#page").inner_text().replace("\xa0", " ")
         wrong[view] += [piece for piece in english if piece in said]
         expect_inputs(page, view)
         assert len(re.findall(r"[\u4e00-\u9fff]", said)) > 300

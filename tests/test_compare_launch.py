@@ -24,6 +24,7 @@ from groups.layout import Layout
 from groups.presets import PRESETS
 from texts.sentences import note_text
 from views.base.context import Context
+from views.base.html import unparted
 from views.base.link import to_query
 from views.base.problems import sentence
 from views.base.resolve import MODEL, from_preset
@@ -271,7 +272,7 @@ def test_a_kept_layout_that_cannot_be_is_said_in_words_and_by_megatron(language)
         seen(State(tp=3))
     assert error.value.quote
     said = f"{PAGE['megatron_says'][language]} <code>{error.value.quote}</code>"
-    assert refusal(page) == f"{sentence(error.value, language)} {said}"
+    assert refusal(page) == f"{unparted(sentence(error.value, language))} {said}"
 
 
 # -- launch: what the reader says ----------------------------------------------------------------
@@ -384,7 +385,7 @@ def test_a_bad_value_is_marked_where_it_stands(text, marked, place, language):
     whole = html.unescape(re.sub("</?mark>", "", shown))
     assert whole == text.split("\n")[line - 1]
     assert whole[column - 1 :].startswith(marked)
-    assert PAGE["launch_place"][language].format(line=line, column=column) in page
+    assert unparted(PAGE["launch_place"][language].format(line=line, column=column)) in page
     assert "<b>" not in page
 
 
@@ -414,7 +415,7 @@ def test_a_pasted_job_that_cannot_be_says_why_where_its_layout_would_stand(langu
     page = launched(State(), text, language)
     with pytest.raises(LayoutError) as error:
         Context.of(with_pasted(State(), parse(text)))
-    assert html.escape(sentence(error.value, language)) in page
+    assert html.escape(unparted(sentence(error.value, language))) in page
     assert PAGE["use_pasted"][language] in page  # for the column says how to mend it
 
 
@@ -442,7 +443,7 @@ def test_what_is_no_text_is_said_in_words(language):
         for ask in (parse, lambda paste: read_pasted(State(paste=paste))):
             with pytest.raises(LayoutError) as error:
                 ask(paste)
-            assert refusal(page) == sentence(error.value, language)
+            assert refusal(page) == unparted(sentence(error.value, language))
 
 
 @every("language", LANGUAGES)

@@ -18,6 +18,7 @@ from groups.conventions import CONVENTIONS, MEGATRONS, OWN
 from groups.layout import own_groupings
 from groups.megatron.parallel_state import process_groups
 from groups.presets import PRESETS
+from views.base.html import unparted
 from views.base.names import megatrons_name
 from views.base.problems import sentence
 from views.base.resolve import from_preset
@@ -185,7 +186,7 @@ def test_an_order_of_ones_own_is_refused_with_megatrons_words_and_a_cure(name, l
     status = html.unescape(answer(replace(controls, lang=language)).status)
     assert (PAGE["megatron_says"][language] in status) == bool(quote)
     assert f"<code>{quote}</code>" in status or not quote
-    assert sentence(error, language) in status
+    assert unparted(sentence(error, language)) in status
     assert error.alternatives
     assert status.count("data-set=") == len(error.alternatives)
     for alternative in error.alternatives:

@@ -59,9 +59,9 @@ VIEW_WIDTH = "document.querySelector('svg.traffic-matrix').viewBox.baseVal.width
 
 
 def test_pointing_at_a_cell_names_sender_receiver_bytes_and_kinds(page):
-    assert point(page, 0, 1) == "rank 0 (node 0) → rank 1 (node 0): 87.0 GB (tp 87.0 GB)"
-    assert point(page, 0, 8) == "rank 0 (node 0) → rank 8 (node 1): 537 MB (pp 537 MB)"
-    assert point(page, 0, 2) == "rank 0 (node 0) → rank 2 (node 0): 9.03 GB (dp-cp 9.03 GB)"
+    assert point(page, 0, 1) == "rank 0 (node 0) → rank 1 (node 0): 87.0\xa0GB (tp 87.0\xa0GB)"
+    assert point(page, 0, 8) == "rank 0 (node 0) → rank 8 (node 1): 537\xa0MB (pp 537\xa0MB)"
+    assert point(page, 0, 2) == "rank 0 (node 0) → rank 2 (node 0): 9.03\xa0GB (dp-cp 9.03\xa0GB)"
     assert point(page, 3, 3) == "rank 3 (node 0) → rank 3 (node 0): nothing"
 
 
@@ -71,7 +71,7 @@ def test_the_arrow_keys_move_a_cursor_and_escape_takes_it_away(page):
     page.keyboard.press("ArrowRight")
     assert told.inner_text().startswith("rank 0 (node 0) → rank 0")
     page.keyboard.press("ArrowRight")
-    assert told.inner_text() == "rank 0 (node 0) → rank 1 (node 0): 87.0 GB (tp 87.0 GB)"
+    assert told.inner_text() == "rank 0 (node 0) → rank 1 (node 0): 87.0\xa0GB (tp 87.0\xa0GB)"
     for _ in range(20):
         page.keyboard.press("ArrowDown")
     assert told.inner_text().startswith("rank 15 (node 1) → rank 1")
@@ -86,7 +86,7 @@ def test_an_update_of_the_page_is_read_anew(page):
         "html => { document.getElementById('root').innerHTML = html; window.updated(); }",
         shown("zh", State(tp=1, pp=1, layers="32", global_batch="64")),
     )
-    assert point(page, 0, 1) == "rank 0（节点 0） → rank 1（节点 0）：45.2 GB (dp-cp 45.2 GB)"
+    assert point(page, 0, 1) == "rank 0（节点 0） → rank 1（节点 0）：45.2\xa0GB (dp-cp 45.2\xa0GB)"
 
 
 def test_without_the_view_nothing_happens(page):

@@ -154,7 +154,7 @@ def test_the_scripts_data_are_the_bytes_of_the_picture():
     assert data["per"] == 1
     assert np.all(np.diagonal(grid) == 0)
     assert grid[0, 2] > 0  # ep joins every second rank: etp 1, tp 2
-    total = float(re.search(r"All kinds.*?([\d.]+) TB", page)[1])
+    total = float(re.search(r"All kinds.*?([\d.]+)\sTB", page)[1])
     assert grid.sum() / 1e12 == pytest.approx(total, rel=0.01)
 
 
@@ -169,7 +169,7 @@ def test_the_layout_on_screen_stands_once_in_its_place():
     assert page.count('<tr class="current">') == page.count(">your layout<") == 1
     place = found_in(page, r'<tr class="current"><th scope="row">([^<]+)<')
     assert place == [str(found.place(current.seconds))]
-    steps = found_in(page, r'Step about">([\d.]+ m?s) ')
+    steps = found_in(page, r'Step about">([\d.]+\sm?s) ')
     assert len(steps) == 11
 
 
@@ -207,7 +207,7 @@ def test_a_layout_whose_micro_batches_pp_does_not_divide_says_its_groups_and_ope
 
 def test_where_nothing_fits_it_says_so():
     state = State(nodes=16, tp=8, pp=4, model="llama3-70b", capacity="8")
-    assert "None fits into 8.0 GiB" in html("search", state)
+    assert "None fits into 8.0\xa0GiB" in html("search", state)
     assert "None fits" not in html("search", replace(state, capacity="80"))
 
 

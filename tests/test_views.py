@@ -26,6 +26,7 @@ from groups.mesh import parse_mesh, require_rank, whole_number
 from training.collectives import apply
 from views.all import VIEWS as ALL_VIEWS
 from views.base.context import Context
+from views.base.html import unparted
 from views.base.problems import fix_label, sentence
 from views.base.resolve import from_preset
 from views.base.state import FIELDS, State, language_of
@@ -252,7 +253,7 @@ def test_texts_beside_the_picture_are_those_of_its_type_and_kinds(language, node
         controls = State(group_type=name, nodes=nodes, ep=2, etp=1, more=more)
         picture = html.unescape(answer(replace(controls, lang=language)).picture)
         assert group_type.title[language] in picture
-        assert group_type.body[language] in picture
+        assert unparted(group_type.body[language]) in picture
         kinds = seen(controls).kinds
         assert kinds[: len(group_type.kinds)] == group_type.kinds
         assert len(kinds) >= 1

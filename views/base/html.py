@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from html import escape as escape_text
 
 import orjson
@@ -36,8 +36,9 @@ def tag(name: str, *children: object, **attributes: object) -> Markup:
             start = f'{start}{_attribute(key)}="{attribute_value(value)}"'
     if name in ("input", "img", "br"):
         return _markup(f"<{start}>")
-    # Most of a page is made here: `_written` and `_markup` where they stand save a tenth.
-    inside = [child if type(child) is Markup else _written(child) for child in children]
+    # Most of a page is made here: `_read` and `_markup` where they stand save a tenth.
+    told = _written if name in VERBATIM else _read
+    inside = [child if type(child) is Markup else told(child) for child in children]
     return str.__new__(Markup, f"<{start}>{''.join(inside)}</{name}>")
 
 
@@ -87,10 +88,27 @@ def scrolling(kind: str, *children: object) -> Markup:
 
 def together(*parts: object) -> Markup:
     """Parts one after the other."""
-    return _markup("".join(map(_written, parts)))
+    return _markup("".join(map(_read, parts)))
 
 
+VERBATIM = frozenset(("code", "mark", "option", "pre", "textarea"))
+"""Elements whose text is copied, or was typed."""
+
+UNITS = r" (?<=\d )(?=(?:[kMGTP]?i?B|M|T?FLOP|Gb|[mµ]?s)\b|[个层次组步份台条项列行块段种倍维级秒])"
+"""The space from a number to its unit, or a counter of Chinese; gradio/shared.js has the same."""
+
+unparted = partial(re.compile(UNITS).sub, "\u00a0")
 _is_special = re.compile("[&<>'\"]").search
+
+
+def _read(value: object) -> str:
+    """`_written`, where a person reads it: no line ends between a number and its unit.
+
+    >>> tag("p", "80 GiB, 16 个 GPU") == "<p>80\u00a0GiB, 16\u00a0个 GPU</p>"
+    True
+    """
+    text = _written(value)
+    return unparted(text) if type(value) is str and " " in text else text
 
 
 def _written(value: object) -> str:
@@ -139,7 +157,7 @@ def row(first: object, *cells: object, **attributes: object) -> Markup:
     """A row of a table, its first cell the head of it."""
     head = first if isinstance(first, TableCell) else tag("th", first, scope="row")
     rest = (
-        content if isinstance(content, TableCell) else _markup(f"<td>{_written(content)}</td>")
+        content if isinstance(content, TableCell) else _markup(f"<td>{_read(content)}</td>")
         for content in cells
     )
     return tag("tr", head, *rest, **attributes)
@@ -209,7 +227,7 @@ def unbroken(text: str) -> Markup:
     Markup('as <span class="unbroken">(tp-pp-dp):</span> read-only')
     """
     names = re.compile(r"[\w(-]*\w-\w+-[\w-]+[):;.,]*", re.ASCII)
-    return Markup(names.sub(lambda name: tag("span", name[0], class_="unbroken"), escape(text)))
+    return Markup(names.sub(lambda name: tag("span", name[0], class_="unbroken"), _read(text)))
 
 
 def intro(title: str, text: str, language: str) -> Markup:
@@ -230,7 +248,7 @@ def explained(text: str, language: str, known: set[int] | None = None) -> Markup
         word = _explained(match["word"], number, language)
         return tag("bdi", word, Markup(match["end"]), class_="word-end") if match["end"] else word
 
-    return Markup(_pattern(language).sub(marked, escape_text(text, quote=False)))
+    return Markup(_pattern(language).sub(marked, unparted(escape_text(text, quote=False))))
 
 
 @cache

@@ -18,7 +18,7 @@ from training.collectives.cost import bus_factor
 from training.collectives.transfers import Algorithm, Slots, loaded, ports, run
 
 from ..base.form import choice, fields, number
-from ..base.html import player_buttons, saying, scrolling, table, tag, together
+from ..base.html import player_buttons, saying, scrolling, table, tag, together, unparted
 from ..base.state import State
 from ..base.units import bytes_text, seconds_text
 from .inputs import CollectiveSpec, cell_of, filled
@@ -118,7 +118,7 @@ def _changes(algorithm: Algorithm, states: list[Slots], captions: list[str]) -> 
             }
             for step, before, after in zip(algorithm.steps, states, states[1:])
         ],
-        "told": captions,
+        "told": [unparted(caption) for caption in captions],
         "share": [round(share / (shares[-1] or 1.0), 4) for share in shares],
     }
 

@@ -94,7 +94,7 @@ def compare_html(context: Context) -> Markup:
         return together(heading(say("compare_title")), inputs, refusal_line(error, language))
     lines = (_line(before.layout, "kept", language), _line(context.layout, "now", language))
     return together(
-        heading(say("compare_title"), tag("p", Markup("<br>").join(lines))),
+        heading(say("compare_title"), tag("p", lines[0], Markup("<br>"), lines[1])),
         inputs,
         _sizes(before, context),
         costs_html(before, context),

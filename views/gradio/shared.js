@@ -8,7 +8,10 @@ const on = (kind, selector, then) =>
   });
 
 const say = (name, detail) => document.dispatchEvent(new CustomEvent(name, { detail }));
-const filled = (text, facts) => text.replace(/\{(\w+)\}/g, (_, name) => facts[name]);
+// No line ends between a number and its unit, as in what the server says (views/base/html.py).
+const UNIT_SPACE = / (?<=\d )(?=(?:[kMGTP]?i?B|M|T?FLOP|Gb|[mµ]?s)\b|[个层次组步份台条项列行块段种倍维级秒])/g;
+const filled = (text, facts) =>
+  text.replace(/\{(\w+)\}/g, (_, name) => facts[name]).replace(UNIT_SPACE, '\u00a0');
 
 // Numbers of a node's data, by name.
 const numbersOf = (node, ...names) =>

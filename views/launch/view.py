@@ -182,7 +182,7 @@ def _problems(read: Parsed, language: str) -> Markup:
     items = []
     for note in read.problems[:SHOWN_ITEMS]:
         place = PAGE["launch_place"][language].format(line=note.line, column=note.column)
-        line = tag("pre", _marked(read.text, note.start, note.end))
+        line = _marked(read.text, note.start, note.end)
         items.append(tag("li", _said(note, language), " ", tag("small", place), line))
     return tag("div", tag("ul", *items, class_="warnings problems"), role="alert")
 
@@ -192,7 +192,7 @@ def _marked(text: str, start: int, end: int) -> Markup:
     first = max(text.rfind("\n", 0, start) + 1, start - 80)
     last = text.find("\n", end)
     last = min(len(text) if last < 0 else last, end + 80)
-    return together(text[first:start], tag("mark", text[start:end]), text[end:last])
+    return tag("pre", text[first:start], tag("mark", text[start:end]), text[end:last])
 
 
 def _said(note: Item | Note, language: str) -> str:

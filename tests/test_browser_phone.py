@@ -1,0 +1,56 @@
+"""Every view on a phone: what is written can be read."""
+
+from __future__ import annotations
+
+import pytest
+from test_browser_access import BRINGS, open_state
+
+from descriptions import VIEWS
+from views.base.html import UNITS
+from views.gradio.widgets import ROOM
+
+pytestmark = pytest.mark.browser
+
+PHONE = {"width": 400, "height": 860}
+
+JOBS = {
+    "16 GPUs": {},
+    "18 GPUs": {"nodes": "3", "gpus_per_node": "6", "tp": "3"},
+    "2,048 GPUs": {"nodes": "256", "tp": "8", "pp": "16", "ep": "8", "etp": "1",
+                   "model": "deepseek-v3"},
+}  # fmt: skip
+
+PARTED = """() => {
+  const units = /\\d (?:(?:[kMGTP]i?B|[mµ]?s|T?FLOP)\\b|个|层|次).{0,9}/u;
+  const walk = document.createTreeWalker(document.querySelector('#main'), NodeFilter.SHOW_TEXT);
+  const parted = [];
+  while (walk.nextNode()) {
+    const within = walk.currentNode.parentElement;
+    if (within.closest('pre, code, svg, option')) continue;
+    parted.push(...(units.exec(walk.currentNode.data) ?? []));
+  }
+  return parted;
+}"""
+"""Numbers that a line may part from their unit."""
+
+
+@pytest.fixture
+def phone(shared_page):
+    before = shared_page.viewport_size
+    shared_page.set_viewport_size(PHONE)
+    yield shared_page
+    shared_page.set_viewport_size(before)
+
+
+@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_no_line_ends_between_a_number_and_its_unit(phone, job, language):
+    parted = {}
+    for view in VIEWS:
+        open_state(phone, view=view, lang=language, **{**JOBS[job], **BRINGS.get(view, {})})
+        parted[view] = phone.evaluate(PARTED)
+    assert {view: found for view, found in parted.items() if found} == {}
+
+
+def test_what_the_browser_says_has_the_units_of_the_server():
+    assert f"/{UNITS}/g" in (ROOM / "shared.js").read_text(encoding="utf-8")
