@@ -18,6 +18,7 @@ import httpx
 import pytest
 
 import app
+from views.hang.files import log_of
 from views.launch.api import launch_command
 from views.server import guard
 from views.server.guard import LARGEST_BODY, LARGEST_EVIDENCE
@@ -240,7 +241,7 @@ def test_files_of_a_hang_are_the_one_exception_and_bounded(server):
     large = head + b"\n" + log + b" " * 2 * LARGEST_BODY  # more than any other body may have
     answer = post(server, "evidence", large)
     assert answer.status_code == 200
-    assert json.loads(json.loads(answer.json())["digest"])["files"] == 1
+    assert log_of(json.loads(answer.json())["digest"]).files == 1
     too_large = (b" " * 1_000_000 for _ in range(LARGEST_EVIDENCE // 1_000_000 + 1))
     assert post(server, "evidence", too_large).status_code == 413
     assert "refused" in json.loads(post(server, "evidence", b"no files").json())

@@ -66,6 +66,7 @@ def read_log(evidence: Evidence, groupings: Mapping[str, Grouping] | None = None
         devices=dict(reading.devices),
         diagnosis=diagnosis,
         notes=tuple(reading.notes.values()),
+        files=len(evidence) if isinstance(evidence, Mapping) else 0,
     )
 
 

@@ -185,3 +185,4 @@ class Log:
     devices: Mapping[int, int] = field(default_factory=dict)  # local ranks, likewise
     diagnosis: Diagnosis = Diagnosis()
     notes: tuple[Note, ...] = ()
+    files: int = 0  # that say all this; 0 of a text

@@ -52,7 +52,7 @@ def evidence(sent: bytes | str) -> str:
     the layout on screen}, then the files one after the other. Nothing of them is kept.
 
     >>> said = json.loads(evidence('{"files": [["a.log", 9]]}\\n[rank3]: x'))
-    >>> json.loads(said["digest"])["files"]
+    >>> log_of(said["digest"]).files
     1
     """
     body = sent.encode("utf-8", "replace") if isinstance(sent, str) else sent
@@ -69,10 +69,9 @@ def evidence(sent: bytes | str) -> str:
         return json.dumps({"refused": "?"})
     try:
         with within(WORK):
-            log = digest_of(read_log(files, _groupings(said.get("job"))))
+            return json.dumps({"digest": digest_of(read_log(files, _groupings(said.get("job"))))})
     except LayoutError as error:
         return json.dumps({"refused": sentence(error, language)})
-    return json.dumps({"digest": json.dumps({"files": len(files), "log": log})})
 
 
 def _groupings(job: object) -> Mapping[str, Grouping] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -134,22 +133,13 @@ def _case(context: Context) -> Case | None:
         every = layout.every if layout.world_size <= MOST_CONNECTED else None
         log = read_log(state.evidence, every)
     elif not is_empty(state.digest):
-        log = log_of(_said(state.digest)[1])
+        log = log_of(state.digest)
     else:
         return None
     world = _world(log, layout)
     match, fits = _match(log, world, layout)
     changes = tuple(_changes(fit, layout, world) for fit in fits)
     return Case(log, layout, world, match, changes, placement_or_none(context))
-
-
-def _said(digest: Any) -> tuple[int, Any]:
-    """How many files the browser keeps a digest of, and the digest."""
-    try:
-        said = json.loads(digest)
-        return (said["files"], said.get("log")) if type(said["files"]) is int else (0, None)
-    except (KeyError, TypeError, ValueError, RecursionError):
-        return 0, None
 
 
 def _whole(log: Log) -> int:
@@ -207,8 +197,8 @@ def _changes(fit: dict[str, Any], layout: Layout, world: int) -> dict[str, Any]:
 def _answer(case: Case, context: Context) -> Markup:
     language = context.language
     parts = [_verdict(case, language)]
-    if is_empty(context.state.evidence):
-        parts.append(_files(case.log, context.state, language))
+    if case.log.files:
+        parts.append(_files(case.log, language))
     is_other = case.world != case.layout.world_size
     if is_other or (case.match and case.match.contradictions):
         parts.append(_contradiction(case, language))
@@ -233,10 +223,10 @@ def _verdict(case: Case, language: str) -> Markup:
     return tag("div", said, buttons, class_="verdict", role="status")
 
 
-def _files(log: Log, state: State, language: str) -> Markup:
+def _files(log: Log, language: str) -> Markup:
     """How many files said it, and a way to forget them."""
     words = RUN["files_read"][language].format(
-        files=counted(_said(state.digest)[0], "file", language),
+        files=counted(log.files, "file", language),
         dumps=counted(len(log.dumped), "gpu", language),
     )
     forget = form.setter({"digest": ""}, RUN["files_forget"][language])
