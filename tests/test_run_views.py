@@ -322,6 +322,17 @@ def test_the_example_has_a_better_order():
     assert RUN["order_after"]["en"] in page
 
 
+@pytest.mark.parametrize("nodes", [512, 513, 2048])
+def test_an_example_has_as_many_machines_as_the_job_or_is_not_offered(nodes):
+    state = State(nodes=nodes, tp=8, pp=1, view="hosts")
+    page = answer(state).picture
+    offers = [json.loads(html.unescape(one)) for one in re.findall(r'data-set="([^"]*)"', page)]
+    examples = [offer for offer in offers if "hosts" in offer]
+    assert len(examples) == (nodes <= 512)
+    for example in examples:
+        assert f"{nodes} hosts for {8 * nodes:,} GPUs" in shown("hosts", state, **example)
+
+
 def test_an_order_that_stays_is_drawn_once_and_asked_of_no_model_that_does_not_fit():
     state = State(nodes=4, tp=8, pp=2)
     asked = {"hosts": "a b c d", "racks": "a r\nb r\nc s\nd s"}

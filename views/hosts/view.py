@@ -20,6 +20,9 @@ from .better import better_of, order_html, order_pictures, order_text
 from .inputs import ROWS, hosts_of, notes_html, placement_here, refused_html
 from .measures import measures_html, measures_pictures, measures_summary
 
+MOST_OF_EXAMPLE = 512
+"""Machines of an example, whose names are on the page."""
+
 
 def hosts_html(context: Context) -> Markup:
     """What the text says, where the groups stand, a better order; then measurements."""
@@ -32,15 +35,17 @@ def hosts_html(context: Context) -> Markup:
     except LayoutError as error:
         body = refused_html(error, state)
     boxes = [form.area(name, getattr(state, name), language, rows=5) for name in ("hosts", "racks")]
-    names, racks = example_of(layout)
-    example = tag("p", form.setter({"hosts": names, "racks": racks}, say("hosts_example")))
-    inputs = together(form.fields(*boxes), example if is_empty(state.hosts) else "")
+    example: Markup | str = ""
+    if is_empty(state.hosts) and layout.nodes <= MOST_OF_EXAMPLE:
+        names, racks = example_of(layout)
+        example = tag("p", form.setter({"hosts": names, "racks": racks}, say("hosts_example")))
+    inputs = together(form.fields(*boxes), example)
     return together(heading(say("hosts_title"), empty), body, inputs, measures_html(context))
 
 
 def example_of(layout: Layout) -> tuple[str, str]:
     """As many machines as the layout has, in the order of their names, by turns in two racks."""
-    names = [f"gpu-{node:02}" for node in range(min(layout.nodes, 512))]
+    names = [f"gpu-{node:02}" for node in range(layout.nodes)]
     racks = [names[:1], names[1:]] if len(names) < 4 else [names[::2], names[1::2]]
     lines = (f"SwitchName=rack{at} Nodes={','.join(rack)}" for at, rack in enumerate(racks) if rack)
     return "\n".join(names), "\n".join(lines)
