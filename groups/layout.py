@@ -69,7 +69,7 @@ class Job:
         every = self._groupings(world_of(self.nodes, self.gpus_per_node))
         expert = every["ep"].mesh if "ep" in every else None
         levels = tuple(self.levels) if self.levels else None
-        order = self.order if self.framework == OWN else ORDER  # where it counts
+        order = self.order.lower() if self.framework == OWN else ORDER  # where it counts
         is_same = (levels, order) == (self.levels, self.order)
         job = self if is_same else replace(self, levels=levels, order=order)
         return Layout(job, every["tp"].mesh, expert, every)

@@ -252,7 +252,16 @@ def test_a_world_out_of_range_is_answered_by_one_that_both_grids_fill(world, siz
     assert_alternatives_work(error, {"world": world, **sizes})
 
 
-@every("order", ["tp-tp-dp", "tp-xx-dp-pp-cp-ep", "", "tp dp pp", "tp-dp-pp-", "TP-DP-PP", None, 3])
+@every("order", ["TP-CP-EP-DP-PP", "Tp-dP-pp", "TP-PP-DP"])
+def test_an_order_is_in_any_case(order):
+    """parallel_state.py makes small letters of it (NVIDIA/Megatron-LM d98e8a6, RankGenerator)."""
+    capital, small = (process_groups(16, tp=2, pp=2, order=text) for text in (order, order.lower()))
+    assert {name: groups.tolist() for name, groups in capital.items()} == {
+        name: groups.tolist() for name, groups in small.items()
+    }
+
+
+@every("order", ["tp-tp-dp", "tp-xx-dp-pp-cp-ep", "", "tp dp pp", "tp-dp-pp-", None, 3])
 def test_an_order_that_is_none_is_refused(order):
     error = refused(world=8, tp=2, order=order)
     assert error.control == "order"

@@ -49,7 +49,7 @@ def grids(
     """The dense and the expert mesh of a world, both with all five axes of the order.
 
     etp left out is tp. In the dense mesh ep is 1, in the expert mesh cp is 1 and tp is etp. gtp and
-    egtp above 1 add the axis gtp_remat to both.
+    egtp above 1 add the axis gtp_remat to both. The order is in any case, as Megatron takes it.
 
     >>> dense, expert = grids(16, tp=2, cp=2, pp=2, ep=8, etp=1)
     >>> str(dense), str(expert)
@@ -58,6 +58,7 @@ def grids(
     Errors: LayoutError where Megatron refuses, and for what it accepts as nonsense (repeated or
     unknown axes, sizes below 1); ``quote`` is Megatron's own message where it has one.
     """
+    order = order.lower() if isinstance(order, str) else order
     given = {"tp": tp, "cp": cp, "pp": pp, "ep": ep, "gtp": gtp, "egtp": egtp}
     sizes, refusals = in_ranges(given if etp is None else {**given, "etp": etp}, {})
     if refusals:
