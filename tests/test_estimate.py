@@ -433,7 +433,7 @@ def test_a_refusal_names_the_control(control):
     ("sizes", "control", "fix"),
     [
         ({"gpus": 8, "ep": 64}, "ep", {"ep": 8}),
-        ({"gpus": 24, "ep": 16}, "ep", {"ep": 12}),
+        ({"gpus": 24, "ep": 16}, "ep", {"ep": 8}),  # 12 does not divide 256 experts
         ({"gpus": 16, "tp": 8, "ep": 2, "etp": 0}, "etp", {"etp": 1}),
     ],
 )
@@ -442,6 +442,32 @@ def test_experts_need_as_many_gpus_as_their_grid(sizes, control, fix):
         estimate(MODELS["deepseek-v3"].model, **{"tp": 1, "global_batch": 48, **sizes})
     assert error.value.control == control
     assert fix in error.value.alternatives
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("llama3-70b", {"gpus": 100, "tp": 2, "pp": 8}),  # tp 5 and pp 5 leave dp that batches lack
+        ("llama3-8b", {"ep": 7}),  # ep 4 and 8 divide the GPUs; the model has no experts
+        ("qwen3-30b-a3b", {"tp": 2, "sequence_parallel": False}),
+        ("llama3-8b", {"tp": 8, "sequence": 100}),
+        ("deepseek-v3", {"tp": 2, "pp": 100}),  # pp 64 and 128 divide 512, and not the layers
+        ("llama3-70b", {"precision": "nvfp4"}),
+    ],
+)
+def test_what_a_refusal_offers_was_tried_and_is_taken(name, sizes):
+    asked = {"gpus": 512, "tp": 1, "global_batch": 512, **sizes}
+    with pytest.raises(LayoutError) as error:
+        estimate(MODELS[name].model, **asked)
+    assert error.value.alternatives
+    for change in error.value.alternatives:
+        assert estimate(MODELS[name].model, **{**asked, **change}).seconds > 0
+
+
+@pytest.mark.parametrize("model", ["llama3-70b", MODELS["llama3-70b"], None, 70])
+def test_what_is_no_model_is_refused_by_name(model):
+    with pytest.raises(LayoutError, match=r'is no Model; try MODELS\["llama3-70b"\].model'):
+        estimate(model)
 
 
 def test_all_number_formats_are_answered_somewhere():

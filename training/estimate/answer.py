@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 
-from groups.errors import not_a_choice
+from groups.alternatives import MOST
+from groups.errors import LayoutError, not_a_choice
 from groups.layout import Layout
 
 from ..clusters import CLUSTERS
@@ -105,13 +107,53 @@ def estimate(model: Model, *, software: str = "", **arguments: object) -> Estima
     >>> 12 < e.seconds < 17, e.low < 13.75 < e.high  # measured: arXiv:2205.05198 Table 5
     (True, True)
 
-    Errors: LayoutError for what does not go together.
+    >>> try: estimate(MODELS["llama3-70b"].model, gpus=100, tp=2, pp=8)
+    ... except LayoutError as error: print(error)
+    tp 2 x pp 8 x cp 1 = 16 does not divide 100 GPUs; try pp 5 with global_batch 260
+
+    Errors: LayoutError for what does not go together, with changes that were tried and work.
     """
     arguments_of: Callable[..., Arguments] = Arguments
-    request = request_of(model, arguments_of(**arguments))
+    asked = arguments_of(**arguments)
     if software not in ("", *SOFTWARE):
         raise not_a_choice("software", software, SOFTWARE)
+    try:
+        return _estimated(model, asked, software)
+    except LayoutError as error:
+        working = _working(error, model, asked, software)
+        different = {str(change): change for change in sorted(working, key=len)}
+        raise error.replace(alternatives=[*different.values()][:MOST]) from None
+
+
+def _estimated(model: Model, asked: Arguments, software: str) -> Estimate:
+    request = request_of(model, asked)
     return estimate_of(request, software or software_of(request))
+
+
+AT_ONCE = 3
+"""Changes that are made together where one alone leads to the next refusal."""
+
+
+def _working(
+    error: LayoutError, model: Model, asked: Arguments, software: str, most: int = AT_ONCE
+) -> Iterator[dict[str, object]]:
+    """The alternatives of a refusal that work, each alone or with one of the next refusal's."""
+    changed_of: Callable[..., Arguments] = replace
+    for alternative in error.alternatives:
+        change = dict(alternative)
+        if not change.keys() <= vars(asked).keys():  # the model's, which is given
+            continue
+        if "sequence_parallel" in change:
+            change["sequence_parallel"] = bool(change["sequence_parallel"])
+        changed = changed_of(asked, **change)
+        try:
+            _estimated(model, changed, software)
+        except LayoutError as following:
+            if most > 1:
+                further = _working(following, model, changed, software, most - 1)
+                yield from ({**change, **more} for more in islice(further, 1))
+        else:
+            yield change
 
 
 def estimate_of(request: Request, software: str, fit: Fit | None = None) -> Estimate:

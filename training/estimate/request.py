@@ -9,7 +9,7 @@ from itertools import accumulate
 from operator import mul
 
 from groups.alternatives import not_a_multiple
-from groups.errors import LayoutError
+from groups.errors import LayoutError, quoted
 from groups.megatron.grids import expert_grid, grids
 from groups.mesh import MAX_RANKS, whole_number
 from groups.stages.layers import MAX_LAYERS
@@ -132,6 +132,8 @@ class Request(TrainingJob):
 
 def request_of(model: Model, arguments: Arguments) -> Request:
     """The request, or a refusal that names what does not go together."""
+    if not isinstance(model, Model):
+        raise refusal("not-a-model", "model", value=quoted(model))
     require_choice("cluster", arguments.cluster, tuple(CLUSTERS))
     require_choice("precision", arguments.precision, PRODUCTS)
     require_numbers(arguments.cluster, arguments.precision)
@@ -191,4 +193,6 @@ def require_numbers(cluster: str, precision: str) -> None:
     machine = CLUSTERS[cluster]
     peak = machine.fp4 if precision == "nvfp4" else machine.fp8
     if precision not in WIDE and not peak:
-        raise refusal("no-such-numbers", "precision", cluster=machine.name, precision=precision)
+        widest = {"precision": "fp8" if machine.fp8 else "bf16"}
+        names = {"cluster": machine.name, "precision": precision}
+        raise refusal("no-such-numbers", "precision", widest, **names)
