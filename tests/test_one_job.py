@@ -636,6 +636,76 @@ OPTIONS = {
 }
 
 
+TORCHTITAN = """[model]
+name = "llama3"
+flavor = "70B"
+[training]
+local_batch_size = 8
+[parallelism]
+tensor_parallel_degree = 8
+"""
+
+MS_SWIFT = "megatron sft --tensor_model_parallel_size 4 --micro_batch_size 1 --global_batch_size 4"
+
+
+@pytest.mark.parametrize(
+    ("text", "chip"),
+    [
+        (TORCHTITAN, "Llama 3 70B"),
+        (TORCHTITAN.replace("70B", "debugmodel"), "Model: not known yet"),
+        (f"{MS_SWIFT} --model Qwen/Qwen3-30B-A3B-Base", "Qwen3 30B-A3B"),
+        (f"{MS_SWIFT} --model Qwen/Qwen2.5-VL-7B-Instruct", "Model: not known yet"),
+        (f"{MS_SWIFT} --model Qwen/Qwen3-30B-A3B --num-layers 24", "Model: not known yet"),
+        ("vllm serve --model meta-llama/Meta-Llama-3.1-405B-Instruct-FP8 -tp 8", "Llama 3 405B"),
+        ("/opt/bin/vllm serve openai/gpt-oss-120b -tp 8", "GPT-OSS 120B"),
+        ("python -m sglang.launch_server --model-path deepseek-ai/DeepSeek-R1 --tp 16",
+         "DeepSeek-V3"),
+        ("python -m verl.trainer.main_ppo actor_rollout_ref.model.path=/models/qwen3-30b-a3b/ "
+         "actor_rollout_ref.actor.megatron.tensor_model_parallel_size=4", "Qwen3 30B-A3B"),
+        ("base_model: NousResearch/Meta-Llama-3-70B\nsequence_len: 4096\ntensor_parallel_size: 2",
+         "Llama 3 70B"),
+        (MS_SWIFT, "Llama 3 8B"),
+    ],
+)  # fmt: skip
+def test_a_model_that_a_script_names_is_the_pages_or_asked_for(text, chip):
+    before = opened(model="llama3-8b", layers="32", global_batch="64", hidden="4096", tp=2, pp=1)
+    now = opened(**{**texts_of(vars(before)), **stated(before, parse(text))})
+    if text == MS_SWIFT:  # it names none: what the page had stays
+        assert now.hidden == "4096"
+    else:
+        assert (now.hidden, now.layers in ("", "24")) == ("", True)
+    assert chip in html.unescape(answer(now).chips)
+
+
+def test_a_command_that_leaves_the_model_to_its_reader_names_none():
+    for name in TARGETS:
+        assert "model" not in training_stated(parse(printed(f"emit {name} --nodes 2 --tp 2")[0]))
+
+
+@pytest.mark.parametrize(
+    ("options", "vocabulary"),
+    [
+        ("--tokenizer-type GPT2BPETokenizer", "50257"),
+        ("--vocab-file $1 --merge-file $2", "50257"),
+        ("--vocab-file $1 --merge-file $2 --tokenizer-type HuggingFaceTokenizer", ""),
+        ("--tokenizer-type GPT2BPETokenizer --vocab-size 51200", "51200"),
+        ("--tokenizer-type Llama2Tokenizer", ""),
+        ("", ""),
+    ],
+)
+def test_the_vocabulary_of_gpt2s_tokenizer_is_taken_and_said(options, vocabulary):
+    script = (
+        "torchrun --nproc-per-node 8 pretrain_gpt.py --tensor-model-parallel-size 2 "
+        f"--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 {options}"
+    )
+    text = parse(script)
+    assert training_stated(text).get("vocabulary", "") == vocabulary
+    assumed = [
+        note.facts["assumed"] for note in text.missing if note.facts["field"] == "vocabulary"
+    ]
+    assert assumed == ([50257] if vocabulary == "50257" else [])
+
+
 def test_what_an_option_says_of_the_training_is_a_field_of_the_page():
     wrong = []
     for options, fields in OPTIONS.items():

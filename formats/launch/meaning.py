@@ -26,6 +26,11 @@ UNSAID: dict[str, tuple[Any, tuple[str, ...]]] = {
 megatron/training/arguments.py), and the other fields that say it. Asked of a file, or of a command
 that starts a program, with the shape of its model: lists of options alone are a part of several."""
 
+GPT2_VOCABULARY = 50257
+"""Tokens of GPT2BPETokenizer, which counts where a script of Megatron names no tokenizer and gives
+the merges of one (NVIDIA/Megatron-LM d98e8a6 pretrain_gpt.py; openai/gpt-2 src/model.py, n_vocab).
+"""
+
 GPUS_PER_NODE = 8
 """GPUs of a node where the text does not say."""
 
@@ -62,6 +67,8 @@ class Meaning(Reading):
         known = {name: said.value for name, said in stated.items()}
         if guess and guess.name in MEGATRONS and "hidden" in known and self.starts:
             self._training(known, assumed)
+        if guess:
+            self._vocabulary(known, assumed, guess)
         return Parsed(
             text=self.text,
             values={name: values[name] for name in _ORDER if name in values},
@@ -125,6 +132,13 @@ class Meaning(Reading):
                 self.missing.append(Note("left-off", {"field": name}))
             else:
                 self._assume(assumed, name, value)
+
+    def _vocabulary(self, known: Mapping[str, Any], assumed: dict[str, Any], guess: Guess) -> None:
+        """What GPT-2's tokenizer makes it, where a shape is given without it."""
+        tokenizer = known.get("tokenizer", "GPT2BPETokenizer" if "merges" in known else "")
+        is_open = "hidden" in known and "vocabulary" not in known
+        if is_open and guess.job.startswith("megatron") and tokenizer == "GPT2BPETokenizer":
+            self._assume(assumed, "vocabulary", GPT2_VOCABULARY)
 
     def _may_be_any(self, name: str) -> bool:
         """Whether a size that is not stated is unknown, rather than the program's default of 1."""

@@ -31,6 +31,7 @@ from .words import (
     whole_place,
 )
 
+NAMED = Row("named", "word")
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_.-]{0,120})\}")
 _SHORT_SIZES = ("-tp", "-pp", "-cp", "-ep", "-dp")
 _HYPHENS = dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-")
@@ -147,6 +148,8 @@ class Reading(Sayings):
             if override and not word.runs[0].why:
                 value = word.after(override.end())
                 self._key(tuple(re.split(r"[.@/]", override[1])), row_words(value), word.place)
+            elif words[at - 1].text == "serve" and self.schema and self.schema.name == "vllm":
+                self.read_value("vllm serve", NAMED, [word], word.place)
             elif text.endswith(".py"):
                 launcher = "bridge" if named in flags.BRIDGE_SCRIPTS else "script"
             elif program in flags.CONFIGURED and text.endswith((".yaml", ".yml", ".json")):

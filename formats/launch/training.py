@@ -32,8 +32,9 @@ def training_of(text: Parsed) -> dict[str, Any]:
     """
     said: dict[str, Any] = {**text.assumed, **text.values, **text.training}
     found: dict[str, Any] = {}
-    if not {"hidden", "heads"}.isdisjoint(said):
-        found |= _shape(said, text.framework.job if text.framework else "")
+    named = _named(said)
+    if named is not None or not {"hidden", "heads"}.isdisjoint(said):
+        found |= _shape(said, text.framework.job if text.framework else "", named or "")
     found |= {field: said[name] for name, field in NUMBERS.items() if name in said}
     for name, words, meaning in SAYS:
         if str(said.get(name, "")).lower() in words.split(","):
@@ -49,10 +50,44 @@ def training_of(text: Parsed) -> dict[str, Any]:
     return found
 
 
-def _shape(said: dict[str, Any], framework: str) -> dict[str, Any]:
+def _named(said: Mapping[str, Any]) -> str | None:
+    """The published model that a text names, empty for any other; None where it names none.
+
+    >>> _named({"named": "meta-llama/Llama-3.1-70B-Instruct"}), _named({"named": "org/other-7b"})
+    ('llama3-70b', '')
+    >>> _named({"family": "llama3", "flavor": "405B"}), _named({"family": "llama3"})
+    ('llama3-405b', None)
+    """
+    name = str(
+        said.get("named")
+        or (said.get("flavor") and f"{said.get('family', '')}{said['flavor']}")
+        or ""
+    )
+    if name in ("", PLACEHOLDER):
+        return None
+    words = re.split(r"[-_ ]+", name.rstrip("/").rsplit("/", 1)[-1].lower())
+    while len(words) > 1 and words[-1] in VARIANTS:
+        words.pop()
+    return NAMES.get("".join(words), "")
+
+
+NAMES = words_of("NAMES")
+"""Published models by what others call them, in small letters and without dashes."""
+
+VARIANTS = frozenset(words_of("VARIANTS"))
+"""Last words of a name that leave the shape as it is."""
+
+PLACEHOLDER = "MODEL"
+"""What a written command has where a model is to be named (tables/targets.txt)."""
+
+
+def _shape(said: dict[str, Any], framework: str, named: str) -> dict[str, Any]:
     """The published model that no stated size contradicts; else none, and what Megatron has where
-    its options do not take it away."""
-    sizes = {"experts": 0, **{name: said[name] for name in SHAPE if name in said}}
+    its options do not take it away. Of a model that is named, what differs is said beside it."""
+    sizes = {name: said[name] for name in SHAPE if name in said}
+    if named and sizes.items() <= vars(MODELS[named].model).items():
+        return {"model": named}
+    sizes = {"experts": 0, **sizes}
     if not {"layers", "hidden", "heads"} <= sizes.keys():
         return {"model": ""}
     is_megatron = framework.startswith("megatron")

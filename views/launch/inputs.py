@@ -79,7 +79,8 @@ def with_pasted(state: State, read: Parsed) -> State:
     """
     start = State()
     silent = [name for name in UNASKED if name not in read.asks]
-    silent += ["vpp", "account", "experts"] if "layers" in read.values else []
+    if "layers" in read.values or "model" in training_of(read):
+        silent += ["layers", "vpp", "account", "experts"]
     values = {name: getattr(start, name) for name in silent} | read.assumed | read.values
     return replace(
         state,
