@@ -171,6 +171,32 @@ def test_who_waits_for_those_that_wait_has_a_part_of_its_own():
     assert chain.tolist() == [4, 0, 4, 0, FIRST, CULPRIT, FIRST, FIRST, 5, 6, 6, 0, 0, 0, 0, 0]
 
 
+WORLD_LINE = (
+    "[rank{rank}]:[E] [PG ID 0 PG GUID 0(default_pg) Rank {rank}] Watchdog caught collective "
+    "operation timeout: WorkNCCL(SeqNum=1, OpType=BROADCAST, NumelIn=4, NumelOut=4, "
+    "Timeout(ms)=1800000) ran for 1800087 milliseconds before timing out."
+)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "said"),
+    [
+        ([3], "Only GPU 3 is seen to wait there."),
+        ([3, 9], "2 GPUs are seen to wait there."),
+    ],
+)
+def test_where_nobody_is_named_only_those_wait_whom_the_evidence_shows(ranks, said):
+    lines = "\n".join(WORLD_LINE.format(rank=rank) for rank in ranks)
+    page = shown("hang", evidence=lines)
+    assert said in page
+    assert "others wait" not in page
+    assert "In the end 16 of 16 GPUs wait." in page
+    state = State(view="hang", evidence=lines)
+    [(_, chain)] = hang_pictures(Context.of(state))
+    parts = chain.level
+    assert [rank for rank in range(16) if parts[rank] == FIRST] == ranks
+
+
 def test_a_hang_without_evidence_has_no_picture():
     assert hang_pictures(Context.of(State(view="hang"))) == []
     other = State(view="hang", nodes=4, evidence=LINES.replace("[rank4]", "[rank40]"))

@@ -51,11 +51,15 @@ def account_of(
     members = members_of(first, groupings)
     notes = [_cause(log, first, gpus_per_node, placement)]
     named = {*diagnosis.culprits, *diagnosis.suspects}
-    waiting = (set(members) - named) if members else set(first.waiting) - named
+    # Where nobody is named, any of the members may be missing but those that are seen to wait.
+    waiting = (set(members) - named) if members and named else set(first.waiting) - named
     if waiting:
-        code = "waits-here" if len(waiting) > 1 else "waits-here-one"
-        notes.append(Note(code, {"count": len(waiting), "kind": first.group.title}))
+        code = ("waits-here" if named else "seen-here") + "-one" * (len(waiting) == 1)
+        facts = {"count": len(waiting), "rank": min(waiting), "kind": first.group.title}
+        notes.append(Note(code, facts))
     far = _spread(log, {*members, *first.waiting, *named}, groupings)
+    if far and "world" in far.facts and not named:
+        far = Note("spreads-unnamed", far.facts)
     return (*notes, far) if far else tuple(notes)
 
 

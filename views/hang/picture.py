@@ -35,8 +35,10 @@ def chain_of(log: Log, layout: Layout, every: Mapping[str, Grouping]) -> np.ndar
     """
     diagnosis, world, first = log.diagnosis, layout.world_size, log.diagnosis.first
     parts = np.zeros(world, dtype=np.int64)
-    at_first = {*members_of(first, every), *first.waiting} if first else set()
-    reached = {*diagnosis.culprits, *diagnosis.suspects, *at_first}
+    named = {*diagnosis.culprits, *diagnosis.suspects}
+    members = {*members_of(first, every), *first.waiting} if first else set()
+    at_first = members if first is None or named else {*first.waiting}
+    reached = named | members
     reached |= {rank for hop in diagnosis.hops for rank in hop.ranks}
     if first and every:
         _paint(parts, connected((r for r in reached if r < world), every), END)
