@@ -7,14 +7,16 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
 
 from groups import LayoutError
 from groups.layout import Layout
+from groups.presets import PRESETS
 from views.all import VIEWS
-from views.base.link import from_values, parsed
+from views.base.link import STARTS, from_values, parsed, published, state_texts
 from views.base.resolve import from_preset, resolve
 from views.base.state import FIELDS, State
 from views.page import Answer, answer
@@ -33,6 +35,16 @@ LAYOUTS = {
     "own order": State(nodes=8, framework="own", order="dp-cp-tp-ep-pp", tp=4, ep=4, etp=2),
     "DeepSeek-V3": from_preset("deepseek-v3"),
 }
+
+
+@cache
+def preset_states() -> Mapping[str, Mapping[str, str]]:
+    """What each published layout says of the job, where that differs from the page's start."""
+    said = {name: state_texts(State(**published(name))).items() for name in PRESETS}
+    return {
+        name: {field: text for field, text in texts if text != STARTS[field]}
+        for name, texts in said.items()
+    }
 
 
 def from_sent(sent: object) -> State:

@@ -26,6 +26,7 @@ from browser import (
     values,
     write,
 )
+from pages import preset_states
 from seen import seen
 
 from descriptions import LAUNCH_NOTES, PAGE, SHELL
@@ -35,7 +36,6 @@ from views.base.link import from_query, to_query
 from views.base.problems import sentence
 from views.base.resolve import from_preset, resolve
 from views.base.state import State
-from views.column import preset_states
 from views.launch.inputs import with_pasted
 from views.launch.view import check_text
 from views.server.lanes import BusyError, Lanes
@@ -128,6 +128,22 @@ def test_a_typed_layout_is_opened_and_named_while_something_of_it_is_left(
     assert page.url.endswith("/")
     reload(page)
     expect_layout(page)
+
+
+def test_a_published_layout_that_is_chosen_while_a_link_is_read_keeps_what_that_says(open_page):
+    page, name = open_page(), "mcore-guide-llama-3-8b"
+    page.evaluate(
+        """name => {
+          const say = (kind, detail) => document.dispatchEvent(new CustomEvent(kind, { detail }));
+          say('open', { query: 'v=2&tp=4&show=memory&of_rank=3' });
+          say('preset', { name });
+        }""",
+        name,
+    )
+    expect_address(page, State(**preset_states()[name], preset=name, view="memory", of_rank="3"))
+    expect(page.locator(".picture[data-view=memory]")).to_be_visible()
+    choose_preset(page, "")
+    expect_address(page, State(**preset_states()[name], view="memory", of_rank="3"))
 
 
 def test_a_bad_link_is_said_and_one_to_a_refused_layout_is_mended_in_one_click(open_page):

@@ -13,12 +13,12 @@ from views.base.html import unparted
 from views.base.link import from_query, to_query
 from views.base.state import State
 from views.page import answer
-from views.stories import BRINGS, EVIDENCE, STATES, query_of, tour_html
+from views.stories import BRINGS, EVIDENCE, LINKS, tour_html
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_every_story_and_step_is_a_state_that_the_page_shows_whole(language):
-    links = {name: query_of(STATES[name]) for name in STORIES}
+    links = {name: LINKS[name] for name in STORIES}
     links |= {f"step {number}": step.query for number, step in enumerate(TOUR)}
     wrong = []
     for name, query in links.items():
@@ -109,10 +109,12 @@ def test_the_examples_are_links_that_bring_what_no_link_holds(shared_page):
     for name in ("hang", "rack"):
         menu.locator("summary").click()
         link = menu.get_by_role("link", name=STORIES[name]["en"])
-        assert urlsplit(link.get_attribute("href")).query == query_of(STATES[name])
+        assert urlsplit(link.get_attribute("href")).query == LINKS[name]
         link.click()
         settle(page)
-        expect(page.locator(".picture")).to_have_attribute("data-view", STATES[name]["view"])
+        expect(page.locator(".picture")).to_have_attribute(
+            "data-view", name if name == "hang" else "hosts"
+        )
         for field, text in BRINGS[name].items():
             expect(box(page, field)).to_have_value(text)
         assert menu.get_attribute("open") is None

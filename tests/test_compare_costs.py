@@ -17,7 +17,6 @@ from views.base.state import State
 from views.base.trained import trained_of
 from views.compare.view import COSTS, PAIRS, Cost, compare_slide, cost_of
 from views.page import answer
-from views.stories import query_of
 
 EIGHT = State(nodes=16, tp=4, pp=8, layers="80")
 FOUR = State(nodes=16, tp=8, pp=4, layers="80")
@@ -149,8 +148,8 @@ def test_every_ready_pair_shows_what_its_name_says():
     """Something costs more and something less; and nothing that its name does not say differs."""
     differ = {"pair_nodes": {"tp"}, "pair_order": {"framework"}, "pair_zero": {"pp", "zero"}}
     for name, pair in PAIRS.items():
-        state = from_query(query_of(pair))
-        kept = from_query(pair["kept"])
+        state = from_query(pair)
+        kept = from_query(state.kept)
         changed = {
             one
             for one in (*differ[name], "micro_batch", "global_batch", "model", "nodes", "tp", "pp")
@@ -160,5 +159,5 @@ def test_every_ready_pair_shows_what_its_name_says():
         told = " ".join(row[-1] for row in costs(answer(state).picture))
         for word in ("cost_better", "cost_worse"):
             assert PAGE[word]["en"].split(": ")[1] in told, (name, word)
-    step, *_ = costs(answer(from_query(query_of(PAIRS["pair_nodes"]))).picture)
+    step, *_ = costs(answer(from_query(PAIRS["pair_nodes"])).picture)
     assert "worse" in step[-1]

@@ -12,7 +12,7 @@ import pytest
 from cases import every
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pages import from_sent, to_sent
+from pages import from_sent, preset_states, to_sent
 from seen import seen
 
 from descriptions import DP_KINDS, LANGUAGES, TYPES, VIEWS
@@ -24,7 +24,6 @@ from views.base.link import LONGEST_QUERY, LONGEST_VALUE, from_query, from_value
 from views.base.problems import sentence
 from views.base.resolve import from_preset
 from views.base.state import FIELDS, State, fields_of
-from views.column import preset_states
 from views.orders.view import AUTO
 from views.page import answer, draw
 

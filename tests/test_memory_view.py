@@ -12,6 +12,7 @@ import numpy as np
 from cases import every
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pages import preset_states
 
 from descriptions import MEMORY
 from groups import LayoutError, coordinates
@@ -32,7 +33,6 @@ from views.base.model import model_of
 from views.base.resolve import resolve
 from views.base.state import State, fields_of
 from views.base.trained import GIB, trained_of
-from views.column import preset_states
 from views.memory.stages import COLOURS, stage_of_ranks
 from views.memory.view import memory_html
 from views.memory.zero import MOMENTS, sharing_group

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pages import from_sent
+from pages import from_sent, preset_states
 
 from cli.command import run
 from descriptions import CONTROLS, MEMORY, PAGE
@@ -36,7 +36,7 @@ from views.base.trained import (
     with_micro_batches,
 )
 from views.base.units import ranges_text
-from views.column import column_html, preset_states
+from views.column import column_html
 from views.launch.inputs import options_of_page, stated, training_stated
 from views.page import answer
 from views.pipeline.api import pipeline_schedule

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from cases import every
+from pages import preset_states
 
 from descriptions import MEMORY
 from groups.conventions import CONVENTIONS
@@ -23,7 +24,6 @@ from views.base.context import Context
 from views.base.resolve import from_preset, resolve
 from views.base.state import State
 from views.base.trained import fields_of_preset
-from views.column import preset_states
 from views.page import answer
 
 DATA = json.loads((Path(__file__).parent / "data" / "presets.json").read_text(encoding="utf-8"))

@@ -11,6 +11,7 @@ from itertools import product
 import numpy as np
 import pytest
 from cases import every
+from pages import preset_states
 
 from descriptions import (
     BESIDE,
@@ -38,7 +39,6 @@ from views.base.link import from_query
 from views.base.resolve import from_preset, resolve
 from views.base.state import State
 from views.base.trained import trained_of
-from views.column import preset_states
 from views.search.view import search_html, search_pictures
 from views.traffic.view import traffic_html
 

@@ -7,7 +7,7 @@ No input is a component of Gradio's: all of them, and everything else on the pag
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -37,7 +37,7 @@ from training.pipeline import SCHEDULES
 
 from .base import form
 from .base.html import button, outside, tag, together
-from .base.link import STARTS, published, state_texts
+from .base.link import state_texts
 from .base.problems import control_label, value_text, within_sentence
 from .base.resolve import SIZES, from_preset, has_two_dp_kinds, resolve
 from .base.state import State, is_empty, parse_number
@@ -170,16 +170,6 @@ def _presets(language: str) -> Markup:
         tag("div", *chips, class_="pills", role="group", aria_label=label),
         class_="field preset",
     )
-
-
-@cache
-def preset_states() -> Mapping[str, Mapping[str, str]]:
-    """What each published layout says of the job, where that differs from the page's start."""
-    said = {name: state_texts(State(**published(name))).items() for name in PRESETS}
-    return {
-        name: {field: text for field, text in texts if text != STARTS[field]}
-        for name, texts in said.items()
-    }
 
 
 def _size(name: str, language: str) -> Markup:

@@ -31,7 +31,7 @@ from .base.problems import refusal_html, sentence
 from .base.resolve import sizes_text
 from .base.state import State
 from .base.trained import batch_of
-from .column import column_html, derived_html, notice_html, preset_states
+from .column import column_html, derived_html, notice_html
 from .export import PICTURES, SLIDES, TABLES, download
 from .groups.view import framed
 from .stories import entries_html, examples_html, tour_html
@@ -259,10 +259,9 @@ def first_html() -> Markup:
 
 
 def script_data() -> dict[str, Any]:
-    """What the page's script has to know: the fields of the state, the presets, its few words."""
+    """What the page's script has to know: the fields of the state, its few words."""
     return {
         "fields": script_fields(),
-        "presets": preset_states(),
         "lit": [name for name, view in VIEWS.items() if view.pins_locally],
         "said": {
             name: {language: SHELL[name][language] for language in LANGUAGES}

@@ -5,17 +5,15 @@ A story is a link; what no link holds (a hang's evidence, machines by name) it b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 from markupsafe import Markup
 
 from descriptions import ENTRIES, SHELL, STORIES, TOUR, TOUR_WORDS
 
 from .base.html import button, fold, saying, tag
-from .base.link import from_values, to_query
 from .base.state import State, parse_number
-from .column import preset_states
 
 _TP4 = "PG ID 2 PG GUID 40(TENSOR_MODEL_PARALLEL_GROUP)"
 _STUCK = " failure detected by watchdog at work sequence id: 7"
@@ -32,23 +30,16 @@ RACKS = (
 )
 """Machines by turns in two racks: neighbours in the order of ranks are never in one."""
 
-STATES: dict[str, dict[str, str]] = {
-    "playground-16": {"rank": "5"},
-    "llama3-405b-2": {"preset": "llama3-405b-2"},
-    "deepseek-v3": {"preset": "deepseek-v3", "rank": "405"},
-    "rack": {"nodes": "8", "ep": "16", "etp": "1", "view": "hosts"},
-    "hang": {"tp": "4", "view": "hang"},
-    "cost": {
-        "tp": "16",
-        "pp": "1",
-        "model": "gpt-18.4b",
-        "micro_batch": "4",
-        "global_batch": "128",
-        "view": "compare",
-        "kept": "v=2&tp=8&pp=1&micro_batch=4&global_batch=128&model=gpt-18.4b",
-    },
+_GPT = "micro_batch=4&global_batch=128&model=gpt-18.4b"
+LINKS = {
+    "playground-16": "rank=5",
+    "llama3-405b-2": "preset=llama3-405b-2",
+    "deepseek-v3": "preset=deepseek-v3&rank=405",
+    "rack": "nodes=8&ep=16&etp=1&show=hosts",
+    "hang": "tp=4&show=hang",
+    "cost": f"tp=16&pp=1&{_GPT}&show=compare&kept={quote(f'?tp=8&pp=1&{_GPT}')}",
 }
-"""What each story's link says, beside its published layout."""
+"""Each story, as a person types a link."""
 
 BRINGS: dict[str, dict[str, str]] = {
     "rack": {"hosts": HOSTS, "racks": RACKS},
@@ -57,17 +48,11 @@ BRINGS: dict[str, dict[str, str]] = {
 """What no link holds."""
 
 
-def query_of(state: Mapping[str, str]) -> str:
-    """The link of some fields; a published layout's own come with its name."""
-    whole = {**preset_states().get(state.get("preset", ""), {}), **state}
-    return to_query(from_values(whole))
-
-
 def examples_html(language: str) -> str:
     links = []
     for name, label in STORIES.items():
-        marks = {"data_query": query_of(STATES[name]), "data_with": BRINGS.get(name)}
-        links.append(tag("a", label[language], href=f"?{marks['data_query']}", **marks))
+        marks = {"data_query": LINKS[name], "data_with": BRINGS.get(name)}
+        links.append(tag("a", label[language], href=f"?{LINKS[name]}", **marks))
     return fold(SHELL["examples"][language], tag("div", *links, class_="items"), kind="menu")
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from markupsafe import Markup
 
@@ -33,25 +33,16 @@ from ..base.units import bytes_text, seconds_text
 from ..estimate.words import KINDS, about
 from ..groups.view import PANEL_LIMIT
 from ..memory.stages import gib
-from ..stories import STATES, query_of
+from ..stories import LINKS
 from ..traffic.view import rows_of
 
-_FOUR = {"nodes": "4", "view": "compare"}
-PAIRS: dict[str, dict[str, str]] = {
-    "pair_nodes": STATES["cost"],
-    "pair_order": {
-        **_FOUR,
-        **{"tp": "2", "pp": "4", "framework": "megatron-pp-dp", "kept": "v=2&nodes=4&tp=2&pp=4"},
-    },
-    "pair_zero": {**_FOUR, "tp": "1", "pp": "1", "zero": "3", "kept": "v=2&nodes=4&tp=1&pp=4"},
+_FOUR = "nodes=4&show=compare"
+PAIRS = {
+    "pair_nodes": LINKS["cost"],
+    "pair_order": f"{_FOUR}&pp=4&framework=megatron-pp-dp&kept={quote('?nodes=4&pp=4')}",
+    "pair_zero": f"{_FOUR}&tp=1&pp=1&zero=3&kept={quote('?nodes=4&tp=1&pp=4')}",
 }
-"""Pairs to begin with."""
-
-
-@cache
-def pair_links() -> Mapping[str, str]:
-    """The link of each pair."""
-    return {name: query_of(pair) for name, pair in PAIRS.items()}
+"""Pairs to begin with, as a person types links."""
 
 
 def kept_context(context: Context) -> Context:
@@ -85,7 +76,7 @@ def compare_html(context: Context) -> Markup:
     keep = form.setter({"kept": now}, say("keep"))
     inputs = form.fields(form.text("kept", state.kept, language), keep)
     if is_empty(state.kept):
-        pairs = (form.opener(link, say(name)) for name, link in pair_links().items())
+        pairs = (form.opener(link, say(name)) for name, link in PAIRS.items())
         head = heading(say("compare_title"), tag("p", say("compare_empty")))
         return together(head, inputs, tag("p", Markup(" ").join(pairs), class_="openers"))
     try:

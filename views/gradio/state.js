@@ -1,6 +1,6 @@
 // The one value of the page: every field as text, by the names of views/base. Whoever changes
 // something says `set`; everybody hears `state`; the address says it, and the server draws it.
-const { fields, presets, said, lit } = props.known;
+const { fields, said, lit } = props.known;
 const starts = Object.fromEntries(fields.map(([name, , start]) => [name, start]));
 const isRead = (code) => navigator.language.toLowerCase().startsWith(code);
 const READER = Object.keys(said.busy).find(isRead) ?? 'en';
@@ -88,11 +88,14 @@ function change(changes, isDrawn = true) {
 
 document.addEventListener('set', ({ detail }) => change(detail));
 
-// A published layout says all of the job; what the views are asked stays.
-document.addEventListener('preset', ({ detail: { name } }) => {
-  const ofJob = fields.filter(([, , , isOfJob]) => isOfJob).map(([name]) => [name, starts[name]]);
-  const job = name in presets ? { ...Object.fromEntries(ofJob), ...presets[name] } : {};
-  change({ ...job, preset: name });
+// A published layout is opened as a link, which says all of the job; what the views are asked stays.
+document.addEventListener('preset', ({ detail }) => {
+  const { name } = detail;
+  if (!name) return change({ preset: name });
+  if (state.link) return document.addEventListener('drawn', () => say('preset', detail), { once: true });
+  const others = fields.filter(([, , , isPublished]) => !isPublished).map(([field]) => [field, state[field]]);
+  open('preset=' + name, { lang: state.lang, ...Object.fromEntries(others), preset: name });
+  write();
 });
 
 // A pin lights up without the server where the picture has every rank's groups anyway.
