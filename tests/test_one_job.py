@@ -220,6 +220,33 @@ def test_groups_of_micro_batches_count_in_every_view():
     assert set(refused_controls(other).values()) == {()}
 
 
+def test_stages_with_layers_of_their_own_have_them_in_every_view():
+    job = {**JOB, "vpp": "", "layers": "10"}
+    layout = "E" + "|".join(["t" * 4, "t" * 2, "t" * 3, "tL"])
+    for said, dealt in (
+        ({"first_layers": "1", "last_layers": "3"}, [1, 3, 3, 3]),
+        ({"pipe_layout": layout}, [4, 2, 3, 1]),
+        ({"pipe_layout": layout, "layers": ""}, [4, 2, 3, 1]),
+    ):
+        state = State(**{**job, **said})
+        assert set(refused_controls(state).values()) == {()}, said
+        stages = trained_of(resolve(state), state).stages()
+        assert [stage.parameters.layers for stage in stages] == dealt
+        ranks = stages_by_rank(4, with_model(state))
+        assert [len(chunk.layers) for chunks in ranks for chunk in chunks] == dealt
+        options = options_of_page(resolve(state), state)
+        command = emitted(resolve(state), options, "megatron")
+        again = opened(**stated(opened(), parse(command)))
+        stages = trained_of(resolve(again), again).stages()
+        assert [stage.parameters.layers for stage in stages] == dealt
+    for control, said in (
+        ("first_layers", {"first_layers": "0"}),
+        ("first_layers", {"first_layers": "11"}),
+        ("layers", {"pipe_layout": "Et|t|t|tL"}),
+    ):
+        assert set(refused_controls(State(**{**job, **said})).values()) == {(control,)}, said
+
+
 def test_micro_batches_that_pp_does_not_divide_are_offered_the_groups_that_megatron_takes():
     state = State(**JOB)
     with pytest.raises(LayoutError) as refused:

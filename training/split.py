@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 from groups.alternatives import (
     MOST,
@@ -19,7 +20,7 @@ from groups.alternatives import (
 )
 from groups.errors import LayoutError
 from groups.mesh import MAX_RANKS, Mesh, whole_number
-from groups.stages.layers import needs_stages, stage_layers
+from groups.stages.layers import MAX_LAYERS, needs_stages, stage_layers
 from groups.stages.layout_strings import is_layout, parse_layout, stage_layers_of_layout
 
 from .errors import refusal, require_choice
@@ -44,7 +45,8 @@ class Split:
     """The sizes of a layout and how layers are dealt out.
 
     spread: one of SPREADS, or a pipeline layout of groups.stages.layout_strings, which says the
-    decoder layers of every stage; multi-token prediction is counted with the output. etp 0 is tp,
+    decoder layers of every stage; multi-token prediction is counted with the output. first, last:
+    layers of these stages, which are checked where layers are dealt out. etp 0 is tp,
     and edp 0 is what remains for it: tp * cp * dp / (etp * ep). ``account``: embedding and loss
     take the place of a layer each.
 
@@ -68,11 +70,16 @@ class Split:
     account: bool = False
     spread: str = "equal"
     placement: str = "loop"
+    first: int | None = None
+    last: int | None = None
 
     def __post_init__(self) -> None:
         for name in SIZES:
             minimum = 0 if name in ("etp", "edp") else 1
             whole_number(getattr(self, name), name, minimum=minimum, maximum=MAX_RANKS)
+        for name in ("first", "last"):
+            if type(count := getattr(self, name)) is not int and count is not None:
+                whole_number(count, name)
         require_choice("placement", self.placement, PLACEMENTS)
         if self.spread not in SPREADS and not is_layout(self.spread):
             require_choice("spread", self.spread, SPREADS)
@@ -181,56 +188,90 @@ def held_by_ranks(model: Model, split: Split) -> tuple[Held, ...]:
     layout is of another model or of other sizes.
     """
     first_moe = model.dense_layers if model.experts else model.layers
-    how = (split.pp, split.vpp, split.account, split.spread, split.placement)
     try:
-        return _held(model.layers, first_moe, *how)
+        return _held(model.layers, first_moe, Dealing.of(split))
     except LayoutError as error:
         kept = [fix for fix in error.alternatives if split.placement != "V" or "pp" not in fix]
         other = [{"spread": "nearly"}] if split.spread == "equal" else []
         raise error.replace(alternatives=[*other, *kept]) from None
 
 
+class Dealing(NamedTuple):
+    """What of a split decides which layers a stage holds."""
+
+    pp: int
+    vpp: int
+    placement: str
+    account: bool
+    spread: str
+    first: int | None
+    last: int | None
+
+    @classmethod
+    def of(cls, split: Split) -> Dealing:
+        return cls(*(getattr(split, name) for name in cls._fields))
+
+
 @lru_cache(maxsize=2048)
-def _held(
-    layers_of_model: int,
-    first_moe: int,
-    pp: int,
-    vpp: int,
-    account: bool,
-    spread: str,
-    placement: str,
-) -> tuple[Held, ...]:
-    stages = _stages(layers_of_model, pp, vpp, account, spread, placement)
-    each = [len(layers) for layers in stages]
-    moe = [len(layers) - bisect_left(layers, first_moe) for layers in stages]
+def _held(layers: int, first_moe: int, dealing: Dealing) -> tuple[Held, ...]:
+    stages = _stages(layers, dealing)
+    each = [len(held) for held in stages]
+    moe = [len(held) - bisect_left(held, first_moe) for held in stages]
     by_rank = []
-    for rank in range(pp):
-        both = [rank, len(stages) - 1 - rank]
-        held = [*range(rank, len(stages), pp)] if placement == "loop" else both
-        layers, moe_layers = (sum(counts[stage] for stage in held) for counts in (each, moe))
-        by_rank.append(Held(rank, layers, moe_layers, 0 in held, len(stages) - 1 in held))
+    for rank, numbers in enumerate(stages_of_ranks(*dealing[:3])):
+        layers, moe_layers = (sum(counts[stage] for stage in numbers) for counts in (each, moe))
+        ends = (0 in numbers, len(stages) - 1 in numbers)
+        by_rank.append(Held(rank, layers, moe_layers, *ends))
     return tuple(by_rank)
 
 
-def _stages(
-    layers: int, pp: int, vpp: int, account: bool, spread: str, placement: str
-) -> list[list[int]]:
-    """The layers of each stage of the model, in its order."""
+def stages_of_ranks(pp: int, vpp: int, placement: str) -> list[list[int]]:
+    """The stages of the model that each rank of the pipeline has, chunk by chunk.
+
+    >>> [stages_of_ranks(2, 2, placement) for placement in PLACEMENTS]
+    [[[0, 2], [1, 3]], [[0, 3], [1, 2]], [[0, 1], [1, 0]]]
+    """
+    if placement == "loop":
+        return [[*range(rank, pp * vpp, pp)] for rank in range(pp)]
+    last = (2 * pp if placement == "V" else pp) - 1
+    return [[rank, last - rank] for rank in range(pp)]
+
+
+def layers_of_stages(layers: int, split: Split) -> list[list[int]]:
+    """The layers of each stage of a model of so many, in its order.
+
+    >>> layers_of_stages(5, Split(pp=3, first=1, last=2))
+    [[0], [1, 2], [3, 4]]
+
+    Errors: as of `held_by_ranks`.
+    """
+    return _stages(layers, Dealing.of(split))
+
+
+def _stages(layers: int, dealing: Dealing) -> list[list[int]]:
+    pp, vpp, placement, account, spread, *_ = dealing
     if placement != "loop":
         pp, vpp = pp * (2 if placement == "V" else 1), 1
     if vpp > 1 and pp == 1:
         raise needs_stages(vpp, pp)
-    if spread == "nearly":
-        return nearly_equal(layers, pp, vpp, account)
-    if spread == "equal":
-        ends = {"account_for_embedding": account, "account_for_loss": account}
-        dealt = stage_layers(layers, pp, vpp if vpp > 1 else None, **ends)
-    else:
+    if is_layout(spread):
         mtp = sum(stage.count("mtp") for stage in parse_layout(spread))
         try:
             dealt = stage_layers_of_layout(spread, layers, pp, vpp, mtp)
         except LayoutError as error:
             raise error.renamed({"layout": "layers"}) from None
+    elif spread == "nearly" and dealing.first is dealing.last is None:
+        return nearly_equal(whole_number(layers, "layers", maximum=MAX_LAYERS), pp, vpp, account)
+    else:
+        dealt = stage_layers(
+            layers,
+            pp,
+            vpp if vpp > 1 else None,
+            account_for_embedding=account,
+            account_for_loss=account,
+            first=dealing.first,
+            last=dealing.last,
+        )
     return [dealt[rank][chunk] for chunk in range(vpp) for rank in range(pp)]
 
 

@@ -118,16 +118,17 @@ def published(preset: str) -> dict[str, Any]:
 def _of_version_1(given: dict[str, str]) -> dict[str, str]:
     """A link of version 1 as one of today that opens the same.
 
-    The pipeline had a schedule, virtual stages, groups and micro-batches that no other view read,
-    and drew a schedule that has chunks of its own whatever was typed; those that count a step took
-    the global batch, one virtual stage where none are typed, and layers dealt out nearly equally
-    where the stages do not divide them.
+    The pipeline had a schedule, virtual stages, groups, micro-batches and ends of its own, and drew
+    a schedule that has chunks of its own whatever was typed; those that count a step took the
+    global batch, one virtual stage where none are typed, and layers dealt out nearly equally where
+    the stages do not divide them.
     """
     given = {"group_type": FIRST_TYPE, **given}
     chunks, counted = given.pop("chunks", ""), given.pop("memory_schedule", "")
     view = given.get("show")
     if view in COUNTING:
         given |= {"schedule": counted, "micro_batches": "", "group_size": ""}
+        given |= dict.fromkeys(("first_layers", "last_layers", "pipe_layout"), "")
         if counted:  # one that loops takes two of today
             given["vpp"] = given.get("vpp") or "1"
         if _is_uneven(given) and not given.get("spread"):

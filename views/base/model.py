@@ -61,7 +61,7 @@ def with_model(state: State) -> State:
     >>> with_model(State(model="llama3-70b")).layers, with_model(State()).layers
     ('80', '32')
     """
-    if not is_empty(state.pipe_layout) or not (is_empty(state.layers) or is_empty(state.experts)):
+    if not (is_empty(state.layers) or is_empty(state.experts)):
         return state
     try:
         model = model_of(state).model
@@ -102,6 +102,29 @@ def model_of(state: State) -> ChosenModel:
     return ChosenModel(variant(start, changed), preset, is_matched, tuple(changed))
 
 
+def stated_layout(state: State) -> str:
+    """The pipeline layout that is typed, in its own box or as the layers; empty: none."""
+    if is_empty(state.pipe_layout):
+        return state.layers if is_layout(state.layers) else ""
+    return str(state.pipe_layout)
+
+
+def stated_layers(state: State) -> Any:
+    """Layers as they are typed, or in a pipeline layout; not checked. None: nothing says them.
+
+    Errors: LayoutError about the layout, where it is none.
+    """
+    if not is_empty(state.layers) and not is_layout(state.layers):
+        return parse_number(state.layers)
+    if layout := stated_layout(state):
+        try:
+            return sum(stage.count("decoder") for stage in parse_layout(layout))
+        except LayoutError as error:
+            box = "layers" if is_empty(state.pipe_layout) else "pipe_layout"
+            raise error.renamed({"layout": box}) from None
+    return None
+
+
 def typed_sizes(state: State) -> dict[str, Any]:
     """What is typed of a model, in the column or a view, by the names of its fields; sizes are not
     checked. A pipeline layout says how many layers there are.
@@ -110,11 +133,8 @@ def typed_sizes(state: State) -> dict[str, Any]:
     """
     said = ((name, getattr(state, name)) for name in (*OF_COLUMN, *SIZES))
     given = {name: parse_number(size) for name, size in said if not is_empty(size)}
-    if is_layout(layout := given.get("layers")):
-        try:
-            given["layers"] = sum(stage.count("decoder") for stage in parse_layout(layout))
-        except LayoutError as error:
-            raise error.renamed({"layout": "layers"}) from None
+    if (layers := stated_layers(state)) is not None:
+        given["layers"] = layers
     for name in FLAGS:
         if not is_empty(getattr(state, name)):
             given[name] = ON_OFF[require_choice(name, getattr(state, name), ON_OFF)]

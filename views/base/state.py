@@ -156,6 +156,9 @@ class State:
     # And what is cut, and how often.
     layers: Any = _field("job")
     vpp: Any = _field("job", "", "virtual_pipeline_model_parallel_size", "v")
+    first_layers: Any = _field("job", "", "first")  # as many as the other stages
+    last_layers: Any = _field("job", "", "last")
+    pipe_layout: Any = _field("job", "", "layout")  # that layers may say too
     account: Any = _switch("job", False)  # whether embedding and loss count as a layer each
     experts: Any = _field("job", "", "num_experts")
     micro_batch: Any = _field("job")
@@ -209,9 +212,6 @@ class State:
     t_optimizer: Any = _field("pipeline")  # 0
     w_share: Any = _field("pipeline")  # 1
     message: Any = _field("pipeline")  # no bytes are shown
-    first_layers: Any = _field("pipeline", "", "first")
-    last_layers: Any = _field("pipeline", "", "last")
-    pipe_layout: Any = _field("pipeline", "", "layout")  # as many layers on each
     by_layers: Any = _field("pipeline")  # "1": durations follow the layers
 
     # The model; empty ones are the chosen one's.

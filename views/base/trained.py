@@ -19,7 +19,6 @@ from groups.errors import quoted
 from groups.layout import Layout
 from groups.mesh import whole_number
 from groups.stages.holdings import MAX_BATCH
-from groups.stages.layout_strings import is_layout
 from training.clusters import CLUSTERS, Cluster
 from training.estimate import Estimate, Request, estimate_of, layer_time
 from training.estimate.memory import room_of
@@ -35,7 +34,7 @@ from training.search import SearchJob, software_for
 from training.split import SPREADS, Split, held_by_ranks, with_kv_copies
 from training.traffic.demands import CP_ALGORITHMS, require
 
-from .model import ON_OFF, UNKNOWN, ChosenModel, model_name, model_of
+from .model import ON_OFF, UNKNOWN, ChosenModel, model_name, model_of, stated_layout
 from .problems import refusal
 from .state import State, is_empty, parse_number, require_choice, texts_of
 
@@ -282,11 +281,7 @@ def trained_of(layout: Layout, state: State) -> Trained:
     Errors: LayoutError about the field or the control that cannot be.
     """
     chosen = model_of(state)
-    split = Split.of(
-        layout.mesh, layout.expert, vpp=virtual_stages(state), account=state.account is True
-    )
-    spread = _spread(chosen.model, split, state)
-    split = split if spread == split.spread else replace(split, spread=spread)
+    split = _split(layout, chosen.model, state)
     batch = batch_of(layout, state)
     schedule = schedule_name(state)
     training = Training(
@@ -320,21 +315,30 @@ def cluster_of(state: State) -> str:
     return _stated(state, "cluster", offered=3)
 
 
-def _spread(model: Model, split: Split, state: State) -> str:
-    """As a pipeline layout says, or as asked; else equal, which typed layers are held to as
-    Megatron holds them; a model's own are nearly equal where the stages do not divide them
-    (views.base.model)."""
-    if is_layout(state.layers):
-        return state.layers
-    if not is_empty(state.spread):
-        return require_choice("spread", state.spread, SPREADS)
-    if not is_empty(state.layers):
-        return "equal"
+def dealing_of(state: State) -> dict[str, Any]:
+    """How layers are dealt to the stages, by the fields of a `Split`: as a pipeline layout says,
+    else as asked, else equally, as Megatron does."""
+    ends = {"first": state.first_layers, "last": state.last_layers}
+    spread = state.spread if not is_empty(state.spread) else "equal"
+    return {
+        "account": state.account is True,
+        "spread": stated_layout(state) or require_choice("spread", spread, SPREADS),
+        **{name: parse_number(count) for name, count in ends.items() if not is_empty(count)},
+    }
+
+
+def _split(layout: Layout, model: Model, state: State) -> Split:
+    """Typed layers are held to what Megatron takes; a model's own are dealt out nearly equally
+    where the stages do not divide them (views.base.model)."""
+    dealing = dealing_of(state)
+    split = Split.of(layout.mesh, layout.expert, vpp=virtual_stages(state), **dealing)
+    if not (is_empty(state.layers) and is_empty(state.spread)) or dealing["spread"] != "equal":
+        return split
     try:
         held_by_ranks(model, split)
     except LayoutError:
-        return "nearly"
-    return "equal"
+        return replace(split, spread="nearly")
+    return split
 
 
 def _capacity(state: State, cluster: Cluster) -> float:

@@ -15,7 +15,6 @@ from groups import LayoutError
 from groups.audit import moved_ranks, span
 from groups.grouping import Grouping
 from groups.layout import Layout
-from groups.stages.layout_strings import is_layout
 from render.files.tables import TableChart
 from render.scenes import groups as scene
 from render.svg import groups as svg
@@ -24,7 +23,7 @@ from ..base import form
 from ..base.context import Context, Pictures, View
 from ..base.html import chips, figure, heading, heads_of, saying, table, tag, together
 from ..base.link import from_query, to_query
-from ..base.model import model_name
+from ..base.model import model_name, stated_layout
 from ..base.problems import control_label, each_once, refusal_line, tried, value_text
 from ..base.resolve import sizes_text
 from ..base.state import State, fields_of, is_empty
@@ -181,8 +180,8 @@ def sides_of(before: Context, now: Context) -> tuple[Sides, Trained | None, list
     trained = tried(problems, lambda: now.trained)
     if trained is not None:  # steps can be compared only where they do the same work
         same: dict[str, Any] = {"global_batch": str(trained.batch.global_batch)}
-        if not is_layout(before.state.layers):  # which is for as many stages as it says
-            is_dealt = is_layout(now.state.layers)
+        if not stated_layout(before.state):  # which is for as many stages as it says
+            is_dealt = bool(stated_layout(now.state))
             same["layers"] = str(trained.chosen.model.layers) if is_dealt else now.state.layers
         same |= {"experts": now.state.experts, "micro_batches": ""}
         before = Context(before.layout, replace(before.state, **same))

@@ -15,7 +15,7 @@ from groups.stages.layout_strings import is_layout, parse_layout
 from training.model import Model
 from training.pipeline import SCHEDULES
 
-from ..base.model import ON_OFF, SIZES, UNKNOWN, model_of, typed_sizes
+from ..base.model import ON_OFF, SIZES, UNKNOWN, model_of, stated_layout, typed_sizes
 from ..base.resolve import MODEL
 from ..base.state import (
     FIELDS,
@@ -31,7 +31,7 @@ from ..base.trained import CHOICES, batch_of
 
 UNASKED = (
     *("cp", "ep", "etp", "instances", "levels", "hybrid"),
-    *("micro_batches", "schedule", "group_size"),
+    *("micro_batches", "schedule", "group_size", "first_layers", "last_layers", "pipe_layout"),
 )
 """Sizes and options of a job that are as at the start where a text is silent about them."""
 
@@ -114,10 +114,14 @@ def options_of_page(layout: Layout, state: State) -> dict[str, Any]:
         name: parse_number(value) for name in MODEL if not is_empty(value := getattr(state, name))
     }
     for name, value in said.items():
-        if name == "layers" and is_layout(value):
-            parse_layout(value)
-        else:
+        if not (name == "layers" and is_layout(value)):
             whole_number(value, name, maximum=MAX_BATCH)
+    for name, count in (("first", state.first_layers), ("last", state.last_layers)):
+        if not is_empty(count):
+            said[name] = whole_number(parse_number(count), f"{name}_layers", maximum=MAX_BATCH)
+    if layout_text := stated_layout(state):
+        parse_layout(layout_text)
+        said["layers"] = layout_text
     if not is_empty(state.micro_batches):
         said["global_batch"] = batch_of(layout, state).global_batch
     if state.account is True:

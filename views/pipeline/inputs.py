@@ -7,24 +7,27 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
+from groups import LayoutError
 from groups.budget import spend
 from groups.layout import Layout
 from groups.mesh import whole_number
-from groups.stages.layers import MAX_LAYERS, needs_stages, stage_layers
-from groups.stages.layout_strings import (
-    is_layout,
-    parse_layout,
-    stage_layers_of_layout,
-    stages_of_layout,
-)
+from groups.stages.layout_strings import is_layout, parse_layout
 from training.pipeline import SCHEDULES, Durations, Times
 from training.pipeline.schedules import DEFAULT_VIRTUAL
 from training.pipeline.simulate import LONGEST, check_duration
 from training.pipeline.spec import ScheduleSpec, checked
-from training.split import nearly_equal
+from training.split import Split, layers_of_stages, stages_of_ranks
 
+from ..base.model import stated_layers
 from ..base.state import State, is_empty, parse_number, pinned_group, require_choice
-from ..base.trained import batch_of, count_of, group_size, schedule_name, virtual_stages
+from ..base.trained import (
+    batch_of,
+    count_of,
+    dealing_of,
+    group_size,
+    schedule_name,
+    virtual_stages,
+)
 from ..base.units import ranges_text
 
 MOST_RANKS = 1_024
@@ -168,46 +171,24 @@ def stages_by_rank(pp: int, state: State) -> list[list[Stage]]:
 def stages_of(schedule: ScheduleSpec, state: State) -> tuple[Stage, ...] | None:
     """Every stage of the model in order; None if nothing says how many layers there are.
 
-    In a V the stages lie on the ranks forth and back, so they are dealt out as to 2p ranks.
-
-    Errors: LayoutError where Megatron would refuse, as groups.stages says.
+    Errors: LayoutError where Megatron would refuse, as training.split says.
     """
-    chunks = schedule.chunks if schedule.rule.placement == "loop" else 1
-    pp = schedule.p * schedule.chunks // chunks
-    text = state.layers if is_empty(state.pipe_layout) else state.pipe_layout
-    if is_layout(text) or not is_empty(state.pipe_layout):
-        names = [name for stage in parse_layout(text) for name in stage]
-        is_count = not (is_empty(state.layers) or is_layout(state.layers))
-        layers = parse_number(state.layers) if is_count else names.count("decoder")
-        numbers = stage_layers_of_layout(text, layers, pp, chunks, names.count("mtp"))
-        others = [[_letters(chunk) for chunk in stage] for stage in stages_of_layout(text, pp)]
-    elif is_empty(state.layers):
+    layers, dealing = stated_layers(state), dealing_of(state)
+    if layers is None:
         return None
+    sizes = {"pp": schedule.p, "vpp": schedule.chunks, "placement": schedule.rule.placement}
+    try:
+        held = layers_of_stages(layers, Split(**sizes, **dealing))
+    except LayoutError as error:
+        is_typed = not is_empty(state.pipe_layout) and error.code != "layout-has-other-layers"
+        raise error.renamed({"layers": "pipe_layout"} if is_typed else {}) from None
+    others = [""] * len(held)
+    if is_layout(dealing["spread"]):
+        others = [_letters(names) for names in parse_layout(dealing["spread"])]
     else:
-        counts = {"first": state.first_layers, "last": state.last_layers}
-        given = {name: parse_number(count) for name, count in counts.items() if not is_empty(count)}
-        numbers = _dealt(state, pp, chunks, **given)
-        others = [[""] * chunks for _ in numbers]
-        others[0][0] += "E"
-        others[-1][-1] += "L"
-    return tuple(
-        Stage(tuple(numbers[rank][chunk]), others[rank][chunk])
-        for chunk in range(chunks)
-        for rank in range(pp)
-    )
-
-
-def _dealt(state: State, pp: int, chunks: int, **ends: Any) -> list[list[list[int]]]:
-    """Layers by stage and chunk; ends: ``first`` and ``last`` of groups.stages.layers."""
-    layers, account = parse_number(state.layers), state.account is True
-    if state.spread == "nearly" and not ends:
-        if chunks > 1 and pp == 1:
-            raise needs_stages(chunks, pp)
-        layers = whole_number(layers, "layers", maximum=MAX_LAYERS)
-        dealt = nearly_equal(layers, pp, chunks, account)
-        return [dealt[rank::pp] for rank in range(pp)]
-    more = {"account_for_embedding": account, "account_for_loss": account, **ends}
-    return stage_layers(layers, pp, chunks if chunks > 1 else None, **more)
+        others[0] += "E"
+        others[-1] += "L"
+    return tuple(Stage(tuple(numbers), letters) for numbers, letters in zip(held, others))
 
 
 def weights_of(stages: tuple[Stage, ...], state: State) -> tuple[float, ...] | None:
@@ -234,12 +215,7 @@ def counts_of(stages: tuple[Stage, ...], state: State) -> list[int]:
 
 def stage_numbers(schedule: ScheduleSpec) -> list[list[int]]:
     """The stages of each rank, chunk by chunk."""
-    p, placement = schedule.p, schedule.rule.placement
-    if placement == "V":
-        return [[rank, 2 * p - 1 - rank] for rank in range(p)]
-    if placement == "both ways":
-        return [[rank, p - 1 - rank] for rank in range(p)]
-    return [[chunk * p + rank for chunk in range(schedule.chunks)] for rank in range(p)]
+    return stages_of_ranks(schedule.p, schedule.chunks, schedule.rule.placement)
 
 
 def _letters(names: list[str]) -> str:

@@ -8,7 +8,6 @@ from markupsafe import Markup
 
 from descriptions import MEMORY, REASONS, SEARCH_LEFT_OUT, TRAFFIC, counted, joined
 from groups import LayoutError
-from groups.stages.layout_strings import is_layout
 from render.files.tables import BarCell, TableChart
 from training.estimate import Estimate
 from training.search import (
@@ -27,7 +26,7 @@ from ..base.context import Context, Pictures, View
 from ..base.fixes import or_refused
 from ..base.html import cell, dotted, fine, intro, row, saying, table, tag, together
 from ..base.link import to_query
-from ..base.model import model_name
+from ..base.model import model_name, stated_layout
 from ..base.problems import said_html, sentence, within_sentence
 from ..base.resolve import resolve
 from ..base.units import seconds_text
@@ -238,6 +237,7 @@ def _opener(estimate: Estimate, name: str, context: Context) -> str | Markup:
         "vpp": "" if split.vpp == 1 else str(split.vpp),
         "group_size": str(training.group_size or ""),
         "account": split.account,
+        **dict.fromkeys(("first_layers", "last_layers", "pipe_layout"), ""),
         "spread": "" if split.spread == "equal" else split.spread,
         # The same samples in a step as on this page, however they are said here.
         "global_batch": str(request.global_batch),
@@ -245,7 +245,7 @@ def _opener(estimate: Estimate, name: str, context: Context) -> str | Markup:
         "micro_batch": "" if training.micro_batch == 1 else str(training.micro_batch),
         "recompute": training.recompute,
     }
-    if is_layout(context.state.layers):  # which is for as many stages as it says
+    if stated_layout(context.state):  # which is for as many stages as it says
         changes["layers"] = str(request.model.layers)
     if context.state.schedule != training.schedule:
         changes["schedule"] = ""
