@@ -54,3 +54,22 @@ def test_no_line_ends_between_a_number_and_its_unit(phone, job, language):
 
 def test_what_the_browser_says_has_the_units_of_the_server():
     assert f"/{UNITS}/g" in (ROOM / "shared.js").read_text(encoding="utf-8")
+
+
+SMALL = """() => [...document.querySelectorAll('#main svg text')].filter((one) =>
+  one.textContent.trim() && one.checkVisibility()).flatMap((one) => {
+    const {a, b, c, d} = one.getScreenCTM();
+    const size = parseFloat(getComputedStyle(one).fontSize) * Math.sqrt(Math.abs(a * d - b * c));
+    const kind = one.closest('svg').classList[0];
+    return size < 10 ? [`${kind} ${one.textContent} ${size.toFixed(1)}`] : [];
+  })"""
+"""Texts of pictures whose letters are below 10 pixels."""
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_the_letters_of_every_picture_are_large_enough(phone, job):
+    small = {}
+    for view in VIEWS:
+        open_state(phone, view=view, **{**JOBS[job], **BRINGS.get(view, {})})
+        small[view] = phone.evaluate(SMALL)[:3]
+    assert {view: found for view, found in small.items() if found} == {}

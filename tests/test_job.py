@@ -333,7 +333,7 @@ def test_the_layers_of_the_stages_stand_beside_them_where_a_model_is_set():
     assert layers_of(nearly, 2) == ("0–1, 3", "2, 4")
     assert layers_of(nearly, 1) == ()
     page = answer(State(layers="32")).picture
-    assert "layers 16–31" in page
+    assert "layers </tspan>16–31" in page
 
 
 @pytest.mark.parametrize("preset", ["playground-16", "deepseek-v3", "llama3-405b-3"])

@@ -75,10 +75,17 @@ def panel_svg(panel: Panel, description: str, outlined: np.ndarray | None = None
     return (
         f'<svg class="panel" data-kind="{panel.kind}" role="group" '
         f'data-rank-size="{rank_size:.1f}" data-index-size="{index_size:.1f}" '
-        f'viewBox="0 0 {panel.width:g} {panel.height:g}" style="--width:{panel.width:g}px" '
+        f'viewBox="0 0 {panel.width:g} {panel.height:g}" style="--width:{panel.width:g}px;'
+        f"--w:{panel.width:g};--size:{index_size:.1f}px;--most:{1.3 * index_size:.1f}px;"
+        f'--rank:{rank_size:.1f}px;--room:{_room(panel):.1f}px" '
         f'aria-label="{escape(description)}">'
         f"{frames_svg(panel.frames)}{rows_svg(panel.labels)}{cells}</svg>"
     )
+
+
+def _room(panel: Panel) -> float:
+    """How large the rank may be drawn in its cell, in pixels."""
+    return 1.38 * panel.side / len(str(len(panel.group) - 1))
 
 
 def overview_svg(overview: Overview, description: str, kinds: Sequence[int] = ()) -> str:

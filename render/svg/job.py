@@ -32,7 +32,7 @@ def job_svg(picture: JobPicture, description: str, kinds: Sequence[int] = ()) ->
     body = _numbered(picture) if picture.is_numbered else _plain(picture)
     labels = "".join(
         f'<text class="of-{label.name}" x="{label.x:.1f}" y="{label.y:.1f}" '
-        f'text-anchor="{label.anchor}">{escape(_label_text(label, picture))}</text>'
+        f'text-anchor="{label.anchor}">{_label_svg(label, picture)}</text>'
         for label in picture.labels
     )
     ends = _lines(picture.node_ends)
@@ -41,7 +41,7 @@ def job_svg(picture: JobPicture, description: str, kinds: Sequence[int] = ()) ->
     tags = "" if picture.is_numbered else '<g class="tags" aria-hidden="true"></g>'
     return (
         f'<svg class="job {look}" {_data(picture, kinds)} tabindex="0" role="group" '
-        f'viewBox="0 0 {width:.1f} {height:.1f}" style="--width:{width:.0f}px" '
+        f'viewBox="0 0 {width:.1f} {height:.1f}" style="--width:{width:.0f}px;{_letters(picture)}" '
         f'aria-label="{escape(description)}">'
         f'{body}<path class="ends" d="{ends}"/>{tags}<g class="rows">{labels}</g></svg>'
     )
@@ -64,6 +64,28 @@ def _data(picture: JobPicture, kinds: Sequence[int]) -> str:
     )
 
 
+def _label_svg(label: Label, picture: JobPicture) -> str:
+    """A label, whose first word goes where there is no room."""
+    text = escape(_label_text(label, picture))
+    word, space, rest = text.partition(" ") if label.name == "layers" else ("", "", text)
+    has_word = word.isalpha() and space
+    return f'<tspan class="word">{word} </tspan>{rest}' if has_word else text
+
+
+def _letters(picture: JobPicture) -> str:
+    """For the style sheet: the picture's width, and of a number in a cell how large it is drawn
+    and may be, in pixels."""
+    wide, tall = picture.cell
+    digits = len(str(picture.mesh.world_size - 1))
+    most = min(wide * 1.4 / digits, tall * 0.62)
+    return f"--w:{picture.width + 2:.0f};--size:{_size(picture):.1f}px;--most:{most:.1f}px"
+
+
+def _size(picture: JobPicture) -> float:
+    wide, tall = picture.cell
+    return min(15.0, wide * 0.42, tall * 0.62)
+
+
 def _label_text(label: Label, picture: JobPicture) -> str:
     if label.name != "layers":
         return picture.words[label.name].format(first=label.first, last=label.last)
@@ -82,10 +104,10 @@ def _numbered(picture: JobPicture) -> str:
     tone = f"box t-{picture.box_tone}" if picture.box_tone else "box"
     frames = "".join(_rectangle("replica", each, 14 * scale) for each in picture.replicas)
     boxes = "".join(_rectangle(tone, box, 10 * scale) for box in picture.boxes)
-    size = min(15.0, wide * 0.42, tall * 0.62)
+    size = _size(picture)
     inside = (
         f'<rect width="{wide:.2f}" height="{tall:.2f}" rx="{6 * scale:.1f}"/>'
-        f'<text x="{wide / 2:.2f}" y="{tall / 2 + size * 0.36:.2f}" font-size="{size:.1f}">'
+        f'<text x="{wide / 2:.2f}" y="{tall / 2:.2f}" font-size="{size:.1f}">'
     )
     places = zip(written(picture.x, ".2f"), written(picture.y, ".2f"))
     cells = "".join(
