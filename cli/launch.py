@@ -14,6 +14,7 @@ from formats.launch.items import Item
 from formats.launch.meaning import UNSAID
 from formats.launch.training import options_of, training_of
 from texts.sentences import note_text
+from training.models import MODELS
 
 from .inputs import FIELDS, CommandError, option
 
@@ -67,7 +68,9 @@ def job_from_flags(
     known = {**parsed.assumed, **parsed.values}
     job = {name: value for name, value in known.items() if name in FIELDS}
     said = {name: known[name] for name in known if name not in FIELDS} | training_of(parsed)
-    model = {**parsed.training, **options_of(said, said, known.get("pp", 1))}
+    is_named = bool(said.get("model")) and "hidden" not in said  # it says the shape by name alone
+    shape = MODELS[said["model"]].model if is_named else said
+    model = {**parsed.training, **options_of(shape, said, known.get("pp", 1))}
     return job, model, remarks
 
 

@@ -704,6 +704,13 @@ def test_a_model_that_a_script_names_is_the_pages_or_asked_for(text, chip):
     assert chip in html.unescape(answer(now).chips)
 
 
+def test_a_command_of_a_script_that_names_its_model_has_the_models_shape():
+    command, _ = printed("emit megatron --args -", TORCHTITAN)
+    assert {"--num-layers 80", "--hidden-size 8192", "--num-query-groups 8"} <= {
+        line.strip(" \\") for line in command.splitlines()
+    }
+
+
 def test_a_command_that_leaves_the_model_to_its_reader_names_none():
     for name in TARGETS:
         assert "model" not in training_stated(parse(printed(f"emit {name} --nodes 2 --tp 2")[0]))
