@@ -77,9 +77,6 @@ class Split:
         for name in SIZES:
             minimum = 0 if name in ("etp", "edp") else 1
             whole_number(getattr(self, name), name, minimum=minimum, maximum=MAX_RANKS)
-        for name in ("first", "last"):
-            if type(count := getattr(self, name)) is not int and count is not None:
-                whole_number(count, name)
         require_choice("placement", self.placement, PLACEMENTS)
         if self.spread not in SPREADS and not is_layout(self.spread):
             require_choice("spread", self.spread, SPREADS)
@@ -189,7 +186,8 @@ def held_by_ranks(model: Model, split: Split) -> tuple[Held, ...]:
     """
     first_moe = model.dense_layers if model.experts else model.layers
     try:
-        return _held(model.layers, first_moe, Dealing.of(split))
+        dealing = Dealing(*(getattr(split, name) for name in Dealing._fields))
+        return _held(model.layers, first_moe, dealing)
     except LayoutError as error:
         kept = [fix for fix in error.alternatives if split.placement != "V" or "pp" not in fix]
         other = [{"spread": "nearly"}] if split.spread == "equal" else []
@@ -201,20 +199,16 @@ class Dealing(NamedTuple):
 
     pp: int
     vpp: int
-    placement: str
-    account: bool
-    spread: str
-    first: int | None
-    last: int | None
-
-    @classmethod
-    def of(cls, split: Split) -> Dealing:
-        return cls(*(getattr(split, name) for name in cls._fields))
+    placement: str = "loop"
+    account: bool = False
+    spread: str = "equal"
+    first: int | None = None
+    last: int | None = None
 
 
 @lru_cache(maxsize=2048)
 def _held(layers: int, first_moe: int, dealing: Dealing) -> tuple[Held, ...]:
-    stages = _stages(layers, dealing)
+    stages = layers_of_stages(layers, dealing)
     each = [len(held) for held in stages]
     moe = [len(held) - bisect_left(held, first_moe) for held in stages]
     by_rank = []
@@ -237,41 +231,31 @@ def stages_of_ranks(pp: int, vpp: int, placement: str) -> list[list[int]]:
     return [[rank, last - rank] for rank in range(pp)]
 
 
-def layers_of_stages(layers: int, split: Split) -> list[list[int]]:
+def layers_of_stages(layers: int, dealing: Dealing) -> list[list[int]]:
     """The layers of each stage of a model of so many, in its order.
 
-    >>> layers_of_stages(5, Split(pp=3, first=1, last=2))
+    >>> layers_of_stages(5, Dealing(pp=3, vpp=1, first=1, last=2))
     [[0], [1, 2], [3, 4]]
 
     Errors: as of `held_by_ranks`.
     """
-    return _stages(layers, Dealing.of(split))
-
-
-def _stages(layers: int, dealing: Dealing) -> list[list[int]]:
-    pp, vpp, placement, account, spread, *_ = dealing
+    pp, vpp, placement, account, spread, first, last = dealing
     if placement != "loop":
         pp, vpp = pp * (2 if placement == "V" else 1), 1
     if vpp > 1 and pp == 1:
         raise needs_stages(vpp, pp)
-    if is_layout(spread):
+    if spread == "nearly" and first is last is None:
+        return nearly_equal(whole_number(layers, "layers", maximum=MAX_LAYERS), pp, vpp, account)
+    if spread in SPREADS:
+        ends = {"account_for_embedding": account, "account_for_loss": account}
+        chunks = vpp if vpp > 1 else None
+        dealt = stage_layers(layers, pp, chunks, first=first, last=last, **ends)
+    else:
         mtp = sum(stage.count("mtp") for stage in parse_layout(spread))
         try:
             dealt = stage_layers_of_layout(spread, layers, pp, vpp, mtp)
         except LayoutError as error:
             raise error.renamed({"layout": "layers"}) from None
-    elif spread == "nearly" and dealing.first is dealing.last is None:
-        return nearly_equal(whole_number(layers, "layers", maximum=MAX_LAYERS), pp, vpp, account)
-    else:
-        dealt = stage_layers(
-            layers,
-            pp,
-            vpp if vpp > 1 else None,
-            account_for_embedding=account,
-            account_for_loss=account,
-            first=dealing.first,
-            last=dealing.last,
-        )
     return [dealt[rank][chunk] for chunk in range(vpp) for rank in range(pp)]
 
 

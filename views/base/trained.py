@@ -317,13 +317,17 @@ def cluster_of(state: State) -> str:
 
 def dealing_of(state: State) -> dict[str, Any]:
     """How layers are dealt to the stages, by the fields of a `Split`: as a pipeline layout says,
-    else as asked, else equally, as Megatron does."""
-    ends = {"first": state.first_layers, "last": state.last_layers}
+    else as asked, else equally, as Megatron does. Numbers are checked where layers are dealt."""
+    said = {"first": state.first_layers, "last": state.last_layers}
+    ends = {name: parse_number(count) for name, count in said.items() if not is_empty(count)}
+    for name, count in ends.items():
+        if type(count) is not int:
+            whole_number(count, f"{name}_layers")
     spread = state.spread if not is_empty(state.spread) else "equal"
     return {
         "account": state.account is True,
         "spread": stated_layout(state) or require_choice("spread", spread, SPREADS),
-        **{name: parse_number(count) for name, count in ends.items() if not is_empty(count)},
+        **ends,
     }
 
 

@@ -11,14 +11,14 @@ from groups import LayoutError
 from groups.budget import spend
 from groups.layout import Layout
 from groups.mesh import whole_number
-from groups.stages.layout_strings import is_layout, parse_layout
+from groups.stages.layout_strings import parse_layout
 from training.pipeline import SCHEDULES, Durations, Times
 from training.pipeline.schedules import DEFAULT_VIRTUAL
 from training.pipeline.simulate import LONGEST, check_duration
 from training.pipeline.spec import ScheduleSpec, checked
-from training.split import Split, layers_of_stages, stages_of_ranks
+from training.split import Dealing, layers_of_stages, stages_of_ranks
 
-from ..base.model import stated_layers
+from ..base.model import stated_layers, stated_layout
 from ..base.state import State, is_empty, parse_number, pinned_group, require_choice
 from ..base.trained import (
     batch_of,
@@ -173,18 +173,19 @@ def stages_of(schedule: ScheduleSpec, state: State) -> tuple[Stage, ...] | None:
 
     Errors: LayoutError where Megatron would refuse, as training.split says.
     """
-    layers, dealing = stated_layers(state), dealing_of(state)
+    layers = stated_layers(state)
     if layers is None:
         return None
-    sizes = {"pp": schedule.p, "vpp": schedule.chunks, "placement": schedule.rule.placement}
+    sizes = (schedule.p, schedule.chunks, schedule.rule.placement)
+    dealing = Dealing(*sizes, **dealing_of(state))
     try:
-        held = layers_of_stages(layers, Split(**sizes, **dealing))
+        held = layers_of_stages(layers, dealing)
     except LayoutError as error:
         is_typed = not is_empty(state.pipe_layout) and error.code != "layout-has-other-layers"
         raise error.renamed({"layers": "pipe_layout"} if is_typed else {}) from None
     others = [""] * len(held)
-    if is_layout(dealing["spread"]):
-        others = [_letters(names) for names in parse_layout(dealing["spread"])]
+    if stated_layout(state):
+        others = [_letters(names) for names in parse_layout(dealing.spread)]
     else:
         others[0] += "E"
         others[-1] += "L"
