@@ -56,7 +56,7 @@ def test_a_model_that_does_not_fit_is_made_to_fit_in_one_click(shared_page):
     follow(page, replace(controls, view="memory", cluster="hgx-h800"))
     box(page, "model").select_option("llama3-70b")
     before = trained_of(resolve(controls), replace(controls, model=LLAMA)).stages()
-    verdict = page.locator(".memory-verdict")
+    verdict = page.locator(".verdict")
     expect(verdict).to_contain_text(f"holds {gib(largest(before).total)}")
     assert largest(before).total > 80 * GIB
     expect(verdict).to_have_class(re.compile("over"))

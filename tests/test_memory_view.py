@@ -93,7 +93,7 @@ def test_a_job_is_answered_whole(name, language):
     html = shown(state, language)
     assert_whole(html)
     assert 'class="refusal"' not in html
-    assert "memory-verdict" in html
+    assert 'class="verdict' in html
     assert html.count("memory-row") == len(re.findall(r'role="listitem"', html))
 
 
@@ -112,7 +112,7 @@ def test_the_verdict_says_what_the_model_says():
 
 def cures_of(html: str) -> list[dict[str, str]]:
     """Every button with which a refusal or a verdict offers a way out."""
-    block = re.search(r'<(?:p|div) class="(?:refusal|memory-verdict over)".*?</div>', html, re.S)
+    block = re.search(r'<(?:p|div) class="(?:refusal|verdict over)".*?</div>', html, re.S)
     found = re.findall(r'data-set="([^"]*)"', block[0] if block else "")
     return [json.loads(unescape(data)) for data in found]
 
@@ -137,7 +137,7 @@ def test_every_way_to_fit_that_is_offered_fits(name):
     assert ways
     for change in ways:
         html = shown(state.changed(change))
-        assert "memory-verdict fits" in html, change
+        assert "verdict fits" in html, change
 
 
 ALONE = {

@@ -123,7 +123,7 @@ def _verdict(context: Context, stages: Sequence[StageMemory]) -> Markup:
     language, say = context.language, saying(MEMORY, context.language)
     words = verdict_text(context, stages)
     if fit_of(context.trained.request(context.layout)).fits:
-        return tag("p", words, class_="memory-verdict fits", role="status")
+        return tag("div", tag("p", words), class_="verdict fits", role="status")
     buttons = [
         form.setter(
             changes, say("way_total", change=fix_label(changes, language), total=gib(total))
@@ -133,7 +133,7 @@ def _verdict(context: Context, stages: Sequence[StageMemory]) -> Markup:
     then = tag("span", say("ways" if buttons else "way_none"))
     sentences = (tag("p", words), _unstated(context.state, language))
     fixes = tag("p", then, *buttons, class_="fixes")
-    return tag("div", *sentences, fixes, class_="memory-verdict over", role="status")
+    return tag("div", *sentences, fixes, class_="verdict over", role="status")
 
 
 def verdict_text(context: Context, stages: Sequence[StageMemory]) -> str:
