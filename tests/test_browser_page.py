@@ -35,7 +35,7 @@ from views.all import ENDPOINTS
 from views.all import SECTIONS as PLACES
 from views.base.problems import sentence
 from views.base.state import State
-from views.column import SIZES
+from views.column import MENU, SIZES
 
 pytestmark = pytest.mark.browser
 
@@ -141,6 +141,25 @@ def test_a_preset_sets_every_control_and_names_its_source(open_page):
         assert not re.search("[a-z]_[a-z]", source.locator("p").nth(1).inner_text())
         links = source.locator("a").evaluate_all("all => all.map(a => a.href)")
         assert links == ([published.url] if published.url else [])
+
+
+def test_a_name_that_the_closed_menu_cuts_stands_below_it_whole(open_page):
+    page = open_page()
+    cut = page.locator("#field-preset").evaluate(
+        """(menu) => {
+          const style = getComputedStyle(menu);
+          const pen = document.createElement('canvas').getContext('2d');
+          pen.font = style.font;
+          const sides = parseFloat(style.paddingLeft) + parseFloat(style.paddingRight);
+          const room = menu.clientWidth - sides;
+          const isCut = ({text}) => pen.measureText(text).width > room;
+          return [...menu.options].filter(isCut).map(({value}) => value);
+        }"""
+    )
+    assert len(cut) > 20
+    assert [name for name in cut if len(PRESETS[name].name) <= MENU] == []
+    choose_preset(page, cut[0])
+    expect(page.locator("#derived .source b")).to_have_text(PRESETS[cut[0]].name)
 
 
 # --- Languages ------------------------------------------------------------------------------------

@@ -79,16 +79,25 @@ def link(controls: State) -> str:
 
 
 def test_every_size_that_differs_is_listed_and_no_other():
-    before, after = State(), State(tp=4, ep=2, etp="2", layers="32", more=("embd",))
+    before, after = State(), State(tp=4, ep=2, etp="2", layers="64", more=("embd",))
     assert table(compared(after, link(before)), "sizes") == {
         "More groups": ["–", "embd"],
         "tp": ["2", "4"],
         "ep": ["1", "2"],
         "etp": ["–", "2"],
-        "Transformer layers": ["–", "32"],
+        "Transformer layers": ["32", "64"],
         PAGE["dp_size"]["en"]: ["4", "2"],
         PAGE["edp_size"]["en"]: ["4", "2"],
     }
+
+
+def test_what_one_of_two_does_not_say_is_what_counts_there():
+    said = State(layers="80", model="llama3-8b", global_batch="64", vpp="2", pp=4)
+    found = table(compared(State(pp=4), link(said)), "sizes")
+    assert found["Transformer layers"] == ["80", "32"]
+    assert found["Global batch size"] == ["64", "32"]
+    assert found["vpp"] == ["2", "1"]
+    assert "Transformer layers" not in table(compared(State(), link(State(layers="32"))), "sizes")
 
 
 @every("language", LANGUAGES)

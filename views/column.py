@@ -107,6 +107,10 @@ def column_html(language: str) -> dict[str, Markup]:
     return {"sizes": above, "folds": together(*folds)}
 
 
+MENU = 22
+"""Letters of a published layout's name that the closed menu shows, beside how many GPUs it has."""
+
+
 def _partly(language: str) -> str:
     """How much of the page a language says itself; nothing where that is all."""
     lacking, total = untranslated(language)
@@ -299,7 +303,8 @@ PUBLISHED = {
 
 
 def source_html(state: State, language: str) -> Markup:
-    """Where a published layout comes from, and what of it is derived; nothing for another one."""
+    """Where a published layout comes from, and what of it is derived, under a name that the closed
+    menu cuts; nothing for another one."""
     name = state.preset
     if not is_still(name, state):
         return Markup()
@@ -318,7 +323,8 @@ def source_html(state: State, language: str) -> Markup:
     derived = PAGE[words][language].format(names=names)
     note = preset.note and NOTES[preset.note][language]
     lines = (tag("p", line) for line in (source, derived, note) if line)
-    return tag("div", *lines, class_="source")
+    whole = tag("b", preset.name) if len(preset.name) > MENU else ""
+    return tag("div", whole, *lines, class_="source")
 
 
 def is_still(preset: Any, state: State) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -104,15 +105,27 @@ def _line(layout: Layout, which: str, language: str) -> str:
 
 # -- sizes ---------------------------------------------------------------------------------------
 
+COUNTS: dict[str, Callable[[Trained], Any]] = {
+    "layers": lambda trained: trained.model.layers,
+    "experts": lambda trained: trained.model.experts,
+    "vpp": lambda trained: trained.split.vpp,
+    "schedule": lambda trained: trained.training.schedule,
+    "global_batch": lambda trained: trained.batch.global_batch,
+    "micro_batch": lambda trained: trained.batch.micro_batch,
+    "micro_batches": lambda trained: trained.batch.micro_batches,
+}
+"""What counts where the fields of a model, its batch and its schedule are empty."""
+
 
 def _sizes(before: Context, after: Context) -> Markup:
     """Every control and derived size that differs."""
     language, sides = after.language, (before.layout, after.layout)
-    states = (before.state, after.state)
-    rows = [
-        (control_label(name, language), *(_said(name, state, language) for state in states))
-        for name in fields_of("job")
-    ]
+    rows = []
+    for name in fields_of("job"):
+        said = [_said(name, side, language) for side in (before, after)]
+        if said.count("–") == 1 and name in COUNTS:
+            said = [_said(name, side, language, COUNTS[name]) for side in (before, after)]
+        rows.append((control_label(name, language), *said))
     derived = {
         "world": [side.world_size for side in sides],
         "dp_size": [side.mesh.size("dp") for side in sides],
@@ -130,9 +143,15 @@ def _sizes(before: Context, after: Context) -> Markup:
     return table(heads_of(PAGE, "setting kept now", language), different, "sizes")
 
 
-def _said(name: str, state: State, language: str) -> str:
-    """A control's value as a cell of the table; the type of a number does not count."""
-    value = getattr(state, name)
+def _said(
+    name: str, side: Context, language: str, counts: Callable[[Trained], Any] | None = None
+) -> str:
+    """A control's value as a cell of the table, or what counts where it says none, unless that is
+    refused; the type of a number does not count."""
+    value = getattr(side.state, name)
+    if counts and value in ("", None):
+        with suppress(LayoutError):
+            value = counts(side.trained)
     return "–" if value in ("", None, (), []) else value_text(name, value, language)
 
 
