@@ -704,6 +704,18 @@ def test_a_model_that_a_script_names_is_the_pages_or_asked_for(text, chip):
     assert chip in html.unescape(answer(now).chips)
 
 
+def test_values_that_the_page_has_taken_from_a_script_are_not_offered_again():
+    before = opened(view="launch", model="mixtral-8x7b", paste=TORCHTITAN)
+    changes = stated(before, parse(TORCHTITAN))
+    after = opened(**{**texts_of(vars(before)), **changes})
+    offered = PAGE["use_pasted"]["en"]
+    assert offered in answer(before).picture
+    assert stated(after, parse(TORCHTITAN)) == {}
+    page = answer(after).picture
+    assert offered not in page
+    assert "The page shows what the text asks for" in page
+
+
 def test_a_command_of_a_script_that_names_its_model_has_the_models_shape():
     command, _ = printed("emit megatron --args -", TORCHTITAN)
     assert {"--num-layers 80", "--hidden-size 8192", "--num-query-groups 8"} <= {

@@ -51,9 +51,8 @@ def read_pasted(state: State) -> Parsed:
 
 def stated(state: State, text: Parsed) -> dict[str, Any]:
     """What the pasted text changes of the state."""
-    pasted = with_pasted(state, text)
-    changes = {n: value for n, value in vars(pasted).items() if value != getattr(state, n)}
-    return {**changes, **training_stated(text)}
+    pasted = {**vars(with_pasted(state, text)), **training_stated(text)}
+    return {n: value for n, value in pasted.items() if as_text(value) != as_text(getattr(state, n))}
 
 
 def training_stated(text: Parsed) -> dict[str, str]:

@@ -69,7 +69,7 @@ def _pasted(layout: Layout, state: State, language: str) -> Markup:
 def _verdict(layout: Layout, state: State, text: Parsed, language: str) -> Markup:
     """What job the text asks for, and the way to that layout."""
     say, changes = saying(PAGE, language), stated(state, text)
-    if not changes:
+    if not (text.values or text.training):
         return Markup()
     open_fields = PAGE["and_list"][language].join(
         control_label(name, language) for name in text.asks
@@ -87,7 +87,7 @@ def _verdict(layout: Layout, state: State, text: Parsed, language: str) -> Marku
             sizes=sizes_text(pasted),
             fields=open_fields,
         )
-    use = tag("p", form.setter(changes, say("use_pasted")), class_="fixes")
+    use = tag("p", form.setter(changes, say("use_pasted")), class_="fixes") if changes else ""
     return tag("div", tag("p", asks), use, class_="verdict", role="status")
 
 
