@@ -216,6 +216,15 @@ def _advance(letter: str, bold: bool, mono: bool) -> float:
     return 1.0 if is_wide(letter) else glyphs(letter, bold, mono)[1]
 
 
+def fits(text: str, room: float, bold: bool = False) -> bool:
+    """Whether a text goes into so many font sizes: into its own width, however that was rounded.
+
+    >>> fits("tp2 pp4", (advance("tp2 pp4") * 13 + 89.1 - 89.1) / 13)
+    True
+    """
+    return advance(text, bold) <= room + 1e-6
+
+
 _FAR = "\u2e80-\uffff"
 _STOPS = "\u3001-\u3003\uff0c\uff1b\uff1a\uff09\uff01\uff1f"
 WORD = rf"\s*(?:[{_FAR}]|[^\s{_FAR}]+)[{_STOPS}]*"
@@ -230,7 +239,7 @@ def wrapped(text: str, room: float, bold: bool = False, most: int = 99) -> list[
     """
     lines: list[str] = []
     for part in re.findall(WORD, text):
-        if lines and advance(lines[-1] + part, bold) <= room:
+        if lines and fits(lines[-1] + part, room, bold):
             lines[-1] += part
         else:
             lines.append(part.strip())
@@ -245,8 +254,8 @@ def shortened(text: str, room: float, bold: bool = False) -> str:
     >>> shortened("a long text", 4.0)
     'a lon…'
     """
-    if advance(text, bold) <= room:
+    if fits(text, room, bold):
         return text
-    while text and advance(text + "…", bold) > room:
+    while text and not fits(text + "…", room, bold):
         text = text[:-1]
     return text.rstrip() + "…"

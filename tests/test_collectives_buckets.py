@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -186,6 +187,16 @@ def test_all_gradients_are_reduced_once_and_no_reduction_starts_before_its_gradi
     assert backward == pytest.approx(model.layers * model.backward_seconds)
     for event in events:
         assert all(events[at].end <= event.start for at in event.task.after)
+
+
+@law
+@given(models)
+def test_one_rank_waits_for_nothing_to_the_last_digit(model):
+    alone = replace(model, d=1)
+    for scheme in ("one", "ddp", "megatron"):
+        assert exposed_seconds(timed(all_reduce_tasks(alone, scheme))) == 0
+    for tasks in (sharded_tasks(alone), zero3_tasks(alone)):
+        assert exposed_seconds(timed(tasks)) == 0
 
 
 @law

@@ -20,6 +20,7 @@ from ..marks import (
     Mark,
     Words,
     advance,
+    fits,
     ring,
     shortened,
     wrapped,
@@ -149,7 +150,7 @@ def _cut(text: str, room: float, bold: bool) -> str:
     >>> _cut("1 s less (recomputed: core)", 6.0, False), _cut("1 s less: pp 2", 5.0, False)
     ('1 s less', '1 s less')
     """
-    if advance(text, bold) > room:
+    if not fits(text, room, bold):
         text = re.sub(EXPLAINS, "", text)
     return shortened(text, room, bold)
 

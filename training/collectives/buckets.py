@@ -142,9 +142,16 @@ def timed(tasks: Sequence[Task]) -> list[Event]:
 
 
 def exposed_seconds(events: Sequence[Event]) -> float:
-    """How much longer the step takes than its computation: what communication does not hide."""
-    busy = sum(event.task.seconds for event in events if event.task.lane == "compute")
-    return max((event.end for event in events), default=0.0) - busy
+    """How much longer the step takes than its computation: what communication does not hide.
+
+    Where nothing waits that is 0 to the last digit.
+    """
+    end = waits = 0.0
+    for event in events:
+        if event.task.lane == "compute":
+            waits += event.start - end
+            end = event.end
+    return waits + (max((event.end for event in events), default=0.0) - end)
 
 
 @dataclass(frozen=True)
