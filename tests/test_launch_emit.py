@@ -14,9 +14,11 @@ from launch_answers import check_law, codes, values
 
 from formats.launch import TARGETS, emit, parse
 from formats.launch.flags import MODEL
+from formats.launch.training import options_of
 from groups.errors import LayoutError
 from groups.layout import Job
 from groups.presets import PRESETS
+from training.models import MODELS
 
 pytestmark = pytest.mark.usefixtures("nothing_is_executed")
 
@@ -291,3 +293,27 @@ def test_the_files_are_of_the_formats_they_claim():
     body = text.split("<<'EOF'\n")[1].split("\nEOF")[0]
     tomllib = pytest.importorskip("tomllib")
     assert tomllib.loads(body)["parallelism"]["tensor_parallel_degree"] == 4
+
+
+@pytest.mark.parametrize("target", ["torchtitan", "torchtitan-main"])
+@pytest.mark.parametrize(
+    ("name", "config", "unsaid"),
+    [
+        ("llama3-70b", "--module llama3 \\\n  --config llama3_70b \\", False),
+        ("deepseek-v3", "--module deepseek_v3 \\\n  --config deepseek_v3_671b \\", False),
+        ("qwen2.5-72b", "--module llama3 \\\n  --config llama3_8b \\", True),  # it has none of it
+    ],
+)
+def test_torchtitan_is_told_the_model_by_the_name_of_its_configuration(
+    target, name, config, unsaid
+):
+    text = emit(Job(nodes=2, tp=2), options_of(MODELS[name].model, {}, 1), target)
+    assert config in text
+    assert ("has no option for layers" in text) == unsaid
+
+
+def test_torchtitan_is_told_no_name_of_a_model_that_differs():
+    options = options_of(MODELS["llama3-70b"].model, {}, 1)
+    text = emit(Job(nodes=2, tp=2), {**options, "layers": 79}, "torchtitan")
+    assert "--config llama3_70b" not in text
+    assert "# torchtitan has no option for layers 79" in text

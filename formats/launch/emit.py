@@ -20,6 +20,8 @@ from groups.conventions import CONVENTIONS, MEGATRONS
 from groups.errors import LayoutError, not_a_choice, quoted
 from groups.layout import Job, Layout
 from groups.mesh import Mesh
+from training.model import Model
+from training.models import MODELS
 
 from ..errors import refusal
 from .flags import BOTH_ENDS, KEYS, LEADS_TO, MODEL, OPTIONS, SCHEMAS, plain_name, table
@@ -157,7 +159,7 @@ class Target:
     id: str
     name: str
     frameworks: tuple[str, ...]  # of a Job, that it makes
-    lines: tuple[tuple[str, tuple[str, ...]], ...]  # "say", "give", "file" or "keys", and its words
+    lines: tuple[tuple[str, tuple[str, ...]], ...]  # "say", "give", "of" ..., and its words
 
     @cached_property
     def fields(self) -> dict[str, str]:
@@ -186,14 +188,23 @@ class Target:
         said = {*self.fields.values(), *({"etp"} if "torchtitan" in self.frameworks else ())}
         return tuple(name for name in OF_JOB if name not in said)
 
+    def _names(self, model: Mapping[str, Any]) -> dict[str, str]:
+        """The options that name a published model of this shape, with their values."""
+        for what, (name, *words) in self.lines:
+            if what == "of" and _shape(MODELS[name].model).items() <= model.items():
+                return dict(zip(words[::2], words[1::2]))
+        return {}
+
     def written(self, job: Job, model: Mapping[str, Any]) -> tuple[str, set[str]]:
         """The text, and what of the model it has words for."""
-        values = self._values(job, model)
+        values, names = self._values(job, model), self._names(model)
         parts: list[str] = []
         file, keys = "", {}
         for what, words in self.lines:
             if what == "say":
-                parts.append(" ".join(words))
+                parts.append(" ".join((words[0], names.get(words[0], " ".join(words[1:])))).strip())
+            elif what == "of":
+                continue
             elif what == "file":
                 file = words[0]
             else:
@@ -206,6 +217,7 @@ class Target:
         if file:
             command = f"cat > {file} <<'EOF'\n{_file(file, keys)}\nEOF\n{command}"
         said = {field for field in self.fields.values() if field in values}
+        said |= {*SHAPE} if names else set()
         return command, {LEADS_TO.get(field, field) for field in said}
 
     def _given(self, names: Iterable[str], values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -240,6 +252,18 @@ class Target:
         if "local_batch" in fields and "micro_batch" in model and job.pp == 1:
             values["local_batch"] = values.pop("micro_batch")
         return values | (_tokens(job, model) if "micro_tokens" in fields else {})
+
+
+SHAPE = ("layers", "hidden", "ffn", "heads", "kv_heads", "experts")
+"""Sizes that a model's name says, as a comment tells them."""
+
+
+def _shape(model: Model) -> dict[str, Any]:
+    """Of a model the sizes that options give: as many keys as queries, and no experts, are none."""
+    sizes = {name: getattr(model, name) for name in SHAPE if getattr(model, name)}
+    if model.is_mla or model.kv_heads == model.heads:
+        del sizes["kv_heads"]
+    return sizes
 
 
 def _tokens(job: Job, model: Mapping[str, Any]) -> dict[str, Any]:
