@@ -252,6 +252,10 @@ def test_micro_batches_that_pp_does_not_divide_are_offered_the_groups_that_megat
     with pytest.raises(LayoutError) as refused:
         schedule_of("interleaved", resolve(state), state)
     assert {"group_size": 6} in refused.value.alternatives
+    labels = [f"{CONTROLS['group_size'].label[one]} 6" for one in ("en", "zh")]
+    for name in COUNTED:
+        pages = (answer(replace(state, view=name, lang=one)).picture for one in ("en", "zh"))
+        assert all(label in page for label, page in zip(labels, pages)), name
 
 
 def test_chunks_that_a_schedule_does_not_have_are_refused_in_every_view():

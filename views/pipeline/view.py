@@ -146,9 +146,10 @@ class _Page:
         def working(fixes: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
             return [fix for fix in fixes if _works(fix, field, self.state, layers=not instead)]
 
-        others = working(instead)[:1]
-        fixes = working(map(self._with_batch, error.alternatives))[: MOST - len(others)]
-        return error.replace(alternatives=[*fixes, *others])
+        fixes = working(map(self._with_batch, error.alternatives))
+        is_grouped = any("group_size" in fix for fix in fixes)  # nothing else changes
+        others = [] if is_grouped else working(instead)[:1]
+        return error.replace(alternatives=[*fixes[: MOST - len(others)], *others])
 
     def _with_batch(self, fix: Mapping[str, Any]) -> dict[str, Any]:
         """Other micro-batches as the column says them; another pp goes with those of now."""
