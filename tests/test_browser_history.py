@@ -9,6 +9,7 @@ import time
 import pytest
 from browser import expect, expect_layout, pass_time, settle
 
+from descriptions import SHELL, TRAFFIC
 from views import page as served
 
 pytestmark = pytest.mark.browser
@@ -131,6 +132,21 @@ def test_a_change_made_while_a_link_is_being_read_is_kept(open_page, slow):
     page.evaluate(SET, {"pp": "4"})
     slow[0] = 0
     expect_step(page, SIZES.index((1, 4)))
+
+
+def test_a_link_that_takes_long_says_that_it_is_worked_out_where_its_title_will_stand(
+    open_page, slow, server
+):
+    page = open_page()
+    slow[0] = 2
+    page.goto(f"{server}?v=2&show=search&tp=4", wait_until="commit")
+    working, title = page.locator(".working h2"), page.locator(".picture .intro h2")
+    expect(working).to_have_text(SHELL["working"]["en"])
+    expect(page.locator("#main > .bar")).to_have_css("opacity", "0")
+    before = working.bounding_box()
+    expect(title).to_have_text(TRAFFIC["search_title"]["en"])
+    after = title.bounding_box()
+    assert (before["x"], before["y"]) == pytest.approx((after["x"], after["y"]), abs=2)
 
 
 def test_a_change_made_while_the_server_is_away_is_kept_and_sent_when_it_is_back(open_page):

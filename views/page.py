@@ -265,6 +265,6 @@ def script_data() -> dict[str, Any]:
         "lit": [name for name, view in VIEWS.items() if view.pins_locally],
         "said": {
             name: {language: SHELL[name][language] for language in LANGUAGES}
-            for name in ("waiting", "busy", "long", "whole")
+            for name in ("waiting", "working", "working_why", "busy", "long", "whole")
         },
     }

@@ -148,5 +148,7 @@ if (new URLSearchParams(location.search).get('embed') === '1') {
 // What was sent first is the page's first state in English; another is drawn before it is shown.
 tell();
 say('drawn');
-if (state.link || state.lang !== words) draw();
-else element.querySelector('.app').classList.remove('waiting');
+if (state.link || state.lang !== words) {
+  draw();
+  setTimeout(tellWork, SLOW);
+} else element.querySelector('.app').classList.remove('waiting');

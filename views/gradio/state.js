@@ -145,6 +145,17 @@ async function draw() {
   isAsking = false;
 }
 
+// Of a first answer that takes longer it is said that it is worked out, where its title will stand.
+const SLOW = 300; // ms
+
+function tellWork() {
+  const { classList } = element.querySelector('.app');
+  if (!classList.contains('waiting') || classList.contains('held')) return;
+  classList.add('held');
+  const said = `<h2>${saidIn('working')}</h2><p>${saidIn('working_why')}</p>`;
+  paintRegion('picture', `<div class="picture"><div class="intro working" role="status">${said}</div></div>`);
+}
+
 // Why there is no answer yet: where a refusal stands; in place of the picture where none is seen yet.
 function tellWait(why) {
   const text = saidIn(why);
