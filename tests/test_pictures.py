@@ -26,7 +26,7 @@ from views.base.problems import sentence
 from views.base.resolve import from_preset, resolve
 from views.base.state import State
 from views.base.trained import trained_of
-from views.export import PICTURES, picture_file
+from views.export import PICTURES, download, picture_file
 from views.stories import EVIDENCE
 
 SMALL, LARGE = State(nodes=4, framework="llama3", cp=2, tp=4), from_preset("deepseek-v3")
@@ -211,6 +211,13 @@ def test_nothing_is_cut_off_at_the_edge_of_a_dark_file(controls, view):
 def test_what_the_view_refuses_is_refused_as_a_file_too(view):
     with pytest.raises(LayoutError):
         drawn(SMALL, view=view, versus="tp-tp", kept="no link")
+
+
+@pytest.mark.parametrize("form", ["png", "slide-svg"])
+def test_no_file_compares_with_a_layout_that_nobody_kept(form):
+    with pytest.raises(LayoutError, match="nothing to compare with") as refused:
+        download(Context.of(replace(SMALL, view="compare")), form)
+    assert "没有可比较的布局" in sentence(refused.value, "zh")
 
 
 @pytest.mark.parametrize("form", PICTURES)

@@ -25,7 +25,7 @@ from ..base.context import Context, Pictures, View
 from ..base.html import chips, figure, heading, heads_of, saying, table, tag, together
 from ..base.link import from_query, to_query
 from ..base.model import model_name, stated_layout
-from ..base.problems import control_label, each_once, refusal_line, tried, value_text
+from ..base.problems import control_label, each_once, refusal, refusal_line, tried, value_text
 from ..base.resolve import sizes_text
 from ..base.state import State, fields_of, is_empty
 from ..base.trained import Trained
@@ -48,8 +48,10 @@ PAIRS = {
 def kept_context(context: Context) -> Context:
     """The same page with the job that the kept link, or the query of one, is about.
 
-    Errors: LayoutError for what is no link, and for a layout that cannot be.
+    Errors: LayoutError for nothing, for what is no link, and for a layout that cannot be.
     """
+    if is_empty(context.state.kept):
+        raise refusal("nothing-kept", "kept")
     state = with_job(context.state, from_query(_query_of(context.state.kept)))
     return Context.of(state)
 
