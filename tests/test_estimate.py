@@ -453,6 +453,7 @@ def test_experts_need_as_many_gpus_as_their_grid(sizes, control, fix):
         ("llama3-8b", {"tp": 8, "sequence": 100}),
         ("deepseek-v3", {"tp": 2, "pp": 100}),  # pp 64 and 128 divide 512, and not the layers
         ("llama3-70b", {"precision": "nvfp4"}),
+        ("llama3-70b", {"tp": 8, "cp": 2, "pp": 8, "vpp": 2, "global_batch": 16}),  # m and p there
     ],
 )
 def test_what_a_refusal_offers_was_tried_and_is_taken(name, sizes):

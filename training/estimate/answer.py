@@ -126,8 +126,15 @@ def estimate(model: Model, *, software: str = "", **arguments: object) -> Estima
 
 
 def _estimated(model: Model, asked: Arguments, software: str) -> Estimate:
-    request = request_of(model, asked)
-    return estimate_of(request, software or software_of(request))
+    try:
+        request = request_of(model, asked)
+        return estimate_of(request, software or software_of(request))
+    except LayoutError as error:
+        raise error.renamed(OF_SCHEDULES) from None
+
+
+OF_SCHEDULES = {"p": "pp", "m": "micro_batches", "v": "vpp"}
+"""What a schedule's refusal calls p, m and v."""
 
 
 AT_ONCE = 3
@@ -141,10 +148,13 @@ def _working(
     changed_of: Callable[..., Arguments] = replace
     for alternative in error.alternatives:
         change = dict(alternative)
-        if not change.keys() <= vars(asked).keys():  # the model's, which is given
-            continue
         if "sequence_parallel" in change:
             change["sequence_parallel"] = bool(change["sequence_parallel"])
+        if isinstance(count := change.pop("micro_batches", None), int):
+            replicas = asked.gpus // (asked.tp * asked.cp * asked.pp)
+            change["global_batch"] = count * asked.micro_batch * replicas
+        if not change.keys() <= vars(asked).keys():  # the model's, which is given
+            continue
         changed = changed_of(asked, **change)
         try:
             _estimated(model, changed, software)
