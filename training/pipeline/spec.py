@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from groups.alternatives import MOST, nearest, with_changes
-from groups.errors import LayoutError
-from groups.mesh import MAX_RANKS, whole_number
+from groups.alternatives import MOST, in_ranges, nearest, with_changes
+from groups.mesh import MAX_RANKS
 from groups.stages.layers import MAX_LAYERS
 
 from ..errors import refusal, require_choice
@@ -240,22 +239,19 @@ def least_group(p: int, m: int) -> int | None:
     return next((n for n in sizes if m % n == 0 or m % n >= p), None)
 
 
-def _in_range(name: str, given: dict[str, int | None]) -> dict[str, int]:
+def _in_range(name: str, given: Mapping[str, int | None]) -> dict[str, int]:
     """Whole numbers in their ranges; None stays away, where it may be."""
-    sizes = {}
-    for control, size in given.items():
-        if size is None and control in ("v", "group_size"):
-            continue
-        most = {"p": MAX_RANKS, "v": MAX_LAYERS}.get(control, MAX_MICRO_BATCHES)
-        try:
-            sizes[control] = whole_number(size, control, maximum=most)
-        except LayoutError as error:
-            fixes = [fix for fix in error.alternatives if _works(name, {**given, **fix})]
-            raise error.replace(alternatives=fixes) from None
-    return sizes
+    needed = ("p", "m")
+    stated = {of: size for of, size in given.items() if size is not None or of in needed}
+    sizes, refusals = in_ranges(stated, _LIMITS)
+    if not refusals:
+        return sizes
+    is_mended = len(refusals) == 1 and sizes.keys() == stated.keys()
+    works = is_mended and ScheduleSpec(name, **sizes).works
+    raise refusals[0].replace(alternatives=refusals[0].alternatives if works else ())
 
 
-def _works(name: str, given: Mapping[str, object]) -> bool:
-    sizes = {control: size for control, size in given.items() if size is not None}
-    are_sizes = all(type(size) is int and size > 0 for size in sizes.values())
-    return are_sizes and with_changes(ScheduleSpec(name, 1, 1), sizes).works
+_LIMITS = {
+    **{"p": (1, MAX_RANKS), "v": (1, MAX_LAYERS)},
+    **dict.fromkeys(("m", "group_size"), (1, MAX_MICRO_BATCHES)),
+}
