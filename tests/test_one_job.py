@@ -695,6 +695,7 @@ MS_SWIFT = "megatron sft --tensor_model_parallel_size 4 --micro_batch_size 1 --g
          "actor_rollout_ref.actor.megatron.tensor_model_parallel_size=4", "Qwen3 30B-A3B"),
         ("base_model: NousResearch/Meta-Llama-3-70B\nsequence_len: 4096\ntensor_parallel_size: 2",
          "Llama 3 70B"),
+        (f"{MS_SWIFT} --model $MODEL", "Model: not known yet"),
         (MS_SWIFT, "Llama 3 8B"),
     ],
 )  # fmt: skip

@@ -33,6 +33,8 @@ def training_of(text: Parsed) -> dict[str, Any]:
     said: dict[str, Any] = {**text.assumed, **text.values, **text.training}
     found: dict[str, Any] = {}
     named = _named(said)
+    if named is None and any(item.sets == "named" for item in text.unresolved):
+        named = ""  # it has a model, and does not work out which
     if named is not None or not {"hidden", "heads"}.isdisjoint(said):
         found |= _shape(said, text.framework.job if text.framework else "", named or "")
     found |= {field: said[name] for name, field in NUMBERS.items() if name in said}
