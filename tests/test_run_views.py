@@ -197,6 +197,35 @@ def test_where_nobody_is_named_only_those_wait_whom_the_evidence_shows(ranks, sa
     assert [rank for rank in range(16) if parts[rank] == FIRST] == ranks
 
 
+FR_TRACE = """Not all ranks joining collective: sequence number: 31117
+group info: 0:default_pg
+collective: nccl:all_reduce
+missing ranks: {3, 4}
+world size: 16
+expected ranks: {0, 1, 2, 3, 4, 5}
+collective state: scheduled"""
+BARRIER = "[rank0]: RuntimeError: [Rank 0]: Rank 3 failed to pass monitoredBarrier in 9 ms"
+PLACED = "GPU 3 (node 0, device 3) did not arrive: the text says so."
+
+
+@pytest.mark.parametrize(
+    ("evidence", "missing", "said"),
+    [
+        (FR_TRACE, [3, 4], "GPUs 3, 4 did not arrive: the text says so."),
+        (BARRIER, [3], PLACED),
+        (f"{BARRIER}\n{WORLD_LINE.format(rank=9)}", [3], PLACED),
+    ],
+)
+def test_who_the_text_itself_says_is_missing_is_named(evidence, missing, said):
+    assert list(read_log(evidence).missing) == missing
+    page = shown("hang", evidence=evidence)
+    assert said in page
+    assert "does not show who is missing" not in page
+    assert "文本指出 GPU 3" in shown("hang", language="zh", evidence=evidence)
+    [(_, chain)] = hang_pictures(Context.of(State(view="hang", evidence=evidence)))
+    assert [rank for rank in range(16) if chain.level[rank] == CULPRIT] == missing
+
+
 def test_a_hang_without_evidence_has_no_picture():
     assert hang_pictures(Context.of(State(view="hang"))) == []
     other = State(view="hang", nodes=4, evidence=LINES.replace("[rank4]", "[rank40]"))

@@ -16,6 +16,8 @@ from groups.placement import Placement
 from ..notes import Note
 from .model import WORLD, Log, Wait
 
+MOST_SENTENCES = 3
+
 CONNECTING = ("tp", "pp", "dp-cp", "cp", "ep")
 """Kinds of groups over which a wait spreads."""
 
@@ -46,21 +48,26 @@ def account_of(
     """
     diagnosis, groupings = log.diagnosis, groupings or {}
     first = diagnosis.first
+    notes = []
+    if log.missing and not diagnosis.culprits:  # the text says it itself
+        facts: dict[str, object] = {"ranks": log.missing, "rank": log.missing[0]}
+        facts |= _place(log, log.missing[0], gpus_per_node, placement)
+        notes.append(Note("said-missing" + "-one" * (len(log.missing) == 1), facts))
     if first is None:
-        return (Note("nothing-stuck"),) if log.dumped else ()
+        return (*notes,) if notes or not log.dumped else (Note("nothing-stuck"),)
     members = members_of(first, groupings)
-    notes = [_cause(log, first, gpus_per_node, placement)]
-    named = {*diagnosis.culprits, *diagnosis.suspects}
+    notes.append(_cause(log, first, gpus_per_node, placement))
+    named = {*diagnosis.culprits, *log.missing, *diagnosis.suspects}
     # Where nobody is named, any of the members may be missing but those that are seen to wait.
     waiting = (set(members) - named) if members and named else set(first.waiting) - named
     if waiting:
         code = ("waits-here" if named else "seen-here") + "-one" * (len(waiting) == 1)
-        facts = {"count": len(waiting), "rank": min(waiting), "kind": first.group.title}
-        notes.append(Note(code, facts))
+        here = {"count": len(waiting), "rank": min(waiting), "kind": first.group.title}
+        notes.append(Note(code, here))
     far = _spread(log, {*members, *first.waiting, *named}, groupings)
     if far and "world" in far.facts and not named:
         far = Note("spreads-unnamed", far.facts)
-    return (*notes, far) if far else tuple(notes)
+    return (*notes, *([far] if far else []))[:MOST_SENTENCES]
 
 
 def members_of(wait: Wait, groupings: Mapping[str, Grouping]) -> tuple[int, ...]:

@@ -35,7 +35,8 @@ def chain_of(log: Log, layout: Layout, every: Mapping[str, Grouping]) -> np.ndar
     """
     diagnosis, world, first = log.diagnosis, layout.world_size, log.diagnosis.first
     parts = np.zeros(world, dtype=np.int64)
-    named = {*diagnosis.culprits, *diagnosis.suspects}
+    missing = {*diagnosis.culprits, *log.missing}
+    named = missing | {*diagnosis.suspects}
     members = {*members_of(first, every), *first.waiting} if first else set()
     at_first = members if first is None or named else {*first.waiting}
     reached = named | members
@@ -46,7 +47,7 @@ def chain_of(log: Log, layout: Layout, every: Mapping[str, Grouping]) -> np.ndar
         _paint(parts, hop.ranks, min(FIRST + place, LATER))
     _paint(parts, at_first, FIRST)
     _paint(parts, diagnosis.suspects, SUSPECT)
-    _paint(parts, diagnosis.culprits, CULPRIT)
+    _paint(parts, missing, CULPRIT)
     return parts
 
 
@@ -67,7 +68,7 @@ def heat_of_chain(log: Log, layout: Layout, every: Mapping[str, Grouping], langu
                 part=f"{MARKS[part]} {role}", count=count_said
             )
             legend.append((COLOURS[part], said.strip()))
-    named = (*log.diagnosis.culprits, *log.diagnosis.suspects)
+    named = dict.fromkeys((*log.diagnosis.culprits, *log.missing, *log.diagnosis.suspects))
     return Heat(
         chain,
         [MARKS[part] for part in chain.tolist()] if layout.world_size <= 256 else (),

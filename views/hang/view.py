@@ -69,8 +69,9 @@ class Case:
 
     @property
     def has_chain(self) -> bool:
-        """Whether somebody waits, and the ranks are those of the layout."""
-        return self.log.diagnosis.first is not None and self.world == self.layout.world_size
+        """Whether somebody waits or is missing, and the ranks are those of the layout."""
+        is_known = self.log.diagnosis.first is not None or bool(self.log.missing)
+        return is_known and self.world == self.layout.world_size
 
     def chain(self, language: str) -> Heat:
         return heat_of_chain(self.log, self.layout, self.every, language)
@@ -213,7 +214,7 @@ def _answer(case: Case, context: Context) -> Markup:
 def _verdict(case: Case, language: str) -> Markup:
     """Who is missing, in at most three sentences, and the GPUs that lead on."""
     diagnosis, gpu = case.log.diagnosis, RUN["gpu_button"][language]
-    named = diagnosis.culprits or diagnosis.suspects or case.log.ranks
+    named = diagnosis.culprits or case.log.missing or diagnosis.suspects or case.log.ranks
     inside = [rank for rank in named if rank < case.layout.world_size][:8]
     fixes = [form.setter({"view": "ranks", "rank": rank}, gpu.format(rank=rank)) for rank in inside]
     if len(named) > 1 and inside:
