@@ -220,7 +220,8 @@ def _commands(context: Context) -> Markup:
     head = heading(PAGE["emit_title"][language], tag("p", PAGE["emit_body"][language]))
     try:
         model = options_of_page(layout, context.state)
-        commands = (_command(layout, model, name, language) for name in TARGETS)
+        commands = [_command(layout, model, name, language) for name in TARGETS]
+        commands.sort(key=lambda command: 'class="copy"' not in command)
         return together(head, tag("div", *commands, class_="commands"))
     except LayoutError as error:
         return together(head, refusal_line(error, language))
