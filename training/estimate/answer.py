@@ -108,8 +108,8 @@ def estimate(model: Model, *, software: str = "", **arguments: object) -> Estima
     (True, True)
 
     >>> try: estimate(MODELS["llama3-70b"].model, gpus=100, tp=2, pp=8)
-    ... except LayoutError as error: print(error)
-    tp 2 x pp 8 x cp 1 = 16 does not divide 100 GPUs; try pp 5 with global_batch 260
+    ... except LayoutError as error: print(error.what, error.alternatives[0])
+    tp 2 x pp 8 x cp 1 = 16 does not divide 100 GPUs {'pp': 5, 'global_batch': 250}
 
     Errors: LayoutError for what does not go together, with changes that were tried and work.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
@@ -113,8 +112,8 @@ class Request(TrainingJob):
 
     def trained(self, training: Training) -> Request:
         """The same trained in another way, by the same schedule: strides stay as they are."""
-        other = copy(self)
-        object.__setattr__(other, "training", training)
+        other = object.__new__(type(self))
+        vars(other).update(vars(self), training=training)
         return other
 
     @cached_property
