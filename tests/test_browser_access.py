@@ -238,7 +238,7 @@ def test_a_word_is_explained_to_the_keyboard_and_to_a_touch(shared_page):
     tip = page.locator("#tip")
     for view in ("groups", "pipeline", "memory", "collectives"):
         open_state(page, view=view)
-        word = page.locator(".word").first
+        word = page.locator("button.word").first
         word.focus()
         page.keyboard.press("Shift+Tab")
         expect(tip).to_be_hidden()
