@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from browser import box, expect, next_frame, settle, wait_until
 
-from descriptions import CONTROLS, JOB, MEMORY, PAGE, VIEWS
+from descriptions import CONTROLS, JOB, MEMORY, PAGE, SHELL, VIEWS
 from views.base.resolve import resolve
 from views.base.state import State
 from views.groups.sentence import sentence_of
@@ -312,6 +312,7 @@ def test_no_frame_shows_another_view_another_language_or_what_an_embedded_page_h
         "tp4 · dp4",
         CONTROLS["preset"].label["zh"],
     ]
+    works = [None, None, SHELL["working"]["zh"], None, None]  # on a slow machine
     for query, last in (
         ("tp=4&pp=1&show=memory", here),
         ("tp=4&pp=1&embed=1", [None, None, JOB["question"]["zh"].format(rank=0), None, None]),
@@ -319,7 +320,7 @@ def test_no_frame_shows_another_view_another_language_or_what_an_embedded_page_h
         page.goto(f"{server}?v=2&{query}")
         wait_until(page, "() => window.frames_done")
         frames = page.evaluate("window.frames_seen")
-        wrong = [one for one in frames if one not in (last, [None] * 5)]
+        wrong = [one for one in frames if one not in (last, [None] * 5, works)]
         assert wrong == []
         assert frames[-1] == last
 
