@@ -99,6 +99,7 @@ UNITS = r" (?<=\d )(?=(?:[kMGTP]?i?B|M|T?FLOP|Gb|[mµ]?s)\b|[个层次组步份�
 
 unparted = partial(re.compile(UNITS).sub, "\u00a0")
 _is_special = re.compile("[&<>'\"]").search
+_is_more = re.compile("[&<>'\" ]").search  # than one word as it stands
 
 
 def _read(value: object) -> str:
@@ -107,8 +108,9 @@ def _read(value: object) -> str:
     >>> tag("p", "80 GiB, 16 个 GPU") == "<p>80\u00a0GiB, 16\u00a0个 GPU</p>"
     True
     """
-    text = _written(value)
-    return unparted(text) if type(value) is str and " " in text else text
+    if type(value) is not str:
+        return _written(value)
+    return unparted(_written(value)) if _is_more(value) else value
 
 
 def _written(value: object) -> str:
