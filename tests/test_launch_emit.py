@@ -18,6 +18,7 @@ from formats.launch.training import options_of
 from groups.errors import LayoutError
 from groups.layout import Job
 from groups.presets import PRESETS
+from groups.stages.layout_strings import is_layout, parse_layout
 from training.models import MODELS
 
 pytestmark = pytest.mark.usefixtures("nothing_is_executed")
@@ -66,6 +67,9 @@ def expected(job: Job, model: dict, target: str) -> dict[str, object]:
         known["levels"] = tuple(known["levels"])
     if target == "megatron-deepspeed" and job.ep == 1:
         del known["ep"]
+    if is_layout(model.get("layers", "")):
+        chunks, left = divmod(len(parse_layout(model["layers"])), job.pp)
+        known |= {"vpp": chunks} if chunks > 1 and not left else {}
     says = [
         name
         for name in SAYS[target]
