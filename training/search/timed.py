@@ -1,8 +1,8 @@
 """Seconds of every way to train on a layout at once, and a bound from below on its memory.
 
 Arrays have the axes of `TimedLayout`: dealings, micro-batches, recomputations. Seconds are those of
-`training.estimate` to the last digit, but where chunks of states fill the GPU; bytes leave out what
-a rank holds for a moment only.
+`training.estimate`, but where chunks of states fill the GPU; bytes leave out what a rank holds for
+a moment only.
 """
 
 from __future__ import annotations

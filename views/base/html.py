@@ -36,7 +36,7 @@ def tag(name: str, *children: object, **attributes: object) -> Markup:
             start = f'{start}{_attribute(key)}="{attribute_value(value)}"'
     if name in ("input", "img", "br"):
         return _markup(f"<{start}>")
-    # Most of a page is made here: `_read` and `_markup` where they stand save a tenth.
+    # Most of a page is made here: to ask for markup first, and `_markup` in place, is quicker.
     told = _written if name in VERBATIM else _read
     inside = [child if type(child) is Markup else told(child) for child in children]
     return str.__new__(Markup, f"<{start}>{''.join(inside)}</{name}>")

@@ -21,6 +21,7 @@ from groups.mesh import whole_number
 from groups.stages.holdings import MAX_BATCH
 from training.clusters import CLUSTERS, Cluster
 from training.estimate import Estimate, Request, estimate_of, layer_time
+from training.estimate.answer import ROUNDS
 from training.estimate.memory import room_of
 from training.estimate.request import DENSE, require_numbers
 from training.memory.per_stage import StageMemory, memory_per_stage
@@ -37,9 +38,6 @@ from training.traffic.demands import CP_ALGORITHMS, require
 from .model import ON_OFF, UNKNOWN, ChosenModel, model_name, model_of, stated_layout
 from .problems import refusal
 from .state import State, is_empty, parse_number, require_choice, texts_of
-
-ROUNDS = 4
-"""Micro-batches taken for each pipeline stage where nobody says how many."""
 
 MOST_UNASKED = 64 * 1024
 """Micro-batches times ranks of a pipeline that are taken at most where nobody says how many."""
