@@ -23,9 +23,9 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import accumulate
 
@@ -79,32 +79,25 @@ class Mesh:
 
     axes: tuple[Axis, ...]
     offset: int = 0
+    # Every request to a mesh asks for them; not `cached_property`, whose lock takes longer.
+    names: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    sizes: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    world_size: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        axes = tuple(self.axes)
-        object.__setattr__(self, "axes", axes)
-        object.__setattr__(self, "offset", whole_number(self.offset, "offset", minimum=0))
+        axes, offset = tuple(self.axes), whole_number(self.offset, "offset", minimum=0)
         if not axes:
             raise LayoutError("no-axes", "a mesh needs at least one axis", control="order")
-        _refuse_repeats([axis.name for axis in axes])
+        names = tuple([axis.name for axis in axes])
+        _refuse_repeats(names)
         if len(axes) > MAX_AXES:
             raise refusal("too-many-axes", "order", axes=len(axes), limit=MAX_AXES)
-        if self.world_size > MAX_RANKS:
-            raise too_many_ranks(self.world_size, "world")
-
-    # Worked out once: every request to a mesh asks for them.
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        return tuple(axis.name for axis in self.axes)
-
-    @cached_property
-    def sizes(self) -> tuple[int, ...]:
-        return tuple(axis.size for axis in self.axes)
-
-    @cached_property
-    def world_size(self) -> int:
-        return math.prod(self.sizes)
+        sizes = tuple([axis.size for axis in axes])
+        world = math.prod(sizes)
+        if world > MAX_RANKS:
+            raise too_many_ranks(world, "world")
+        made = {"axes": axes, "offset": offset, "names": names, "sizes": sizes, "world_size": world}
+        vars(self).update(made)
 
     @cached_property
     def strides(self) -> tuple[int, ...]:
@@ -361,7 +354,7 @@ def _names_of(kind: str) -> tuple[str, ...]:
     return tuple(split_names(kind, "kind"))
 
 
-def _refuse_repeats(names: list[str], control: str = "order") -> None:
+def _refuse_repeats(names: Sequence[str], control: str = "order") -> None:
     if len(set(names)) < len(names):
         repeated = [name for i, name in enumerate(names) if name in names[:i]]
         raise refusal("repeated-axis", control, axis=repeated[0], value=quoted("-".join(names)))

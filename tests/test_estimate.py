@@ -230,7 +230,7 @@ def test_a_tied_table_is_held_once_by_one_stage_and_twice_by_several():
     for is_tied, pp in ((True, 1), (False, 1), (True, 2), (False, 2)):
         model = Model(**SHAPE, ffn=8192, tied=is_tied)
         request = estimate(model, tp=1, pp=pp, gpus=8, global_batch=8).request
-        dense, _ = rank_parameters(request, np.array(layers_of(model, request.split)))
+        dense, _ = rank_parameters(request, np.array(layers_of(model, request.split.dealing)))
         found[is_tied, pp] = dense.sum()
     assert found[False, 1] - found[True, 1] == 32_000 * 2048
     assert found[True, 2] == found[False, 2] == found[False, 1]

@@ -23,7 +23,7 @@ from training.parameters import (
     stage_parameters,
     total_parameters,
 )
-from training.split import Split, held_by_ranks, padded_vocabulary
+from training.split import Dealing, Split, held_by_ranks, padded_vocabulary
 
 FACTS = json.loads((Path(__file__).parent / "data" / "memory.json").read_text(encoding="utf-8"))
 COUNTS = FACTS["parameters"]
@@ -207,7 +207,7 @@ def test_dualpipe_holds_every_stage_twice():
 
 
 def test_a_v_shape_puts_embedding_and_output_on_the_first_rank():
-    held = held_by_ranks(SMALL, Split(pp=4, placement="V"))
+    held = held_by_ranks(SMALL, Dealing(pp=4, placement="V"))
     assert [(one.is_first, one.is_last) for one in held] == [(True, True)] + [(False, False)] * 3
     assert [one.layers for one in held] == [4, 4, 4, 4]
 
@@ -218,8 +218,8 @@ def test_layers_dealt_nearly_equally_differ_by_one():
     ends = [3] + [4] * 14 + [2]
     deepseek = named("deepseek-v3")
     for account, layers in ((False, plain), (True, ends)):
-        split = Split(pp=16, spread="nearly", account=account)
-        assert [one.layers for one in held_by_ranks(deepseek, split)] == layers
+        dealing = Dealing(pp=16, spread="nearly", account=account)
+        assert [one.layers for one in held_by_ranks(deepseek, dealing)] == layers
 
 
 @pytest.mark.parametrize("account", [False, True])
@@ -228,7 +228,7 @@ def test_fewer_layers_than_stages_are_too_few_and_every_fix_is_enough(account, p
     model = replace(SMALL, layers=1)
     split = Split(pp=pp, vpp=vpp, spread="nearly", account=account)
     with pytest.raises(LayoutError) as caught:
-        held_by_ranks(model, split)
+        held_by_ranks(model, split.dealing)
     error, places = caught.value, 3 if account else 1
     assert (error.code, error.control) == ("too-few-layers", "layers")
     assert error.facts == {"count": places, "stages": pp * vpp}

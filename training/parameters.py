@@ -133,7 +133,7 @@ def stage_parameters(model: Model, split: Split) -> tuple[StageParameters, ...]:
     of_layer = {moe: on_one_rank(layer_parameters(model, moe=moe), split) for moe in kinds}
     alike: dict[tuple[object, ...], dict[str, int]] = {}  # most stages between the ends are
     by_stage = []
-    for held in held_by_ranks(model, split):
+    for held in held_by_ranks(model, split.dealing):
         holds = (held.layers, held.moe_layers, held.is_first, held.is_last)
         if holds not in alike:
             alike[holds] = _of_stage(model, split, held, of_layer)

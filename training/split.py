@@ -83,8 +83,12 @@ class Split:
         if not self.etp:
             object.__setattr__(self, "etp", self.tp)
         if not self.edp:
-            ranks, sizes = self.tp * self.cp * self.dp, {"etp": self.etp, "ep": self.ep}
-            object.__setattr__(self, "edp", fitted_sizes(ranks, "etp-ep-edp", sizes, "edp")["edp"])
+            ranks = self.tp * self.cp * self.dp
+            edp, left = divmod(ranks, self.etp * self.ep)
+            if left:  # which is refused
+                sizes = {"etp": self.etp, "ep": self.ep}
+                fitted_sizes(ranks, "etp-ep-edp", sizes, "edp")
+            object.__setattr__(self, "edp", edp)
 
     @classmethod
     def of(cls, mesh: Mesh, expert: Mesh | None, **more: object) -> Split:
@@ -129,7 +133,11 @@ class Split:
         if self.cp > 1 and model.sequence % (2 * self.cp):
             by = {"2 x cp": 2 * self.cp}
             raise not_a_multiple("sequence", model.sequence, by, maximum=MAX_SIZE)
-        held_by_ranks(model, self)
+        held_by_ranks(model, self.dealing)
+
+    @property
+    def dealing(self) -> Dealing:
+        return Dealing(*(getattr(self, name) for name in Dealing._fields))
 
 
 def with_kv_copies(model: Model, tp: int) -> Model:
@@ -168,16 +176,16 @@ class Held:
     is_last: bool  # has the output
 
 
-def held_by_ranks(model: Model, split: Split) -> tuple[Held, ...]:
+def held_by_ranks(model: Model, dealing: Dealing) -> tuple[Held, ...]:
     """What each rank of the pipeline holds.
 
     >>> from training.models import MODELS
     >>> deepseek = MODELS["deepseek-v3"].model
-    >>> [held.layers for held in held_by_ranks(deepseek, Split(pp=4, spread="nearly"))]
+    >>> [held.layers for held in held_by_ranks(deepseek, Dealing(pp=4, spread="nearly"))]
     [16, 15, 15, 15]
-    >>> [held.layers for held in held_by_ranks(deepseek, Split(pp=2, spread="Et*30|t*31L"))]
+    >>> [held.layers for held in held_by_ranks(deepseek, Dealing(pp=2, spread="Et*30|t*31L"))]
     [30, 31]
-    >>> first, *_ = held_by_ranks(deepseek, Split(pp=4, spread="nearly", placement="both ways"))
+    >>> first, *_ = held_by_ranks(deepseek, Dealing(4, spread="nearly", placement="both ways"))
     >>> first.layers, first.moe_layers, first.is_last
     (31, 28, True)
 
@@ -186,11 +194,10 @@ def held_by_ranks(model: Model, split: Split) -> tuple[Held, ...]:
     """
     first_moe = model.dense_layers if model.experts else model.layers
     try:
-        dealing = Dealing(*(getattr(split, name) for name in Dealing._fields))
         return _held(model.layers, first_moe, dealing)
     except LayoutError as error:
-        kept = [fix for fix in error.alternatives if split.placement != "V" or "pp" not in fix]
-        other = [{"spread": "nearly"}] if split.spread == "equal" else []
+        kept = [fix for fix in error.alternatives if dealing.placement != "V" or "pp" not in fix]
+        other = [{"spread": "nearly"}] if dealing.spread == "equal" else []
         raise error.replace(alternatives=[*other, *kept]) from None
 
 
@@ -198,7 +205,7 @@ class Dealing(NamedTuple):
     """What of a split decides which layers a stage holds."""
 
     pp: int
-    vpp: int
+    vpp: int = 1
     placement: str = "loop"
     account: bool = False
     spread: str = "equal"
@@ -234,7 +241,7 @@ def stages_of_ranks(pp: int, vpp: int, placement: str) -> list[list[int]]:
 def layers_of_stages(layers: int, dealing: Dealing) -> list[list[int]]:
     """The layers of each stage of a model of so many, in its order.
 
-    >>> layers_of_stages(5, Dealing(pp=3, vpp=1, first=1, last=2))
+    >>> layers_of_stages(5, Dealing(pp=3, first=1, last=2))
     [[0], [1, 2], [3, 4]]
 
     Errors: as of `held_by_ranks`.

@@ -28,7 +28,7 @@ from ..memory.per_stage import layer_bytes
 from ..model import Model
 from ..parameters import layer_parameters, on_one_rank
 from ..recipe import Training
-from ..split import Split, held_by_ranks, padded_vocabulary
+from ..split import Dealing, Split, held_by_ranks, padded_vocabulary
 from .request import Request
 
 
@@ -166,7 +166,7 @@ def exchange(n: int, stride: int, domain: int, size: float) -> Messages:
 
 def work_of(request: Request) -> Work:
     """The work of a request's step."""
-    layers = layers_of(request.model, request.split)
+    layers = layers_of(request.model, request.split.dealing)
     most = most_parameters(*rank_parameters(request, np.array(layers)))
     return Work(
         layers=layers,
@@ -178,12 +178,12 @@ def work_of(request: Request) -> Work:
 
 
 @lru_cache(maxsize=512)
-def layers_of(model: Model, split: Split) -> tuple[tuple[float, float], ...]:
+def layers_of(model: Model, dealing: Dealing) -> tuple[tuple[float, float], ...]:
     """Layers of each pipeline rank that a micro-batch meets; MTP modules are on the last one."""
     # Of the two stages that a rank has in DualPipe a micro-batch meets one.
-    both = 0.5 if split.placement == "both ways" else 1.0
+    both = 0.5 if dealing.placement == "both ways" else 1.0
     layers = []
-    for held in held_by_ranks(model, split):
+    for held in held_by_ranks(model, dealing):
         modules = model.mtp_layers * held.is_last
         moe = held.moe_layers + modules * (model.experts > 0)
         layers.append((both * (held.layers + modules - moe), both * moe))

@@ -46,7 +46,7 @@ from ..pipeline.figures import peaks
 from ..pipeline.schedules import SCHEDULES
 from ..pipeline.spec import ScheduleSpec
 from ..recipe import PRECISIONS, Training
-from ..split import Split
+from ..split import Dealing, Split
 from .space import Dealt, SearchJob, dealings, micro_batches, recomputations
 
 Kept = TypeVar("Kept")
@@ -315,10 +315,9 @@ def _stages(job: SearchJob, pp: int) -> Stages:
     ways = dealings(job, pp)
     layers, held, least = [], [], list[float]()
     for dealt in ways:
-        sizes = {"vpp": dealt.vpp, "account": dealt.account, "spread": dealt.spread}
         placement = SCHEDULES[dealt.schedule].placement
-        split = Split(pp=pp, **sizes, placement=placement)  # type: ignore[arg-type]
-        layers.append(layers_of(job.model, split))
+        dealing = Dealing(pp, dealt.vpp, placement, dealt.account, dealt.spread)
+        layers.append(layers_of(job.model, dealing))
         group = job.training.group_size if SCHEDULES[dealt.schedule].grouped else None
         held.append(peaks(ScheduleSpec(dealt.schedule, pp, MANY * pp, dealt.vpp, group)))
         least.append(SCHEDULES[dealt.schedule].least_m * pp if group is None else group)

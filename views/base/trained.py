@@ -337,7 +337,7 @@ def _split(layout: Layout, model: Model, state: State) -> Split:
     if not (is_empty(state.layers) and is_empty(state.spread)) or dealing["spread"] != "equal":
         return split
     try:
-        held_by_ranks(model, split)
+        held_by_ranks(model, split.dealing)
     except LayoutError:
         return replace(split, spread="nearly")
     return split

@@ -96,7 +96,7 @@ def _layers_of_job(context: Context) -> tuple[dict[str, float], tuple[int, ...],
     """
     trained = context.trained
     split = trained.split.placed(trained.training.rule.placement)
-    held = max(held_by_ranks(trained.model, split), key=lambda held: held.layers)
+    held = max(held_by_ranks(trained.model, split.dealing), key=lambda held: held.layers)
     moe = 2 * held.moe_layers > held.layers
     numbers = {
         "bucket_layers": whole_number(held.layers, "bucket_layers", maximum=MOST["bucket_layers"]),
