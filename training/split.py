@@ -21,7 +21,7 @@ from groups.alternatives import (
 from groups.errors import LayoutError
 from groups.mesh import MAX_RANKS, Mesh, whole_number
 from groups.stages.layers import MAX_LAYERS, needs_stages, stage_layers
-from groups.stages.layout_strings import is_layout, parse_layout, stage_layers_of_layout
+from groups.stages.layout_strings import is_layout, stage_layers_of_layout
 
 from .errors import refusal, require_choice
 from .model import MAX_SIZE, Model
@@ -258,9 +258,8 @@ def layers_of_stages(layers: int, dealing: Dealing) -> list[list[int]]:
         chunks = vpp if vpp > 1 else None
         dealt = stage_layers(layers, pp, chunks, first=first, last=last, **ends)
     else:
-        mtp = sum(stage.count("mtp") for stage in parse_layout(spread))
         try:
-            dealt = stage_layers_of_layout(spread, layers, pp, vpp, mtp)
+            dealt = stage_layers_of_layout(spread, layers, pp, vpp)
         except LayoutError as error:
             raise error.renamed({"layout": "layers"}) from None
     return [dealt[rank][chunk] for chunk in range(vpp) for rank in range(pp)]
