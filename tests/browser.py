@@ -26,10 +26,10 @@ from render.scenes import groups as scene
 from views.all import SECTIONS as PLACES
 from views.base.html import unparted
 from views.base.problems import fix_label, sentence
-from views.base.resolve import from_preset
+from views.base.resolve import from_preset, main_groupings
 from views.base.state import State, fields_of
 from views.groups.sentence import sentence_of
-from views.groups.shown import PictureSpec, by_grid
+from views.groups.shown import by_grid
 
 try:
     from playwright.sync_api import Error, Locator, Page, expect
@@ -224,7 +224,8 @@ READ = """() => {
 
 def listed(layout: Seen) -> tuple[Grouping, ...]:
     """What the card tells."""
-    return PictureSpec(layout, layout.shown, "en").listed
+    divided = (one for one in layout.shown if one.size > 1)
+    return tuple(dict.fromkeys((*main_groupings(layout), *divided)))
 
 
 def drawn(layout: Seen) -> list[Any]:

@@ -14,7 +14,7 @@ from descriptions import PAGE, counted
 from groups.conventions import CONVENTIONS
 from views.base.context import Context
 from views.base.state import State
-from views.orders.view import Comparison, _compared, other_layout
+from views.orders.view import other_layout
 from views.page import answer
 
 COMPARED = {
@@ -92,13 +92,6 @@ def test_a_size_of_experts_that_a_framework_does_not_have_is_none_of_megatrons_e
     assert other_layout(Context.of(state), "auto").expert.size("etp") == 1
     assert 'class="refusal' not in shown(state, "orders")
     assert 'data-view="groups"' in shown(state, "groups")
-
-
-def test_what_is_kept_of_a_comparison_is_its_html_alone():
-    """Its moves are a truth a rank and kind, which the cache would hold for as many layouts."""
-    compared = Comparison.of(Context.of(State(nodes=5)))
-    assert _compared(compared, 0)
-    assert "moves" not in vars(compared)
 
 
 def test_above_256_gpus_both_orders_are_on_the_nodes_with_one_ranks_groups_marked():

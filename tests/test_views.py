@@ -32,7 +32,7 @@ from views.base.resolve import from_preset
 from views.base.state import FIELDS, State, language_of
 from views.export import TABLES
 from views.groups.details import MEMBERS, ROWS, details_html, groups_csv, groups_text
-from views.page import answer
+from views.page import LONGEST_KEPT, _kept, answer
 
 SETTINGS = list(itertools.product(range(1, 9), repeat=3))
 VALID = [(tp, pp, cp) for tp, pp, cp in SETTINGS if 16 % (tp * pp * cp) == 0]
@@ -324,9 +324,19 @@ def test_the_same_request_is_answered_alike_and_another_users_differs():
     assert answer(mine) == first
 
 
+def test_answers_are_kept_for_whoever_says_the_very_same_and_of_nothing_that_was_pasted():
+    _kept.cache_clear()
+    answer(State(tp=2, tour="1")), answer(State(tp=2.0)), answer(State(tp=True))
+    assert (_kept.cache_info().currsize, _kept.cache_info().hits) == (3, 0)
+    assert answer(State(tp=2, tour="1")) is answer(State(tp=2, tour="1"))
+    pasted = {"evidence": "[rank3]: x", "hosts": "node-a", "paste": "--nodes 2", "measures": "1"}
+    for name, text in (*pasted.items(), ("order", "x" * LONGEST_KEPT)):
+        answer(State(**{name: text}))
+    assert _kept.cache_info().currsize == 3
+
+
 def test_the_table_and_the_list_hold_the_groups():
-    layout = seen(State(group_type="dp+tp+pp"))
-    shown = details_html(layout, layout.shown, "en")
+    shown = details_html(Context.of(State(group_type="dp+tp+pp")))
     cells = (
         r"<tr><td>(\w+)</td><td><button[^>]*>(\d+)</button></td><td[^>]*>([^<]*)</td><td>(\d+)</td>"
     )
@@ -339,7 +349,7 @@ def test_the_table_and_the_list_hold_the_groups():
 
 def test_a_long_table_says_how_many_there_are_and_the_files_have_all():
     context = Context.of(from_preset("llama3-405b-3").changed({"group_type": "cp+dp+tp+pp"}))
-    shown = details_html(context.layout, context.visible, "en")
+    shown = details_html(context)
     assert shown.count("<tr><td>tp</td>") == ROWS
     assert "2,048" in re.search(r'class="more">([^<]*)', shown)[1]
     text = groups_text(context)
@@ -352,7 +362,7 @@ def test_a_long_table_says_how_many_there_are_and_the_files_have_all():
 
 def test_a_long_group_is_cut_in_the_list_and_whole_in_the_file():
     context = Context.of(State(group_type="dp", nodes=1024, tp=1, pp=1))
-    page = details_html(context.layout, context.visible, "en")
+    page = details_html(context)
     assert "…" in re.search(r"dp group 0: \[([^\]]*)\]", page)[1]
     whole = re.search(r"dp group 0: \[([^\]]*)\]", groups_text(context))[1]
     assert len(whole.split(", ")) == 8192 > MEMBERS

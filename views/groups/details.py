@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import cache
 
 import numpy as np
 from markupsafe import Markup, escape
 
 from descriptions import PAGE
 from formats.documents.exports import spanned, spend_on_groups
-from groups.audit import spans_of, spans_of_groups
-from groups.grouping import SMALL, Grouping
-from groups.layout import Layout
-from groups.placement import Placement
+from groups.audit import spans_of_groups
+from groups.grouping import Grouping
 
 from ..base.context import Context
 from ..base.form import copyable
@@ -30,31 +27,16 @@ MEMBERS = 256
 """Ranks of one group that the page writes out in full in the list to copy."""
 
 
-def visible_details(context: Context) -> str:
-    placement = placement_or_none(context)
-    if placement is None:
-        return details_html(context.layout, context.visible, context.language)
-    return _details(context.layout, context.visible, context.language, placement)
-
-
-@lru_cache(maxsize=64)
-def details_html(layout: Layout, visible: tuple[Grouping, ...], language: str) -> str:
-    """The table and the list of the first groups of each kind, of machines without names."""
-    return _details(layout, visible, language, None)
-
-
-def _details(
-    layout: Layout, visible: Sequence[Grouping], language: str, placement: Placement | None
-) -> str:
+def details_html(context: Context) -> Markup:
+    """The table and the list of the first groups of each kind."""
+    language, placement = context.language, placement_or_none(context)
+    nodes_of = placement.nodes if placement else context.layout.gpus_per_node
     rows, lines, most = [], [], 0
     names, clicks, indices, members, machines, others, end = _row_pattern().split("%s")
-    for grouping in visible:
+    for grouping in context.visible:
         start, shown = f"{names}{escape(grouping.name)}{clicks}", grouping.leading(ROWS)
         most = max(most, grouping.num_groups)
-        if placement is None and grouping.world_size <= SMALL:
-            spans = node_spans(grouping, layout.gpus_per_node)[:ROWS]
-        else:
-            spans = spans_of_groups(shown, placement.nodes if placement else layout.gpus_per_node)
+        spans = spans_of_groups(shown, nodes_of)
         if isinstance(shown, np.ndarray) and grouping.size <= MEMBERS:
             shown = shown.tolist()  # all that is written
         for index, (ranks, nodes) in enumerate(zip(shown, spans.tolist())):
@@ -76,17 +58,6 @@ def _details(
         fold(PAGE["group_table"][language], note, listed, kind="groups"),
         fold(PAGE["list"][language], note, copied, kind="list"),
     )
-
-
-@lru_cache(maxsize=64)
-def _few_spans(grouping: Grouping, gpus_per_node: int) -> np.ndarray:
-    return spans_of(grouping, gpus_per_node)
-
-
-def node_spans(grouping: Grouping, gpus_per_node: int) -> np.ndarray:
-    """On how many nodes each group stands; few are kept, as facts and table both ask for them."""
-    is_small = grouping.world_size <= SMALL
-    return (_few_spans if is_small else spans_of)(grouping, gpus_per_node)
 
 
 @cache

@@ -44,7 +44,8 @@ def layers_of(state: State, pp: int) -> tuple[str, ...]:
 
 
 def spec_of(context: Context) -> PictureSpec:
-    return PictureSpec.of(context, layers_of(context.known, context.layout.mesh.size("pp")))
+    layers = layers_of(context.known, context.layout.mesh.size("pp"))
+    return PictureSpec(context.layout, context.state, layers)
 
 
 def _range(layers: Sequence[int]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,26 +18,15 @@ from .sentence import spoken
 
 
 @dataclass(frozen=True)
-class PictureSpec:
-    """A layout with the groups that are shown, those of one rank marked; in one language.
+class PictureSpec(Context):
+    """What is drawn with the groups of the chosen rank marked.
 
     layers: of each stage, as text; empty if no model is set. others: groups of another layout of
     the same ranks, which its pictures mark too.
     """
 
-    layout: Layout
-    visible: tuple[Grouping, ...]
-    language: str
-    rank: int = 0
     layers: tuple[str, ...] = ()
-    others: tuple[Grouping, ...] = ()
-
-    @classmethod
-    def of(
-        cls, context: Context, layers: tuple[str, ...] = (), others: Iterable[Grouping] = ()
-    ) -> PictureSpec:
-        language, rank = context.language, context.rank
-        return cls(context.layout, context.visible, language, rank, layers, tuple(others))
+    others: Sequence[Grouping] = ()
 
     @cached_property
     def listed(self) -> tuple[Grouping, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache, lru_cache
+from functools import cache
 
 import numpy as np
 from markupsafe import Markup
@@ -20,6 +20,7 @@ from descriptions import (
     joined,
 )
 from groups import Mesh
+from groups.audit import spans_of
 from groups.grouping import Grouping
 from groups.layout import Layout
 from render.scenes import groups as scene
@@ -39,7 +40,7 @@ from ..base.html import (
 )
 from ..base.names import kind_text
 from ..base.units import ranks_text
-from .details import node_spans, visible_details
+from .details import details_html
 from .job import groups_pictures, hero_html, marks_text, spec_of
 from .shown import PictureSpec, by_grid
 
@@ -51,7 +52,9 @@ groups in ten repeating colours say nothing."""
 
 
 def groups_html(context: Context) -> Markup:
-    return picture_html(spec_of(context), context.state.group_type, _strip(context))
+    """The picture of the job and of each visible group, and how to read them."""
+    spec, about = spec_of(context), _about(context)
+    return _page(spec, "groups", hero_html(spec), _strip(context), _kinds(spec), about)
 
 
 def _strip(context: Context) -> Markup:
@@ -62,16 +65,6 @@ def _strip(context: Context) -> Markup:
         return Markup()
     other = other_layout(context, "megatron")
     return Markup() if other.order == context.layout.order else strip_html(context, other)
-
-
-@lru_cache(maxsize=64)
-def picture_html(spec: PictureSpec, group_type: str, strip: Markup | None = None) -> Markup:
-    """The picture of the job and of each visible group; ``strip`` stands above the panels.
-
-    A pure function of its arguments, so a cached answer is the same for every user.
-    """
-    about = _about(spec.layout, group_type, spec.language)
-    return _page(spec, "groups", hero_html(spec), strip or "", _kinds(spec), about)
 
 
 def _kinds(spec: PictureSpec) -> Markup:
@@ -109,7 +102,7 @@ def framed(
     head: what stands above the card of the GPU under the pointer. others: as of `PictureSpec`; None
     for a body without pictures, which needs no card.
     """
-    spec = PictureSpec.of(context, others=others or ())
+    spec = PictureSpec(context.layout, context.state, others=others or ())
     card = "" if others is None else _card(spec)
     return _page(spec, view, head or "", card, body)
 
@@ -121,7 +114,7 @@ def _page(spec: PictureSpec, view: str, *parts: object) -> Markup:
 
 def group_facts(grouping: Grouping, gpus_per_node: int, language: str) -> str:
     """How many groups of what size, and how many of them leave their node."""
-    spanned = node_spans(grouping, gpus_per_node)
+    spanned = spans_of(grouping, gpus_per_node)
     number = len(spanned)
     leaving = int(np.count_nonzero(spanned > 1))
     nodes = counted(int(spanned.max()), "node", language)
@@ -197,10 +190,10 @@ def section(
     )
 
 
-def _about(layout: Layout, group_type: str, language: str) -> Markup:
+def _about(context: Context) -> Markup:
     """What the type of groups is for, what there is to read, and how to read the pictures."""
-    words = TYPES[group_type]
-    how = HOW_TO_READ if layout.world_size <= PANEL_LIMIT else HOW_TO_READ_LARGE
+    words, language = TYPES[context.state.group_type], context.language
+    how = HOW_TO_READ if context.layout.world_size <= PANEL_LIMIT else HOW_TO_READ_LARGE
     links = [tag("li", outside(link.url, link.title[language])) for link in words.reading]
     reading = (tag("h4", PAGE["reading"][language]), tag("ul", *links)) if links else ()
     return fold(
@@ -268,7 +261,7 @@ VIEW = View(
     "see",
     groups_html,
     groups_pictures,
-    details=visible_details,
+    details=details_html,
     pins_locally=True,
     is_framed=True,
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 from markupsafe import Markup
@@ -242,7 +241,7 @@ def _command(layout: Layout, model: dict[str, Any], framework: str, language: st
 
 def _check(layout: Layout, placement: Placement | None, language: str) -> Markup:
     """The script, for the machines that the Hosts view names."""
-    text = _plain_check(layout) if placement is None else check_text(layout, placement)
+    text = check_text(layout, placement)
     return together(
         heading(PAGE["check_title"][language], tag("p", PAGE["check_body"][language])),
         fold(PAGE["check_show"][language], form.copyable(text, language)),
@@ -252,9 +251,6 @@ def _check(layout: Layout, placement: Placement | None, language: str) -> Markup
 def check_text(layout: Layout, placement: Placement | None = None) -> str:
     job = f"{layout.nodes} x {layout.gpus_per_node} GPUs"
     return check_script(layout, job_text=job, placement=placement)
-
-
-_plain_check = lru_cache(maxsize=16)(check_text)
 
 
 def launch_pictures(context: Context) -> Pictures:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from markupsafe import Markup
 
@@ -27,21 +26,12 @@ def nodes_html(context: Context) -> Markup:
     Where the machines are named, what they stand in (racks, switches, domains) is a level too.
     """
     layout, language = context.layout, context.language
-    placement = placement_or_none(context)
-    if placement is None:
-        return _plain(layout, language)
-    hosts = counted(len(placement.hosts), "host", language)
-    note = fine(PAGE["nodes_named"][language].format(hosts=hosts))
-    return _body(audit_of(layout, placement), language, note)
-
-
-@lru_cache(maxsize=64)
-def _plain(layout: Layout, language: str) -> Markup:
-    return _body(audit_of(layout, None), language)
-
-
-def _body(audit: Audit, language: str, note: object = "") -> Markup:
-    say, warnings = saying(PAGE, language), audit.warnings(language)
+    say, placement, note = saying(PAGE, language), placement_or_none(context), Markup()
+    if placement is not None:
+        hosts = counted(len(placement.hosts), "host", language)
+        note = fine(say("nodes_named", hosts=hosts))
+    audit = audit_of(layout, placement)
+    warnings = audit.warnings(language)
     items = (tag("li", warning) for warning in warnings)
     return together(
         intro(say("nodes_title"), say("nodes_body"), language),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 from markupsafe import Markup
@@ -90,19 +90,16 @@ def _first_that_works(context: Context) -> Layout:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Context):
     """A layout, with the groups that it shows, and the same job under another order."""
 
     other: Layout
-    layout: Layout
-    visible: tuple[Grouping, ...]
-    language: str
 
     @classmethod
-    def of(cls, context: Context, other: Layout | None = None) -> Comparison:
+    def with_other(cls, context: Context, other: Layout | None = None) -> Comparison:
         """Errors: LayoutError if there is nothing to compare with."""
         other = other or other_layout(context, context.state.versus)
-        return cls(other, context.layout, context.visible, context.language)
+        return cls(context.layout, context.state, other)
 
     @cached_property
     def after(self) -> dict[str, Grouping]:
@@ -159,14 +156,15 @@ def orders_html(context: Context) -> Markup:
     layout, language = context.layout, context.language
     inputs = _inputs(context.state.versus, language)
     try:
-        compared = Comparison.of(context)
+        compared = Comparison.with_other(context)
     except LayoutError as error:
         head = intro(PAGE["moved_title"][language], PAGE["moved_body"][language], language)
         refused = refusal_line(error, language)
         body = together(head, inputs, refused, _framework(layout, language))
         return framed(context, body, "orders")
-    rank = context.rank if layout.world_size > PANEL_LIMIT else 0  # else it is lit in the browser
-    head, body = _compared(compared, rank)
+    head = heading(PAGE["moved_title"][language], tag("p", unbroken(compared.summary())))
+    pictures = (_panels if layout.world_size <= PANEL_LIMIT else _overviews)(compared)
+    body = together(_table(compared), pictures, _framework(layout, language))
     return framed(context, body, "orders", compared.before, together(head, inputs))
 
 
@@ -179,17 +177,6 @@ def _inputs(versus: Any, language: str) -> Markup:
         form.choice("versus", versus, [(PAGE["versus_auto"][language], AUTO), *named], language),
         form.text("versus_order", order, language, sets="versus", besides=" ".join(names)),
     )
-
-
-@lru_cache(maxsize=64)
-def _compared(compared: Comparison, rank: int) -> tuple[Markup, Markup]:
-    """What stands above the card, and what below."""
-    compared = replace(compared)  # what is worked out in it, ranks by kind, is not kept as the key
-    layout, language = compared.layout, compared.language
-    head = heading(PAGE["moved_title"][language], tag("p", unbroken(compared.summary())))
-    is_small = layout.world_size <= PANEL_LIMIT
-    pictures = _panels(compared) if is_small else _overviews(compared, rank)
-    return head, together(_table(compared), pictures, _framework(layout, language))
 
 
 def _table(compared: Comparison) -> Markup:
@@ -231,20 +218,18 @@ def _scenes(compared: Comparison, move: Move) -> list[tuple[str, scene.Panel]]:
     return [(title, scene.panel(side.every[move.name], gpus)) for title, side in compared.sides]
 
 
-def _overviews(compared: Comparison, rank: int) -> Markup:
-    layout, visible, before = compared.layout, compared.visible, tuple(compared.before)
-    spec = PictureSpec(layout, visible, compared.language, rank, others=before)
-    sides = []
-    for (title, side), groups in zip(compared.sides, (before, visible)):
+def _overviews(compared: Comparison) -> Markup:
+    spec, sides = PictureSpec(compared.layout, compared.state, others=compared.before), []
+    for (title, side), groups in zip(compared.sides, (compared.before, compared.visible)):
         drawn = overview_figure(spec, side.mesh, groups)
         sides.append(tag("div", tag("h3", unbroken(title)), drawn, class_="grid"))
-    return tag("div", *sides, class_="large grids", data_rank=rank)
+    return tag("div", *sides, class_="large grids", data_rank=compared.rank)
 
 
 def strip_html(context: Context, other: Layout) -> Markup:
     """What the layout's order moves against another one, in a line; nothing if nothing moved."""
     say = saying(PAGE, context.language)
-    moved = [move for move in Comparison.of(context, other).moves if move.ranks]
+    moved = [move for move in Comparison.with_other(context, other).moves if move.ranks]
     if not moved:
         return Markup()
     text = say("strip", order=other.order, kinds=say("and_list").join(move.name for move in moved))
@@ -291,7 +276,7 @@ MOST_BESIDE = 64
 
 
 def orders_summary(context: Context) -> str:
-    return Comparison.of(context).summary()
+    return Comparison.with_other(context).summary()
 
 
 def orders_slide(context: Context) -> Pictures:
@@ -304,7 +289,7 @@ def orders_pictures(context: Context, most: int = PANEL_LIMIT) -> Pictures:
 
     most: GPUs up to which every group has a colour; of more, the groups of the chosen rank have.
     """
-    compared, rank = Comparison.of(context), context.rank
+    compared = Comparison.with_other(context)
     if context.layout.world_size <= most:
         return [
             (move.name + PAGE["colon"][context.language] + title, panel)
@@ -312,10 +297,13 @@ def orders_pictures(context: Context, most: int = PANEL_LIMIT) -> Pictures:
             if move.ranks
             for title, panel in _scenes(compared, move)
         ]
-    said, gpus = SAVED["groups_of_rank"][context.language], context.layout.gpus_per_node
-    tone = PictureSpec.of(context, others=compared.before).tones
+    said, gpus, rank = SAVED["groups_of_rank"], context.layout.gpus_per_node, context.rank
+    tone = PictureSpec(context.layout, context.state, others=compared.before).tones
     return [
-        (said.format(order=title, rank=rank), scene.overview(side.mesh, groups, gpus, rank, tone))
+        (
+            said[context.language].format(order=title, rank=rank),
+            scene.overview(side.mesh, groups, gpus, rank, tone),
+        )
         for (title, side), groups in zip(compared.sides, (compared.before, context.visible))
     ]
 
