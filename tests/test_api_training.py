@@ -546,7 +546,14 @@ REFUSED = {
     "a cluster": ("traffic_per_step", {"cluster": "zz"}, "'zz' is not a choice of cluster"),
     "a cluster that is none": ("better_layouts", {"cluster": 3}, "3 is not a choice of cluster"),
     "a ring": ("traffic_per_step", {"cp_algorithm": "zz"}, "not a choice of cp_algorithm"),
-    "experts without any": ("traffic_per_step", {"ep": 2}, "ep 2 spreads experts"),
+    **{
+        f"experts without any, of {name}": (
+            name,
+            {"ep": 2, "model": "llama3-8b"},
+            "ep 2 spreads experts, and the model has none; try ep 1",
+        )
+        for name in ("memory_per_rank", "traffic_per_step")
+    },
     "experts without sequence parallelism": (
         "traffic_per_step",
         {"model": "mixtral-8x7b", "tp": 2, "ep": 8, "sequence_parallel": False},

@@ -298,12 +298,6 @@ def test_what_is_typed_in_the_view_counts_before_the_column_and_that_before_the_
     assert "Changed from the published model: Transformer layers 48, Attention heads 48" in html
 
 
-def test_expert_parallelism_of_a_model_without_experts_is_said_to_hold_nothing():
-    page = memory_html(Context.of(State(ep=2, model="llama3-8b")))
-    assert MEMORY["note_no_experts"]["en"].format(ep=2) in page
-    assert MEMORY["note_no_experts"]["en"].format(ep=2) not in memory_html(Context.of(State()))
-
-
 def test_without_a_model_the_layers_and_experts_of_the_column_choose_one():
     assert model_of(State(layers="126")).preset == "llama3-405b"
     assert model_of(State(experts="256")).preset == "deepseek-v3"

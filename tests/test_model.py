@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from groups import LayoutError
 from training.model import Model
-from training.models import DEFAULT, MODELS, model_like, variant
+from training.models import DEFAULTS, MODELS, model_like, variant
 from training.parameters import (
     active_parameters,
     layer_parameters,
@@ -267,10 +267,11 @@ def test_vocabulary_is_padded_to_the_next_multiple(vocabulary, tp):
 
 
 def test_a_model_is_found_by_its_layers_and_experts():
-    assert model_like() == DEFAULT
+    dense, sparse = DEFAULTS
     assert model_like(layers=70, experts=0) == "bloom-176b"
     assert model_like(experts=128) == "qwen3-235b-a22b"
-    assert model_like(layers=61, experts=0) == ""
+    assert model_like() == model_like(layers=61, experts=0) == dense
+    assert model_like(experts=12) == model_like(ep=5) == model_like(layers=33, ep=8) == sparse
 
 
 def test_without_experts_nothing_of_them_is_left():

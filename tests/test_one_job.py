@@ -38,9 +38,12 @@ from views.base.trained import (
 from views.base.units import ranges_text
 from views.column import column_html
 from views.launch.inputs import options_of_page, stated, training_stated
+from views.memory.api import memory_per_rank
 from views.page import answer
 from views.pipeline.api import pipeline_schedule
 from views.pipeline.inputs import schedule_of, stage_numbers, stages_by_rank, stages_of
+from views.search.api import better_layouts
+from views.traffic.api import traffic_per_step
 
 STATES = preset_states()
 
@@ -199,6 +202,28 @@ def refused_controls(state):
     said = {name: str(VIEWS[name].html(Context(resolve(state), state))) for name in COUNTED}
     pattern = 'class="refusal"[^>]* data-control="([^"]*)"'
     return {name: tuple(re.findall(pattern, page)) for name, page in said.items()}
+
+
+OF_MODEL = ("memory", "traffic", "estimate", "search", "collectives")
+"""Views that count with the model."""
+
+
+def test_ep_that_is_set_first_takes_a_model_with_experts_in_every_view_and_endpoint():
+    state = opened(ep=8, etp="1")
+    for name in OF_MODEL:
+        page = answer(replace(state, view=name)).picture
+        assert 'class="refusal' not in page, name
+        assert "Qwen3 30B-A3B" in page, name
+    sizes = {"nodes": 2, "tp": 2, "pp": 2, "ep": 8, "etp": 1}
+    for ask in (memory_per_rank, traffic_per_step, better_layouts):
+        assert json.loads(ask(**sizes))["model"] == "qwen3-30b-a3b"
+
+
+def test_ep_of_a_model_without_experts_is_refused_alike_in_every_view():
+    state = opened(ep=8, etp="1", model="llama3-8b")
+    for name in OF_MODEL:
+        page = answer(replace(state, view=name)).picture
+        assert page.count("ep 8 spreads experts, and the model has none.") == 1, name
 
 
 JOB = {"nodes": "4", "tp": "2", "pp": "4", "vpp": "2", "micro_batches": "6"}

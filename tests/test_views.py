@@ -307,7 +307,7 @@ def test_the_pages_script_gets_the_mesh_that_python_used():
         ],
         "told": 10,
         "spoken": [["tp", 0], ["cp", 1], ["ep", 4], ["pp", 3], ["dp", 6]],
-        "layers": ["0–15", "16–31"],
+        "layers": ["0–23", "24–47"],
         "gpusPerNode": 8,
         "world": 16,
     }

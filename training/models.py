@@ -27,26 +27,26 @@ class PublishedModel:
     parameters: float
 
 
-DEFAULT = "llama3-8b"
-"""The model that is shown where nothing says another."""
+DEFAULTS = ("llama3-8b", "qwen3-30b-a3b")
+"""The models that are shown where nothing says another: without experts, and with some."""
 
 
-def model_like(*, layers: int | None = None, experts: int | None = None) -> str:
-    """The id of the first model with these layers and experts; empty if there is none.
+def model_like(*, layers: int | None = None, experts: int | None = None, ep: int = 1) -> str:
+    """The id of the first model with these layers and experts, which ep spreads; else of a default.
 
-    What is None is not asked for; with nothing asked it is DEFAULT.
+    What is None is not asked for; with nothing asked the defaults come first.
 
     >>> model_like(layers=126, experts=0), model_like(experts=256)
     ('llama3-405b', 'deepseek-v3')
+    >>> model_like(), model_like(ep=8), model_like(ep=256), model_like(layers=32, ep=8)
+    ('llama3-8b', 'qwen3-30b-a3b', 'deepseek-v3', 'mixtral-8x7b')
     """
-    if layers is None and experts is None:
-        return DEFAULT
-    fitting = (
-        name
-        for name, known in MODELS.items()
-        if layers in (None, known.model.layers) and experts in (None, known.model.experts)
-    )
-    return next(fitting, "")
+    for name in (*(DEFAULTS if layers is experts is None else ()), *MODELS):
+        model = MODELS[name].model
+        is_asked = layers in (None, model.layers) and experts in (None, model.experts)
+        if is_asked and (ep == 1 or model.experts) and model.experts % ep == 0:
+            return name
+    return DEFAULTS[ep > 1 or bool(experts)]
 
 
 def variant(start: Model, changes: Mapping[str, object]) -> Model:

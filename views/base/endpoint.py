@@ -247,7 +247,8 @@ endpoint = serving(layout_of, LAYOUT)
 TRAINING = Parameters(
     "(the training)",
     """
-    model = "llama3-8b": a published model, such as "llama3-70b" or "deepseek-v3".
+    model = "": a published model, such as "llama3-70b" or "deepseek-v3"; empty: "llama3-8b",
+        with ep "qwen3-30b-a3b", with layers or experts among the changes one that has so many.
     changes = "": a JSON object of what differs from it, such as {"layers": 40, "sequence": 4096}.
     micro_batch = 1: samples of a micro-batch.
     global_batch = 0: samples of a step; 0: four micro-batches a pipeline stage.

@@ -12,12 +12,11 @@ from markupsafe import Markup
 from groups import LayoutError, Mesh
 from groups.alternatives import MOST, divisors
 from training.estimate.memory import Fit, fit_of
-from training.models import MODELS
 
 from .context import Context
 from .problems import problem_html
 from .resolve import resolve
-from .state import OF_GROUPS, is_empty, merged
+from .state import OF_GROUPS, merged
 from .trained import trained_of, with_micro_batches
 
 Changes = dict[str, Any]
@@ -34,12 +33,7 @@ def or_refused(context: Context, answer: Callable[[Context], Markup]) -> Markup:
 
 def fixes_of(error: LayoutError, context: Context) -> list[Changes]:
     """The alternatives of a refusal that really work, here."""
-    alternatives = list(error.alternatives)
-    if error.code == "ep-without-experts" and is_empty(context.state.model):
-        with_experts = (name for name in MODELS if MODELS[name].model.experts)
-        smallest_first = sorted(with_experts, key=lambda name: MODELS[name].parameters)
-        alternatives += ({"model": name} for name in smallest_first)
-    tries = (_in_fields(alternative, context) for alternative in alternatives)
+    tries = (_in_fields(alternative, context) for alternative in error.alternatives)
     fixes = [changes for changes in tries if fit_after(changes, context)]
     if not fixes and error.code == "not-a-multiple":
         cuts = (changes for changes in _cuts(context.layout.mesh) if fit_after(changes, context))

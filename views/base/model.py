@@ -2,7 +2,7 @@
 
     typed in the view  >  typed in the column (layers, experts)  >  the preset
 
-Without a preset it is the first one with the column's layers and experts.
+Without a preset it is the first one with the column's layers and experts, which ep spreads.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from descriptions import MEMORY
 from groups.errors import LayoutError
 from groups.stages.layout_strings import is_layout, parse_layout
 from training.model import BIASES, NEEDED, Model
-from training.models import DEFAULT, MODELS, model_like, variant
+from training.models import MODELS, model_like, variant
 
 from .problems import refusal
 from .state import State, fields_of, is_empty, parse_number, require_choice
@@ -94,7 +94,8 @@ def model_of(state: State) -> ChosenModel:
     is_matched = is_empty(state.model)
     if is_matched:
         column = {name: given[name] for name in OF_COLUMN if name in given}
-        preset = model_like(**column) or DEFAULT
+        ep = parse_number(state.ep)
+        preset = model_like(**column, ep=ep if type(ep) is int and ep > 1 else 1)
     else:
         preset = require_choice("model", state.model, MODELS)
     start = MODELS[preset].model

@@ -226,7 +226,13 @@ class Trained:
     def cluster(self) -> Cluster:
         return CLUSTERS[self.cluster_id]
 
+    def require(self) -> None:
+        """Errors: LayoutError for what the model or how it is trained does not allow."""
+        require(self.model, self.split, self.training, self.cp_algorithm)
+
     def stages(self) -> tuple[StageMemory, ...]:
+        """Errors: LayoutError for what the model, the batch or the schedule does not allow."""
+        self.require()
         return memory_per_stage(self.model, self.split, self.training, room_of(self.capacity))
 
     def job(self, layout: Layout) -> SearchJob:
@@ -250,18 +256,15 @@ class Trained:
         )
 
     def request(self, layout: Layout) -> Request:
-        """The layout, as the estimate is asked about it."""
-        split = self.split
-        if not self.model.experts and split.ep > 1:
-            split = replace(split, ep=1, etp=split.tp, edp=0)
-        return self.job(layout).request(split, self.training)
+        """The layout, as the estimate is asked about it. Errors: as of `stages`."""
+        self.require()
+        return self.job(layout).request(self.split, self.training)
 
     def estimate(self, layout: Layout) -> Estimate:
         """A step on the layout, by the constants with which others are compared to it.
 
         Errors: LayoutError for what the model, the batch or the schedule does not allow.
         """
-        require(self.model, self.split, self.training, self.cp_algorithm)
         return estimate_of(self.request(layout), software_for(self.training))
 
     def layer_seconds(self, layout: Layout, *, moe: bool) -> float:
@@ -269,7 +272,6 @@ class Trained:
 
         Errors: LayoutError for what the model does not allow, whatever the schedule takes.
         """
-        require(self.model, self.split, self.training, self.cp_algorithm)
         return layer_time(self.request(layout), software_for(self.training), moe=moe).total
 
 

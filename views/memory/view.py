@@ -195,8 +195,6 @@ def _noted(context: Context) -> list[str]:
             count=f"{training.micro_batches:,}",
         )
     )
-    if split.ep > 1 and not chosen.model.experts:
-        notes.append(say("note_no_experts", ep=split.ep))
     if training.rule.placement == "both ways":
         notes.append(say("note_twice"))
     return notes
