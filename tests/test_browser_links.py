@@ -178,6 +178,13 @@ def test_a_bad_link_is_said_and_one_to_a_refused_layout_is_mended_in_one_click(o
     expect(page.locator("#status .refusal")).to_be_visible()
 
 
+def test_a_link_of_a_page_with_a_panel_of_gradios_open_is_read(open_page):
+    page = open_page()
+    visit(page, "?v=2&tp=4&view=settings")
+    expect_layout(page, tp=4)
+    expect(page.locator("#notice .refusal")).to_have_count(0)
+
+
 def test_a_busy_server_says_so_in_place_of_the_first_picture_and_is_asked_again(
     open_page, monkeypatch
 ):

@@ -9,8 +9,10 @@ const saidIn = (name) => said[name][state.lang] ?? said[name].en;
 
 // --- Links: read by the server, written by its table of the fields --------------------------------
 
-// Gradio's own parameters are left alone, and what asks the server for leave to embed the page.
-const isForeign = ([name]) => name.startsWith('__') || name === 'embed';
+// Gradio's own parameters are left alone, the panel that it has open among them, and what asks the
+// server for leave to embed the page.
+const isForeign = ([name, value]) =>
+  name.startsWith('__') || name === 'embed' || (name === 'view' && /^(api|settings)$/.test(value));
 const parted = (query, foreign) =>
   new URLSearchParams([...new URLSearchParams(query)].filter((pair) => isForeign(pair) === foreign));
 const LONGEST = 2000;
