@@ -126,6 +126,7 @@ let answered = 0;
 let isAsking = false;
 let words = element.querySelector('.app')?.lang || 'en';
 let shown = starts.view; // whose sections and files are on the page
+let drawn = ''; // the link of what its picture is of
 
 async function draw() {
   requested += 1;
@@ -134,7 +135,7 @@ async function draw() {
   while (answered < requested) {
     const turn = requested;
     const question = state;
-    const answer = await answerTo({ ...question, words, shown });
+    const answer = await answerTo({ ...question, words, shown, drawn });
     if (answer?.regions) {
       answered = turn;
       hint('');
@@ -176,7 +177,8 @@ async function answerTo(question) {
   }
 }
 
-function show({ regions, language, view, state: read }, question) {
+function show({ regions, language, view, drawn: now, state: read }, question) {
+  drawn = now;
   shown = view;
   if (language !== words) {
     words = language;
