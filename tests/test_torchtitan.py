@@ -55,7 +55,8 @@ def test_a_device_mesh_with_a_repeated_rank_cannot_be_asked_for():
     # ranks follow from its sizes, each once, so only a repeated axis is left to refuse.
     (case,) = [c for c in CASES["devicemesh"] if c.get("call") == "repeated rank"]
     assert case["kind"] == "accepted"
-    assert {field.name for field in dataclasses.fields(Mesh)} == {"axes", "offset"}
+    said = {field.name for field in dataclasses.fields(Mesh) if field.init}
+    assert said == {"axes", "offset"}
     assert refusal(device_mesh, 4, (2, 2), ("a", "a")).code == "repeated-axis"
 
 
