@@ -7,6 +7,7 @@ import threading
 from itertools import product
 
 import pytest
+from addresses import next_step
 from browser import (
     TOASTS,
     box,
@@ -23,9 +24,10 @@ from browser import (
     type_sizes,
     values,
     wait_until,
+    write,
 )
 
-from descriptions import CONTROLS
+from descriptions import CONTROLS, ENTRIES
 from groups import LayoutError
 from views.base.problems import sentence
 from views.base.resolve import from_preset, resolve
@@ -366,6 +368,27 @@ def test_a_refused_box_keeps_what_was_typed_while_others_move(open_page):
     assert values(page)["tp"] == "abc"
     type_in(page, "tp", "4")
     expect_layout(page, tp=4, nodes=4)
+
+
+def test_behind_a_refusal_the_last_layout_stands_in_every_view_and_language(open_page):
+    page = open_page()
+    type_in(page, "nodes", "4")
+    layout = expect_layout(page, nodes=4)
+    type_in(page, "tp", "3")
+    expect_refusal(page, State(nodes=4, tp=3), still=layout)
+    show(page, "memory")
+    expect(page.locator(".picture[data-view=memory] h2").first).to_contain_text("memory")
+    page.get_by_role("button", name="中文").click()
+    expect(page.locator(".picture[lang=zh]")).to_be_visible()
+    show(page, "groups", "zh")
+    expect_refusal(page, State(nodes=4, tp=3), still=layout, language="zh")
+    next_step(page)
+    page.get_by_role("button", name=ENTRIES["launch"]["zh"]).click()
+    expect(box(page, "paste")).to_be_focused()
+    write(page, "paste", "torchrun --nnodes 8 train.py --tensor-model-parallel-size 8")
+    expect(page.locator("#picture")).to_contain_text("64 个")
+    page.go_back()
+    expect_refusal(page, State(nodes=4, tp=3), still=layout, language="zh")
 
 
 def test_gpus_per_node_takes_a_choice_or_a_typed_number(open_page):

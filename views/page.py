@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any
@@ -26,11 +27,19 @@ from .all import VIEWS, view_of
 from .base import form
 from .base.context import Context
 from .base.html import as_json, button, fold, tag, together
-from .base.link import from_query, from_values, link_of, parsed, script_fields, state_texts
+from .base.link import (
+    from_query,
+    from_values,
+    link_of,
+    parsed,
+    script_fields,
+    state_texts,
+    to_query,
+)
 from .base.model import model_name, model_of
 from .base.problems import refusal_html, sentence
 from .base.resolve import sizes_text
-from .base.state import FIELDS, State
+from .base.state import FIELDS, State, fields_of
 from .base.trained import batch_of
 from .column import column_html, derived_html, notice_html
 from .export import PICTURES, SLIDES, TABLES, download
@@ -94,19 +103,23 @@ def _answer(state: State) -> Answer:
 def draw(sent: Any) -> str:
     """The regions of the page for a state, as JSON: {"regions": {id: HTML}, ...}.
 
-    What a link says is told to the browser as ``state``; a bad one shows the page as it starts. A
-    refused layout leaves the last picture where it is, dimmed by the style sheet; for a link there
-    is none, and the first layout's stands for it, in the link's view and language.
+    What a link says is told to the browser as ``state``; a bad one shows the page as it starts. For
+    a refused layout the one stands that was drawn last, ``drawn``, dimmed by the style sheet: as it
+    is there already, unless another view, another language or something of a view's is asked for.
     """
     seen = parsed(sent)
     state, link = from_values(seen), link_of(seen)
     language, view = state.language, view_of(state)
-    parts = answer(state)
-    if parts.picture is None and link is not None:
-        first = answer(State(lang=language, view=view))
-        parts = replace(parts, picture=first.picture, details=first.details)
+    parts, drawn = answer(state), state
+    if parts.picture is None:
+        last = _drawn(seen.get("drawn"))
+        drawn = state.changed({name: getattr(last, name) for name in OF_LAYOUT})
+        if drawn != last:
+            still = answer(drawn)
+            parts = replace(parts, picture=still.picture, details=still.details)
     regions = _regions(state, parts, seen.get("words"), seen.get("shown"))
     answered: dict[str, Any] = {"language": language, "view": view, "regions": regions}
+    answered["drawn"] = to_query(drawn)
     if link is not None:
         regions["notice"] = ""
         try:
@@ -115,6 +128,17 @@ def draw(sent: Any) -> str:
             regions["notice"] = notice_html(sentence(error, language), language)
         answered["state"] = state_texts(state)
     return as_json(answered)
+
+
+OF_LAYOUT = fields_of("job", "model", "training")
+
+
+def _drawn(link: object) -> State:
+    """The state that the page's picture is of; that of the start where it does not say."""
+    with suppress(LayoutError):
+        last = from_query(link or "")
+        return replace(last, lang=last.language)
+    return State(lang="en")
 
 
 def _regions(state: State, parts: Answer, words: object, shown: object) -> dict[str, str]:
