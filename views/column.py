@@ -39,8 +39,15 @@ from .base import form
 from .base.html import button, outside, tag, together
 from .base.link import state_texts
 from .base.problems import control_label, value_text, within_sentence
-from .base.resolve import SIZES, from_preset, has_two_dp_kinds, resolve
-from .base.state import State, is_empty, parse_number
+from .base.resolve import (
+    SIZES,
+    from_preset,
+    has_two_dp_kinds,
+    resolve,
+    sizes_or_none,
+    unit_of,
+)
+from .base.state import State
 from .base.trained import CHOICES, UNKNOWN
 
 FAMOUS = ("playground-16", "llama3-405b-2", "deepseek-v3", "bloom-176b")
@@ -238,41 +245,22 @@ def notice_html(text: str, language: str) -> Markup:
 def slider_stops(state: State, world: int | None) -> dict[str, list[int]]:
     """The sizes that work beside the others as they are: of each size its divisors that fit in.
 
-    A dense grid needs tp · pp · cp | world and an expert grid etp · ep · pp | world
-    (groups.megatron.grids), so a size stops where its product with the others divides.
-
     >>> slider_stops(State(), 16)["tp"], slider_stops(State(), 16)["nodes"][:4]
     ([1, 2, 4, 8], [1, 2, 3, 4])
     """
-    sizes = {name: _size_or_none(getattr(state, name)) for name in SIZES}
-    if world is None or None in sizes.values():
+    known = sizes_or_none(state) or sizes_or_none(state, "etp")  # one that is none, as if empty
+    if world is None or known is None:
         return {}
-    known: dict[str, int] = {name: size for name, size in sizes.items() if size is not None}
-    etp = None if is_empty(state.etp) else _size_or_none(state.etp)
-
-    tp, pp, cp, ep = (known[name] for name in ("tp", "pp", "cp", "ep"))
-
-    def unit_of(tp: int, pp: int, cp: int, ep: int) -> int:
-        return math.lcm(tp * pp * cp, (etp or tp) * ep * pp)
-
-    every, unit = divisors(world), unit_of(tp, pp, cp, ep)
+    every, unit = divisors(world), unit_of(known)
     stops = {
-        "tp": [size for size in every if world % unit_of(size, pp, cp, ep) == 0],
-        "pp": [size for size in every if world % unit_of(tp, size, cp, ep) == 0],
-        "cp": [size for size in every if world % unit_of(tp, pp, size, ep) == 0],
-        "ep": [size for size in every if world % unit_of(tp, pp, cp, size) == 0],
+        name: [size for size in every if world % unit_of({**known, name: size}) == 0]
+        for name in ("tp", "pp", "cp", "ep")
     }
     for name, other in (("nodes", "gpus_per_node"), ("gpus_per_node", "nodes")):
         step = unit // math.gcd(unit, known[other])
         most = MAX_RANKS // known[other] if name == "nodes" else 72
         stops[name] = [step * n for n in _doublings(most // step)]
     return stops
-
-
-def _size_or_none(value: Any) -> int | None:
-    number = parse_number(value)
-    is_size = isinstance(number, int) and not isinstance(number, bool) and number >= 1
-    return number if is_size and number <= MAX_RANKS else None
 
 
 def _doublings(most: int) -> list[int]:

@@ -43,6 +43,7 @@ from .base.state import FIELDS, State, fields_of
 from .base.trained import batch_of
 from .column import column_html, derived_html, notice_html
 from .export import PICTURES, SLIDES, TABLES, download
+from .groups.shown import PictureSpec
 from .groups.view import framed
 from .stories import entries_html, examples_html, tour_html
 
@@ -91,7 +92,8 @@ def _answer(state: State) -> Answer:
         return Answer(chips, derived, refusal_html(error, language), None, None)
     view = VIEWS[view_of(state)]
     body = view.html(context)  # in which every refusal has its place
-    picture = body if view.is_framed else framed(context, body, view.name)
+    spec = PictureSpec(context.layout, state)
+    picture = body if view.is_framed else framed(spec, view.name, body)
     chips, derived = chips_html(context, language), derived_html(context.layout, state, language)
     return Answer(chips, derived, "", picture, view.details(context) if view.details else "")
 

@@ -268,17 +268,10 @@ def _pattern(language: str) -> re.Pattern[str]:
 
 
 @cache
-def _numbered(language: str) -> re.Pattern[str]:
-    """Any of the words, each a group."""
-    return re.compile("|".join(f"({word.written[language]})" for word in WORDS))
-
-
-@cache
 def _number(word: str, language: str) -> int:
     """Which word it is, of the few ways that there are to write one."""
-    match = _numbered(language).fullmatch(word)
-    assert match is not None
-    return (match.lastindex or 0) - 1
+    ways = (term.written[language] for term in WORDS)
+    return next(number for number, way in enumerate(ways) if re.fullmatch(way, word))
 
 
 def player_buttons(back: str, on: str, language: str) -> Markup:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from descriptions import DP_KINDS, TYPES
@@ -110,24 +110,38 @@ def _fixes(error: LayoutError, state: State) -> list[dict[str, Any]]:
     return [*error.alternatives]
 
 
+def sizes_or_none(state: State, beside: str = "") -> dict[str, int] | None:
+    """The sizes that are said, without one of them; None where any of these is no size."""
+    names = [*SIZES, *([] if is_empty(state.etp) else ["etp"])]
+    said = {name: parse_number(getattr(state, name)) for name in names if name != beside}
+    try:
+        return {name: whole_number(said[name], name, maximum=MAX_RANKS) for name in said}
+    except LayoutError:
+        return None
+
+
+def unit_of(sizes: Mapping[str, int]) -> int:
+    """What the world is a multiple of: the sizes of both grids divide it (groups.megatron.grids).
+
+    >>> unit_of({"tp": 2, "pp": 2, "cp": 1, "ep": 4})
+    16
+    """
+    tp, pp = sizes["tp"], sizes["pp"]
+    return math.lcm(tp * pp * sizes["cp"], sizes.get("etp", tp) * sizes["ep"] * pp)
+
+
 def _machine_fixes(state: State, name: str) -> list[dict[str, Any]]:
     """The nearest numbers of nodes, or of GPUs in one, with which the other fields work.
 
     The sizes of both grids must divide the world, so these are multiples of what the other number
     leaves of them.
     """
-    sizes = {size: parse_number(getattr(state, size)) for size in (*SIZES, "etp")}
-    near = sizes.pop(name)
-    if is_empty(state.etp):
-        sizes["etp"] = sizes["tp"]
-    try:
-        known = {size: whole_number(sizes[size], size, maximum=MAX_RANKS) for size in sizes}
-    except LayoutError:
-        return []  # that one has to be mended first
+    near, known = parse_number(getattr(state, name)), sizes_or_none(state, name)
+    if known is None:
+        return []  # another one has to be mended first
     other = known["gpus_per_node" if name == "nodes" else "nodes"]
-    grids = ("tp", "pp", "cp"), ("etp", "ep", "pp")
-    product = math.lcm(*(math.prod(known[size] for size in grid) for grid in grids))
-    unit, most = product // math.gcd(product, other), MAX_RANKS // other
+    product, most = unit_of(known), MAX_RANKS // other
+    unit = product // math.gcd(product, other)
     is_number = isinstance(near, (int, float)) and not isinstance(near, bool) and near == near
     start = min(max(near, 1), most) if is_number else parse_number(getattr(State(), name))
     below = int(start // unit) * unit

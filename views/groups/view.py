@@ -54,7 +54,7 @@ groups in ten repeating colours say nothing."""
 def groups_html(context: Context) -> Markup:
     """The picture of the job and of each visible group, and how to read them."""
     spec, about = spec_of(context), _about(context)
-    return _page(spec, "groups", hero_html(spec), _strip(context), _kinds(spec), about)
+    return framed(spec, "groups", hero_html(spec), _strip(context), _kinds(spec), about)
 
 
 def _strip(context: Context) -> Markup:
@@ -90,24 +90,8 @@ def _kinds(spec: PictureSpec) -> Markup:
     return together(kinds, tag("div", *views, class_="large views", data_rank=spec.rank))
 
 
-def framed(
-    context: Context,
-    body: Markup,
-    view: str,
-    others: Sequence[Grouping] | None = None,
-    head: Markup | None = None,
-) -> Markup:
-    """A view's body under the layout, with what the page's script needs to know.
-
-    head: what stands above the card of the GPU under the pointer. others: as of `PictureSpec`; None
-    for a body without pictures, which needs no card.
-    """
-    spec = PictureSpec(context.layout, context.state, others=others or ())
-    card = "" if others is None else _card(spec)
-    return _page(spec, view, head or "", card, body)
-
-
-def _page(spec: PictureSpec, view: str, *parts: object) -> Markup:
+def framed(spec: PictureSpec, view: str, *parts: object) -> Markup:
+    """What a view shows, with what the page's script needs to know of the layout."""
     known = {"data_mesh": spec.data, "data_words": _words(spec.language)}
     return tag("div", *parts, class_="picture", data_view=view, **known, lang=spec.language)
 
@@ -206,7 +190,7 @@ def _about(context: Context) -> Markup:
     )
 
 
-def _card(spec: PictureSpec) -> Markup:
+def card_html(spec: PictureSpec) -> Markup:
     """The layout in a line, and where the script tells about one GPU."""
     layout, language, kinds = spec.layout, spec.language, len(spec.listed)
     world = tag("b", counted(layout.world_size, "gpu", language))

@@ -42,7 +42,7 @@ from ..base.resolve import resolve
 from ..base.state import as_text
 from ..base.units import ranges_text, ranks_text
 from ..groups.shown import PictureSpec
-from ..groups.view import PANEL_LIMIT, framed, overview_figure
+from ..groups.view import PANEL_LIMIT, card_html, framed, overview_figure
 
 AUTO = "auto"
 """Compare with Megatron's default order, or, from that, with its other one."""
@@ -112,6 +112,11 @@ class Comparison(Context):
         return [self.other.every[name] for name in self.after if name in self.other.every]
 
     @cached_property
+    def spec(self) -> PictureSpec:
+        """What its pictures mark: the groups under the other order too."""
+        return PictureSpec(self.layout, self.state, others=self.before)
+
+    @cached_property
     def moves(self) -> list[Move]:
         return moves(self.other.every, self.after, self.layout.gpus_per_node)
 
@@ -159,13 +164,12 @@ def orders_html(context: Context) -> Markup:
         compared = Comparison.with_other(context)
     except LayoutError as error:
         head = intro(PAGE["moved_title"][language], PAGE["moved_body"][language], language)
-        refused = refusal_line(error, language)
-        body = together(head, inputs, refused, _framework(layout, language))
-        return framed(context, body, "orders")
+        parts = (head, inputs, refusal_line(error, language), _framework(layout, language))
+        return framed(PictureSpec(layout, context.state), "orders", *parts)
     head = heading(PAGE["moved_title"][language], tag("p", unbroken(compared.summary())))
     pictures = (_panels if layout.world_size <= PANEL_LIMIT else _overviews)(compared)
-    body = together(_table(compared), pictures, _framework(layout, language))
-    return framed(context, body, "orders", compared.before, together(head, inputs))
+    parts = (head, inputs, card_html(compared.spec), _table(compared), pictures)
+    return framed(compared.spec, "orders", *parts, _framework(layout, language))
 
 
 def _inputs(versus: Any, language: str) -> Markup:
@@ -219,9 +223,9 @@ def _scenes(compared: Comparison, move: Move) -> list[tuple[str, scene.Panel]]:
 
 
 def _overviews(compared: Comparison) -> Markup:
-    spec, sides = PictureSpec(compared.layout, compared.state, others=compared.before), []
+    sides = []
     for (title, side), groups in zip(compared.sides, (compared.before, compared.visible)):
-        drawn = overview_figure(spec, side.mesh, groups)
+        drawn = overview_figure(compared.spec, side.mesh, groups)
         sides.append(tag("div", tag("h3", unbroken(title)), drawn, class_="grid"))
     return tag("div", *sides, class_="large grids", data_rank=compared.rank)
 
@@ -298,11 +302,10 @@ def orders_pictures(context: Context, most: int = PANEL_LIMIT) -> Pictures:
             for title, panel in _scenes(compared, move)
         ]
     said, gpus, rank = SAVED["groups_of_rank"], context.layout.gpus_per_node, context.rank
-    tone = PictureSpec(context.layout, context.state, others=compared.before).tones
     return [
         (
             said[context.language].format(order=title, rank=rank),
-            scene.overview(side.mesh, groups, gpus, rank, tone),
+            scene.overview(side.mesh, groups, gpus, rank, compared.spec.tones),
         )
         for (title, side), groups in zip(compared.sides, (compared.before, context.visible))
     ]
