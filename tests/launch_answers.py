@@ -40,7 +40,7 @@ def check_law(parsed: Parsed) -> None:
         assert note_text(note)
     fields = {*Job.__dataclass_fields__, *MODEL}
     assert set(parsed.values) <= fields
-    assert set(parsed.assumed) <= fields
+    assert set(parsed.assumed) <= fields | set(TRAINING)
     assert not set(parsed.values) & set(parsed.assumed)
     assert not set(parsed.asks) & {*parsed.values, *parsed.assumed}
     assert set(parsed.training) <= set(TRAINING)

@@ -14,7 +14,7 @@ from launch_answers import check_law, codes, values
 
 from formats.launch import TARGETS, emit, parse
 from formats.launch.flags import MODEL
-from formats.launch.training import options_of
+from formats.launch.training import options_of, training_of
 from groups.errors import LayoutError
 from groups.layout import Job
 from groups.presets import PRESETS
@@ -305,7 +305,7 @@ def test_the_files_are_of_the_formats_they_claim():
     [
         ("llama3-70b", "--module llama3 \\\n  --config llama3_70b \\", False),
         ("deepseek-v3", "--module deepseek_v3 \\\n  --config deepseek_v3_671b \\", False),
-        ("qwen2.5-72b", "--module llama3 \\\n  --config llama3_8b \\", True),  # it has none of it
+        ("qwen2.5-72b", "--module MODULE \\\n  --config CONFIG \\", True),  # it has none of it
     ],
 )
 def test_torchtitan_is_told_the_model_by_the_name_of_its_configuration(
@@ -314,6 +314,16 @@ def test_torchtitan_is_told_the_model_by_the_name_of_its_configuration(
     text = emit(Job(nodes=2, tp=2), options_of(MODELS[name].model, {}, 1), target)
     assert config in text
     assert ("has no option for layers" in text) == unsaid
+
+
+def test_megatron_bridge_is_told_the_recipe_of_a_model_which_is_read_back():
+    named = [words[0] for what, words in TARGETS["nemo"].lines if what == "of"]
+    for name in named:
+        text = emit(Job(nodes=2, tp=2), options_of(MODELS[name].model, {}, 1), "nemo")
+        assert training_of(parse(text))["model"] == name
+    text = emit(Job(nodes=2, tp=2), options_of(MODELS["bloom-176b"].model, {}, 1), "nemo")
+    assert len(named) > 8
+    assert "--recipe RECIPE" in text
 
 
 def test_torchtitan_is_told_no_name_of_a_model_that_differs():

@@ -61,6 +61,15 @@ def debug():
     )
 """
 
+SWIFT = """
+NPROC_PER_NODE=8 \\
+megatron sft \\
+    --model Qwen/Qwen3-30B-A3B \\
+    --tensor_model_parallel_size 2 --pipeline_model_parallel_size 2 \\
+    --expert_model_parallel_size 4 \\
+    --max_length 8192
+"""
+
 TEXTS: dict[str, tuple[str, str, dict[str, object]]] = {
     "verl": (
         VERL,
@@ -110,6 +119,17 @@ TEXTS: dict[str, tuple[str, str, dict[str, object]]] = {
         "      tensor_model_parallel_size: 2\n      pipeline_model_parallel_size: ${PP:1}\n",
         "primus",
         {"tp": 2},
+    ),
+    "ms-swift on Megatron": (
+        SWIFT,
+        "megatron-swift",
+        {"gpus_per_node": 8, "tp": 2, "pp": 2, "ep": 4, "seq": 8192},
+    ),
+    "ms-swift": (
+        "NNODES=2 NPROC_PER_NODE=8 swift sft --deepspeed zero3 --sequence_parallel_size 4 "
+        "--per_device_train_batch_size 2 --gradient_accumulation_steps 4 --max_length 4096",
+        "ms-swift",
+        {"nodes": 2, "gpus_per_node": 8, "cp": 4, "seq": 4096, "framework": "device-mesh"},
     ),
     "torchtune": (
         "model: {_component_: torchtune.models.llama3.llama3_70b}\ntensor_parallel_dim: 8\n"
@@ -178,6 +198,47 @@ def test_accelerate_hands_a_job_to_megatron_where_its_type_says_so():
     text = "compute_environment: x\nnum_processes: 8\ndistributed_type: "
     jobs = [parse(text + kind).framework.job for kind in ("MEGATRON_LM", "FSDP")]
     assert jobs == ["megatron", "device-mesh"]
+
+
+def test_what_a_framework_does_where_its_text_is_silent_is_said_to_be_assumed():
+    """modelscope/ms-swift 3602360 swift/megatron/arguments/megatron_args.py: experts are not cut
+    by tp, so eight GPUs hold tp 2 x pp 2 with ep 4; Megatron itself would need sixteen."""
+    parsed = parse(SWIFT)
+    assumed = {"cp": 1, "etp": 1, "nodes": 1, "micro_batch": 1, "global_batch": 16}
+    trained = {"recompute": "selective", "zero": 1, "attention": "flash"}
+    assert parsed.assumed == assumed | trained
+    facts = [note.facts for note in parsed.missing]
+    assert {"field": "etp", "assumed": 1} in facts
+    assert {"field": "recompute", "assumed": "selective"} in facts
+    said = "--recompute_granularity none --use_distributed_optimizer false --micro_batch_size 2"
+    parsed = parse(f"{SWIFT.rstrip()} {said}")
+    del assumed["micro_batch"]
+    assert parsed.assumed == assumed | {"attention": "flash"}
+    assert parse("megatron sft --tensor_model_parallel_size 4").assumed.get("etp") is None
+    assert "etp" not in parse(f"{SWIFT.rstrip()} --expert_tensor_parallel_size 2").assumed
+
+
+def test_a_trainers_batch_of_a_device_makes_the_global_batch_of_its_replicas():
+    parsed = parse(TEXTS["ms-swift"][0])
+    assert (parsed.assumed["micro_batch"], parsed.assumed["global_batch"]) == (2, 2 * 4 * 16 // 4)
+    text = "base_model: m\ndatasets: []\nmicro_batch_size: 2\ngradient_accumulation_steps: 8"
+    assert "global_batch" not in parse(text).assumed  # nothing says on how many GPUs
+
+
+@pytest.mark.parametrize(
+    ("text", "is_part"),
+    [
+        ("megatron sft --tensor_model_parallel_size 2 --tuner_type lora", True),
+        ("swift sft --train_type full --model m", False),
+        ("base_model: m\nmicro_batch_size: 1\nadapter: qlora\nlora_r: 32", True),
+        ("base_model: m\nmicro_batch_size: 1\nadapter:\nlora_r:", False),
+        ("model_name_or_path: m\ncutoff_len: 2048\nfinetuning_type: lora", True),
+        ("python -m verl.trainer.main_ppo actor_rollout_ref.model.lora_rank=32", True),
+        ("python -m verl.trainer.main_ppo actor_rollout_ref.model.lora_rank=0", False),
+    ],
+)
+def test_a_text_that_trains_adapters_is_told_that_all_weights_are_counted(text, is_part):
+    assert [item.code for item in parse(text).unresolved] == ["part-trained"] * is_part
 
 
 def test_every_table_is_reached():

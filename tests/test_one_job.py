@@ -689,6 +689,7 @@ OPTIONS = {
         "products": "mxfp8",
     },
     "--add-qkv-bias --disable-bias-linear": {"biases": "qkv"},
+    "mixed_precision=bf16_with_nvfp4_mixed": {"precision": "bf16-fp32", "products": "nvfp4"},
 }
 
 
@@ -721,6 +722,14 @@ MS_SWIFT = "megatron sft --tensor_model_parallel_size 4 --micro_batch_size 1 --g
         ("base_model: NousResearch/Meta-Llama-3-70B\nsequence_len: 4096\ntensor_parallel_size: 2",
          "Llama 3 70B"),
         (f"{MS_SWIFT} --model $MODEL", "Model: not known yet"),
+        ("torchrun -m torchtitan.train --module llama3 --config llama3_70b", "Llama 3 70B"),
+        ("run_recipe.py --recipe qwen25_72b_sft_32gpu_h100_bf16_config -tp 4", "Qwen2.5 72B"),
+        ("run_recipe.py --recipe qwen3_vl_8b_sft_config -tp 2", "Model: not known yet"),
+        ("custom_setup_experiment.py --model_family_name llama --model_recipe_name llama31_405b "
+         "--compute_dtype fp8_mx -tp 4", "Llama 3 405B"),
+        ("torchrun -m torchtitan.train --job.config_file job.toml", "Model: not known yet"),
+        ("modules:\n  pre_trainer:\n    model: llama3.1_70B.yaml\n    overrides:\n"
+         "      tensor_model_parallel_size: 8", "Llama 3 70B"),
         (MS_SWIFT, "Llama 3 8B"),
     ],
 )  # fmt: skip

@@ -38,7 +38,8 @@ def emit(job: Job, model: Mapping[str, Any] | None = None, framework: str = "meg
 
     model: fields of `flags.MODEL` and `flags.TRAINING`; what a framework does not take from its
     options, such as torchtitan its layers, stands in a comment. Options that a run needs besides
-    are left out: data, addresses. Where a recipe is needed, one is named; put your own there.
+    are left out: data, addresses. A word in capitals stands for a model or a recipe that has to be
+    named and is not known.
 
     >>> print(emit(Job(nodes=2, tp=4, pp=2), {"layers": 32}))
     torchrun \\

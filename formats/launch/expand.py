@@ -79,6 +79,7 @@ class Shell:
         self.variables: dict[str, Variable] = {}
         self.commands: list[list[Word]] = []
         self.documents: list[Source] = []
+        self.written: set[str] = set()  # files that it puts something into
         self.faults: list[Fault] = []
         self.spent = 0
 

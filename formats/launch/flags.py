@@ -156,8 +156,10 @@ QUIET = frozenset(words_of("QUIET"))
 CONFIGURING = frozenset(words_of("CONFIGURING"))
 CONFIGURED = frozenset(words_of("CONFIGURED"))
 INHERITS = frozenset(words_of("INHERITS"))
+BRIDGE_RECIPES = frozenset(words_of("BRIDGE_RECIPES"))
 BRIDGE_SCRIPTS = frozenset(words_of("BRIDGE_SCRIPTS"))
 MACHINE_SCRIPTS = frozenset(words_of("MACHINE_SCRIPTS"))
+ADAPTERS = frozenset(words_of("ADAPTERS"))
 NOT_DRAWN = frozenset(words_of("NOT_DRAWN"))
 NO_GROUP = frozenset(words_of("NO_GROUP"))
 
@@ -192,6 +194,33 @@ def names_a_size(name: str) -> bool:
     return len(name) < 80 and bool(_NAMES_SIZE.fullmatch(name.lower()))
 
 
+NAMES = words_of("NAMES")
+"""Published models by what others call them, in small letters and without dashes."""
+
+VARIANTS = frozenset(words_of("VARIANTS"))
+"""Last words of a name that leave the shape as it is."""
+
+PLACEHOLDERS = ("MODEL", "RECIPE", "CONFIG")
+"""What a written command has where a model is to be named (tables/targets.txt)."""
+
+_RECIPE = re.compile(r"[-_. ](?:pretrain|finetune|sft|peft|config|recipe)(?:[-_. ].*)?$|\.ya?ml$")
+
+
+def published_model(name: str) -> str:
+    """The id in training/models.txt of what a checkpoint or a recipe is called, empty for others.
+
+    >>> published_model("meta-llama/Llama-3.1-70B-Instruct"), published_model("deepseek_v3_16b")
+    ('llama3-70b', '')
+    >>> published_model("llama31_405b_pretrain_256gpu_gb200_fp8mx_config")
+    'llama3-405b'
+    """
+    plain = _RECIPE.sub("", name.rstrip("/").rsplit("/", 1)[-1].lower()[:200])
+    words = re.split(r"[-_ ]+", plain)
+    while len(words) > 1 and words[-1] in VARIANTS:
+        words.pop()
+    return NAMES.get("".join(words), "")
+
+
 # -- frameworks with tables of their own ---------------------------------------------------------
 
 Stated = Mapping[str, str]
@@ -221,6 +250,8 @@ class Schema:
     inherits: Sequence[str]  # keys that take over what other files say
     defaults: tuple[str, ...]  # how names of its own files begin, which say 1 of every size
     known: bool  # the options are all there are, Megatron's do not count
+    unsaid: Mapping[str, object]  # how it trains where its text is silent
+    etp: int  # of experts where the text is silent; 0: as tp
 
     @property
     def fields(self) -> frozenset[str]:
@@ -269,6 +300,10 @@ def _hold(conditions: Iterable[str], stated: Stated, role: str) -> bool:
     return True
 
 
+UNSAID_AS: dict[str, object] = {"true": True, "false": False} | {str(n): n for n in range(100)}
+"""What a word of a schema's ``unsaid`` is, where it is no text."""
+
+
 def _schemas() -> Iterator[Schema]:
     sections = dict(table("schemas"))
     shared = {
@@ -294,6 +329,8 @@ def _schemas() -> Iterator[Schema]:
             inherits=facts.get("inherits", [["defaults"]])[0],
             defaults=tuple(facts.get("defaults", [[]])[0]),
             known="known" in facts,
+            unsaid={field: UNSAID_AS.get(word, word) for field, word in facts.get("unsaid", [])},
+            etp=int(facts.get("etp", [["0"]])[0][0]),
         )
 
 
@@ -342,5 +379,5 @@ def beginnings(paths: Iterable[str]) -> set[str]:
 
 _DOTTED = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
-_TWO_WORDS = ("vllm", "sglang", "tune", "axolotl")
+_TWO_WORDS = ("vllm", "sglang", "tune", "axolotl", "swift", "megatron")
 """Programs that are known together with the word behind them."""

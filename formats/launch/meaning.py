@@ -16,15 +16,22 @@ from .flags import AXES, OPTIONS, Schema, plain_name
 from .items import Guess, Item, Parsed, Said, choice_of
 from .reading import Reading
 
-UNSAID: dict[str, tuple[Any, tuple[str, ...]]] = {
-    "sequence_parallel": (False, ()),
-    "distributed_optimizer": (False, ("sharding", "torch_fsdp", "zero")),
-    "recompute": (False, ("recompute_core", "recompute_whole")),
-    "precision": ("fp32", ("bf16", "fp16")),
+UNSAID: dict[str, object] = {
+    **dict.fromkeys(("sequence_parallel", "distributed_optimizer", "recompute"), False),
+    "precision": "fp32",
 }
 """How Megatron trains where its command is silent (NVIDIA/Megatron-LM d98e8a6,
-megatron/training/arguments.py), and the other fields that say it. Asked of a file, or of a command
-that starts a program, with the shape of its model: lists of options alone are a part of several."""
+megatron/training/arguments.py). Asked of a file, or of a command that starts a program, with the
+shape of its model: lists of options alone are a part of several."""
+
+ALSO = {
+    "distributed_optimizer": ("sharding", "torch_fsdp", "zero"),
+    "zero": ("sharding", "torch_fsdp", "distributed_optimizer"),
+    "recompute": ("recompute_core", "recompute_whole"),
+    "precision": ("bf16", "fp16"),
+    "attention": ("flash",),
+}
+"""The other fields that say what one says."""
 
 GPT2_VOCABULARY = 50257
 """Tokens of GPT2BPETokenizer, which counts where a script of Megatron names no tokenizer and gives
@@ -64,9 +71,12 @@ class Meaning(Reading):
             self.missing.append(Note("unknown-framework", {"form": self.form}))
         self._axes(values, assumed, guess)
         self._nodes(values, assumed)
-        known = {name: said.value for name, said in stated.items()}
+        known = {name: said.value for name, said in stated.items()} | values
+        self._batch(known, assumed)
         if guess and guess.name in MEGATRONS and "hidden" in known and self.starts:
-            self._training(known, assumed)
+            self._training(known, assumed, UNSAID)
+        if schema := self._first_schema():
+            self._training(known, assumed, schema.unsaid)
         if guess:
             self._vocabulary(known, assumed, guess)
         return Parsed(
@@ -113,19 +123,43 @@ class Meaning(Reading):
                     self._ask(name)
                 else:
                     self._assume(assumed, name, 1)
+        schema = self._first_schema()
+        if schema and schema.etp and values.get("ep", 1) > 1 and "etp" not in values:
+            self._assume(assumed, "etp", schema.etp)
         if self.asks:
             self.unresolved += self.configured
         else:
             self.ignored += (replace(item, code="no-group") for item in self.configured)
 
-    def _training(self, known: Mapping[str, Any], assumed: dict[str, Any]) -> None:
-        """How Megatron trains where nothing in the text says it, nor may say it."""
+    def _batch(self, known: Mapping[str, Any], assumed: dict[str, Any]) -> None:
+        """The batch of a device, which is a micro-batch where nothing else is; and the global batch
+        of gradients that are accumulated, on the replicas that there are."""
+        if "device_batch" in known and not self.asks:
+            assumed["micro_batch"] = known["device_batch"]
+        if (
+            self.asks
+            or "global_batch" in known
+            or not {"accumulation", "gpus_per_node"} <= {*known}
+        ):
+            return
+        known = {"micro_batch": 1, **assumed, **known}
+        shards = math.prod(known.get(name, 1) for name in ("tp", "pp", "cp"))
+        replicas = known["nodes"] * known["gpus_per_node"] // shards
+        batch = known["micro_batch"] * known["accumulation"] * replicas
+        if 0 < batch <= flags.limit_of("global_batch"):
+            assumed["global_batch"] = batch
+            self.missing.append(Note("batch-of-replicas", {"replicas": replicas, "batch": batch}))
+
+    def _training(
+        self, known: Mapping[str, Any], assumed: dict[str, Any], unsaid: Mapping[str, object]
+    ) -> None:
+        """How a framework trains where nothing in the text says it, nor may say it."""
         if self.asks or self._left("may-hold-options"):
             return
         said = {name for name, value in known.items() if value is not False or name in UNSAID}
-        for name, (value, also) in UNSAID.items():
-            fields = {name, *also}
-            if said & fields or any(map(self._may_be_any, fields)):
+        for name, value in unsaid.items():
+            fields = {name, *ALSO.get(name, ())}
+            if said & fields or name in assumed or any(map(self._may_be_any, fields)):
                 continue
             if value is False:
                 assumed[name] = value

@@ -31,8 +31,9 @@ from .words import (
     whole_place,
 )
 
-NAMED = Row("named", "word")
+NAMED, RECIPE = Row("named", "word"), Row("named", "word", rank=1)
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_.-]{0,120})\}")
+_ADAPTS = re.compile(r"(?i)lora|^[1-9]")
 _SHORT_SIZES = ("-tp", "-pp", "-cp", "-ep", "-dp")
 _HYPHENS = dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-")
 _STRANGERS = re.compile(rf"[{''.join(_HYPHENS)}\u00ad\u200b-\u200f\u2060\ufeff]")
@@ -51,6 +52,7 @@ class Reading(Sayings):
         self.schemas: dict[str, Schema] = {}  # that the text has, by name
         self.stated: dict[str, str] = {}  # texts of single values, by path or option
         self.configured: list[Item] = []  # files or recipes that a command begins with
+        self.written: set[str] = set()  # files that the text itself makes
         source = Source.of(text)
         self.form = form_of(text)
         self.starts = self.form != "shell"  # whether it is a whole configuration, or a command
@@ -72,6 +74,7 @@ class Reading(Sayings):
     def _shell(self, source: Source) -> None:
         shell = read_script(source)
         self._faults(shell.faults)
+        self.written = shell.written
         for words in shell.commands:
             self._command(words)
         self.run = ""
@@ -182,7 +185,7 @@ class Reading(Sayings):
             self.read_value(name[:2], short[name[:2]], [word.after(2)], word.place)
             return 1
         configures = plain_name(name) in flags.CONFIGURING
-        names_file = configures or (launcher == "bridge" and name == "-r")
+        names_file = configures or (launcher == "bridge" and name in flags.BRIDGE_RECIPES)
         is_key = name.startswith("--") and "." in name and not names_file
         if row is None and not (names_file or is_key):
             return self._ignored_option(words, at, name, given)
@@ -217,6 +220,10 @@ class Reading(Sayings):
 
     def _ignore(self, name: str, value: str, place: tuple[int, int]) -> None:
         plain = plain_name(name.rsplit(".", 1)[-1])
+        if plain in flags.ADAPTERS and _ADAPTS.search(value):
+            if not any(item.code == "part-trained" for item in self.unresolved):
+                self.unresolved.append(self.item("part-trained", name, value, place))
+            return
         is_new = not (plain in flags.NOT_DRAWN or plain in flags.REMOVED or is_known(plain))
         if is_new and names_a_size(plain) and not (self.schema and self.schema.roles):
             self._size_unknown(name, value, place)
@@ -282,19 +289,28 @@ class Reading(Sayings):
         values = [word.text for word in entry.values if word.text not in ("_self_", "null", "")]
         named = any(value.endswith((".yaml", ".yml")) or "/" in value for value in values)
         if name in inherits and at_top and values and (name in flags.INHERITS or named):
-            self.unresolved.append(self.item("inherits", name, values[0], entry.key.place))
+            self.unresolved.append(
+                self.item("inherits", name, values[0], entry.key.place, sets="named")
+            )
 
     def _sourced(self, word: Word) -> None:
         """A script that is taken in; those that only prepare the machine say nothing of a job."""
         name = word.text.rstrip("\"'").rsplit("/", 1)[-1].lower()
         if not any(part in name for part in flags.MACHINE_SCRIPTS):
-            self.unresolved.append(self.item("sourced", "source", word.text, word.place))
+            self.unresolved.append(
+                self.item("sourced", "source", word.text, word.place, sets="named")
+            )
 
     def _configured(self, name: str, value: Word, place: tuple[int, int]) -> None:
         """A file or a recipe that says what the command does not; a schema's own says nothing."""
         file_names = self.schema.defaults if self.schema else ()
-        if not file_names or not value.text.rsplit("/", 1)[-1].startswith(file_names):
-            self.configured.append(self.item("configured", name, value.text[:80], place))
+        is_usual = file_names and value.text.rsplit("/", 1)[-1].startswith(file_names)
+        if is_usual or value.text in self.written:
+            return
+        sets = "" if value.text in flags.PLACEHOLDERS else "named"
+        self.configured.append(self.item("configured", name, value.text[:80], place, sets=sets))
+        if re.fullmatch(r"\w+", value.text) and flags.published_model(value.text):
+            self.read_value(name, RECIPE, [value], place)
 
     def _size_unknown(self, name: str, value: str, place: tuple[int, int]) -> None:
         """A key that looks like a size of a layout and that no table has."""

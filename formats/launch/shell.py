@@ -102,6 +102,7 @@ class _Reader(Expander):
         self.runs, self.begun = [], None
         if self.skips:
             self.skips = False
+            self.shell.written.add(word.text)
         elif not self.array and (match := self._assigns(word.runs)):
             self._assign(match[1], bool(match[2]), [list(word.after(match.end()).runs)])
         else:

@@ -17,7 +17,7 @@ from training.models import MODELS, model_of_preset, said_of_preset, training_of
 from training.pipeline.schedules import DEFAULT_VIRTUAL, SCHEDULES
 from training.recipe import PRECISIONS
 
-from .flags import MODEL, table, words_of
+from .flags import MODEL, PLACEHOLDERS, published_model, table, words_of
 from .items import Parsed
 
 # -- what a text says ----------------------------------------------------------------------------
@@ -33,7 +33,8 @@ def training_of(text: Parsed) -> dict[str, Any]:
     said: dict[str, Any] = {**text.assumed, **text.values, **text.training}
     found: dict[str, Any] = {}
     named = _named(said)
-    if named is None and any(item.sets == "named" for item in text.unresolved):
+    items = (*text.unresolved, *text.ignored)
+    if named is None and any(item.sets == "named" for item in items):
         named = ""  # it has a model, and does not work out which
     if named is not None or not {"hidden", "heads"}.isdisjoint(said):
         found |= _shape(said, text.framework.job if text.framework else "", named or "")
@@ -65,22 +66,7 @@ def _named(said: Mapping[str, Any]) -> str | None:
         or (said.get("flavor") and f"{said.get('family', '')}{said['flavor']}")
         or ""
     )
-    if name in ("", PLACEHOLDER):
-        return None
-    words = re.split(r"[-_ ]+", name.rstrip("/").rsplit("/", 1)[-1].lower())
-    while len(words) > 1 and words[-1] in VARIANTS:
-        words.pop()
-    return NAMES.get("".join(words), "")
-
-
-NAMES = words_of("NAMES")
-"""Published models by what others call them, in small letters and without dashes."""
-
-VARIANTS = frozenset(words_of("VARIANTS"))
-"""Last words of a name that leave the shape as it is."""
-
-PLACEHOLDER = "MODEL"
-"""What a written command has where a model is to be named (tables/targets.txt)."""
+    return None if name in ("", *PLACEHOLDERS) else published_model(name)
 
 
 def _shape(said: dict[str, Any], framework: str, named: str) -> dict[str, Any]:
