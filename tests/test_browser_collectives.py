@@ -127,6 +127,15 @@ def test_it_plays_to_the_end_and_stops(opened):
     assert slots(page)[1:] == [["", "", "", ""]] * 3
 
 
+def test_slots_have_their_members_colour_by_its_place_in_the_group(opened):
+    """Ranks 4 to 7: the first member has the first colour, whatever its rank."""
+    page = opened(view(controls=replace(FOUR, gpus_per_node="8"), collective_index="1"))
+    ranks = page.locator(".collectives-slots text.rank").all_text_contents()
+    marks = page.locator(".collectives-slots > g:has(> .who)").all()
+    colours = [mark.get_attribute("class") for mark in marks]
+    assert list(zip(ranks, colours)) == [("4", "g0"), ("5", "g1"), ("6", "g2"), ("7", "g3")]
+
+
 def test_who_contributed_is_marked(opened):
     page = opened(view())
     press(page, "on", 6)

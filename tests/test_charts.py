@@ -31,7 +31,6 @@ from render.scenes.matrix import COLOURS, LEVELS, matrix_picture
 from render.scenes.shards import BAR, LOCAL, NONE, OTHERS, OWN, ROW, STALE, TOP, WHOLE, Shards
 from render.scenes.shards import LEFT as SHARDS_LEFT
 from render.scenes.timeline import PHASES, box_places, shade, strips_of
-from render.svg.collectives import slots_svg
 from training.pipeline import Durations, plan_of, simulate
 from views.base.context import Context
 from views.base.state import State
@@ -319,16 +318,6 @@ def test_cells_have_their_members_colour_and_sums_a_strip_of_all(theme):
             assert at(picture, x + 5, y + 5) == rgb(LOOKS[theme].ground)
             below = [at(picture, x + part * SUM.cell, y + HEIGHT - 5) for part in (0.3, 0.7)]
             assert below == [rgb(GROUPS[theme][0]), rgb(GROUPS[theme][1])]
-
-
-def test_slots_have_their_member_s_colour_by_its_place_in_the_group():
-    """Ranks 4 to 7: the first member has the first colour, whatever its rank."""
-    slots = [[Cell("1", (place,))] for place in range(4)]
-    drawn = slots_svg([4, 5, 6, 7], slots, ["0"], 2, "")
-    rows = re.findall(
-        r'<g class="g(\d+)"><rect class="who".*?<text class="rank"[^>]*>(\d+)<', drawn
-    )
-    assert rows == [("0", "4"), ("1", "5"), ("2", "6"), ("3", "7")]
 
 
 def test_lines_go_through_the_hub_once_for_each_member():

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from descriptions import PAGE, counted, joined
 from groups import LayoutError
 from groups.mesh import whole_number
-from render.svg.collectives import LaneBar, lanes_svg
+from render.svg.lanes import LaneBar, lanes_svg
 from training.collectives.buckets import (
     BucketModel,
     Event,

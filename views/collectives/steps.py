@@ -1,4 +1,4 @@
-"""An algorithm step by step: the slots of every member, and all states as data for the script."""
+"""An algorithm step by step: the slots of every member, as data that the script draws."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from markupsafe import Markup
 
 from descriptions import ALGORITHM_TEXTS, PAGE
 from groups.stages.holdings import attended, sequence_chunks
-from render.scenes.exchange import Cell
-from render.svg.collectives import slots_svg
+from render.scenes.exchange import Cell, cell_width
 from training.collectives.algorithms import algorithm_of
 from training.collectives.cost import bus_factor
 from training.collectives.transfers import Algorithm, Slots, loaded, ports, run
@@ -40,10 +39,9 @@ def steps_html(watched: CollectiveSpec, state: State, language: str) -> Markup:
     words = ALGORITHM_TEXTS[algorithm.name]
     states = _states(watched, algorithm)
     captions = _captions(watched, algorithm, ranks, language)
-    longest = max((len(c.text) for state in states for row in state for c in row if c), default=1)
     listed = ", ".join(map(str, ranks))
     label = say("collectives_steps_picture", name=words.does[language], ranks=listed)
-    svg = slots_svg(ranks, states[0], _heads(algorithm, ranks), longest, label)
+    svg = tag("svg", class_="collectives-slots", role="img", aria_label=label)
     notes = []
     if watched.size > len(ranks):
         facts = {"shown": len(ranks), "size": f"{watched.size:,}"}
@@ -55,11 +53,11 @@ def steps_html(watched: CollectiveSpec, state: State, language: str) -> Markup:
         *(title, inputs, tag("p", words.used[language])),
         noted(" ".join(notes)) if notes else "",
         _player(algorithm, captions[0], language),
-        scrolling("collectives-scroll", Markup(svg)),
+        scrolling("collectives-scroll", svg),
         _balance(algorithm, ranks, language),
         class_="collectives-play",
         data_algorithm=f"{algorithm.name}-{len(ranks)}-{root}",
-        data_states=_changes(algorithm, states, captions),
+        data_states={**_board(algorithm, states, ranks), **_changes(algorithm, states, captions)},
     )
 
 
@@ -165,6 +163,16 @@ def _states(watched: CollectiveSpec, algorithm: Algorithm) -> list[Slots]:
         return None if value is None or who is None else cell_of(value[0], who[0])
 
     return [[list(map(cell, *rows)) for rows in zip(*state)] for state in zip(*both)]
+
+
+NARROWEST = 38.0
+"""Pixels of a slot at least, which has room for its longest number."""
+
+
+def _board(algorithm: Algorithm, states: list[Slots], ranks: tuple[int, ...]) -> dict[str, Any]:
+    longest = max((len(c.text) for state in states for row in state for c in row if c), default=1)
+    width = max(cell_width(longest), NARROWEST)
+    return {"ranks": ranks, "heads": _heads(algorithm, ranks), "width": width}
 
 
 def _heads(algorithm: Algorithm, ranks: tuple[int, ...]) -> list[str]:

@@ -1,5 +1,5 @@
-// The collectives view: plays the steps of an algorithm on the slots of its members. All states came
-// with the picture; the server is not asked. A step is kept while the same algorithm is shown.
+// The collectives view: draws the slots of an algorithm's members and plays its steps on them. All
+// states came with the page; the server is not asked. A step is kept while the same algorithm is shown.
 const PALETTE = 10;
 const PACE = 1100; // ms a step
 let algorithm = ''; // the algorithm that the step below belongs to
@@ -19,16 +19,11 @@ function draw() {
   const last = data.steps.length;
   step = Math.max(0, Math.min(step, last));
   const moves = step ? data.steps[step - 1].moves : [];
-  const touched = new Map(moves.map((move) => [`${move[2]},${move[3]}`, move[4] ? 'adds' : 'takes']));
   const slots = data.first;
   for (const [place, slot, cell] of data.steps.slice(0, step).flatMap((one) => one.sets)) {
     slots[place][slot] = cell;
   }
-  for (const cell of play.querySelectorAll('.slot')) {
-    const [place, slot] = cell.dataset.slot.split(',').map(Number);
-    fill(cell, slots[place][slot], touched.get(cell.dataset.slot) || '');
-  }
-  arrows(play.querySelector('.collectives-slots'), moves);
+  paint(play.querySelector('.collectives-slots'), data, slots, moves);
   const slider = play.querySelector('input[type=range]');
   slider.value = step;
   slider.setAttribute('aria-valuetext', data.told[step]);
@@ -40,42 +35,61 @@ function draw() {
   player.label();
 }
 
-function fill(cell, content, touch) {
-  const who = content ? content[1] : [];
-  const kind = content ? (who.length === 1 ? `g${who[0] % PALETTE}` : 'sum') : 'empty';
-  cell.setAttribute('class', `slot ${kind} ${touch}`.trim());
-  cell.querySelector('text').textContent = content ? content[0] : '';
-  cell.querySelectorAll('.strip rect').forEach((field, place) => {
-    field.setAttribute('class', who.includes(place) ? 'who on' : 'who');
+// --- The slots: a row a rank, a column a slot, arrows between them ---------------------------------
+const HEIGHT = 32; // pixels: of a slot, then from row to row, between slots, left of them and above
+const ROW = 54;
+const GAP = 18;
+const LEFT = 78;
+const TOP = 30;
+
+function paint(svg, { ranks, heads, width }, slots, moves) {
+  const touched = new Map(moves.map((move) => [`${move[2]},${move[3]}`, move[4] ? 'adds' : 'takes']));
+  const leftOf = (slot) => LEFT + (width + GAP) * slot;
+  const field = (width - 6) / ranks.length;
+  const draw = (cell, place, slot) => {
+    const [text, who] = cell ?? ['', []];
+    const kind = !cell ? 'empty' : who.length === 1 ? `g${who[0] % PALETTE}` : 'sum';
+    const [x, y, name] = [leftOf(slot), TOP + ROW * place, `${place},${slot}`];
+    const strip = ranks.map((_, member) => {
+      const box = `x="${x + 3 + member * field}" y="${y + HEIGHT - 8}" width="${field}" height="5"`;
+      return `<rect class="who${who.includes(member) ? ' on' : ''}" ${box} fill="var(--g${member % PALETTE})"/>`;
+    });
+    return `<g class="slot ${kind} ${touched.get(name) ?? ''}" data-slot="${name}">
+      <rect class="box" x="${x}" y="${y}" width="${width}" height="${HEIGHT}" rx="4"/>
+      <text x="${x + width / 2}" y="${y + 18}">${text}</text><g class="strip">${strip.join('')}</g></g>`;
+  };
+  const rows = ranks.map((rank, place) => {
+    const y = TOP + ROW * place;
+    return `<g class="g${place % PALETTE}"><rect class="who" x="2" y="${y + 10}" width="12" height="12" rx="3"/></g>
+      <text class="rank" x="${LEFT - 12}" y="${y + 21}">${rank}</text>
+      ${slots[place].map((cell, slot) => draw(cell, place, slot)).join('')}`;
   });
+  const titles = heads.map((text, at) => `<text class="head" x="${leftOf(at) + width / 2}" y="16">${text}</text>`);
+  const arrows = moves.map((move) => arrow(leftOf, width, move));
+  svg.innerHTML = [...titles, ...arrows, ...rows].join('');
+  const [wide, tall] = [leftOf(heads.length), TOP + ROW * ranks.length];
+  svg.setAttribute('viewBox', `0 0 ${wide} ${tall}`);
+  svg.setAttribute('width', wide);
+  svg.setAttribute('height', tall);
 }
 
-// --- Arrows: from the slot that was sent to the slot that got it ----------------------------------
-
-function arrows(svg, moves) {
-  const size = numbersOf(svg, 'width', 'step', 'left', 'top', 'row', 'height');
-  svg.querySelector('.arrows').replaceChildren(...moves.map((move) => arrow(size, move)));
-}
-
-function arrow(size, [sender, chunk, receiver, into, adds]) {
+// From the slot that was sent to the slot that got it.
+function arrow(leftOf, width, [sender, chunk, receiver, into, adds]) {
   const down = receiver > sender;
-  const x0 = size.left + chunk * size.step + size.width / 2;
-  const x1 = size.left + into * size.step + size.width / 2;
-  const y0 = size.top + sender * size.row + (down ? size.height : 0);
-  const y1 = size.top + receiver * size.row + (down ? 0 : size.height);
+  const [x0, x1] = [chunk, into].map((slot) => leftOf(slot) + width / 2);
+  const y0 = TOP + sender * ROW + (down ? HEIGHT : 0);
+  const y1 = TOP + receiver * ROW + (down ? 0 : HEIGHT);
   const tip = y1 + (down ? -5 : 5);
   const far = Math.abs(receiver - sender) > 1 && chunk === into;
   // Along the right edge of the column, so that it does not cross the numbers between.
-  const side = far ? size.width / 2 + 10 : 0;
+  const side = far ? width / 2 + 10 : 0;
   const path = far
     ? `M${x0 + 6} ${y0}C${x0 + side} ${y0 + (down ? 12 : -12)} ${x0 + side} ${tip + (down ? -12 : 12)} ${x1 + 6} ${tip}`
     : `M${x0} ${y0}L${x1} ${tip}`;
   const at = far ? x1 + 6 : x1;
   const back = tip - (down ? 4 : -4);
-  const group = svgNode('g', {}, adds ? 'arrow adds' : 'arrow');
-  const head = { d: `M${at - 5} ${back}L${at} ${y1}L${at + 5} ${back}Z` };
-  group.append(svgNode('path', { d: path }, 'line'), svgNode('path', head, 'head'));
-  return group;
+  const head = `M${at - 5} ${back}L${at} ${y1}L${at + 5} ${back}Z`;
+  return `<g class="arrow${adds ? ' adds' : ''}"><path class="line" d="${path}"/><path class="head" d="${head}"/></g>`;
 }
 
 // --- Playing --------------------------------------------------------------------------------------
