@@ -50,9 +50,19 @@ class KindCrossings:
         return int(self.weights[self.crosses(racks)].sum())
 
     def crosses(self, racks: np.ndarray) -> np.ndarray:
-        """Which sets stand in more than one rack."""
-        member_racks = racks[self.sets]
-        return np.asarray((member_racks != member_racks[:, :1]).any(axis=1))
+        """Which sets stand in more than one rack; of many orders, a row each."""
+        member_racks = racks[..., self.sets]
+        return np.asarray((member_racks != member_racks[..., :1]).any(axis=-1))
+
+    def crossing_from(self, place: int, racks: np.ndarray) -> np.ndarray:
+        """Groups that cross because of this place, not of those before; racks: rows of orders, of
+        which later places are not looked at."""
+        has = (self.sets == place).any(axis=1)
+        sets, firsts = self.sets[has], self.sets[has, :1]
+        before = racks[:, np.where(sets < place, sets, firsts)]
+        is_whole = (before == before[..., :1]).all(axis=-1)
+        leaves = racks[:, place, None] != racks[:, firsts[:, 0]]
+        return np.asarray((is_whole & leaves) @ self.weights[has])
 
 
 def kind_of(grouping: Grouping, gpus_per_node: int) -> KindCrossings:

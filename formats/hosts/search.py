@@ -10,7 +10,7 @@ An order, a rack for each place, is built, then mended, then proved if it can:
    the key.
 2. Mended: blocks of one size change places while that makes the key smaller.
 3. Proved: by `is_least`, or by looking at every pattern of racks, racks of one size being
-   interchangeable, and leaving a branch as soon as it is no better.
+   interchangeable, and leaving one as soon as it is no better.
 
 Nothing is drawn at random and nothing looks at a clock: the same question has the same answer.
 """
@@ -25,8 +25,12 @@ import numpy as np
 
 from .crossings import KindCrossings, Levels, ascending, is_least, key_of
 
-MOST_BRANCHES = 60_000
-"""Places that the proof by looking at every pattern may fill: about half a second."""
+MOST_PLACES, MOST_BRANCHES = 64, 60_000
+"""Places of which every pattern is looked at, and how often a rack is tried for one: about half a
+second."""
+
+FEW = 512
+"""Patterns that go on from there."""
 
 MOST_WORK = 8_000_000
 """Members of sets that mending may look at."""
@@ -200,64 +204,33 @@ def _every_pattern(
 ) -> tuple[np.ndarray | None, bool]:
     """A pattern with a smaller key than ``best`` or None, and whether all have been looked at.
 
-    Depth first, place by place. A set crosses for good as soon as two of its places differ, so a
-    branch whose key so far is no smaller than the best leads to nothing better.
+    Place by place, all patterns at once: a set crosses for good as soon as two of its places
+    differ, so one whose key so far is no smaller than the best leads to nothing better. A rack is
+    touched after those of its size before it. Of too many the FEW best go on.
     """
-    places = sum(capacities)
+    sizes, places, branches = np.array(capacities), sum(capacities), 0
     if places > MOST_PLACES:
         return None, False
-    edges, racks, left = _edges(levels, places), [-1] * places, list(capacities)
-    pattern: list[int] | None = None
-    budget = MOST_BRANCHES
-
-    def choices() -> Iterator[int]:
-        """Racks with room; of untouched racks of one size, the first."""
-        untouched = set()
-        for rack, room in enumerate(left):
-            is_new = room == capacities[rack]
-            if room and not (is_new and room in untouched):
-                yield rack
-            if is_new:
-                untouched.add(room)
-
-    def fill(place: int, key: tuple[int, ...], crosses: int) -> None:
-        """crosses: a bit for each set that is in two racks already."""
-        nonlocal best, pattern, budget
-        if place == places:
-            best, pattern = key, list(racks)
-            return
-        for rack in choices():
-            budget -= 1
-            if budget < 0:
-                return
-            counts, crossing = list(key), crosses
-            for bit, first, level, weight in edges[place]:
-                if racks[first] != rack and not crossing & bit:
-                    crossing |= bit
-                    counts[level] += weight
-            if tuple(counts) < best:
-                racks[place] = rack
-                left[rack] -= 1
-                fill(place + 1, tuple(counts), crossing)
-                left[rack] += 1
-
-    fill(0, (0,) * len(levels), 0)
-    return (None if pattern is None else np.array(pattern)), budget >= 0
-
-
-MOST_PLACES = 64
-"""Places beyond which nobody can look at every pattern: the depth of the search, too."""
-
-
-def _edges(levels: Levels, places: int) -> list[list[tuple[int, int, int, int]]]:
-    """For each place the sets that it is a later member of: bit, first place, level, weight."""
-    edges: list[list[tuple[int, int, int, int]]] = [[] for _ in range(places)]
-    bit = 1
-    for depth, level in enumerate(levels):
-        for kind in level:
-            for row, weight in zip(kind.sets.tolist(), kind.weights.tolist()):
-                for place in row:
-                    if place != row[0]:
-                        edges[place].append((bit, row[0], depth, weight))
-                bit <<= 1
-    return edges
+    racks = np.zeros((1, places), dtype=np.int8)
+    keys = np.zeros((1, len(levels)), dtype=np.int64)
+    used = np.eye(1, len(sizes) + 1, len(sizes), dtype=np.int8)  # of each rack, and 1
+    before = [
+        max((other for other in range(rack) if sizes[other] == sizes[rack]), default=len(sizes))
+        for rack in range(len(sizes))
+    ]
+    for place in range(places):
+        rows, chosen = np.nonzero((used[:, :-1] < sizes) & (used[:, before] > 0))
+        branches += len(rows)
+        if branches > MOST_BRANCHES:
+            go_on = np.isin(rows, np.lexsort(keys.T[::-1])[:FEW])
+            rows, chosen = rows[go_on], chosen[go_on]
+        racks, used, keys = racks[rows], used[rows], keys[rows]
+        racks[:, place] = chosen
+        used[np.arange(len(rows)), chosen] += 1
+        for depth, level in enumerate(levels):
+            for kind in level:
+                keys[:, depth] += kind.crossing_from(place, racks)
+        better = np.array([tuple(key) < best for key in keys.tolist()], dtype=bool)
+        racks, used, keys = racks[better], used[better], keys[better]
+    least = np.lexsort(keys.T[::-1])[:1].tolist()
+    return (racks[least[0]].astype(np.int64) if least else None), branches <= MOST_BRANCHES
