@@ -190,6 +190,13 @@ def test_batches_that_contradict_one_another_are_refused_with_fixes_that_work():
     assert [*refused.value.alternatives] == [{"global_batch": 24}]
 
 
+def test_samples_that_do_not_divide_are_refused_with_the_nearest():
+    controls = State(micro_batch="2", global_batch="30")  # dp 4
+    with pytest.raises(LayoutError) as refused:
+        batch_of(resolve(controls), controls)
+    assert refused.value.alternatives == ({"global_batch": 24}, {"global_batch": 32})
+
+
 def test_a_schedule_that_does_not_take_the_micro_batches_is_refused_in_every_view():
     job = {"tp": "2", "pp": "4", "nodes": "4", "micro_batches": "5"}
     for schedule in ("interleaved", "dualpipev"):

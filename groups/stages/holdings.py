@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 from ..alternatives import not_a_multiple
 from ..mesh import MAX_RANKS, whole_number
 
@@ -23,9 +20,7 @@ def sequence_chunks(cp: int, cp_rank: int) -> tuple[int, int]:
 
     Source: NVIDIA/Megatron-LM, megatron/core/utils.py, get_batch_on_this_cp_rank.
     """
-    size = whole_number(cp, "cp", maximum=MAX_RANKS)
-    rank = whole_number(cp_rank, "cp_rank", minimum=0, maximum=size - 1)
-    return rank, 2 * size - 1 - rank
+    return cp_rank, 2 * cp - 1 - cp_rank
 
 
 def attended(n: int, rank: int, block: int) -> list[tuple[int, int]]:
@@ -50,61 +45,24 @@ def local_experts(num_experts: int, ep: int, ep_rank: int) -> range:
     Source: NVIDIA/Megatron-LM, megatron/core/transformer/moe/moe_layer.py, BaseMoELayer.
     """
     experts = whole_number(num_experts, "num_experts", maximum=MAX_RANKS)
-    size = whole_number(ep, "ep", maximum=MAX_RANKS)
-    rank = whole_number(ep_rank, "ep_rank", minimum=0, maximum=size - 1)
-    if experts % size:
-        raise not_a_multiple(
-            "num_experts",
-            experts,
-            {"ep": size},
-            maximum=MAX_RANKS,
-            quote="Number of experts should be a multiple of expert model parallel_size.",
-        )
-    held = experts // size
-    return range(rank * held, (rank + 1) * held)
+    held, left = divmod(experts, ep)
+    if left:
+        quote = "Number of experts should be a multiple of expert model parallel_size."
+        by = {"ep": ep}
+        raise not_a_multiple("num_experts", experts, by, maximum=MAX_RANKS, quote=quote)
+    return range(ep_rank * held, (ep_rank + 1) * held)
 
 
-@dataclass(frozen=True)
-class Samples(Sequence[range]):
-    """The samples of each micro-batch, as a sequence of ranges that is never written out."""
-
-    starts: range  # the first sample of every micro-batch
-    micro_batch: int
-
-    def __len__(self) -> int:
-        return len(self.starts)
-
-    def __getitem__(self, index):  # type: ignore[no-untyped-def]
-        if isinstance(index, slice):
-            return Samples(self.starts[index], self.micro_batch)
-        start = self.starts[index]
-        return range(start, start + self.micro_batch)
-
-
-def samples_of(dp: int, dp_rank: int, micro_batch: int, global_batch: int) -> Samples:
-    """The samples of one global batch that a data parallel rank reads, a range per micro-batch.
+def sample_starts(dp: int, dp_rank: int, micro_batch: int, global_batch: int) -> range:
+    """The first sample of each micro-batch that a data parallel rank reads of a global batch.
 
     Each step all dp ranks read dp * micro_batch consecutive samples, in runs of micro_batch by
     rank; global_batch / (dp * micro_batch) such steps make the batch.
 
-    >>> list(samples_of(dp=2, dp_rank=1, micro_batch=2, global_batch=8))
-    [range(2, 4), range(6, 8)]
+    >>> list(sample_starts(dp=2, dp_rank=1, micro_batch=2, global_batch=8))
+    [2, 6]
 
-    Errors: LayoutError if micro_batch * dp does not divide global_batch.
     Source: NVIDIA/Megatron-LM, megatron/training/datasets/data_samplers.py,
     MegatronPretrainingSampler, with --dataloader-type single.
     """
-    size = whole_number(dp, "dp", maximum=MAX_RANKS)
-    rank = whole_number(dp_rank, "dp_rank", minimum=0, maximum=size - 1)
-    run = whole_number(micro_batch, "micro_batch", maximum=MAX_BATCH)
-    batch = whole_number(global_batch, "global_batch", maximum=MAX_BATCH)
-    if batch % (run * size):
-        raise not_a_multiple(
-            "global_batch",
-            batch,
-            {"micro_batch": run, "dp": size},
-            maximum=MAX_BATCH,
-            quote=f"global batch size ({batch}) is not divisible by micro batch size ({run}) "
-            f"times data parallel size ({size})",
-        )
-    return Samples(range(rank * run, batch, run * size), run)
+    return range(dp_rank * micro_batch, global_batch, dp * micro_batch)

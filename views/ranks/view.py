@@ -15,7 +15,7 @@ from groups.grouping import SharedGroups, shared_groups
 from groups.layout import Layout
 from groups.mesh import require_rank
 from groups.placement import Placement, local_rank, node_of, nodes_spanned
-from groups.stages.holdings import local_experts, samples_of, sequence_chunks
+from groups.stages.holdings import local_experts, sample_starts, sequence_chunks
 
 from ..base import form
 from ..base.context import Context, View
@@ -122,10 +122,11 @@ class _Card:
 
     def _samples(self, at: dict[str, int]) -> str:
         dp, batch = self.layout.mesh.size("dp"), batch_of(self.layout, self.state)
-        read = samples_of(dp, at["dp"], batch.micro_batch, batch.global_batch)
-        texts = [ranges_text(read[number]) for number in range(min(SAMPLES, len(read)))]
-        listed = ", ".join([*texts, "…"] if len(read) > SAMPLES else texts)
-        count = counted(len(read), "microbatch", self.language)
+        starts = sample_starts(dp, at["dp"], batch.micro_batch, batch.global_batch)
+        runs = (range(first, first + batch.micro_batch) for first in starts[:SAMPLES])
+        texts = list(map(ranges_text, runs))
+        listed = ", ".join([*texts, "…"] if len(starts) > SAMPLES else texts)
+        count = counted(len(starts), "microbatch", self.language)
         reads = self.say("rank_reads", place=at["dp"], dp=dp)
         samples = self.say("rank_samples_of", samples=listed, count=count)
         return joined([reads, samples], self.language)
