@@ -334,7 +334,7 @@ def test_a_schedule_that_cannot_be_is_mended_in_one_click_and_layers_follow_a_la
     layers = stage_layers_of_layout(text, 12, 2, 1)
     cells = page.locator(".pipeline-layers tbody td")
     expect(cells).to_have_count(2)
-    for cell, (own,), more in zip(cells.all(), layers, ("E", "L")):
+    for cell, own, more in zip(cells.all(), layers, ("E", "L")):
         expect(cell).to_contain_text(ranges_text(own))
         expect(cell).to_contain_text(more)
     type_in(page, "pipe_layout", "Et*5|t*7")

@@ -177,14 +177,10 @@ def test_the_layers_go_onto_the_stages(key):
     preset = PRESETS[key]
     model = preset.model
     if "layers" in model:
-        stages = stage_layers(
-            model["layers"],
-            preset.pp,
-            model.get("vpp"),
-            account_for_embedding=bool(model.get("account_for_embedding")),
-            account_for_loss=bool(model.get("account_for_loss")),
-        )
-        assert sum(len(chunk) for stage in stages for chunk in stage) == model["layers"]
+        account = bool(model.get("account_for_embedding"))
+        assert account == bool(model.get("account_for_loss"))
+        stages = stage_layers(model["layers"], preset.pp, model.get("vpp", 1), account=account)
+        assert sum(map(len, stages)) == model["layers"]
 
 
 @every_preset

@@ -7,7 +7,6 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from groups.alternatives import (
@@ -20,7 +19,7 @@ from groups.alternatives import (
 )
 from groups.errors import LayoutError
 from groups.mesh import MAX_RANKS, Mesh, whole_number
-from groups.stages.layers import MAX_LAYERS, needs_stages, stage_layers
+from groups.stages.layers import MAX_LAYERS, needs_stages, numbered, stage_layers
 from groups.stages.layout_strings import is_layout, stage_layers_of_layout
 
 from .errors import refusal, require_choice
@@ -254,15 +253,11 @@ def layers_of_stages(layers: int, dealing: Dealing) -> list[list[int]]:
     if spread == "nearly" and first is last is None:
         return nearly_equal(whole_number(layers, "layers", maximum=MAX_LAYERS), pp, vpp, account)
     if spread in SPREADS:
-        ends = {"account_for_embedding": account, "account_for_loss": account}
-        chunks = vpp if vpp > 1 else None
-        dealt = stage_layers(layers, pp, chunks, first=first, last=last, **ends)
-    else:
-        try:
-            dealt = stage_layers_of_layout(spread, layers, pp, vpp)
-        except LayoutError as error:
-            raise error.renamed({"layout": "layers"}) from None
-    return [dealt[rank][chunk] for chunk in range(vpp) for rank in range(pp)]
+        return stage_layers(layers, pp, vpp, account=account, first=first, last=last)
+    try:
+        return stage_layers_of_layout(spread, layers, pp, vpp)
+    except LayoutError as error:
+        raise error.renamed({"layout": "layers"}) from None
 
 
 def nearly_equal(layers: int, pp: int, vpp: int, account: bool) -> list[list[int]]:
@@ -282,5 +277,4 @@ def nearly_equal(layers: int, pp: int, vpp: int, account: bool) -> list[list[int
     if account:
         counts[0] -= 1
         counts[-1] -= 1
-    ends = list(accumulate(counts, initial=0))
-    return [list(range(start, end)) for start, end in pairwise(ends)]
+    return numbered(counts)

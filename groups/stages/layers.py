@@ -8,9 +8,10 @@ chunk 1 of every stage, and so on. `layout_strings` reads the string that deals 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate, pairwise
 
 from ..alternatives import MOST, in_ranges, nearest, not_a_multiple, with_changes
 from ..errors import LayoutError, refusal
@@ -19,41 +20,36 @@ from ..mesh import MAX_RANKS
 MAX_LAYERS = 10_000
 """Layers that one model may have: some fifty times the deepest that are trained."""
 
-StageLayers = list[list[list[int]]]
-"""Decoder layers from 0, as [pp rank][chunk]."""
-
 
 def stage_layers(
     layers: int,
     pp: int,
-    vpp: int | None = None,
+    vpp: int = 1,
     *,
-    account_for_embedding: bool = False,
-    account_for_loss: bool = False,
+    account: bool = False,
     first: int | None = None,
     last: int | None = None,
-) -> StageLayers:
-    """The decoder layers of every stage: ``[pp rank][chunk] -> layers``, as Megatron deals them.
+) -> list[list[int]]:
+    """The decoder layers, from 0, of every stage in the model's order, as Megatron deals them.
 
-    Every chunk has layers / pp / vpp of them. An embedding or a loss that is accounted for takes
-    the place of one layer, in the first chunk or in the last. ``first`` and ``last`` give the
-    whole count of those stages; the stages between them share what is left. vpp None is 1.
+    A stage is a chunk of a rank: chunk 0 of every rank, then chunk 1 of every rank. Each has layers
+    / pp / vpp of them. ``account``: the embedding takes the place of one layer in the first, and
+    the loss in the last. ``first`` and ``last`` give the whole count of those ranks; the ranks
+    between them share what is left.
 
     >>> stage_layers(8, pp=2, vpp=2)
-    [[[0, 1], [4, 5]], [[2, 3], [6, 7]]]
-    >>> stage_layers(2, pp=4, account_for_embedding=True, account_for_loss=True)
-    [[[]], [[0]], [[1]], [[]]]
+    [[0, 1], [2, 3], [4, 5], [6, 7]]
+    >>> stage_layers(2, pp=4, account=True)
+    [[], [0], [1], []]
     >>> stage_layers(7, pp=3, first=1, last=2)
-    [[[0]], [[1, 2, 3, 4]], [[5, 6]]]
+    [[0], [1, 2, 3, 4], [5, 6]]
 
     Errors: LayoutError where Megatron refuses, fails, or would lose layers.
     Source: NVIDIA/Megatron-LM, megatron/core/transformer/transformer_block.py
     get_num_layers_to_build and transformer_layer.py get_transformer_layer_offset.
     """
-    options = {"vpp": vpp, "first": first, "last": last}
-    stated = {name: size for name, size in options.items() if size is not None}
-    given = {"layers": layers, "pp": pp, **stated}
-    split = _in_range(given, bool(account_for_embedding), bool(account_for_loss))
+    ends = {name: size for name, size in (("first", first), ("last", last)) if size is not None}
+    split = _in_range({"layers": layers, "pp": pp, "vpp": vpp, **ends}, account)
     refused = next(split.refusals(), None)
     if refused:
         error = refused()
@@ -61,19 +57,13 @@ def stage_layers(
     return numbered(split.counts())
 
 
-def numbered(counts: Sequence[Sequence[int]]) -> StageLayers:
-    """Counts of layers by [pp rank][chunk] to the layers: chunk by chunk through all stages.
+def numbered(counts: Iterable[int]) -> list[list[int]]:
+    """Counts of layers, stage by stage, to the layers.
 
-    >>> numbered([[1, 2], [1, 0]])
-    [[[0], [2, 3]], [[1], []]]
+    >>> numbered([1, 0, 2])
+    [[0], [], [1, 2]]
     """
-    layers: StageLayers = [[[] for _ in stage] for stage in counts]
-    start = 0
-    for chunk in range(len(counts[0])):
-        for stage, count in enumerate(counts):
-            layers[stage][chunk] = list(range(start, start + count[chunk]))
-            start += count[chunk]
-    return layers
+    return [list(range(*ends)) for ends in pairwise(accumulate(counts, initial=0))]
 
 
 def needs_stages(vpp: int, pp: int) -> LayoutError:
@@ -81,7 +71,7 @@ def needs_stages(vpp: int, pp: int) -> LayoutError:
     return refusal("interleaving-needs-stages", "vpp", vpp=vpp, pp=pp)
 
 
-def _in_range(given: Mapping[str, object], embedding: bool, loss: bool) -> _Split:
+def _in_range(given: Mapping[str, object], account: bool) -> _Split:
     """The request with every size a whole number in range, or the refusal of the first that is not.
 
     Its fix is the nearest size that also fits the others.
@@ -89,11 +79,11 @@ def _in_range(given: Mapping[str, object], embedding: bool, loss: bool) -> _Spli
     limits = {name: (1, MAX_RANKS if name == "pp" else MAX_LAYERS) for name in given}
     sizes, refusals = in_ranges(given, limits)
     if not refusals:
-        return _Split(embedding, loss, **sizes)
+        return _Split(account, **sizes)
     fixes: list[dict[str, int]] = []
     name = refusals[0].control or ""
     if len(refusals) == 1 and name in sizes:
-        near = _Split(embedding, loss, **sizes)
+        near = _Split(account, **sizes)
         values = near.fixes(name, sizes[name]) if any(near.refusals()) else [sizes[name]]
         fixes = [{name: value} for value in values]
     raise refusals[0].replace(alternatives=fixes)
@@ -103,11 +93,10 @@ def _in_range(given: Mapping[str, object], embedding: bool, loss: bool) -> _Spli
 class _Split:
     """What stage_layers() was asked for, every size in range by itself."""
 
-    embedding: bool
-    loss: bool
+    account: bool
     layers: int
     pp: int
-    vpp: int = 1
+    vpp: int
     first: int | None = None
     last: int | None = None
 
@@ -120,26 +109,26 @@ class _Split:
     @property
     def left(self) -> int:
         """What the stages share evenly: layers, and what is accounted for as one."""
-        return self.layers + self.embedding + self.loss - sum(self.ends.values())
+        return self.layers + 2 * self.account - sum(self.ends.values())
 
     @property
     def sharing(self) -> int:
         """The stages that share it."""
         return self.pp - len(self.ends)
 
-    def counts(self) -> list[list[int]]:
-        """How many layers each chunk of each stage has, if nothing is refused."""
-        stages = [self.left // self.sharing if self.sharing else 0] * self.pp
+    def counts(self) -> list[int]:
+        """How many layers each stage has, if nothing is refused."""
+        ranks = [self.left // self.sharing if self.sharing else 0] * self.pp
         for place, count in ((0, self.first), (-1, self.last)):
-            stages[place] = stages[place] if count is None else count
-        chunks = [[count // self.vpp] * self.vpp for count in stages]
-        chunks[0][0] -= self.embedding
-        chunks[-1][-1] -= self.loss
-        return chunks
+            ranks[place] = ranks[place] if count is None else count
+        stages = [count // self.vpp for count in ranks] * self.vpp
+        for place in (0, -1):
+            stages[place] -= self.account
+        return stages
 
     def alternatives(self, control: str | None) -> list[dict[str, int]]:
         """The nearest changes of one size that are refused no more, those of ``control`` first."""
-        if self.ends and (self.embedding or self.loss):
+        if self.ends and self.account:
             return []  # no size is the cause
         sizes = {"layers": self.layers, "pp": self.pp, "vpp": self.vpp, **self.ends}
         changes: list[dict[str, int]] = []
@@ -175,7 +164,7 @@ class _Split:
 
     def _refused_ends(self, control: str) -> Iterator[Callable[[], LayoutError]]:
         """What is wrong with first and last, and with the layers that they leave between them."""
-        if self.embedding or self.loss:
+        if self.account:
             yield partial(refusal, "ends-with-accounted", control)
         if self.sharing < 0:
             yield partial(refusal, "one-stage-has-no-ends", "pp", pp=self.pp)
@@ -203,8 +192,8 @@ class _Split:
         """Layers that the stages, or the chunks of a stage, cannot share evenly."""
         share, remaining = divmod(self.left, self.sharing)
         if remaining:
-            parts = [f"{self.left - self.embedding - self.loss} layers"]
-            parts += ["the embedding"] * self.embedding + ["the loss"] * self.loss
+            parts = [f"{self.left - 2 * self.account} layers"]
+            parts += ["the embedding", "the loss"] * self.account
             shared = f"{' and '.join(parts)} over {self.sharing} stages"
             said = {"sentence": f"{shared} is not a whole number each", "quote": self._quote()}
             facts = {"count": self.left, "stages": self.sharing}
@@ -215,7 +204,7 @@ class _Split:
                 quote = (
                     f"number of layers on each middle pipeline rank:{share} must be divisible by"
                 )
-            elif self.embedding or self.loss:
+            elif self.account:
                 quote = f"number of layers on each pipeline rank: {share}(after enable account_for_"
             facts = {"count": share, "vpp": self.vpp}
             yield partial(refusal, "chunks-do-not-divide", "vpp", quote=quote, **facts)
@@ -227,7 +216,7 @@ class _Split:
                 f"number of layers at middle stage: {self.left} must be divisible bythe middle "
                 f"pipeline model parallel size {self.sharing}"
             )
-        if not (self.embedding or self.loss):
+        if not self.account:
             return "num_layers should be divisible by pipeline_model_parallel_size"
         if self.vpp > 1:
             return f"num_layers: {self.left} after enableaccount_for_embedding_in_pipeline_split"

@@ -20,7 +20,7 @@ from collections import Counter
 
 from ..alternatives import MOST, divisors, works
 from ..errors import LayoutError, quoted, refusal
-from .layers import MAX_LAYERS, StageLayers, needs_stages, numbered
+from .layers import MAX_LAYERS, needs_stages, numbered
 
 LETTERS: dict[str, str] = {"E": "embedding", "L": "loss", "t": "decoder", "m": "mtp"}
 """The layer that each letter means."""
@@ -72,28 +72,29 @@ def parse_layout(text: str) -> list[list[str]]:
     return [[LETTERS[letter] for letter in stage] for stage in written.split("|")]
 
 
-def stage_layers_of_layout(text: str, layers: int, pp: int, vpp: int) -> StageLayers:
-    """The decoder layers of every stage of a layout: ``[pp rank][chunk] -> layers``.
+def stage_layers_of_layout(text: str, layers: int, pp: int, vpp: int) -> list[list[int]]:
+    """The decoder layers, from 0, of every stage of a layout.
 
     >>> stage_layers_of_layout("Ett|tt|tt|ttL", layers=8, pp=2, vpp=2)
-    [[[0, 1], [4, 5]], [[2, 3], [6, 7]]]
+    [[0, 1], [2, 3], [4, 5], [6, 7]]
 
     Errors: LayoutError where Megatron refuses or would lose layers; ``quote`` is its message, and
     its alternatives are the sizes that this layout would do with, one changed at a time.
     """
     stages, sizes = parse_layout(text), {"layers": layers, "pp": pp, "vpp": vpp}
+    counts = [stage.count("decoder") for stage in stages]
     try:
         _require(stages, **sizes)
     except LayoutError as error:
         changes = [
-            {"layers": sum(stage.count("decoder") for stage in stages)},
+            {"layers": sum(counts)},
             {"vpp": len(stages) // pp},
             *({"pp": near} for near in sorted(divisors(len(stages)), key=lambda n: abs(n - pp))),
         ]
         tried = (change for change in changes if all(change.values()))
         fixes = [change for change in tried if works(_require, stages, **{**sizes, **change})]
         raise error.replace(alternatives=fixes[:MOST]) from None
-    return numbered([[chunk.count("decoder") for chunk in stages[rank::pp]] for rank in range(pp)])
+    return numbered(counts)
 
 
 def _require(stages: list[list[str]], layers: int, pp: int, vpp: int) -> None:
