@@ -119,20 +119,18 @@ def dual_pipe_v(shape: Shape, rank: int) -> np.ndarray:
     return _both_ways(shape, chunks, rank, p - 1 - rank, shape.m - 2 * p + rank + 1)
 
 
-def chunk_table(m: int, v: int, n: int) -> list[tuple[int, int]]:
-    """(micro-batch, chunk) in the order of the forwards: by groups of n, chunk by chunk.
+@lru_cache(maxsize=4)
+def chunk_table(m: int, v: int, n: int) -> np.ndarray:
+    """Micro-batches, and the chunk of each, in the order of the forwards: by groups of n, chunk by
+    chunk.
 
-    >>> chunk_table(m=4, v=2, n=2)
-    [(0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (3, 0), (2, 1), (3, 1)]
+    >>> chunk_table(m=4, v=2, n=2).tolist()
+    [[0, 1, 0, 1, 2, 3, 2, 3], [0, 0, 1, 1, 0, 0, 1, 1]]
 
     Source: Megatron-LM megatron/core/pipeline_parallel/schedules.py, get_schedule_table.
     """
-    return [
-        (micro_batch, chunk)
-        for first in range(0, m, n)
-        for chunk in range(v)
-        for micro_batch in range(first, min(first + n, m))
-    ]
+    chunk, micro_batch = np.divmod(np.arange(m * v), m)
+    return np.stack([micro_batch, chunk])[:, np.argsort(micro_batch // n, kind="stable")]
 
 
 def interleaved_warmup(shape: Shape, rank: int) -> int:
@@ -152,16 +150,9 @@ def _looped(
     shape: Shape, rank: int
 ) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """(stages, micro-batches) of the forwards, and of the backwards: chunks the other way round."""
-    micro_batch, chunk = _table(shape.m, shape.v, shape.n)
+    micro_batch, chunk = chunk_table(shape.m, shape.v, shape.n)
     back = shape.v - 1 - chunk
     return (chunk * shape.p + rank, micro_batch), (back * shape.p + rank, micro_batch)
-
-
-@lru_cache(maxsize=4)
-def _table(m: int, v: int, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """`chunk_table` as arrays, which all ranks share."""
-    micro_batch, chunk = np.array(chunk_table(m, v, n)).T
-    return micro_batch, chunk
 
 
 def _by_key(*runs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
