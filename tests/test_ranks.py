@@ -109,12 +109,13 @@ def test_the_card_tells_the_layers_of_the_stage(name):
 
 def test_the_card_is_of_the_model_that_counts_and_leads_to_what_is_missing():
     found = card(MOE, 0)
-    assert said("rank_layers_of", layers="0-15") in found["rank_stage"]
+    assert said("rank_layers_of", layers="0-23") in found["rank_stage"]  # of Qwen3 30B-A3B
     assert said("rank_samples_of", samples="", count="").split(":")[0] in found["rank_samples"]
-    assert PAGE["rank_give_experts"]["en"] in found["rank_experts"]
-    assert 'data-leads="field-experts"' in shown(MOE, "ranks", rank=0)
-    unknown = card(replace(MOE, model="own"), 0)
-    assert PAGE["rank_give_layers"]["en"] in unknown["rank_stage"]
+    assert said("rank_experts_of", experts="0-15", total=128) in found["rank_experts"]
+    own = replace(MOE, model="own")
+    assert PAGE["rank_give_layers"]["en"] in card(own, 0)["rank_stage"]
+    assert PAGE["rank_give_experts"]["en"] in card(own, 0)["rank_experts"]
+    assert 'data-leads="field-experts"' in shown(own, "ranks", rank=0)
 
 
 def test_the_experts_of_an_ep_group_are_all_experts_once():
