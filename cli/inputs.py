@@ -246,7 +246,7 @@ class CommandLine:
         except OSError as error:
             raise CommandError(f"cannot read {quoted(path)}: {error.strerror}") from None
         except ValueError:
-            raise CommandError(f"cannot read {quoted(path)}: it is no UTF-8 text") from None
+            raise CommandError(f"cannot read {quoted(path)}: it is not UTF-8 text") from None
 
 
 def checked(job: Job) -> Layout:

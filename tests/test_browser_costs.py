@@ -67,7 +67,7 @@ def test_a_model_that_does_not_fit_is_made_to_fit_in_one_click(shared_page):
     def look():
         for stage in (1, 0):
             rows.nth(stage).hover()
-            expect(formula.locator("h4")).to_contain_text(f"PP {stage}, layers: 40")
+            expect(formula.locator("h4")).to_contain_text(f"Stage {stage}, layers: 40")
             told = cells(page, ".memory-formula")
             parts = {MEMORY[f"part_{part}"]["en"]: number
                      for part, number in before[stage].parts.items()}  # fmt: skip
@@ -96,7 +96,7 @@ def test_zero_stages_are_chosen_from_their_table_for_the_pinned_rank(shared_page
     problem = trained_of(layout, state)
     ranks = layout.every["dp-cp"].members(21).tolist()
     stage = 1  # of rank 21 of 32, with 16 ranks a stage
-    expect(page.locator("#picture")).to_contain_text(f"Rank 21 (PP {stage}) shares")
+    expect(page.locator("#picture")).to_contain_text(f"Rank 21 (stage {stage}) shares")
     for zero in (3, 2):
         name = MEMORY[f"zero_{zero}"]["en"]
         page.locator(".memory-zero").get_by_role("button", name=name).click()

@@ -314,7 +314,7 @@ def test_files_that_cannot_be_read_are_one_line_too(tmp_path):
     large.touch()
     os.truncate(large, MOST_BYTES + 1)
     for command, said in (
-        (f"check {latin}", "it is no UTF-8 text"),
+        (f"check {latin}", "it is not UTF-8 text"),
         (f"share {large}", "more than 32 MB"),
         ("share /proc/self/mem", "cannot read '/proc/self/mem': Input/output error"),
     ):

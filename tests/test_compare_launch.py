@@ -598,18 +598,18 @@ def test_a_command_of_megatrons_makes_the_very_same_groups():
 
 def test_a_framework_without_words_for_the_layout_says_for_what():
     english = sections(launched(State(pp=2)))
-    assert english["DeepSpeed"] == ("<p>DeepSpeed&#39;s configuration has no words for pp 2.</p>")
+    assert english["DeepSpeed"] == ("<p>DeepSpeed&#39;s configuration has no option for pp 2.</p>")
     chinese = sections(launched(State(pp=2), "", "zh"))
     assert "<p>DeepSpeed 的配置文件无法表达 pp 2。</p>" in chinese["DeepSpeed"]
     own = sections(launched(State(framework="own", order="dp-tp-cp-ep-pp")))
-    assert own["Megatron-LM"] == "<p>Megatron-LM has no words for the order dp-tp-cp-ep-pp.</p>"
+    assert own["Megatron-LM"] == "<p>Megatron-LM has no option for the order dp-tp-cp-ep-pp.</p>"
 
 
 def test_a_layout_that_no_framework_has_words_for_has_no_file():
     context = Context.of(State(framework="own", order="pp-dp-tp-cp-ep"))
     with pytest.raises(LayoutError) as refused:
         launch_pictures(context)
-    assert refused.value.what == "Megatron-LM has no words for the order pp-dp-tp-cp-ep"
+    assert refused.value.what == "Megatron-LM has no option for the order pp-dp-tp-cp-ep"
 
 
 def test_what_is_written_is_escaped():

@@ -467,7 +467,7 @@ def test_what_a_refusal_offers_was_tried_and_is_taken(name, sizes):
 
 @pytest.mark.parametrize("model", ["llama3-70b", MODELS["llama3-70b"], None, 70])
 def test_what_is_no_model_is_refused_by_name(model):
-    with pytest.raises(LayoutError, match=r'is no Model; try MODELS\["llama3-70b"\].model'):
+    with pytest.raises(LayoutError, match=r'is not a Model; try MODELS\["llama3-70b"\].model'):
         estimate(model)
 
 

@@ -133,7 +133,7 @@ def test_a_preset_is_written_and_read_back(key, target):
 def test_megatron_can_say_every_preset_but_one(key):
     job, model = job_of(key)
     if key == "llama3-405b-3":  # tp-pp-dp with cp and without ep is refused by Megatron itself
-        with pytest.raises(LayoutError, match="no words for the order tp-cp-pp-dp"):
+        with pytest.raises(LayoutError, match="no option for the order tp-cp-pp-dp"):
             emit(job, model)
     else:
         emit(job, model)
@@ -251,7 +251,7 @@ def test_what_a_target_does_not_say_of_the_model_is_named():
 
 
 def test_a_layout_by_hand_is_not_dropped():
-    with pytest.raises(LayoutError, match="no words for the layout"):
+    with pytest.raises(LayoutError, match="no option for the layout"):
         emit(Job(2, pp=2), {"layers": "Ett|ttL"}, "megatron-deepspeed")
 
 

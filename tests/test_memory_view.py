@@ -104,7 +104,7 @@ def test_the_verdict_says_what_the_model_says():
     most = largest(problem.stages())
     html = unescape(shown(state)).replace("\xa0", " ")
     assert most.total > 80 * GIB
-    assert f"PP {most.stage} holds {most.total / GIB:,.1f} GiB" in html
+    assert f"tage {most.stage} holds {most.total / GIB:,.1f} GiB" in html
     needed = problem.estimate(layout).fit.needed  # as every other view says it
     assert f"needs about {needed / GIB:,.1f} GiB" in html
     assert f"{(most.total - 80 * GIB) / GIB:,.1f} GiB more than the 80.0 GiB" in html
@@ -450,7 +450,7 @@ def test_software_of_2021_is_offered_whole_layers_only(more):
 def test_the_name_of_a_stage_leads_to_its_first_gpu():
     state = State(nodes=4, tp=4, pp=4)
     pipeline = resolve(state).every["pp"].members(0).tolist()
-    leads = re.findall(r'class="opener"[^>]*data-set="([^"]*)"[^>]*>PP (\d)', shown(state))
+    leads = re.findall(r'class="opener"[^>]*data-set="([^"]*)"[^>]*>stage (\d)', shown(state))
     assert {int(stage): json.loads(unescape(of))["rank"] for of, stage in leads} == {
         stage: str(rank) for stage, rank in enumerate(pipeline)
     }

@@ -93,6 +93,7 @@ def test_the_page_says_what_a_step_of_the_chosen_model_waits_over_racks(language
     said = RUN["order_seconds"][language].split("{")[0]
     named = seen("hosts", language, model="llama3-70b", **asked)
     assert said in named
+    assert re.search(r"[\d.]+ (ms|s) → [\d.]+ ms", named)
     assert RUN["column_seconds_after"][language] in named
     context = Context.of(State(**{**JOB, **asked, "model": "llama3-70b"}))
     found = better_of(context)

@@ -22,7 +22,6 @@ from descriptions import (
     PAGE,
     SHELL,
     TYPES,
-    counted,
     untranslated,
 )
 from groups import MAX_RANKS, LayoutError
@@ -162,7 +161,8 @@ def _presets(language: str) -> Markup:
     families: dict[str, list[Markup]] = {family: [] for family in (*FAMILY_OF, "other")}
     for name, preset in PRESETS.items():
         marked = (family for family, marks in FAMILY_OF.items() if any(m in name for m in marks))
-        label = f"{preset.name} · {counted(preset.world_size, 'gpu', language)}"
+        gpus = f"{preset.world_size:,}"
+        label = SHELL["menu"][language].format(name=preset.name, gpus=gpus)
         families[next(marked, "other")].append(tag("option", label, value=name))
     offered = [tag("option", SHELL["own_layout"][language], value="")]
     for family, options in families.items():

@@ -61,12 +61,12 @@ def ranges_text(ranks: Sequence[int], most: int = 24) -> str:
     """Ranks in one line, neighbours as ranges.
 
     >>> ranges_text([0, 1, 2, 3, 8, 10, 11])
-    '0-3, 8, 10-11'
+    '0–3, 8, 10–11'
     """
     runs = []
     for _, run in groupby(enumerate(ranks), key=lambda pair: pair[1] - pair[0]):
         members = [rank for _, rank in run]
-        runs.append(str(members[0]) if len(members) == 1 else f"{members[0]}-{members[-1]}")
+        runs.append(str(members[0]) if len(members) == 1 else f"{members[0]}–{members[-1]}")
     if len(runs) <= most:
         return ", ".join(runs)
     return ", ".join(runs[: most // 2]) + ", … " + ", ".join(runs[-most // 2 :])

@@ -20,7 +20,7 @@ from ..base.context import Context, Pictures
 from ..base.html import explained, tag, together
 from ..base.resolve import sizes_of
 from ..base.state import State, is_empty
-from ..base.units import ranks_text
+from ..base.units import ranges_text, ranks_text
 from ..pipeline.inputs import stages_by_rank
 from .sentence import question, sentence_of
 from .shown import PictureSpec, by_grid, marked
@@ -38,7 +38,7 @@ def layers_of(state: State, pp: int) -> tuple[str, ...]:
     except LayoutError:
         return ()
     return tuple(
-        ", ".join(_range(chunk.layers) for chunk in chunks if chunk.layers) or "–"
+        ", ".join(ranges_text(chunk.layers) for chunk in chunks if chunk.layers) or "–"
         for chunks in ranks
     )
 
@@ -46,10 +46,6 @@ def layers_of(state: State, pp: int) -> tuple[str, ...]:
 def spec_of(context: Context) -> PictureSpec:
     layers = layers_of(context.known, context.layout.mesh.size("pp"))
     return PictureSpec(context.layout, context.state, layers)
-
-
-def _range(layers: Sequence[int]) -> str:
-    return str(layers[0]) if len(layers) == 1 else f"{layers[0]}–{layers[-1]}"
 
 
 def hero_html(spec: PictureSpec) -> Markup:

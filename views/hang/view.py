@@ -218,7 +218,7 @@ def _verdict(case: Case, language: str) -> Markup:
     inside = [rank for rank in named if rank < case.layout.world_size][:8]
     fixes = [form.setter({"view": "ranks", "rank": rank}, gpu.format(rank=rank)) for rank in inside]
     if len(named) > 1 and inside:
-        change = {"view": "ranks", "ranks": ranges_text(list(named)[:512])}
+        change = {"view": "ranks", "ranks": ranges_text(list(named)[:512]).replace("–", "-")}
         fixes.append(form.setter(change, RUN["show_groups_of"][language]))
     said, buttons = tag("p", case.verdict(language)), tag("p", *fixes, class_="fixes")
     return tag("div", said, buttons, class_="verdict", role="status")

@@ -105,9 +105,9 @@ def order_text(better: BetterOrder, context: Context) -> str:
         )
     ]
     if better.costs:
-        before, after = seconds_text(better.cost_before), seconds_text(better.cost)
-        model = context.trained.name(language)
-        words.append(close_up(say("order_seconds", model=model, before=before, after=after)))
+        seconds = map(seconds_text, (better.cost_before, better.cost))
+        waits, model = " → ".join(dict.fromkeys(seconds)), context.trained.name(language)
+        words.append(close_up(say("order_seconds", model=model, waits=waits)))
     for upper in better.upper:
         level = level_name(upper.kind, language)
         words.append(say("order_above", level=level, counts=counts(upper.key_before, upper.key)))

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from markupsafe import Markup
 
-from descriptions import MEMORY, counted
+from descriptions import JOB, MEMORY, counted
 from groups.layout import Layout
 from render.scenes.groups import PANEL_LIMIT
 from render.scenes.heat import LEVELS, Heat, level_colours, levels
@@ -50,7 +50,8 @@ def bars_html(context: Context, stages: Sequence[StageMemory]) -> Markup:
     def bar(stage: StageMemory) -> Markup:
         over, total = stage.total > trained.capacity, gib(stage.total)
         leads = {"view": "groups", "rank": str(first_gpus[stage.stage])}
-        name = button(f"PP {stage.stage}", class_="opener", tabindex=-1, data_set=leads)
+        title = JOB["stage"][context.language].format(stage=stage.stage)
+        name = button(title, class_="opener", tabindex=-1, data_set=leads)
         segments = (
             tag("span", style=f"width:{100 * number / widest:.2f}%;{_coloured(part)}")
             for part, number in stage.parts.items()

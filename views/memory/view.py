@@ -9,7 +9,7 @@ from functools import partial
 
 from markupsafe import Markup
 
-from descriptions import MEMORY, PAGE, SAVED, counted
+from descriptions import JOB, MEMORY, PAGE, SAVED, counted
 from render.palette import PALETTE
 from render.scenes.charts import Bar, BarsChart
 from training.estimate.memory import CLOSE, USABLE, fit_of
@@ -260,7 +260,7 @@ def _bars(trained: Trained, stages: tuple[StageMemory, ...], language: str) -> B
     colours = {part: PALETTE[COLOURS[part]] for part in parts_of(stages)}
     bars = tuple(
         Bar(
-            f"PP {stage.stage}",
+            JOB["stage"][language].format(stage=stage.stage),
             tuple((colours[part], number) for part, number in stage.parts.items()),
             gib(stage.total) + (" !" if stage.total > trained.capacity else ""),
             stage.total > trained.capacity,
