@@ -12,7 +12,7 @@ from painted import alone
 from render.files import figure as drawing
 from render.files.charts import DARK_COLOURS, WARNING
 from render.files.tables import draw_points
-from render.marks import LOOKS, advance
+from render.marks import LOOKS, Blocks, Words
 from render.palette import GROUPS, PALETTE, contrast, ramp, rgb
 from render.scenes.charts import (
     HELD,
@@ -368,11 +368,16 @@ def test_each_scene_s_own_entries_begin_a_line():
     assert other.x == drawing.MARGIN
 
 
-def test_the_label_of_the_layout_stays_inside_the_cloud():
-    words = dict.fromkeys(("across", "up", "here"), "words")
-    for where in (0.0, 0.1, 0.9, 1.0):
-        chart = PointsChart((), (), (), (where, 0.5, 0.6, 0.4), (), (), words)
-        here = next(mark for mark in draw_points(chart, "page") if getattr(mark, "bold", False))
-        wide = advance("words", bold=True) * here.size
-        left = here.x - (wide if here.anchor == "end" else 0)
-        assert 0 <= left <= left + wide <= chart.width
+def test_nothing_covers_the_dots_of_a_cloud_whose_legend_says_what_they_are():
+    words = {name: name for name in ("across", "up", "here", "peers", "others", "near")}
+    spots = [(at, 0.5) for at in np.linspace(0, 1, 50)]
+    chart = PointsChart(spots, spots, (), (0.5, 0.5, 0.6, 0.4), (), (), words)
+    marks = [*draw_points(chart, "dark")]
+    dots = [mark for mark in marks if isinstance(mark, Blocks) and len(mark.corners) > 1]
+    over = marks[marks.index(dots[-1]) + 1 :]
+    assert not [mark for mark in over if isinstance(mark, Words)]
+    said = drawing.Legend.of([chart], "dark", 0.0).entries
+    assert [word.text for _, word in said] == ["here", "peers", "others", "near"]
+    assert {mark.fill for mark in dots} == {
+        swatch for swatch, word in said if word.text in ("others", "peers")
+    }

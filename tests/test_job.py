@@ -134,6 +134,30 @@ def test_a_mark_stands_where_a_node_ends(text, gpus_per_node, ends):
     assert found == ends
 
 
+@pytest.mark.parametrize("room", [WHOLE, (560.0, 600.0)])
+def test_no_mark_of_a_node_runs_from_band_to_band_through_their_labels(room):
+    drawn = picture("tp8-cp2-dp4-pp4", room=room)
+    assert max(drawn.plan.bands) > 1
+    heads = [label for label in drawn.labels if label.name == "replica"]
+    down = [(x, *sorted((y0, y1))) for x, y0, x1, y1 in drawn.node_ends if x == x1]
+    across = [(*sorted((x0, x1)), y) for x0, y, x1, y1 in drawn.node_ends if y == y1]
+    assert down or across
+    assert not [(x, label) for x, top, foot in down for label in heads if top < label.y < foot]
+    sides = {label.x for label in drawn.labels if label.name == "stage"}
+    assert not [(left, x) for left, right, _ in across for x in sides if left < x < right]
+
+
+def test_numbers_of_256_gpus_have_ten_pixels_on_a_screen():
+    assert picture("tp8-cp2-dp4-pp4").number_size >= 10.2  # of 738, which 724 are left for
+
+
+def test_a_legend_lists_groups_in_the_order_of_the_card():
+    words = dict.fromkeys(("key_ranks", "key_group"), "{kind}")
+    words["key_gpu"] = "GPU {rank}"
+    legend = picture("tp2-cp1-dp4-pp2").legend_of("light", words)
+    assert [text for _, text in legend] == ["GPU 0", "tp", "dp", "pp"]
+
+
 @pytest.mark.parametrize("text", MESHES)
 def test_each_band_is_labelled_and_holds_as_many_replicas(text):
     drawn = picture(text, room=TALL)

@@ -20,9 +20,10 @@ from formats.documents.trace import chrome_trace
 from formats.launch import emit
 from groups import LayoutError
 from render import marks
+from render.files.slide import TEXT, WIDOW
 from render.files.tables import LONGEST, MOST_LINES, CodeChart
-from render.marks import Words, advance, is_wide
-from render.palette import GROUP_INK, KIND_TINTS, PALETTE, rgb
+from render.marks import Blocks, Words, advance, is_wide
+from render.palette import GROUP_INK, KIND_TINTS, PALETTE, PLAIN_CELL, rgb
 from render.scenes.job import JobPicture
 from training.pipeline import plan_of, simulate
 from views.all import ENDPOINTS, VIEWS
@@ -158,7 +159,7 @@ def test_the_slides_of_step_time_layouts_and_launch_answer_their_question():
     assert any(
         re.match(r"About [\d.]+ s \([\d.]+–[\d.]+\) for a step of Llama", one) for one in step
     )
-    assert {"Computation", "Idle in the pipeline", "you are here", "TFLOP/s a GPU"} <= {*step}
+    assert {"Computation", "Idle in the pipeline", "you are here, with the interval"} <= {*step}
     best = said("search")
     assert [one for one in best if re.fullmatch(r"\d+", one)][:10] == [str(n) for n in range(1, 11)]
     assert "your layout" in best
@@ -167,8 +168,9 @@ def test_the_slides_of_step_time_layouts_and_launch_answer_their_question():
     assert {"--tensor-model-parallel-size 2", "GPU 0"} <= {
         one.strip(" \\") for one in said("launch")
     }
-    cost = said("compare", kept="?v=2&tp=4")
-    assert {"Kept: tp4 · dp2 · pp2", "Now: tp2 · dp4 · pp2", "A step takes about"} <= {*cost}
+    cost = said("compare", kept="?v=2&tp=4&nodes=32")
+    assert "Kept: 256 GPUs, 32 × 8: tp4 · dp32 · pp2. Now: 16 GPUs, 2 × 8: tp2 " in " ".join(cost)
+    assert "A step takes about" in cost
     assert "all cross, up to 2" in said("nodes")
 
 
@@ -187,6 +189,25 @@ def test_a_slide_of_layouts_says_all_of_each():
         assert any(" · " in line and line.split(" · ")[0] in parts for line in lines)
         assert [line for line in lines if line not in said] == []
         assert [line for line in said if line.endswith("…")] == []
+
+
+def test_no_line_of_a_slide_s_sentence_is_a_word_left_over():
+    made = Context.of(replace(from_preset("deepseek-v3"), lang="zh"))
+    assert sentence_of(made.layout, 0, "zh").endswith("跨出节点。")
+    sentence = [text for text, size in words_of(slide_of(made)) if size == TEXT]
+    assert len(sentence) > 1
+    assert all(advance(line) >= WIDOW for line in sentence)
+
+
+def test_in_the_dark_gpus_of_which_nothing_is_known_are_as_quiet_as_plain_cells():
+    made = slide_of(Context.of(State(evidence=EVIDENCE, view="hang")), "dark")
+    cells = next(
+        mark
+        for *_, drawn in made.placed
+        for mark in drawn
+        if isinstance(mark, Blocks) and not isinstance(mark.fill, str)
+    )
+    assert set(cells.fill) == {PLAIN_CELL["dark"], "#8d1c44", "#f59e0b"}
 
 
 def test_a_slide_of_nodes_names_every_kind():

@@ -132,6 +132,16 @@ def test_kinds_are_ranked_by_time_at_link_speed():
     assert sorted(kinds) == ["dp-cp", "edp", "ep", "pp", "tp"]
 
 
+def test_a_bar_shows_the_share_of_bytes_that_leaves_nvlink():
+    table = html("traffic", EXPERTS)
+    table = table[table.index("<tbody>") : table.index("</tbody>")]
+    told = found_in(table, r"<td>(none|[^<]*<small>\([0-9]+%)[^\n]*?--share:([0-9.]+)%")
+    assert len(told) == table.count("<tr")
+    assert {said == "none" for said, _ in told} == {True, False}
+    for said, share in told:
+        assert round(float(share)) == (0 if said == "none" else int(said[said.index("(") + 1 : -1]))
+
+
 def test_how_keys_and_values_travel_is_asked_only_where_they_do():
     """Better layouts tries every cp, so it asks in any case."""
     asks = 'data-field="cp_algorithm"'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -67,20 +67,20 @@ def draw_heat(heat: Heat, theme: str) -> Iterator[Mark]:
     """Every GPU on its node, filled by its level; a large world as one picture."""
     look = LOOKS[theme]
     if heat.is_large:
-        colours = np.array([rgb(look.page), *map(rgb, heat.palette)], dtype=np.uint8)
+        colours = np.array([rgb(look.page), *map(rgb, heat.palette_of(theme))], dtype=np.uint8)
         bottom = heat.nodes.grid.rows * heat.cell
         yield Pixels(colours[heat.board()], (heat.left, 0.0, heat.width, bottom))
         for x, y, radius in heat.rings:
             yield ring(x, y, radius, look.page, 4.0)
             yield ring(x, y, radius, look.ink, 2.0)
     else:
-        yield from _heat_cells(heat, look)
+        yield from _heat_cells(heat, look, heat.palette_of(theme))
     for x, y, text in heat.labels:
         yield Words(x, y + BASELINE * LABEL, text, LABEL, look.quiet, "end")
 
 
-def _heat_cells(heat: Heat, look: Look) -> Iterator[Mark]:
-    tiles, colours = heat.tiles, heat.palette
+def _heat_cells(heat: Heat, look: Look, colours: Sequence[str]) -> Iterator[Mark]:
+    tiles = heat.tiles
     side = tiles.cell - GAP
     frames = np.array(tiles.frames)
     yield Blocks(frames[:, :2], frames[:, 2:], edge=look.edge, radius=6.0)

@@ -111,7 +111,7 @@ def _draw_numbered(picture: JobPicture, theme: str) -> Iterator[Mark]:
     wide, tall = picture.cell
     corners = np.stack([picture.x, picture.y], axis=-1)
     yield Blocks(corners, np.array([wide, tall]), fills, radius=6 * scale)
-    size = min(15.0, wide * 0.47, tall * 0.72)
+    size = picture.number_size
     inks = {True: look.page, False: GROUP_INK[theme]}
     middle = wide / 2, tall / 2 + size * BASELINE
     for rank, (x, y) in enumerate((corners + middle).tolist()):

@@ -22,6 +22,9 @@ WIDTH, HEIGHT, MARGIN = 1280.0, 720.0, 48.0
 TITLE, TEXT, LABEL, SMALL = 30.0, 18.0, 15.0, 13.4
 """Font sizes in pixels: title, sentence, of a picture, at the bottom: 10 points."""
 
+WIDOW = 4.0
+"""Font sizes that the last line of a sentence has at least."""
+
 LEADING = 1.35
 """Font sizes from a line of a title to the next."""
 
@@ -67,7 +70,10 @@ def slide(
     titles, scenes = zip(*pictures)
     words = [Words(MARGIN, MARGIN + TITLE * 0.8, text.title, TITLE, look.ink, bold=True)]
     y = MARGIN + TITLE + 12
-    for line in wrapped(text.sentence, across / TEXT, most=3):
+    lines = wrapped(text.sentence, across / TEXT, most=3)
+    if lines and advance(lines[-1]) < WIDOW:
+        lines = wrapped(text.sentence, 0.94 * across / TEXT, most=3)
+    for line in lines:
         words.append(Words(MARGIN, y + TEXT, line, TEXT, look.ink))
         y += TEXT * 1.45
     bottom = HEIGHT - MARGIN * 0.75

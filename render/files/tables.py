@@ -25,7 +25,7 @@ from ..marks import (
     shortened,
     wrapped,
 )
-from ..scenes.charts import Entry, PointsChart
+from ..scenes.charts import DOTS, HERE, Entry, PointsChart
 
 SIZE, LINE, PAD, GUTTER = 13.0, 15.8, 6.4, 16.0
 """Pixels: letters of a table, from line to line, above and below a row, between columns."""
@@ -232,31 +232,18 @@ def draw_code(chart: CodeChart, theme: str) -> Iterator[Mark]:
         yield Words(PAD, y, line, SIZE, look.ink, mono=True)
 
 
-POINTS = {"others": ("#a1a1aa", 2.0), "own": ("#577de3", 2.5)}
-"""Colour and radius of the dots of a cloud."""
-
-HERE = {"light": "#be123c", "dark": "#fb7185", "page": "var(--kind-pp)"}
-"""What stands for the layout on screen among others."""
-
-
 def draw_points(chart: PointsChart, theme: str) -> Iterator[Mark]:
     """Axes, dots, rings round the nearest, and where the layout on screen is, with its interval."""
     look = LOOKS[theme]
     yield from _axes(chart, look)
-    for name, spots in (("others", chart.others), ("own", chart.peers)):
-        colour, radius = POINTS[name]
+    for name, (colour, radius) in DOTS.items():
+        spots = getattr(chart, name)
         yield Blocks(chart.pixels(spots) - radius, np.full(2, 2 * radius), colour, radius=radius)
     for x, y in chart.pixels(chart.near).tolist():
         yield ring(x, y, 6.0, look.ink, 1.5)
     x, (y, high, low) = chart.x(chart.here[0]), map(chart.y, chart.here[1:])
     yield Lines([[(x, high), (x, low)]], HERE[theme], 3.0)
     yield ring(x, y, 5.0, look.page, 1.5, HERE[theme])
-    is_right = x > (chart.left + chart.right) / 2
-    at, anchor = (x - 10, "end") if is_right else (x + 10, "start")
-    size = np.array([advance(chart.words["here"], True) * SIZE + 4, SIZE + 4])
-    corner = np.array([[at - size[0] + 2 if is_right else at - 2, y + 6 - size[1]]])
-    yield Blocks(corner, size, look.page, radius=2.0)
-    yield Words(at, y + 4, chart.words["here"], SIZE, look.ink, anchor, bold=True)
 
 
 def _axes(chart: PointsChart, look: Look) -> Iterator[Mark]:

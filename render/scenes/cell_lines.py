@@ -52,17 +52,25 @@ def cell_lines(
 
 
 def node_end_runs(
-    lines: CellLines, others: CellLines, gpus_per_node: int, throughout: bool
+    lines: CellLines, others: CellLines, gpus_per_node: int, near: float | None
 ) -> list[tuple[int, int, int]]:
     """(line, first other, last other) of each run along which a node ends after the line.
 
-    throughout: only lines after which one ends all along; and none where that is most of them, as
-    lines between any two neighbours would say nothing.
+    near: how far the next other is at most; a run ends where it is further, in another band. None:
+    only lines after which one ends all along; and none where that is most of them, as lines between
+    any two neighbours would say nothing.
     """
-    if not throughout:
-        return _runs(_is_end(lines, others, gpus_per_node))
-    whole = _ends_throughout(lines, others, gpus_per_node).tolist()
-    return [(at, 0, len(others.places) - 1) for at in whole if 2 * len(whole) <= len(lines.places)]
+    if near is None:
+        whole = _ends_throughout(lines, others, gpus_per_node).tolist()
+        is_said = 2 * len(whole) <= len(lines.places)
+        return [(at, 0, len(others.places) - 1) for at in whole if is_said]
+    bands = np.flatnonzero(np.diff(others.places) > near) + 1
+    parts = np.split(_is_end(lines, others, gpus_per_node), bands)
+    return [
+        (at, start + first, start + last)
+        for start, part in zip([0, *bands.tolist()], parts)
+        for at, first, last in _runs(part)
+    ]
 
 
 def _is_end(lines: CellLines, others: CellLines, gpus_per_node: int) -> np.ndarray:

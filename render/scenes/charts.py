@@ -189,6 +189,12 @@ class MatrixChart:
 
 Spots = Sequence[tuple[float, float]] | np.ndarray
 
+DOTS = {"others": ("#a1a1aa", 2.0), "peers": ("#577de3", 2.5)}
+"""Colour and radius of the dots of a cloud."""
+
+HERE = {"light": "#be123c", "dark": "#fb7185", "page": "var(--kind-pp)"}
+"""What stands for the place among them."""
+
 
 @dataclass(frozen=True, eq=False)
 class PointsChart:
@@ -196,7 +202,7 @@ class PointsChart:
 
     Places are shares of the axes, 0 to 1: x from the left, y from the foot. here: x, y, and the
     ends of the interval. across, up: of each line of an axis, where, and what it says. words: of
-    the axes ("across", "up") and of the place ("here").
+    the axes ("across", "up"), and what a legend says ("here", "peers", "others", "near").
     """
 
     others: Spots
@@ -210,6 +216,10 @@ class PointsChart:
     height: float = 320.0
 
     left, top = 58.0, 20.0
+
+    def legend_of(self, theme: str, _: object) -> list[Entry]:
+        dots = [(DOTS[name][0], self.words[name]) for name in ("peers", "others")]
+        return [(HERE[theme], self.words["here"]), *dots, ("ring", self.words["near"])]
 
     @property
     def right(self) -> float:

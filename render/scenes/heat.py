@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..palette import ramp
+from ..palette import PLAIN_CELL, ramp
 from . import geometry
 from .geometry import GAP
 from .groups import PANEL_LIMIT
@@ -89,6 +89,14 @@ class Heat:
     @cached_property
     def palette(self) -> tuple[str, ...]:
         return self.colours or tuple(level_colours())
+
+    def legend_of(self, theme: str, _: object) -> list[tuple[str, str]]:
+        colours = dict(zip(self.palette, self.palette_of(theme)))
+        return [(colours.get(colour, colour), text) for colour, text in self.legend]
+
+    def palette_of(self, theme: str) -> tuple[str, ...]:
+        """The palette of a file: a ground is as quiet as any cell of the theme."""
+        return (PLAIN_CELL[theme], *self.palette[1:]) if self.has_ground else self.palette
 
     @property
     def is_large(self) -> bool:

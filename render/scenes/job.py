@@ -74,7 +74,8 @@ class JobPicture:
     def legend_of(self, theme: str, words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         """A colour and what it means, for each group of the chosen rank."""
         yield GROUP_INK[theme], words["key_gpu"].format(rank=self.rank)
-        for mark in reversed(self.marks):
+        places = [*self.levels]
+        for mark in sorted(self.marks, key=lambda mark: places.index(mark.kind)):
             ranks = ", ".join(map(str, sorted(mark.ranks.tolist())[: FEW + 1]))
             name = "key_ranks" if len(mark.ranks) <= FEW else "key_group"
             count = f"{len(mark.ranks):,}"
@@ -96,6 +97,12 @@ class JobPicture:
     @property
     def cell(self) -> tuple[float, float]:
         return self.plan.cell
+
+    @property
+    def number_size(self) -> float:
+        """Pixels of the letters of a numbered cell."""
+        wide, tall = self.cell
+        return min(15.0, wide * 0.47, tall * 0.72)
 
     def corners(self, ranks: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
         """The upper left corner of each of these ranks' cells: x and y."""
@@ -267,14 +274,17 @@ class JobPicture:
         xs, ys = columns.places, rows.places
         wide, tall = self.cell
         reach_x, reach_y = (1.5, 3.0) if self.is_numbered else (0.0, 0.0)
-        where = (self.gpus_per_node, not self.is_numbered)
+        next_x, next_y = (
+            near + side if self.is_numbered else None
+            for near, side in zip(self.plan.near, self.cell)
+        )
         segments: list[Segment] = []
-        for at, first, last in node_end_runs(columns, rows, *where):
+        for at, first, last in node_end_runs(columns, rows, self.gpus_per_node, next_y):
             left, right = xs[at] + wide, xs[at + 1]
             if right - left <= self.plan.near[0]:
                 middle = (left + right) / 2
                 segments.append((middle, ys[first] - reach_y, middle, ys[last] + tall + reach_y))
-        for at, first, last in node_end_runs(rows, columns, *where):
+        for at, first, last in node_end_runs(rows, columns, self.gpus_per_node, next_x):
             above, below = ys[at] + tall, ys[at + 1]
             if below - above <= self.plan.near[1]:
                 middle = above + (0.74 if self.is_numbered else 0.5) * (below - above)

@@ -34,6 +34,9 @@ READABLE = 20.0
 LOOSE = 8
 """Bands below each other that have their labels above them."""
 
+RING = 12.0
+"""Pixels that the ring of a band's first GPU takes of what stands above it."""
+
 LINE = 14.0
 """Pixels from one label to the next below it."""
 
@@ -248,7 +251,7 @@ class JobPlan:
         half = self.sizes.band_height / 2
         corners = [*self.corners()]
         (left, top, _, first), last = corners[0], -math.inf
-        yield Label(left, top - 9, "start", "replicas", first[0], corners[-1][-1][-1])
+        yield Label(left + RING, top - 9, "start", "replicas", first[0], corners[-1][-1][-1])
         for x, y, _, replicas in corners:
             if y >= last + LINE:
                 yield Label(x - 8, y + half, "end", "band", replicas[0], replicas[-1])
@@ -261,7 +264,7 @@ class JobPlan:
             for place, number in enumerate(replicas):
                 yield Label(x + place * step + middle, y, "middle", "replica", number, number)
         else:
-            yield Label(x, y, "start", "replicas", replicas[0], replicas[-1])
+            yield Label(x + RING, y, "start", "replicas", replicas[0], replicas[-1])
 
 
 def _product(mesh: Mesh, names: Sequence[str]) -> int:

@@ -77,13 +77,8 @@ def _letters(picture: JobPicture) -> str:
     and may be, in pixels."""
     wide, tall = picture.cell
     digits = len(str(picture.mesh.world_size - 1))
-    most = min(wide * 1.4 / digits, tall * 0.62)
-    return f"--w:{picture.width + 2:.0f};--size:{_size(picture):.1f}px;--most:{most:.1f}px"
-
-
-def _size(picture: JobPicture) -> float:
-    wide, tall = picture.cell
-    return min(15.0, wide * 0.42, tall * 0.62)
+    most = min(wide * 1.4 / digits, tall * 0.72)
+    return f"--w:{picture.width + 2:.0f};--size:{picture.number_size:.1f}px;--most:{most:.1f}px"
 
 
 def _label_text(label: Label, picture: JobPicture) -> str:
@@ -104,10 +99,9 @@ def _numbered(picture: JobPicture) -> str:
     tone = f"box t-{picture.box_tone}" if picture.box_tone else "box"
     frames = "".join(_rectangle("replica", each, 14 * scale) for each in picture.replicas)
     boxes = "".join(_rectangle(tone, box, 10 * scale) for box in picture.boxes)
-    size = _size(picture)
     inside = (
         f'<rect width="{wide:.2f}" height="{tall:.2f}" rx="{6 * scale:.1f}"/>'
-        f'<text x="{wide / 2:.2f}" y="{tall / 2:.2f}" font-size="{size:.1f}">'
+        f'<text x="{wide / 2:.2f}" y="{tall / 2:.2f}" font-size="{picture.number_size:.1f}">'
     )
     places = zip(written(picture.x, ".2f"), written(picture.y, ".2f"))
     cells = "".join(

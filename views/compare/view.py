@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 
 from markupsafe import Markup
 
-from descriptions import PAGE, counted
+from descriptions import PAGE, counted, joined
 from groups import LayoutError
 from groups.audit import moved_ranks, span
 from groups.grouping import Grouping
@@ -321,16 +321,18 @@ def compare_slide(context: Context) -> Pictures:
     if trained is None or None in sides:
         pictures = compare_pictures(context)
         return sorted(pictures, key=lambda picture: picture[0].split(":")[0])
-    cost, kept, now, difference = heads_of(PAGE, "cost kept now difference", language)
-    kept += PAGE["colon"][language] + sizes_text(before.layout)
-    now += PAGE["colon"][language] + sizes_text(context.layout)
+    heads = heads_of(PAGE, "cost kept now difference", language)
     rows = tuple(rows_of_costs(sides, language))
-    return [("", TableChart((cost, kept, now, difference), rows, marked=0))]
+    return [("", TableChart(tuple(heads), rows, marked=0))]
 
 
 def compare_summary(context: Context) -> str:
-    trained = sides_of(kept_context(context), context)[1]
-    return "" if trained is None else what_text(trained, context.language)
+    """The two layouts, each with its GPUs, and what is trained on them."""
+    language, before = context.language, kept_context(context)
+    trained = sides_of(before, context)[1]
+    lines = _line(before.layout, "kept", language), _line(context.layout, "now", language)
+    what = () if trained is None else (what_text(trained, language),)
+    return joined((*lines, *what), language)
 
 
 def names_of(context: Context) -> tuple[str, ...]:

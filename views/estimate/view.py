@@ -157,6 +157,7 @@ ACROSS, UP = (8.3, 12.1), (0.6, 3.7)
 
 BILLIONS = (0.3, 1, 3, 10, 30, 100, 300, 1000)
 TERAFLOPS = (10, 30, 100, 300, 1000, 3000)
+CLOUD = ("across", "up", "here", "peers", "others", "near")
 
 
 def share(value: float, axis: tuple[float, float]) -> float:
@@ -204,7 +205,7 @@ def cloud_of(estimate: Estimate, near: Sequence[MeasuredRun], language: str) -> 
         here=spot(request.model, tokens, request.gpus, *steps),  # type: ignore[arg-type]
         across=tuple((share(n * 1e9, ACROSS), f"{n:g}B" if n < 1000 else "1T") for n in BILLIONS),
         up=tuple((share(n, UP), f"{n:,}") for n in TERAFLOPS),
-        words={name: ESTIMATE[f"cloud_{name}"][language] for name in ("across", "up", "here")},
+        words={name: ESTIMATE[f"cloud_{name}"][language] for name in CLOUD},
     )
 
 

@@ -134,24 +134,23 @@ def _kinds(rows: Sequence[Traffic], language: str) -> Markup:
     for sent in rows:
         by_kind.setdefault(sent.kind, []).append(sent)
     took = {kind: sum(sent.seconds for sent in entries) for kind, entries in by_kind.items()}
-    most = max(took.values()) or 1
     body = []
     for kind in sorted(took, key=lambda kind: -took[kind]):
         entries, seconds = by_kind[kind], took[kind]
         on_stages = map(sum, zip(*(sent.by_stage for sent in entries)))
         cells = (chips([kind]), f"{entries[0].size:,}", bytes_text(max(on_stages)))
-        bar = together(seconds_text(seconds), share_bar(seconds / most))
-        body.append(row(*cells, *_totals(entries, language), bar))
+        body.append(row(*cells, *_totals(entries, language), seconds_text(seconds)))
     sums = (TRAFFIC["sum"][language], "", "", *_totals(rows, language))
     body.append(row(*sums, seconds_text(sum(took.values())), class_="traffic-sum"))
     heads = heads_of(TRAFFIC, "kind size sent total across seconds", language)
     return table(heads, body, "traffic-table")
 
 
-def _totals(rows: Sequence[Traffic], language: str) -> tuple[str, str]:
-    """Bytes of all ranks, and those of them that leave NVLink domains."""
-    total = sum(sent.total for sent in rows)
-    return bytes_text(total), _across(total, sum(sent.across for sent in rows), language)
+def _totals(rows: Sequence[Traffic], language: str) -> tuple[str, Markup]:
+    """Bytes of all ranks, and with a bar of their share those that leave NVLink domains."""
+    total, across = (sum(getattr(sent, name) for sent in rows) for name in ("total", "across"))
+    said = _across(total, across, language)
+    return bytes_text(total), together(said, share_bar(across / (total or 1)))
 
 
 def _across(total: float, across: float, language: str) -> str:

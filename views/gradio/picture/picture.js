@@ -57,7 +57,6 @@ function withStrides(axes) {
 // Pictures shrink with the page: a text that would be too small to read is left out. The observer
 // is told sizes after layout; asking for them would make the browser lay out twice.
 const READABLE = 7.5; // pixels
-const SMALLEST = 6; // of the job's picture, where a number is all that a cell says
 const widths = new Map(); // of each picture: the first of a kind, the second beside it ...
 const density = new ResizeObserver((entries) => {
   for (const { target, contentRect } of entries) {
@@ -71,7 +70,7 @@ function thin(svg, width) {
   svg.classList.toggle('no-index', lost(Number(svg.dataset.indexSize)));
   svg.classList.toggle('no-rank', lost(Number(svg.dataset.rankSize)));
   const number = svg.querySelector('.j > text');
-  svg.classList.toggle('no-number', number?.getAttribute('font-size') * scale < SMALLEST);
+  svg.classList.toggle('no-number', number?.getAttribute('font-size') * scale < READABLE);
 }
 
 // --- The chosen GPU -------------------------------------------------------------------------------
