@@ -769,6 +769,22 @@ def test_a_command_of_a_script_that_names_its_model_has_the_models_shape():
     }
 
 
+@pytest.mark.parametrize("name", [name for name in TARGETS if not TARGETS[name].serves])
+def test_a_command_says_the_formats_of_the_page_or_that_it_cannot(name):
+    """FP32 of the page was torchtitan's bfloat16 (b5bcd76 torchtitan/config/configs.py)."""
+    words = {"fp16-fp16": "fp16", "fp32-fp32": "fp32", "bf16-bf16": "in_bf16", "mxfp8": "fp8"}
+    silent = {"", "bf16-fp32", "fp32-fp32" if "bf16" in TARGETS[name].fields.values() else ""}
+    for precision in ("bf16-fp32", "bf16-bf16", "fp16-fp16", "fp32-fp32"):
+        for products in ("", "fp8", "mxfp8", "nvfp4"):
+            state = opened(model="llama3-70b", pp=1, precision=precision, products=products)
+            context = Context.of(state)
+            text = emitted(context.layout, options_of_page(context.layout, state), name)
+            said, comment = training_stated(parse(text)), text.split("\n", 1)[0]
+            for field, asked in (("precision", precision), ("products", products)):
+                is_told = words.get(asked, asked) in comment
+                assert said.get(field) == asked or is_told or asked in silent, (text, asked)
+
+
 def test_a_command_that_leaves_the_model_to_its_reader_names_none():
     for name in TARGETS:
         assert "model" not in training_stated(parse(printed(f"emit {name} --nodes 2 --tp 2")[0]))

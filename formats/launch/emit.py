@@ -66,6 +66,10 @@ def emitted(layout: Layout, model: Mapping[str, Any] | None, framework: str) -> 
     written, said = target.written(_job_of_target(layout, target), given)
     if given.get("zero") in (0, 1) and "distributed_optimizer" in target.fields.values():
         said.add("zero")
+    if "mixed" in said:
+        said |= {"fp16", "fp8", "products"}
+    if "mixed_param" in said or "bf16" in target.fields.values():  # silence is FP32
+        said.add("fp32")
     unsaid = [name for name in TOLD if name in given and name not in said]
     if not unsaid or target.serves:
         return written
@@ -75,7 +79,7 @@ def emitted(layout: Layout, model: Mapping[str, Any] | None, framework: str) -> 
 
 TOLD = (
     *(*MODEL, "hidden", "ffn", "heads", "kv_heads", "sequence_parallel", "zero", "recompute"),
-    *("schedule", "formats", "grad_reduce_in_bf16", "fp8", "products"),
+    *("schedule", "formats", "fp16", "fp32", "grad_reduce_in_bf16", "fp8", "products"),
 )
 """What a comment tells where a target has no word for it."""
 
@@ -286,8 +290,8 @@ def _replicas(job: Job) -> int:
 
 
 def _option(name: str, value: Any) -> str:
-    """``--name value``, ``--name`` for a switch, ``section.name=value`` for a key."""
-    if "." not in name:
+    """``--name value``, ``--name`` for a switch, ``name=value`` for a key."""
+    if name[:2] == "--" and "." not in name:
         several = value if isinstance(value, (tuple, list)) else [] if value is True else [value]
         return " ".join([name, *(shlex.quote(str(item)) for item in several)])
     text = "true" if value is True else str(value)

@@ -149,7 +149,7 @@ def options_of(
     schedules cut into chunks.
 
     >>> options_of({}, {"zero": 1, "precision": "fp16-fp16", "schedule": "interleaved"}, 4)
-    {'vpp': 2, 'fp16': True, 'zero': 1, 'distributed_optimizer': True}
+    {'vpp': 2, 'fp16': True, 'mixed': 'fp16_mixed', 'zero': 1, 'distributed_optimizer': True}
     """
     options = _whole_shape(shape) if isinstance(shape, Model) else _sizes(shape)
     options |= {name: said[name] for name in MODEL if name in said}
@@ -160,6 +160,8 @@ def options_of(
         options.pop("group_size", None)
     for name, values in WRITTEN.items():
         options |= values.get(said.get(name), {})
+    if "products" in said and not options.get("bf16"):  # whose name says the weights are
+        options.pop("mixed", None)
     if "zero" in said:
         options |= {"zero": said["zero"], "distributed_optimizer": said["zero"] == 1}
     return options
@@ -217,12 +219,14 @@ WRITTEN: dict[str, dict[Any, dict[str, Any]]] = {
         "full": {"recompute": "full", "recompute_method": "uniform", "recompute_layers": 1},
     },
     "precision": {name: {"bf16": True, "formats": name} for name in PRECISIONS}
-    | {"bf16-fp32": {"bf16": True}, "bf16-bf16": {"bf16": True, "grad_reduce_in_bf16": True}}
-    | {"fp16-fp16": {"fp16": True}, "fp32-fp32": {}},
+    | {"bf16-fp32": {"bf16": True, "mixed": "bf16_mixed"}}
+    | {"bf16-bf16": {"bf16": True, "mixed": "bf16_mixed", "grad_reduce_in_bf16": True}}
+    | {"fp16-fp16": {"fp16": True, "mixed": "fp16_mixed"}}
+    | {"fp32-fp32": {"fp32": True, "mixed_param": "float32"}},
     "products": {
-        "fp8": {"fp8": "hybrid"},
-        "mxfp8": {"fp8": "e4m3", "fp8_recipe": "mxfp8"},
-        "nvfp4": {"products": "nvfp4"},
+        "fp8": {"fp8": "hybrid", "mixed": "bf16_with_fp8_current_scaling_mixed"},
+        "mxfp8": {"fp8": "e4m3", "fp8_recipe": "mxfp8", "mixed": "bf16_with_mxfp8_mixed"},
+        "nvfp4": {"products": "nvfp4", "mixed": "bf16_with_nvfp4_mixed"},
     },
     "schedule": {name: {"schedule": name} for name in SCHEDULES if name not in MEGATRONS_SCHEDULES},
     "sequence_parallel": {True: {"sequence_parallel": True}},
