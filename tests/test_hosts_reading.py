@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from descriptions import HOSTS_REMARKS
 from formats.hosts import read_hosts
-from formats.hosts.filters import filter_hosts
+from formats.hosts.filters import chosen_hosts
 from formats.hosts.placing import even_slots, placement_of
 from formats.hosts.slurm import expand_hostlist
 from formats.hosts.values import LONGEST_TEXT, Hosts
@@ -113,7 +113,7 @@ def test_a_host_named_twice_is_refused_in_a_file_and_a_slot_more_for_mpirun():
 def test_filters_of_deepspeed_keep_the_order_of_the_host_file(name, option):
     want = expected(name)
     pool = Hosts("hostfile", tuple(want["pool"]), want["pool"])
-    found = filter_hosts(pool, **{option: SAMPLES[name]["text"]})
+    found = chosen_hosts(pool, {option: SAMPLES[name]["text"]})
     assert {host: list(gpus) for host, gpus in found.devices.items()} == want["result"]
     assert refusal(SAMPLES[name]["text"]).code == "bad-host-filter"
     lines = "".join(f"{host} slots={slots}\n" for host, slots in want["pool"].items())

@@ -73,27 +73,30 @@ def launch_options(text: str) -> tuple[str, dict[str, str]]:
 
 
 def chosen_hosts(hosts: Hosts, options: Mapping[str, str]) -> Hosts:
-    """What the launcher takes of its host file.
+    """What the launcher takes of its host file; `devices` are the GPUs that are left of each.
 
     >>> four = Hosts("hostfile", ("a", "b"), {"a": 4, "b": 4})
     >>> chosen_hosts(four, {"num_nodes": "1", "num_gpus": "2"}).devices
     {'a': (0, 1)}
+    >>> dict(chosen_hosts(four, {"include": "b:2,0@a:1"}).devices)
+    {'a': (1,), 'b': (0, 2)}
 
-    Errors: LayoutError for filters beside one another or beside numbers, and as `filter_hosts`.
+    Errors: LayoutError for filters beside one another or beside numbers, and for a host or GPU that
+    is not there.
     """
     empty = next((name for name, value in options.items() if not value), "")
     if empty:
         raise bad_filter(f"--{empty}", "it needs a value")
     filters = {name: options[name] for name in ("exclude", "include") if name in options}
+    fixes = [{name: value} for name, value in filters.items()]
     if filters and len(filters) < len(options):
-        raise bad_filter(
-            written(options),
-            "DeepSpeed takes filters or numbers: leave --num_nodes and --num_gpus out",
-            *({name: value} for name, value in filters.items()),
-            code="host-filter-and-number",
-        )
-    if filters:
-        return filter_hosts(hosts, **filters)
+        why = "DeepSpeed takes filters or numbers: leave --num_nodes and --num_gpus out"
+        raise bad_filter(written(options), why, *fixes, code="host-filter-and-number")
+    if len(filters) == 2:
+        why = "it does not go with --include: give one of them"
+        raise bad_filter(filters["exclude"], why, *fixes[::-1], code="host-filters-both")
+    for how, text in filters.items():
+        return _filtered(hosts, text, includes=how == "include")
     nodes = _count(options, "num_nodes", len(hosts.names))
     gpus = _count(options, "num_gpus", MAX_RANKS)
     names = hosts.names[:nodes] if nodes else hosts.names
@@ -115,30 +118,17 @@ def _count(options: Mapping[str, str], name: str, most: int) -> int:
     return int(text)
 
 
-def filter_hosts(hosts: Hosts, include: str = "", exclude: str = "") -> Hosts:
-    """What DeepSpeed's --include or --exclude leaves: ``worker-0@worker-1:0,2``.
-
-    Hosts keep the order of the host file; `devices` are the GPUs that are left of each.
-
-    >>> two = Hosts("hostfile", ("a", "b"), {"a": 4, "b": 4})
-    >>> dict(filter_hosts(two, include="b:2,0@a:1").devices)
-    {'a': (1,), 'b': (0, 2)}
-
-    Errors: LayoutError for both at once, and for a host or GPU that is not there.
-    """
-    if include and exclude:
-        why = "it does not go with --include: give one of them"
-        both = ({"include": include}, {"exclude": exclude})
-        raise bad_filter(exclude, why, *both, code="host-filters-both")
-    gpus_of = _filter_parts(include or exclude, hosts)
+def _filtered(hosts: Hosts, text: str, *, includes: bool) -> Hosts:
+    """What a filter such as ``worker-0@worker-1:0,2`` leaves."""
+    gpus_of = _filter_parts(text, hosts)
     left: dict[str, tuple[int, ...]] = {}
     for name in hosts.names:
         every = range(hosts.slots[name] or 0)
         chosen = (gpus_of[name] or {*every}) if name in gpus_of else set()
-        if gpus := tuple(gpu for gpu in every if (gpu in chosen) == bool(include)):
+        if gpus := tuple(gpu for gpu in every if (gpu in chosen) == includes):
             left[name] = gpus
     if not left:
-        raise bad_filter(include or exclude, "it leaves no GPU", code="host-filter-empty")
+        raise bad_filter(text, "it leaves no GPU", code="host-filter-empty")
     return _left(hosts, left)
 
 

@@ -121,8 +121,8 @@ def _require(stages: list[list[str]], layers: int, pp: int, vpp: int) -> None:
             quote = f"{layer.capitalize()} must be specified exactly once"
             raise refusal("layout-repeats", "layout", quote=quote, layer=layer, count=count[layer])
     if count["decoder"] != layers:
-        facts = {"count": count["decoder"], "layers": quoted(layers)}
-        raise refusal("layout-has-other-layers", "layers", **facts)
+        typed = layers if isinstance(layers, int) else quoted(layers)
+        raise refusal("layout-has-other-layers", "layers", count=count["decoder"], layers=typed)
     predicting = [at for at, stage in enumerate(stages) if "mtp" in stage]
     if predicting and "decoder" in flat[flat.index("mtp") :]:
         raise refusal("layout-mtp-too-early", "layout", why=MTP_RULE)
