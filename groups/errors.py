@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 
-PARTS = ("why", "control", "alternatives", "facts", "quote")
-"""What a refusal has beside its code and its sentence."""
 
-
+@dataclass(eq=False, repr=False)
 class LayoutError(ValueError):
     """A layout, kind or rank that cannot be: what is wrong, why, and what would work.
 
@@ -33,33 +31,22 @@ class LayoutError(ValueError):
     'tp 3 does not divide 16 GPUs; try tp 2 or tp 4'
     """
 
-    def __init__(
-        self,
-        code: str,
-        what: str,
-        *,
-        why: str = "",
-        control: str | None = None,
-        alternatives: Sequence[Mapping[str, object]] = (),
-        facts: Mapping[str, object] | None = None,
-        quote: str = "",
-    ) -> None:
-        self.code = code
-        self.what = what
-        self.why = why
-        self.control = control
-        self.alternatives: tuple[dict[str, object], ...] = tuple(dict(a) for a in alternatives)
-        self.facts: dict[str, object] = dict(facts or {})
-        self.quote = quote
-        super().__init__(code, what)
+    code: str
+    what: str
+    _: KW_ONLY
+    why: str = ""
+    control: str | None = None
+    alternatives: Sequence[Mapping[str, object]] = ()
+    facts: Mapping[str, object] = field(default_factory=dict)
+    quote: str = ""
+
+    def __post_init__(self) -> None:
+        super().__init__(self.code, self.what)
+        self.alternatives = tuple(map(dict, self.alternatives))
+        self.facts = dict(self.facts)
 
     def __str__(self) -> str:
         return self.sentence
-
-    def __reduce__(self) -> tuple[Callable[[], LayoutError], tuple[()]]:
-        # An exception is made anew from its args alone, which lack the other parts.
-        parts = {part: getattr(self, part) for part in PARTS}
-        return partial(LayoutError, self.code, self.what, **parts), ()
 
     def replace(self, **changes: object) -> LayoutError:
         """The same refusal with some of its parts changed.
@@ -68,8 +55,7 @@ class LayoutError(ValueError):
         >>> str(refusal.replace(alternatives=[{"tp": 2}]))
         'tp 3 does not fit; try tp 2'
         """
-        kept = {part: getattr(self, part) for part in ("what", *PARTS)}
-        return LayoutError(self.code, **{**kept, **changes})
+        return LayoutError(**{**vars(self), **changes})
 
     def renamed(self, names: Mapping[str, str]) -> LayoutError:
         """The same refusal where its inputs have other names.
