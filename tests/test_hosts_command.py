@@ -123,7 +123,7 @@ def test_racks_are_a_level_of_the_audit(ask):
         ("order --nodes 4", "say which machines there are: --hosts FILE"),
         ("order slurm --format json --hosts HOSTS --racks RACKS --nodes 4", "prints text only"),
         ("order jax --hosts HOSTS --nodes 4", "'jax' is not a choice of launcher"),
-        ("order --hosts HOSTS --nodes 4", "nothing says in which rack the host 'a0' stands"),
+        ("order --hosts HOSTS --nodes 4", "nothing says in which rack the host 'a0' is"),
         ("order --hosts HOSTS --racks RACKS", "try --nodes 4 --gpus-per-node 8"),
         ("ranks --hosts HOSTS --nodes 8", "try --nodes 4 --gpus-per-node 8"),
         ("audit --hosts HOSTS --nodes 2", "2 hosts from 'a1' on are left over"),
