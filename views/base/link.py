@@ -70,8 +70,8 @@ def to_query(state: State) -> str:
             is_plain = text.isascii() and text.isalnum()
             said = text if is_plain else quote(text, safe=":,|*()", errors="replace")
             parts[name] = f"{FIELDS[name].link}={said}"
-    if not _has_layout(parts):  # a name alone would open what is not shown any more
-        parts.pop("preset", None)
+    if "preset" in parts and not _has_layout(parts):  # a name alone opens all that it names
+        parts = {"nodes": f"nodes={STARTS['nodes']}", **parts}
     query = "&".join(parts.values())
     return f"v={VERSION}&{query}" if 0 < len(query) <= LONGEST_QUERY else ""
 

@@ -25,11 +25,10 @@ function linkOf(state) {
   if (state.link) return state.link;
   const isSaid = ([name, short, start]) => short && state[name] !== start && state[name].length <= LONGEST;
   const written = fields.filter(isSaid);
-  // The name of a published layout alone would open what is not shown any more (views/base/link.py).
+  const parts = written.map(([name, short]) => `${short}=${encoded(state[name])}`);
+  // The name of a published layout alone opens all that it names (views/base/link.py).
   const hasLayout = written.some(([, , , isPublished]) => isPublished);
-  const parts = written
-    .filter(([name]) => hasLayout || name !== 'preset')
-    .map(([name, short]) => `${short}=${encoded(state[name])}`);
+  if (state.preset && !hasLayout) parts.unshift('nodes=' + starts.nodes);
   // English goes without saying where the reader's browser asks for it too.
   if (state.lang !== 'en' || READER !== 'en') parts.push('lang=' + state.lang);
   return parts.length ? 'v=2&' + parts.join('&') : '';
