@@ -179,6 +179,10 @@ def test_nothing_stays_open_behind_who_leaves_it(shared_page):
     expect(page.locator("#tip")).to_be_visible()  # of the box, which has the focus
     page.keyboard.press("Escape")
     expect(page.locator("#tip")).to_be_hidden()
+    box(page, "tp").blur()
+    box(page, "tp").focus()
+    page.evaluate(OPEN, ["", {"lang": "zh"}])  # as a step back does
+    expect(page.locator("#tip")).to_have_text(CONTROLS["tp"].help["zh"])
     # Nor over what is answered below a box.
     open_state(page, view="ranks")
     page.locator("#field-ranks").focus()
@@ -198,6 +202,7 @@ def test_the_focus_is_never_lost(shared_page):
         "a story": lambda: page.locator("#head .items a").nth(4),
         "an entry": lambda: page.locator(".ways button").nth(2),
         "a fix": lambda: page.locator("#status .fix").first,
+        "a group of the card": lambda: page.locator(".told button.chip").nth(1),
         "a pill": lambda: page.locator(".pills button").nth(1),
     }
     lost = []

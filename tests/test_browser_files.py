@@ -125,6 +125,9 @@ def test_files_of_16_gpus_and_none_of_a_refused_layout(open_page):
     for form in ("csv", "png"):
         press_save(page, form)
         expect(page.locator("#notice")).to_contain_text(sentence(error, "en"))
+        page.locator("[data-close]").click()
+        expect(page.locator("#notice")).to_be_hidden()
+        expect(page.locator("#main")).to_be_focused()
     settle(page)
     assert files == []
     expect_refusal(page, State(tp=3), still=layout)

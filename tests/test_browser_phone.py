@@ -56,6 +56,58 @@ def test_what_the_browser_says_has_the_units_of_the_server():
     assert f"/{UNITS}/g" in (ROOM / "shared.js").read_text(encoding="utf-8")
 
 
+HIDDEN = """() => {
+  const rightOf = (one) => one.getBoundingClientRect().right;
+  const found = [];
+  for (const one of document.querySelectorAll('#main *')) {
+    if (!one.checkVisibility()) continue;
+    const {overflowX} = getComputedStyle(one);
+    const isCut = one.scrollWidth > one.clientWidth + 1 && ['hidden', 'clip'].includes(overflowX);
+    const cell = one.matches('.chip') && one.closest('td, th');
+    if ((isCut && one.clientWidth > 2) || (cell && rightOf(one) > rightOf(cell))) {
+      found.push(one.textContent);
+    }
+  }
+  const names = [...document.querySelectorAll('.job .rows text, .traffic-matrix .rows text')];
+  const boxes = names.filter((one) => one.checkVisibility()).map((one) => {
+    const box = one.getBoundingClientRect();
+    const picture = one.closest('svg');
+    const {left} = picture.getBoundingClientRect();
+    const isCut = getComputedStyle(picture).overflow !== 'visible' && box.left < left;
+    if (isCut) found.push(one.textContent);
+    return [one, box];
+  });
+  boxes.forEach(([one, box], at) => {
+    const next = boxes[at + 1];
+    if (!next || next[0].parentNode !== one.parentNode) return;
+    const across = Math.min(box.right, next[1].right) - Math.max(box.left, next[1].left);
+    const down = Math.min(box.bottom, next[1].bottom) - Math.max(box.top, next[1].top);
+    if (across > 1 && down > box.height / 2) found.push(one.textContent);
+  });
+  return found;
+}"""
+"""Texts that are cut, or that lie over their neighbours."""
+
+NARROW = {
+    "32 GPUs": {"nodes": "4", "tp": "1", "pp": "8", "ep": "2", "etp": "1"},
+    "256 GPUs": {"nodes": "32", "pp": "8", "cp": "8", "ep": "8", "etp": "1"},
+    "16,384 GPUs": {"nodes": "2048", "tp": "8", "pp": "16"},
+}
+
+
+@pytest.mark.parametrize("job", NARROW)
+@pytest.mark.parametrize("width", [320, 1400])
+def test_no_text_is_cut_and_none_lies_over_another(shared_page, width, job):
+    before = shared_page.viewport_size
+    shared_page.set_viewport_size({"width": width, "height": 860})
+    hidden = {}
+    for view in ("groups", "orders", "ranks", "traffic"):
+        open_state(shared_page, view=view, **NARROW[job])
+        hidden[view] = shared_page.evaluate(HIDDEN)
+    shared_page.set_viewport_size(before)
+    assert {view: found for view, found in hidden.items() if found} == {}
+
+
 SMALL = """() => [...document.querySelectorAll('#main svg text')].filter((one) =>
   one.textContent.trim() && one.checkVisibility()).flatMap((one) => {
     const {a, b, c, d} = one.getScreenCTM();

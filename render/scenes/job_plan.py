@@ -37,6 +37,9 @@ LOOSE = 8
 RING = 12.0
 """Pixels that the ring of a band's first GPU takes of what stands above it."""
 
+NAMED = {"dp": 70.0, "edp": 104.0}
+"""Pixels from one replica to the next from which on each is named."""
+
 LINE = 14.0
 """Pixels from one label to the next below it."""
 
@@ -260,7 +263,7 @@ class JobPlan:
     def _replica_labels(self, x: float, y: float, step: float, replicas: range) -> Iterator[Label]:
         """Each with its name if there is room for that, else the range of them."""
         middle = (step - self.metrics.between * self.scale) / 2
-        if step >= 70:
+        if step >= NAMED[self.data]:
             for place, number in enumerate(replicas):
                 yield Label(x + place * step + middle, y, "middle", "replica", number, number)
         else:

@@ -64,7 +64,10 @@ document.addEventListener('click', (event) => {
   if (button) say('set', JSON.parse(button.dataset.set));
   const preset = hit('data-preset');
   if (preset) say('preset', { name: preset.dataset.preset });
-  hit('data-close')?.closest('.refusal').remove();
+  if (hit('data-close')) {
+    paintRegion('notice', '');
+    keepFocus(event.target);
+  }
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   say('open', { query: link.dataset.query, with: JSON.parse(link.dataset.with ?? '{}') });

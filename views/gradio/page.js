@@ -77,6 +77,12 @@ document.addEventListener('keydown', (event) => {
   showTip(null);
 });
 addEventListener('scroll', () => showTip(null), { passive: true, capture: true });
+// What it is about may be gone, or say so in another language.
+document.addEventListener('drawn', () => {
+  const one = owner;
+  showTip(null);
+  if (one?.isConnected) showTip(one);
+});
 
 // --- Copying --------------------------------------------------------------------------------------
 // Where the clipboard is closed to the page (plain http), by selection.

@@ -7,6 +7,10 @@ function paintRegion(name, html) {
   const holder = document.getElementById(name);
   if (!holder || painted.get(holder) === html) return;
   painted.set(holder, html);
+  mendWith(holder, html);
+}
+
+function mendWith(holder, html) {
   const fresh = document.createElement('template');
   fresh.innerHTML = html;
   mendChildren(holder, fresh.content);

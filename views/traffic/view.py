@@ -198,7 +198,7 @@ def _matrix(rows: Sequence[Traffic], layout: Layout, language: str) -> Markup:
         "figure",
         tag("figcaption", *title),
         tag("p", say("matrix_hint"), class_="traffic-told", aria_live="polite"),
-        tag("div", Markup(matrix_svg(picture, label)), class_="scroll"),
+        Markup(matrix_svg(picture, label)),
         tag("p", *scale, class_="traffic-scale"),
         class_="traffic-figure",
         data_traffic=_data(flows, total, layout, language),

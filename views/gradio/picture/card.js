@@ -69,7 +69,7 @@ function tell(rank) {
   if (!place) return;
   const isGone = pinned !== null && !inside(pinned);
   const gone = isGone ? `<p>${part(filled(card.norank, { rank: pinned, last: mesh.world - 1 }), '', 'b')}</p>` : '';
-  place.innerHTML = gone + cardOf(rank);
+  mendWith(place, gone + cardOf(rank));
   const hint = element.querySelector('.hero .hint');
   if (!hint) return;
   hint.textContent = rank === pinned ? card.pinned : card.hint;
