@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
+from groups.notes import Note
+
 from ..errors import refusal
-from ..notes import Note
 from .files import COLUMNS, LEVELS
 from .slurm import hosts_of_lists, read_yaml_topology
 from .values import NAMELESS, Hosts, bad_document, hosts_in_places, upwards

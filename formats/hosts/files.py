@@ -19,8 +19,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
+from groups.notes import Note
+
 from ..errors import refusal
-from ..notes import Note
 from .filters import bad_filter, is_filter
 from .slurm import expand_hostlist, is_hostlist
 from .values import Hosts, bad_line, host_twice, hosts_in_places

@@ -28,9 +28,9 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 from groups.errors import quoted
+from groups.notes import Note
 
 from ..errors import refusal
-from ..notes import Note
 from .values import NAMELESS, Hosts, bad_document, hosts_in_places
 
 # -- NVLink domains --------------------------------------------------------------------------------

@@ -33,9 +33,9 @@ from groups.grouping import Grouping
 from groups.layout import Layout
 from groups.megatron import groupings
 from groups.mesh import MAX_RANKS, whole_number
+from groups.notes import Note
 
 from ..errors import refusal
-from ..notes import Note
 from .crossings import KindCrossings, cost_of, key_of, kind_of, least
 from .placing import Upper, arranged, even_slots, numbered, placement_of
 from .search import search

@@ -31,9 +31,9 @@ from typing import Any
 from groups.budget import spend
 from groups.errors import LayoutError, not_a_choice, quoted
 from groups.mesh import whole_number
+from groups.notes import Note
 
 from ..errors import refusal
-from ..notes import Note
 from .values import Hosts, bad_document, bad_line, hosts_in_places, require_count, upwards
 
 MAX_RANGE = 65_536

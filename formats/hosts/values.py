@@ -14,9 +14,9 @@ from typing import Any
 
 from groups.errors import LayoutError, quoted
 from groups.mesh import MAX_RANKS, too_many_ranks
+from groups.notes import Note
 
 from ..errors import refusal
-from ..notes import Note
 
 MAX_HOSTS = 131_072
 """Machines that one text may name: a million GPUs, eight to a machine."""

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 from groups.errors import LayoutError, not_a_choice, quoted
 from groups.grouping import Grouping
 from groups.layout import Job
+from groups.notes import Note
 from groups.serving import sglang_groups, vllm_groups
 
 from ..errors import refusal
-from ..notes import Note
 from .flags import AXES, MODEL, TRAINING, Row, Schema
 
 

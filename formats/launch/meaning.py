@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from groups.conventions import CONVENTIONS, MEGATRONS
+from groups.notes import Note
 from groups.stages.layout_strings import parse_layout
 
-from ..notes import Note
 from . import flags
 from .flags import AXES, OPTIONS, Schema, plain_name
 from .items import Guess, Item, Parsed, Said, choice_of

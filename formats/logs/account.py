@@ -11,9 +11,9 @@ from dataclasses import astuple
 import numpy as np
 
 from groups.grouping import Grouping
+from groups.notes import Note
 from groups.placement import Placement
 
-from ..notes import Note
 from .model import WORLD, Log, Wait
 
 MOST_SENTENCES = 3

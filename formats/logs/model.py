@@ -18,8 +18,7 @@ from typing import Annotated
 from annotated_types import Interval
 
 from groups.megatron.parallel_state import FAMILIES
-
-from ..notes import Note
+from groups.notes import Note
 
 WORLD = "world"
 

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..notes import Note
+from groups.notes import Note
+
 from .model import WORLD, ProcessGroup, kind_of
 
 MOST_STALLS = 200_000

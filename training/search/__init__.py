@@ -12,6 +12,6 @@ run tells. What is not VARIED is as on screen.
 """
 
 from .quickest import MOST, SearchResult, search
-from .reasons import Reason, alone, compared
+from .reasons import alone, compared
 from .space import LEAST_TOKENS, MOST_SAMPLES, VARIED, SearchJob, valid_splits
 from .timed import software_for

@@ -7,8 +7,7 @@ none below MATTERS of the other's step. Of one alone the same parts are told as 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from groups.notes import Note
 
 from ..estimate import Estimate
 
@@ -28,15 +27,7 @@ CODES = {
 """How a part's reason is called; all others are waited for."""
 
 
-@dataclass(frozen=True)
-class Reason:
-    """A code, and the facts that its sentence is made of: bytes, seconds, names, sizes."""
-
-    code: str
-    facts: Mapping[str, object] = field(default_factory=dict)
-
-
-def compared(estimate: Estimate, other: Estimate) -> list[Reason]:
+def compared(estimate: Estimate, other: Estimate) -> list[Note]:
     """What makes a layout quicker or slower than the ``other``.
 
     >>> from training.estimate import estimate
@@ -49,37 +40,35 @@ def compared(estimate: Estimate, other: Estimate) -> list[Reason]:
     reasons = []
     if estimate.fits != other.fits:
         facts = {"memory": estimate.fit.needed, "other": other.fit.needed}
-        reasons.append(Reason("fits" if estimate.fits else "lacks", facts))
+        reasons.append(Note("fits" if estimate.fits else "lacks", facts))
     reasons += _tight(estimate)
     gains = {part: estimate.parts[part] - other.parts[part] for part in estimate.parts}
     for part, seconds in sorted(gains.items(), key=lambda item: -abs(item[1])):
         if abs(seconds) >= MATTERS * other.seconds:
             direction = "less" if seconds < 0 else "more"
             reasons.append(_reason(part, f"-{direction}", abs(seconds), estimate))
-    return (reasons or [Reason("alike")])[:MOST]
+    return (reasons or [Note("alike")])[:MOST]
 
 
-def alone(estimate: Estimate) -> list[Reason]:
+def alone(estimate: Estimate) -> list[Note]:
     """What one layout's step is made of, beside computation."""
-    lacks = Reason("lacks", {"memory": estimate.fit.needed, "other": estimate.request.bytes_of_gpu})
+    lacks = Note("lacks", {"memory": estimate.fit.needed, "other": estimate.request.bytes_of_gpu})
     reasons = _tight(estimate) if estimate.fits else [lacks]
     for part, seconds in sorted(estimate.parts.items(), key=lambda item: -item[1]):
         if part != "compute" and seconds >= MATTERS * estimate.seconds:
             reasons.append(_reason(part, "", seconds, estimate))
-    return reasons[:MOST] or [Reason("nothing")]
+    return reasons[:MOST] or [Note("nothing")]
 
 
-def _tight(estimate: Estimate) -> list[Reason]:
+def _tight(estimate: Estimate) -> list[Note]:
     left = estimate.request.bytes_of_gpu - estimate.fit.needed
     return (
-        [Reason("tight", {"left": left})]
-        if 0 <= left < TIGHT * estimate.request.bytes_of_gpu
-        else []
+        [Note("tight", {"left": left})] if 0 <= left < TIGHT * estimate.request.bytes_of_gpu else []
     )
 
 
-def _reason(part: str, direction: str, seconds: float, estimate: Estimate) -> Reason:
+def _reason(part: str, direction: str, seconds: float, estimate: Estimate) -> Note:
     split, training = estimate.request.split, estimate.request.training
     facts = {"kind": part, "seconds": seconds, "pp": split.pp, "vpp": split.vpp}
     facts |= {"m": training.micro_batches, "recompute": training.recompute}
-    return Reason(CODES.get(part, "waits") + direction, facts)
+    return Note(CODES.get(part, "waits") + direction, facts)

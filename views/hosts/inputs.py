@@ -12,9 +12,9 @@ from descriptions import HOSTS_REMARKS, ORDER_REASONS, RUN
 from formats.hosts import read_hosts
 from formats.hosts.placing import placement_of
 from formats.hosts.values import Hosts
-from formats.notes import Note
 from groups import LayoutError
 from groups.alternatives import works
+from groups.notes import Note
 from groups.placement import Placement
 
 from ..base.context import Context

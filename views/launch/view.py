@@ -13,9 +13,9 @@ from formats.launch import TARGETS, Item, Parsed
 from formats.launch.emit import emitted
 from formats.launch.flags import TRAINING
 from formats.launch.training import USED
-from formats.notes import Note
 from groups import LayoutError
 from groups.layout import Layout
+from groups.notes import Note
 from groups.placement import Placement
 from render.files.tables import CodeChart
 

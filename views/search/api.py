@@ -6,8 +6,9 @@ import json
 from typing import Any
 
 from groups import LayoutError
+from groups.notes import Note
 from training.estimate import Estimate
-from training.search import Reason, alone, compared, search
+from training.search import alone, compared, search
 from training.split import SIZES
 
 from ..base.context import Context
@@ -60,12 +61,12 @@ def better_layouts(
     )
 
 
-def _reasons(estimate: Estimate, current: Estimate | None) -> list[Reason]:
+def _reasons(estimate: Estimate, current: Estimate | None) -> list[Note]:
     is_same = current is not None and estimate.request == current.request
     return alone(estimate) if current is None or is_same else compared(estimate, current)
 
 
-def _candidate(estimate: Estimate, reasons: list[Reason]) -> dict[str, Any]:
+def _candidate(estimate: Estimate, reasons: list[Note]) -> dict[str, Any]:
     split, training = estimate.request.split, estimate.request.training
     return {
         **{name: getattr(split, name) for name in SIZES},

@@ -8,12 +8,12 @@ from markupsafe import Markup
 
 from descriptions import MEMORY, REASONS, SEARCH_LEFT_OUT, TRAFFIC, counted, joined
 from groups import LayoutError
+from groups.notes import Note
 from render.files.tables import BarCell, TableChart
 from training.estimate import Estimate
 from training.search import (
     LEAST_TOKENS,
     MOST_SAMPLES,
-    Reason,
     SearchJob,
     SearchResult,
     alone,
@@ -189,7 +189,7 @@ def _names(estimate: Estimate, job: SearchJob, language: str) -> tuple[str, list
     return " ".join(f"{name}{getattr(split, name)}" for name in names), rest
 
 
-def reason_text(reason: Reason, language: str) -> str:
+def reason_text(reason: Note, language: str) -> str:
     facts = dict(reason.facts)
     if "seconds" in facts:
         facts["seconds"] = seconds_text(facts["seconds"])
