@@ -15,7 +15,7 @@ from groups import LayoutError, coordinates, parse_mesh
 from groups.grouping import plain
 from render.scenes import job as scene
 from render.scenes import marked
-from render.scenes.job import SEEN
+from render.scenes.job import JobPicture
 from render.scenes.job_plan import HALF, NUMBERED, TALL, WHOLE
 from render.svg.job import job_svg
 from views.base.resolve import from_preset, resolve
@@ -42,7 +42,7 @@ def picture(text: str, rank: int = 0, room=WHOLE, gpus_per_node: int = 8, **more
 @pytest.mark.parametrize("text", MESHES)
 def test_every_gpu_has_a_place_of_its_own_inside_the_picture(text):
     drawn = picture(text, room=TALL)
-    wide, tall = drawn.cell
+    wide, tall = drawn.sides
     places = np.stack([drawn.x / wide, drawn.y / tall], axis=-1)
     assert len(np.unique(np.round(places, 3), axis=0)) == drawn.mesh.world_size
     for one, size, end in ((drawn.x, wide, drawn.width), (drawn.y, tall, drawn.height)):
@@ -94,7 +94,7 @@ def test_the_job_of_16_gpus_is_drawn_as_the_design_has_it():
     assert joins["pp"].is_dotted
     assert not joins["dp"].is_dotted
     (bar, *ticks) = joins["dp"].segments
-    assert bar[1] == bar[3] > drawn.y[0] + drawn.cell[1]  # below the row
+    assert bar[1] == bar[3] > drawn.y[0] + drawn.sides[1]  # below the row
     assert len(ticks) == 4
     names = [(label.name, label.first) for label in drawn.labels]
     assert names == [("stage", 0), ("stage", 1), *(("replica", i) for i in range(4))]
@@ -219,7 +219,7 @@ def test_the_pixels_of_a_large_picture_are_its_cells(text):
     # A few small cells swell, so that they are seen.
     area = (2 * max(drawn.swell(len(mark.ranks)) for mark in drawn.marks) + 1) ** 2
     assert len(marked) <= np.count_nonzero(marks) <= area * len(marked)
-    assert (area > 1) == (min(drawn.cell) < SEEN)
+    assert (area > 1) == (min(drawn.sides) < JobPicture.seen)
 
 
 @every("text, share", itertools.product(MESHES, (0.0, 0.21, 0.5, 0.99)))
@@ -231,7 +231,7 @@ def test_every_group_has_its_name_at_its_end_and_no_name_covers_another(text, sh
     drawn = picture(text, rank=int(share * mesh.world_size), room=TALL)
     named = [(tag.name, tag.tone) for tag in drawn.tags]
     assert named == [(mark.kind, mark.tone) for mark in drawn.marks]
-    wide, tall = drawn.cell
+    wide, tall = drawn.sides
     ring = drawn.x[drawn.rank] + wide / 2, drawn.y[drawn.rank] + tall / 2, 14.0
     boxes = [ring, *((tag.x, tag.y, tag.width) for tag in drawn.tags)]
     for (x, y, w), (other_x, other_y, other_w) in itertools.combinations(boxes, 2):

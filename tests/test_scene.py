@@ -21,7 +21,7 @@ from render import palette
 from render.scenes import geometry
 from render.scenes import groups as scene
 from render.scenes.cell_lines import CellLines, node_end_runs
-from render.scenes.marked import Mark, tags_of
+from render.scenes.marked import Mark, MarkedCells
 
 SIXTEEN = fit(16, order="tp-cp-dp-pp", tp=2, pp=2)
 
@@ -382,9 +382,9 @@ def test_a_mark_is_at_least_three_pixels_wide_and_never_a_quarter_of_the_picture
             swell = overview.swell(len(mark.ranks))
             side = 1 + 2 * swell
             crowded = len(mark.ranks) * (side + 2) ** 2 > world / 4
-            assert side * overview.cell >= scene.SEEN or crowded
+            assert side * overview.cell >= scene.Overview.seen or crowded
             assert swell == 0 or len(mark.ranks) * side**2 <= world / 4
-            assert swell == 0 or overview.cell < scene.SEEN
+            assert swell == 0 or overview.cell < scene.Overview.seen
 
 
 def test_a_rank_or_kind_that_is_not_there_is_refused():
@@ -395,13 +395,24 @@ def test_a_rank_or_kind_that_is_not_there_is_refused():
         scene.overview(BIG, plains(BIG, "xp"), 8, 0)
 
 
+class Diagonal(MarkedCells):
+    """Ten cells of 10 pixels, rank after rank from the upper left to the lower right."""
+
+    rank, left, top, width, height, sides = 0, 0.0, 0.0, 99.0, 99.0, (10.0, 10.0)
+    board_shape, seen = (10, 10), 0.0
+
+    def __init__(self, marks):
+        self.marks = marks
+
+    def corners(self, ranks):
+        return 10.0 * ranks, 10.0 * ranks
+
+
 def test_a_tag_stands_at_another_member_and_at_none_for_the_chosen_gpu_alone():
-    room, here, there = (0.0, 0.0, 99.0, 99.0), 5.0, 35.0
     both, alone = Mark("dp", np.array([0, 3]), "dp"), Mark("tp", np.array([0]), "tp")
-    at = np.array([here, here, there])
-    (tag,) = tags_of([both], 0, at, at, lambda size: 5.0, room)
-    assert (tag.x > there, tag.y) == (True, there)
-    assert tags_of([alone], 0, at[:2], at[:2], lambda size: 5.0, room) == ()
+    (tag,) = Diagonal((both,)).tags
+    assert (tag.x > 35.0, tag.y) == (True, 35.0)
+    assert Diagonal((alone,)).tags == ()
 
 
 def test_a_node_that_ends_between_two_lines_is_drawn():

@@ -303,7 +303,7 @@ def test_the_picture_of_the_job_fills_the_groups_of_the_chosen_gpu():
 
     def fill(rank):
         x = figure.MARGIN + scene.x[rank] + 4
-        y = top + scene.y[rank] + scene.cell[1] / 2
+        y = top + scene.y[rank] + scene.sides[1] / 2
         return tuple(int(part) for part in pixels[int(2 * y), int(2 * x)])
 
     tints = KIND_TINTS["light"]

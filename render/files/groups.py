@@ -64,7 +64,7 @@ def draw_overview(overview: Overview, theme: str) -> Iterator[Mark]:
         xs, ys = overview.lines(gap)
         lines = [((x, top), (x, bottom)) for x in xs] + [((left, y), (right, y)) for y in ys]
         yield Lines(lines, look.page, gap.width)
-    yield from chosen_ring(*overview.middles(overview.rank), overview.ring, look)
+    yield from chosen_ring(*overview.middle, overview.ring, look)
     yield from _draw_tags(overview.tags, theme)
     # All labels smaller if one would not fit beside the picture.
     size = min([LABEL, *((x - 2) / advance(text) for x, _, text in overview.labels)])
@@ -108,7 +108,7 @@ def _draw_numbered(picture: JobPicture, theme: str) -> Iterator[Mark]:
         for rank in mark.ranks.tolist():
             fills[rank] = KIND_TINTS[theme][mark.tone]
     fills[picture.rank] = GROUP_INK[theme]
-    wide, tall = picture.cell
+    wide, tall = picture.sides
     corners = np.stack([picture.x, picture.y], axis=-1)
     yield Blocks(corners, np.array([wide, tall]), fills, radius=6 * scale)
     size = picture.number_size
@@ -123,7 +123,7 @@ def _draw_numbered(picture: JobPicture, theme: str) -> Iterator[Mark]:
 
 def _draw_plain(picture: JobPicture, theme: str) -> Iterator[Mark]:
     """A pixel a GPU, in two shades of rows, with the groups of the chosen one in their marks."""
-    look, cell = LOOKS[theme], picture.cell[0]
+    look, cell = LOOKS[theme], picture.sides[0]
     marks = [rgb(KIND_MARKS[theme][mark.tone]) for mark in picture.marks]
     colours = [rgb(look.page), *map(rgb, ROWS[theme]), *marks, rgb(GROUP_INK[theme])]
     base, board = picture.base_pixels(), picture.mark_pixels()
@@ -133,8 +133,7 @@ def _draw_plain(picture: JobPicture, theme: str) -> Iterator[Mark]:
     rows, columns = board.shape
     left, top = picture.plan.left, picture.plan.top
     yield Pixels(pixels, (left, top, left + columns * cell, top + rows * cell))
-    x, y = (corners[0] + cell / 2 for corners in picture.corners_of_marks)
-    yield ring(float(x), float(y), max(8.0, cell * 1.1), look.ink, 2.0)
+    yield ring(*picture.middle, max(8.0, cell * 1.1), look.ink, 2.0)
 
 
 def _draw_tags(tags: Sequence[Tag], theme: str) -> Iterator[Mark]:

@@ -37,26 +37,6 @@ class Fold(NamedTuple):
     jump_y: float = 0
 
 
-def places(folds: Sequence[Fold], right: complex, down: complex) -> np.ndarray:
-    """Where every rank stands, as ``right`` times its x plus ``down`` times its y.
-
-    The axes are the fastest first, as in the mesh.
-
-    >>> folds = [Fold(4, 2, dx=1, jump_y=1)]
-    >>> places(folds, 1, 0).tolist(), places(folds, 0, 1).tolist()
-    ([0, 1, 0, 1], [0, 0, 1, 1])
-    """
-    total = np.zeros(1, dtype=np.int64)
-    for fold in folds:
-        if fold.size == 1:
-            continue
-        line, place = np.divmod(np.arange(fold.size), fold.period)
-        step = right * fold.dx + down * fold.dy
-        jump = right * fold.jump_x + down * fold.jump_y
-        total = ((place * step + line * jump)[:, None] + total).reshape(-1)
-    return total
-
-
 def places_of(folds: Sequence[Fold], ranks: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
     """Where some of the ranks stand: x and y.
 
@@ -84,8 +64,19 @@ class Grid(NamedTuple):
     folds: tuple[Fold, ...]
 
     def cells(self) -> np.ndarray:
-        """The cell of every rank, row * columns + column: int64, shape (world_size,)."""
-        return places(self.folds, 1, self.columns)
+        """The cell of every rank, row * columns + column: int64, shape (world_size,).
+
+        >>> Grid(2, 2, (Fold(4, 2, dx=1, jump_y=1),)).cells().tolist()
+        [0, 1, 2, 3]
+        """
+        cells = np.zeros(1, dtype=np.int64)
+        for fold in self.folds:
+            line, place = np.divmod(np.arange(fold.size), fold.period)
+            step, jump = (
+                x + self.columns * y for x, y in ((fold.dx, fold.dy), (fold.jump_x, fold.jump_y))
+            )
+            cells = np.add.outer(place * step + line * jump, cells).reshape(-1)
+        return cells
 
 
 def require_whole(mesh: Mesh) -> None:

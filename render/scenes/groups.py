@@ -21,7 +21,7 @@ from groups.mesh import require_rank
 from ..palette import KIND_COLOURS, PALETTE, STAGE_GREYS, colour_indices
 from . import geometry
 from .geometry import GAP
-from .marked import Mark, Tag, mark_board, marks_of, spots, swell_of, tags_of
+from .marked import Mark, MarkedCells, Places, marks_of
 
 PANEL_LIMIT = 256
 """GPUs up to which each kind has a panel of its own."""
@@ -31,9 +31,6 @@ RANK_AND_INDEX, RANK, COLOUR = 40.0, 22.0, 4.0
 
 BLOCK_ROOM = 8.0
 """Pixels that a node needs to be parted from the next."""
-
-SEEN = 3.0
-"""Pixels that a marked cell of an overview covers at least, if there is room."""
 
 LONGEST_KIND = 8
 """Letters of a kind's name up to which each cell repeats it."""
@@ -116,7 +113,7 @@ class Gap(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Overview:
+class Overview(MarkedCells):
     """A world of one cell a GPU: greys by stage, the chosen rank's groups on top.
 
     ``place`` is the cell of each rank, row * columns + column; ``tile`` the columns and rows of a
@@ -132,27 +129,27 @@ class Overview:
     stage: np.ndarray
     num_stages: int
     rank: int
-    marks: tuple[Mark, ...]  # largest first, so that a small group is never hidden
+    marks: tuple[Mark, ...]
     sizes: tuple[tuple[str, int], ...]  # ranks of a group of each kind that may be marked
+
+    seen = 3.0
 
     @property
     def labels(self) -> list[geometry.RowLabel]:
         left = self.left - self.ring / 2  # beside the ring of a rank at the edge
         return geometry.row_labels(self.grid, self.tile, self.cell, (left, self.top))
 
-    def middles(self, ranks: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
-        rows, columns = self.board_places(ranks)
-        return self.left + (columns + 0.5) * self.cell, self.top + (rows + 0.5) * self.cell
+    def corners(self, ranks: np.ndarray | int) -> Places:
+        rows, columns = np.divmod(self.place[ranks], self.grid.columns)
+        return self.left + columns * self.cell, self.top + rows * self.cell
 
     @property
-    def tags(self) -> tuple[Tag, ...]:
-        return tags_of(
-            self.marks,
-            self.rank,
-            *self.middles(spots(self.rank, self.marks)),
-            lambda size: self.cell * (self.swell(size) + 0.5),
-            (self.left, self.top, self.width, self.height),
-        )
+    def sides(self) -> tuple[float, float]:
+        return self.cell, self.cell
+
+    @property
+    def board_shape(self) -> tuple[int, int]:
+        return self.grid.rows, self.grid.columns
 
     def fitted(self, room: tuple[float, float]) -> Overview:
         """With smaller cells, so that a slide has room for larger letters, and for fewer labels."""
@@ -189,17 +186,6 @@ class Overview:
         board[self.place] = shades.astype(np.uint8)[self.stage]
         return board.reshape(self.grid.rows, self.grid.columns)
 
-    def mark_pixels(self) -> np.ndarray:
-        """uint8, shape (rows, columns): 0 or 1 + the number of the mark, the smallest on top."""
-        shape = self.grid.rows, self.grid.columns
-        return mark_board(
-            shape, self.marks, self.swell, *self.board_places(spots(self.rank, self.marks))
-        )
-
-    def board_places(self, ranks: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
-        """The row and the column of each of these ranks' cells."""
-        return np.divmod(self.place[ranks], self.grid.columns)
-
     @property
     def gaps(self) -> tuple[Gap, ...]:
         """Gaps between cells, wider ones between nodes, where there is room for them.
@@ -229,10 +215,6 @@ class Overview:
     def ring(self) -> float:
         """Radius of the ring round the chosen rank: it surrounds the cell and can be seen."""
         return max(9.0, self.cell * 0.62)
-
-    def swell(self, ranks: int) -> int:
-        """Cells by which each cell of a group of so many ranks is drawn wider on every side."""
-        return swell_of(ranks, SEEN / self.cell, self.grid.columns * self.grid.rows)
 
 
 def panel(

@@ -25,15 +25,12 @@ from groups.mesh import require_rank
 
 from ..palette import GROUP_INK, KIND_COLOURS
 from .cell_lines import CellLines, cell_lines, node_end_runs
-from .geometry import LETTERS, places, places_of, require_whole
+from .geometry import LETTERS, places_of, require_whole
 from .job_plan import NUMBERS, WHOLE, JobPlan, Label, Rectangle, largest_plan
-from .marked import Mark, Tag, mark_board, marks_of, spots, swell_of, tags_of
+from .marked import Mark, MarkedCells, Places, marks_of
 
 SHADES = 2
 """Rows are shaded in turn, so that the eye follows them: as many rows as one label speaks for."""
-
-SEEN = 6.0
-"""Pixels that a mark among plain cells covers at least, if there is room."""
 
 FEW = 8
 """Members of a group that the key names."""
@@ -51,7 +48,7 @@ class JobLine(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class JobPicture:
+class JobPicture(MarkedCells):
     """One mesh with the groups of one rank marked; lengths are pixels, arrays have an entry a rank.
 
     ``x`` and ``y`` are the upper left corner of each cell.
@@ -60,12 +57,14 @@ class JobPicture:
     mesh: Mesh
     rank: int
     plan: JobPlan
-    marks: tuple[Mark, ...]  # largest first, so that a small group is never hidden
+    marks: tuple[Mark, ...]
     levels: Mapping[str, int]  # of each kind's line, from the nearest to the cells on
     box_kind: str  # whose groups the boxes are; empty: of none that is marked
     gpus_per_node: int
     layers: tuple[str, ...] = ()  # of each stage, where a model is set
     words: Mapping[str, str] = field(default_factory=dict)  # of each name of a label
+
+    left, top, seen = JobPlan.left, JobPlan.top, 6.0
 
     def fitted(self, room: tuple[float, float]) -> JobPicture:
         """Laid out anew for a slide's room."""
@@ -95,56 +94,41 @@ class JobPicture:
         return self.plan.height
 
     @property
-    def cell(self) -> tuple[float, float]:
+    def sides(self) -> tuple[float, float]:
         return self.plan.cell
 
     @property
     def number_size(self) -> float:
         """Pixels of the letters of a numbered cell."""
-        wide, tall = self.cell
+        wide, tall = self.sides
         return min(15.0, wide * 0.47, tall * 0.72)
 
-    def corners(self, ranks: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
-        """The upper left corner of each of these ranks' cells: x and y."""
+    @property
+    def num_cells(self) -> int:
+        return self.mesh.world_size
+
+    @property
+    def jump(self) -> float:
+        return self.plan.jump[0] if self.plan.bands[0] > 1 else 0.0
+
+    def corners(self, ranks: np.ndarray | int) -> Places:
         x, y = places_of(self.plan.folds, ranks)
-        origin = self.plan.origin
-        return self.plan.left + origin[0] + x, self.plan.top + origin[1] + y
-
-    def board_places(self, ranks: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
-        """The row and the column of each of these ranks' plain cells, from the upper left."""
-        return self._board_places(*self.corners(ranks))
-
-    def _board_places(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        wide, tall = self.cell
-        row, column = (y - self.plan.top) / tall, (x - self.plan.left) / wide
-        return np.rint(row).astype(np.int64), np.rint(column).astype(np.int64)
-
-    @cached_property
-    def corners_of_marks(self) -> tuple[np.ndarray, np.ndarray]:
-        """Those of the chosen rank's cell, then of the members of each mark."""
-        return self.corners(spots(self.rank, self.marks))
-
-    @cached_property
-    def _places(self) -> np.ndarray:
-        """Where every rank stands from the first, as x + iy."""
-        return places(self.plan.folds, 1, 1j)
+        return self.left + self.plan.origin[0] + x, self.top + self.plan.origin[1] + y
 
     @cached_property
     def x(self) -> np.ndarray:
-        return self.plan.left + self.plan.origin[0] + self._places.real
+        return self.corners(np.arange(self.mesh.world_size))[0]
 
     @cached_property
     def y(self) -> np.ndarray:
-        return self.plan.top + self.plan.origin[1] + self._places.imag
+        return self.corners(np.arange(self.mesh.world_size))[1]
 
     @cached_property
     def board_shape(self) -> tuple[int, int]:
         """Rows and columns of plain cells, with those between bands."""
         columns, rows = (
             int(np.rint((lines.places[-1] - start) / side)) + 1
-            for lines, start, side in zip(
-                self.lines_of_cells, (self.plan.left, self.plan.top), self.cell
-            )
+            for lines, start, side in zip(self.lines_of_cells, (self.left, self.top), self.sides)
         )
         return rows, columns
 
@@ -161,29 +145,10 @@ class JobPicture:
         return board
 
     def mark_pixels(self) -> np.ndarray:
-        """uint8, shape (rows, columns): 0, 1 + the number of the mark, or the rank's own beyond."""
-        rows, columns = self._board_places(*self.corners_of_marks)
-        board = mark_board(self.board_shape, self.marks, self.swell, rows, columns)
-        board[rows[0], columns[0]] = 1 + len(self.marks)
+        """Those of the marks, and the chosen rank's own cell beyond."""
+        board = super().mark_pixels()
+        board[self.board_places(self.rank)] = 1 + len(self.marks)
         return board
-
-    def swell(self, ranks: int) -> int:
-        """Cells by which each cell of a group of so many ranks is drawn wider on every side."""
-        return swell_of(ranks, SEEN / self.cell[0], self.mesh.world_size)
-
-    @cached_property
-    def tags(self) -> tuple[Tag, ...]:
-        """The names of the groups at their ends; numbered cells have lines instead."""
-        (wide, tall), (x, y) = self.cell, self.corners_of_marks
-        return tags_of(
-            self.marks,
-            self.rank,
-            x + wide / 2,
-            y + tall / 2,
-            lambda size: wide * (self.swell(size) + 0.5),
-            (self.plan.left, self.plan.top, self.width, self.height),
-            self.plan.jump[0] if self.plan.bands[0] > 1 else 0.0,
-        )
 
     @cached_property
     def boxes(self) -> tuple[Rectangle, ...]:
@@ -232,7 +197,7 @@ class JobPicture:
 
     def _joined(self, mark: Mark) -> Iterator[JobLine]:
         """A bar below each row that has several members, dots down each column of single ones."""
-        wide, tall = self.cell
+        wide, tall = self.sides
         scale, pad = self.plan.scale, self.plan.metrics.pad
         places = sorted(zip(self.y[mark.ranks].tolist(), self.x[mark.ranks].tolist()))
         rows: dict[float, list[float]] = {}
@@ -272,11 +237,11 @@ class JobPicture:
             return ()
         columns, rows = self.lines_of_cells
         xs, ys = columns.places, rows.places
-        wide, tall = self.cell
+        wide, tall = self.sides
         reach_x, reach_y = (1.5, 3.0) if self.is_numbered else (0.0, 0.0)
         next_x, next_y = (
             near + side if self.is_numbered else None
-            for near, side in zip(self.plan.near, self.cell)
+            for near, side in zip(self.plan.near, self.sides)
         )
         segments: list[Segment] = []
         for at, first, last in node_end_runs(columns, rows, self.gpus_per_node, next_y):

@@ -10,8 +10,10 @@ never on another tag. The page's script does the same (views/gradio/picture/mark
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +21,8 @@ import numpy as np
 from groups.grouping import Grouping
 
 from ..palette import tones
+
+Places = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +53,6 @@ def marks_of(
     return tuple(sorted((m for m in marks if len(m.ranks)), key=lambda mark: -len(mark.ranks)))
 
 
-def spots(rank: int, marks: Sequence[Mark]) -> np.ndarray:
-    """The chosen rank, then the members of each mark."""
-    return np.concatenate([[rank], *(mark.ranks for mark in marks)])
-
-
 def swell_of(ranks: int, seen: float, cells: int) -> int:
     """Cells by which marks are drawn wider on every side, so that they are ``seen`` cells wide.
 
@@ -68,35 +67,6 @@ def swell_of(ranks: int, seen: float, cells: int) -> int:
         swell -= 1
     return swell
 
-
-def mark_board(
-    shape: tuple[int, int],
-    marks: Sequence[Mark],
-    swell: Callable[[int], int],
-    rows: np.ndarray,
-    columns: np.ndarray,
-) -> np.ndarray:
-    """uint8 of this shape: 0 or 1 + the number of the mark, the last on top.
-
-    rows, columns: of the cells of `spots`. At an edge, a swollen cell stays inside.
-    """
-    swells = [swell(len(mark.ranks)) for mark in marks]
-    edge = max(swells, default=0)
-    wide = shape[1] + 2 * edge
-    board = np.zeros((shape[0] + 2 * edge) * wide, dtype=np.uint8)
-    cells, first = (rows + edge) * wide + columns + edge, 1
-    for number, (mark, more) in enumerate(zip(marks, swells), 1):
-        of_mark = cells[first : first + len(mark.ranks)]
-        first += len(mark.ranks)
-        if more:
-            ways = np.arange(-more, more + 1)
-            around = np.add.outer(ways * wide, ways).reshape(-1)
-            of_mark = np.add.outer(around, of_mark)
-        board[of_mark] = number
-    return board.reshape(-1, wide)[edge : edge + shape[0], edge : edge + shape[1]]
-
-
-# -- the names of groups -------------------------------------------------------------------------
 
 TALL, LETTER, AROUND = 14.0, 6.2, 8.0
 """Pixels: height of a tag, width of a letter in it, and of what is round its letters."""
@@ -118,53 +88,107 @@ class Tag(NamedTuple):
         return LETTER * len(self.name) + AROUND
 
 
-def tags_of(
-    marks: Sequence[Mark],
-    rank: int,
-    x: np.ndarray,
-    y: np.ndarray,
-    reach: Callable[[int], float],
-    room: tuple[float, float, float, float],
-    jump: float = 0.0,
-) -> tuple[Tag, ...]:
-    """A tag a group of several ranks.
+class MarkedCells(ABC):
+    """A picture of many cells in rows and columns, with the groups of the chosen rank marked.
 
-    x, y: the middles of the cells of `spots`. reach: pixels from the middle of a marked cell to its
-    side, by the size of its group. room: left, top, right and bottom of where tags stand. jump:
-    pixels from a band to the next beside it, if any.
-
-    >>> marks = [Mark("dp", np.arange(3), "dp")]
-    >>> x = 10.0 * spots(0, marks) + 5
-    >>> tag, = tags_of(marks, 0, x, np.full(4, 5.0), lambda size: 5.0, (0, 0, 99, 30))
-    >>> (tag.x, tag.y, tag.width)
-    (40.2, 7.0, 20.4)
+    Each says its rank, its marks, largest first, so that a small group is never hidden, and where
+    cells are: left and top of the first, width and height down to the last, the sides of one, and
+    as a board its rows and columns. seen: pixels that a mark covers at least, if there is room.
+    jump: pixels from a band to the next beside it, if any.
     """
-    dx, dy = x - x[0], y - y[0]
-    across, down = np.abs(dx), np.abs(dy)
-    far = np.rint(across + down)
-    far[(across < 0.5) | (down < 0.5)] += far.max() + 1  # in its row or column before all others
-    far[spots(rank, marks) == rank] = -1
-    _, top, _, bottom = room
-    taken = [(float(x[0]), float(y[0]), TALL)]
-    tags, first = [], 1
-    for mark in marks:
-        of_mark = slice(first, first + len(mark.ranks))
-        end = first + int(far[of_mark].argmax())
-        first = of_mark.stop
-        if far[end] < 0:
-            continue
-        wide = LETTER * len(mark.kind) + AROUND
-        at_x, at_y = float(x[end]), float(y[end])
-        left, right = _band(room, jump, at_x, wide)
-        beside = reach(len(mark.ranks)) + wide / 2
-        is_left = dx[end] < 0 if across[end] >= down[end] else at_x + beside > right - wide / 2
-        at_x += -beside if is_left else beside
-        at_x = min(max(at_x, left + wide / 2), right - wide / 2)
-        at_y = min(max(at_y, top + TALL / 2), bottom - TALL / 2)
-        at_y = _free_height(taken, (at_x, at_y, wide), bottom)
-        taken.append((at_x, at_y, wide))
-        tags.append(Tag(mark.kind, mark.tone, round(at_x, 2), round(at_y, 2)))
-    return tuple(tags)
+
+    jump = 0.0
+
+    @abstractmethod
+    def corners(self, ranks: np.ndarray | int) -> Places:
+        """The upper left corner of each of these ranks' cells: x and y."""
+
+    def board_places(self, ranks: np.ndarray | int) -> Places:
+        """The row and the column of each of these ranks' cells."""
+        return self._board_places(*self.corners(ranks))
+
+    def _board_places(self, x: np.ndarray, y: np.ndarray) -> Places:
+        row, column = (y - self.top) / self.sides[1], (x - self.left) / self.sides[0]
+        return np.rint(row).astype(np.int64), np.rint(column).astype(np.int64)
+
+    @cached_property
+    def spots(self) -> Places:
+        """The corners of the chosen rank's cell, then of those of each mark."""
+        return self.corners(np.concatenate([[self.rank], *(mark.ranks for mark in self.marks)]))
+
+    @property
+    def middle(self) -> tuple[float, float]:
+        """That of the chosen rank's cell."""
+        x, y = (float(at[0]) + side / 2 for at, side in zip(self.spots, self.sides))
+        return x, y
+
+    def swell(self, ranks: int) -> int:
+        """Cells by which each cell of a group of so many ranks is drawn wider on every side."""
+        return swell_of(ranks, self.seen / self.sides[0], self.num_cells)
+
+    @property
+    def num_cells(self) -> int:
+        return math.prod(self.board_shape)
+
+    def mark_pixels(self) -> np.ndarray:
+        """uint8, shape (rows, columns): 0 or 1 + the number of the mark, the smallest on top.
+
+        At an edge, a swollen cell stays inside.
+        """
+        (high, across), (rows, columns) = self.board_shape, self._board_places(*self.spots)
+        swells = [self.swell(len(mark.ranks)) for mark in self.marks]
+        edge = max(swells, default=0)
+        wide = across + 2 * edge
+        board = np.zeros((high + 2 * edge) * wide, dtype=np.uint8)
+        cells, first = (rows + edge) * wide + columns + edge, 1
+        for number, (mark, more) in enumerate(zip(self.marks, swells), 1):
+            of_mark = cells[first : first + len(mark.ranks)]
+            first += len(mark.ranks)
+            if more:
+                ways = np.arange(-more, more + 1)
+                around = np.add.outer(ways * wide, ways).reshape(-1)
+                of_mark = np.add.outer(around, of_mark)
+            board[of_mark] = number
+        return board.reshape(-1, wide)[edge : edge + high, edge : edge + across]
+
+    @cached_property
+    def tags(self) -> tuple[Tag, ...]:
+        """A tag a group of several ranks, at its end."""
+        x, y = (at + side / 2 for at, side in zip(self.spots, self.sides))
+        dx, dy = x - x[0], y - y[0]
+        across, down = np.abs(dx), np.abs(dy)
+        far = np.rint(across + down)
+        far[(across < 0.5) | (down < 0.5)] += far.max() + 1  # in its row or column before others
+        far[(across == 0) & (down == 0)] = -1
+        taken = [(*self.middle, TALL)]
+        tags, first = [], 1
+        for mark in self.marks:
+            of_mark = slice(first, first + len(mark.ranks))
+            end = first + int(far[of_mark].argmax())
+            first = of_mark.stop
+            if far[end] < 0:
+                continue
+            wide = LETTER * len(mark.kind) + AROUND
+            at_x, at_y = float(x[end]), float(y[end])
+            left, right = self._band(at_x, wide)
+            beside = self.sides[0] * (self.swell(len(mark.ranks)) + 0.5) + wide / 2
+            is_left = dx[end] < 0 if across[end] >= down[end] else at_x + beside > right - wide / 2
+            at_x += -beside if is_left else beside
+            at_x = min(max(at_x, left + wide / 2), right - wide / 2)
+            at_y = min(max(at_y, self.top + TALL / 2), self.height - TALL / 2)
+            at_y = _free_height(taken, (at_x, at_y, wide), self.height)
+            taken.append((at_x, at_y, wide))
+            tags.append(Tag(mark.kind, mark.tone, round(at_x, 2), round(at_y, 2)))
+        return tuple(tags)
+
+    def _band(self, x: float, wide: float) -> tuple[float, float]:
+        """Left and right of the band at x; of the picture where a band has none for what is so
+        wide."""
+        left, right, jump = self.left, self.width, self.jump
+        if not jump:
+            return left, right
+        band = left + (x - left) // jump * jump, right - (right - x) // jump * jump
+        return (left, right) if band[1] - band[0] < wide else band
 
 
 def _free_height(
@@ -177,14 +201,3 @@ def _free_height(
             break
         y += TALL if y + 1.5 * TALL <= bottom else -TALL * AGAIN / 2
     return y
-
-
-def _band(
-    room: tuple[float, float, float, float], jump: float, x: float, wide: float
-) -> tuple[float, float]:
-    """Left and right of the band at x; of the room where a band has none for what is so wide."""
-    left, _, right, _ = room
-    if not jump:
-        return left, right
-    band = left + (x - left) // jump * jump, right - (right - x) // jump * jump
-    return (left, right) if band[1] - band[0] < wide else band

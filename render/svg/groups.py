@@ -99,7 +99,7 @@ def overview_svg(overview: Overview, description: str, kinds: Sequence[int] = ()
         f'height="{grid.rows * cell:g}" preserveAspectRatio="none"'
     )
     swell = ",".join(str(overview.swell(size)) for _, size in overview.sizes)
-    x, y = overview.middles(overview.rank)
+    x, y = overview.middle
     base = png_uri(overview.base_pixels(), ramp(*STAGE_GREYS["light"], overview.num_shades))
     kinds_of_marks = [rgb(KIND_COLOURS["light"][mark.tone]) for mark in overview.marks]
     marks = png_uri(overview.mark_pixels(), kinds_of_marks)

@@ -49,7 +49,7 @@ def job_svg(picture: JobPicture, description: str, kinds: Sequence[int] = ()) ->
 
 def _data(picture: JobPicture, kinds: Sequence[int]) -> str:
     plan = picture.plan
-    wide, tall = picture.cell
+    wide, tall = picture.sides
     levels = ",".join(map(str, picture.levels.values()))
     boxed = [*picture.levels].index(picture.box_kind) if picture.box_kind else -1
     start = plan.left + plan.origin[0], plan.top + plan.origin[1]
@@ -75,7 +75,7 @@ def _label_svg(label: Label, picture: JobPicture) -> str:
 def _letters(picture: JobPicture) -> str:
     """For the style sheet: the picture's width, and of a number in a cell how large it is drawn
     and may be, in pixels."""
-    wide, tall = picture.cell
+    wide, tall = picture.sides
     digits = len(str(picture.mesh.world_size - 1))
     most = min(wide * 1.4 / digits, tall * 0.72)
     return f"--w:{picture.width + 2:.0f};--size:{picture.number_size:.1f}px;--most:{most:.1f}px"
@@ -94,7 +94,7 @@ def _label_text(label: Label, picture: JobPicture) -> str:
 
 
 def _numbered(picture: JobPicture) -> str:
-    wide, tall = picture.cell
+    wide, tall = picture.sides
     scale = picture.plan.scale
     tone = f"box t-{picture.box_tone}" if picture.box_tone else "box"
     frames = "".join(_rectangle("replica", each, 14 * scale) for each in picture.replicas)
@@ -128,7 +128,7 @@ def _lines(segments: Iterable[Segment]) -> str:
 
 
 def _plain(picture: JobPicture) -> str:
-    cell, plan = picture.cell[0], picture.plan
+    cell, plan = picture.sides[0], picture.plan
     rows, columns = picture.board_shape
     return (
         f"{_rows(picture)}"
@@ -156,7 +156,7 @@ def _rows(picture: JobPicture) -> str:
 
 def _gaps(picture: JobPicture) -> str:
     """Lines between cells, where there is room for them."""
-    cell, plan = picture.cell[0], picture.plan
+    cell, plan = picture.sides[0], picture.plan
     if cell < GAP_ROOM:
         return ""
     wide, tall = plan.sizes.band_width, plan.sizes.band_height
