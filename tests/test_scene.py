@@ -420,4 +420,4 @@ def test_a_node_that_ends_between_two_lines_is_drawn():
     for count, wanted in ((2, [(0, 0, 0)]), (4, [])):  # between any two of four says nothing
         at = np.arange(count)
         lines = CellLines(at * 10.0, at, np.zeros(count, dtype=bool))
-        assert node_end_runs(lines, one, 1, throughout=True) == wanted
+        assert node_end_runs(lines, one, 1, near=None) == wanted
