@@ -318,3 +318,12 @@ def test_an_order_is_written_as_each_launcher_obeys_it():
     assert "c10d" in files["torchrun"]
     assert "c10d" not in launcher_files(["node66", "node7", "node70", "node8"], 4)["torchrun"]
     assert {"slurm", "openmpi", "torchrun"} <= set(LAUNCHER_NOTES)
+
+
+def test_of_more_patterns_than_can_be_looked_at_the_best_go_on():
+    """16 machines in seven racks: without them 32 pipelines leave their rack."""
+    sizes = {"A": 1, "B": 2, "C": 2, "D": 2, "E": 1, "F": 3, "G": 5}
+    racks = {f"{rack}{at}": rack for rack, size in sizes.items() for at in range(size)}
+    better = best_order([*racks], racks, gpus_per_node=8, tp=2, pp=2, ep=32, etp=1)
+    assert (better.key_before, better.key) == ((3, 0, 4, 64), (3, 0, 4, 24))
+    assert not better.is_least

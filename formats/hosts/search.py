@@ -208,9 +208,10 @@ def _every_pattern(
     differ, so one whose key so far is no smaller than the best leads to nothing better. A rack is
     touched after those of its size before it. Of too many the FEW best go on.
     """
-    sizes, places, branches = np.array(capacities), sum(capacities), 0
+    places, branches = sum(capacities), 0
     if places > MOST_PLACES:
         return None, False
+    sizes = np.array(capacities, dtype=np.int8)
     racks = np.zeros((1, places), dtype=np.int8)
     keys = np.zeros((1, len(levels)), dtype=np.int64)
     used = np.eye(1, len(sizes) + 1, len(sizes), dtype=np.int8)  # of each rack, and 1
@@ -219,18 +220,20 @@ def _every_pattern(
         for rack in range(len(sizes))
     ]
     for place in range(places):
-        rows, chosen = np.nonzero((used[:, :-1] < sizes) & (used[:, before] > 0))
-        branches += len(rows)
+        may_take = (used[:, :-1] < sizes) & (used[:, before] > 0)
+        branches += int(np.count_nonzero(may_take))
         if branches > MOST_BRANCHES:
-            go_on = np.isin(rows, np.lexsort(keys.T[::-1])[:FEW])
-            rows, chosen = rows[go_on], chosen[go_on]
+            may_take[np.lexsort(keys.T[::-1])[FEW:]] = False
+        rows, chosen = np.nonzero(may_take)
         racks, used, keys = racks[rows], used[rows], keys[rows]
         racks[:, place] = chosen
         used[np.arange(len(rows)), chosen] += 1
         for depth, level in enumerate(levels):
             for kind in level:
                 keys[:, depth] += kind.crossing_from(place, racks)
-        better = np.array([tuple(key) < best for key in keys.tolist()], dtype=bool)
+        apart = keys - best
+        first = (apart != 0).argmax(axis=1)[:, None]  # level that tells
+        better = np.take_along_axis(apart, first, axis=1)[:, 0] < 0
         racks, used, keys = racks[better], used[better], keys[better]
     least = np.lexsort(keys.T[::-1])[:1].tolist()
     return (racks[least[0]].astype(np.int64) if least else None), branches <= MOST_BRANCHES
