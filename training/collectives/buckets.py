@@ -22,8 +22,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from groups.mesh import whole_number
-
 from ..model import Model
 from ..parameters import layer_parameters, on_one_rank
 from ..split import Split
@@ -61,11 +59,11 @@ def megatron_bucket_parameters(d: int) -> int:
 
     Larger groups get larger buckets, so that latency does not rule.
     """
-    return max(40_000_000, 1_000_000 * whole_number(d, "d"))
+    return max(40_000_000, 1_000_000 * d)
 
 
-def layer_tensors(hidden: int) -> tuple[int, ...]:
-    """Parameters of each tensor of a GPT layer, in the order in which their gradients come ready.
+def layer_tensors(h: int) -> tuple[int, ...]:
+    """Parameters of each tensor of a GPT layer of width h, as their gradients come ready.
 
     Both matrices and biases of the MLP, the norm before it, those of attention, the norm before
     that: 12 h^2 + 13 h in all.
@@ -73,7 +71,6 @@ def layer_tensors(hidden: int) -> tuple[int, ...]:
     >>> layer_tensors(2), sum(layer_tensors(2)) == 12 * 2**2 + 13 * 2
     ((18, 24, 4, 6, 18, 4), True)
     """
-    h = whole_number(hidden, "hidden")
     return (4 * h * h + h, 4 * h * h + 4 * h, 2 * h, h * h + h, 3 * h * h + 3 * h, 2 * h)
 
 

@@ -25,14 +25,6 @@ and that times the bus factor the bus bandwidth.
 
 from __future__ import annotations
 
-import math
-
-from groups.errors import quoted
-from groups.mesh import whole_number
-
-from ..errors import is_amount, refusal
-from .operations import unknown_operation
-
 COSTS: dict[str, tuple[int, int]] = {
     "all_reduce": (2, 0),
     **dict.fromkeys(("reduce_scatter", "all_gather", "all_to_all", "gather", "scatter"), (1, 0)),
@@ -44,31 +36,22 @@ the operation's name in training.collectives.operations."""
 
 
 def bus_factor(op: str, n: int) -> float:
-    """Bytes that one rank sends, over the bytes of the buffer; 0 in a group of one.
+    """Bytes that one of n ranks sends, over the bytes of the buffer; 0 in a group of one.
 
     >>> bus_factor("all_reduce", 8), bus_factor("broadcast", 8), bus_factor("all_gather", 1)
     (1.75, 1.0, 0.0)
-
-    Errors: LayoutError for an unknown operation, or a group without ranks.
     """
-    return bytes_per_rank(op, n, 1)
+    return bytes_per_rank(op, n, 1.0)
 
 
 def bytes_per_rank(op: str, n: int, buffer_bytes: float) -> float:
-    """Bytes that one rank sends, of a whole buffer of ``buffer_bytes``.
+    """Bytes that one of n ranks sends, of a whole buffer of ``buffer_bytes``.
 
     >>> bytes_per_rank("all_reduce", 4, 2**30) / 2**30
     1.5
-
-    Errors: LayoutError for an unknown operation, a group without ranks, or a size that is no
-    number of bytes.
     """
-    (shares, wholes), n = _cost(op), whole_number(n, "n")
-    if not is_amount(buffer_bytes):
-        raise refusal("not-bytes", "buffer_bytes", value=quoted(buffer_bytes))
-    if n == 1:
-        return 0.0
-    return shares * (n - 1) * buffer_bytes / n + wholes * float(buffer_bytes)
+    shares, wholes = COSTS[op]
+    return shares * (n - 1) * buffer_bytes / n + wholes * buffer_bytes if n > 1 else 0.0
 
 
 def steps(op: str, n: int) -> int:
@@ -76,11 +59,8 @@ def steps(op: str, n: int) -> int:
 
     >>> steps("all_reduce", 8), steps("broadcast", 8), steps("send_recv", 8)
     (14, 7, 1)
-
-    Errors: LayoutError for an unknown operation, or a group without ranks.
     """
-    turns, n = sum(_cost(op)), whole_number(n, "n")
-    return min(n - 1, 1) if op == "send_recv" else turns * (n - 1)
+    return min(n - 1, 1) if op == "send_recv" else sum(COSTS[op]) * (n - 1)
 
 
 def least_seconds(op: str, n: int, buffer_bytes: float, bytes_per_second: float) -> float:
@@ -88,16 +68,5 @@ def least_seconds(op: str, n: int, buffer_bytes: float, bytes_per_second: float)
 
     >>> least_seconds("all_reduce", 8, 1e9, bytes_per_second=450e9) * 1e3  # milliseconds
     3.888888888888889
-
-    Errors: LayoutError as for bytes_per_rank, and for a bandwidth that is not above 0.
     """
-    if not is_amount(bytes_per_second, math.inf) or not bytes_per_second > 0:
-        raise refusal("not-a-bandwidth", "bandwidth", value=quoted(bytes_per_second))
     return bytes_per_rank(op, n, buffer_bytes) / bytes_per_second
-
-
-def _cost(op: str) -> tuple[int, int]:
-    cost = COSTS.get(op) if isinstance(op, str) else None
-    if cost is None:
-        raise unknown_operation(op, COSTS)
-    return cost
