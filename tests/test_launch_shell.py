@@ -7,9 +7,56 @@ from launch_answers import TP, check_law, codes, only_problem, values
 
 from formats.launch import parse
 from formats.launch.shell import read_script
+from formats.launch.training import training_of
 from formats.launch.words import Source, calculate
 
 pytestmark = pytest.mark.usefixtures("nothing_is_executed")
+
+
+WRITTEN = """
+usage() {{
+cat << EOF
+usage: bash ./launcher.sh [config-override  [config-override ...]]
+config-override  (Optional) A  NeMo configuration override. E.g. trainer.max_steps=10000.
+EOF
+}}
+{}
+torchrun --nproc-per-node="4" --nnodes="16" --no-python bash worker_command.sh
+"""
+"""As AI-Hypercomputer/gpu-recipes 2e1fd5e starts Megatron-Bridge: training/a4x/*/launcher.sh."""
+
+WORKER = """\
+  numactl --cpunodebind=\\$((LOCAL_RANK/2)) \\
+  python scripts/performance/custom_setup_experiment.py \\
+    --model_name llama3 --model_size 70b --compute_dtype fp8_mx \\
+    --tensor_model_parallel_size 2 --pipeline_model_parallel_size 4 \\
+    --virtual_pipeline_model_parallel_size {}"""
+
+WRITERS = (
+    'worker_command=$(cat <<- EOM\n{}\nEOM\n)\necho "$worker_command" > worker_command.sh',
+    "cat > worker_command.sh <<'EOM'\n{}\nEOM",
+    'W="\n{}"\nbash -c "$W"',
+)
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_script_that_the_text_writes_is_read_and_help_that_it_prints_is_not(writer):
+    parsed = parse(WRITTEN.format(writer.format(WORKER.format(5))))
+    check_law(parsed)
+    sizes = {"nodes": 16, "gpus_per_node": 4, "tp": 2, "pp": 4, "vpp": 5}
+    assert sizes.items() <= parsed.values.items()
+    assert training_of(parsed)["model"] == "llama3-70b"
+    assert training_of(parsed)["products"] == "mxfp8"
+    assert parsed.problems == ()
+    none = parse(WRITTEN.format(writer.format(WORKER.format("None"))))
+    assert (none.values.get("vpp"), none.problems) == (None, ())
+
+
+def test_help_and_what_never_ends_is_no_script():
+    help_text = "cat <<EOF\nlaunch.py --tensor-model-parallel-size N\nEOF\n"
+    assert parse(help_text).values == {}
+    open_text = "A=$(cat <<EOM\nx.py --tensor-model-parallel-size 4\n)\necho $A > a.sh"
+    assert parse(open_text).values == {}
 
 
 FORMS = [

@@ -32,6 +32,10 @@ LONG = {
     "words of a variable": "A='" + "x " * 50_000 + "'\n" + "eval $A\n" * 1000,
     "a row of numbers": "model.tensor_model_parallel_size=[" + "1," * 90_000 + "]",
     "sizes": "--hierarchical-context-parallel-sizes " + "1 " * 90_000,
+    "lists that TOML never closes": "[a]\n" + "x = [\n" * 33_000,
+    "texts that TOML never closes": "[a]\n" + f'x = ["{"a" * 60}",\n' * 2_800,
+    "here-documents in each other": "A=$(cat <<E\n" * 16_000,
+    "scripts that write scripts": 'echo "echo \\"x\\" > a.sh" > a.sh\n' * 6_000,
     "signs": "$" * MAX_TEXT,
 }
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import tomlkit
@@ -209,6 +209,7 @@ class _Yaml:
 # -- TOML ----------------------------------------------------------------------------------------
 
 _HEADER = re.compile(r"\[\[?([A-Za-z0-9_. \t\"'-]+)\]\]?[ \t]*(?:#.*)?$")
+_TOML_TOKEN = re.compile(r"\"\"\"|'''|\"[^\"]*\"|'[^']*'|[\[\]{}]|#.*")
 MOST_LINES = 40
 """Lines that one value may go over."""
 
@@ -247,16 +248,28 @@ def _toml(source: Source) -> Read:
 
 def _toml_value(lines: list[tuple[int, str]], at: int, column: int) -> tuple[Any, int]:
     """The value that begins there, and how many lines it takes; of no TOML the rest of its line."""
-    text = first = lines[at][1][column:].strip()
-    for taken in range(1, MOST_LINES):
-        spend(20 * STEP + len(text), "values")
-        try:
-            return tomlkit.parse(f"x = {text}").unwrap()["x"], taken
-        except (TOMLKitError, RecursionError, ValueError):
-            if at + taken == len(lines) or not first.startswith(("[", "{", '"', "'")):
-                break
-            text += "\n" + lines[at + taken][1]
-    return first.partition(" #")[0].strip(), 1
+    first = lines[at][1][column:].strip()
+    rows = [first, *(line for _, line in lines[at + 1 : at + MOST_LINES])]
+    taken = 1 + next((n for n, depth in enumerate(_depths(rows)) if not depth), 0)
+    text = "\n".join(rows[:taken])
+    spend(20 * (STEP + len(text)), "values")
+    try:
+        return tomlkit.parse(f"x = {text}").unwrap()["x"], taken
+    except (TOMLKitError, RecursionError, ValueError):
+        return first.partition(" #")[0].strip(), 1
+
+
+def _depths(rows: Iterable[str]) -> Iterator[int]:
+    """After each row of a value, how many brackets and texts of three quotes are open."""
+    brackets, quotes = 0, ""
+    for row in rows:
+        spend(STEP, "values")
+        for token in _TOML_TOKEN.findall(row):
+            if quotes or token in ('"""', "'''"):
+                quotes = "" if token == quotes else quotes or token
+            else:
+                brackets += (token in "[{") - (token in "]}")
+        yield bool(quotes) + max(brackets, 0)
 
 
 def _toml_words(source: Source, start: int, end: int, value: Any) -> list[Word]:

@@ -13,6 +13,7 @@ Source of the rules: GNU Bash manual, sections 3.5.3 and 6.5.
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import re
 from collections.abc import Iterable, Iterator
@@ -33,6 +34,8 @@ _CLOSING = {
     '"': re.compile(r'\\.|"|\$\((?!\()', re.DOTALL),
     "`": re.compile(r"\\.|`", re.DOTALL),
 }
+HEREDOC = re.compile(r"<<(-?)[ \t]*(['\"\\]?)([A-Za-z_][A-Za-z0-9_]*)['\"]?")
+_CAT = re.compile(rf"\$\([ \t]*cat[ \t]*{HEREDOC.pattern}[ \t]*\n")
 _ARRAY = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\[[@*]\]\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-]")
 _DEFAULT = re.compile(r":?[-=?]")
@@ -105,6 +108,7 @@ class Expander:
     def __init__(self, shell: Shell, source: Source) -> None:
         self.shell, self.source, self.text = shell, source, source.text
         self.no_more = ""  # a quote that is never closed again
+        self.cats = 0  # here-documents inside here-documents
 
     def closing(self, quote: str, start: int) -> int:
         """Where a quote is closed, or -1."""
@@ -166,7 +170,7 @@ class Expander:
             return self._arithmetic(start, close + 1, depth), close + 1
         if self.text.startswith("$(", start):
             end = close + 1 if is_closed else start + 2
-            return self.unknown(start, end, "command"), end
+            return self._printed(start, end) or self.unknown(start, end, "command"), end
         if self.text.startswith("${", start):
             if not is_closed:
                 return self.source.part(start, start + 2), start + 2
@@ -175,6 +179,20 @@ class Expander:
         if not name:
             return self.source.part(start, start + 1), start + 1
         return self._value(name[0], start, name.end()), name.end()
+
+    def _printed(self, start: int, end: int) -> list[CommandRun]:
+        """What ``$(cat <<EOF ...)`` stands for; nothing of other commands."""
+        match = _CAT.match(self.text, start, end)
+        lines = self.source.lines.get(match[3], []) if match else []
+        at = bisect.bisect_left(lines, match.end() if match else 0)
+        if not match or at == len(lines) or lines[at] >= end or self.cats == MAX_DEPTH:
+            return []
+        if match[2]:
+            return self.source.part(match.end(), lines[at])
+        self.cats += 1
+        runs = list(self.inside(match.end(), lines[at], 0))
+        self.cats -= 1
+        return runs if self.shell.may_spend(runs, self.source.place(start, end)) else []
 
     def _value(self, name: str, start: int, end: int) -> list[CommandRun]:
         variable = self.shell.variables.get(name)

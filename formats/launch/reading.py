@@ -82,7 +82,7 @@ class Reading(Sayings):
         for document in shell.documents:
             form = form_of(document.text)
             if form != "shell":
-                self._file(document, form)
+                self._file(document, form, is_all=False)
         for name, row in flags.VARIABLES.items():
             variable = shell.variables.get(name)
             if variable and not any(said.field == row.field for said in self.said):
@@ -195,6 +195,8 @@ class Reading(Sayings):
         place = whole_place(word, given)
         if is_key:
             self._key(tuple(name.lstrip("-").split(".")), given, place, name)
+        elif row is not None and given and given[0].text == "None":  # as scripts in Python take it
+            self.ignored.append(self.item("not-given", name, "None", place))
         elif row is not None and not names_file:
             self.read_value(name, row, given, place)
         elif given:
@@ -236,8 +238,10 @@ class Reading(Sayings):
         code = "not-drawn" if plain in flags.NOT_DRAWN else code
         self.ignored.append(self.item(code, name, value, place))
 
-    def _file(self, source: Source, form: str) -> None:
+    def _file(self, source: Source, form: str, *, is_all: bool = True) -> None:
+        """A file; what is none and says nothing may stand in a script, where help is printed."""
         entries, left, faults = read_file(source, form)
+        before = len(self.said)
         self._state(entries)
         self._knows(flags.beginnings(self.stated), entries[0].key if entries else source.word(0, 0))
         for entry in entries:
@@ -253,7 +257,8 @@ class Reading(Sayings):
         for word in left:
             shown = word.text.split("\n", 1)[0][:80]
             self.ignored.append(self.item("not-read", shown, "", word.place))
-        self._faults(faults)
+        if is_all or len(self.said) > before:
+            self._faults(faults)
 
     def _faults(self, faults: Iterable[Fault]) -> None:
         for code, start, end, facts in faults:

@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 
 from groups.budget import spend
 
-from .expand import MAX_DEPTH, Expander, Shell, Variable
+from .expand import HEREDOC, MAX_DEPTH, Expander, Shell, Variable
 from .flags import SLURM, words_of
 from .words import STEP, CommandRun, Source, Word, split
 
@@ -37,6 +37,9 @@ def read_script(source: Source) -> Shell:
     return shell
 
 
+SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm")
+"""How names of scripts end."""
+
 PREFIXES = words_of("PREFIXES")
 """Words after which NAME=value still is an assignment."""
 
@@ -44,7 +47,6 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 _PLAIN = re.compile(r"[^\s\\'\"`$;&|()<>]+")
 _SPACES = re.compile(r"[ \t\r\f\v]+")
 _PLACEHOLDER = re.compile(r"<[A-Za-z_][A-Za-z0-9_ ./-]{0,60}>")
-_HEREDOC = re.compile(r"<<(-?)[ \t]*(['\"\\]?)([A-Za-z_][A-Za-z0-9_]*)['\"]?")
 _REDIRECT = re.compile(r"&?[<>]{1,3}\|?(&[0-9-])?[ \t]*")
 _SBATCH = re.compile(r"#SBATCH[ \t]+")
 _BLANK = re.compile(r"[ \t\r]+\n")
@@ -62,6 +64,7 @@ class _Reader(Expander):
         self.begun: int | None = None  # where this word starts; None between words
         self.array: tuple[str, bool, int, list[Word]] | None = None  # name, appends, start, outer
         self.skips = False  # the next word is where output goes
+        self.into = ""  # where the output of this command goes
         self.heredocs: list[tuple[str, bool]] = []
         self.branches = 0  # of if and case
         self.pattern = False  # of a case: up to its parenthesis no command stands there
@@ -101,7 +104,7 @@ class _Reader(Expander):
         word = Word(tuple(self.runs), self.source.place(self.begun, self.begun))
         self.runs, self.begun = [], None
         if self.skips:
-            self.skips = False
+            self.skips, self.into = False, word.text
             self.shell.written.add(word.text)
         elif not self.array and (match := self._assigns(word.runs)):
             self._assign(match[1], bool(match[2]), [list(word.after(match.end()).runs)])
@@ -130,9 +133,10 @@ class _Reader(Expander):
         self.i += 1
         if self.array:
             return
+        into = self.into
         self._end_command()
         for delimiter, quoted in self.heredocs:
-            self._heredoc(delimiter, quoted)
+            self._heredoc(delimiter, quoted, into)
         self.heredocs = []
 
     def _backslash(self) -> None:
@@ -199,7 +203,7 @@ class _Reader(Expander):
 
     def _redirect(self) -> None:
         placeholder = _PLACEHOLDER.match(self.text, self.i)
-        heredoc = _HEREDOC.match(self.text, self.i)
+        heredoc = HEREDOC.match(self.text, self.i)
         if placeholder:
             self._take(placeholder.start(), placeholder.end())
             last = self.runs[-1]
@@ -216,7 +220,7 @@ class _Reader(Expander):
             self.i = match.end() if match else self.i + 1
             self.skips = bool(match and not match[1])
 
-    def _heredoc(self, delimiter: str, quoted: bool) -> None:
+    def _heredoc(self, delimiter: str, quoted: bool, into: str) -> None:
         starts = self.source.lines.get(delimiter, [])
         at = bisect.bisect_left(starts, self.i)
         if at == len(starts):
@@ -230,7 +234,7 @@ class _Reader(Expander):
         body = Source(runs)
         command = self.shell.commands[-1] if self.shell.commands else []
         programs = {word.text.rsplit("/", 1)[-1] for word in command[:3]}
-        if programs & {"sbatch", "bash", "sh", "ssh", "srun"}:
+        if programs & {"sbatch", "bash", "sh", "ssh", "srun"} or into.endswith(SCRIPTS):
             self._read_inside(body)
         elif not any(program.startswith("python") for program in programs):
             self.shell.documents.append(body)
@@ -244,6 +248,7 @@ class _Reader(Expander):
         is_pattern = self.pattern
         words = self._without_keywords(self.words)
         words, self.words = [] if is_pattern else words, []
+        into, self.into = self.into, ""
         self.pattern |= operator == ";;" and self.branches > 0
         self.skips = False
         self.tested = bool(words) and words[0].text in ("[", "[[", "test")
@@ -252,7 +257,7 @@ class _Reader(Expander):
         if not words or self.tested:
             return
         self.shell.commands.append(words)
-        self._nested(words)
+        self._nested(words, into)
         if words[0].text == "sbatch":
             self._slurm(words)
 
@@ -343,10 +348,10 @@ class _Reader(Expander):
                 first = len(words)
         return words[first:]
 
-    def _nested(self, words: list[Word]) -> None:
-        """What ``bash -c`` and ``eval`` read once more."""
+    def _nested(self, words: list[Word], into: str) -> None:
+        """What ``bash -c`` and ``eval`` read once more, and what is put into a script."""
         runs: Sequence[CommandRun] = ()
-        if words[0].text == "eval":
+        if words[0].text == "eval" or (words[0].text == "echo" and into.endswith(SCRIPTS)):
             runs = [run for word in words[1:] for run in (*word.runs, CommandRun(" ", *word.at))]
             self.shell.commands.pop()
         for program, option, script in zip(words, words[1:], words[2:]):
