@@ -277,7 +277,7 @@ def test_schedules_are_chosen_compared_pointed_at_and_walked_through_in_time(sha
             expect(card).to_contain_text(said)
             expect(card).to_contain_text(waits)
             stage = parts(timeline.rows()[rank][number][0])[0]
-            expect(card).to_contain_text(f"Layers: {4 * stage}-{4 * stage + 3}")
+            expect(card).to_contain_text(f"Layers: {4 * stage}–{4 * stage + 3}")
         ticks, tick = page.evaluate(STRIPS)[0]
         at = ticks // 3
         slide(page, ".pipeline-cursor", at)

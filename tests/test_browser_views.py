@@ -297,7 +297,7 @@ def test_the_rank_card_of_a_clicked_gpu_fills_up_with_the_model(open_page):
     show(page, "ranks")
     expect(page.locator(".intro h2").nth(1)).to_have_text(PAGE["rank_title"]["en"].format(rank=9))
     stage, experts, samples = (PAGE[f"rank_{of}"]["en"] for of in ("stage", "experts", "samples"))
-    assert "16-31" in facts(page)[stage]  # of the model that counts where none is chosen
+    assert "24–47" in facts(page)[stage]  # of the model that counts where none is chosen
     assert PAGE["rank_give_experts"]["en"] in facts(page)[experts]
     rows = rows_of(page, "peers")
     wanted = {name: one.members(9) for name, one in layout.every.items() if one.size > 1}

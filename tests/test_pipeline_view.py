@@ -64,7 +64,7 @@ def refusals(page: str) -> list[str]:
 
 # --- What is shown ---
 
-SPAN = "Bubble, of the longest span of a rank (as zero bubble papers count)"
+SPAN = "Bubble, as a share of the longest span of a rank (as zero-bubble papers count)"
 
 
 def test_rows_are_the_real_ranks_of_the_chosen_pipeline_group():
@@ -83,14 +83,14 @@ def test_defaults_are_1f1b_and_four_micro_batches_a_stage_or_what_the_model_says
 
 def test_figures_stand_beside_their_closed_forms_with_all_three_bubbles():
     page = view(schedule="zb-2p", against="zb-h2", micro_batches="8")
-    assert row(page, "Bubble, of total time") == ["11.11%", "11.11%"]
+    assert row(page, "Bubble, as a share of total time") == ["11.11%", "11.11%"]
     assert row(page, SPAN) == ["0%", "0%"]
     assert "占 rank 最长跨度的 0%" in view("zh", schedule="zb-2p", micro_batches="8")
     page = view(schedule="1f1b", against="zb-h1", micro_batches="8")
     assert row(page, SPAN) == ["27.27%", "11.11%"]
     assert row(page, "The step, in units") == ["33", "27"]
-    assert row(page, "Bubble, of ideal time") == ["37.5%", "12.5%"]
-    assert row(page, "Bubble, of total time") == ["27.27%", "11.11%"]
+    assert row(page, "Bubble, as a share of ideal time") == ["37.5%", "12.5%"]
+    assert row(page, "Bubble, as a share of total time") == ["27.27%", "11.11%"]
     assert row(page, "Closed form") == [
         "idle of a rank: (p - 1)(F + B) = 9; as simulated",
         "idle of a rank: (p - 1)(F + I - W) = 3; as simulated",
@@ -248,15 +248,15 @@ def test_stages_hold_the_layers_that_megatron_gives_them(key):
 
 def test_a_stage_is_written_with_its_ends():
     stages = stages_for(controls={"layers": "16"})
-    assert [stage.text for stage in stages] == ["E 0-3", "4-7", "8-11", "12-15 L"]
+    assert [stage.text for stage in stages] == ["E 0–3", "4–7", "8–11", "12–15 L"]
 
 
 def test_in_a_v_layers_go_forth_and_back_over_the_ranks():
     stages = stages_for("zb-v", controls={"layers": "16"})
-    assert [stage.text for stage in stages][:2] == ["E 0-1", "2-3"]
+    assert [stage.text for stage in stages][:2] == ["E 0–1", "2–3"]
     held = [[stages[n].text for n in row] for row in stage_numbers(checked("zb-v", 4, 8))]
-    assert held[0] == ["E 0-1", "14-15 L"]
-    assert held[3] == ["6-7", "8-9"]
+    assert held[0] == ["E 0–1", "14–15 L"]
+    assert held[3] == ["6–7", "8–9"]
 
 
 def test_first_and_last_counts_and_accounting_make_stages_uneven():
@@ -273,7 +273,7 @@ def test_a_layout_string_may_stand_in_either_box():
     one = stages_for("interleaved", p=16, v=2, controls={"layers": layout})
     other = stages_for("interleaved", p=16, v=2, controls={"layers": "61"}, pipe_layout=layout)
     assert one == other
-    assert (one[0].text, one[30].text, one[31].text) == ("E 0-2", "m", "L")
+    assert (one[0].text, one[30].text, one[31].text) == ("E 0–2", "m", "L")
 
 
 def test_stages_without_a_layer_are_flagged():

@@ -75,18 +75,18 @@ def test_the_zig_zag_of_sequence_chunks_gives_every_rank_an_early_and_a_late_one
 
 
 LAYERS = {
-    "an even cut": ({"layers": "24"}, {0: "0-11", 1: "12-23"}),
+    "an even cut": ({"layers": "24"}, {0: "0–11", 1: "12–23"}),
     "virtual stages go round": (
         {"layers": "16", "vpp": "2"},
-        {0: "0-3; 8-11", 1: "4-7; 12-15"},
+        {0: "0–3; 8–11", 1: "4–7; 12–15"},
     ),
     "embedding and loss count": (
         {"layers": "70", "pp": 12, "tp": 4, "nodes": 48, "account": True},
-        {0: "0-4", 1: "5-10", 10: "59-64", 11: "65-69"},
+        {0: "0–4", 1: "5–10", 10: "59–64", 11: "65–69"},
     ),
     "a pipeline layout": (
         {"layers": "Et*3|(tt|)*29,m|L", "vpp": "2", "pp": 16, "tp": 1, "nodes": 256, "ep": 64},
-        {0: "0-2; 33-34", 1: "3-4; 35-36", 13: "27-28; 59-60", 15: "31-32; none"},
+        {0: "0–2; 33–34", 1: "3–4; 35–36", 13: "27–28; 59–60", 15: "31–32; none"},
     ),
 }
 
@@ -109,9 +109,9 @@ def test_the_card_tells_the_layers_of_the_stage(name):
 
 def test_the_card_is_of_the_model_that_counts_and_leads_to_what_is_missing():
     found = card(MOE, 0)
-    assert said("rank_layers_of", layers="0-23") in found["rank_stage"]  # of Qwen3 30B-A3B
+    assert said("rank_layers_of", layers="0–23") in found["rank_stage"]  # of Qwen3 30B-A3B
     assert said("rank_samples_of", samples="", count="").split(":")[0] in found["rank_samples"]
-    assert said("rank_experts_of", experts="0-15", total=128) in found["rank_experts"]
+    assert said("rank_experts_of", experts="0–15", total=128) in found["rank_experts"]
     own = replace(MOE, model="own")
     assert PAGE["rank_give_layers"]["en"] in card(own, 0)["rank_stage"]
     assert PAGE["rank_give_experts"]["en"] in card(own, 0)["rank_experts"]
@@ -146,7 +146,7 @@ def test_the_samples_of_the_data_parallel_ranks_are_the_batch_once():
         assert told.startswith(said("rank_reads", place=place, dp=4))
         assert counted(3, "microbatch", "en") in told
         read_by[rank] = [
-            range(int(first), int(last) + 1) for first, last in re.findall(r"(\d+)-(\d+)", told)
+            range(int(first), int(last) + 1) for first, last in re.findall(r"(\d+)–(\d+)", told)
         ]
     steps = [[runs[step] for runs in read_by.values()] for step in range(3)]
     assert [s for step in steps for run in step for s in run] == list(range(24))
@@ -304,7 +304,7 @@ WorkNCCL(SeqNum=11, OpType=ALLREDUCE, NumelIn=8192, Timeout(ms)=600000) ran for 
 
 
 def test_the_lines_of_a_log_are_read_for_their_ranks():
-    for text, ranks in ((LOG, "3, 7, 11, 15"), ("1-2 9..10;9", "1-2, 9-10"), ("[4, 5]", "4-5")):
+    for text, ranks in ((LOG, "3, 7, 11, 15"), ("1-2 9..10;9", "1–2, 9–10"), ("[4, 5]", "4–5")):
         picture = shown(State(), "ranks", ranks=text)
         count = len(re.findall(r"\d+", ranks))
         understood = said("together_ranks", ranks=ranks, count=counted(count, "rank", "en"))

@@ -109,7 +109,7 @@ def test_the_page_lists_the_groups_of_a_server(language):
 
     page = shown("vllm serve m -tp 8 -dcp 4 -dp 2 --enable-expert-parallel")
     assert PAGE["served_title"][language] in page
-    assert "0-3 · 4-7" in page
+    assert "0–3 · 4–7" in page
     assert PAGE["served_title"][language] not in shown("vllm serve m")
     assert "3" in shown("vllm serve m -tp 8 -dcp 3")
 
