@@ -79,6 +79,8 @@ def test_defaults_are_1f1b_and_four_micro_batches_a_stage_or_what_the_model_says
     page = view(controls={"vpp": "2", "global_batch": "64", "micro_batch": "2"})
     assert (strips(page)[0]["m"], strips(page)[0]["stages"]) == (16, 8)
     assert "m = 64 / (2 × dp 2) = 16." in text(page)
+    said = text(view(nodes=1, pp=8, tp=1, global_batch="1024"))
+    assert "m = 1,024 micro-batches. m = 1,024 / (1 × dp 1) = 1,024." in said
 
 
 def test_figures_stand_beside_their_closed_forms_with_all_three_bubbles():

@@ -164,13 +164,16 @@ class _Page:
 
     def _inputs(self) -> Markup:
         options = [(rule.title, name) for name, rule in SCHEDULES.items()]
-        return form.fields(
-            form.choice("against", self.state, options, unsaid=self.say("pipeline_no_second")),
-            form.number("pipe_group", self.state, hint=self.pinned[0]),
-        )
+        options.insert(0, (self.say("pipeline_no_second"), ""))
+        boxes = [form.choice("against", self.state.against, options, self.language)]
+        boxes.append(self._number("pipe_group", str(self.pinned[0])))
+        return form.fields(*boxes)
+
+    def _number(self, name: str, hint: str = "") -> Markup:
+        return form.number(name, getattr(self.state, name), self.language, hint=hint)
 
     def _times(self) -> Markup:
-        boxes = [form.number(name, self.state, hint=hint) for name, hint in TIMES.items()]
+        boxes = [self._number(name, hint) for name, hint in TIMES.items()]
         is_open = any(not is_empty(getattr(self.state, name)) for name in TIMES)
         title = self.say("pipeline_times")
         return fold(title, form.fields(*boxes), kind="pipeline-times", is_open=is_open)
@@ -199,14 +202,14 @@ class _Page:
     ) -> str:
         batch, say, (number, ranks) = batch_of(self.layout, self.state), self.say, group
         groups = f"{self.layout.every['pp'].num_groups:,}"
-        m, micro = schedule.m, batch.micro_batch
+        m, dp, micro = f"{schedule.m:,}", f"{batch.dp:,}", f"{batch.micro_batch:,}"
         given = "from_batch" if batch.is_given else "no_batch"
         sizes = "sizes" if schedule.chunks > 1 else "sizes_alone"
         samples = f"{batch.global_batch:,}"
         said = (
             say("pipeline_group_of", group=number, groups=groups, ranks=ranges_text(ranks)),
             say(f"pipeline_{sizes}", p=schedule.p, m=m, v=schedule.chunks),
-            say(f"pipeline_{given}", batch=samples, micro=micro, dp=batch.dp, m=m),
+            say(f"pipeline_{given}", batch=samples, micro=micro, dp=dp, m=m),
             say("pipeline_units", forward=amount(clock.times.forward)),
         )
         return joined(said, self.language)
@@ -214,9 +217,9 @@ class _Page:
     def _layers(self, schedules: Mapping[ScheduleSpec, Stages], ranks: tuple[int, ...]) -> Markup:
         state, language = self.state, self.language
         boxes = (
-            *(form.number(name, state) for name in ("first_layers", "last_layers")),
-            form.text("pipe_layout", state),
-            form.check("by_layers", state),
+            *(self._number("first_layers"), self._number("last_layers")),
+            form.text("pipe_layout", state.pipe_layout, language),
+            form.check("by_layers", state.by_layers, language),
         )
         tables = (
             (tag("h4", spec.rule.title), layers_html(spec, stages, ranks, state, language))
