@@ -16,7 +16,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from ..errors import refusal
 from .functions import pieces_of
 
 Item = TypeVar("Item")
@@ -82,24 +81,18 @@ def run(
     >>> ring = [(Transfer(0, 1, 0, 0, adds=True), Transfer(1, 0, 1, 1, adds=True))]
     >>> run(ring, [[1, 2], [10, 20]])[-1]
     [[1, 22], [11, 20]]
-
-    Errors: LayoutError for a message out of an empty slot, which no algorithm should have.
     """
     states = [slots]
-    for number, step in enumerate(steps):
+    for step in steps:
         before = states[-1]
         after = [list(own) for own in before]
-        messages: list[Item] = []
         for move in step:
-            message = before[move.sender][move.chunk]
-            if message is None:
-                raise refusal("nothing-to-send", place=move.sender, slot=move.chunk, step=number)
-            messages.append(message)
             if move.gives:
                 after[move.sender][move.chunk] = None
-        for move, message in zip(step, messages):
-            kept = after[move.receiver][move.into]
-            stored = message if kept is None or not move.adds else add(kept, message)
+        for move in step:
+            message, kept = before[move.sender][move.chunk], after[move.receiver][move.into]
+            assert message is not None  # no algorithm sends out of an empty slot
+            stored = add(kept, message) if move.adds and kept is not None else message
             after[move.receiver][move.into] = stored
         states.append(after)
     return states
