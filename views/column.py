@@ -7,7 +7,6 @@ No input is a component of Gradio's: all of them, and everything else on the pag
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -35,7 +34,7 @@ from training.models import MODELS
 from training.pipeline import SCHEDULES
 
 from .base import form
-from .base.html import button, outside, tag, together
+from .base.html import button, outside, saying, tag, together
 from .base.link import state_texts
 from .base.problems import control_label, value_text, within_sentence
 from .base.resolve import (
@@ -79,10 +78,7 @@ REMAINS = {"dp": ("derived", ("tp", "pp", "cp")), "edp": ("derived_experts", ("e
 def column_html(language: str) -> dict[str, Markup]:
     """The regions of all inputs, above and below what is derived of them, with the first state's
     values; the page's script puts in what the state says."""
-    start = State()
-
-    def choice(name: str, options: Iterable[tuple[str, str]]) -> Markup:
-        return form.choice(name, getattr(start, name), options, language)
+    start = State(lang=language)
 
     def fold(name: str, *inputs: Markup) -> Markup:
         title = tag("summary", SHELL[f"fold_{name}"][language])
@@ -91,23 +87,23 @@ def column_html(language: str) -> dict[str, Markup]:
 
     frameworks = [(convention.name, name) for name, convention in CONVENTIONS.items()]
     order, instances, levels, etp = (
-        form.text(name, getattr(start, name), language)
-        for name in ("order", "instances", "levels", "etp")
+        form.text(name, start) for name in ("order", "instances", "levels", "etp")
     )
+    types = ((row.title[language], key) for key, row in TYPES.items())
     groups = (
-        choice("group_type", ((row.title[language], key) for key, row in TYPES.items())),
-        choice("dp_kind", ((title[language], key) for key, title in DP_KINDS.items())),
-        form.text("more", "", language, list="all-groups"),
+        form.choice("group_type", start, types),
+        form.choice("dp_kind", start, ((title[language], key) for key, title in DP_KINDS.items())),
+        form.text("more", start, list="all-groups"),
         tag("datalist", *(tag("option", value=name) for name in MORE), id="all-groups"),
     )
-    framework = choice("framework", [*frameworks, (PAGE["own_order"][language], OWN)])
-    hybrid = form.check("hybrid", "", language)
+    frameworks.append((PAGE["own_order"][language], OWN))
+    order = (form.choice("framework", start, frameworks), order, instances, levels)
     sizes = (_size(name, language) for name in ("nodes", "gpus_per_node", "tp", "pp", "cp"))
     folds = (
         fold("groups", *groups),
         fold("experts", _size("ep", language), etp),
-        fold("order", framework, order, instances, levels, hybrid),
-        fold("model", *_model(language)),
+        fold("order", *order, form.check("hybrid", start)),
+        fold("model", *_model(start)),
     )
     above = together(_partly(language), _presets(language), *sizes)
     return {"sizes": above, "folds": together(*folds)}
@@ -125,35 +121,33 @@ def _partly(language: str) -> str:
     return tag("div", tag("p", said), class_="source") if lacking else ""
 
 
-def _model(language: str) -> list[Markup]:
+def _model(start: State) -> list[Markup]:
     """The model, its batch and how it is trained: what every view of a step counts with."""
+    say, language = saying(MEMORY, start.language), start.language
 
     def number(*names: str) -> list[Markup]:
-        return [form.number(name, "", language) for name in names]
-
-    def choice(name: str, start: str, options: Iterable[tuple[str, str]]) -> Markup:
-        return form.choice(name, "", [(start, ""), *options], language)
+        return [form.number(name, start) for name in names]
 
     def training(name: str) -> Markup:
         """A choice of which one counts where nothing is chosen."""
         default, values = CHOICES[name]
         options = [(value_text(name, value, language), value) for value in values]
-        start = MEMORY["by_default"][language].format(name=value_text(name, default, language))
-        return choice(name, start, options)
+        unsaid = say("by_default", name=value_text(name, default, language))
+        return form.choice(name, start, options, unsaid=unsaid)
 
     models = [(published.name, name) for name, published in MODELS.items()]
-    models.append((MEMORY["own_model"][language], UNKNOWN))
+    models.append((say("own_model"), UNKNOWN))
     schedules = [(rule.title, name) for name, rule in SCHEDULES.items()]
     return [
-        choice("model", MEMORY["by_sizes"][language], models),
-        form.text("layers", "", language),
+        form.choice("model", start, models, unsaid=say("by_sizes")),
+        form.text("layers", start),
         *number("hidden", "heads", "kv_heads", "ffn", "vocabulary", "sequence"),
         *number("experts", "top_k", "micro_batch", "global_batch", "micro_batches", "vpp"),
-        choice("schedule", MEMORY["by_vpp"][language], schedules),
+        form.choice("schedule", start, schedules, unsaid=say("by_vpp")),
         *number("group_size"),
         *(training(name) for name in CHOICES if name != "cp_algorithm"),  # asked by its views
         *number("capacity"),
-        form.check("account", "", language),
+        form.check("account", start),
     ]
 
 

@@ -152,7 +152,8 @@ def _regions(state: State, parts: Answer, words: object, shown: object) -> dict[
         regions |= {"nav": nav_html(view, language), "tools": tools_html(view, language)}
     if words != language:
         regions |= {**head_html(language), **column_html(language)}
-        regions |= {"rank": rank_html(language), "entries": entries_html(language)}
+        regions["rank"] = form.number("rank", State(lang=language), hint="0")
+        regions["entries"] = entries_html(language)
     return regions
 
 
@@ -251,10 +252,6 @@ def nav_html(view: str, language: str) -> Markup:
 def _place(view: str, label: str, is_here: bool) -> Markup:
     current, tab = ("page", 0) if is_here else (None, -1)
     return button(label, tabindex=tab, data_set={"view": view}, aria_current=current)
-
-
-def rank_html(language: str) -> Markup:
-    return form.number("rank", "", language, hint="0")
 
 
 def tools_html(view: str, language: str) -> Markup:

@@ -1,4 +1,4 @@
-"""Inputs that a view draws among its own HTML.
+"""Inputs that a view draws among its own HTML, in the language and with the values of a state.
 
 Gradio walks every component of its own around every event, so what only one view asks is no
 component: it is plain HTML with a ``data-field``, which the page's script (gradio/form.js) gathers
@@ -15,52 +15,60 @@ from markupsafe import Markup
 from descriptions import CONTROLS, PAGE
 
 from .html import button, tag, together
-from .state import as_text, merged
+from .state import State, as_text, is_empty, merged
 
 
-def choice(name: str, value: object, options: Iterable[tuple[str, str]], language: str) -> Markup:
-    """A list of options, each a label and its value; a value that is none of them is shown too."""
-    offered = list(options)
-    chosen = as_text(value)
+def choice(
+    name: str,
+    state: State,
+    options: Iterable[tuple[str, str]],
+    *,
+    unsaid: str = "",
+    counts: object = "",
+) -> Markup:
+    """A list of options, each a label and its value; a value that is none of them is shown too.
+
+    unsaid: the label of the empty value, where that can be chosen; counts: what is chosen in place
+    of it where it cannot.
+    """
+    offered = [*([(unsaid, "")] if unsaid else []), *options]
+    said = getattr(state, name)
+    chosen = as_text(counts if is_empty(said) else said)
     if chosen not in {code for _, code in offered}:
         offered.append((chosen, chosen))
     items = (tag("option", label, value=code, selected=code == chosen) for label, code in offered)
-    return _field(name, tag("select", *items, **_marks(name)), language)
+    return _field(name, tag("select", *items, **_marks(name)), state)
 
 
 def text(
-    name: str,
-    value: object,
-    language: str,
-    *,
-    hint: str = "",
-    sets: str = "",
-    besides: str = "",
-    **marks: object,
+    name: str, state: State, *, hint: str = "", sets: str = "", besides: str = "", **marks: object
 ) -> Markup:
     """A box for a short text; ``hint`` says what counts while it is empty, ``sets`` which field
     of the state it is a way to set, if that is not called as its own words are; ``besides`` which
     values of that have a list of their own."""
     marks |= {"type": "text", "autocomplete": "off", "spellcheck": "false"}
-    marks |= {"value": as_text(value), "placeholder": hint or None, "data_besides": besides or None}
-    return _field(name, tag("input", **marks, **_marks(name, sets)), language)
+    said = as_text(getattr(state, sets or name))
+    marks |= {"value": "" if said in besides.split() else said}
+    marks |= {"placeholder": hint or None, "data_besides": besides or None}
+    return _field(name, tag("input", **marks, **_marks(name, sets)), state)
 
 
-def number(name: str, value: object, language: str, *, hint: str = "") -> Markup:
+def number(name: str, state: State, *, hint: object = "") -> Markup:
     """A box for a number; what is no number is refused in words, not by the box."""
-    return text(name, value, language, hint=hint, inputmode="decimal")
+    return text(name, state, hint=str(hint), inputmode="decimal")
 
 
-def area(name: str, value: object, language: str, *, rows: int = 2) -> Markup:
-    said = f"\n{as_text(value)}"
+def area(name: str, state: State, *, rows: int = 2) -> Markup:
+    said = f"\n{as_text(getattr(state, name))}"
     box = tag("textarea", said, rows=rows, spellcheck="false", **_marks(name))
-    return _field(name, box, language, "field wide")
+    return _field(name, box, state, "field wide")
 
 
-def check(name: str, value: object, language: str) -> Markup:
+def check(name: str, state: State) -> Markup:
     """A box to tick; its value is "1" or ""."""
-    box = tag("input", type="checkbox", checked=value in (True, "1"), **_marks(name))
-    return _field(name, box, language, "field tick")
+    is_on = getattr(state, name) in (True, "1")
+    box = tag("input", type="checkbox", checked=is_on, **_marks(name))
+    return _field(name, box, state, "field tick")
 
 
 def fields(*inputs: object) -> Markup:
@@ -91,8 +99,8 @@ def _marks(name: str, sets: str = "") -> dict[str, str]:
     return {"id": box, "data_field": sets or name, "aria_describedby": f"{box}-help"}
 
 
-def _field(name: str, box: Markup, language: str, kind: str = "field") -> Markup:
-    words = CONTROLS[name]
+def _field(name: str, box: Markup, state: State, kind: str = "field") -> Markup:
+    words, language = CONTROLS[name], state.language
     label = tag("label", words.label[language], for_=f"field-{name}")
     said = tag("p", words.help[language], class_="help", id=f"field-{name}-help")
     return tag("div", label, box, said, class_=kind)

@@ -65,9 +65,7 @@ def buckets_html(context: Context, state: State) -> Markup:
     }
     hints = {field: _hint(of_job[field]) if of_job else "" for field in FIELDS}
     offered = [(say(f"buckets_{scheme}"), scheme) for scheme in SCHEMES]
-    boxes = (
-        number(field, getattr(state, field), language, hint=hint) for field, hint in hints.items()
-    )
+    boxes = (number(field, state, hint=hint) for field, hint in hints.items())
     numbers = {**of_job, **{name: value for name, value in typed.items() if value is not None}}
     if hidden := typed["bucket_hidden"]:
         tensors, whose = layer_tensors(int(hidden)), f"h = {hidden:,.0f}"
@@ -80,7 +78,7 @@ def buckets_html(context: Context, state: State) -> Markup:
         "div",
         tag("h3", say("buckets_title")),
         tag("p", say("buckets_body")),
-        fields(choice("bucket_scheme", chosen, offered, language), *boxes),
+        fields(choice("bucket_scheme", state, offered, counts="ddp"), *boxes),
         *(problem_html(error, language) for error in problems),
         *timeline,
         class_="collectives-buckets",

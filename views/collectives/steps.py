@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
@@ -63,11 +64,12 @@ def steps_html(watched: CollectiveSpec, state: State, language: str) -> Markup:
 
 def _inputs(watched: CollectiveSpec, state: State, language: str) -> Markup:
     speed, names = f"{watched.bytes_per_second / 1e9:g}", watched.algorithms
+    state = replace(state, collective_algorithm=watched.algorithm)  # what counts here
     offered = [(ALGORITHM_TEXTS[name].does[language], name) for name in names]
     return fields(
-        choice("collective_algorithm", watched.algorithm, offered, language) if names else "",
-        number("collective_mb", state.collective_mb, language, hint="100"),
-        number("collective_gbs", state.collective_gbs, language, hint=speed),
+        choice("collective_algorithm", state, offered) if names else "",
+        number("collective_mb", state, hint=100),
+        number("collective_gbs", state, hint=speed),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from itertools import islice
 
 import numpy as np
@@ -16,8 +15,7 @@ from render.svg.marks import scene_svg
 from training.collectives.operations import COLLECTIVES, MAPPINGS
 
 from ..base.context import Context, Pictures, View
-from ..base.form import check as tick
-from ..base.form import choice, fields, number, text
+from ..base.form import check, choice, fields, number, text
 from ..base.html import chip, chips, intro, saying, scrolling, tag, tone_class
 from ..base.names import kind_text
 from ..base.problems import problem_html, said_html
@@ -87,13 +85,6 @@ def collectives_html(context: Context) -> Markup:
 
 def _inputs(layout: Layout, watched: CollectiveSpec, state: State, language: str) -> Markup:
     say, last = saying(PAGE, language), watched.grouping.num_groups - 1
-
-    def list_of(name: str, start: str, options: Iterable[tuple[str, str]]) -> Markup:
-        return choice(name, getattr(state, name) or start, options, language)
-
-    def box(name: str, hint: str, kind: Callable[..., Markup] = number) -> Markup:
-        return kind(name, getattr(state, name), language, hint=hint)
-
     groups = [
         (f"{name} · {counted(grouping.size, 'rank', language)}", name)
         for name, grouping in layout.every.items()
@@ -102,15 +93,16 @@ def _inputs(layout: Layout, watched: CollectiveSpec, state: State, language: str
     directions = [(say(f"collectives_{name}"), name) for name in DIRECTIONS]
     values = [(say(f"collectives_values_{name}"), name) for name in VALUES]
     has_root = "root" in watched.operation.options
+    index = say("collectives_index_hint", index=watched.index, last=last)
     return fields(
-        list_of("collective_group", watched.grouping.name, groups),
-        box("collective_index", say("collectives_index_hint", index=watched.index, last=last)),
-        list_of("collective", watched.op, operations),
-        list_of("collective_direction", "forward", directions),
-        box("collective_root", str(watched.members[watched.root])) if has_root else "",
-        box("collective_shape", shape_text(watched.shape), text),
-        list_of("collective_values", "count", values),
-        tick("collective_all", state.collective_all, language),
+        choice("collective_group", state, groups, counts=watched.grouping.name),
+        number("collective_index", state, hint=index),
+        choice("collective", state, operations, counts=watched.op),
+        choice("collective_direction", state, directions, counts="forward"),
+        number("collective_root", state, hint=watched.members[watched.root]) if has_root else "",
+        text("collective_shape", state, hint=shape_text(watched.shape)),
+        choice("collective_values", state, values, counts="count"),
+        check("collective_all", state),
     )
 
 

@@ -76,7 +76,7 @@ def compare_html(context: Context) -> Markup:
     state, language, say = context.state, context.language, saying(PAGE, context.language)
     now = f"?{to_query(with_job(State(), state)) or 'v=2'}"
     keep = form.setter({"kept": now}, say("keep"))
-    inputs = form.fields(form.text("kept", state.kept, language), keep)
+    inputs = form.fields(form.text("kept", state), keep)
     if is_empty(state.kept):
         pairs = (form.opener(link, say(name)) for name, link in PAIRS.items())
         head = heading(say("compare_title"), tag("p", say("compare_empty")))

@@ -120,7 +120,7 @@ def _ways_in(state: State, language: str) -> Markup:
         Markup(" "),
         tag("strong", role="status"),
     )
-    box = form.fields(form.area("evidence", state.evidence, language, rows=5))
+    box = form.fields(form.area("evidence", state, rows=5))
     return together(box, tag("p", *files, class_="files", data_said=said))
 
 

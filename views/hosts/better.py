@@ -57,7 +57,7 @@ def order_html(hosts: Hosts, context: Context) -> Markup:
     say = saying(RUN, language)
     title = tag("h3", say("order_title"))
     choices = [(say(f"objective_{name[:2]}"), name) for name in (TIME, "dp-first", "pp-first")]
-    box = form.fields(form.choice("objective", state.objective, choices, language))
+    box = form.fields(form.choice("objective", state, choices))
     try:
         better = context.once(better_of)
     except LayoutError as error:

@@ -29,10 +29,7 @@ SHOWN = 16
 def measures_html(context: Context) -> Markup:
     state, language, say = context.state, context.language, saying(RUN, context.language)
     choices = [(say(f"worse_{choice}"), choice) for choice in ("high", "low")]
-    box = form.fields(
-        form.area("measures", state.measures, language, rows=4),
-        form.choice("worse", state.worse, choices, language),
-    )
+    box = form.fields(form.area("measures", state, rows=4), form.choice("worse", state, choices))
     title = tag("h3", say("measures_title"))
     if is_empty(state.measures):
         return together(title, box)

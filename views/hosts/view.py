@@ -34,7 +34,7 @@ def hosts_html(context: Context) -> Markup:
         empty = "" if hosts else tag("p", say("hosts_empty"))
     except LayoutError as error:
         body = refused_html(error, state)
-    boxes = [form.area(name, getattr(state, name), language, rows=5) for name in ("hosts", "racks")]
+    boxes = [form.area(name, state, rows=5) for name in ("hosts", "racks")]
     example: Markup | str = ""
     if is_empty(state.hosts) and layout.nodes <= MOST_OF_EXAMPLE:
         names, racks = example_of(layout)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from markupsafe import Markup
@@ -48,7 +49,7 @@ def _pasted(layout: Layout, state: State, language: str) -> Markup:
     """The box for the text, the way to the layout that it states, and what was understood."""
     say = saying(PAGE, language)
     question = say("launch_question")
-    box = form.fields(form.area("paste", state.paste, language, rows=6))
+    box = form.fields(form.area("paste", state, rows=6))
     if is_empty(state.paste):
         return together(heading(question, tag("p", say("launch_empty"))), box)
     try:
@@ -58,7 +59,7 @@ def _pasted(layout: Layout, state: State, language: str) -> Markup:
     return together(
         heading(question),
         box,
-        _runs(text, language),
+        _runs(text, state),
         _verdict(layout, state, text, language),
         _served(text, language),
         _report(text, language),
@@ -114,15 +115,15 @@ SHOWN_GROUPS = 8
 """Groups of one kind that are listed."""
 
 
-def _runs(read: Parsed, language: str) -> Markup:
+def _runs(read: Parsed, state: State) -> Markup:
     """The runs or roles to choose from, where there are several."""
     if not read.runs:
         return Markup()
-    options = [] if read.run else [(PAGE["choose_run"][language], "")]
+    options, unsaid = [], "" if read.run else PAGE["choose_run"][state.language]
     for run in read.runs:
         sizes = " · ".join(f"{name} {run.values[name]}" for name in RUN_SIZES if name in run.values)
         options.append((f"{run.name}: {sizes}" if sizes else run.name, run.name))
-    return form.fields(form.choice("run", read.run, options, language))
+    return form.fields(form.choice("run", replace(state, run=read.run), options, unsaid=unsaid))
 
 
 RUN_SIZES = ("nodes", "tp", "pp", "cp", "ep", "etp")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -86,23 +86,20 @@ OWN_SIZES = tuple(name for name in SIZES if name not in MODEL_SIZES)
 
 def _inputs(chosen: ChosenModel | None, context: Context) -> Markup:
     """What this view alone asks: the rarer sizes of a model too."""
-    state, language, say = context.state, context.language, saying(MEMORY, context.language)
-
-    def choice(name: str, start: str, options: Iterable[tuple[str, str]]) -> Markup:
-        return form.choice(name, getattr(state, name), [(say(start), ""), *options], language)
-
-    def number(name: str, hint: object) -> Markup:
-        return form.number(name, getattr(state, name), language, hint=str(hint))
-
-    on_off = [(say(name), name) for name in ON_OFF]
-    main = form.fields(
-        choice("spread", "by_layers", [(say(f"spread_{spread}"), spread) for spread in SPREADS]),
-        number("of_rank", context.rank),
+    state, say = context.state, saying(MEMORY, context.language)
+    spreads, on_off, biases = (
+        [(say(f"{prefix}{name}"), name) for name in names]
+        for prefix, names in (("spread_", SPREADS), ("", ON_OFF), ("biases_", BIASES))
     )
+    main = form.fields(
+        form.choice("spread", state, spreads, unsaid=say("by_layers")),
+        form.number("of_rank", state, hint=context.rank),
+    )
+    sizes = {name: getattr(chosen.model, name) if chosen else "" for name in OWN_SIZES}
     shape = form.fields(
-        *(number(name, getattr(chosen.model, name) if chosen else "") for name in OWN_SIZES),
-        *(choice(name, "by_preset", on_off) for name in FLAGS),
-        choice("biases", "by_preset", [(say(f"biases_{name}"), name) for name in BIASES]),
+        *(form.number(name, state, hint=size) for name, size in sizes.items()),
+        *(form.choice(name, state, on_off, unsaid=say("by_preset")) for name in FLAGS),
+        form.choice("biases", state, biases, unsaid=say("by_preset")),
     )
     is_typed = any(not is_empty(getattr(state, name)) for name in (*OWN_SIZES, *FLAGS, "biases"))
     more = fold(say("shape"), shape, is_open=is_typed)

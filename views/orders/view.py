@@ -39,7 +39,7 @@ from ..base.html import (
 from ..base.names import megatrons_name
 from ..base.problems import refusal_line
 from ..base.resolve import resolve
-from ..base.state import as_text
+from ..base.state import State
 from ..base.units import ranges_text, ranks_text
 from ..groups.shown import PictureSpec
 from ..groups.view import PANEL_LIMIT, card_html, framed, overview_figure
@@ -159,7 +159,7 @@ def _title(layout: Layout, language: str) -> str:
 def orders_html(context: Context) -> Markup:
     """The layout's framework, and beside it the same job under the other order."""
     layout, language = context.layout, context.language
-    inputs = _inputs(context.state.versus, language)
+    inputs = _inputs(context.state)
     try:
         compared = Comparison.with_other(context)
     except LayoutError as error:
@@ -172,14 +172,13 @@ def orders_html(context: Context) -> Markup:
     return framed(compared.spec, "orders", *parts, _framework(layout, language))
 
 
-def _inputs(versus: Any, language: str) -> Markup:
+def _inputs(state: State) -> Markup:
     """What to compare with: a framework from the list, or an order that is typed."""
-    named = [(convention.name, name) for name, convention in CONVENTIONS.items()]
-    names = (AUTO, *CONVENTIONS)
-    order = "" if as_text(versus) in names else versus
+    names = {AUTO: PAGE["versus_auto"][state.language]}
+    names |= {name: convention.name for name, convention in CONVENTIONS.items()}
     return form.fields(
-        form.choice("versus", versus, [(PAGE["versus_auto"][language], AUTO), *named], language),
-        form.text("versus_order", order, language, sets="versus", besides=" ".join(names)),
+        form.choice("versus", state, ((label, name) for name, label in names.items())),
+        form.text("versus_order", state, sets="versus", besides=" ".join(names)),
     )
 
 

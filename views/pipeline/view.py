@@ -164,16 +164,13 @@ class _Page:
 
     def _inputs(self) -> Markup:
         options = [(rule.title, name) for name, rule in SCHEDULES.items()]
-        options.insert(0, (self.say("pipeline_no_second"), ""))
-        boxes = [form.choice("against", self.state.against, options, self.language)]
-        boxes.append(self._number("pipe_group", str(self.pinned[0])))
-        return form.fields(*boxes)
-
-    def _number(self, name: str, hint: str = "") -> Markup:
-        return form.number(name, getattr(self.state, name), self.language, hint=hint)
+        return form.fields(
+            form.choice("against", self.state, options, unsaid=self.say("pipeline_no_second")),
+            form.number("pipe_group", self.state, hint=self.pinned[0]),
+        )
 
     def _times(self) -> Markup:
-        boxes = [self._number(name, hint) for name, hint in TIMES.items()]
+        boxes = [form.number(name, self.state, hint=hint) for name, hint in TIMES.items()]
         is_open = any(not is_empty(getattr(self.state, name)) for name in TIMES)
         title = self.say("pipeline_times")
         return fold(title, form.fields(*boxes), kind="pipeline-times", is_open=is_open)
@@ -217,9 +214,9 @@ class _Page:
     def _layers(self, schedules: Mapping[ScheduleSpec, Stages], ranks: tuple[int, ...]) -> Markup:
         state, language = self.state, self.language
         boxes = (
-            *(self._number("first_layers"), self._number("last_layers")),
-            form.text("pipe_layout", state.pipe_layout, language),
-            form.check("by_layers", state.by_layers, language),
+            *(form.number(name, state) for name in ("first_layers", "last_layers")),
+            form.text("pipe_layout", state),
+            form.check("by_layers", state),
         )
         tables = (
             (tag("h4", spec.rule.title), layers_html(spec, stages, ranks, state, language))

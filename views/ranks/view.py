@@ -173,7 +173,7 @@ def _group_row(
 def _together(context: Context, placement: Placement | None) -> Markup:
     """Which groups have all the pasted ranks, smallest first."""
     layout, ranks, language = context.layout, context.state.ranks, context.language
-    say, box = saying(PAGE, language), form.fields(form.area("ranks", ranks, language))
+    say, box = saying(PAGE, language), form.fields(form.area("ranks", context.state))
     if is_empty(ranks):
         return together(heading(say("together_title"), tag("p", say("together_empty"))), box)
     head = heading(say("together_title"))

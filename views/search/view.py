@@ -49,7 +49,7 @@ def search_html(context: Context) -> Markup:
     world = counted(context.layout.world_size, "gpu", language)
     head = intro(say("search_title"), say("search_body", world=world), language)
     body = tag("div", or_refused(context, _answer), class_="search")
-    return together(head, inputs_html(context.state, language), body)
+    return together(head, inputs_html(context.state), body)
 
 
 def _answer(context: Context) -> Markup:

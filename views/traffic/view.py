@@ -32,7 +32,7 @@ from ..base.context import Context, Pictures, View
 from ..base.fixes import or_refused
 from ..base.html import chips, fine, fold, heads_of, intro, row, saying, table, tag, together
 from ..base.model import model_name
-from ..base.state import State, is_empty
+from ..base.state import State
 from ..base.trained import CHOICES, Trained
 from ..base.units import bytes_text, seconds_text
 from ..estimate.words import step_line
@@ -45,16 +45,15 @@ def traffic_html(context: Context) -> str:
     body = or_refused(context, _answer)
     head = intro(TRAFFIC["title"][language], TRAFFIC["body"][language], language)
     has_cp = context.layout.mesh.size("cp") > 1
-    inputs = inputs_html(context.state, language) if has_cp else ""
+    inputs = inputs_html(context.state) if has_cp else ""
     return together(head, inputs, tag("div", body, class_="traffic"))
 
 
-def inputs_html(state: State, language: str) -> Markup:
+def inputs_html(state: State) -> Markup:
     """The field that this view and Better layouts have beside the column."""
     default, names = CHOICES["cp_algorithm"]
-    algorithms = [(CP_CHOICES[name][language], name) for name in names]
-    chosen = default if is_empty(state.cp_algorithm) else state.cp_algorithm
-    return form.fields(form.choice("cp_algorithm", chosen, algorithms, language))
+    algorithms = [(CP_CHOICES[name][state.language], name) for name in names]
+    return form.fields(form.choice("cp_algorithm", state, algorithms, counts=default))
 
 
 def _answer(context: Context) -> Markup:
