@@ -404,7 +404,7 @@ REFUSED = {
     "a target without words": (
         "launch_command",
         {"target": "deepspeed", "pp": 2},
-        "words for pp 2",
+        "option for pp 2",
     ),
     "a command that is a number": ("read_launch", {"text": 3}, "3 is not a text"),
     "a command that is too long": ("read_launch", {"text": "x" * 200_001}, "more than 200,000"),

@@ -423,7 +423,8 @@ def refusing(tree: ast.AST) -> Iterator[tuple[ast.Call, str, str]]:
         name, values = ast.unparse(call.func), call.args
         if name == "partial" and ast.unparse(values[0]) == "refusal":  # made where it counts
             name, values = "refusal", values[1:]
-        if name in ("LayoutError", "refusal", "_refusal") and isinstance(values[0], ast.Constant):
+        is_refusal = name in ("LayoutError", "refusal", "_refusal")
+        if is_refusal and values and isinstance(values[0], ast.Constant):
             yield call, name, values[0].value
 
 
