@@ -108,7 +108,9 @@ def _mark(ax: Axes, mark: Mark, at: np.ndarray, scale: float) -> None:
         )
         box = (left, right, bottom, top)
         options = {"interpolation": "none", "aspect": "auto", "clip_on": False, "zorder": 1}
-        ax.imshow(_opaque(mark.cells), extent=box, **options)
+        # Opaque in so many words: matplotlib would add it in eight bytes a channel.
+        cells = np.pad(mark.cells, ((0, 0), (0, 0), (0, 1)), constant_values=255)
+        ax.imshow(cells, extent=box, **options)
 
 
 CURVED = 24
@@ -120,11 +122,6 @@ def _curve(points: np.ndarray) -> np.ndarray:
     t = np.linspace(0, 1, CURVED)[:, None]
     weights = [(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3]
     return np.concatenate(weights, axis=1) @ points
-
-
-def _opaque(cells: np.ndarray) -> np.ndarray:
-    """In so many words: matplotlib would add it in eight bytes a channel."""
-    return np.pad(cells, ((0, 0), (0, 0), (0, 1)), constant_values=255)
 
 
 def _words(ax: Axes, words: Sequence[Words], at: np.ndarray, scale: float) -> None:

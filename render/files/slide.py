@@ -67,7 +67,6 @@ def slide(
     Errors: KeyError for an unknown theme.
     """
     look, across = LOOKS[theme], WIDTH - 2 * MARGIN
-    titles, scenes = zip(*pictures)
     words = [Words(MARGIN, MARGIN + TITLE * 0.8, text.title, TITLE, look.ink, bold=True)]
     y = MARGIN + TITLE + 12
     lines = wrapped(text.sentence, across / TEXT, most=3)
@@ -87,14 +86,13 @@ def slide(
     words.append(Words(MARGIN, foot, text.sizes, SMALL, look.quiet))
     foot -= SMALL * 1.4 + 6
     larger = LABEL / OF_KEY
-    for count in range(min(MOST, len(scenes)), 0, -1):  # the first that are readable together
-        legend = Legend.of(scenes[:count], theme, OF_KEY, key, across / larger)
+    for count in range(min(MOST, len(pictures)), 0, -1):  # the first that are readable together
+        scenes = [scene for _, scene in pictures[:count]]
+        legend = Legend.of(scenes, theme, OF_KEY, key, across / larger)
         top = foot - larger * (legend.height - OF_KEY) if legend.entries else foot
-        room = _Room(y + 16, top - 14, titles[:count])
-        arrangement = max(
-            (room.arranged(scenes[:count], columns, theme) for columns in room.columns),
-            key=lambda drawing: drawing.quality,
-        )
+        heights, columns = (y + 16, top - 14), range(1, min(COLUMNS, count) + 1)
+        ways = (_arranged(pictures[:count], number, *heights, theme) for number in columns)
+        arrangement = max(ways, key=lambda drawing: drawing.quality)
         if arrangement.letters >= READABLE:
             break
     placed = arrangement.placed(look.ink)
@@ -118,39 +116,6 @@ def _address(text: str, room: float) -> list[str]:
     return [shortened(line + " …" * is_long, room) for line in lines[:ADDRESS_LINES]]
 
 
-@dataclass(frozen=True)
-class _Room:
-    """Where the pictures of a slide stand: between two heights, each below a line for its title."""
-
-    top: float
-    bottom: float
-    titles: Sequence[str]
-
-    def heads(self, wide: float) -> list[list[str]]:
-        """Each title in lines of so many pixels."""
-        return [wrapped(title, wide / LABEL, bold=True, most=2) for title in self.titles]
-
-    @property
-    def columns(self) -> range:
-        return range(1, min(COLUMNS, len(self.titles)) + 1)
-
-    def arranged(self, scenes: Sequence[Any], columns: int, theme: str) -> _Arranged:
-        """The scenes in so many columns, each fitted to its place; of one type in one scale."""
-        lines = -(-len(scenes) // columns)
-        wide = (WIDTH - 2 * MARGIN - (columns - 1) * APART) / columns
-        tall = (self.bottom - self.top - (lines - 1) * APART) / lines - _height(self.heads(wide))
-        fitted = [
-            scene.fitted((wide, tall)) if hasattr(scene, "fitted") else scene for scene in scenes
-        ]
-        marks = [scene_marks(scene, theme) for scene in fitted]
-        scales: dict[type, float] = {}
-        for scene, drawn in zip(fitted, marks):
-            most = min(LARGEST, LOUD / _smallest(drawn), wide / scene.width, tall / scene.height)
-            scales[type(scene)] = max(0.02, min(most, scales.get(type(scene), LARGEST)))
-        each = [scales[type(scene)] for scene in fitted]
-        return _Arranged(self, columns, wide, fitted, marks, each)
-
-
 def _height(heads: Sequence[Sequence[str]]) -> float:
     """Pixels of titles, as many for all as the longest has lines."""
     most = max(map(len, heads), default=0)
@@ -165,9 +130,12 @@ def _smallest(marks: Sequence[Mark]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Arranged:
-    room: _Room
+    """The pictures of a slide between two heights, each below the lines of its title."""
+
+    top: float
+    bottom: float
     columns: int
-    wide: float
+    heads: Sequence[Sequence[str]]
     scenes: Sequence[Any]
     marks: Sequence[Sequence[Mark]]
     scales: Sequence[float]
@@ -188,19 +156,18 @@ class _Arranged:
 
     def placed(self, ink: str) -> list[tuple[float, float, float, Sequence[Mark]]]:
         """The pictures, each under its title, the whole in the middle of its room."""
-        room, placed, heads = self.room, [], self.room.heads(self.wide)
-        head = _height(heads)
+        placed, head = [], _height(self.heads)
         sizes = [(s.width * f, s.height * f) for s, f in zip(self.scenes, self.scales)]
         lines = [sizes[at : at + self.columns] for at in range(0, len(sizes), self.columns)]
         heights = [max(tall for _, tall in line) + head for line in lines]
-        said = (advance(line, bold=True) * LABEL for lines in heads for line in lines)
+        said = (advance(line, bold=True) * LABEL for lines in self.heads for line in lines)
         widest = max([*(wide for wide, _ in sizes), *said])
         left = max(MARGIN, (WIDTH - self.columns * (widest + APART) + APART) / 2)
-        spare = room.bottom - room.top - sum(heights) - APART * (len(lines) - 1)
-        tops = [room.top + max(0.0, spare) * 0.4]
+        spare = self.bottom - self.top - sum(heights) - APART * (len(lines) - 1)
+        tops = [self.top + max(0.0, spare) * 0.4]
         for height in heights:
             tops.append(tops[-1] + height + APART)
-        for number, (marks, scale, title) in enumerate(zip(self.marks, self.scales, heads)):
+        for number, (marks, scale, title) in enumerate(zip(self.marks, self.scales, self.heads)):
             line, place = divmod(number, self.columns)
             x, y = left + place * (widest + APART), tops[line]
             for at, text in enumerate(title, 1 - len(title)):
@@ -208,3 +175,23 @@ class _Arranged:
                 placed.append((0.0, 0.0, 1.0, [Words(x, foot, text, LABEL, ink, bold=True)]))
             placed.append((x, y + head, scale, marks))
         return placed
+
+
+def _arranged(
+    pictures: Sequence[tuple[str, Any]], columns: int, top: float, bottom: float, theme: str
+) -> _Arranged:
+    """Pictures in so many columns, each fitted to its place; those of one type in one scale."""
+    lines = -(-len(pictures) // columns)
+    wide = (WIDTH - 2 * MARGIN - (columns - 1) * APART) / columns
+    heads = [wrapped(title, wide / LABEL, bold=True, most=2) for title, _ in pictures]
+    tall = (bottom - top - (lines - 1) * APART) / lines - _height(heads)
+    scenes = [
+        scene.fitted((wide, tall)) if hasattr(scene, "fitted") else scene for _, scene in pictures
+    ]
+    marks = [scene_marks(scene, theme) for scene in scenes]
+    scales: dict[type, float] = {}
+    for scene, drawn in zip(scenes, marks):
+        most = min(LARGEST, LOUD / _smallest(drawn), wide / scene.width, tall / scene.height)
+        scales[type(scene)] = max(0.02, min(most, scales.get(type(scene), LARGEST)))
+    each = [scales[type(scene)] for scene in scenes]
+    return _Arranged(top, bottom, columns, heads, scenes, marks, each)

@@ -62,6 +62,7 @@ def panel_svg(panel: Panel, description: str, outlined: np.ndarray | None = None
     framed = [""] * len(panel.group) if outlined is None else np.where(outlined, " moved", "")
     side = panel.side
     rank_size, index_size = panel.text_sizes
+    room = 1.38 * side / len(str(len(panel.group) - 1))  # how large the rank may be drawn
     texts = _cell_texts(panel, side)
     square = f'<rect width="{side:g}" height="{side:g}" rx="{min(6.0, side / 6):g}"/>'
     cells = "".join(
@@ -77,15 +78,10 @@ def panel_svg(panel: Panel, description: str, outlined: np.ndarray | None = None
         f'data-rank-size="{rank_size:.1f}" data-index-size="{index_size:.1f}" '
         f'viewBox="0 0 {panel.width:g} {panel.height:g}" style="--width:{panel.width:g}px;'
         f"--w:{panel.width:g};--size:{index_size:.1f}px;--most:{1.3 * index_size:.1f}px;"
-        f'--rank:{rank_size:.1f}px;--room:{_room(panel):.1f}px" '
+        f'--rank:{rank_size:.1f}px;--room:{room:.1f}px" '
         f'aria-label="{escape(description)}">'
         f"{frames_svg(panel.frames)}{rows_svg(panel.labels)}{cells}</svg>"
     )
-
-
-def _room(panel: Panel) -> float:
-    """How large the rank may be drawn in its cell, in pixels."""
-    return 1.38 * panel.side / len(str(len(panel.group) - 1))
 
 
 def overview_svg(overview: Overview, description: str, kinds: Sequence[int] = ()) -> str:

@@ -90,17 +90,11 @@ def by_grid(
     layout: Layout, groupings: Sequence[Grouping]
 ) -> list[tuple[str, Mesh, tuple[Grouping, ...]]]:
     """Groups by the grid that they live on: dense, expert, or both."""
-    is_expert = [grouping.mesh == layout.expert for grouping in groupings]
-    sides = []
-    for grid, mesh in (("dense_grid", layout.mesh), ("expert_grid", layout.expert)):
-        on_grid = tuple(
-            grouping
-            for grouping, expert in zip(groupings, is_expert)
-            if expert == (mesh is layout.expert)
-        )
-        if on_grid and mesh is not None:
-            sides.append((grid, mesh, on_grid))
-    return sides
+    sides: dict[bool, list[Grouping]] = {False: [], True: []}
+    for grouping in groupings:
+        sides[grouping.mesh == layout.expert].append(grouping)
+    grids = (("dense_grid", layout.mesh), ("expert_grid", layout.expert))
+    return [(*grid, tuple(on_it)) for grid, on_it in zip(grids, sides.values()) if on_it]
 
 
 def marked(layout: Layout, groupings: Sequence[Grouping]) -> tuple[Grouping, ...]:

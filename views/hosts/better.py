@@ -72,12 +72,13 @@ def order_html(hosts: Hosts, context: Context) -> Markup:
     for fix in better.fixes:  # layouts that mend what no order can
         said = tag("span", say(f"fix_{fix.place}", kind=fix.kind))
         fixes += [said, " ", form.setter(fix.changes, fix_label(fix.changes, language))]
+    heads, rows = _crossings(better, language, lambda share, said: together(share_bar(share), said))
     verdict = (tag("p", order_text(better, context)), tag("p", *fixes, class_="fixes"))
     return together(
         title,
         tag("div", *verdict, class_="verdict"),
         _machines(better, hosts.racks, language),
-        _crossings_html(better, language),
+        table(heads, ((chips([kind]), *cells) for kind, cells in rows), "audit"),
         notes_html(better.reasons, "reasons", language),
         box,
         _files(better, language),
@@ -159,11 +160,6 @@ def _crossings(
             cells += [seconds_text(each * count) for count in (kind.before, kind.after)]
         rows.append((kind.kind, cells))
     return [PAGE["column_group"][language], *map(say, names)], rows
-
-
-def _crossings_html(better: BetterOrder, language: str) -> Markup:
-    heads, rows = _crossings(better, language, lambda share, said: together(share_bar(share), said))
-    return table(heads, ((chips([kind]), *cells) for kind, cells in rows), "audit")
 
 
 def _files(better: BetterOrder, language: str) -> Markup:
