@@ -61,6 +61,40 @@ def debug():
     )
 """
 
+PYTORCHJOB = """
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+spec:
+  pytorchReplicaSpecs:
+    Worker:
+      replicas: 2
+      template:
+        spec:
+          containers:
+            - name: pytorch
+              image: nvcr.io/nvidia/pytorch:24.03-py3
+              resources: {limits: {nvidia.com/gpu: 4}}
+              command: [/bin/bash, -c]
+              args:
+                - |
+                  TP=8
+                  torchrun --nnodes 2 --nproc_per_node 8 pretrain_gpt.py \\
+                    --tensor-model-parallel-size $TP --context-parallel-size two
+"""
+
+SERVED = """
+kind: Deployment
+spec:
+  template:
+    spec:
+      containers:
+      - image: vllm/vllm-openai:v0.8.5
+        args: ["--model", "meta-llama/Llama-3.1-70B-Instruct", "--tensor-parallel-size", "8"]
+        resources:
+          limits:
+            nvidia.com/gpu: "4"
+"""
+
 SWIFT = """
 NPROC_PER_NODE=8 \\
 megatron sft \\
@@ -119,6 +153,12 @@ TEXTS: dict[str, tuple[str, str, dict[str, object]]] = {
         "      tensor_model_parallel_size: 2\n      pipeline_model_parallel_size: ${PP:1}\n",
         "primus",
         {"tp": 2},
+    ),
+    "a pod of vLLM": (SERVED, "vllm", {"nodes": 2, "gpus_per_node": 4, "tp": 8}),
+    "a job of Ray": (
+        "kind: RayJob\nspec:\n  entrypoint: python -m sglang.launch_server --model-path m --tp 8\n",
+        "sglang",
+        {"tp": 8},
     ),
     "ms-swift on Megatron": (
         SWIFT,
@@ -239,6 +279,19 @@ def test_a_trainers_batch_of_a_device_makes_the_global_batch_of_its_replicas():
 )
 def test_a_text_that_trains_adapters_is_told_that_all_weights_are_counted(text, is_part):
     assert [item.code for item in parse(text).unresolved] == ["part-trained"] * is_part
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_the_script_of_a_pod_is_read_where_it_stands(newline):
+    parsed = parse(PYTORCHJOB.replace("\n", newline))
+    check_law(parsed)
+    assert {"nodes": 2, "gpus_per_node": 8, "tp": 8}.items() <= parsed.values.items()
+    places = {item.name: parsed.text[item.start : item.end] for item in parsed.problems}
+    limit = "spec.pytorchReplicaSpecs.Worker.template.spec.containers.0.resources.limits."
+    assert places == {
+        "--context-parallel-size": "two",
+        f"{limit}nvidia.com/gpu": "nvidia.com/gpu: 4",
+    }
 
 
 def test_every_table_is_reached():

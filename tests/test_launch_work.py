@@ -34,6 +34,8 @@ LONG = {
     "sizes": "--hierarchical-context-parallel-sizes " + "1 " * 90_000,
     "lists that TOML never closes": "[a]\n" + "x = [\n" * 33_000,
     "texts that TOML never closes": "[a]\n" + f'x = ["{"a" * 60}",\n' * 2_800,
+    "a script of Windows in a file": "run: |\r\n" + "  x\r\n" * 39_000,
+    "scripts in a file": "- run: |\n   x\n" * 13_000,
     "here-documents in each other": "A=$(cat <<E\n" * 16_000,
     "scripts that write scripts": 'echo "echo \\"x\\" > a.sh" > a.sh\n' * 6_000,
     "signs": "$" * MAX_TEXT,

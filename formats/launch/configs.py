@@ -36,11 +36,16 @@ class Entry(NamedTuple):
     key: Word
 
 
+_Path = tuple[str, ...]
+
 Read = tuple[list[Entry], list[Word], list[Fault]]
 """Entries, what was not read, and what no reader of the format would read."""
 
 MAX_DEPTH = 60
 """Sections inside sections."""
+
+MOST_INDENT = 200
+"""Columns that a line of a block may begin at."""
 
 _SECTION = re.compile(r"^[ \t]*\[\[?[A-Za-z_][A-Za-z0-9_. -]*\]\]?[ \t\r]*(?:#.*)?$", re.MULTILINE)
 _YAML_START = re.compile(r"[\"']?[A-Za-z_-][A-Za-z0-9_.-]*[\"']?[ \t]*:(?:[ \t]|\r?\n|$)")
@@ -81,10 +86,33 @@ def read_file(source: Source, form: str) -> Read:
     return _toml(source) if form == "toml" else _Yaml(source, form).read()
 
 
+COMMANDS = ("image", "command", "args", "entrypoint", "run")
+"""Keys of what runs in a container or on a cluster, in the order in which they make one command
+(Kubernetes, pods: command and args; Ray, RayJob: entrypoint; SkyPilot, tasks: run)."""
+
+
+def commands_of(entries: Iterable[Entry]) -> Iterator[list[Word]]:
+    """The words of each command that a file has; a text of several words is one of its own.
+
+    >>> source = Source.of("spec:\\n  args: [--tp, 2]\\n  command: [torchrun, a.py]")
+    >>> [[word.text for word in words] for words in commands_of(read_file(source, "yaml")[0])]
+    [['torchrun', 'a.py', '--tp', '2']]
+    """
+    found: dict[_Path, dict[str, list[Word]]] = {}
+    for entry in entries:
+        if entry.path[-1] in COMMANDS:
+            found.setdefault(entry.path[:-1], {})[entry.path[-1]] = entry.values
+    for parts in found.values():
+        words = [word for name in COMMANDS for word in parts.get(name, ())]
+        scripts = [word for word in words if len(word.text.split(None, 1)) > 1]
+        yield from ([word] for word in scripts)
+        if parts.keys() - {"image"} and not scripts:
+            yield words
+
+
 # -- YAML and JSON -------------------------------------------------------------------------------
 
 _LOADER: Any = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
-_Path = tuple[str, ...]
 
 
 class _Yaml:
@@ -128,7 +156,9 @@ class _Yaml:
             self._alias(event, path, key)
             return
         if isinstance(event, yaml.ScalarEvent):
-            if event.style in ("|", ">"):
+            if event.style == "|" and key.text in COMMANDS:
+                self.entries.append(Entry(path, [self._script(event)], key))
+            elif event.style in ("|", ">"):
                 self.left.append(key)
             else:
                 self.entries.append(Entry(path, [self._word(event)], key))
@@ -191,6 +221,18 @@ class _Yaml:
                 row += self.entries.pop().values
         if row and path:
             self.entries.append(Entry(path, row, owner))
+
+    def _script(self, event: Any) -> Word:
+        """The lines of a block, each where it stands."""
+        at, end = event.start_mark.index, event.end_mark.index
+        runs = []
+        for line in event.value.splitlines(keepends=True):
+            spend(STEP, "words")
+            found = self.source.text.find(line.rstrip(), at, at + len(line) + MOST_INDENT)
+            at = max(found, at)
+            runs.append(CommandRun(line, *self.source.place(at, at + len(line))))
+            at += len(line)
+        return Word(tuple(runs), self.source.place(event.start_mark.index, end))
 
     def _word(self, event: Any) -> Word:
         """What an event says, where it stands in the text."""

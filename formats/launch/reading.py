@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from groups.budget import spend
 
 from . import flags
-from .configs import Entry, form_of, read_file
+from .configs import Entry, commands_of, form_of, read_file
 from .expand import Fault, Shell
 from .flags import Row, Schema, is_known, names_a_size, plain_name, row_of
 from .items import Item
@@ -244,6 +244,8 @@ class Reading(Sayings):
         before = len(self.said)
         self._state(entries)
         self._knows(flags.beginnings(self.stated), entries[0].key if entries else source.word(0, 0))
+        if is_all and self.schema is None:
+            self._commands(entries)
         for entry in entries:
             spend(STEP, "keys")
             entry = self._referred(entry)
@@ -253,12 +255,22 @@ class Reading(Sayings):
             if row := row_of(name):  # options kept as keys
                 self.read_value(name, row, entry.values, place)
             else:
-                self._key(entry.path, entry.values, place)
+                path = (*entry.path[:-1], *name.split("/"))  # nvidia.com/gpu
+                self._key(path, entry.values, place, ".".join(entry.path))
         for word in left:
             shown = word.text.split("\n", 1)[0][:80]
             self.ignored.append(self.item("not-read", shown, "", word.place))
         if is_all or len(self.said) > before:
             self._faults(faults)
+
+    def _commands(self, entries: Sequence[Entry]) -> None:
+        """What a file runs."""
+        for words in commands_of(entries):
+            if len(words) > 1:
+                self._command(words)
+            elif words:
+                self._shell(Source(words[0].runs))
+        self.run, self.schema = "", None
 
     def _faults(self, faults: Iterable[Fault]) -> None:
         for code, start, end, facts in faults:
@@ -314,7 +326,7 @@ class Reading(Sayings):
             return
         sets = "" if value.text in flags.PLACEHOLDERS else "named"
         self.configured.append(self.item("configured", name, value.text[:80], place, sets=sets))
-        if re.fullmatch(r"\w+", value.text) and flags.published_model(value.text):
+        if re.fullmatch(r"[\w-]+", value.text) and flags.published_model(value.text):
             self.read_value(name, RECIPE, [value], place)
 
     def _size_unknown(self, name: str, value: str, place: tuple[int, int]) -> None:
