@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from formats.sections import sections
+from groups.alternatives import with_working
 from groups.conventions import CONVENTIONS, OWN
 from groups.errors import LayoutError, alternative_text, not_a_choice, quoted
 from groups.layout import Job, Layout
@@ -251,21 +252,15 @@ class CommandLine:
 
 def checked(job: Job) -> Layout:
     """The layout of a job. Errors: LayoutError whose alternatives are changes of it that work."""
+
+    def attempt(changes: Mapping[str, Any]) -> Layout:
+        framework = {"framework": OWN} if "order" in changes else {}
+        return replace(job, **changes, **framework).layout()
+
     try:
-        return job.layout()
+        return attempt({})
     except LayoutError as error:
-        fixes = [changes for changes in error.alternatives if _works(job, changes)]
-        raise error.replace(alternatives=fixes) from None
-
-
-def _works(job: Job, changes: Mapping[str, Any]) -> bool:
-    """Whether a job can be changed so: another of its sizes may be wrong as well."""
-    framework = {"framework": OWN} if "order" in changes else {}
-    try:
-        replace(job, **changes, **framework).layout()
-    except LayoutError:
-        return False
-    return True
+        raise with_working(error, attempt) from None
 
 
 def number_of(text: Any) -> Any:

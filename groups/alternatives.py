@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, islice
 from numbers import Real
 from typing import TypeVar
 
@@ -21,9 +21,13 @@ from .mesh import DEFAULT_ORDER, MAX_RANKS, Axis, Mesh, split_names, whole_numbe
 
 Value = TypeVar("Value")
 Fixes = Callable[..., list[dict[str, int]]]
+Attempt = Callable[[Mapping[str, object]], object]
 
 MOST = 3
 """Alternatives offered with one refusal: more than three are a list, not advice."""
+
+AT_ONCE = 3
+"""Changes that are made together where one alone leads to the next refusal."""
 
 NEARBY = 8
 """Divisors tried for an axis where several change: all of them would take seconds."""
@@ -147,6 +151,41 @@ def works(attempt: Callable[..., object], *values: object, **named: object) -> b
     except LayoutError:
         return False
     return True
+
+
+def with_working(error: LayoutError, attempt: Attempt, at_once: int = AT_ONCE) -> LayoutError:
+    """The refusal with those of its alternatives that work, alone or with one of the next refusal;
+    none that another one is a part of.
+
+    attempt: answers with some changes of what was asked, or refuses with further ones.
+
+    >>> def attempt(changes: dict[str, int]) -> None:
+    ...     for name, size in {"tp": 3, "pp": 5, **changes}.items():
+    ...         if fixes := 8 % size and divisors_near(name, size, 8):
+    ...             raise LayoutError("not-a-divisor", f"{name} {size}", alternatives=fixes)
+    >>> try: attempt({})
+    ... except LayoutError as error: print(*with_working(error, attempt).alternatives)
+    {'tp': 2, 'pp': 4} {'tp': 4, 'pp': 4}
+    """
+    fixes: list[dict[str, object]] = []
+    for fix in sorted(_working(error, attempt, at_once, {}), key=len):
+        if not any(less.items() <= fix.items() for less in fixes):
+            fixes.append(fix)
+    return error.replace(alternatives=fixes[:MOST])
+
+
+def _working(
+    error: LayoutError, attempt: Attempt, at_once: int, made: Mapping[str, object]
+) -> Iterator[dict[str, object]]:
+    for change in error.alternatives:
+        changes = {**made, **change}
+        try:
+            attempt(changes)
+        except LayoutError as following:
+            if at_once > 1:
+                yield from islice(_working(following, attempt, at_once - 1, changes), 1)
+        else:
+            yield changes
 
 
 def in_ranges(

@@ -456,7 +456,7 @@ REFUSED = {
     "--tp 0": "not 0; try --tp 1",
     "--tp -1": "not -1; try --tp 1",
     "--tp 99999999999999999999999999": "tp must be a whole number",
-    "--nodes 0 --tp 0": "nodes must be a whole number from 1 up, not 0\n",  # nodes 1 is no cure
+    "--nodes 0 --tp 0": "nodes must be a whole number from 1 up, not 0; try --nodes 1 --tp 1\n",
     "--nodes 0": "nodes must be a whole number from 1 up, not 0; try --nodes 1",
     "--nodes 999999999": "try --nodes 131072",
     "--gpus-per-node 1048577": "try --gpus-per-node 1048576",

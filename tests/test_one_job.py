@@ -233,6 +233,62 @@ def test_ep_of_a_model_without_experts_is_refused_alike_in_every_view():
         assert page.count("ep 8 spreads experts, and the model has none.") == 1, name
 
 
+WRONG = {
+    "two choices and a batch": {"recompute": "some", "zero": "9", "global_batch": "7"},
+    "chunks without a pipeline": {"pp": 1, "vpp": "2"},
+    "interleaved without a pipeline": {"pp": 1, "schedule": "interleaved"},
+    "layers and a number format": {"pp": 4, "layers": "30", "products": "nvfp4"},
+    "heads of no model": {"tp": 4, "heads": "30", "sequence_parallel": "off"},
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_each_fix_mends_all_that_is_wrong_in_one_click_in_every_view(wrong):
+    """One change, or as many together as are wrong."""
+    state = opened(**WRONG[wrong])
+    for name in (*OF_MODEL, "pipeline"):
+        now = replace(state, view=name)
+        page = answer(now).picture
+        fixes = offered(page)
+        assert bool(fixes) == ('data-control="' in page), name
+        for fix in fixes:
+            assert 'data-control="' not in answer(now.changed(fix)).picture, (name, fix)
+
+
+def test_layers_of_a_rank_that_are_typed_stand_for_more_than_can_be_drawn():
+    state = opened(pp=1, layers="200", view="collectives")
+    (fix,) = offered(answer(state).picture)
+    assert fix == {"bucket_layers": "128"}
+    assert 'data-control="' not in answer(state.changed(fix)).picture
+
+
+def offered(page):
+    """The fixes of the refusals on a page."""
+    boxes = re.findall(r'<p class="fixes">(.*?)</p>', page)
+    texts = re.findall(r'data-set="([^"]*)"', "".join(boxes))
+    return [json.loads(html.unescape(text)) for text in texts]
+
+
+def test_virtual_stages_that_nobody_says_are_those_of_the_schedule_for_programs_too():
+    job = {"nodes": 2, "tp": 2, "pp": 4, "memory_schedule": "interleaved"}
+    page = opened(pp=4, schedule="interleaved")
+    stages = trained_of(resolve(page), page).stages()
+    told = json.loads(memory_per_rank(**job))["stages"]
+    assert [stage.total for stage in stages] == [stage["total_bytes"] for stage in told]
+    with pytest.raises(LayoutError, match="needs two chunks or more on each rank"):
+        memory_per_rank(**job, vpp=1)
+
+
+def test_a_batch_that_one_layout_takes_is_taken_by_the_search_of_others():
+    for batch in ({"micro_batch": 10**8 + 1}, {"micro_batch": 10**6, "global_batch": 10**9}):
+        with pytest.raises(
+            LayoutError, match="must be a whole number from 1 to 100,000,000"
+        ) as error:
+            better_layouts(**batch)
+        for fix in error.value.alternatives:
+            assert json.loads(better_layouts(**{**batch, **fix}))["best"]
+
+
 JOB = {"nodes": "4", "tp": "2", "pp": "4", "vpp": "2", "micro_batches": "6"}
 
 

@@ -281,3 +281,11 @@ def test_a_schedule_that_is_counted_is_tried_in_the_lengths_that_can_be():
     assert dealings(deep, 1024) == ()
     published = job(replace(GPT, layers=1024), training=Training(schedule="interleaved"))
     assert 8 in {dealt.vpp for dealt in dealings(published, 128)}
+
+
+def test_pipelines_of_an_odd_length_deal_out_layers_that_they_do_not_divide():
+    """DualPipe needs an even number of stages: 9 of them run 1F1B, over 105 layers."""
+    training = Training(schedule="dualpipe", micro_batches=16, sequence_parallel=False)
+    job = SearchJob(MODELS["gpt-529.6b"].model, training, 432, 216, 72, "dgx-h100")
+    assert {3, 9} <= {split.pp for split in valid_splits(job)}
+    assert search(job).best

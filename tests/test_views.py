@@ -98,8 +98,12 @@ def test_a_fix_may_be_more_nodes_so_that_the_sizes_stay():
 def test_where_both_grids_are_wrong_only_what_mends_both_is_offered():
     for sizes, nodes in (({"cp": 6, "ep": 3}, 3), ({"cp": 6, "etp": "3"}, 3), ({"ep": 3}, 9)):
         state = State(tp=3 if "cp" not in sizes else 1, pp=1).changed(sizes)
-        assert refusal_of(state).alternatives == ({"nodes": nodes},)
-        assert seen(state.changed({"nodes": nodes})).nodes == nodes
+        first, *others = refusal_of(state).alternatives
+        assert first == {"nodes": nodes}
+        assert seen(state.changed(first)).nodes == nodes
+        for both in others:
+            assert len(both) == 2
+            assert seen(state.changed(both)).nodes == 2
 
 
 @every(

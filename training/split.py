@@ -10,12 +10,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from groups.alternatives import (
-    MOST,
     divisors_near,
     fitted_sizes,
     not_a_multiple,
     with_changes,
-    works,
+    with_working,
 )
 from groups.errors import LayoutError
 from groups.mesh import MAX_RANKS, Mesh, whole_number
@@ -112,8 +111,7 @@ class Split:
         try:
             self._require_fits(model)
         except LayoutError as error:
-            fixes = [fix for fix in error.alternatives if works(require_with, fix)]
-            raise error.replace(alternatives=fixes[:MOST]) from None
+            raise with_working(error, require_with) from None
 
     def _require_fits(self, model: Model) -> None:
         cut = {"tp": ["heads", "ffn"], "ep": ["experts"]}

@@ -68,7 +68,7 @@ def numbered(counts: Iterable[int]) -> list[list[int]]:
 
 def needs_stages(vpp: int, pp: int) -> LayoutError:
     """The refusal of chunks (vpp > 1) where there is one stage only."""
-    return refusal("interleaving-needs-stages", "vpp", vpp=vpp, pp=pp)
+    return refusal("interleaving-needs-stages", "vpp", {"vpp": 1}, vpp=vpp, pp=pp)
 
 
 def _in_range(given: Mapping[str, object], account: bool) -> _Split:

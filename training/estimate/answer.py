@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
 
-from groups.alternatives import MOST
+from groups.alternatives import with_working
 from groups.errors import LayoutError, not_a_choice
 from groups.layout import Layout
 
@@ -16,6 +15,7 @@ from ..errors import require_choice
 from ..memory.per_stage import require_counted
 from ..model import Model
 from ..models import MODELS
+from ..pipeline.spec import OF_SCHEDULES
 from ..split import Split
 from .constants import FAMILIES, SOFTWARE, constants_of, fitted_constants, software_of
 from .memory import Fit, fit_of
@@ -117,53 +117,37 @@ def estimate(model: Model, *, software: str = "", **arguments: object) -> Estima
     asked = arguments_of(**arguments)
     if software not in ("", *SOFTWARE):
         raise not_a_choice("software", software, SOFTWARE)
+    changed_of: Callable[..., Arguments] = replace
+
+    def attempt(changes: Mapping[str, object]) -> Estimate:
+        return _estimated(model, changed_of(asked, **changes), software)
+
     try:
-        return _estimated(model, asked, software)
+        return attempt({})
     except LayoutError as error:
-        working = _working(error, model, asked, software)
-        different = {str(change): change for change in sorted(working, key=len)}
-        raise error.replace(alternatives=[*different.values()][:MOST]) from None
+        raise with_working(error, attempt) from None
 
 
 def _estimated(model: Model, asked: Arguments, software: str) -> Estimate:
+    """Errors: LayoutError whose alternatives are arguments."""
     try:
         request = request_of(model, asked)
         return estimate_of(request, software or software_of(request))
     except LayoutError as error:
-        raise error.renamed(OF_SCHEDULES) from None
+        refused = error.renamed(OF_SCHEDULES)
+        fixes = [_as_arguments(fix, asked) for fix in refused.alternatives]
+        raise refused.replace(alternatives=[fix for fix in fixes if fix]) from None
 
 
-OF_SCHEDULES = {"p": "pp", "m": "micro_batches", "v": "vpp"}
-"""What a schedule's refusal calls p, m and v."""
-
-
-AT_ONCE = 3
-"""Changes that are made together where one alone leads to the next refusal."""
-
-
-def _working(
-    error: LayoutError, model: Model, asked: Arguments, software: str, most: int = AT_ONCE
-) -> Iterator[dict[str, object]]:
-    """The alternatives of a refusal that work, each alone or with one of the next refusal's."""
-    changed_of: Callable[..., Arguments] = replace
-    for alternative in error.alternatives:
-        change = dict(alternative)
-        if "sequence_parallel" in change:
-            change["sequence_parallel"] = bool(change["sequence_parallel"])
-        if isinstance(count := change.pop("micro_batches", None), int):
-            replicas = asked.gpus // (asked.tp * asked.cp * asked.pp)
-            change["global_batch"] = count * asked.micro_batch * replicas
-        if not change.keys() <= vars(asked).keys():  # the model's, which is given
-            continue
-        changed = changed_of(asked, **change)
-        try:
-            _estimated(model, changed, software)
-        except LayoutError as following:
-            if most > 1:
-                further = _working(following, model, changed, software, most - 1)
-                yield from ({**change, **more} for more in islice(further, 1))
-        else:
-            yield change
+def _as_arguments(fix: Mapping[str, object], asked: Arguments) -> dict[str, object]:
+    """A change as arguments say it; empty where it is one of the model, which is given."""
+    change = dict(fix)
+    if "sequence_parallel" in change:
+        change["sequence_parallel"] = bool(change["sequence_parallel"])
+    if isinstance(count := change.pop("micro_batches", None), int):
+        replicas = asked.gpus // (asked.tp * asked.cp * asked.pp)
+        change["global_batch"] = count * asked.micro_batch * replicas
+    return change if change.keys() <= vars(asked).keys() else {}
 
 
 def estimate_of(request: Request, software: str, fit: Fit | None = None) -> Estimate:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import add
 
-from groups.alternatives import not_a_multiple
+from groups.alternatives import divisors_near, not_a_multiple
 from groups.errors import quoted
 from groups.mesh import whole_number
 
@@ -285,4 +285,5 @@ def _require(model: Model, split: Split, training: Training) -> None:
     if training.sequence_parallel and model.sequence % (split.cp * split.tp):
         by = {"cp": split.cp, "tp": split.tp}
         error = not_a_multiple("sequence", model.sequence, by, maximum=MAX_SIZE)
-        raise error.replace(alternatives=[*error.alternatives, {"sequence_parallel": 0}])
+        near = divisors_near("tp", split.tp, model.sequence // split.cp)
+        raise error.replace(alternatives=[*near, *error.alternatives, {"sequence_parallel": 0}])

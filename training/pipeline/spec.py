@@ -26,6 +26,9 @@ MAX_MICRO_BATCHES = 1_000_000
 SETTLED = 4
 """Micro-batches, in units of p, after which each group of p more repeats the one before it."""
 
+OF_SCHEDULES = {"p": "pp", "m": "micro_batches", "v": "vpp"}
+"""What a job calls the sizes of a schedule."""
+
 Refused = tuple[str, str, Mapping[str, object]]
 """Code, control and facts of a refusal."""
 

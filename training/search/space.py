@@ -191,8 +191,10 @@ def dealings(job: SearchJob, pp: int) -> tuple[Dealt, ...]:
     None where there are fewer layers than stages, or a schedule is too long to be counted.
     """
     name, rule = job.training.schedule, job.training.rule
-    if pp == 1 or (rule.even and pp % 2):
+    if pp == 1:
         return (Dealt(1, False, "equal", "1f1b"),)
+    if rule.even and pp % 2:
+        return tuple(_dealt(job, pp, 1, "1f1b"))
     if rule.placement in ("V", "both ways"):
         if 2 * pp > job.model.layers:
             return ()

@@ -18,6 +18,7 @@ from functools import cached_property, wraps
 from typing import Any, NamedTuple, TypeVar
 
 from groups import LayoutError
+from groups.alternatives import with_working
 from groups.budget import spend, within
 from groups.conventions import CONVENTIONS, OWN
 from groups.errors import not_a_choice, quoted
@@ -31,8 +32,8 @@ from .context import Context
 from .fixes import fixes_of
 from .model import FLAGS, OF_COLUMN, ON_OFF, SIZES
 from .problems import refusal
-from .state import FIELDS, OF_MATHS, State, parse_names, parse_switch, require_choice
-from .trained import Trained, trained_of
+from .state import FIELDS, OF_MATHS, State, is_empty, parse_names, parse_switch, require_choice
+from .trained import Trained
 
 Json = TypeVar("Json")
 
@@ -252,7 +253,8 @@ TRAINING = Parameters(
     changes = "": a JSON object of what differs from it, such as {"layers": 40, "sequence": 4096}.
     micro_batch = 1: samples of a micro-batch.
     global_batch = 0: samples of a step; 0: four micro-batches a pipeline stage.
-    vpp = 1: chunks of layers on each pipeline rank.
+    vpp = 0: chunks of layers on each pipeline rank; 0: as the schedule has them, 2 where it can
+        choose.
     memory_schedule -> schedule = "": the pipeline schedule; empty: "1f1b", with vpp "interleaved".
     group_size = 0: micro-batches of a group, for "interleaved"; 0: pp.
     precision = "bf16-fp32": formats of weights and gradients.
@@ -266,6 +268,10 @@ TRAINING = Parameters(
     account = False: whether embedding and loss count as a layer each.
     """,
 )
+
+
+OF_MODEL = (*OF_COLUMN, *SIZES, *FLAGS, "biases")
+"""Fields of the state that may stand among the changes of a model."""
 
 
 def context_of(given: Mapping[str, Any], training: Parameters = TRAINING) -> Context:
@@ -283,10 +289,9 @@ def _changes(text: Any) -> dict[str, Any]:
     """The fields of a model that are typed over its preset, as the page has them."""
     text = require_text("changes", text) or "{}"
     given = read_json(text, dict, "not-an-object", "changes")
-    known = (*OF_COLUMN, *SIZES, *FLAGS, "biases")
     for name in given:
-        if name not in known:
-            raise not_a_choice("changes", name, known)
+        if name not in OF_MODEL:
+            raise not_a_choice("changes", name, OF_MODEL)
     flags = {
         name: "on" if given[name] else "off" for name in FLAGS if type(given.get(name)) is bool
     }
@@ -294,43 +299,47 @@ def _changes(text: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def fixes_tried(context: Context) -> Iterator[None]:
-    """Within, a refusal has the changes that were tried and work."""
+def fixes_tried(context: Context, **fields: Any) -> Iterator[Context]:
+    """The context with these fields too; within, a refusal has the changes that were tried and
+    work, as programs say them."""
+    context = Context(context.layout, replace(context.state, **fields))
     with TRAINING.named():
         try:
-            yield
+            yield context
         except LayoutError as error:
-            fixes = map(_as_parameters, fixes_of(error, context))
-            raise error.replace(alternatives=list(fixes)) from None
+            fixes = (_as_parameters(fix, context.state) for fix in fixes_of(error, context))
+            said = [fix for fix in fixes if "" not in fix.values()]
+            raise error.replace(alternatives=said) from None
 
 
-def _as_parameters(fix: Mapping[str, Any]) -> dict[str, Any]:
-    """A change of the page's fields as programs say it: a truth is one."""
-    said = {row.field: row for row in TRAINING.rows.values() if row.kind is bool}
-    return {
-        name: ON_OFF.get(value, value) if name in said else value for name, value in fix.items()
+def _as_parameters(fix: Mapping[str, Any], state: State) -> dict[str, Any]:
+    """A change of the page's fields as programs say it: a truth is one, and what differs from the
+    published model stands among its changes."""
+    rows = {row.field: row for row in (*TRAINING.rows.values(), *LAYOUT.rows.values())}
+    said = {
+        name: rows[name].start if value == "" and name in rows else ON_OFF.get(value, value)
+        for name, value in fix.items()
+        if name not in OF_MODEL
     }
+    if said.keys() == fix.keys():
+        return said
+    typed = {name: fix.get(name, getattr(state, name)) for name in OF_MODEL}
+    changes = {name: size for name, size in typed.items() if not is_empty(size)}
+    return {**said, "changes": json.dumps(changes) if changes else ""}
 
 
 def _trainable_of(given: Mapping[str, Any]) -> Context:
     """`context_of`; the fixes of a layout that cannot be are those with which the model trains."""
+
+    def attempt(changes: Mapping[str, Any]) -> None:
+        context = context_of({**given, **changes})
+        with fixes_tried(context):
+            context.trained.estimate(context.layout)
+
     try:
         return context_of(given)
     except LayoutError as error:
-        fixes = [fix for change in error.alternatives for fix in _trainable(change, given)]
-        once = [fix for at, fix in enumerate(fixes) if fix not in fixes[:at]]
-        raise error.replace(alternatives=once) from None
-
-
-def _trainable(fix: Mapping[str, Any], given: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A change, if the model trains with it; else with what that needs besides."""
-    try:
-        context = context_of({**given, **fix})
-        with fixes_tried(context):
-            context.trained.estimate(context.layout)
-    except LayoutError as error:
-        return [{**fix, **more} for more in error.alternatives]
-    return [dict(fix)]
+        raise with_working(error, attempt, at_once=2) from None
 
 
 training_endpoint = serving(_trainable_of, TRAINING, LAYOUT)
@@ -351,7 +360,3 @@ def job_facts(trained: Trained) -> dict[str, Any]:
             **{name: value for name, value in said.items() if value is not None},
         },
     }
-
-
-def trained_with(context: Context, **changes: Any) -> Trained:
-    return trained_of(context.layout, replace(context.state, **changes))

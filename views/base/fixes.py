@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
 from markupsafe import Markup
 
 from groups import LayoutError, Mesh
-from groups.alternatives import MOST, divisors
+from groups.alternatives import MOST, divisors, with_working, works
 from training.estimate.memory import Fit, fit_of
 
 from .context import Context
 from .problems import problem_html
 from .resolve import resolve
-from .state import OF_GROUPS, merged
-from .trained import trained_of, with_micro_batches
+from .state import OF_GROUPS, fixes_or_reset
+from .trained import with_micro_batches
 
 Changes = dict[str, Any]
 """Changes of the state."""
@@ -33,12 +33,16 @@ def or_refused(context: Context, answer: Callable[[Context], Markup]) -> Markup:
 
 def fixes_of(error: LayoutError, context: Context) -> list[Changes]:
     """The alternatives of a refusal that really work, here."""
-    tries = (_in_fields(alternative, context) for alternative in error.alternatives)
-    fixes = [changes for changes in tries if fit_after(changes, context)]
+
+    def attempt(changes: Changes) -> Fit:
+        return _fit_of(_changed(context, changes))
+
+    named = error.replace(alternatives=_in_fields(error, context))
+    fixes = with_working(named, attempt).alternatives
     if not fixes and error.code == "not-a-multiple":
-        cuts = (changes for changes in _cuts(context.layout.mesh) if fit_after(changes, context))
-        fixes = [*islice(cuts, MOST)]
-    return fixes[:MOST]
+        cuts = (changes for changes in _cuts(context.layout.mesh) if works(attempt, changes))
+        return [*islice(cuts, MOST)]
+    return [*fixes]
 
 
 def _cuts(mesh: Mesh) -> Iterator[Changes]:
@@ -50,25 +54,39 @@ def _cuts(mesh: Mesh) -> Iterator[Changes]:
         yield from ({name: size} for size in near if size != now)
 
 
-def _in_fields(alternative: Mapping[str, Any], context: Context) -> Changes:
-    """An alternative of the maths in the page's names."""
-    changes = merged(alternative)
-    if "micro_batches" in changes:
-        changes |= with_micro_batches(context.layout, context.state, changes.pop("micro_batches"))
-    if "sequence_parallel" in changes:
-        changes["sequence_parallel"] = "on" if changes["sequence_parallel"] else "off"
-    return changes
+def _in_fields(error: LayoutError, context: Context) -> list[Changes]:
+    """The alternatives of the maths in the page's names."""
+    fixes = []
+    for changes in fixes_or_reset(error):
+        if "micro_batches" in changes:
+            count = changes.pop("micro_batches")
+            changes |= with_micro_batches(context.layout, context.state, count)
+        if "sequence_parallel" in changes:
+            changes["sequence_parallel"] = "on" if changes["sequence_parallel"] else "off"
+        fixes.append(changes)
+    return fixes
+
+
+def _changed(context: Context, changes: Changes) -> Context:
+    """Errors: LayoutError where the layout is refused then."""
+    state = context.state.changed({name: str(value) for name, value in changes.items()})
+    is_other = not OF_GROUPS.isdisjoint(changes)
+    return Context(resolve(state) if is_other else context.layout, state)
+
+
+def _fit_of(context: Context) -> Fit:
+    """What the fullest rank needs. Errors: LayoutError whose alternatives are fields."""
+    try:
+        context.trained.stages()
+        return fit_of(context.trained.request(context.layout))
+    except LayoutError as error:
+        raise error.replace(alternatives=_in_fields(error, context)) from None
 
 
 def fit_after(changes: Changes, context: Context) -> Fit | None:
     """What the fullest rank needs once a change is made; None if it is refused."""
-    changed = context.state.changed({name: str(value) for name, value in changes.items()})
     try:
-        is_other = not OF_GROUPS.isdisjoint(changes)
-        layout = resolve(changed) if is_other else context.layout
-        trained = trained_of(layout, changed)
-        trained.stages()
-        return fit_of(trained.request(layout))
+        return _fit_of(_changed(context, changes))
     except LayoutError:
         return None
 

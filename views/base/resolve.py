@@ -9,7 +9,7 @@ from typing import Any
 
 from descriptions import DP_KINDS, TYPES
 from groups import MAX_RANKS, LayoutError, Mesh
-from groups.alternatives import MOST, works
+from groups.alternatives import with_working
 from groups.conventions import CONVENTIONS, OWN
 from groups.errors import quoted
 from groups.grouping import Grouping
@@ -18,7 +18,7 @@ from groups.mesh import whole_number
 from groups.presets import PRESETS
 
 from .problems import refusal
-from .state import State, as_text, is_empty, parse_number, require_choice
+from .state import State, as_text, fixes_or_reset, is_empty, parse_number, require_choice
 
 SIZES = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep")
 """The sizes of a job that always count."""
@@ -70,8 +70,8 @@ def resolve(state: State) -> Layout:
     try:
         return _layout(state)
     except LayoutError as error:
-        tries = [fix for fix in _fixes(error, state) if works(_layout, state.changed(fix))]
-        raise error.replace(alternatives=tries[:MOST]) from None
+        near = error.replace(alternatives=_fixes(error, state))
+        raise with_working(near, lambda fix: _layout(state.changed(fix))) from None
 
 
 def _layout(state: State) -> Layout:
@@ -107,7 +107,7 @@ def _fixes(error: LayoutError, state: State) -> list[dict[str, Any]]:
         return [*error.alternatives, *_machine_fixes(state, "nodes")]
     if error.control in machines:
         return _machine_fixes(state, error.control)
-    return [*error.alternatives]
+    return fixes_or_reset(error)
 
 
 def sizes_or_none(state: State, beside: str = "") -> dict[str, int] | None:

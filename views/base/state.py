@@ -5,8 +5,8 @@ says what of it differs from the start (link.py), and `resolve` (resolve.py) che
 
 >>> State(tp=4).changed({"order": "dp-tp-cp-ep-pp"}).framework
 'own'
->>> FIELDS["view"].link, FIELDS["vpp"].maths
-('show', ('virtual_pipeline_model_parallel_size', 'v'))
+>>> FIELDS["view"].link, OF_MATHS["v"]
+('show', 'vpp')
 """
 
 # ruff: noqa: RUF009 -- the defaults are rows of the table, made anew for each field
@@ -27,6 +27,7 @@ from groups.grouping import Grouping
 from groups.megatron import ORDER
 from groups.mesh import whole_number
 from groups.presets import PRESETS
+from training.pipeline.spec import OF_SCHEDULES
 
 _NUMBER = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,12})?", re.ASCII)
 
@@ -142,7 +143,7 @@ class State:
     nodes: Any = _number("job", 2)
     gpus_per_node: Any = _field("job", "8")
     tp: Any = _number("job", 2)
-    pp: Any = _number("job", 2, "p")
+    pp: Any = _number("job", 2)
     cp: Any = _number("job", 1)
     ep: Any = _number("job", 1)
     etp: Any = _field("job")  # empty: as tp
@@ -155,7 +156,7 @@ class State:
     hybrid: Any = _switch("job", False)
     # And what is cut, and how often.
     layers: Any = _field("job")
-    vpp: Any = _field("job", "", "virtual_pipeline_model_parallel_size", "v")
+    vpp: Any = _field("job", "", "virtual_pipeline_model_parallel_size")
     first_layers: Any = _field("job", "", "first")  # as many as the other stages
     last_layers: Any = _field("job", "", "last")
     pipe_layout: Any = _field("job", "", "layout")  # that layers may say too
@@ -164,7 +165,7 @@ class State:
     micro_batch: Any = _field("job")
     global_batch: Any = _field("job")
     # Of each pipeline in a step; empty: as the global batch says.
-    micro_batches: Any = _field("job", "", "m")
+    micro_batches: Any = _field("job")
     schedule: Any = _field("job")  # empty: interleaved where vpp is more than 1, else 1f1b
     group_size: Any = _field("job")  # counts where the schedule takes groups; empty: pp
 
@@ -277,7 +278,7 @@ _STARTS = {field.name: field.default for field in fields(State)}
 FIELDS = {field.name: _row(field.name, **field.metadata) for field in fields(State)}
 """The table: a row for each field of the state, in the order in which links say them."""
 
-OF_MATHS = {name: field for field, row in FIELDS.items() for name in row.maths}
+OF_MATHS = OF_SCHEDULES | {name: field for field, row in FIELDS.items() for name in row.maths}
 """The field of an argument of the maths, where they have different names."""
 
 OF_GROUPS = frozenset(name for name, row in FIELDS.items() if row.of == "job")
@@ -297,6 +298,16 @@ def merged(changes: Mapping[str, Any]) -> dict[str, Any]:
     if "levels" in given and not isinstance(given["levels"], str):
         given["levels"] = "x".join(map(str, given["levels"] or ()))
     return {name: "" if value is None else value for name, value in given.items()}
+
+
+def fixes_or_reset(error: LayoutError) -> list[dict[str, Any]]:
+    """The alternatives of a refusal, by fields; of one without any its field as at the start, and
+    of a size that a schedule does not take the schedule."""
+    field = OF_MATHS.get(str(error.control), str(error.control))
+    resets = [{field: _STARTS[field]}] if field in _STARTS else []
+    if field in (*OF_SCHEDULES.values(), "group_size"):
+        resets.append({"schedule": "1f1b", "vpp": ""})
+    return [*map(merged, error.alternatives)] or resets
 
 
 def texts_of(values: Mapping[str, Any]) -> dict[str, str]:

@@ -25,7 +25,7 @@ from training.estimate.answer import ROUNDS
 from training.estimate.memory import room_of
 from training.estimate.request import DENSE, require_numbers
 from training.memory.per_stage import StageMemory, memory_per_stage
-from training.model import Model
+from training.model import MAX_SIZE, Model
 from training.models import OLDER, said_of_preset, training_of_preset
 from training.pipeline import SCHEDULES
 from training.pipeline.schedules import DEFAULT_VIRTUAL
@@ -95,15 +95,18 @@ def batch_of(layout: Layout, state: State) -> Batch:
     if not is_empty(state.micro_batches):
         typed = parse_number(state.micro_batches)
         count = whole_number(typed, "micro_batches", maximum=MAX_MICRO_BATCHES)
-    samples = count_of(state.global_batch, "global_batch", 0)
+    samples = count_of(state.global_batch, "global_batch", 0, MAX_BATCH)
     if not count and not samples:
-        return Batch(each, micro_batches_unasked(layout.mesh.size("pp")), dp, is_given=False)
+        count = micro_batches_unasked(layout.mesh.size("pp"))
+        whole_number(each, "micro_batch", maximum=MAX_SIZE // (count * dp))
+        return Batch(each, count, dp, is_given=False)
     if not count:
-        whole_number(samples, "global_batch", maximum=MAX_MICRO_BATCHES * each * dp)
+        whole_number(samples, "global_batch", maximum=min(MAX_SIZE, MAX_MICRO_BATCHES * each * dp))
     if not count and samples % (each * dp):
         by = {"micro_batch": each, "dp": dp}
-        raise not_a_multiple("global_batch", samples, by, maximum=MAX_BATCH)
+        raise not_a_multiple("global_batch", samples, by, maximum=MAX_SIZE)
     batch = Batch(each, count or samples // (each * dp), dp, is_given=True)
+    whole_number(batch.global_batch, "global_batch", maximum=MAX_SIZE)
     if samples not in (0, batch.global_batch):
         raise _disagree(batch, samples)
     return batch
@@ -114,8 +117,8 @@ def micro_batches_unasked(pp: int) -> int:
     return min(ROUNDS * pp, max(1, MOST_UNASKED // pp))
 
 
-def count_of(value: Any, name: str, empty: int) -> int:
-    return empty if is_empty(value) else whole_number(parse_number(value), name, maximum=MAX_BATCH)
+def count_of(value: Any, name: str, empty: int, most: int = MAX_SIZE) -> int:
+    return empty if is_empty(value) else whole_number(parse_number(value), name, maximum=most)
 
 
 def _disagree(batch: Batch, samples: int) -> LayoutError:

@@ -29,6 +29,7 @@ from training.collectives.cost import bytes_per_rank
 from training.split import held_by_ranks
 
 from ..base.context import Context
+from ..base.fixes import fixes_of
 from ..base.form import choice, fields, number
 from ..base.html import saying, scrolling, tag
 from ..base.problems import problem_html, tried
@@ -54,7 +55,11 @@ def buckets_html(context: Context, state: State) -> Markup:
     """
     language, problems = context.language, list[LayoutError]()
     say = saying(PAGE, language)
-    of_job, tensors, whose = tried(problems, lambda: _layers_of_job(context)) or ({}, (), "")
+    of_job, tensors, whose = ({}, (), "")
+    try:
+        of_job, tensors, whose = _layers_of_job(context)
+    except LayoutError as error:
+        problems.append(error.replace(alternatives=fixes_of(error, context)))
     if all(not is_empty(getattr(state, field)) for field in FIELDS):
         problems.clear()  # nothing of the job is asked for
     chosen = state.bucket_scheme or "ddp"
@@ -96,8 +101,9 @@ def _layers_of_job(context: Context) -> tuple[dict[str, float], tuple[int, ...],
     split = trained.split.placed(trained.training.rule.placement)
     held = max(held_by_ranks(trained.model, split.dealing), key=lambda held: held.layers)
     moe = 2 * held.moe_layers > held.layers
+    most = MOST["bucket_layers"] if is_empty(context.state.bucket_layers) else None
     numbers = {
-        "bucket_layers": whole_number(held.layers, "bucket_layers", maximum=MOST["bucket_layers"]),
+        "bucket_layers": whole_number(held.layers, "bucket_layers", maximum=most),
         "bucket_hidden": trained.model.hidden,
         # Forward takes half of the backward.
         "bucket_ms": trained.layer_seconds(context.layout, moe=moe) * 2 / 3 * 1e3,

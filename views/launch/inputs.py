@@ -112,6 +112,8 @@ def options_of_page(layout: Layout, state: State) -> dict[str, Any]:
     said = {
         name: parse_number(value) for name in MODEL if not is_empty(value := getattr(state, name))
     }
+    if said.get("experts") == 0:  # which is said by no option
+        del said["experts"]
     for name, value in said.items():
         if not (name == "layers" and is_layout(value)):
             whole_number(value, name, maximum=MAX_BATCH)

@@ -22,8 +22,9 @@ from render.files.tables import CodeChart
 
 from ..base import form
 from ..base.context import Context, Pictures, View
+from ..base.fixes import fixes_of
 from ..base.html import cell, fold, heading, numbered, row, saying, table, tag, together
-from ..base.problems import control_label, refusal_line, sentence
+from ..base.problems import control_label, problem_html, refusal_line, sentence
 from ..base.resolve import resolve, sizes_text
 from ..base.state import State, is_empty
 from ..base.units import ranges_text
@@ -224,7 +225,7 @@ def _commands(context: Context) -> Markup:
         commands.sort(key=lambda command: 'class="copy"' not in command)
         return together(head, tag("div", *commands, class_="commands"))
     except LayoutError as error:
-        return together(head, refusal_line(error, language))
+        return together(head, problem_html(error, language, fixes_of(error, context)))
 
 
 def _command(layout: Layout, model: dict[str, Any], framework: str, language: str) -> Markup:

@@ -8,7 +8,7 @@ from training.estimate.memory import fit_of
 from training.memory.per_stage import largest
 
 from ..base.context import Context
-from ..base.endpoint import fixes_tried, job_facts, stated, trained_with, training_endpoint
+from ..base.endpoint import fixes_tried, job_facts, stated, training_endpoint
 
 
 @training_endpoint
@@ -25,8 +25,8 @@ def memory_per_rank(context: Context, capacity: float = 0.0, cluster: str = "dgx
         (the layout)
     """
 
-    with fixes_tried(context):
-        trained = trained_with(context, capacity=stated(capacity), cluster=cluster)
+    with fixes_tried(context, capacity=stated(capacity), cluster=cluster) as asked:
+        trained = asked.trained
         stages, fit = trained.stages(), fit_of(trained.request(context.layout))
     most = largest(stages)
     return json.dumps(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from descriptions import PAGE, joined
 from groups import LayoutError
-from groups.alternatives import MOST, divisors
+from groups.alternatives import MOST, divisors, with_working, works
 from training.pipeline import SCHEDULES
 from training.pipeline.spec import ScheduleSpec
 
@@ -19,7 +19,7 @@ from ..base.context import TABLES, Context, View
 from ..base.html import fold, intro, saying, tag, together
 from ..base.problems import each_once, problem_html, tried
 from ..base.resolve import resolve
-from ..base.state import State, is_empty
+from ..base.state import OF_MATHS, State, fixes_or_reset, is_empty
 from ..base.trained import batch_of, schedule_name, with_micro_batches
 from ..base.units import ranges_text
 from ..estimate.words import step_of
@@ -61,25 +61,19 @@ def pipeline_html(context: Context) -> Markup:
 def _without(said: str, context: Context) -> Markup:
     """Why there is nothing to draw, and sizes of which there is."""
     sizes = ({"pp": size} for size in divisors(context.layout.world_size)[1:])
-    works = islice((size for size in sizes if _works(size, "against", context.known)), MOST)
+    tried = (size for size in sizes if works(_require, size, "against", context.known))
     words = PAGE["pipeline_set"][context.language]
-    setters = (form.setter(size, words.format(**size)) for size in works)
+    setters = (form.setter(size, words.format(**size)) for size in islice(tried, MOST))
     note = tag("p", said, class_="pipeline-note")
     return together(note, tag("p", *setters, class_="pipeline-fixes"))
 
 
-def _works(fix: Mapping[str, Any], field: str, state: State, layers: bool = False) -> bool:
-    """Whether the schedule of a field, and its layers too, are not refused after a fix."""
+def _require(fix: Mapping[str, Any], field: str, state: State) -> None:
+    """Refuse the schedule of a field after a fix, and its layers."""
     state = state.changed(fix)
-    try:
-        layout = resolve(state)
-        name = schedule_name(state) if field == "schedule" else state.against
-        schedule = schedule_of(name or "gpipe", layout, state)
-        if layers:
-            stages_of(schedule, state)
-    except LayoutError:
-        return False
-    return True
+    name = schedule_name(state) if field == "schedule" else state.against
+    schedule = schedule_of(name or "gpipe", resolve(state), state)
+    stages_of(schedule, state)
 
 
 class _Page:
@@ -143,24 +137,32 @@ class _Page:
         """The refusal with those of its fixes that work on this page: of a schedule, another one
         too; of layers, such that they work too."""
 
-        def working(fixes: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-            return [fix for fix in fixes if _works(fix, field, self.state, layers=not instead)]
+        def attempt(fix: Mapping[str, Any]) -> None:
+            try:
+                _require(fix, field, self.state)
+            except LayoutError as following:
+                raise self._with_batch(following.renamed(OF_MATHS)) from None
 
-        fixes = working(map(self._with_batch, error.alternatives))
+        def working(refused: LayoutError) -> list[dict[str, Any]]:
+            return [*with_working(refused, attempt).alternatives]
+
+        fixes = working(self._with_batch(error))
         is_grouped = any("group_size" in fix for fix in fixes)  # nothing else changes
-        others = [] if is_grouped else working(instead)[:1]
+        others = [] if is_grouped else working(error.replace(alternatives=instead))[:1]
         return error.replace(alternatives=[*fixes[: MOST - len(others)], *others])
 
-    def _with_batch(self, fix: Mapping[str, Any]) -> dict[str, Any]:
+    def _with_batch(self, error: LayoutError) -> LayoutError:
         """Other micro-batches as the column says them; another pp goes with those of now."""
-        changes = dict(fix)
         batch = tried([], lambda: batch_of(self.layout, self.state))
-        if "pp" in fix and batch is not None and not batch.is_given:
-            changes.setdefault("micro_batches", batch.micro_batches)
-        elif isinstance(changes.get("micro_batches"), int) and batch is not None:
-            count = changes.pop("micro_batches")
-            changes |= with_micro_batches(self.layout, self.state, count)
-        return changes
+        fixes = []
+        for changes in fixes_or_reset(error):
+            if "pp" in changes and batch is not None and not batch.is_given:
+                changes.setdefault("micro_batches", batch.micro_batches)
+            elif isinstance(changes.get("micro_batches"), int) and batch is not None:
+                count = changes.pop("micro_batches")
+                changes |= with_micro_batches(self.layout, self.state, count)
+            fixes.append(changes)
+        return error.replace(alternatives=fixes)
 
     def _inputs(self) -> Markup:
         options = [(rule.title, name) for name, rule in SCHEDULES.items()]

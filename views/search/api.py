@@ -12,7 +12,7 @@ from training.search import alone, compared, search
 from training.split import SIZES
 
 from ..base.context import Context
-from ..base.endpoint import fixes_tried, job_facts, stated, trained_with, training_endpoint
+from ..base.endpoint import fixes_tried, job_facts, stated, training_endpoint
 from ..estimate.words import estimate_facts
 from .view import reason_text
 
@@ -34,12 +34,13 @@ def better_layouts(
         (the layout)
     """  # noqa: E501  a tool shows only a parameter's first line
     given = {"cluster": cluster, "cp_algorithm": cp_algorithm, "capacity": stated(capacity)}
-    with fixes_tried(context):
-        trained = trained_with(context, **given)
+    with fixes_tried(context, **given) as asked:
+        trained = asked.trained
     job = trained.job(context.layout)
     current, refusal = None, ""
     try:
-        current = trained.estimate(context.layout)
+        with fixes_tried(asked):
+            current = trained.estimate(context.layout)
     except LayoutError as error:
         refusal = str(error)
     result = search(job)

@@ -23,11 +23,11 @@ from training.search import (
 
 from ..base import form
 from ..base.context import Context, Pictures, View
-from ..base.fixes import or_refused
+from ..base.fixes import fixes_of, or_refused
 from ..base.html import cell, dotted, fine, intro, row, saying, table, tag, together
 from ..base.link import to_query
 from ..base.model import model_name, stated_layout
-from ..base.problems import said_html, sentence, within_sentence
+from ..base.problems import problem_html, said_html, within_sentence
 from ..base.resolve import resolve
 from ..base.units import seconds_text
 from ..estimate.words import KINDS, about
@@ -73,19 +73,19 @@ def _answer(context: Context) -> Markup:
     facts = {"least": f"{LEAST_TOKENS:,}", "samples": str(MOST_SAMPLES)}
     return together(
         said,
-        tag("p", why, class_="refusal line", role="alert") if why else "",
+        why,
         table((say(f"column_{name}") for name in names), rows, "search-table"),
         tag("p", *shades, class_="search-key"),
         left_out_html(SEARCH_LEFT_OUT, language, **facts),
     )
 
 
-def on_screen(context: Context) -> tuple[Estimate | None, str]:
+def on_screen(context: Context) -> tuple[Estimate | None, Markup]:
     """The layout on screen; or why it cannot be told."""
     try:
-        return context.trained.estimate(context.layout), ""
+        return context.trained.estimate(context.layout), Markup()
     except LayoutError as error:
-        return None, sentence(error, context.language)
+        return None, problem_html(error, context.language, fixes_of(error, context))
 
 
 def _job_text(context: Context, job: SearchJob, result: SearchResult) -> str:

@@ -9,7 +9,7 @@ from descriptions import PURPOSES
 from training.traffic.per_step import Traffic
 
 from ..base.context import Context
-from ..base.endpoint import fixes_tried, job_facts, trained_with, training_endpoint
+from ..base.endpoint import fixes_tried, job_facts, training_endpoint
 from ..estimate.words import estimate_facts
 from ..memory.host import host_facts
 from .view import rows_of
@@ -29,8 +29,8 @@ def traffic_per_step(context: Context, cluster: str = "dgx-h100", cp_algorithm: 
         (the layout)
     """  # noqa: E501  a tool shows only a parameter's first line
 
-    with fixes_tried(context):
-        trained = trained_with(context, cluster=cluster, cp_algorithm=cp_algorithm)
+    with fixes_tried(context, cluster=cluster, cp_algorithm=cp_algorithm) as asked:
+        trained = asked.trained
         rows, estimate = rows_of(context.layout, trained), trained.estimate(context.layout)
     return json.dumps(
         {

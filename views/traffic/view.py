@@ -23,7 +23,6 @@ from groups.layout import Layout
 from render.scenes.charts import MatrixChart
 from render.scenes.matrix import MatrixPicture, matrix_picture
 from render.svg.matrix import matrix_svg, scale_png
-from training.parameters import StageParameters
 from training.traffic.matrix import Matrix, matrix
 from training.traffic.per_step import Traffic, traffic
 
@@ -79,13 +78,8 @@ def _answer(context: Context) -> Markup:
     )
 
 
-def rows_of(
-    layout: Layout, trained: Trained, stages: Sequence[StageParameters] = ()
-) -> list[Traffic]:
-    """Every transfer of a step; ``stages``: the parameters of each pipeline stage, where known.
-
-    Errors: LayoutError for a model that the layout does not cut, or does not train so.
-    """
+def rows_of(layout: Layout, trained: Trained) -> list[Traffic]:
+    """Every transfer of a step. Errors: as of `Trained.stages`."""
     return traffic(
         trained.model,
         trained.split,
@@ -94,7 +88,7 @@ def rows_of(
         trained.cluster,
         layout.gpus_per_node,
         trained.cp_algorithm,
-        stages,
+        [stage.parameters for stage in trained.stages()],
     )
 
 
@@ -257,7 +251,7 @@ NEAR = 0.03
 def traffic_pictures(context: Context) -> Pictures:
     """Who sends how much to whom; nothing where nothing is sent."""
     layout, trained = context.layout, context.trained
-    rows = rows_of(layout, trained, [stage.parameters for stage in trained.stages()])
+    rows = rows_of(layout, trained)
     if not rows:
         return []
     flows = matrix(rows, layout.every, layout.mesh, layout.gpus_per_node)
