@@ -117,12 +117,12 @@ def test_too_many_heavy_requests_are_told_busy_while_light_ones_pass():
 
 def test_a_worker_that_dies_is_told_busy_and_replaced(worker):
     lanes = Lanes(worker)
-    run(lanes.run(draw, LARGE))
+    run(lanes.run(os.getpid, heavy=True))
     first = worker.process
     with pytest.raises(LayoutError) as refusal:
         run(lanes.run(os._exit, 1, heavy=True))
     assert refusal.value.code == "busy"
-    run(lanes.run(draw, LARGE))
+    run(lanes.run(os.getpid, heavy=True))
     assert worker.process not in (None, first)
 
 
