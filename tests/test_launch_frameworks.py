@@ -61,6 +61,17 @@ def debug():
     )
 """
 
+OPENRLHF = """
+read -r -d '' training_commands <<EOF
+openrlhf.cli.train_sft \\
+   --data.max_len 2048 --train.batch_size 256 --train.micro_batch_size 2 \\
+   --model.model_name_or_path meta-llama/Meta-Llama-3-8B \\
+   --ds.ring_attn_size 4 --ds.tensor_parallel_size 2 \\
+   --model.gradient_checkpointing_enable
+EOF
+deepspeed --num_gpus 8 --module $training_commands
+"""
+
 PYTORCHJOB = """
 apiVersion: kubeflow.org/v1
 kind: PyTorchJob
@@ -153,6 +164,17 @@ TEXTS: dict[str, tuple[str, str, dict[str, object]]] = {
         "      tensor_model_parallel_size: 2\n      pipeline_model_parallel_size: ${PP:1}\n",
         "primus",
         {"tp": 2},
+    ),
+    "OpenRLHF": (
+        OPENRLHF,
+        "openrlhf",
+        {"gpus_per_node": 8, "tp": 2, "cp": 4, "micro_batch": 2, "global_batch": 256, "seq": 2048},
+    ),
+    "OpenRLHF with its rollout": (
+        "python3 -m openrlhf.cli.train_ppo_ray --actor.num_nodes 2 --actor.num_gpus_per_node 4 "
+        "--vllm.tensor_parallel_size 2 --critic.num_gpus_per_node 8",
+        "openrlhf",
+        {"nodes": 2, "gpus_per_node": 4},
     ),
     "a pod of vLLM": (SERVED, "vllm", {"nodes": 2, "gpus_per_node": 4, "tp": 8}),
     "a job of Ray": (
@@ -256,6 +278,15 @@ def test_what_a_framework_does_where_its_text_is_silent_is_said_to_be_assumed():
     assert parsed.assumed == assumed | {"attention": "flash"}
     assert parse("megatron sft --tensor_model_parallel_size 4").assumed.get("etp") is None
     assert "etp" not in parse(f"{SWIFT.rstrip()} --expert_tensor_parallel_size 2").assumed
+
+
+def test_openrlhf_trains_with_zero_2_in_bf16_where_its_command_is_silent():
+    parsed = parse(OPENRLHF)
+    assert (parsed.assumed["zero"], parsed.assumed["precision"]) == (2, "bf16")
+    assert parsed.training["recompute_whole"] is True
+    parsed = parse(OPENRLHF.replace("--ds.ring", "--ds.zero_stage 3 --ds.lora.rank 8 --ds.ring"))
+    assert ("zero" in parsed.assumed, parsed.training["zero"]) == (False, 3)
+    assert [item.code for item in parsed.unresolved] == ["part-trained"]
 
 
 def test_a_trainers_batch_of_a_device_makes_the_global_batch_of_its_replicas():

@@ -222,7 +222,8 @@ class Reading(Sayings):
 
     def _ignore(self, name: str, value: str, place: tuple[int, int]) -> None:
         plain = plain_name(name.rsplit(".", 1)[-1])
-        if plain in flags.ADAPTERS and _ADAPTS.search(value):
+        names = {plain, ".".join(name.split(".")[-2:])}
+        if names & flags.ADAPTERS and _ADAPTS.search(value):
             if not any(item.code == "part-trained" for item in self.unresolved):
                 self.unresolved.append(self.item("part-trained", name, value, place))
             return
@@ -372,8 +373,8 @@ class Reading(Sayings):
             self.stated.setdefault(".".join(path), values[0].text.lower())
         if self.schema:
             meaning = self.schema.meaning(path)
-            if meaning and not says_nothing(values):
-                row, role = meaning
+            row, role = meaning or (NAMED, "")
+            if meaning and (not says_nothing(values) or (not values and row.kind == "switch")):
                 self.read_value(name, row, values, place, role)
                 return
             if meaning or self.schema.keys:

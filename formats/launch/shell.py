@@ -236,6 +236,8 @@ class _Reader(Expander):
         programs = {word.text.rsplit("/", 1)[-1] for word in command[:3]}
         if programs & {"sbatch", "bash", "sh", "ssh", "srun"} or into.endswith(SCRIPTS):
             self._read_inside(body)
+        elif "read" in programs:
+            self._assign(command[-1].text, False, [[*body.runs]])
         elif not any(program.startswith("python") for program in programs):
             self.shell.documents.append(body)
 
