@@ -122,7 +122,7 @@ def test_a_preset_sets_every_control_and_names_its_source(open_page):
     type_in(page, "nodes", "5")
     choose(page, "framework", CONVENTIONS["megatron-pp-dp"].name)
     expect_layout(page, nodes=5, framework="megatron-pp-dp")
-    expect(page.locator("#derived .source")).to_have_count(0)
+    expect(page.locator("#source .source")).to_have_count(0)
     for preset in ("bloom-176b", "llama3-405b-3", "folding-mixtral-8x22b-folded", "playground-16"):
         published = PRESETS[preset]
         layout = choose_preset(page, preset)
@@ -133,7 +133,7 @@ def test_a_preset_sets_every_control_and_names_its_source(open_page):
         assert shown["etp"] == ("" if published.etp is None else str(published.etp))
         assert shown["framework"] == published.framework
         assert box(page, "preset").input_value() == preset
-        source = page.locator("#derived .source")
+        source = page.locator("#source .source")
         expect(source.locator("p").first).to_have_text("; ".join(published.source))
         words = "preset_derived" if published.derived else "preset_stated"
         expect(source).to_contain_text(PAGE[words]["en"].partition("{")[0])
@@ -141,6 +141,10 @@ def test_a_preset_sets_every_control_and_names_its_source(open_page):
         assert not re.search("[a-z]_[a-z]", source.locator("p").nth(1).inner_text())
         links = source.locator("a").evaluate_all("all => all.map(a => a.href)")
         assert links == ([published.url] if published.url else [])
+    before = box(page, "framework").bounding_box()
+    choose(page, "framework", CONVENTIONS["megatron-pp-dp"].name)
+    expect(source).to_have_count(0)
+    assert box(page, "framework").bounding_box() == before  # which stood below it once
 
 
 def test_a_name_that_the_closed_menu_cuts_stands_below_it_whole(open_page):
@@ -159,7 +163,7 @@ def test_a_name_that_the_closed_menu_cuts_stands_below_it_whole(open_page):
     assert len(cut) > 20
     assert [name for name in cut if len(PRESETS[name].name) <= MENU] == []
     choose_preset(page, cut[0])
-    expect(page.locator("#derived .source b")).to_have_text(PRESETS[cut[0]].name)
+    expect(page.locator("#source .source b")).to_have_text(PRESETS[cut[0]].name)
 
 
 # --- Languages ------------------------------------------------------------------------------------

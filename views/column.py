@@ -196,16 +196,14 @@ def _size(name: str, language: str) -> Markup:
 
 
 def derived_html(layout: Layout | None, state: State, language: str) -> Markup:
-    """What remains of the sizes, where the sliders stop, and the source of a published layout."""
+    """What remains of the sizes, and where the sliders stop."""
     rows = [_remaining("dp", layout and layout.mesh, language)]
     if layout is not None and layout.expert is not None and layout.has_experts:
         rows.append(_remaining("edp", layout.expert, language))
-    source = source_html(state, language) if layout is not None else ""
     world = world_of(state) if layout is None else layout.world_size
     return tag(
         "div",
         *rows,
-        source,
         class_="derived",
         data_world=world or "",
         data_stops=slider_stops(state, world),

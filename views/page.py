@@ -41,7 +41,7 @@ from .base.problems import refusal_html, sentence
 from .base.resolve import sizes_text
 from .base.state import FIELDS, State, fields_of
 from .base.trained import batch_of
-from .column import column_html, derived_html, notice_html
+from .column import column_html, derived_html, notice_html, source_html
 from .export import PICTURES, SLIDES, TABLES, download
 from .groups.shown import PictureSpec
 from .groups.view import framed
@@ -147,7 +147,7 @@ def _regions(state: State, parts: Answer, words: object, shown: object) -> dict[
     """The HTML of all regions that a page lacks; words: its language, shown: its view."""
     language, view = state.language, view_of(state)
     regions = {name: html for name, html in vars(parts).items() if html is not None}
-    regions["tour"] = tour_html(state)
+    regions |= {"tour": tour_html(state), "source": source_html(state, language)}
     if words != language or shown != view:
         regions |= {"nav": nav_html(view, language), "tools": tools_html(view, language)}
     if words != language:
@@ -279,7 +279,8 @@ def first_html() -> Markup:
 
     bar = tag("div", *map(region, ("entries", "rank", "tools")), class_="bar")
     main = (region("notice"), region("tour"), bar, region("picture"), region("details"))
-    column = map(region, ("sizes", "derived", "folds"))
+    # Below the folds what comes and goes: no input moves under the hand.
+    column = map(region, ("sizes", "derived", "folds", "source"))
     page = (
         tag("aside", *column, id="controls", class_="column"),
         region("status"),
