@@ -180,14 +180,12 @@ document.addEventListener('keydown', (event) => {
   if (here || (elsewhere && pinned !== null)) onKey(event);
 });
 // A rank that was typed, or that a link has: pinned if there is such a GPU, said in words if there
-// is none.
+// is none; what is no number pins none, as a link that says it.
 function takeRank(event) {
   if (!event.target.closest?.('#rank')) return;
   const text = event.target.value.trim();
   if (event.type === 'input') hovered = null;
-  if (/^[0-9]{1,12}$/.test(text)) pinned = Number(text);
-  else if (text === '') pinned = null;
-  else return;
+  pinned = /^[0-9]{1,12}$/.test(text) ? Number(text) : null;
   light();
 }
 document.addEventListener('input', takeRank);
