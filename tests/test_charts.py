@@ -285,7 +285,7 @@ def test_the_scale_names_its_ends_and_powers_of_ten(low, high, words):
     assert [word for _, word in found] == words
     assert found[-1][0] == 1.0
     assert all(after - before > 0.02 for (before, _), (after, _) in itertools.pairwise(found))
-    chart = MatrixChart(matrix_picture(sent, 1, 8), "", found).fitted((1184.0, 300.0))
+    chart = MatrixChart(matrix_picture(sent, 1, 8), "", found).fitted((910.0, 230.0))
     ends = {found[0], found[-1]}
     assert ends <= {*chart.scale} <= {*found}
     pixels = [at * chart.side for at, _ in chart.scale]

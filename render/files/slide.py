@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..marks import LOOKS, Drawing, Mark, Words, advance, shortened, wrapped
+from ..scenes.geometry import LETTERS
 from .figure import MARGIN as FROM
 from .figure import SMALL as OF_KEY
 from .figure import Legend, scene_marks
@@ -185,9 +186,8 @@ def _arranged(
     wide = (WIDTH - 2 * MARGIN - (columns - 1) * APART) / columns
     heads = [wrapped(title, wide / LABEL, bold=True, most=2) for title, _ in pictures]
     tall = (bottom - top - (lines - 1) * APART) / lines - _height(heads)
-    scenes = [
-        scene.fitted((wide, tall)) if hasattr(scene, "fitted") else scene for _, scene in pictures
-    ]
+    room = wide / LETTERS, tall / LETTERS
+    scenes = [scene.fitted(room) if hasattr(scene, "fitted") else scene for _, scene in pictures]
     marks = [scene_marks(scene, theme) for scene in scenes]
     scales: dict[type, float] = {}
     for scene, drawn in zip(scenes, marks):

@@ -26,6 +26,7 @@ from ..marks import (
     wrapped,
 )
 from ..scenes.charts import DOTS, HERE, Entry, PointsChart
+from ..scenes.geometry import LETTERS
 
 SIZE, LINE, PAD, GUTTER = 13.0, 15.8, 6.4, 16.0
 """Pixels: letters of a table, from line to line, above and below a row, between columns."""
@@ -64,7 +65,7 @@ class TableChart:
     is_cut: bool = field(default=False, kw_only=True)
 
     def fitted(self, room: tuple[float, float]) -> TableChart:
-        wide, tall = room
+        wide, tall = (LETTERS * side for side in room)
         tables = [
             (replace(self, room=wide / zoom, is_cut=is_cut), zoom)
             for is_cut, zooms in ((False, ZOOMS), (bool(self.flexible), ZOOMS[-1:]))

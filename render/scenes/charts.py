@@ -41,7 +41,7 @@ MOST_ENLARGED = 2.0
 def _across(room: tuple[float, float], height: float) -> float:
     """Pixels across a chart of this height that fills a slide's room."""
     wide, tall = room
-    return max(wide / MOST_ENLARGED, height * wide / tall)
+    return max(LETTERS * wide / MOST_ENLARGED, height * wide / tall)
 
 
 HELD = {"input": "#5b8def", "weights": "#8f86a6"}
@@ -131,7 +131,7 @@ class BarsChart:
 
     def fitted(self, room: tuple[float, float]) -> BarsChart:
         """As wide as its height asks for on a slide, in lower rows where there are many."""
-        row = min(self.row, (room[1] / LETTERS - self.top) / len(self.bars))
+        row = min(self.row, (room[1] - self.top) / len(self.bars))
         lower = replace(self, row=row)
         return replace(lower, plot=max(240.0, _across(room, lower.height) - self.left - self.right))
 
@@ -166,7 +166,7 @@ class MatrixChart:
 
     def fitted(self, room: tuple[float, float]) -> MatrixChart:
         """Smaller, so that a slide has room for larger letters, and for fewer labels."""
-        side = min(self.side, room[1] / LETTERS - self.top - 6)
+        side = min(self.side, room[1] - self.top - 6)
         widest = max(CHARACTER * len(text) for _, text in self.picture.labels) + APART
         cells = [at for at, _ in self.picture.labels]
         between = (cells[1] - cells[0] if len(cells) > 1 else 1) * side / len(self.picture.levels)
@@ -242,5 +242,5 @@ class PointsChart:
 
     def fitted(self, room: tuple[float, float]) -> PointsChart:
         """With its axes nearer, so that a slide has room for larger letters."""
-        wide = min(self.width, room[0] / LETTERS)
-        return replace(self, width=wide, height=min(wide * 0.62, room[1] / LETTERS))
+        wide = min(self.width, room[0])
+        return replace(self, width=wide, height=min(wide * 0.62, room[1]))

@@ -16,7 +16,6 @@ import numpy as np
 
 from ..marks import BASELINE, LOOKS, Blocks, Lines, Mark, Words, ring
 from ..palette import GROUP_INK, GROUPS
-from .geometry import LETTERS
 
 HEIGHT = 24.0
 GAP, CLOSE = 10.0, 2.0
@@ -67,7 +66,7 @@ class Exchange:
 
     def fitted(self, room: tuple[float, float]) -> Exchange:
         """Closer together where a slide has too little room for that many rows."""
-        return self if self.height * LETTERS <= room[1] else replace(self, gap=CLOSE)
+        return self if self.height <= room[1] else replace(self, gap=CLOSE)
 
     @cached_property
     def cell(self) -> float:

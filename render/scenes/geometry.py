@@ -113,7 +113,6 @@ class PhysicalGrid(NamedTuple):
 
     grid: Grid
     tile: tuple[int, int]  # columns, rows of one node
-    across: int  # tiles in a row
 
 
 def physical_grid(world: int, gpus_per_node: int, across: int | None = None) -> PhysicalGrid:
@@ -130,7 +129,7 @@ def physical_grid(world: int, gpus_per_node: int, across: int | None = None) -> 
     columns, rows = across * wide, -(-nodes // across) * tall
     local = Fold(gpus_per_node, wide, dx=1, jump_y=1)
     node = Fold(nodes, across, dx=wide, jump_y=tall)
-    return PhysicalGrid(Grid(columns, rows, (local, node)), (wide, tall), across)
+    return PhysicalGrid(Grid(columns, rows, (local, node)), (wide, tall))
 
 
 RowLabel = tuple[float, float, str]
@@ -181,7 +180,8 @@ PANEL = (720.0, 800.0)
 """Room of a panel on the page: pixels across and down."""
 
 LETTERS = 1.3
-"""How much larger than on the page the letters of a picture are on a slide."""
+"""How much larger than on the page a picture is on a slide, which `fitted` has that much less
+room for."""
 
 GAP = 2.0
 """Pixels between two cells of a tile."""

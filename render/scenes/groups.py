@@ -63,10 +63,7 @@ class Panel(geometry.Tiles):
 
     def fitted(self, room: tuple[float, float]) -> Panel:
         """With its nodes as they stand best in a slide's room."""
-        wide, tall = room
-        return panel(
-            self.grouping, self.gpus_per_node, (wide / geometry.LETTERS, tall / geometry.LETTERS)
-        )
+        return panel(self.grouping, self.gpus_per_node, room)
 
     @property
     def shows_rank(self) -> bool:
@@ -153,8 +150,8 @@ class Overview(MarkedCells):
 
     def fitted(self, room: tuple[float, float]) -> Overview:
         """With smaller cells, so that a slide has room for larger letters, and for fewer labels."""
-        wide, tall = (side / geometry.LETTERS for side in room)
-        cells = (wide - self.left) / self.grid.columns, (tall - self.top) / self.grid.rows
+        wide, tall = room[0] - self.left, room[1] - self.top
+        cells = wide / self.grid.columns, tall / self.grid.rows
         return replace(self, cell=min(self.cell, *cells))
 
     def legend_of(self, theme: str, words: Mapping[str, str]) -> Iterator[tuple[str, str]]:

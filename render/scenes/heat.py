@@ -83,8 +83,7 @@ class Heat:
 
     def fitted(self, room: tuple[float, float]) -> Heat:
         """With its nodes as they stand best in a slide's room."""
-        wide, tall = room
-        return replace(self, room=(wide / geometry.LETTERS, tall / geometry.LETTERS))
+        return replace(self, room=room)
 
     @cached_property
     def palette(self) -> tuple[str, ...]:

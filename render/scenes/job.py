@@ -25,7 +25,7 @@ from groups.mesh import require_rank
 
 from ..palette import GROUP_INK, KIND_COLOURS
 from .cell_lines import CellLines, cell_lines, node_end_runs
-from .geometry import LETTERS, places_of, require_whole
+from .geometry import places_of, require_whole
 from .job_plan import NUMBERS, WHOLE, JobPlan, Label, Rectangle, largest_plan
 from .marked import Mark, MarkedCells, Places, marks_of
 
@@ -68,7 +68,7 @@ class JobPicture(MarkedCells):
 
     def fitted(self, room: tuple[float, float]) -> JobPicture:
         """Laid out anew for a slide's room."""
-        return replace(self, plan=largest_plan(self.mesh, (room[0] / LETTERS, room[1] / LETTERS)))
+        return replace(self, plan=largest_plan(self.mesh, room))
 
     def legend_of(self, theme: str, words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         """A colour and what it means, for each group of the chosen rank."""
