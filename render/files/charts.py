@@ -136,7 +136,10 @@ def draw_timeline(chart: TimelineChart, theme: str) -> Iterator[Mark]:
         yield _ground(chart, strip.row, look)
         yield from _ops(chart, look)
     yield from _rank_words(chart, strip.row, look)
-    yield from _axis_words(chart, look)
+    y = strip.height + AXIS - 5
+    for at, time, anchor in axis_of(strip):
+        x = chart.left + at * chart.plot
+        yield Words(x, y, f"{time:g}", LABEL, look.quiet, anchor)
 
 
 def draw_held(chart: HeldChart, theme: str) -> Iterator[Mark]:
@@ -162,14 +165,6 @@ def _rank_words(chart: TimelineChart | HeldChart, row: int, look: Look) -> list[
     return [
         Words(chart.left - 6, place * row + middle, str(ranks[place]), LABEL, look.ink, "end")
         for place in range(0, len(ranks), step)
-    ]
-
-
-def _axis_words(chart: TimelineChart, look: Look) -> list[Words]:
-    y = chart.strip.height + AXIS - 5
-    return [
-        Words(chart.left + at * chart.plot, y, f"{time:g}", LABEL, look.quiet, anchor)
-        for at, time, anchor in axis_of(chart.strip)
     ]
 
 

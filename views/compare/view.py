@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -282,15 +282,12 @@ def _groups(before: Layout, after: Layout, visible: tuple[str, ...], language: s
         (shape_kept, leaving_kept), (shape_now, leaving_now) = sides
         rows[key] = ([name], [shape_kept, shape_now, moved, leaving_kept, leaving_now])
     heads = heads_of(PAGE, "kind kept now moved leaving_kept leaving_now", language)
-    grids = (
-        tag(
-            "div",
-            tag("h3", PAGE[title][language]),
-            *(_figure(name, drawn) for name, drawn in _scenes(layout, visible)),
-            class_="grid",
-        )
-        for layout, title in ((before, "column_kept"), (after, "column_now"))
-    )
+    grids = []
+    for layout, title in ((before, "column_kept"), (after, "column_now")):
+        is_small = layout.world_size <= PANEL_LIMIT
+        paint = svg.panel_svg if is_small else partial(svg.overview_svg, kinds=[0])
+        drawn = (figure(name, paint(each, name)) for name, each in _scenes(layout, visible))
+        grids.append(tag("div", tag("h3", PAGE[title][language]), *drawn, class_="grid"))
     named = ((chips(names), *cells) for names, cells in rows.values())
     return together(table(heads, named, "moves"), tag("div", *grids, class_="grids still"))
 
@@ -351,12 +348,6 @@ def _scenes(layout: Layout, visible: tuple[str, ...]) -> Iterator[tuple[str, Any
     for kind in kinds:
         marks = scene.marks_of([kind], rank=0)
         yield kind.name, replace(plain, marks=marks, sizes=((kind.name, kind.size),))
-
-
-def _figure(name: str, drawn: Any) -> Markup:
-    if isinstance(drawn, scene.Panel):
-        return figure(name, svg.panel_svg(drawn, name))
-    return figure(name, svg.overview_svg(drawn, name, [0]))
 
 
 VIEW = View(
