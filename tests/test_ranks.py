@@ -282,7 +282,7 @@ def test_the_groups_that_some_ranks_share_are_those_that_hold_them_all(name):
             assert size == f"{len(group):,}"
             assert int(nodes) == len({rank // layout.gpus_per_node for rank in group})
         assert sizes == sorted(sizes)
-        apart = re.search(r"Not together[^:]*: (.*?)\.</p>", html.unescape(picture))
+        apart = re.search(r"Apart[^:]*: (.*?)\.</p>", html.unescape(picture))
         parts = dict(re.findall(r"([\w-]+) \((\d+)\)", apart[1])) if apart else {}
         assert set(parts) == set(groups) - set(together)
         for kind, count in parts.items():
