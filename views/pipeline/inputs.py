@@ -150,7 +150,7 @@ class Stage:
         """As in ``E 0-3``; empty if it holds nothing.
 
         >>> Stage((0, 1, 2), "E").text, Stage((), "").text
-        ('E 0-2', '')
+        ('E 0–2', '')
         """
         before, after = self.others.replace("L", "").replace("m", ""), self.others.lstrip("E")
         return " ".join(part for part in (before, ranges_text(self.layers), after) if part)
