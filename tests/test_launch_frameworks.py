@@ -13,6 +13,7 @@ from launch_answers import check_law
 
 from formats.launch import parse
 from formats.launch.flags import SCHEMAS
+from formats.launch.training import training_of
 from groups.errors import LayoutError
 
 pytestmark = pytest.mark.usefixtures("nothing_is_executed")
@@ -278,6 +279,28 @@ def test_what_a_framework_does_where_its_text_is_silent_is_said_to_be_assumed():
     assert parsed.assumed == assumed | {"attention": "flash"}
     assert parse("megatron sft --tensor_model_parallel_size 4").assumed.get("etp") is None
     assert "etp" not in parse(f"{SWIFT.rstrip()} --expert_tensor_parallel_size 2").assumed
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("swift sft --deepspeed zero3_offload", {"zero": 3, "offload": "parameters"}),
+        ("swift sft --deepspeed mine/zero3.json", {}),
+        ("finetuning_type: full\ndeepspeed: examples/deepspeed/ds_z2_config.json", {"zero": 2}),
+        ("base_model: m\nsequence_len: 8\ndeepspeed: deepspeed_configs/zero1.json", {"zero": 1}),
+        ("train.py --actor-num-nodes 2 --tensor-model-parallel-size 2", {"zero": 1}),
+    ],
+)
+def test_zero_has_the_stage_of_a_file_that_the_framework_brings_along(text, said):
+    found = training_of(parse(text))
+    assert {name: found[name] for name in ("zero", "offload") if name in found} == said
+
+
+def test_one_process_a_node_that_mpirun_starts_says_nothing_of_its_gpus():
+    """As awslabs' sbatch files print the names of their nodes before srun starts the job."""
+    text = "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node 8\nmpirun -N {} bash -c 'hostname'"
+    assert parse(text.format(1)).values["gpus_per_node"] == 8
+    assert parse("mpirun -np 16 -npernode 4 x.py").values["gpus_per_node"] == 4
 
 
 def test_openrlhf_trains_with_zero_2_in_bf16_where_its_command_is_silent():
