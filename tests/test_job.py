@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import html
 import itertools
+import json
 import re
 from dataclasses import replace
 
@@ -272,19 +274,16 @@ def test_a_rank_that_is_not_there_is_refused():
 
 
 def test_the_page_s_script_gets_every_place_as_folds():
-    """What gradio/picture/places.js sums up from data-fold is where the cells are."""
+    """What gradio/picture/places.js sums up of the folds is where the cells are."""
     for text in MESHES:
         drawn = picture(text, room=TALL, words=label_words(False, "en"))
         svg = job_svg(drawn, "described")
-        folds = [
-            [float(value) for value in fold.split(",")]
-            for fold in re.search('data-fold="([^"]*)"', svg)[1].split(";")
-        ]
-        left, top = (float(re.search(f'data-{name}="([^"]*)"', svg)[1]) for name in ("left", "top"))
+        known = json.loads(html.unescape(re.search('data-known="([^"]*)"', svg)[1]))
+        folds, left, top = known["folds"], known["left"], known["top"]
         for rank in range(0, drawn.mesh.world_size, max(1, drawn.mesh.world_size // 97)):
             x, y, rest = left, top, rank
             for size, period, dx, dy, jump_x, jump_y in folds:
-                rest, at = divmod(rest, int(size))
+                rest, at = divmod(rest, size)
                 x += at % period * dx + at // period * jump_x
                 y += at % period * dy + at // period * jump_y
             assert (x, y) == pytest.approx((drawn.x[rank], drawn.y[rank]), abs=0.02)

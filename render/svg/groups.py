@@ -28,7 +28,7 @@ from ..palette import (
 )
 from ..png import png_uri
 from ..scenes.groups import Gap, Overview, Panel
-from .parts import corners, folds_text, frames_svg, rows_svg, tags_svg
+from .parts import corners, frames_svg, known_svg, rows_svg, tags_svg
 
 
 def style() -> str:
@@ -94,17 +94,20 @@ def overview_svg(overview: Overview, description: str, kinds: Sequence[int] = ()
         f'x="{overview.left:g}" y="{overview.top:g}" width="{grid.columns * cell:g}" '
         f'height="{grid.rows * cell:g}" preserveAspectRatio="none"'
     )
-    swell = ",".join(str(overview.swell(size)) for _, size in overview.sizes)
+    known = known_svg(
+        folds=[(*fold[:2], *(cell * cells for cells in fold[2:])) for fold in grid.folds],
+        left=overview.left,
+        top=overview.top,
+        sides=overview.sides,
+        kinds=kinds,
+        swell=[overview.swell(size) for _, size in overview.sizes],
+    )
     x, y = overview.middle
     base = png_uri(overview.base_pixels(), ramp(*STAGE_GREYS["light"], overview.num_shades))
     kinds_of_marks = [rgb(KIND_COLOURS["light"][mark.tone]) for mark in overview.marks]
     marks = png_uri(overview.mark_pixels(), kinds_of_marks)
     return (
-        f'<svg class="overview" data-view="physical" '
-        f'data-fold="{folds_text(grid.folds, cell)}" data-swell="{swell}" '
-        f'data-kinds="{",".join(map(str, kinds))}" '
-        f'data-cell="{cell:.9g},{cell:.9g}" data-left="{overview.left:g}" '
-        f'data-top="{overview.top:g}" role="group" '
+        f'<svg class="overview" data-view="physical" {known} role="group" '
         f'viewBox="0 0 {overview.width + 2:g} {overview.height + 2:g}" '
         f'style="--width:{1.25 * overview.width:g}px" '
         f'aria-label="{escape(description)}">'

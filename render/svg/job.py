@@ -14,7 +14,7 @@ import numpy as np
 
 from ..scenes.job import SHADES, JobPicture, Segment
 from ..scenes.job_plan import Label, Rectangle
-from .parts import folds_text, written
+from .parts import known_svg, written
 
 MOST_LAYERS = 9
 """Letters of a stage's layers up to which the word stands beside them."""
@@ -48,19 +48,18 @@ def job_svg(picture: JobPicture, description: str, kinds: Sequence[int] = ()) ->
 
 
 def _data(picture: JobPicture, kinds: Sequence[int]) -> str:
-    plan = picture.plan
-    wide, tall = picture.sides
-    levels = ",".join(map(str, picture.levels.values()))
-    boxed = [*picture.levels].index(picture.box_kind) if picture.box_kind else -1
-    start = plan.left + plan.origin[0], plan.top + plan.origin[1]
-    sizes = {mark.kind: len(mark.ranks) for mark in picture.marks}
-    swell = ",".join(str(picture.swell(sizes.get(kind, 1))) for kind in picture.levels)
-    return (
-        f'data-fold="{folds_text(plan.folds)}" '
-        f'data-left="{start[0]:.9g}" data-top="{start[1]:.9g}" '
-        f'data-cell="{wide:.9g},{tall:.9g}" data-scale="{plan.scale:.6g}" '
-        f'data-pad="{plan.metrics.pad:g}" data-kinds="{",".join(map(str, kinds))}" '
-        f'data-levels="{levels}" data-swell="{swell}" data-boxed="{boxed}"'
+    plan, sizes = picture.plan, {mark.kind: len(mark.ranks) for mark in picture.marks}
+    return known_svg(
+        folds=plan.folds,
+        left=plan.left + plan.origin[0],
+        top=plan.top + plan.origin[1],
+        sides=picture.sides,
+        scale=plan.scale,
+        pad=plan.metrics.pad,
+        kinds=kinds,
+        levels=[*picture.levels.values()],
+        swell=[picture.swell(sizes.get(kind, 1)) for kind in picture.levels],
+        boxed=[*picture.levels].index(picture.box_kind) if picture.box_kind else -1,
     )
 
 

@@ -1,13 +1,16 @@
-"""What several pictures of the page write alike: places, folds, names of rows, frames and tags."""
+"""What several pictures of the page write alike: places, names of rows, frames and tags."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from html import escape
+from typing import Any
 
 import numpy as np
 
-from ..scenes.geometry import GAP, Fold, RowLabel, Tiles
+from ..scenes.geometry import GAP, RowLabel, Tiles
 from ..scenes.marked import TALL, Tag
 
 
@@ -28,13 +31,9 @@ def corners(tiles: Tiles) -> list[str]:
     return list(map(",".join, zip(written(tiles.x + GAP / 2), written(tiles.y + GAP / 2))))
 
 
-def folds_text(folds: Iterable[Fold], unit: float = 1.0) -> str:
-    """Folds as the page's script reads them; ``unit``: pixels of 1 of their lengths."""
-    return ";".join(
-        ",".join(f"{value:.9g}" for value in (fold.size, fold.period, *lengths))
-        for fold in folds
-        for lengths in ([unit * each for each in (fold.dx, fold.dy, fold.jump_x, fold.jump_y)],)
-    )
+def known_svg(**known: Any) -> str:
+    """What the page's script must know of a picture, as an attribute."""
+    return f'data-known="{escape(json.dumps(known, separators=(",", ":")))}"'
 
 
 def rows_svg(labels: Iterable[RowLabel], down: float = 0.0) -> str:

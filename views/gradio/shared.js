@@ -13,10 +13,6 @@ const UNIT_SPACE = / (?<=\d )(?=(?:[kMGTP]?i?B|M|T?FLOP|Gb|[mµ]?s)\b|[个层次
 const filled = (text, facts) =>
   text.replace(/\{(\w+)\}/g, (_, name) => facts[name]).replace(UNIT_SPACE, '\u00a0');
 
-// Numbers of a node's data, by name.
-const numbersOf = (node, ...names) =>
-  Object.fromEntries(names.map((name) => [name, Number(node.dataset[name])]));
-
 function svgNode(name, attributes, kind) {
   const node = document.createElementNS('http://www.w3.org/2000/svg', name);
   for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);

@@ -25,7 +25,8 @@ const named = (cell, { per, node, world, words }) =>
     ? filled(words.rank, { rank: cell, node: Math.floor(cell / node) })
     : filled(words.cells, { first: cell * per, last: Math.min(world, (cell + 1) * per) - 1 });
 
-const sizesOf = (svg) => numbersOf(svg, 'n', 'cell', 'left', 'top');
+const sizesOf = ({ dataset }) =>
+  Object.fromEntries(['n', 'cell', 'left', 'top'].map((name) => [name, Number(dataset[name])]));
 
 const tell = () => {
   if (!data()) return;

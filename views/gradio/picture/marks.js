@@ -19,8 +19,7 @@ const marksOf = (view, rank) =>
     .sort((a, b) => b.ranks.length - a.ranks.length);
 
 function markCells(view, rank) {
-  const data = view.svg.dataset;
-  const boxed = Number(data.boxed);
+  const { boxed, levels, pad } = view;
   const marks = marksOf(view, rank);
   const toneOf = new Map();
   for (const { tone, ranks } of marks) for (const one of ranks) toneOf.set(one, tone);
@@ -36,15 +35,13 @@ function markCells(view, rank) {
     frame.classList.toggle('on', isOn && (frame.matches('.replica') || boxed >= 0));
   }
   const joins = marks.filter(({ i, ranks }) => i !== boxed && ranks.length > 1);
-  const levels = data.levels.split(',').map(Number);
   view.svg.querySelector('.joins').innerHTML = joins
-    .map(({ i, tone, ranks }) => joinsOf(view, tone, ranks, Number(data.pad) + 5 + 6 * levels[i]))
+    .map(({ i, tone, ranks }) => joinsOf(view, tone, ranks, pad + 5 + 6 * levels[i]))
     .join('');
 }
 
 // A bar below each row that has several members, dots down each column of single ones.
 function joinsOf(view, tone, ranks, below) {
-  const scale = Number(view.svg.dataset.scale);
   const at = (x, y) => `${x.toFixed(2)} ${y.toFixed(2)}`;
   const rows = new Map();
   const spots = ranks.map((rank) => spot(view, rank)).sort((a, b) => a[1] - b[1] || a[0] - b[0]);
@@ -64,9 +61,9 @@ function joinsOf(view, tone, ranks, below) {
       columns.set(x.toFixed(2), y);
       continue;
     }
-    const bar = y + view.tall + below * scale;
+    const bar = y + view.tall + below * view.scale;
     bars += `M${at(xs[0], bar)}L${at(xs.at(-1), bar)}`;
-    for (const x of xs) bars += `M${at(x, bar)}L${at(x, y + view.tall + 2 * scale)}`;
+    for (const x of xs) bars += `M${at(x, bar)}L${at(x, y + view.tall + 2 * view.scale)}`;
   }
   const path = (d, name) => (d ? `<path class="t-${tone}${name}" d="${d}"/>` : '');
   return path(bars, '') + path(dots, ' dots');

@@ -3,21 +3,9 @@
 
 // The picture of the job, and the view of its nodes; few cells are elements, many are pixels.
 function readView(svg) {
-  const numbers = (text) => text.split(',').map(Number);
-  const data = svg.dataset;
-  const [wide, tall] = numbers(data.cell);
-  const view = {
-    svg,
-    wide,
-    tall,
-    left: Number(data.left),
-    top: Number(data.top),
-    kinds: numbers(data.kinds),
-    swell: numbers(data.swell),
-    folds: data.fold.split(';').map(numbers),
-    cells: [...svg.querySelectorAll('.j')],
-    rankAt: null,
-  };
+  const known = JSON.parse(svg.dataset.known);
+  const [wide, tall] = known.sides;
+  const view = { ...known, svg, wide, tall, cells: [...svg.querySelectorAll('.j')], rankAt: null };
   // From a band of the job to the next one beside it.
   const beside = svg.matches('.job') ? view.folds.filter(([size, period]) => size > period) : [];
   view.jump = Math.max(0, ...beside.map((fold) => fold[4]));
