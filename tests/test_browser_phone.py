@@ -121,3 +121,28 @@ def test_the_letters_of_every_picture_are_large_enough(phone, job):
         open_state(phone, view=view, **{**JOBS[job], **BRINGS.get(view, {})})
         small[view] = phone.evaluate(SMALL)[:3]
     assert {view: found for view, found in small.items() if found} == {}
+
+
+TAGS = """() => [...document.querySelectorAll('#main .tags')].flatMap((tags) => {
+  const boxes = [...tags.children].map((one) => one.getBoundingClientRect());
+  return boxes.flatMap((a, at) => boxes.slice(at + 1).filter((b) => Math.min(a.right, b.right)
+    - Math.max(a.left, b.left) > 1 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1)
+    .map(() => tags.textContent));
+})"""
+"""Names of groups in pictures, of which one lies over another."""
+
+
+def test_no_name_of_a_group_lies_over_another_on_a_phone(phone):
+    experts = {"nodes": "256", "tp": "1", "pp": "16", "ep": "64", "etp": "1"}
+    for view in ("groups", "orders"):
+        open_state(phone, view=view, **experts)
+        phone.wait_for_selector(".tags > g")
+        assert phone.evaluate(TAGS) == [], view
+
+
+def test_numbers_of_64_gpus_are_seen_on_a_phone(phone):
+    open_state(phone, nodes="8", tp="2", pp="2", cp="2")
+    number = phone.locator(".job .j > text").first
+    size = "(one) => parseFloat(getComputedStyle(one).fontSize) * one.getScreenCTM().a"
+    assert number.is_visible()
+    assert number.evaluate(size) >= 10

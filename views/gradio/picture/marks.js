@@ -113,7 +113,9 @@ function tagsOf(view, rank) {
     return [x + view.wide / 2, y + view.tall / 2];
   };
   const [fromX, fromY] = middle(rank);
-  const taken = [[fromX, fromY, TAG.tall]];
+  const grow = Number(getComputedStyle(view.svg.querySelector('.tags')).getPropertyValue('--grow')) || 1;
+  const tall = TAG.tall * grow;
+  const taken = [[fromX, fromY, tall]];
   let tags = '';
   for (const { i, tone, ranks } of marksOf(view, rank)) {
     const others = ranks.filter((one) => one !== rank).map(middle);
@@ -126,7 +128,8 @@ function tagsOf(view, rank) {
     }
     if (!end) continue;
     const { name } = kinds[view.kinds[i]];
-    const wide = TAG.letter * name.length + TAG.around;
+    const own = TAG.letter * name.length + TAG.around;
+    const wide = own * grow;
     const reach = view.wide * (view.swell[i] + 0.5);
     let [x, y] = end;
     const [left, right] = bandAt(view, x, wide);
@@ -135,13 +138,13 @@ function tagsOf(view, rank) {
     const beside = reach + wide / 2;
     x += (isInRow ? x < fromX : x + beside > right - wide / 2) ? -beside : beside;
     x = Math.min(Math.max(x, left + wide / 2), right - wide / 2);
-    y = Math.min(Math.max(y, view.top + TAG.tall / 2), bottom - TAG.tall / 2);
+    y = Math.min(Math.max(y, view.top + tall / 2), bottom - tall / 2);
     for (let turn = 0; turn < TAG.again; turn++) {
-      if (taken.every(([at, on, w]) => Math.abs(x - at) >= (wide + w) / 2 || Math.abs(y - on) >= TAG.tall)) break;
-      y += y + 1.5 * TAG.tall <= bottom ? TAG.tall : (-TAG.tall * TAG.again) / 2;
+      if (taken.every(([at, on, w]) => Math.abs(x - at) >= (wide + w) / 2 || Math.abs(y - on) >= tall)) break;
+      y += y + 1.5 * tall <= bottom ? tall : (-tall * TAG.again) / 2;
     }
     taken.push([x, y, wide]);
-    const box = `x="${x - wide / 2}" y="${y - TAG.tall / 2}" width="${wide}" height="${TAG.tall}"`;
+    const box = `x="${x - own / 2}" y="${y - TAG.tall / 2}" width="${own}" height="${TAG.tall}"`;
     tags += `<g class="t-${tone}"><rect ${box} rx="4"/><text x="${x}" y="${y + 3.6}">${name}</text></g>`;
   }
   return tags;

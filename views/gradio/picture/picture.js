@@ -69,8 +69,7 @@ function thin(svg, width) {
   const lost = (size) => size > 0 && size * scale < READABLE;
   svg.classList.toggle('no-index', lost(Number(svg.dataset.indexSize)));
   svg.classList.toggle('no-rank', lost(Number(svg.dataset.rankSize)));
-  const number = svg.querySelector('.j > text');
-  svg.classList.toggle('no-number', number?.getAttribute('font-size') * scale < READABLE);
+  svg.classList.toggle('no-number', lost(parseFloat(svg.style.getPropertyValue('--most'))));
 }
 
 // --- The chosen GPU -------------------------------------------------------------------------------
