@@ -296,6 +296,14 @@ def test_zero_has_the_stage_of_a_file_that_the_framework_brings_along(text, said
     assert {name: found[name] for name in ("zero", "offload") if name in found} == said
 
 
+def test_the_sizes_of_a_rollout_engine_are_none_of_the_trainers():
+    """modelscope/ms-swift 3602360 examples/train/grpo/, THUDM/slime 624b824 scripts/."""
+    for option in ("--vllm_tensor_parallel_size 4", "--sglang-dp-size 8"):
+        parsed = parse(f"NPROC_PER_NODE=8 swift rlhf --rlhf_type grpo {option}")
+        assert (parsed.asks, parsed.assumed["tp"]) == ((), 1)
+        assert [item.code for item in parsed.ignored] == ["unknown", "not-drawn"]
+
+
 def test_one_process_a_node_that_mpirun_starts_says_nothing_of_its_gpus():
     """As awslabs' sbatch files print the names of their nodes before srun starts the job."""
     text = "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node 8\nmpirun -N {} bash -c 'hostname'"
