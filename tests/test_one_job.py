@@ -37,6 +37,7 @@ from views.base.trained import (
 )
 from views.base.units import ranges_text
 from views.column import column_html
+from views.groups.api import process_groups
 from views.launch.inputs import options_of_page, stated, training_stated
 from views.memory.api import memory_per_rank
 from views.page import answer
@@ -226,6 +227,29 @@ def test_ep_that_is_set_first_takes_a_model_with_experts_in_every_view_and_endpo
         assert json.loads(ask(**sizes))["model"] == "qwen3-30b-a3b"
 
 
+SAID = {
+    "Attention heads: 32 is not a multiple of tp 3.": "注意力头数 32 不是 tp 3 的倍数。",
+    "Hidden size: 1,000 is not a multiple of Attention heads 32.": (
+        "隐藏维度 1,000 不是注意力头数 32 的倍数。"
+    ),
+    "Global batch size: 65 is not a multiple of Micro-batch size 2 × dp 4 = 8.": (
+        "全局 batch 大小 65 不是 micro-batch 大小 2 × dp 4 = 8 的倍数。"
+    ),
+}
+NOT_A_MULTIPLE = (
+    {"nodes": 3, "tp": 3, "pp": 1, "sequence_parallel": "off"},
+    {"hidden": "1000"},
+    {"global_batch": "65", "micro_batch": "2"},
+)
+
+
+@pytest.mark.parametrize(("said", "state"), zip(SAID.items(), NOT_A_MULTIPLE))
+def test_sizes_are_called_as_on_the_page_in_what_they_are_no_multiple_of(said, state):
+    for language, sentence in zip(("en", "zh"), said):
+        page = answer(opened(**state, lang=language, view="estimate")).picture
+        assert f"<p>{sentence}</p>" in page
+
+
 def test_ep_of_a_model_without_experts_is_refused_alike_in_every_view():
     state = opened(ep=8, etp="1", model="llama3-8b")
     for name in OF_MODEL:
@@ -277,6 +301,35 @@ def test_virtual_stages_that_nobody_says_are_those_of_the_schedule_for_programs_
     assert [stage.total for stage in stages] == [stage["total_bytes"] for stage in told]
     with pytest.raises(LayoutError, match="needs two chunks or more on each rank"):
         memory_per_rank(**job, vpp=1)
+
+
+def test_a_model_s_own_layers_are_dealt_out_for_programs_as_on_the_page():
+    state = opened(nodes=3, tp=2, pp=12, model="llama3-8b")
+    held = [stage.parameters.layers for stage in trained_of(resolve(state), state).stages()]
+    job = {"nodes": 3, "tp": 2, "pp": 12, "model": "llama3-8b"}
+    assert [stage["layers"] for stage in json.loads(memory_per_rank(**job))["stages"]] == held
+    with pytest.raises(LayoutError, match="32 layers over 12 stages is not a whole number each"):
+        memory_per_rank(**job, spread="equal")
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        {"framework": "mindspore", "ep": 2, "instances": 2},
+        {"framework": "deepspeed", "tp": 4, "etp": 2},
+        {"tp": 3, "etp": 5, "ep": 3},
+        {"order": "tp-pp", "tp": 3},
+    ],
+)
+def test_what_is_offered_for_two_wrong_sizes_is_answered_by_programs_and_commands(job):
+    with pytest.raises(LayoutError) as error:
+        process_groups(**job)
+    assert error.value.alternatives
+    for fix in error.value.alternatives:
+        assert process_groups(**{**job, **fix})
+    options = " ".join(f"--{name} {value}" for name, value in job.items())
+    _, refused = printed(f"--nodes 2 {options}")
+    assert refused.startswith(f"python -m groups: {error.value.what}; try ")
 
 
 def test_a_batch_that_one_layout_takes_is_taken_by_the_search_of_others():

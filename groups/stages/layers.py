@@ -192,7 +192,8 @@ class _Split:
         """Layers that the stages, or the chunks of a stage, cannot share evenly."""
         share, remaining = divmod(self.left, self.sharing)
         if remaining:
-            parts = [f"{self.left - 2 * self.account} layers"]
+            count = self.left - 2 * self.account
+            parts = [f"{count} layer{'s' * (count != 1)}"]
             parts += ["the embedding", "the loss"] * self.account
             shared = f"{' and '.join(parts)} over {self.sharing} stages"
             said = {"sentence": f"{shared} is not a whole number each", "quote": self._quote()}

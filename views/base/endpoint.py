@@ -93,7 +93,15 @@ class Parameters:
         try:
             yield
         except LayoutError as error:
-            raise error.renamed(OF_MATHS).renamed(names) from None
+            refused = error.renamed(OF_MATHS).renamed(names)
+            fixes = [
+                {
+                    name: self.rows[name].start if value is None else value
+                    for name, value in fix.items()
+                }
+                for fix in refused.alternatives
+            ]
+            raise refused.replace(alternatives=fixes) from None
 
 
 def _stated(name: str, value: Any, row: Parameter) -> Any:
@@ -178,6 +186,15 @@ def serving(
 
 def layout_of(given: Mapping[str, Any]) -> Layout:
     """The job that the parameters of `LAYOUT` ask for."""
+    try:
+        layout = _layout_of(given)
+    except LayoutError as error:
+        raise with_working(error, lambda changes: _layout_of({**given, **changes})) from None
+    spend(layout.world_size, "ranks")
+    return layout
+
+
+def _layout_of(given: Mapping[str, Any]) -> Layout:
     fields = LAYOUT.fields(given)
     require_choice("framework", fields["framework"], CONVENTIONS)
     fields["etp"] = fields["etp"] or None
@@ -185,9 +202,7 @@ def layout_of(given: Mapping[str, Any]) -> Layout:
         fields["framework"] = OWN
     with LAYOUT.named():
         world_of(fields["nodes"], fields["gpus_per_node"], MOST_SERVED)
-        layout = Job(**fields).layout()
-    spend(layout.world_size, "ranks")
-    return layout
+        return Job(**fields).layout()
 
 
 def require_text(name: str, value: Any) -> str:
@@ -264,7 +279,8 @@ TRAINING = Parameters(
     products = "bf16": "bf16", "fp16", "fp8", "mxfp8" or "nvfp4" in the layers.
     offload = "none": in host memory: "none", "optimizer", "parameters" or "chunks".
     sequence_parallel = True: whether tp cuts the sequence too.
-    spread = "equal": layers of the stages: "equal", or "nearly" (one more on some).
+    spread = "": layers of the stages: "equal", or "nearly" (one more on some); empty: equal, but a
+        model's own that do not divide nearly.
     account = False: whether embedding and loss count as a layer each.
     """,
 )

@@ -93,15 +93,22 @@ def _as_written(said: str, error: LayoutError) -> str:
     return re.sub(parts, written, said, flags=re.ASCII)
 
 
+_NAMED = re.compile("[a-z_]+(?= [0-9])")
+"""Names of sizes, each before its size."""
+
+
 def _english(error: LayoutError) -> str:
     """As the error says it, its controls by their labels; why, where no button mends it."""
     said = error.what
     control = str(error.facts.get("control", ""))
     names = {control, *missing_fields(error), *re.findall(r"[a-z]+_[a-z_]+", said)} - {""}
+    names |= {*_NAMED.findall(str(error.facts.get("of", "")))}
     if names:  # what a person wrote is quoted, and stays
         known = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
         label = partial(control_label, language="en")
         said = re.sub(rf"(?<!['\"])\b({known})\b", lambda match: label(match[0]), said)
+    if error.code == "not-a-multiple" and control not in SHORT:  # of a number, be its name a plural
+        said = re.sub(r"(?= [0-9]+ is not )", ":", said, count=1)
     parts = [said] if error.alternatives or not error.why else [said, error.why]
     return " ".join(f"{_capitalized(part, error)}." for part in parts)
 
@@ -124,6 +131,8 @@ def _translated(error: LayoutError, language: str) -> str:
     facts: dict[str, Any] = dict(error.facts)
     if "control" in facts:
         facts["control"] = control_label(error.facts["control"], language)
+    if "of" in facts:
+        facts["of"] = _NAMED.sub(lambda name: control_label(name[0], language), str(facts["of"]))
     if "minimum" in facts:
         span = SPANS["up" if error.facts["maximum"] is None else "range"]
         facts["span"] = span[language].format(**facts)
