@@ -18,6 +18,9 @@ from training.models import MODELS
 
 from .inputs import FIELDS, CommandError, option
 
+ELSEWHERE = ("configured", "inherits", "sourced")
+"""What may say in another file what a text does not."""
+
 SETTLED = ("given-twice", "contradiction", "two-frameworks")
 """What is wrong with launch flags where it is clear which of two words counts."""
 
@@ -49,7 +52,8 @@ def job_from_flags(
     if lacking:
         fix = f" Give {' and '.join(map(option, lacking))}."
         notes = (*parsed.problems, *parsed.unresolved)
-        where = [_placed(file, item) for item in notes if item.sets in ("", *lacking)]
+        may_say = [item for item in notes if item.sets in ("", *lacking) or item.code in ELSEWHERE]
+        where = [_placed(file, item) for item in may_say]
         what = where[0] if where else f"{file} does not say {', '.join(lacking)}."
         raise CommandError(what + fix)
     for item in (*parsed.problems, *parsed.unresolved):

@@ -363,6 +363,13 @@ def test_a_size_that_the_script_leaves_to_a_variable_is_asked_for_and_never_gues
     assert answered("dp --args - --nodes 2", text).out == answered(f"dp {SIXTEEN}").out
 
 
+def test_what_a_recipe_may_say_is_asked_for_with_its_place():
+    text = "torchrun --nnodes 2 run_recipe.py --model_name $M --recipe llama3_70b_config -tp 4"
+    answer = ask("tp --args -", text)
+    assert "standard input:1:51: --recipe begins with llama3_70b_config" in answer.err
+    assert answer.err.endswith("Give --pp and --cp and --ep and --gpus-per-node.\n")
+
+
 def test_what_a_layout_does_not_need_is_remarked_beside_the_answer():
     answer = ask("dp --args -", LAUNCH.format(nodes=2, tp=2).replace("32", "$LAYERS"))
     assert answer.out == answered(f"dp {SIXTEEN}").out
