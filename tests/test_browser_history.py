@@ -7,10 +7,12 @@ import re
 import time
 
 import pytest
-from browser import expect, expect_layout, pass_time, settle
+from browser import expect, expect_layout, expect_refusal, pass_time, settle
+from seen import seen
 
 from descriptions import SHELL, TRAFFIC
 from views import page as served
+from views.base.state import State
 
 pytestmark = pytest.mark.browser
 
@@ -147,6 +149,9 @@ def test_a_link_that_takes_long_says_that_it_is_worked_out_where_its_title_will_
     expect(title).to_have_text(TRAFFIC["search_title"]["en"])
     after = title.bounding_box()
     assert (before["x"], before["y"]) == pytest.approx((after["x"], after["y"]), abs=2)
+    page.goto(f"{server}?v=2&tp=3", wait_until="commit")  # that cannot be
+    expect(working).to_have_text(SHELL["working"]["en"])
+    expect_refusal(page, State(tp=3), still=seen(State()))
 
 
 def test_a_change_made_while_the_server_is_away_is_kept_and_sent_when_it_is_back(open_page):

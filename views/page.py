@@ -116,7 +116,7 @@ def draw(sent: Any) -> str:
     if parts.picture is None:
         last = _drawn(seen.get("drawn"))
         drawn = state.changed({name: getattr(last, name) for name in OF_LAYOUT})
-        if drawn != last:
+        if link is not None or drawn != last:  # a page that is opened may say that it works
             still = answer(drawn)
             parts = replace(parts, picture=still.picture, details=still.details)
     regions = _regions(state, parts, seen.get("words"), seen.get("shown"))
