@@ -92,7 +92,7 @@ NARROW = {
 
 
 @pytest.mark.parametrize("job", NARROW)
-@pytest.mark.parametrize("width", [320, 1400])
+@pytest.mark.parametrize("width", [320, 768, 1120, 1400])
 def test_no_text_is_cut_and_none_lies_over_another(shared_page, width, job):
     before = shared_page.viewport_size
     shared_page.set_viewport_size({"width": width, "height": 860})
