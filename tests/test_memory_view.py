@@ -454,3 +454,9 @@ def test_the_name_of_a_stage_leads_to_its_first_gpu():
     assert {int(stage): json.loads(unescape(of))["rank"] for of, stage in leads} == {
         stage: str(rank) for stage, rank in enumerate(pipeline)
     }
+
+
+def test_large_counts_in_formulas_have_their_commas():
+    page = shown(State(nodes=1024, tp=1, pp=2, schedule="gpipe", micro_batches=2048))
+    assert " / 4,096" in page
+    assert "2,048 × " in page

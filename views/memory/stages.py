@@ -143,7 +143,7 @@ def _formulas(trained: Trained, stage: StageMemory, language: str) -> dict[str, 
         "gathered": say("formula_gathered", terms=f"{precision.weight} B × ({gathered})"),
         "activations": say(
             "formula_activations",
-            in_flight=f"{stage.in_flight:{'g' if stage.in_flight % 1 == 0 else '.2f'}}",
+            in_flight=f"{stage.in_flight:,.{0 if stage.in_flight % 1 == 0 else 2}f}",
             layers=stage.parameters.layers,
             stage=gib(stage.layer_bytes),
             parts=" + ".join(f"{say(f'layer_{at}')} {n / 1e6:,.1f}" for at, n in layer.items()),
@@ -160,7 +160,7 @@ def _states(trained: Trained, stage: StageMemory, each: int, from_stage: int) ->
     is_cut = trained.training.zero >= from_stage
     shares = trained.training.ranks_sharing(trained.split) if is_cut else (1, 1)
     terms = [
-        f"{millions(number)}{f' / {ranks}' if ranks > 1 else ''}"
+        f"{millions(number)}{f' / {ranks:,}' if ranks > 1 else ''}"
         for number, ranks in zip((stage.parameters.dense, stage.parameters.experts), shares)
         if number
     ]
