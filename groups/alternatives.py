@@ -26,7 +26,7 @@ Attempt = Callable[[Mapping[str, object]], object]
 MOST = 3
 """Alternatives offered with one refusal: more than three are a list, not advice."""
 
-AT_ONCE = 3
+AT_ONCE = 5
 """Changes that are made together where one alone leads to the next refusal."""
 
 NEARBY = 8

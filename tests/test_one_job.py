@@ -262,6 +262,9 @@ WRONG = {
     "chunks without a pipeline": {"pp": 1, "vpp": "2"},
     "interleaved without a pipeline": {"pp": 1, "schedule": "interleaved"},
     "layers and a number format": {"pp": 4, "layers": "30", "products": "nvfp4"},
+    "two choices, a switch and a batch": {
+        **{"recompute": "some", "zero": "9", "flash": "maybe", "global_batch": "7"},
+    },
     "heads of no model": {"tp": 4, "heads": "30", "sequence_parallel": "off"},
 }
 
