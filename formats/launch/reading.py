@@ -53,6 +53,7 @@ class Reading(Sayings):
         self.stated: dict[str, str] = {}  # texts of single values, by path or option
         self.configured: list[Item] = []  # files or recipes that a command begins with
         self.written: set[str] = set()  # files that the text itself makes
+        self.adapts = False  # whether it trains adapters
         source = Source.of(text)
         self.form = form_of(text)
         self.starts = self.form != "shell"  # whether it is a whole configuration, or a command
@@ -224,8 +225,9 @@ class Reading(Sayings):
         plain = plain_name(name.rsplit(".", 1)[-1])
         names = {plain, ".".join(name.split(".")[-2:])}
         if names & flags.ADAPTERS and _ADAPTS.search(value):
-            if not any(item.code == "part-trained" for item in self.unresolved):
+            if not self.adapts:
                 self.unresolved.append(self.item("part-trained", name, value, place))
+            self.adapts = True
             return
         is_new = not (plain in flags.NOT_DRAWN or plain in flags.REMOVED or is_known(plain))
         if is_new and names_a_size(plain) and not (self.schema and self.schema.roles):
