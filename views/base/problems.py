@@ -93,7 +93,7 @@ def _as_written(said: str, error: LayoutError) -> str:
     return re.sub(parts, written, said, flags=re.ASCII)
 
 
-_NAMED = re.compile("[a-z_]+(?= [0-9])")
+_NAMED = re.compile(r"\b[a-z_]+(?= [0-9])")
 """Names of sizes, each before its size."""
 
 
