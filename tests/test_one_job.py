@@ -243,7 +243,7 @@ NOT_A_MULTIPLE = (
 )
 
 
-@pytest.mark.parametrize(("said", "state"), zip(SAID.items(), NOT_A_MULTIPLE))
+@pytest.mark.parametrize(("said", "state"), [*zip(SAID.items(), NOT_A_MULTIPLE)])
 def test_sizes_are_called_as_on_the_page_in_what_they_are_no_multiple_of(said, state):
     for language, sentence in zip(("en", "zh"), said):
         page = answer(opened(**state, lang=language, view="estimate")).picture

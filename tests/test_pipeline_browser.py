@@ -65,7 +65,7 @@ def test_pointing_tells_the_op_its_layers_and_what_waits_for_what(shown):
     # Rank 1 of the group is rank 4; its first B runs from 8 to 10 of 33.
     card = point(page, 1, 9 / 33)
     assert card.startswith("B, backward, of micro-batch 0 through stage 1 on rank 4 (pp 1), from 8")
-    assert "Layers: 4-7." in card
+    assert "Layers: 4–7." in card
     assert "It waits for B0 (stage 2) on rank 8, which ends at 8." in card
     assert "B0 (stage 0) on rank 0 waits for it." in card
     marks = page.locator(".pipeline-marks rect")
