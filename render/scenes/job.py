@@ -116,12 +116,16 @@ class JobPicture(MarkedCells):
         return self.left + self.plan.origin[0] + x, self.top + self.plan.origin[1] + y
 
     @cached_property
-    def x(self) -> np.ndarray:
-        return self.corners(np.arange(self.mesh.world_size))[0]
+    def _every_corner(self) -> Places:
+        return self.corners(np.arange(self.mesh.world_size))
 
-    @cached_property
+    @property
+    def x(self) -> np.ndarray:
+        return self._every_corner[0]
+
+    @property
     def y(self) -> np.ndarray:
-        return self.corners(np.arange(self.mesh.world_size))[1]
+        return self._every_corner[1]
 
     @cached_property
     def board_shape(self) -> tuple[int, int]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 from markupsafe import Markup, escape
 
 from descriptions import PAGE
 from formats.documents.exports import spanned, spend_on_groups
-from groups.audit import spans_of_groups
+from groups.audit import spans_of, spans_of_groups
 from groups.grouping import Grouping
 
 from ..base.context import Context
@@ -30,13 +30,16 @@ MEMBERS = 256
 def details_html(context: Context) -> Markup:
     """The table and the list of the first groups of each kind."""
     language, placement = context.language, placement_or_none(context)
-    nodes_of = placement.nodes if placement else context.layout.gpus_per_node
+    gpus = context.layout.gpus_per_node
     rows, lines, most = [], [], 0
     names, clicks, indices, members, machines, others, end = _row_pattern().split("%s")
     for grouping in context.visible:
         start, shown = f"{names}{escape(grouping.name)}{clicks}", grouping.leading(ROWS)
         most = max(most, grouping.num_groups)
-        spans = spans_of_groups(shown, nodes_of)
+        if placement:
+            spans = spans_of_groups(shown, placement.nodes)
+        else:
+            spans = node_spans(grouping, gpus)[:ROWS]
         if isinstance(shown, np.ndarray) and grouping.size <= MEMBERS:
             shown = shown.tolist()  # all that is written
         for index, (ranks, nodes) in enumerate(zip(shown, spans.tolist())):
@@ -58,6 +61,12 @@ def details_html(context: Context) -> Markup:
         fold(PAGE["group_table"][language], note, listed, kind="groups"),
         fold(PAGE["list"][language], note, copied, kind="list"),
     )
+
+
+@lru_cache(maxsize=16)
+def node_spans(grouping: Grouping, gpus_per_node: int) -> np.ndarray:
+    """On how many nodes each group stands, which facts and table both ask."""
+    return spans_of(grouping, gpus_per_node)
 
 
 @cache

@@ -20,7 +20,6 @@ from descriptions import (
     joined,
 )
 from groups import Mesh
-from groups.audit import spans_of
 from groups.grouping import Grouping
 from groups.layout import Layout
 from render.scenes import groups as scene
@@ -40,7 +39,7 @@ from ..base.html import (
 )
 from ..base.names import kind_text
 from ..base.units import ranks_text
-from .details import details_html
+from .details import details_html, node_spans
 from .job import groups_pictures, hero_html, marks_text, spec_of
 from .shown import PictureSpec, by_grid
 
@@ -98,7 +97,7 @@ def framed(spec: PictureSpec, view: str, *parts: object) -> Markup:
 
 def group_facts(grouping: Grouping, gpus_per_node: int, language: str) -> str:
     """How many groups of what size, and how many of them leave their node."""
-    spanned = spans_of(grouping, gpus_per_node)
+    spanned = node_spans(grouping, gpus_per_node)
     number = len(spanned)
     leaving = int(np.count_nonzero(spanned > 1))
     nodes = counted(int(spanned.max()), "node", language)
