@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import Any
 
 from formats.launch import parse
-from formats.launch.items import Item
+from formats.launch.items import Item, Parsed
 from formats.launch.meaning import UNSAID
 from formats.launch.training import options_of, training_of
 from texts.sentences import note_text
@@ -46,16 +46,8 @@ def job_from_flags(
     said = {*given, *(set(parsed.values) - {"framework"})}  # its order of ranks is open even so
     remarks = []
     lacking = [name for name in parsed.asks if name not in given]
-    if lacking and parsed.runs and not parsed.run:
-        names = ", ".join(run.name for run in parsed.runs)
-        raise CommandError(f"{file} holds {len(parsed.runs)} runs: give --run, one of {names}")
     if lacking:
-        fix = f" Give {' and '.join(map(option, lacking))}."
-        notes = (*parsed.problems, *parsed.unresolved)
-        may_say = [item for item in notes if item.sets in ("", *lacking) or item.code in ELSEWHERE]
-        where = [_placed(file, item) for item in may_say]
-        what = where[0] if where else f"{file} does not say {', '.join(lacking)}."
-        raise CommandError(what + fix)
+        raise CommandError(_lacking(parsed, lacking, file))
     for item in (*parsed.problems, *parsed.unresolved):
         is_open = item.sets in FIELDS and item.sets not in said
         is_broken = not item.sets and item in parsed.problems
@@ -76,6 +68,18 @@ def job_from_flags(
     shape = MODELS[said["model"]].model if is_named else said
     model = {**parsed.training, **options_of(shape, said, known.get("pp", 1))}
     return job, model, remarks
+
+
+def _lacking(parsed: Parsed, lacking: Collection[str], file: str) -> str:
+    """What to do about sizes that are not said."""
+    if parsed.runs and not parsed.run:
+        names = ", ".join(run.name for run in parsed.runs)
+        return f"{file} holds {len(parsed.runs)} runs: give --run, one of {names}"
+    notes = (*parsed.problems, *parsed.unresolved)
+    may_say = (item for item in notes if item.sets in ("", *lacking) or item.code in ELSEWHERE)
+    unsaid = f"{file} does not say {', '.join(lacking)}."
+    what = next((_placed(file, item) for item in may_say), unsaid)
+    return f"{what} Give {' and '.join(map(option, lacking))}."
 
 
 def _placed(file: str, item: Item) -> str:
