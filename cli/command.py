@@ -38,6 +38,7 @@ from .inputs import (
     one_line,
     option,
     options_parser,
+    read_options,
     sentence,
 )
 
@@ -59,7 +60,7 @@ def run(argv: Sequence[str], stdin: TextIO, stdout: TextIO, stderr: TextIO) -> i
         if not {"-h", "--help"}.isdisjoint(argv):
             stdout.write(parser.format_help())
             return 0
-        options = Options(parser.parse_intermixed_args(argv))
+        options = Options(read_options(parser, argv))
         words = options.words
         if not words or words[0] not in COMMANDS:
             words = ["groups", *words]  # without a command, the words are names of groups
@@ -96,6 +97,7 @@ _TAKES = {
     "serve": (1, 1, "one file, or - for standard input"),
     "emit": (0, 1, "one framework, such as emit torchtitan"),
     "check": (1, 1, "one file, or - for standard input"),
+    **dict.fromkeys(("memory", "traffic", "estimate", "search"), (0, 0, "options only")),
 }
 """The fewest and the most words of a command, and what they are."""
 
@@ -357,6 +359,18 @@ def _matching(
     return Table(title, columns, matching)
 
 
+def _trained(name: str) -> Callable[[CommandLine], Table]:
+    """A command about a training step, whose room is entered only when it is asked for."""
+
+    def answer(inputs: CommandLine) -> Table:
+        from . import training
+
+        work: Callable[[CommandLine], Table] = getattr(training, name)
+        return work(inputs)
+
+    return answer
+
+
 COMMANDS: dict[str, Callable[[CommandLine], Iterator[str] | Table]] = {
     "groups": _groups,
     "ranks": _ranks,
@@ -366,6 +380,10 @@ COMMANDS: dict[str, Callable[[CommandLine], Iterator[str] | Table]] = {
     "order": order,
     "slow": slow_ranks,
     "serve": _serve,
+    "memory": _trained("memory"),
+    "traffic": _trained("traffic"),
+    "estimate": _trained("estimate"),
+    "search": _trained("search"),
     "layout": _layout,
     "emit": _emit,
     "check": _check,

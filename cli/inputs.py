@@ -11,7 +11,7 @@ import argparse
 import difflib
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
@@ -20,10 +20,13 @@ from typing import Any, NoReturn, TextIO
 from formats.sections import sections
 from groups.alternatives import with_working
 from groups.conventions import CONVENTIONS, OWN
-from groups.errors import LayoutError, alternative_text, not_a_choice, quoted
+from groups.errors import LayoutError, alternative_text, in_any_case, not_a_choice, quoted
 from groups.layout import Job, Layout
 from groups.placement import Placement
 from groups.presets import LAYOUT, PRESETS
+
+from .counts import COUNTS, with_counts
+from .spelling import known_options, nearest
 
 PROGRAM = "python -m groups"
 
@@ -31,7 +34,13 @@ FIELDS = tuple(field.name for field in fields(Job))
 
 SIZES = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp", "instances")
 
-_OPTIONS = {*FIELDS, "preset", "domains", "include", "exclude", "num_nodes", "objective"}
+_OPTIONS = {
+    *(*FIELDS, "gpus", "dp", "preset", "domains", "include", "exclude", "num_nodes", "objective"),
+    *("model", "changes", "cluster", "capacity", "global_batch", "micro_batch", "vpp", "schedule"),
+    *("layers", "experts", "sequence"),
+    *("group_size", "precision", "products", "zero", "recompute", "flash", "sequence_parallel"),
+    *("offload", "spread", "account", "cp_algorithm"),
+}
 """What a refusal may offer as an option; the rest are words of the command, or of a file."""
 
 _EITHER = {"framework": "order", "order": "order", "preset": "args", "args": "args"}
@@ -39,6 +48,7 @@ _EITHER = {"framework": "order", "order": "order", "preset": "args", "args": "ar
 
 _OTHERWISE: dict[str, dict[str, Any]] = {
     "hybrid": {"action": argparse.BooleanOptionalAction},
+    "account": {"action": "store_const", "const": "1"},
     "worse": {"choices": ("high", "low")},
     "format": {"choices": ("text", "json", "csv"), "default": "text"},
 }
@@ -84,6 +94,20 @@ def options_parser() -> argparse.ArgumentParser:
             place.add_argument(option(name), help=said[0] if said else None, **more)
     group.add_argument("-h", "--help", action="help", help="this text")
     return parser
+
+
+def read_options(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Namespace:
+    """What the words of a command line say. Errors: CommandError, with the nearest option."""
+    known = [name for action in parser._actions for name in action.option_strings]
+    words = [*known_options(argv, known)]
+    try:
+        return parser.parse_intermixed_args(words)
+    except CommandError as error:
+        names = [word.partition("=")[0] for word in words if word.startswith("--")]
+        near = [one for name in names if name not in known for one in nearest(name, known)]
+        if not near:
+            raise
+        raise CommandError(f"{error}; did you mean {' or '.join(near)}?") from None
 
 
 def option(name: str) -> str:
@@ -146,6 +170,7 @@ class CommandLine:
     words: list[str]
     stdin: TextIO
     remarks: list[str] = field(default_factory=list)  # to be said beside the answer
+    launch: Any = None  # what the launch file of --args says, once it is read (launch.Parsed)
 
     @property
     def format(self) -> str:
@@ -159,36 +184,45 @@ class CommandLine:
     def wanted(self) -> tuple[Job, dict[str, Any]]:
         """The job, not yet checked, and what launch flags say of its model; options stand over
         both."""
-        given = {name: getattr(self.options, name) for name in FIELDS}
+        given = {name: getattr(self.options, name) for name in (*FIELDS, *COUNTS)}
         given = {name: value for name, value in given.items() if value is not None}
-        given |= {name: number_of(given[name]) for name in SIZES if name in given}
+        given |= {name: number_of(given[name]) for name in (*SIZES, *COUNTS) if name in given}
+        counts = {name: given.pop(name) for name in COUNTS if name in given}
         if "levels" in given:
             given["levels"] = tuple(map(number_of, re.split("[x,]", given["levels"])))
         if "order" in given:
             given["framework"] = OWN
-        values, model = self._start(given)
+        values, model = self._start([*given, *(("nodes",) if counts else ())])
         values |= given
         if values.get("framework", OWN) != OWN:
-            _choice("framework", values["framework"], CONVENTIONS)
-        return Job(**values), model
+            values["framework"] = _choice("framework", values["framework"], CONVENTIONS)
+        job = Job(**values)
+        return (with_counts(job, counts, given) if counts else job), model
 
     def _start(self, given: Collection[str]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Values of a job and of its model; what is ``given`` may be left open there."""
         if self.options.preset is not None:
-            preset = PRESETS[_choice("preset", self.options.preset, PRESETS)]
+            preset = PRESETS[self.preset()]
             values = {name: getattr(preset, name) for name in LAYOUT if name in FIELDS}
             return values, {}
         if self.options.args is not None:
-            from .launch import job_from_flags  # a large room that few commands enter
+            from formats.launch import parse  # a large room that few commands enter
+
+            from .launch import job_from_flags
 
             path, run = self.options.args, self.options.run or ""
             file = "standard input" if path == "-" else path
-            values, model, remarks = job_from_flags(self.text(path), file, given, run)
+            self.launch = parse(self.text(path), run)
+            values, model, remarks = job_from_flags(self.launch, file, given)
             self.remarks += remarks
             return values, model
         if self.options.run is not None:
             raise CommandError("--run is of --args: give the file that holds the runs")
         return {}, {}
+
+    def preset(self) -> str:
+        """The published layout of --preset. Errors: LayoutError where there is none such."""
+        return _choice("preset", self.options.preset, PRESETS)
 
     def layout(self) -> Layout:
         return checked(self.wanted()[0])
@@ -270,8 +304,8 @@ def number_of(text: Any) -> Any:
 
 
 def _choice(control: str, value: str, choices: Collection[str]) -> str:
-    if value in choices:
-        return value
+    if (named := in_any_case(value, choices)) in choices:
+        return str(named)
     near = [choice for choice in choices if value and value.lower() in choice]
     near = near or difflib.get_close_matches(value.lower(), choices)
     fixes = [{control: choice} for choice in near[:3]]

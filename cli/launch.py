@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from formats.launch import parse
 from formats.launch.items import Item, Parsed
 from formats.launch.training import options_of, training_of
 from formats.launch.unsaid import UNSAID
@@ -26,21 +25,20 @@ SETTLED = ("given-twice", "contradiction", "two-frameworks")
 
 
 def job_from_flags(
-    text: str, file: str, given: Collection[str], run: str = ""
+    parsed: Parsed, file: str, given: Collection[str]
 ) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
     """What launch flags say of a job and of its model, and remarks about what they leave open.
 
     file: what the text is called in a message. given: fields of the job that options settle.
-    run: the name of one of several runs or roles.
 
+    >>> from formats.launch import parse
     >>> text = "torchrun --nnodes 2 --nproc-per-node 8 train.py --tensor-model-parallel-size 4"
-    >>> job, _, remarks = job_from_flags(text, "run.sh", ["framework"])
+    >>> job, _, remarks = job_from_flags(parse(text), "run.sh", ["framework"])
     >>> job["nodes"], job["tp"], remarks
     (2, 4, [])
 
     Errors: CommandError for a size that is no size or not said, unless it is ``given``.
     """
-    parsed = parse(text, run)
     if not parsed.values:
         raise CommandError(f"nothing in {file} says how a job is laid out")
     said = {*given, *(set(parsed.values) - {"framework"})}  # its order of ranks is open even so

@@ -281,7 +281,7 @@ def fitted_sizes(
             raise refusal("no-dp-in-order", "order", *alternatives(whole), **numbers)
         return whole
     if stated is not None:
-        _refuse_other(rest, stated, remaining, **numbers)
+        _refuse_other(rest, stated, remaining, whole, **numbers)
     return {name: remaining if name == rest else whole[name] for name in names}
 
 
@@ -298,16 +298,34 @@ def _does_not_divide(
     return refusal("does-not-divide", control, *fixes, why=why, **facts)
 
 
-def _refuse_other(rest: str, stated: object, remaining: int, *, world: int, product: int) -> None:
-    """A size of what remains that is not what remains."""
+def _refuse_other(
+    rest: str,
+    stated: object,
+    remaining: int,
+    sizes: Mapping[str, int],
+    *,
+    world: int,
+    product: int,
+) -> None:
+    """A size of what remains that is not what remains: that size, or another axis so much larger
+    or smaller that the stated one does remain.
+
+    >>> fit(16, dp=4)
+    Traceback (most recent call last):
+    groups.errors.LayoutError: dp 4 is not what remains: 16 / 1 = 16; try dp 16, tp 4 or pp 4
+    """
     fix = {rest: remaining}
     try:
-        same = whole_number(stated, rest) == remaining
+        count = whole_number(stated, rest)
     except LayoutError as error:
         raise error.replace(alternatives=[fix]) from None
-    if not same:
-        sizes = {"world": world, "product": product, "remaining": remaining}
-        raise refusal("dp-does-not-fit", rest, fix, axis=rest, dp=quoted(stated), **sizes)
+    if count == remaining:
+        return
+    larger = {name: size * remaining for name, size in sizes.items()}
+    named = [name for name in ("tp", "pp", "cp") if not larger.get(name, 1) % count]
+    fixes = [{name: larger[name] // count} for name in named if name in larger]
+    numbers = {"world": world, "product": product, "remaining": remaining}
+    raise refusal("dp-does-not-fit", rest, fix, *fixes[:2], axis=rest, dp=quoted(stated), **numbers)
 
 
 def _world(world: object, sizes: Mapping[str, object]) -> int:

@@ -151,6 +151,18 @@ def not_a_choice(
     return refusal("not-a-choice", control, *alternatives, value=quoted(value), choices=listed)
 
 
+def in_any_case(value: object, choices: Iterable[str]) -> object:
+    """The choice that a text names, whatever its case; any other value as it is.
+
+    >>> in_any_case("DP", ["tp", "dp"]), in_any_case("ep", ["tp", "dp"]), in_any_case(5, ["5"])
+    ('dp', 'ep', 5)
+    """
+    if not isinstance(value, str):
+        return value
+    named = (choice for choice in choices if choice.lower() == value.lower())
+    return next(named, value)
+
+
 def alternative_text(alternative: Mapping[str, object]) -> str:
     """An alternative as it stands in a sentence.
 

@@ -160,9 +160,10 @@ OWN_PARAMETERS = {
     "slow_groups": {"measurements": str, "worse": str, "hosts": str},
     "memory_per_rank": {"capacity": float, "cluster": str},
     "traffic_per_step": {"cluster": str, "cp_algorithm": str},
+    "estimate": {"cluster": str, "capacity": float, "cp_algorithm": str},
     "better_layouts": {"cluster": str, "capacity": float, "cp_algorithm": str},
 }
-OF_TRAINING = ("memory_per_rank", "traffic_per_step", "better_layouts")
+OF_TRAINING = ("memory_per_rank", "traffic_per_step", "estimate", "better_layouts")
 
 
 def shared_of(name):

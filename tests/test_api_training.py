@@ -23,7 +23,10 @@ from views.base.trained import trained_of
 from views.collectives.api import MOST_NUMBERS
 
 TESTS = Path(__file__).parent
-OURS = ("collective", "pipeline_schedule", "memory_per_rank", "traffic_per_step", "better_layouts")
+OURS = (
+    *("collective", "pipeline_schedule", "memory_per_rank", "traffic_per_step"),
+    *("estimate", "better_layouts"),
+)
 
 
 def facts(name):
@@ -69,6 +72,7 @@ def test_what_can_be_chosen_is_named_in_the_description():
     for cluster in CLUSTERS:
         assert f'"{cluster}"' in told["traffic_per_step"]
         assert f'"{cluster}"' in told["better_layouts"]
+        assert f'"{cluster}"' in told["estimate"]
 
 
 def test_every_call_of_the_readme_is_answered(server, monkeypatch):
@@ -374,6 +378,20 @@ def test_without_memory_those_that_lack_least_are_told(ask):
     assert not any(one["fits"] for one in found["best"])
     memory = [one["needed_bytes"] for one in found["best"]]
     assert memory == sorted(memory)
+
+
+# -- the time of a step --------------------------------------------------------------------------
+
+
+def test_a_step_is_told_with_its_interval_its_memory_and_the_nearest_runs(ask):
+    job = {"nodes": 8, "tp": 8, "pp": 2, "model": "llama3-70b", "global_batch": 128}
+    found = ask("estimate", **job)
+    assert found["low_seconds"] < found["step_seconds"] < found["high_seconds"]
+    assert sum(found["parts_seconds"].values()) == pytest.approx(found["step_seconds"])
+    assert found["needed_bytes"] == ask("memory_per_rank", **job)["needed_bytes"]
+    assert found["step_seconds"] == ask("traffic_per_step", **job)["step_seconds"]
+    assert len(found["nearest"]) == 5
+    assert all(run["measured_seconds"] > 0 and run["source"] for run in found["nearest"])
 
 
 # -- refusals ------------------------------------------------------------------------------------

@@ -171,9 +171,13 @@ def test_fit_refuses_such_a_size_names_it_and_offers_sizes_that_fit(name, size):
 
 @every("dp", table([0, -1, 1, 3, 5, 16, -ENORMOUS, ENORMOUS]))
 def test_a_dp_that_is_not_what_remains_is_refused_and_the_right_one_offered(dp):
-    error = refusal(fit, 16, order=ORDER, tp=2, pp=2, dp=dp)
+    sizes = {"tp": 2, "pp": 2, "dp": dp}
+    error = refusal(fit, 16, order=ORDER, **sizes)
     assert error.control == "dp"
-    assert error.alternatives == ({"dp": 4},)
+    assert error.alternatives[0] == {"dp": 4}
+    for alternative in error.alternatives[1:]:  # other sizes, with which so many do remain
+        assert "dp" not in alternative
+        fit(16, order=ORDER, **{**sizes, **alternative})
 
 
 @every("dp", table([value for value in NO_NUMBERS if value is not None]))

@@ -79,7 +79,7 @@ FORBIDDEN = {
     "training": {"formats", *PAGE_ONLY, "cli", "render", "matplotlib"},
     "formats": {*PAGE_ONLY, "cli", "render", "matplotlib"},
     "render": {"formats", "cli", *PAGE_ONLY},
-    "cli": {"views", "app", "gradio", "matplotlib"},
+    "cli": {"app", "gradio", "matplotlib"},
     "texts": {"groups", "training", "formats", "cli", "render", "views", "app", "gradio"},
     "views": {"app", "cli", "texts"},
 }
@@ -126,6 +126,16 @@ def test_the_core_needs_numpy_only():
     code = "import sys, groups; print({'gradio', 'matplotlib', 'render'} & set(sys.modules))"
     out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert out.stdout.strip() == "set()", out.stdout + out.stderr
+
+
+@pytest.mark.parametrize("command", ["memory", "traffic", "estimate", "search"])
+def test_the_command_line_answers_without_gradio_and_matplotlib(command):
+    code = f"""import io, sys
+from cli.command import run
+status = run(["{command}", "--tp", "2"], sys.stdin, io.StringIO(), sys.stderr)
+print(status, *({{"gradio", "matplotlib", "pydantic", "starlette"}} & {{*sys.modules}}))"""
+    out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert out.stdout.strip() == "0", out.stdout + out.stderr
 
 
 def test_no_page_asset_refers_to_another_host():

@@ -14,6 +14,7 @@ import descriptions
 from .base.context import View
 from .base.state import State
 from .collectives.api import collective
+from .estimate.api import estimate
 from .groups.api import layout, process_groups, rank_table
 from .hosts.api import better_order, read_hosts, slow_groups
 from .launch.api import cluster_check, launch_command, read_launch
@@ -38,7 +39,8 @@ ENDPOINTS: dict[str, Callable[..., str]] = {
     function.__name__: function
     for function in (
         *(layout, process_groups, rank_table, node_audit, rank_card, shared_by_ranks),
-        *(collective, pipeline_schedule, memory_per_rank, traffic_per_step, better_layouts),
+        *(collective, pipeline_schedule),
+        *(memory_per_rank, traffic_per_step, estimate, better_layouts),
         *(launch_command, cluster_check, read_launch, read_hosts, better_order, slow_groups),
     )
 }

@@ -28,7 +28,7 @@ import numpy as np
 from groups.audit import spans_of
 from groups.budget import spend
 from groups.conventions import CONVENTIONS, MEGATRONS
-from groups.errors import LayoutError, quoted
+from groups.errors import LayoutError, in_any_case, quoted
 from groups.grouping import Grouping
 from groups.layout import Layout, framework_name, own_groupings
 from groups.megatron.parallel_state import family
@@ -63,7 +63,7 @@ def groups_by_name(layout: Layout, names: Names = None) -> dict[str, Grouping]:
 
     >>> from groups.layout import Job
     >>> layout = Job(nodes=2, tp=2, framework="deepspeed").layout()
-    >>> [*groups_by_name(layout, ["tp", "own.data", "pipe"])]
+    >>> [*groups_by_name(layout, ["TP", "own.data", "pipe"])]
     ['tp', 'own.data', 'own.pipe']
 
     Errors: LayoutError for a name that the job has no groups of, with the nearest names.
@@ -76,11 +76,18 @@ def groups_by_name(layout: Layout, names: Names = None) -> dict[str, Grouping]:
         return every
     groupings = {}
     for name in map(str, names):
-        key = name if name in every else f"{OWN_PREFIX}{name}"
-        if key not in every:
+        spelled = (name, f"{OWN_PREFIX}{name}", *_in_any_case(name, every))
+        key = next((key for key in spelled if key in every), None)
+        if key is None:
             raise _no_such_group(layout, name, list(every))
         groupings[key] = every[key]
     return groupings
+
+
+def _in_any_case(name: str, names: Iterable[str]) -> tuple[str, str]:
+    """The names that this one is, with and without the prefix, whatever its case."""
+    prefixed = f"{OWN_PREFIX}{name}"
+    return str(in_any_case(name, names)), str(in_any_case(prefixed, names))
 
 
 def meshes(layout: Layout) -> dict[str, Mesh]:

@@ -20,6 +20,8 @@ from groups.layout import Layout
 
 from .exports import VERSION, heading, opened
 
+NUMBERS = (int, float, type(None))
+
 MEMBERS = 16
 """Ranks of a group that a line of text writes out; JSON and CSV have all."""
 
@@ -63,7 +65,7 @@ def _aligned(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[
     """Numbers to the right, everything else to the left, the last column as long as it is."""
     cells = [list(columns), *([cell(value, most=MEMBERS) for value in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells)]
-    numbers = [all(type(value) in (int, type(None)) for value in column) for column in zip(*rows)]
+    numbers = [all(type(value) in NUMBERS for value in column) for column in zip(*rows)]
     for line in cells:
         aligned = (
             text.rjust(width) if is_number else text.ljust(width)
@@ -76,6 +78,8 @@ def cell(value: Any, most: int = 0) -> str:
     """A value as text; of a longer list than ``most`` the first ones and the last."""
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
     if isinstance(value, (list, tuple)):
         if most and len(value) > most:
             value = [*value[: most - 2], "...", value[-1]]

@@ -297,6 +297,7 @@ OWN: dict[str, list[dict[str, Any]]] = {
         {**TRAINED[1], "cluster": "gb200-nvl72", "cp_algorithm": "a2a"},
         {"cluster": "x"},
     ],
+    "estimate": [*TRAINED, {**TRAINED[1], "cluster": "gb200-nvl72", "capacity": 96.0}],
     "better_layouts": [*TRAINED, {**TRAINED[0], "capacity": 24.0, "cluster": "dgx-a100"}],
 }
 """Arguments of each endpoint that are its own."""

@@ -21,7 +21,7 @@ from groups import LayoutError
 from groups.alternatives import with_working
 from groups.budget import spend, within
 from groups.conventions import CONVENTIONS, OWN
-from groups.errors import not_a_choice, quoted
+from groups.errors import in_any_case, not_a_choice, quoted
 from groups.layout import Job, Layout, world_of
 from groups.mesh import whole_number
 from training.parameters import active_parameters, total_parameters
@@ -114,7 +114,9 @@ def _stated(name: str, value: Any, row: Parameter) -> Any:
         is_switch = FIELDS[row.field].parse is parse_switch
         return value if is_switch else "on" if value else "off"
     if row.kind is str:
-        return parse_names(value) if FIELDS[row.field].parse is parse_names else value
+        field = FIELDS[row.field]
+        value = in_any_case(value, map(str, field.choices or ()))
+        return parse_names(value) if field.parse is parse_names else value
     if row.kind is not float:
         value = whole_number(value, name, minimum=row.least)
     is_unsaid = row.start == -1 == value
@@ -296,12 +298,12 @@ def context_of(given: Mapping[str, Any], training: Parameters = TRAINING) -> Con
     layout = layout_of(given)
     if given["memory_schedule"]:
         require_choice("memory_schedule", given["memory_schedule"], SCHEDULES)
-    fields = {**LAYOUT.fields(given), **training.fields(given), **_changes(given["changes"])}
+    fields = {**LAYOUT.fields(given), **training.fields(given), **changes_of(given["changes"])}
     state = State(**{**fields, "zero": str(fields["zero"])})  # a choice, as the page has it
     return Context(layout, replace(state, framework=OWN) if given["order"] else state)
 
 
-def _changes(text: Any) -> dict[str, Any]:
+def changes_of(text: Any) -> dict[str, Any]:
     """The fields of a model that are typed over its preset, as the page has them."""
     text = require_text("changes", text) or "{}"
     given = read_json(text, dict, "not-an-object", "changes")

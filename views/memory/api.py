@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from training.estimate.memory import fit_of
 from training.memory.per_stage import largest
@@ -26,30 +27,36 @@ def memory_per_rank(context: Context, capacity: float = 0.0, cluster: str = "dgx
     """
 
     with fixes_tried(context, capacity=stated(capacity), cluster=cluster) as asked:
-        trained = asked.trained
-        stages, fit = trained.stages(), fit_of(trained.request(context.layout))
+        return json.dumps(memory_facts(asked))
+
+
+def memory_facts(context: Context) -> dict[str, Any]:
+    """What a rank of each stage holds, for programs.
+
+    Errors: LayoutError for what the model, the batch or the schedule does not allow.
+    """
+    trained = context.trained
+    stages, fit = trained.stages(), fit_of(trained.request(context.layout))
     most = largest(stages)
-    return json.dumps(
-        {
-            **job_facts(trained),
-            "capacity_bytes": trained.capacity,
-            "fits": fit.fits,
-            "needed_bytes": fit.needed,
-            "fullest_stage": most.stage,
-            "fullest_bytes": most.total,
-            "host_bytes_per_rank": fit.host,
-            "ranks_per_stage": context.layout.world_size // trained.split.pp,
-            "stages": [
-                {
-                    "stage": stage.stage,
-                    "layers": stage.parameters.layers,
-                    "parameters": stage.parameters.total,
-                    "micro_batches_in_flight": stage.in_flight,
-                    "bytes": stage.parts,
-                    "total_bytes": stage.total,
-                    "host_bytes": stage.host,
-                }
-                for stage in stages
-            ],
-        }
-    )
+    return {
+        **job_facts(trained),
+        "capacity_bytes": trained.capacity,
+        "fits": fit.fits,
+        "needed_bytes": fit.needed,
+        "fullest_stage": most.stage,
+        "fullest_bytes": most.total,
+        "host_bytes_per_rank": fit.host,
+        "ranks_per_stage": context.layout.world_size // trained.split.pp,
+        "stages": [
+            {
+                "stage": stage.stage,
+                "layers": stage.parameters.layers,
+                "parameters": stage.parameters.total,
+                "micro_batches_in_flight": stage.in_flight,
+                "bytes": stage.parts,
+                "total_bytes": stage.total,
+                "host_bytes": stage.host,
+            }
+            for stage in stages
+        ],
+    }

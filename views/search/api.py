@@ -35,31 +35,38 @@ def better_layouts(
     """  # noqa: E501  a tool shows only a parameter's first line
     given = {"cluster": cluster, "cp_algorithm": cp_algorithm, "capacity": stated(capacity)}
     with fixes_tried(context, **given) as asked:
-        trained = asked.trained
+        return json.dumps(search_facts(asked))
+
+
+def search_facts(context: Context) -> dict[str, Any]:
+    """The best layouts of the same model, batch and GPUs, for programs.
+
+    Errors: LayoutError for what the model or the batch does not allow; a layout that is refused by
+    itself is one of the facts.
+    """
+    trained = context.trained
     job = trained.job(context.layout)
     current, refusal = None, ""
     try:
-        with fixes_tried(asked):
+        with fixes_tried(context):
             current = trained.estimate(context.layout)
     except LayoutError as error:
         refusal = str(error)
     result = search(job)
-    return json.dumps(
-        {
-            **job_facts(trained),
-            "cluster": trained.cluster_id,
-            "world_size": job.gpus,
-            "capacity_bytes": job.capacity,
-            "tried": result.tried,
-            "ways": result.ways,
-            "too_large": result.too_large,
-            "complete": result.complete,
-            "given": current and _candidate(current, alone(current)),
-            "given_place": current and current.fits and result.place(current.seconds),
-            "given_is_refused": refusal,
-            "best": [_candidate(estimate, _reasons(estimate, current)) for estimate in result.best],
-        }
-    )
+    return {
+        **job_facts(trained),
+        "cluster": trained.cluster_id,
+        "world_size": job.gpus,
+        "capacity_bytes": job.capacity,
+        "tried": result.tried,
+        "ways": result.ways,
+        "too_large": result.too_large,
+        "complete": result.complete,
+        "given": current and _candidate(current, alone(current)),
+        "given_place": current and current.fits and result.place(current.seconds),
+        "given_is_refused": refusal,
+        "best": [_candidate(estimate, _reasons(estimate, current)) for estimate in result.best],
+    }
 
 
 def _reasons(estimate: Estimate, current: Estimate | None) -> list[Note]:

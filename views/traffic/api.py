@@ -30,22 +30,28 @@ def traffic_per_step(context: Context, cluster: str = "dgx-h100", cp_algorithm: 
     """  # noqa: E501  a tool shows only a parameter's first line
 
     with fixes_tried(context, cluster=cluster, cp_algorithm=cp_algorithm) as asked:
-        trained = asked.trained
-        rows, estimate = rows_of(context.layout, trained), trained.estimate(context.layout)
-    return json.dumps(
-        {
-            **job_facts(trained),
-            "cluster": trained.cluster_id,
-            "nvlink_bytes_per_second": trained.cluster.nvlink,
-            "network_bytes_per_second": trained.cluster.nic,
-            "domain": trained.cluster.domain_of(context.layout.gpus_per_node),
-            **estimate_facts(estimate),
-            "host": host_facts(trained),
-            "total_bytes": sum(row.total for row in rows),
-            "across_bytes": sum(row.across for row in rows),
-            "rows": [_row(row) for row in rows],
-        }
-    )
+        return json.dumps(traffic_facts(asked))
+
+
+def traffic_facts(context: Context) -> dict[str, Any]:
+    """What each kind of group sends in a step, for programs.
+
+    Errors: LayoutError for what the model, the batch or the schedule does not allow.
+    """
+    trained, layout = context.trained, context.layout
+    rows = rows_of(layout, trained)
+    return {
+        **job_facts(trained),
+        "cluster": trained.cluster_id,
+        "nvlink_bytes_per_second": trained.cluster.nvlink,
+        "network_bytes_per_second": trained.cluster.nic,
+        "domain": trained.cluster.domain_of(layout.gpus_per_node),
+        **estimate_facts(trained.estimate(layout)),
+        "host": host_facts(trained),
+        "total_bytes": sum(row.total for row in rows),
+        "across_bytes": sum(row.across for row in rows),
+        "rows": [_row(row) for row in rows],
+    }
 
 
 def _row(row: Traffic) -> dict[str, Any]:

@@ -1,0 +1,94 @@
+"""What a command line says of a model and its training, as the page's views take it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
+from typing import Any
+
+from groups.errors import LayoutError
+from groups.layout import Job
+from views.base.context import Context
+from views.base.endpoint import TRAINING, changes_of, fixes_tried
+from views.base.link import published
+from views.base.state import State, fields_of
+from views.launch.inputs import training_stated, with_pasted
+
+from .inputs import CommandLine, checked
+
+RENAMED = {"memory_schedule": "schedule"}
+"""Parameters of endpoints whose options are called as the page calls them."""
+
+OPTIONS = (
+    *(RENAMED.get(name, name) for name in TRAINING.rows),
+    *("layers", "experts", "sequence", "cluster", "capacity", "cp_algorithm"),
+)
+"""The options of a command line that say what is trained, and on what."""
+
+SWITCHES = ("flash", "sequence_parallel")
+"""Options that are on or off."""
+
+
+@contextmanager
+def asked_context(inputs: CommandLine) -> Iterator[Context]:
+    """The layout and the training that are asked for; within, a refusal offers options.
+
+    Errors: LayoutError, CommandError.
+    """
+    job, _ = inputs.wanted()
+    layout, state = checked(job), state_of(inputs, job)
+    try:
+        with fixes_tried(Context(layout, state)) as context:
+            yield context
+    except LayoutError as error:
+        fixes = [
+            {RENAMED.get(name, name): _text(name, value) for name, value in fix.items()}
+            for fix in error.alternatives
+        ]
+        raise error.renamed(RENAMED).replace(alternatives=fixes) from None
+
+
+def state_of(inputs: CommandLine, job: Job) -> State:
+    """The page's state where it shows that job: a published layout or a launch file trains as it
+    says, and options stand over both."""
+    options = inputs.options
+    known: dict[str, Any] = {"model": "", **_start(inputs)}
+    known |= _fields_of(job)
+    given = {name: value for name in OPTIONS if (value := getattr(options, name)) is not None}
+    if "global_batch" in given:
+        known["micro_batches"] = ""
+    changes = changes_of(given.pop("changes", ""))
+    known |= {name: _value(name, value) for name, value in given.items()}
+    return State(**{**known, **changes})
+
+
+def _start(inputs: CommandLine) -> dict[str, Any]:
+    """All that the published layout or the launch file says."""
+    if inputs.options.preset is not None:
+        return published(inputs.preset())
+    if inputs.launch is not None:
+        return {**vars(with_pasted(State(), inputs.launch)), **training_stated(inputs.launch)}
+    return {}
+
+
+def _fields_of(job: Job) -> dict[str, Any]:
+    said: Mapping[str, Any] = {one.name: getattr(job, one.name) for one in fields(job)}
+    known = {name: value for name, value in said.items() if name in fields_of("job")}
+    known["etp"] = "" if job.etp is None else str(job.etp)
+    known["levels"] = "x".join(map(str, job.levels or ()))
+    known["gpus_per_node"] = str(job.gpus_per_node)
+    return known
+
+
+def _text(name: str, value: Any) -> Any:
+    """A value that a program may give, as an option takes it."""
+    return ("on" if value else "off") if name in SWITCHES else value
+
+
+def _value(name: str, text: str) -> Any:
+    """An option as the page's field has it: true and false are on and off there."""
+    if name == "account":
+        return bool(text)
+    switch = {"true": "on", "false": "off"}.get(text.lower(), text)
+    return switch if name in SWITCHES else text

@@ -1,0 +1,147 @@
+"""The commands about a training step: memory, traffic, its time, better layouts.
+
+They answer what the page's views and endpoints do, with the same functions, so that a number is the
+same wherever it is read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from formats.documents.exports import heading
+from formats.documents.tables import Table
+from groups.layout import Layout
+
+from .inputs import CommandLine
+from .state import asked_context
+
+GIB = 2**30
+
+Facts = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Report(Table):
+    """Rows to read, and the facts of an endpoint, which its JSON has whole."""
+
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def _json(self) -> Iterator[str]:
+        schema = f"parallel-{self.title}"
+        about = heading(self.layout, schema) if self.layout else {"schema": schema}
+        yield json.dumps({**about, **self.facts}, indent=2) + "\n"
+
+
+def memory(inputs: CommandLine) -> Table:
+    """What a rank of each stage holds at its worst moment, a row a stage."""
+    from views.memory.api import memory_facts
+
+    layout, facts = _facts(inputs, memory_facts)
+    parts = list(dict.fromkeys(name for stage in facts["stages"] for name in stage["bytes"]))
+    rows = [
+        [
+            *(stage[name] for name in ("stage", "layers", "parameters")),
+            round(stage["micro_batches_in_flight"], 2),
+            *(_gib(stage["bytes"].get(name, 0)) for name in parts),
+            _gib(stage["total_bytes"]),
+        ]
+        for stage in facts["stages"]
+    ]
+    names = [f"{name}_gib" for name in (*parts, "total")]
+    columns = ["stage", "layers", "parameters", "micro_batches", *names]
+    return Report("memory", columns, rows, layout, before=_head(facts, _fit(facts)), facts=facts)
+
+
+def traffic(inputs: CommandLine) -> Table:
+    """What each kind of group sends in a step, a row an operation."""
+    from views.base.units import bytes_text
+    from views.traffic.api import traffic_facts
+
+    layout, facts = _facts(inputs, traffic_facts)
+    columns = ["kind", "group_size", "operation", "count", "sent_bytes_per_rank", "total_bytes"]
+    columns += ["across_bytes", "seconds", "hidden_by", "meaning"]
+    rows = [[row[name] for name in columns] for row in facts["rows"]]
+    for row in rows:
+        row[columns.index("seconds")] = round(row[columns.index("seconds")], 6)
+    total, across = (bytes_text(facts[f"{name}_bytes"]) for name in ("total", "across"))
+    line = f"{total} in a step, {across} of it out of NVLink domains"
+    return Report("traffic", columns, rows, layout, before=_head(facts, line), facts=facts)
+
+
+def estimate(inputs: CommandLine) -> Table:
+    """About how long a step takes, a row a part of it."""
+    from views.estimate.api import step_facts
+
+    layout, facts = _facts(inputs, step_facts)
+    parts = sorted(facts["parts_seconds"].items(), key=lambda part: -part[1])
+    rows = [
+        [name, round(seconds, 6), round(seconds / facts["step_seconds"], 4)]
+        for name, seconds in parts
+        if seconds
+    ]
+    before = _head(facts, f"{_step(facts)}; {_fit(facts)}")
+    if facts["no_runs_near"]:
+        before.append(f"no measured run is like it in {', '.join(facts['no_runs_near'])}")
+    return Report(
+        "estimate", ["part", "seconds", "share"], rows, layout, before=before, facts=facts
+    )
+
+
+def search(inputs: CommandLine) -> Table:
+    """The quickest layouts of the same model, batch and GPUs, a row each."""
+    from training.split import SIZES
+    from views.search.api import search_facts
+
+    layout, facts = _facts(inputs, search_facts)
+    sizes = [*SIZES, "memory_schedule", "micro_batch", "recompute"]
+    columns = ["place", *sizes, "step_seconds", "low_seconds", "high_seconds", "needed_gib"]
+    listed = [[place, row] for place, row in enumerate(facts["best"], 1)]
+    if (given := facts["given"]) is not None:
+        listed.append([facts["given_place"] or "-", given])
+    rows = [
+        [
+            str(place),
+            *(row[name] for name in sizes),
+            *(round(row[name], 3) for name in columns if name.endswith("_seconds")),
+            _gib(row["needed_bytes"]),
+        ]
+        for place, row in listed
+    ]
+    count = f"{facts['ways']:,} ways to train on {layout.world_size:,} GPUs"
+    before = _head(facts, f"{count}, {facts['too_large']:,} too large")
+    if facts["given_is_refused"]:
+        before.append(f"this layout: {facts['given_is_refused']}")
+    after = [] if given is None else [f"the last row is this layout: {_step(given)}"]
+    return Report("search", columns, rows, layout, before=before, after=after, facts=facts)
+
+
+def _facts(inputs: CommandLine, facts_of: Callable[[Any], Facts]) -> tuple[Layout, Facts]:
+    with asked_context(inputs) as context:
+        return context.layout, facts_of(context)
+
+
+def _head(facts: Facts, line: str) -> list[str]:
+    """What is trained, and the answer in a line."""
+    training = facts["training"]
+    changed = f" with other {', '.join(facts['changed'])}" if facts["changed"] else ""
+    batch = f"global batch {training['global_batch']:,}"
+    return [f"{facts['model']}{changed}, {batch}, micro-batch {training['micro_batch']}", line]
+
+
+def _step(facts: Facts) -> str:
+    """The step and the interval that nine of ten real ones are in."""
+    seconds, low, high = (facts[f"{name}_seconds"] for name in ("step", "low", "high"))
+    return f"about {seconds:.2g} s a step ({low:.2g} to {high:.2g})"
+
+
+def _fit(facts: Facts) -> str:
+    needed, capacity = (f"{facts[name] / GIB:,.1f}" for name in ("needed_bytes", "capacity_bytes"))
+    verdict = "fits" if facts["fits"] else "does not fit"
+    return f"{verdict}: stage {facts['fullest_stage']} needs {needed} of {capacity} GiB"
+
+
+def _gib(count: float) -> float:
+    return round(count / GIB, 3)

@@ -1,0 +1,180 @@
+"""The commands about a training step: their numbers are the endpoints', their refusals can be given
+back; and the ways in which sizes and names may be said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from test_command import answered, ask
+
+from cli.inputs import PROGRAM, options_parser
+from cli.spelling import known_options
+from cli.state import OPTIONS
+from groups.presets import PRESETS
+from views.all import ENDPOINTS
+from views.base.link import from_query
+from views.base.resolve import resolve
+from views.base.trained import trained_of
+
+SCRIPT = """torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py --tensor-model-parallel-size 2 \\
+  --pipeline-model-parallel-size 2 --num-layers 32 --hidden-size 4096 --num-attention-heads 32 \\
+  --seq-length 4096 --micro-batch-size 1 --global-batch-size 256 --bf16 --swiglu \\
+  --use-distributed-optimizer --recompute-granularity full --recompute-method uniform \\
+  --recompute-num-layers 1 --vocab-size 32000
+"""
+
+ENDPOINT_OF = {
+    "memory": "memory_per_rank",
+    "traffic": "traffic_per_step",
+    "estimate": "estimate",
+    "search": "better_layouts",
+}
+
+ASKED = [
+    ("--nodes 2 --tp 2 --pp 2", {"nodes": 2, "tp": 2, "pp": 2}),
+    (
+        "--gpus 16 --tp 4 --model mixtral-8x7b --ep 4 --global-batch 64 --zero 2 --flash off",
+        {"nodes": 2, "tp": 4, "model": "mixtral-8x7b", "ep": 4, "global_batch": 64}
+        | {"zero": 2, "flash": False},
+    ),
+    (
+        "--nodes 4 --tp 8 --pp 2 --vpp 2 --model llama3-70b --sequence 4096 --layers 40",
+        {"nodes": 4, "tp": 8, "pp": 2, "vpp": 2, "model": "llama3-70b"}
+        | {"changes": '{"sequence": 4096, "layers": 40}'},
+    ),
+]
+
+
+@pytest.mark.parametrize(("options", "arguments"), ASKED)
+@pytest.mark.parametrize("command", ENDPOINT_OF)
+def test_a_command_s_facts_are_the_endpoint_s(command, options, arguments):
+    printed = json.loads(answered(f"{command} {options} --format json").out)
+    served = json.loads(ENDPOINTS[ENDPOINT_OF[command]](**{"nodes": 1, **arguments}))
+    assert printed["schema"] == f"parallel-{command}"
+    assert {name: printed[name] for name in served} == served
+
+
+def test_every_parameter_of_training_is_an_option():
+    known = {name for action in options_parser()._actions for name in action.option_strings}
+    assert {f"--{name.replace('_', '-')}" for name in OPTIONS} <= known
+
+
+@pytest.mark.parametrize("preset", ["llama3-405b-1", "deepseek-v3", "bloom-176b"])
+def test_a_published_layout_trains_as_on_the_page(preset):
+    state = from_query(f"preset={preset}")
+    layout = resolve(state)
+    step = trained_of(layout, state).estimate(layout)
+    facts = json.loads(answered(f"estimate --preset {preset} --format json").out)
+    assert facts["world_size"] == layout.world_size
+    assert (facts["step_seconds"], facts["needed_bytes"]) == (step.seconds, step.fit.needed)
+
+
+def test_a_launch_script_trains_as_it_says():
+    answer = ask("memory --args - --format json", SCRIPT)
+    training = json.loads(answer.out)["training"]
+    assert (training["global_batch"], training["recompute"], training["zero"]) == (256, "full", 1)
+    more = ask("memory --args - --format json --recompute none --pp 4", SCRIPT)
+    facts = json.loads(more.out)
+    assert (facts["training"]["recompute"], len(facts["stages"])) == ("none", 4)
+
+
+def test_text_says_the_answer_before_its_table():
+    lines = answered("memory --preset llama3-405b-1").lines
+    assert lines[0] == "llama3-405b, global batch 2,048, micro-batch 1"
+    assert "GiB" in lines[1]
+    assert lines[2].split()[0] == "stage"
+    assert len(lines) == 3 + PRESETS["llama3-405b-1"].pp
+
+
+REFUSED = {
+    "memory --model llama9": "'llama9' is not a choice of model",
+    "memory --zero 5": "try --zero 1",
+    "memory --flash maybe": "try --flash on",
+    "memory --changes [1]": "'[1]' is not a JSON object",
+    "estimate --tp 3": "try --tp 2 or --tp 4",
+    "traffic --cluster x": "not a choice of cluster",
+    "search dp": "search takes options only",
+    "layout --model llama3-8b": "--model says nothing to layout here",
+}
+
+
+@pytest.mark.parametrize("command", REFUSED)
+def test_what_cannot_be_trained_is_one_line_with_options_that_work(command):
+    answer = ask(command)
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err.startswith(f"{PROGRAM}: ")
+    assert REFUSED[command] in answer.err
+    if "; try --" in answer.err:
+        option, value = answer.err.split("; try ")[1].split()[:2]
+        words = command.split()
+        at = words.index(option)
+        fixed = " ".join([*words[: at + 1], value, *words[at + 2 :]])
+        assert ask(fixed).status == 0
+
+
+# -- sizes and names -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "plain"),
+    [
+        ("--gpus 16 --tp 2", "--nodes 2 --tp 2"),
+        ("--gpus 4", "--gpus-per-node 4"),
+        ("--gpus 8 --nodes 2", "--nodes 2 --gpus-per-node 4"),
+        ("--dp 4 --tp 2 --pp 2", "--nodes 2 --tp 2 --pp 2"),
+        ("--dp 4 --nodes 2 --tp 4", "--nodes 2 --tp 4"),
+        ("--gpus 32 --dp 8 --tp 4", "--nodes 4 --tp 4"),
+        ("DP TP --nodes 2 --tp 2", "dp tp --nodes 2 --tp 2"),
+        ("--framework Torchtitan FSDP --tp 2", "--framework torchtitan fsdp --tp 2"),
+        ("layout --preset DeepSeek-V3", "layout --preset deepseek-v3"),
+        (
+            "--tensor-model-parallel-size 2 --nnodes=2 --nproc_per_node 4",
+            "--tp 2 --gpus 8 --nodes 2",
+        ),
+        ("--world-size 16 --pipeline-model-parallel-size 2", "--nodes 2 --pp 2"),
+        ("--TP 2", "--tp 2"),
+    ],
+)
+def test_sizes_and_names_may_be_said_in_several_ways(said, plain):
+    assert answered(said).out == answered(plain).out
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("--gpus 12", "12 GPUs are no full nodes of 8; try --gpus 8 or --gpus 16 or "),
+        ("--gpus 18 --nodes 4", "4 nodes of 8 have 32 GPUs, not 18; try --gpus 32"),
+        ("--nodes 2 --dp 4", "dp 4 is not what remains: 16 / 1 = 16; try --dp 16 or --tp 4"),
+        ("--dp x", "dp must be a whole number"),
+        ("--gpus 0", "gpus must be a whole number"),
+        ("--tensor-parallell 2", "unrecognized arguments: --tensor-parallell"),
+        ("--frame-work llama3", "did you mean --framework?"),
+    ],
+)
+def test_a_count_that_cannot_be_is_answered_with_those_that_can(command, says):
+    answer = ask(command)
+    assert (answer.status, answer.out) == (2, "")
+    assert says in answer.err
+
+
+def test_words_that_are_no_options_stay_as_they_are():
+    words = ["share", "3,11", "--tp", "2", "-"]
+    assert [*known_options(words, ["--tp"])] == words
+
+
+def test_names_of_a_layout_may_be_in_any_case_for_programs():
+    upper = ENDPOINTS["process_groups"](names="DP Tp", nodes=2, tp=2, framework="Megatron")
+    assert upper == ENDPOINTS["process_groups"](names="dp tp", nodes=2, tp=2)
+
+
+def test_the_guide_has_examples_of_these_commands():
+    guide = (Path(__file__).parent.parent / "cli" / "guide.txt").read_text(encoding="utf-8")
+    examples = [
+        line.strip() for line in guide.splitlines() if line.startswith("  python -m groups")
+    ]
+    for example in examples:
+        words = example.removeprefix("python -m groups ").split("<")[0].split(">")[0]
+        if "--args" not in words and " - " not in words:
+            assert ask(words).status == 0, example

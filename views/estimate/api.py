@@ -1,0 +1,67 @@
+"""The endpoint about the time of a step: the estimate, its parts and the nearest measured runs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from training.estimate import MeasuredRun, sources
+
+from ..base.context import Context
+from ..base.endpoint import fixes_tried, job_facts, stated, training_endpoint
+from .view import NEAREST
+from .words import estimate_facts
+
+
+@training_endpoint
+def estimate(
+    context: Context, cluster: str = "dgx-h100", capacity: float = 0.0, cp_algorithm: str = "p2p"
+) -> str:
+    """About how long a training step takes, and whether it fits in memory, as JSON.
+
+    A step takes about step_seconds, nine of ten real ones between low and high; parts say for what.
+    "nearest" are the measured runs of others that are most like it.
+
+    Args:
+        cluster: "dgx-a100", "dgx-a100-40gb", "dgx-h100", "dgx-h200", "hgx-h800", "dgx-b200", "dgx-b300", "gb200-nvl72" or "gb300-nvl72".
+        capacity: memory of one GPU in GiB (2**30 bytes); 0: the cluster's.
+        cp_algorithm: how keys and values go round in a cp group: "p2p", "all_gather" or "a2a".
+        (the training)
+        (the layout)
+    """  # noqa: E501  a tool shows only a parameter's first line
+    given = {"cluster": cluster, "cp_algorithm": cp_algorithm, "capacity": stated(capacity)}
+    with fixes_tried(context, **given) as asked:
+        return json.dumps(step_facts(asked))
+
+
+def step_facts(context: Context) -> dict[str, Any]:
+    """The time of a step, its parts, what the fullest GPU needs and the nearest runs, for programs.
+
+    Errors: LayoutError for what the model, the batch or the schedule does not allow.
+    """
+    trained = context.trained
+    step = trained.estimate(context.layout)
+    return {
+        **job_facts(trained),
+        "cluster": trained.cluster_id,
+        "world_size": context.layout.world_size,
+        **estimate_facts(step),
+        "capacity_bytes": trained.capacity,
+        "memory_bytes": step.memory,
+        "needed_bytes": step.fit.needed,
+        "fits": step.fits,
+        "fullest_stage": step.fit.stage,
+        "nearest": [_run(run) for run in step.nearest(NEAREST)],
+    }
+
+
+def _run(run: MeasuredRun) -> dict[str, Any]:
+    asked = run.arguments
+    return {
+        "model": run.model,
+        "gpus": asked.gpus,
+        "cluster": asked.cluster,
+        "precision": asked.precision,
+        "measured_seconds": run.seconds,
+        "source": sources()[run.source]["name"],
+    }
