@@ -33,6 +33,9 @@ from .errors import refusal
 LONGEST_TEXT = 32_000_000
 """Characters of measurements: those of a million ranks."""
 
+WORK_OF_A_LINE = 4
+"""Units of a request's budget that a line costs, beside its characters."""
+
 THRESHOLD = 3.5
 LEAST, SURE = 0.02, 0.1
 """Shares of the median: below the one a difference is none, above the other it is one to values of
@@ -128,16 +131,18 @@ def _of_csv(text: str, placement: Placement | None) -> Iterable[Measured]:
     if not lines:
         raise _refusal("no-measurements")
     between = next((mark for mark in ",;\t" if mark in lines[0][1]), " ")
-    rows = [(n, _cells(line, between, n)) for n, line in lines]
-    heading = rows[0][1]
+    rows = ((n, _cells(line, between, n)) for n, line in lines)
+    _, heading = next(rows)
     if not {*RANK, *HOST}.isdisjoint(map(str.lower, heading)):
-        return _of_table(((n, heading, cells) for n, cells in rows[1:]), placement)
-    if any(len(cells) != 2 for _, cells in rows):
+        return _of_table(((n, heading, cells) for n, cells in rows), placement)
+    pairs = [(lines[0][0], heading), *rows]
+    if any(len(cells) != 2 for _, cells in pairs):
         raise _refusal("no-measurements")
-    return ((n, _whole(rank, n), value) for n, (rank, value) in rows)
+    return ((n, _whole(rank, n), value) for n, (rank, value) in pairs)
 
 
 def _cells(line: str, between: str, number: int) -> list[str]:
+    spend(WORK_OF_A_LINE, "lines", control="measurements")
     try:
         rows = [line.split()] if between == " " else csv.reader([line], delimiter=between)
         return [cell.strip() for cell in next(iter(rows))]

@@ -47,6 +47,9 @@ OWN_PREFIX = "own."
 BLOCK = 4096
 """Lines that are written as one part."""
 
+_FORMULA = re.compile(r"[=+@\t\r-].", re.DOTALL)
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|-inf", re.ASCII)
+
 LINE, LISTED, CELLS = 1, 4, 8
 """Units of work of one group (groups.budget), for small ones are many lines; ranks of groups, and
 cells of a table, that are written for a unit."""
@@ -303,8 +306,20 @@ def ranks_csv_parts(
     yield from _blocks(",".join(row) + "\n" for row in rows)
 
 
+def plain_cell(text: str) -> str:
+    """The text as spreadsheets show it: an apostrophe stands before what they would work out.
+
+    >>> plain_cell("=cmd()"), plain_cell("-1.5e3"), plain_cell("node1"), plain_cell("-")
+    ("'=cmd()", '-1.5e3', 'node1', '-')
+
+    Source: OWASP, CSV Injection: cells that begin with = + - @, a tab or a carriage return.
+    """
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+
+
 def quoted_cell(text: str) -> str:
     """A cell of a CSV: in quotes where it holds a comma, a quote or the end of a line."""
+    text = plain_cell(text)
     doubled = text.replace('"', '""')
     return f'"{doubled}"' if re.search(r'[",\r\n]', text) else text
 

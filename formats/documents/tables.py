@@ -9,8 +9,6 @@ dp-cp    16
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +16,7 @@ from typing import Any
 
 from groups.layout import Layout
 
-from .exports import VERSION, heading, opened
+from .exports import VERSION, heading, opened, quoted_cell
 
 NUMBERS = (int, float, type(None))
 
@@ -49,10 +47,8 @@ class Table:
         yield f'  "rows": [{",".join(rows)}\n  ]\n}}\n'
 
     def _csv(self) -> Iterator[str]:
-        out = io.StringIO()
-        rows = (map(cell, row) for row in (self.columns, *self.rows))
-        csv.writer(out, lineterminator="\n").writerows(rows)
-        yield out.getvalue()
+        for row in (self.columns, *self.rows):
+            yield ",".join(quoted_cell(cell(value)) for value in row) + "\n"
 
     def _text(self) -> Iterator[str]:
         yield from (f"{line}\n" for line in self.before)

@@ -12,6 +12,7 @@ Notes on each are texts (texts/hosts.txt, LAUNCHER_NOTES) under the same names.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -163,9 +164,10 @@ def launcher_files(names: Sequence[str], gpus_per_node: int) -> dict[str, str]:
     }
     if sorted(names) != list(names):
         lines["torchrun"].append("# not --rdzv-backend c10d: that sorts machines by name")
+    words = [shlex.quote(name) for name in names]
     lines["torchrun"] += [
-        f"{name}: torchrun --nnodes {len(names)} --node-rank {rank} --nproc-per-node {count} "
-        f"--master-addr {names[0]} --master-port 29500 ..."
-        for rank, name in enumerate(names)
+        f"{word}: torchrun --nnodes {len(names)} --node-rank {rank} --nproc-per-node {count} "
+        f"--master-addr {words[0]} --master-port 29500 ..."
+        for rank, word in enumerate(words)
     ]
     return {launcher: "".join(f"{line}\n" for line in of) for launcher, of in lines.items()}

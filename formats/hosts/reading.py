@@ -105,16 +105,18 @@ def _clean(text: Any) -> str:
 
 
 def _read_yaml(text: str) -> Hosts:
-    """YAML as plain values; aliases, that can grow without end, are refused."""
+    """YAML as plain values; aliases, that can grow without end, are refused before any is built."""
     spend(4 * len(text), "characters", control="hosts")
     if len(text) > LONGEST_YAML:
         raise bad_document(refusal("document-yaml-long", "hosts", limit=LONGEST_YAML))
     if max(text.count("["), text.count("{")) > MOST_BRACKETS:
         raise bad_document(refusal("document-yaml-brackets", "hosts"))
-    if re.search(r"(?:^|[\s:\[,-])[&*]\w", text):
-        raise bad_document(refusal("document-yaml-aliases", "hosts"))
     try:
+        if "*" in text and any(isinstance(e, yaml.AliasEvent) for e in yaml.parse(text, _LOADER)):
+            raise bad_document(refusal("document-yaml-aliases", "hosts"))
         documents = [document for document in yaml.load_all(text, _LOADER) if document is not None]
+    except LayoutError:
+        raise
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         detail = " ".join(str(error).split())[:80]
         raise bad_document(refusal("document-yaml", "hosts", detail=detail)) from None

@@ -8,6 +8,7 @@ are None, and what a reader should know beside the answer is a `Note`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -27,6 +28,10 @@ LONGEST_TEXT = 4_000_000
 NAMELESS = "node-0"
 """What a machine is called whose text does not name it."""
 
+HOST_NAME = re.compile(r"\w[\w.:@%-]*")
+"""A name that a shell, an option, a host file and a CSV take for one word: names are written there.
+A colon and a percent sign belong to addresses of IPv6."""
+
 LevelPlaces = Mapping[str, Mapping[str, str]]
 """Kind of place -> machine -> name of its place."""
 
@@ -39,7 +44,8 @@ class Hosts:
     >>> hosts.names, hosts.racks, hosts.slots
     (('a', 'b'), {'a': 'r0', 'b': 'r1'}, {'a': None, 'b': None})
 
-    Errors: LayoutError for none, more than MAX_HOSTS, one of no slots, more slots than MAX_RANKS.
+    Errors: LayoutError for none, more than MAX_HOSTS, one of no slots, more slots than MAX_RANKS,
+    and for a name that a shell or a host file would read as something else.
     """
 
     form: str
@@ -55,6 +61,11 @@ class Hosts:
         if not self.names:
             raise refusal("no-hosts", "hosts")
         require_count(len(self.names), self.names[0])
+        strange = next((name for name in self.names if not HOST_NAME.fullmatch(str(name))), None)
+        if strange is not None:
+            reason = refusal("line-name", "hosts")
+            facts = {"because": reason.code, "reason": reason.what, "host": quoted(strange)}
+            raise refusal("bad-host-name", "hosts", **facts)
         slots = {name: self.slots.get(name) for name in self.names}
         if 0 in slots.values():
             empty = next(name for name, count in slots.items() if count == 0)

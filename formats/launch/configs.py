@@ -23,6 +23,7 @@ import yaml
 from tomlkit.exceptions import TOMLKitError
 
 from groups.budget import spend
+from groups.errors import LayoutError
 
 from .expand import Fault
 from .words import STEP, CommandRun, Source, Word
@@ -47,6 +48,10 @@ MAX_DEPTH = 60
 MOST_INDENT = 200
 """Columns that a line of a block may begin at."""
 
+CHARACTERS = 8
+"""Characters of names and values that cost a unit of work wherever they are put once more."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _SECTION = re.compile(r"^[ \t]*\[\[?[A-Za-z_][A-Za-z0-9_. -]*\]\]?[ \t\r]*(?:#.*)?$", re.MULTILINE)
 _YAML_START = re.compile(r"[\"']?[A-Za-z_-][A-Za-z0-9_.-]*[\"']?[ \t]*:(?:[ \t]|\r?\n|$)")
 _PYTHON = re.compile(r"^(?:from [A-Za-z_.][\w.]* import |import [A-Za-z_]|def [A-Za-z_])", re.M)
@@ -115,15 +120,38 @@ def commands_of(entries: Iterable[Entry]) -> Iterator[list[Word]]:
 _LOADER: Any = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
 
+class _Anchored(NamedTuple):
+    """What an anchor stands for."""
+
+    depth: int  # of its path
+    entries: list[Entry]
+    deepest: int  # sections below it
+    work: int  # of unfolding it once
+
+
+def _work(entry: Entry) -> int:
+    """Units that putting an entry in once more costs: its values, and what they and its name say.
+
+    >>> source = Source.of("a: [1, 2]")
+    >>> _work(read_file(source, "yaml")[0][0])
+    16
+    """
+    characters = sum(map(len, entry.path)) + sum(len(word.text) for word in entry.values)
+    return STEP * len(entry.values) + characters // CHARACTERS
+
+
 class _Yaml:
     """One pass over the events of a text, which ends where YAML cannot go on."""
 
     def __init__(self, source: Source, form: str) -> None:
         self.source, self.form = source, form
-        self.loader = _LOADER(source.text.replace("\t", " ") if form == "json" else source.text)
+        half = _SURROGATE.search(source.text)
+        self.readable = half.start() if half else len(source.text)
+        text = source.text[: self.readable]
+        self.loader = _LOADER(text.replace("\t", " ") if form == "json" else text)
         self.entries: list[Entry] = []
         self.left: list[Word] = []
-        self.anchors: dict[str, tuple[int, list[Entry]]] = {}  # depth of the path, and entries
+        self.anchors: dict[str, _Anchored] = {}
 
     def read(self) -> Read:
         faults, text = [], self.source.text
@@ -133,11 +161,16 @@ class _Yaml:
                     self._value(event, (), self._word(event))
         except RecursionError:  # deeper than anybody writes
             pass
+        except LayoutError:  # more work than a request may cost
+            raise
         except (yaml.YAMLError, ValueError) as error:
             mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
             at = min(mark.index if mark else getattr(error, "position", 0), max(len(text) - 1, 0))
             code = "yaml-tab" if text[at : at + 1] == "\t" else f"bad-{self.form}"
             faults.append(Fault(code, *self.source.place(at, at + 1), {}))
+        if self.readable < len(text) and not faults:
+            place = self.source.place(self.readable, self.readable + 1)
+            faults.append(Fault(f"bad-{self.form}", *place, {}))
         return self.entries, self.left, faults
 
     def _until(self, end: Any) -> Iterator[Any]:
@@ -157,11 +190,11 @@ class _Yaml:
             return
         if isinstance(event, yaml.ScalarEvent):
             if event.style == "|" and key.text in COMMANDS:
-                self.entries.append(Entry(path, [self._script(event)], key))
+                self._add(Entry(path, [self._script(event)], key))
             elif event.style in ("|", ">"):
                 self.left.append(key)
             else:
-                self.entries.append(Entry(path, [self._word(event)], key))
+                self._add(Entry(path, [self._word(event)], key))
         elif len(path) == MAX_DEPTH:
             self.left.append(self._word(event))
             raise RecursionError
@@ -170,17 +203,28 @@ class _Yaml:
         else:
             self._sequence(path, key)
         if event.anchor:
-            self.anchors[event.anchor] = (len(path), self.entries[first:])
+            entries = self.entries[first:]
+            spend(len(entries), "aliases")
+            deepest = max((len(entry.path) for entry in entries), default=0) - len(path)
+            work = sum(map(_work, entries))
+            self.anchors[event.anchor] = _Anchored(len(path), entries, deepest, work)
+
+    def _add(self, entry: Entry) -> None:
+        """One more entry; its sections are counted, for its name is made of all of them."""
+        spend(sum(map(len, entry.path)) // CHARACTERS, "keys")
+        self.entries.append(entry)
 
     def _alias(self, event: Any, path: _Path, key: Word) -> None:
-        """What stands under an anchor once more, here."""
-        depth, entries = self.anchors.get(event.anchor, (0, []))
-        spend(STEP * len(entries), "keys")
-        paths = [(*path, *entry.path[depth:]) for entry in entries]
-        if not paths or max(map(len, paths)) > MAX_DEPTH:
+        """What stands under an anchor once more, here; counted before anything is made of it."""
+        of = self.anchors.get(event.anchor)
+        if of is None or not of.entries or len(path) + of.deepest > MAX_DEPTH:
             self.left.append(key)
-        else:
-            self.entries += [entry._replace(path=to) for entry, to in zip(entries, paths)]
+            return
+        above = (STEP + sum(map(len, path)) // CHARACTERS) * len(of.entries)
+        spend(of.work + above, "aliases")
+        self.entries += [
+            entry._replace(path=(*path, *entry.path[of.depth :])) for entry in of.entries
+        ]
 
     def _mapping(self, path: _Path) -> None:
         """Keys with their values, and what ``<<`` takes over: what is not given besides."""
@@ -220,7 +264,7 @@ class _Yaml:
             if is_plain and self.entries and self.entries[-1].path == member:
                 row += self.entries.pop().values
         if row and path:
-            self.entries.append(Entry(path, row, owner))
+            self._add(Entry(path, row, owner))
 
     def _script(self, event: Any) -> Word:
         """The lines of a block, each where it stands."""

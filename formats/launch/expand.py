@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from groups.budget import spend
 
-from .words import CommandRun, Source, Word, calculate
+from .words import STEP, CommandRun, Source, Word, calculate
 
 MAX_EXPANDED = 200_000
 """Characters that variables may put in, all together: a few lines can ask for billions."""
@@ -162,6 +162,7 @@ class Expander:
 
     def expanded(self, start: int, limit: int, depth: int) -> tuple[list[CommandRun], int]:
         """What the ``$...`` at start stands for, and where it ends."""
+        spend(STEP, "words")
         close = self.source.closers.get(start, limit)
         is_closed = close < limit
         if self.text.startswith("$((", start):

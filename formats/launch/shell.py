@@ -44,6 +44,7 @@ PREFIXES = words_of("PREFIXES")
 """Words after which NAME=value still is an assignment."""
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
+_WHITE = re.compile(r"\s")
 _PLAIN = re.compile(r"[^\s\\'\"`$;&|()<>]+")
 _SPACES = re.compile(r"[ \t\r\f\v]+")
 _PLACEHOLDER = re.compile(r"<[A-Za-z_][A-Za-z0-9_ ./-]{0,60}>")
@@ -307,7 +308,8 @@ class _Reader(Expander):
             return
         self._begin()
         runs, self.i = self.expanded(start, len(self.text), 0)
-        if not splits:
+        texts = [run.text for run in runs]
+        if not splits or (any(texts) and not any(map(_WHITE.search, texts))):
             self.runs += runs
             return
         if self.runs and runs and runs[0].text[:1].isspace():

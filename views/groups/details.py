@@ -10,7 +10,7 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from descriptions import PAGE
-from formats.documents.exports import spanned, spend_on_groups
+from formats.documents.exports import plain_cell, spanned, spend_on_groups
 from groups.audit import spans_of, spans_of_groups
 from groups.grouping import Grouping
 
@@ -109,7 +109,7 @@ def groups_csv(context: Context) -> str:
     for grouping in context.visible:
         nodes = spanned(context.layout, grouping, placement)
         for index, (ranks, count) in enumerate(zip(lists_of(grouping), nodes)):
-            hosts = [" ".join(placement.where(ranks))] if placement else []
+            hosts = [plain_cell(" ".join(placement.where(ranks)))] if placement else []
             writer.writerow([grouping.name, index, count, " ".join(map(str, ranks)), *hosts])
     return out.getvalue()
 
