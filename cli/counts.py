@@ -37,9 +37,10 @@ def with_counts(job: Job, counts: Mapping[str, Any], given: Collection[str]) -> 
         world = counts.get("gpus", replica * counts.get("dp", 1))
         job = _on(job, world, is_free="gpus_per_node" not in given)
     if counts.get("gpus", world) != world:
-        gpus = {"gpus": world}
+        gpus, facts = {"gpus": world}, {"nodes": job.nodes, "each": job.gpus_per_node}
+        facts |= {"world": world, "gpus": counts["gpus"]}
         what = f"{job.nodes} nodes of {job.gpus_per_node} have {world} GPUs, not {counts['gpus']}"
-        raise LayoutError("other-gpus", what, control="gpus", alternatives=[gpus])
+        raise LayoutError("other-gpus", what, control="gpus", alternatives=[gpus], facts=facts)
     if "dp" in counts:
         sizes = {name: getattr(job, name) for name in ("tp", "cp", "pp")}
         fit(world, **sizes, dp=counts["dp"])
@@ -65,4 +66,5 @@ def _on(job: Job, world: int, *, is_free: bool) -> Job:
     whole = max(size for size in divisors(world) if size <= each)
     fixes = [*near, {"gpus_per_node": whole}]
     what = f"{world} GPUs are no full nodes of {each}"
-    raise LayoutError("not-full-nodes", what, control="gpus", alternatives=fixes)
+    facts = {"world": world, "each": each}
+    raise LayoutError("not-full-nodes", what, control="gpus", alternatives=fixes, facts=facts)

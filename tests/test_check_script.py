@@ -208,9 +208,13 @@ def _without_comments(lines: list[bytes]) -> list[bytes]:
 # -- refusals ------------------------------------------------------------------------------------
 
 
+def test_names_are_known_in_any_case():
+    assert check_script(PLAIN, ["TP", "Dp"]) == check_script(PLAIN, ["tp", "dp"])
+
+
 @pytest.mark.parametrize(
     ("name", "nearest"),
-    [("dpcp", "dp-cp"), ("DP", None), ("tp-pp", "tp-cp"), ("", None), (3, None), (["tp"], None)],
+    [("dpcp", "dp-cp"), ("D P", None), ("tp-pp", "tp-cp"), ("", None), (3, None), (["tp"], None)],
 )
 def test_a_name_that_is_none_is_refused_with_the_nearest(name, nearest):
     with pytest.raises(LayoutError) as caught:

@@ -162,7 +162,7 @@ class Expander:
 
     def expanded(self, start: int, limit: int, depth: int) -> tuple[list[CommandRun], int]:
         """What the ``$...`` at start stands for, and where it ends."""
-        spend(STEP, "words")
+        spend(3 * STEP, "words")
         close = self.source.closers.get(start, limit)
         is_closed = close < limit
         if self.text.startswith("$((", start):
