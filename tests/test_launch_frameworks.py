@@ -15,6 +15,7 @@ from formats.launch import parse
 from formats.launch.flags import SCHEMAS
 from formats.launch.training import training_of
 from groups.errors import LayoutError
+from texts.sentences import note_text
 
 pytestmark = pytest.mark.usefixtures("nothing_is_executed")
 
@@ -415,6 +416,40 @@ def test_what_nobody_says_is_asked_for_at_once(name):
     with pytest.raises(LayoutError) as refusal:
         parsed.job()
     assert refusal.value.facts["fields"] == ", ".join(asks)
+
+
+MEGATRONS = [
+    "torchrun --nproc_per_node 8 pretrain_t5.py",
+    "torchrun --nproc_per_node 8 /opt/Megatron-LM/pretrain_gpt.py --num-layers 12 --bf16",
+    "python3 -m torch.distributed.run --nproc-per-node=8 pretrain_mamba.py --micro-batch-size 4",
+    "python -m torch.distributed.launch --nproc_per_node 8 pretrain_bert.py --data-path $DATA",
+]
+
+
+@pytest.mark.parametrize("text", MEGATRONS)
+def test_a_program_of_megatron_has_sizes_of_1_where_its_command_is_silent(text):
+    parsed = parse(text)
+    check_law(parsed)
+    ones = dict.fromkeys(("tp", "pp", "cp", "ep"), 1)
+    assert (parsed.asks, parsed.framework.name, parsed.values["framework"]) == (
+        *((), "megatron"),
+        "megatron",
+    )
+    assert {axis: parsed.assumed[axis] for axis in ones} == ones
+    assert str(parsed.job().layout().mesh) == "tp1-cp1-dp8-pp1"
+    (note,) = (note for note in parsed.missing if note.code == "megatron-program")
+    assert note.facts["name"] in text
+    assert [note_text(note, language)[-2:] for language in ("en", "zh")] == ["1.", "1。"]
+
+
+def test_a_program_of_megatron_says_no_sizes_that_others_may_say():
+    """Of options that are kept elsewhere nothing is known, and other frameworks speak first."""
+    axes = {"tp", "pp", "cp", "ep"}
+    for options in ("$MEGATRON_ARGS", "--config-file model.yaml"):
+        assert axes <= {*parse(f"torchrun --nproc_per_node 8 pretrain_gpt.py {options}").asks}
+    deepspeed = parse("deepspeed --num_gpus 8 pretrain_gpt.py --deepspeed --zero-stage 1")
+    assert deepspeed.framework.name == "deepspeed"
+    assert parse("cp pretrain_gpt.py there").framework is None
 
 
 def test_a_product_is_not_the_gpus_of_a_node():

@@ -118,6 +118,9 @@ class Meaning(Unsaid):
         self._refuse_removed(first)
         if schema := self._first_schema():
             return Guess(schema.name, schema.job_of(self.stated, role))
+        if not first and self.programs and not self._left("may-hold-options"):
+            first["megatron"] = program = self.programs[0]
+            self.missing.append(Note("megatron-program", {"name": program.name}))
         if not first:
             return None
         said = {name: setting.value for name, setting in stated.items()}

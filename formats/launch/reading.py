@@ -53,6 +53,7 @@ class Reading(Sayings):
         self.stated: dict[str, str] = {}  # texts of single values, by path or option
         self.configured: list[Item] = []  # files or recipes that a command begins with
         self.written: set[str] = set()  # files that the text itself makes
+        self.programs: list[Item] = []  # scripts of Megatron-LM's own that are run
         self.adapts = False  # whether it trains adapters
         source = Source.of(text)
         self.form = form_of(text)
@@ -156,6 +157,8 @@ class Reading(Sayings):
                 self.read_value("vllm serve", NAMED, [word], word.place)
             elif text.endswith(".py"):
                 launcher = "bridge" if named in flags.BRIDGE_SCRIPTS else "script"
+                if named in flags.MEGATRON_SCRIPTS:
+                    self.programs.append(self.item("understood", named, "", word.place))
             elif program in flags.CONFIGURED and text.endswith((".yaml", ".yml", ".json")):
                 self._configured(program, word, word.place)
             elif launcher not in ("script", "bridge") and named in flags.LAUNCHERS:
