@@ -362,6 +362,48 @@ def test_a_report_of_a_desync_is_of_the_group_that_its_process_names_next():
     assert (alone.missing, alone.ambiguous_ranks) == ((), (0, 1, 2, 4, 7))
 
 
+def tagged(tag: str, line: str) -> str:
+    """As mpirun --tag-output prints it (Open MPI 4 and 5)."""
+    return "".join(f"{tag}<stderr>:{part}\n" for part in line.splitlines())
+
+
+def test_a_tag_of_mpirun_names_the_rank_after_the_comma():
+    """Before PyTorch 2.2 nothing else does: what lines call ranks are places in groups."""
+    old = watchdog(0, 7, "ALLREDUCE").removeprefix("[rank0]:").replace("[Rank 0]", "[Rank 1]")
+    nccl_line = "gpu01:71:83 [3] NCCL INFO comm 0x1 rank 1 nranks 2 cudaDev 3 busId 1 - Init"
+    for tag in ("[1,13]", "[prterun-gpu01-71@1,13]", "Tue Mar  5 10:00:00 2024[1,13]"):
+        log = read_log(tagged(tag, old))
+        assert (log.ranks, log.group_ranks, log.ambiguous_ranks) == ((13,), (1,), ())
+        assert [(stall.rank, stall.seq) for stall in log.stalls] == [(13, 7)]
+        for line, places in ((nccl_line, (1,)), ("loss 3.2", ()), ("[Rank 13] step 4", ())):
+            log = read_log(tagged(tag, line))
+            assert (log.ranks, log.group_ranks) == ((13,), places), line
+    lines_ = "".join(tagged(f"[1,{rank}]", old.replace("Rank 1", f"Rank {rank % 4}"))
+                     for rank in (4, 5, 7))  # fmt: skip
+    assert read_log(lines_).ranks == (4, 5, 7)
+
+
+def test_a_report_of_lines_that_mpirun_tags_is_of_one_process():
+    below = desync(0, 0).partition("\n")[2]
+    log = read_log(tagged("[1,0]", status(0, "0(default_pg)", 0, 315, 241) + below))
+    assert (log.ranks, log.missing) == ((0, 1, 2, 7), (7,))
+
+
+LAUNCHED = {
+    "a line names another rank": "[rank25]: RuntimeError: x",
+    "a place that rank 3 cannot have": "[E ProcessGroupNCCL.cpp:475] [Rank 25] Watchdog caught "
+    "collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE)",
+    "torchrun names a local rank": "[default1]:[rank25]: RuntimeError: x",
+}
+
+
+@pytest.mark.parametrize("name", LAUNCHED)
+def test_a_tag_of_mpirun_that_started_launchers_is_no_rank(name):
+    log = read_log(tagged("[1,3]", "hello\n" + LAUNCHED[name]))
+    assert (log.ranks, [note.code for note in log.notes]) == ((25,), ["tags-of-launchers"])
+    assert log.notes[0].facts == {"tag": "[1,3]<stderr>"}
+
+
 PLACES = {
     "[rank9]: RuntimeError: NCCL communicator was aborted on rank 1. Original reason for failure "
     "was: [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)": (9,),

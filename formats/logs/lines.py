@@ -54,7 +54,13 @@ _WATCHDOG = ("atchdog", "NCCL operations", "data inconsistency", "ProcessGroup",
 _ELASTIC = re.compile(r"\brank {0,12}: {0,4}(\d{1,7}) \(local_rank: (\d{1,7})\)")
 _HOST = re.compile(r"\bhost {1,12}: {1,4}(\S{1,255})")
 _LOCAL = re.compile(r"\blocal_?rank {0,2}[:=]? {0,2}\d{1,7}\b|\[default\d{1,7}\]:", re.IGNORECASE)
-_MPI = re.compile(r"\[(?:[\w.@-]{0,80}@)?\d{1,7},(\d{1,7})\]<std(?:out|err|diag)>")
+_MPI = re.compile(r"\[(?:[\w.@-]{0,80}@)?\d{1,7},(\d{1,7})\]<std(?:out|err|diag)>:?")
+_INSIDE_TAG = re.compile(r" {0,4}\[default\d|.{0,120}?\[(?:rank(\d{1,7})[\]\[]|Rank (\d{1,7})\])")
+"""What a process says of itself behind a tag of mpirun: that torchrun made it, its rank, or its
+place in a group."""
+MOST_TAGS = 20_000
+"""Tags that are held against what stands behind them."""
+
 _SERVING = re.compile(
     r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d{1,9})?((?: (?:ATTN_)?[TDPEC]P\d{1,6}){1,6})\]"
     r"|\(Worker((?:_[TDPEC]P\d{1,6}){1,6}) "
@@ -64,7 +70,7 @@ _DUMP_FILE = re.compile(r"trace_rank_(\d{1,7})\b")
 _REPORT = ("launched", " -- GPU ", "missing rank")
 _LAUNCHER = (
     *("ocal_rank", "ocalrank", "ocal_Rank", "ocalRank", "LOCAL_RANK", "local rank"),
-    *("host  ", "[default", "]<std", "(Worker", "trace_rank_", "across cluster]"),
+    *("host  ", "[default", "(Worker", "trace_rank_", "across cluster]"),
 )
 """What a line must have that a launcher wrote; plain texts are found far quicker than a pattern."""
 
@@ -123,6 +129,7 @@ def read_lines(text: str, reading: LogReading) -> None:
     zero: a log of millions of lines has few.
     """
     reading.begin_text()
+    tags = _tags_are_ranks(text, reading)
     shapes: dict[tuple[str, bool] | str, LineShape] = {}
     after_source, left = False, MOST_WORK
     for line, zeros in _lines(text):
@@ -131,7 +138,7 @@ def read_lines(text: str, reading: LogReading) -> None:
         if shape is None:
             if len(shapes) == MOST_SHAPES:
                 shapes.clear()
-            shape = shapes[key] = shape_of(zeros, after_source)
+            shape = shapes[key] = shape_of(zeros, after_source, tags)
             left -= shape.work
         for step, given, spans in shape.steps:
             step(reading, *given, *map(line.__getitem__, spans))
@@ -154,11 +161,32 @@ def _lines(text: str) -> Iterator[tuple[str, str]]:
         at = len(text) if end < 0 else end + 1
 
 
-def shape_of(zeros: str, after_source: bool) -> LineShape:
-    """What to do with lines of a shape; after_source: below a line of a Python file's name."""
+def _tags_are_ranks(text: str, reading: LogReading) -> bool:
+    """Whether mpirun's ``[1,3]<stdout>:`` has the rank of the job after the comma.
+
+    It has none where mpirun started launchers, one a node: then their processes name other ranks
+    behind the tag, or places in groups that such a rank could not have.
+    """
+    for tag in islice(_MPI.finditer(text), MOST_TAGS) if "]<std" in text else ():
+        inside = _INSIDE_TAG.match(text, tag.end())
+        if inside and not _agrees(int(tag[1]), *inside.groups()):
+            reading.note("tags-of-launchers", tag=tag[0].rstrip(":"))
+            return False
+    return True
+
+
+def _agrees(tag: int, rank: str | None, place: str | None) -> bool:
+    """Whether a tag can be the rank of a process that says its rank, its place in a group, or that
+    torchrun made it (neither)."""
+    return tag == int(rank) if rank else place is not None and int(place) <= tag
+
+
+def shape_of(zeros: str, after_source: bool, tags: bool = True) -> LineShape:
+    """What to do with lines of a shape; after_source: below a line of a Python file's name; tags:
+    mpirun's name ranks."""
     whole = Part(zeros)
     work = 10
-    for part in _parts(whole):
+    for part in _parts(whole, tags):
         _find(part, after_source)
         work += part.work
     cost = 1 + sum(2 + len(spans) for _, _, spans in whole.steps)
@@ -169,17 +197,25 @@ def shape_of(zeros: str, after_source: bool) -> LineShape:
     return LineShape(tuple(steps), work, cost, is_source)
 
 
-def _parts(line: Part) -> Iterator[Part]:
+def _parts(line: Part, tags: bool) -> Iterator[Part]:
     """What each process says of a line; lines of two can be glued."""
     heads = list(islice(_HEAD.finditer(line.text), MOST_MENTIONS)) if "[rank" in line.text else []
+    if "]<std" in line.text:
+        heads += islice(_MPI.finditer(line.text), MOST_MENTIONS)
+        heads.sort(key=re.Match.start)
     if not heads or heads[0].start():
         yield line.part(NOTHING, 0, heads[0].start() if heads else len(line.text))
     ends = [head.start() for head in heads[1:]] + [len(line.text)]
     for place, (head, end) in enumerate(zip(heads, ends)):
-        if place + 1 < len(heads) and end - head.end() <= 2:
+        rank = head.span(1)
+        if head.re is _MPI:
+            rank = rank if tags else NOTHING
+            line.add_each(LogReading.tag, [rank] if tags else [])
+        elif place + 1 < len(heads) and end - head.end() <= 2:
             continue  # torchrun --role rank --tee: a local rank
-        line.add(LogReading.head, head.span(1))
-        yield line.part(head.span(1), head.end(), end)
+        else:
+            line.add(LogReading.head, rank)
+        yield line.part(rank, head.end(), end)
 
 
 def _find(part: Part, after_source: bool) -> None:
@@ -266,7 +302,7 @@ def _find_launcher(part: Part) -> None:
     for match in _ELASTIC.finditer(text):
         part.add(LogReading.worker, *part.spans(match))
     part.add_first(_HOST, LogReading.begin_host)
-    part.add_each(LogReading.add_ranks, [*part.matched(_MPI), *part.matched(_DUMP_FILE)])
+    part.add_each(LogReading.add_ranks, part.matched(_DUMP_FILE))
     for match in _SERVING.finditer(text):
         places = re.compile(r"P(\d{1,6})").finditer(part.text, *match.span())
         part.add(LogReading.add_places, *(part.span(place, 1) for place in places))

@@ -119,6 +119,13 @@ class LogReading:
         self.block = self.current = None
         self.speaker = int(rank)
 
+    def tag(self, rank: str) -> None:
+        """``[1,3]<stdout>:`` of mpirun, before each line of a process."""
+        self.ranks.add(int(rank))
+        if self.speaker != int(rank):
+            self.block = self.current = None
+            self.speaker = int(rank)
+
     def add_ranks(self, *numbers: str) -> None:
         self.ranks.update(map(int, numbers))
 
