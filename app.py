@@ -8,6 +8,7 @@ Importing this module builds and launches nothing.
 from __future__ import annotations
 
 import importlib.util
+import io
 import os
 import sys
 from typing import Any
@@ -32,8 +33,10 @@ from views import page
 from views.all import ENDPOINTS
 from views.gradio import widgets
 from views.hang.files import evidence
+from views.server.connections import watch
 from views.server.guard import Guard
 from views.server.lanes import Lanes, answering, serving
+from views.server.unread import bound
 from views.server.worker import give_back_large_pieces
 
 FONTS = ["system-ui", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", "sans-serif"]
@@ -62,6 +65,7 @@ def create_app() -> gr.Blocks:
     # Every event goes through a bounded queue: off Spaces, POST /run would pass it by otherwise.
     # Two workers, for more only wait for each other (the GIL); 64 waiting, then "busy".
     demo.queue(default_concurrency_limit=2, max_size=64, api_open=False)
+    bound(demo._queue)
     return demo
 
 
@@ -97,14 +101,27 @@ def launch_options() -> dict[str, Any]:
     return {**LAUNCH, **looks, "mcp_server": has_mcp, "app_kwargs": around}
 
 
+def launch(demo: gr.Blocks, **more: Any) -> None:
+    """Serve the page from a thread of its own, with these options of Gradio's beside its own."""
+    demo.launch(prevent_thread_lock=True, **{**launch_options(), **more})
+    watch(demo.server)
+
+
 def main() -> None:
-    """Serve the page; a port that is asked for and taken is told in one line."""
-    port = os.environ.get("GRADIO_SERVER_PORT")
+    """Serve the page; a port that is none, or taken, is told in one line."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # where it is a file too
+    port = os.environ.pop("GRADIO_SERVER_PORT", "").strip()  # Gradio reads it as a number
+    instead = "choose another one, such as GRADIO_SERVER_PORT=8080 python app.py"
+    if port and not (port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65_536):
+        sys.exit(f"GRADIO_SERVER_PORT={port[:30]} is no port, 1 to 65535: {instead}")
+    demo = create_app()
     try:
-        create_app().launch(server_port=int(port) if port else None, **launch_options())
+        launch(demo, server_port=int(port) if port else None)
     except OSError:
         taken = f"Port {port} is taken" if port else "Every port from 7860 to 7959 is taken"
-        sys.exit(f"{taken}: choose another one, such as GRADIO_SERVER_PORT=8080 python app.py")
+        sys.exit(f"{taken}: {instead}")
+    demo.block_thread()
 
 
 if __name__ == "__main__":

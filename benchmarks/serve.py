@@ -16,7 +16,7 @@ import os
 import sys
 from typing import Any
 
-from app import create_app, launch_options  # first: it readies the environment for gradio
+from app import create_app, launch  # first: it readies the environment for gradio
 
 # ruff: isort: split
 import gradio as gr
@@ -38,13 +38,7 @@ def main(kind: str) -> None:
     is_empty = kind in ("empty", "queued")
     demo = _empty(kind == "queued") if is_empty else create_app()
     address = ("127.0.0.1", free_port())
-    demo.launch(
-        **launch_options(),
-        server_name=address[0],
-        server_port=address[1],
-        prevent_thread_lock=True,
-        quiet=True,
-    )
+    launch(demo, server_name=address[0], server_port=address[1], quiet=True)
     print(json.dumps({"address": address, "pid": os.getpid(), **_event(demo)}), flush=True)
     sys.stdin.read()
     demo.close(verbose=False)

@@ -66,7 +66,7 @@ def server() -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     demo = app.create_app()
-    demo.launch(prevent_thread_lock=True, quiet=True, server_port=port, **app.launch_options())
+    app.launch(demo, quiet=True, server_port=port)
     yield f"http://127.0.0.1:{port}/"
     demo.close(verbose=False)
 

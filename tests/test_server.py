@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import http.client
 import json
 import socket
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from guarded import guard_of, run, told
 
-import app
 from views.hang.files import log_of
 from views.launch.api import launch_command
-from views.server import guard
-from views.server.guard import LARGEST_BODY, LARGEST_EVIDENCE
+from views.server import bodies, guard
+from views.server.bodies import LARGEST_BODY, LARGEST_EVIDENCE
 
 API = "gradio_api/"
 UPLOADS = ("upload", "upload?upload_id=1")
@@ -89,7 +85,7 @@ def test_the_largest_body_is_taken(server):
 
 
 def test_a_body_that_never_ends_is_not_waited_for(server, monkeypatch):
-    monkeypatch.setattr(guard, "LONGEST_WAIT", 0.05)
+    monkeypatch.setattr(bodies, "LONGEST_WAIT", 0.05)
     connection = http.client.HTTPConnection(urlsplit(server).netloc, timeout=60)
     connection.putrequest("POST", f"/{API}component_server")
     connection.putheader("Content-Length", "100")
@@ -228,13 +224,6 @@ def test_drawing_makes_no_session_and_keeps_no_picture(server, monkeypatch):
     assert not made
 
 
-def test_a_port_that_is_taken_is_told_in_one_line(server, monkeypatch):
-    port = str(urlsplit(server).port)
-    monkeypatch.setenv("GRADIO_SERVER_PORT", port)
-    with pytest.raises(SystemExit, match=f"Port {port} is taken: choose another one"):
-        app.main()
-
-
 def test_files_of_a_hang_are_the_one_exception_and_bounded(server):
     log = b"[rank3]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)"
     head = json.dumps({"files": [["a.log", len(log)]]}).encode()
@@ -245,55 +234,6 @@ def test_files_of_a_hang_are_the_one_exception_and_bounded(server):
     too_large = (b" " * 1_000_000 for _ in range(LARGEST_EVIDENCE // 1_000_000 + 1))
     assert post(server, "evidence", too_large).status_code == 413
     assert "refused" in json.loads(post(server, "evidence", b"no files").json())
-
-
-async def told(one: guard.Guard, path: str, length: bytes = b"6", **more: object) -> list[dict]:
-    """What somebody is told who posts six bytes."""
-    said = []
-
-    async def send(message: dict) -> None:
-        said.append(message)
-
-    async def receive() -> dict:
-        return {"type": "http.request", "body": b"a file"}
-
-    scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "app": one.app}
-    await one({**scope, "headers": [(b"content-length", length)], **more}, receive, send)
-    return said
-
-
-def run(work: Callable[[], Coroutine]) -> Any:
-    """In a thread of its own: the browser tests keep an event loop running in this one."""
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(lambda: asyncio.run(work())).result()
-
-
-def guard_of(evidence: Callable[[bytes], Awaitable[str]]) -> guard.Guard:
-    """Before a page that reads files so."""
-    evidence._is_server_fn = True
-    page = SimpleNamespace(blocks={1: SimpleNamespace(evidence=evidence)})
-    return guard.Guard(SimpleNamespace(get_blocks=lambda: page))
-
-
-def test_files_of_one_visitor_after_the_other_are_read():
-    async def three() -> list[int]:
-        begun, let = asyncio.Event(), asyncio.Event()
-
-        async def evidence(body: bytes) -> str:
-            if not begun.is_set():
-                begun.set()
-                await let.wait()
-            return "read"
-
-        one = guard_of(evidence)
-        first = asyncio.ensure_future(told(one, guard.EVIDENCE))
-        await begun.wait()
-        second = await told(one, guard.EVIDENCE)
-        let.set()
-        answers = [await first, second, await told(one, guard.EVIDENCE)]
-        return [said[0]["status"] for said in answers]
-
-    assert run(three) == [200, 503, 200]
 
 
 def test_a_request_is_known_by_its_path_below_the_servers_and_by_a_length_that_can_be():

@@ -12,7 +12,6 @@ import json
 import logging
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -20,30 +19,29 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from .bodies import LARGEST_BODY, LARGEST_EVIDENCE, Bodies, RefusedError
+from .unread import LONGEST_UNREAD
+
 Message = dict[str, Any]
 Scope = dict[str, Any]
 
 LOG = logging.getLogger(__name__)
 
-LARGEST_BODY = 1_000_000
-"""Bytes of one request: the longest text that may be pasted, several times."""
-
 API = "/gradio_api/"
+CALL = API + "call/"
 EVENTS = tuple(API + path for path in ("run/", "api/", "call/", "queue/join"))
 TAKEN = (*EVENTS, *(API + path for path in ("component_server", "cancel", "reset", "mcp")))
 """What may be posted, by the beginning of its path. All else that Gradio would take is refused:
 files (upload, process_recording), a log-in."""
 
 EVIDENCE = API + "evidence"
-LARGEST_EVIDENCE = 34_000_000
-"""The one exception: files of a hang (views/hang/files.py), 32 MB and their names, in one body that
-is read in memory; of one visitor after the other."""
-
-LONGEST_WAIT = 60.0
-"""Seconds in which a body must be there: one that comes byte by byte would be held for ever."""
+"""Where files of a hang are read, in memory, of one visitor after the other."""
 
 USED = ("data", "fn_index", "session_hash", "trigger_id")
 """What of an event's body is passed on; what else Gradio would read, the page has no use for."""
+
+MOST_OF_ONE = 32
+"""Calls of one endpoint that may wait: half of all (app.py), so that the others are answered."""
 
 NOT_SERVED = (API + "deep_link",)
 """What Gradio would write to disk for anybody who asks: the page's own links hold everything."""
@@ -55,14 +53,6 @@ SPACES_HOSTS = (
 """What Gradio's page on a Space fetches by itself, and who embeds it."""
 
 
-@dataclass
-class RefusedError(Exception):
-    """A request that is not taken, and why, in words."""
-
-    status: int
-    why: str
-
-
 class Guard:
     """The middleware around Gradio's own application.
 
@@ -72,7 +62,8 @@ class Guard:
     def __init__(self, app: Callable[..., Any], head: str = "") -> None:
         self.app = app
         self._head = head.encode()
-        self._takes_files = False
+        self._bodies = Bodies()
+        self._turn = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Callable, send: Callable) -> None:
         if scope["type"] != "http":
@@ -96,20 +87,30 @@ class Guard:
         if path.startswith(NOT_SERVED):
             raise RefusedError(404, "There is nothing here.")
         if scope["method"] in ("GET", "HEAD", "OPTIONS"):
+            if path.startswith(CALL):
+                _require_answer(scope["app"].get_blocks(), path)
             await self.app(scope, receive, answer.send)
             return
-        if path == EVIDENCE:
-            await answer.say(200, await self._files(scope, receive))
-            return
-        if not path.startswith(TAKEN):
+        limit = LARGEST_EVIDENCE if path == EVIDENCE else LARGEST_BODY
+        if path != EVIDENCE and not path.startswith(TAKEN):
             raise RefusedError(403, "Nothing is taken in here: this page has no use for files.")
-        body = await _body(scope, receive, LARGEST_BODY)
+        async with self._bodies.of(Request(scope, receive), limit) as body:
+            await self._take(scope, path, body, receive, answer)
+
+    async def _take(
+        self, scope: Scope, path: str, body: bytes, receive: Callable, answer: _Answer
+    ) -> None:
+        """Answer what was posted."""
+        blocks = scope["app"].get_blocks()
+        if path == EVIDENCE:
+            await answer.say(200, await self._files(blocks, body))
+            return
         if path.startswith(API + "component_server"):
-            await answer.say(200, await _asked_by_page(scope["app"].get_blocks(), _sent(body)))
+            await answer.say(200, await _asked_by_page(blocks, _sent(body)))
             return
         if path.startswith(EVENTS):
             sent = _sent(body)
-            _require_event(scope["app"].get_blocks(), path, sent)
+            _require_event(blocks, path, sent)
             if "/v2/" not in path:
                 body = json.dumps({name: sent[name] for name in USED if name in sent}).encode()
         messages = [{"type": "http.request", "body": body, "more_body": False}]
@@ -120,18 +121,11 @@ class Guard:
 
         await self.app(scope, again, answer.send)
 
-    async def _files(self, scope: Scope, receive: Callable) -> str:
-        """What the files of a hang say."""
-        if self._takes_files:
-            raise RefusedError(503, "The server is reading other files: try again in a moment.")
-        self._takes_files = True
-        try:
-            body = await _body(scope, receive, LARGEST_EVIDENCE)
-            blocks = scope["app"].get_blocks().blocks.values()
-            (read,) = filter(None, (_function(block, "evidence") for block in blocks))
+    async def _files(self, blocks: Any, body: bytes) -> str:
+        """What the files of a hang say; those that are there wait for each other."""
+        (read,) = filter(None, (_function(block, "evidence") for block in blocks.blocks.values()))
+        async with self._turn:
             return await read(body)
-        finally:
-            self._takes_files = False
 
 
 class _Answer:
@@ -175,7 +169,7 @@ class _Answer:
             return
         body = json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")
         # What is still to come of a body is not waited for.
-        ends = {"connection": "close"} if status in (408, 413) else {}
+        ends = {"connection": "close"} if status in (408, 413, 503) else {}
         answer = Response(body, status, ends, media_type="application/json")
         await answer({"type": "http"}, self._send, self.send)
 
@@ -202,29 +196,6 @@ def _headers(scope: Scope) -> dict[str, str]:
     }
 
 
-async def _body(scope: Scope, receive: Callable, limit: int) -> bytes:
-    """All that is sent. Errors: RefusedError if it is too large or slow; ClientDisconnect."""
-    try:
-        return await asyncio.wait_for(_received(Request(scope, receive), limit), LONGEST_WAIT)
-    except asyncio.TimeoutError:
-        raise RefusedError(408, "The request took too long to arrive.") from None
-
-
-async def _received(request: Request, limit: int) -> bytes:
-    """All that is sent, counted while it arrives."""
-    refused = RefusedError(413, f"A request may have {limit:,} bytes at most.")
-    said = request.headers.get("content-length", "0")
-    if not (said.isascii() and said.isdigit()) or len(said) > 20 or int(said) > limit:
-        raise refused
-    parts, size = [], 0
-    async for part in request.stream():
-        parts.append(part)
-        size += len(part)
-        if size > limit:
-            raise refused
-    return b"".join(parts)
-
-
 def _sent(body: bytes) -> dict[str, Any]:
     try:
         sent = json.loads(body)
@@ -238,7 +209,7 @@ def _sent(body: bytes) -> dict[str, Any]:
 def _require_event(blocks: Any, path: str, sent: dict[str, Any]) -> None:
     """Refuse what asks for an event that Gradio has not, or gives it what it does not take; what is
     left out at the end is as its parameters say."""
-    is_named = path.startswith(API + "call/")
+    is_named = path.startswith(CALL)
     index = sent.get("fn_index")
     if not is_named and index is not None:
         event = blocks.fns.get(index) if isinstance(index, int) else None
@@ -247,12 +218,24 @@ def _require_event(blocks: Any, path: str, sent: dict[str, Any]) -> None:
         event = next((event for event in blocks.fns.values() if event.api_name == name), None)
     if event is None or event.fn is None:
         raise RefusedError(404, "There is no such endpoint.")
-    if path.startswith(API + "call/v2/"):
+    queue = blocks._queue.event_queue_per_concurrency_id.get(event.concurrency_id)
+    if queue and len(queue.queue) >= MOST_OF_ONE:
+        raise RefusedError(503, "Too many calls of this endpoint wait: try again in a moment.")
+    if path.startswith(CALL + "v2/"):
         return
     data, inputs = sent.get("data"), event.inputs
     if not isinstance(data, list) or len(data) > len(inputs):
         raise RefusedError(422, f'"data" must be a list of at most {len(inputs)} values.')
     data += [block.value for block in inputs[len(data) :]]  # as Gradio's own clients do
+
+
+def _require_answer(blocks: Any, path: str) -> None:
+    """Refuse what asks for an answer that there is not."""
+    event = path.rstrip("/").rpartition("/")[2]
+    if not blocks._queue.pending_messages_per_session.knows(event):
+        minutes = LONGEST_UNREAD // 60
+        why = f"There is no such answer: it was fetched, or not within {minutes:.0f} minutes."
+        raise RefusedError(404, why)
 
 
 async def _asked_by_page(blocks: Any, sent: dict[str, Any]) -> str:

@@ -1,0 +1,120 @@
+"""What is sent to the server, received: bounded for one request, and for all of them together.
+
+A body that comes byte by byte, or stands still, holds up nobody: bytes count while they are held,
+and where they become too many, what has stood still longest makes room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from starlette.requests import Request
+
+LARGEST_BODY = 1_000_000
+"""Bytes of one request: the longest text that may be pasted, several times."""
+
+LARGEST_EVIDENCE = 34_000_000
+"""The one exception: files of a hang (views/hang/files.py), 32 MB and their names, in one body."""
+
+MOST_HELD = 3 * LARGEST_EVIDENCE
+"""Bytes of all requests at a time that are on their way in, or not yet answered."""
+
+LONGEST_WAIT = 60.0
+"""Seconds in which a body must be there: one that comes byte by byte would be held for ever."""
+
+
+@dataclass
+class RefusedError(Exception):
+    """A request that is not taken, and why, in words."""
+
+    status: int
+    why: str
+
+
+@dataclass(eq=False)
+class Held:
+    """A request's bytes; ``coming`` until all are there, ``moved``: when the last of them came."""
+
+    body: bytearray = field(default_factory=bytearray)
+    size: int = 0
+    moved: float = 0.0
+    coming: asyncio.Task[None] | None = None
+    is_let_go: bool = False
+
+
+class Bodies:
+    """The bodies of all requests that one server holds."""
+
+    def __init__(self, most: int = MOST_HELD) -> None:
+        self.most = most
+        self.size = 0
+        self._held: set[Held] = set()
+
+    @asynccontextmanager
+    async def of(self, request: Request, limit: int) -> AsyncIterator[bytes]:
+        """All that is sent; it counts until the block ends.
+
+        Errors: RefusedError if it is too large or slow, or all are too many; ClientDisconnect.
+        """
+        one = Held()
+        self._held.add(one)
+        try:
+            await self._arrived(one, request, limit)
+            body = bytes(one.body)
+            one.body.clear()
+            yield body
+        finally:
+            self._forget(one)
+
+    def _forget(self, one: Held) -> None:
+        if one in self._held:
+            self._held.remove(one)
+            self.size -= one.size
+
+    async def _arrived(self, one: Held, request: Request, limit: int) -> None:
+        one.coming = asyncio.ensure_future(self._receive(one, request, limit))
+        try:
+            await asyncio.wait_for(one.coming, LONGEST_WAIT)
+        except asyncio.TimeoutError:
+            raise RefusedError(408, "The request took too long to arrive.") from None
+        except asyncio.CancelledError:
+            if not one.is_let_go:
+                raise
+            raise _too_many() from None
+        finally:
+            one.coming = None
+
+    async def _receive(self, one: Held, request: Request, limit: int) -> None:
+        """All that is sent, counted while it arrives."""
+        refused = RefusedError(413, f"A request may have {limit:,} bytes at most.")
+        said = request.headers.get("content-length", "0")
+        if not (said.isascii() and said.isdigit()) or len(said) > 20 or int(said) > limit:
+            raise refused
+        clock = asyncio.get_running_loop()
+        async for part in request.stream():
+            if one.size + len(part) > limit:
+                raise refused
+            one.moved = clock.time()
+            self._make_room(one, len(part))
+            one.body += part
+            one.size += len(part)
+            self.size += len(part)
+
+    def _make_room(self, wanted: Held, count: int) -> None:
+        """Let those go that have stood still longest. Errors: RefusedError if none are left."""
+        while self.size + count > self.most:
+            others = (one for one in self._held - {wanted} if one.coming and one.size)
+            stillest = min(others, key=lambda one: one.moved, default=None)
+            if stillest is None or stillest.coming is None:
+                raise _too_many()
+            stillest.is_let_go = True
+            stillest.coming.cancel()
+            stillest.body.clear()
+            self._forget(stillest)
+
+
+def _too_many() -> RefusedError:
+    return RefusedError(503, "The server holds too much of other requests: try again in a moment.")

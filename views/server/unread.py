@@ -1,0 +1,113 @@
+"""Answers that nobody has fetched: Gradio's messages of each session, bounded by bytes and time.
+
+A program posts a call and fetches its answer with a second request, or never does. Gradio keeps
+what 2,000 sessions have not fetched, whatever it holds and for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from typing import Any
+
+from gradio.queueing import Queue
+from gradio.utils import LRUCache
+
+MOST_UNREAD = 80_000_000
+"""Bytes of all answers that are kept: three of the largest. Past it, what waited longest goes."""
+
+LONGEST_UNREAD = 300.0
+"""Seconds for which an answer is kept from which nobody reads."""
+
+SESSIONS = 2000
+MESSAGE = 2000
+"""Bytes that a message takes beside the texts of an answer, and more."""
+
+
+class Unread(LRUCache):
+    """The messages of each session that are still to be read: what Gradio's queue has as
+    ``pending_messages_per_session``."""
+
+    def __init__(self, events: dict[str, set[str]]) -> None:
+        super().__init__(SESSIONS)
+        self._events = events
+        self._later: asyncio.TimerHandle | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes that are kept."""
+        return sum(messages.size for messages in self.values())
+
+    def __setitem__(self, session: str, _: asyncio.Queue) -> None:
+        super().__setitem__(session, Messages(self))
+
+    def __missing__(self, session: str) -> Messages:
+        """Nobody reads what comes for a session that is gone."""
+        return Messages(self)
+
+    def popitem(self, last: bool = True) -> tuple[str, Messages]:
+        session, messages = super().popitem(last)
+        self._events.pop(session, None)
+        return session, messages
+
+    def let_go(self) -> None:
+        """Forget the sessions that nobody has read for too long, and those that are too much."""
+        now, size = time.monotonic(), self.size
+        for since, session in sorted((one.since, name) for name, one in self.items() if one.size):
+            if size <= MOST_UNREAD and now - since < LONGEST_UNREAD:
+                break
+            size -= self[session].size
+            self._forget(session)
+
+    def _forget(self, session: str) -> None:
+        del self[session]
+        self._events.pop(session, None)
+
+    def look_again(self) -> None:
+        """Let go once more when the last answer that came may have waited for too long."""
+        if self._later:
+            self._later.cancel()
+        loop = asyncio.get_running_loop()
+        self._later = loop.call_later(LONGEST_UNREAD + 1, self.let_go)
+
+    def knows(self, event: str) -> bool:
+        """Whether this event is still to be answered, or its answer to be read."""
+        return any(event in events for events in self._events.values())
+
+
+class Messages(asyncio.Queue):
+    """The messages of one session; ``since``: the time from which on nobody has read one."""
+
+    def __init__(self, everybody: Unread) -> None:
+        super().__init__()
+        self.size = 0
+        self.since = 0.0
+        self._everybody = everybody
+
+    def _put(self, message: Any) -> None:
+        if self.empty():
+            self.since = time.monotonic()
+        super()._put(message)
+        self.size += _size(message)
+        if hasattr(message, "output"):
+            self._everybody.let_go()
+            self._everybody.look_again()
+
+    def _get(self) -> Any:
+        message = super()._get()
+        self.size -= _size(message)
+        self.since = time.monotonic()
+        return message
+
+
+def _size(message: Any) -> int:
+    """Bytes that a message of Gradio's holds."""
+    output = getattr(message, "output", None)
+    values = output.get("data") if isinstance(output, dict) else None
+    return MESSAGE + sum(map(sys.getsizeof, values or ()))
+
+
+def bound(queue: Queue) -> None:
+    """From now on, this queue keeps answers within bounds."""
+    queue.pending_messages_per_session = Unread(queue.pending_event_ids_session)
