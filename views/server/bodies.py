@@ -35,7 +35,7 @@ class RefusedError(Exception):
 
 
 @dataclass(eq=False)
-class Held:
+class Arriving:
     """A request's bytes; ``coming`` until all are there, ``moved``: when the last of them came."""
 
     body: bytearray = field(default_factory=bytearray)
@@ -51,7 +51,7 @@ class Bodies:
     def __init__(self, most: int = MOST_HELD) -> None:
         self.most = most
         self.size = 0
-        self._held: set[Held] = set()
+        self._held: set[Arriving] = set()
 
     @asynccontextmanager
     async def of(self, request: Request, limit: int) -> AsyncIterator[bytes]:
@@ -59,7 +59,7 @@ class Bodies:
 
         Errors: RefusedError if it is too large or slow, or all are too many; ClientDisconnect.
         """
-        one = Held()
+        one = Arriving()
         self._held.add(one)
         try:
             await self._arrived(one, request, limit)
@@ -69,12 +69,12 @@ class Bodies:
         finally:
             self._forget(one)
 
-    def _forget(self, one: Held) -> None:
+    def _forget(self, one: Arriving) -> None:
         if one in self._held:
             self._held.remove(one)
             self.size -= one.size
 
-    async def _arrived(self, one: Held, request: Request, limit: int) -> None:
+    async def _arrived(self, one: Arriving, request: Request, limit: int) -> None:
         one.coming = asyncio.ensure_future(self._receive(one, request, limit))
         try:
             await asyncio.wait_for(one.coming, LONGEST_WAIT)
@@ -87,7 +87,7 @@ class Bodies:
         finally:
             one.coming = None
 
-    async def _receive(self, one: Held, request: Request, limit: int) -> None:
+    async def _receive(self, one: Arriving, request: Request, limit: int) -> None:
         """All that is sent, counted while it arrives."""
         refused = RefusedError(413, f"A request may have {limit:,} bytes at most.")
         said = request.headers.get("content-length", "0")
@@ -103,7 +103,7 @@ class Bodies:
             one.size += len(part)
             self.size += len(part)
 
-    def _make_room(self, wanted: Held, count: int) -> None:
+    def _make_room(self, wanted: Arriving, count: int) -> None:
         """Let those go that have stood still longest. Errors: RefusedError if none are left."""
         while self.size + count > self.most:
             others = (one for one in self._held - {wanted} if one.coming and one.size)

@@ -40,13 +40,13 @@ class Unread(LRUCache):
         return sum(messages.size for messages in self.values())
 
     def __setitem__(self, session: str, _: asyncio.Queue) -> None:
-        super().__setitem__(session, Messages(self))
+        super().__setitem__(session, Session(self))
 
-    def __missing__(self, session: str) -> Messages:
+    def __missing__(self, session: str) -> Session:
         """Nobody reads what comes for a session that is gone."""
-        return Messages(self)
+        return Session(self)
 
-    def popitem(self, last: bool = True) -> tuple[str, Messages]:
+    def popitem(self, last: bool = True) -> tuple[str, Session]:
         session, messages = super().popitem(last)
         self._events.pop(session, None)
         return session, messages
@@ -76,7 +76,7 @@ class Unread(LRUCache):
         return any(event in events for events in self._events.values())
 
 
-class Messages(asyncio.Queue):
+class Session(asyncio.Queue):
     """The messages of one session; ``since``: the time from which on nobody has read one."""
 
     def __init__(self, everybody: Unread) -> None:
