@@ -23,7 +23,7 @@ from typing import Any
 from descriptions import hang_sentence
 from formats.logs import read_log
 from formats.logs.model import Log
-from groups.budget import LIMIT, within
+from groups.budget import LIMIT, spend, within
 from groups.errors import LayoutError
 from groups.grouping import Grouping
 
@@ -41,8 +41,11 @@ LONGEST = 250_000
 KEPT = (4096, 512, 64)
 """How many groups and lines a digest keeps; fewer where it would be too long."""
 
-MOST_PLAIN = 8_000_000
-"""Characters of its JSON, which a short digest could be without end: at most 4 million ranks."""
+MOST_PLAIN = 2_000_000
+"""Characters of its JSON, which a short digest could be without end: at most a million ranks."""
+
+MOST_PARTS = 100_000
+"""Lists and objects of its JSON: millions of empty ones are a short text as well."""
 
 
 def evidence(sent: bytes | str) -> str:
@@ -94,8 +97,10 @@ def digest_of(log: Log) -> str:
     """
     for count in KEPT:
         plain = json.dumps(_plain(_cut(log, count)), separators=(",", ":"))
+        if len(plain) > MOST_PLAIN or _parts(plain) > MOST_PARTS:
+            continue
         text = base64.b64encode(zlib.compress(plain.encode())).decode()
-        if len(plain) <= MOST_PLAIN and len(text) <= LONGEST:
+        if len(text) <= LONGEST:
             return text
     raise refusal("long-digest", "log")
 
@@ -128,16 +133,28 @@ def _plain(value: Any) -> Any:
     return [*map(_plain, value)]
 
 
+def _parts(plain: str) -> int:
+    """Lists and objects of a JSON at most: brackets in its texts count as well."""
+    return plain.count("[") + plain.count("{")
+
+
 def log_of(text: object) -> Log:
-    """The log of a digest. Errors: LayoutError ``bad-digest`` for any other text."""
+    """The log of a digest. Errors: LayoutError ``bad-digest`` for any other text; ``too-much-work``
+    where it is more than a request may cost."""
     try:
         if not isinstance(text, str) or len(text) > LONGEST:
             raise ValueError
-        packed = base64.b64decode(text)
-        plain = zlib.decompressobj().decompress(packed, MOST_PLAIN)
+        unpacking = zlib.decompressobj()
+        plain = unpacking.decompress(base64.b64decode(text), MOST_PLAIN).decode()
+        parts = _parts(plain)
+        if unpacking.unconsumed_tail or parts > MOST_PARTS:
+            raise ValueError
+        spend(len(plain) // 20 + 2 * parts, "values", control="digest")
         log: Log = _type_of_log().validate_python(_tuples(json.loads(plain)))
         for note in log.notes:
             hang_sentence(note.code, note.facts, "en")
+    except LayoutError:
+        raise
     except (ValueError, TypeError, LookupError, RecursionError, zlib.error):
         what = "what the files said can no longer be read: choose them again"
         raise LayoutError("bad-digest", what, control="digest") from None
