@@ -111,7 +111,8 @@ def hang_verdict(context: Context) -> str:
 
 
 def _ways_in(state: State, language: str) -> Markup:
-    said = {name: RUN[f"files_{name}"][language] for name in ("reading", "large", "failed", "busy")}
+    told = ("reading", "large", "slow", "failed", "busy")
+    said = {name: RUN[f"files_{name}"][language] for name in told}
     files = (
         tag("input", type="file", id="hang-files", multiple=True, hidden=True),
         button(RUN["choose_files"][language], class_="fix", data_files=True),
