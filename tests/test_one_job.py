@@ -729,7 +729,8 @@ def test_the_command_of_a_published_layout_that_is_read_is_written_the_same(targ
     for name in PRESETS:
         text, _ = printed(f"emit {target} --preset {name}")
         again, _ = printed(f"emit {target} --args -", text)
-        if again != "".join(line for line in text.splitlines(True) if line[0] != "#"):
+        commands = [re.sub(r"^#.*\n", "", one, flags=re.MULTILINE) for one in (text, again)]
+        if len(set(commands)) > 1:
             wrong.append((name, text, again))
     assert not wrong
 

@@ -113,7 +113,9 @@ def said_of_preset(preset: str) -> tuple[str, dict[str, int]]:
         if field in SIZES and (start is None or getattr(start, field) != size)
     }
     if start and "experts" in changes and not (start.experts or "top_k" in changes):
-        of_start = {field: getattr(start, field) for field in (*SIZES, "gated", "rms_norm")}
+        of_start = {
+            field: getattr(start, field) for field in (*SIZES, "gated", "rms_norm", "biases")
+        }
         return "", {**{field: size for field, size in of_start.items() if size}, **changes}
     return name, changes
 

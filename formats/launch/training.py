@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
+from groups.errors import LayoutError
 from groups.presets import PRESETS
+from groups.stages.layout_strings import is_layout, parse_layout
 from training.model import Model
 from training.models import MODELS, model_of_preset, said_of_preset, training_of_preset
 from training.pipeline.schedules import DEFAULT_VIRTUAL, SCHEDULES
-from training.recipe import PRECISIONS
+from training.recipe import PRECISIONS, Training
 
 from .flags import MODEL, PLACEHOLDERS, published_model, table, words_of
 from .items import Parsed
@@ -174,6 +177,8 @@ def _sizes(shape: Mapping[str, Any]) -> dict[str, Any]:
         said["gated"] = True
     if shape.get("rms_norm"):
         said["norm"] = "RMSNorm"
+    if shape.get("biases") == "none":
+        said["linear_biases"] = False
     if shape.get("kv_heads") not in (None, 0, shape.get("heads")):
         said["grouped"] = True
     return said
@@ -195,8 +200,41 @@ def _whole_shape(model: Model) -> dict[str, Any]:
     return said
 
 
+def counted_with(tp: int) -> dict[str, Any]:
+    """How a whole model is trained where nobody says it, which a command has to: what every view
+    counts with, and Megatron does otherwise where its command is silent (`UNSAID`).
+
+    >>> counted_with(tp=1)
+    {'precision': 'bf16-fp32', 'zero': 1, 'recompute': 'selective'}
+    """
+    names = ("precision", "zero", "recompute", *(("sequence_parallel",) if tp > 1 else ()))
+    return {name: getattr(Training(), name) for name in names}
+
+
+def is_model(model: Model, options: Mapping[str, Any]) -> bool:
+    """Whether options are of this model: no size is another, and none is there that it has not.
+
+    >>> mixtral = MODELS["mixtral-8x7b"].model
+    >>> options = options_of(mixtral, {}, 1)
+    >>> is_model(mixtral, options), is_model(MODELS["llama3-8b"].model, options)
+    (True, False)
+    """
+    own, layers = _whole_shape(model), options.get("layers")
+    if is_layout(layers):
+        with suppress(LayoutError):
+            layers = sum(stage.count("decoder") for stage in parse_layout(str(layers)))
+    given = {**options, "layers": layers}
+    said = {*NUMBERS, "gated", "latent", "norm"} & options.keys()
+    sizes = {*NAMED_BY, *said} - {"seq", "zero", "first", "last", "mtp"}
+    return all((own.get(name) or None) == (given.get(name) or None) for name in sizes)
+
+
+NAMED_BY = ("layers", "hidden", "ffn", "heads", "kv_heads", "experts")
+"""Sizes without which options are of no model that has a name."""
+
+
 def options_of_preset(name: str, pp: int) -> dict[str, Any]:
-    """The same of a published layout, as far as its sources say.
+    """The same of a published layout: as its sources say, else as every view counts with it.
 
     Errors: KeyError for a name that is none of PRESETS.
     """
@@ -204,6 +242,8 @@ def options_of_preset(name: str, pp: int) -> dict[str, Any]:
     shape = said_of_preset(name)[1] if model is None else model
     batch = {field: published[field] for field in MODEL if field in published}
     said = {**batch, **training_of_preset(name)}
+    if model is not None:
+        said = {**counted_with(PRESETS[name].tp), **said}
     if published.get("account_for_embedding"):
         said["account"] = True
     return options_of(shape, said, pp)
@@ -224,7 +264,11 @@ WRITTEN: dict[str, dict[Any, dict[str, Any]]] = {
     | {"fp16-fp16": {"fp16": True, "mixed": "fp16_mixed"}}
     | {"fp32-fp32": {"fp32": True, "mixed_param": "float32"}},
     "products": {
-        "fp8": {"fp8": "hybrid", "mixed": "bf16_with_fp8_current_scaling_mixed"},
+        "fp8": {
+            "fp8": "hybrid",
+            "fp8_recipe": "tensorwise",
+            "mixed": "bf16_with_fp8_current_scaling_mixed",
+        },
         "mxfp8": {"fp8": "e4m3", "fp8_recipe": "mxfp8", "mixed": "bf16_with_mxfp8_mixed"},
         "nvfp4": {"products": "nvfp4", "mixed": "bf16_with_nvfp4_mixed"},
     },

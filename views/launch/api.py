@@ -68,8 +68,8 @@ def launch_command(said: tuple[Layout, dict[str, Any] | None], target: str = "me
 
     Targets are "megatron", "nemo", "megatron-deepspeed", "megatron-deepspeed-bloom", "deepspeed",
     "torchtitan", "torchtitan-main", "torchtitan-toml", "vllm" and "sglang". What is said of the
-    model, the batch and the training is written too, as the page's Launch view does; the rest is
-    left to the framework.
+    model, the batch and the training is written too, as the page's Launch view does, and of a whole
+    model what the page counts with; the rest is left to the framework.
 
     Args:
         target: whose options, such as "megatron" or "torchtitan".

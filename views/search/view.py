@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from markupsafe import Markup
 
@@ -29,6 +30,7 @@ from ..base.link import to_query
 from ..base.model import model_name, stated_layout
 from ..base.problems import problem_html, said_html, within_sentence
 from ..base.resolve import resolve
+from ..base.state import State
 from ..base.units import seconds_text
 from ..estimate.words import KINDS, about
 from ..memory.stages import gib
@@ -226,6 +228,15 @@ def _row(entry: Ranked, longest: float, context: Context) -> Markup:
 
 def _opener(estimate: Estimate, name: str, context: Context) -> str | Markup:
     """The layout, one click away; plain text if the page would refuse it."""
+    try:
+        resolve(state := context.state.changed(changes_to(estimate, context.state)))
+    except LayoutError:
+        return name
+    return form.opener(to_query(state), name)
+
+
+def changes_to(estimate: Estimate, state: State) -> dict[str, Any]:
+    """The fields that show a layout that was found, for the job of a state."""
     request = estimate.request
     split, training = request.split, request.training
     changes = {
@@ -245,15 +256,11 @@ def _opener(estimate: Estimate, name: str, context: Context) -> str | Markup:
         "micro_batch": "" if training.micro_batch == 1 else str(training.micro_batch),
         "recompute": training.recompute,
     }
-    if stated_layout(context.state):  # which is for as many stages as it says
+    if stated_layout(state):  # which is for as many stages as it says
         changes["layers"] = str(request.model.layers)
-    if context.state.schedule != training.schedule:
+    if state.schedule != training.schedule:
         changes["schedule"] = ""
-    try:
-        resolve(state := context.state.changed(changes))
-    except LayoutError:
-        return name
-    return form.opener(to_query(state), name)
+    return changes
 
 
 # -- files ---------------------------------------------------------------------------------------
