@@ -93,6 +93,9 @@ CLUSTER_NOTES = words("traffic", "CLUSTER_NOTES")
 NOTES = {text.en: text for text in words("presets", "NOTES").values()}
 """What is to be known of a published layout, by its note in groups/published.txt."""
 
+DERIVED = words("presets", "DERIVED")
+"""Why a published layout has an option that its source does not state (training/derived.csv)."""
+
 SPANS, WORK = words("refusals", "SPANS"), words("refusals", "WORK")
 """By names of the maths, which says its refusals in English itself."""
 

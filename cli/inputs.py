@@ -39,7 +39,7 @@ _OPTIONS = {
     *("model", "changes", "cluster", "capacity", "global_batch", "micro_batch", "vpp", "schedule"),
     *("layers", "experts", "sequence"),
     *("group_size", "precision", "products", "zero", "recompute", "flash", "sequence_parallel"),
-    *("offload", "spread", "account", "cp_algorithm"),
+    *("offload", "kernels", "spread", "account", "cp_algorithm"),
 }
 """What a refusal may offer as an option; the rest are words of the command, or of a file."""
 

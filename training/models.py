@@ -15,6 +15,7 @@ from pathlib import Path
 from groups.presets import PRESETS
 
 from .model import Model
+from .published import derived_options
 
 
 @dataclass(frozen=True)
@@ -121,15 +122,17 @@ def said_of_preset(preset: str) -> tuple[str, dict[str, int]]:
 
 
 def training_of_preset(preset: str) -> dict[str, bool | int | str]:
-    """How a published layout trains, as far as its source says: fields of
-    `training.recipe.Training`, and cluster, cp_algorithm and global_batch.
+    """How a published layout trains, as far as its source says or implies: fields of
+    `training.recipe.Training`, and cluster, cp_algorithm, vpp and global_batch.
 
-    >>> training_of_preset("nemotron4-340b-1536")
-    {'cluster': 'dgx-h100', 'zero': 1, 'schedule': 'interleaved'}
+    >>> trained = training_of_preset("nemotron4-340b-1536")
+    >>> trained["zero"], trained["schedule"], trained["vpp"]  # the last is derived
+    (1, 'interleaved', 8)
     >>> training_of_preset("bloom-176b")["flash"], training_of_preset("playground-16")
     (False, {})
     """
     said: dict[str, bool | int | str] = {}
+    said |= {option.field: _typed(option.value) for option in derived_options(preset)}
     for start, *values in map(str.split, _lines("published.txt")):
         if preset.startswith(start):
             said |= {name: _typed(text) for name, _, text in (v.partition("=") for v in values)}

@@ -26,6 +26,10 @@ PRODUCTS = ("bf16", "fp16", "fp8", "mxfp8", "nvfp4")
 WIDE = ("bf16", "fp16")
 """Those of 16 bits."""
 
+KERNELS = ("auto", "fused", "eager")
+"""Kernels of the layers: fused ones as Megatron's, PyTorch's as programs of FSDP run them; auto:
+these from ZeRO-2 on, as public runs have it."""
+
 OFFLOAD = {"none": 0, "optimizer": 1, "parameters": 3, "chunks": 3}
 """What is in host memory, and the least stage of ZeRO that can do so."""
 
@@ -76,6 +80,7 @@ class Training:
     dropout: bool = False
     products: str = "bf16"  # number format of the layers' matrix products
     offload: str = "none"  # what is in host memory
+    kernels: str = "auto"
 
     def __post_init__(self) -> None:
         counts = ("micro_batch", "micro_batches", "instances")
@@ -89,6 +94,11 @@ class Training:
     @property
     def rule(self) -> Schedule:
         return SCHEDULES[self.schedule]
+
+    @property
+    def is_eager(self) -> bool:
+        """Whether the layers run PyTorch's own kernels, and not fused ones."""
+        return self.kernels == "eager" or (self.kernels == "auto" and self.zero >= 2)
 
     @property
     def element(self) -> int:
@@ -116,6 +126,7 @@ _CHOICES: dict[str, tuple[object, ...]] = {
     "recompute": RECOMPUTE,
     "products": PRODUCTS,
     "offload": tuple(OFFLOAD),
+    "kernels": KERNELS,
     **dict.fromkeys(("sequence_parallel", "flash", "dropout"), (False, True)),
 }
 

@@ -80,7 +80,7 @@ def layer_seconds(request: Request, work: LayerWork, c: Constants) -> Callable[[
     forward = _products(work.products, peak, share, c)
     forward += _products(work.experts, peak, share * c["expert_share"], c)
     each = c["passes"] / machine.hbm
-    if request.training.zero >= 2:
+    if request.training.is_eager:
         each *= c["eager_passes"]
     if peak > machine.peak:
         each *= c["cast_passes"]
@@ -114,7 +114,7 @@ def beyond(shown: Number, hidden: Number) -> Number:
 
 def _attention(request: Request, work: LayerWork, c: Constants) -> float:
     share = c["attention_share"] if request.training.flash else c["unfused_share"]
-    if request.training.flash and request.training.zero >= 2 and request.machine.fp8:
+    if request.training.flash and request.training.is_eager and request.machine.fp8:
         share *= c["older_attention"]
     length = float(request.model.sequence)
     if request.cp_algorithm == "p2p":

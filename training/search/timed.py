@@ -64,7 +64,7 @@ def software_for(training: Training) -> str:
     >>> software_for(Training(zero=1)), software_for(Training(zero=3))
     ('megatron', 'fsdp')
     """
-    return "fsdp" if training.zero >= 2 else "megatron"
+    return "fsdp" if training.is_eager else "megatron"
 
 
 @dataclass(frozen=True)

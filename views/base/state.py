@@ -247,6 +247,7 @@ class State:
     flash: Any = _field("training")
     products: Any = _field("training")
     offload: Any = _field("training")
+    kernels: Any = _field("training")
     sequence_parallel: Any = _field("training")
     cluster: Any = _field("training")
     spread: Any = _field("training")

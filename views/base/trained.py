@@ -30,7 +30,7 @@ from training.models import OLDER, said_of_preset, training_of_preset
 from training.pipeline import SCHEDULES
 from training.pipeline.schedules import DEFAULT_VIRTUAL
 from training.pipeline.spec import MAX_MICRO_BATCHES
-from training.recipe import OFFLOAD, PRECISIONS, PRODUCTS, RECOMPUTE, Training
+from training.recipe import KERNELS, OFFLOAD, PRECISIONS, PRODUCTS, RECOMPUTE, Training
 from training.search import SearchJob, software_for
 from training.split import SPREADS, Split, held_by_ranks, with_kv_copies
 from training.traffic.demands import CP_ALGORITHMS, require
@@ -51,6 +51,7 @@ CHOICES: dict[str, tuple[str, Collection[str]]] = {
     "flash": ("on", ON_OFF),
     "products": ("bf16", PRODUCTS),
     "offload": ("none", OFFLOAD),
+    "kernels": ("auto", KERNELS),
     "sequence_parallel": ("on", ON_OFF),
     "cluster": ("dgx-h100", CLUSTERS),
     "cp_algorithm": ("p2p", CP_ALGORITHMS),
@@ -298,6 +299,7 @@ def trained_of(layout: Layout, state: State) -> Trained:
         flash=ON_OFF[_stated(state, "flash")],
         products=_stated(state, "products"),
         offload=_stated(state, "offload"),
+        kernels=_stated(state, "kernels"),
         sequence_parallel=ON_OFF[_stated(state, "sequence_parallel")],
         instances=count_of(state.instances, "instances", 1),
     )

@@ -30,6 +30,7 @@ from ..base.resolve import sizes_text
 from ..base.state import State, fields_of, is_empty
 from ..base.trained import Trained
 from ..base.units import bytes_text, seconds_text
+from ..estimate.measured import measured_text
 from ..estimate.words import KINDS, about
 from ..groups.view import PANEL_LIMIT
 from ..memory.stages import gib
@@ -235,8 +236,17 @@ def costs_html(before: Context, now: Context) -> Markup:
     return together(
         heading(PAGE["cost_title"][language], tag("p", said)),
         table(heads, rows_of_costs(sides, language), "costs"),
+        *(tag("p", line, class_="measured") for line in measured_lines(before, now)),
         *(refusal_line(error, language) for error in each_once(problems)),
     )
+
+
+def measured_lines(before: Context, now: Context) -> Iterator[str]:
+    """What sources measured of either layout, each behind its side."""
+    for name, side in (("kept", before), ("now", now)):
+        if said := measured_text(side):
+            which = PAGE[f"column_{name}"][now.language]
+            yield PAGE["measured_of"][now.language].format(side=which, measured=said)
 
 
 def _difference(before: float, after: float, language: str) -> str:
@@ -329,7 +339,7 @@ def compare_summary(context: Context) -> str:
     trained = sides_of(before, context)[1]
     lines = _line(before.layout, "kept", language), _line(context.layout, "now", language)
     what = () if trained is None else (what_text(trained, language),)
-    return joined((*lines, *what), language)
+    return joined((*lines, *what, *measured_lines(before, context)), language)
 
 
 def names_of(context: Context) -> tuple[str, ...]:

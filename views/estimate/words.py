@@ -13,8 +13,9 @@ from training.estimate import Estimate
 
 from ..base import form
 from ..base.context import Context
-from ..base.html import saying, tag
+from ..base.html import saying, tag, together
 from ..base.units import SECONDS
+from .measured import measured_html
 
 KINDS = ("tp", "cp", "ep", "pp", "dp")
 """Parts of a step that are waits for a kind of group."""
@@ -58,11 +59,13 @@ def lacks_text(estimate: Estimate, language: str) -> str:
 
 
 def step_of(context: Context) -> Markup:
-    """`step_line` of what is trained; nothing where it is refused, which the view itself tells."""
+    """`step_line` of what is trained, and what was measured of it; nothing where it is refused,
+    which the view itself tells."""
     try:
-        return step_line(context.trained.estimate(context.layout), context.language)
+        said = step_line(context.trained.estimate(context.layout), context.language)
     except LayoutError:
         return Markup()
+    return together(said, measured_html(context))
 
 
 def estimate_facts(estimate: Estimate) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from training.split import SIZES
 
 from ..base.context import Context
 from ..base.endpoint import fixes_tried, job_facts, stated, training_endpoint
+from ..estimate.measured import measured_facts
 from ..estimate.words import estimate_facts
 from .view import reason_text
 
@@ -65,6 +66,7 @@ def search_facts(context: Context) -> dict[str, Any]:
         "given": current and _candidate(current, alone(current)),
         "given_place": current and current.fits and result.place(current.seconds),
         "given_is_refused": refusal,
+        **measured_facts(context),
         "best": [_candidate(estimate, _reasons(estimate, current)) for estimate in result.best],
     }
 

@@ -32,6 +32,7 @@ from ..base.problems import problem_html, said_html, within_sentence
 from ..base.resolve import resolve
 from ..base.state import State
 from ..base.units import seconds_text
+from ..estimate.measured import measured_html, measured_text
 from ..estimate.words import KINDS, about
 from ..memory.stages import gib
 from ..traffic.view import inputs_html, left_out_html
@@ -76,6 +77,7 @@ def _answer(context: Context) -> Markup:
     return together(
         said,
         why,
+        measured_html(context),
         table((say(f"column_{name}") for name in names), rows, "search-table"),
         tag("p", *shades, class_="search-key"),
         left_out_html(SEARCH_LEFT_OUT, language, **facts),
@@ -209,6 +211,7 @@ def _row(entry: Ranked, longest: float, context: Context) -> Markup:
         tag("span", class_=f"search-{part}", style=f"width:{100 * each / longest:.1f}%")
         for part, each in entry.parts.items()
     )
+    measured = measured_text(context) if entry.is_current else ""
     bar = tag("span", *shares, class_="search-bar", role="img", aria_label=title, title=title)
     held: str = entry.memory(context.language)
     memory = held if estimate.fits else tag("span", held, class_="over")
@@ -219,7 +222,7 @@ def _row(entry: Ranked, longest: float, context: Context) -> Markup:
         together(entry.place, tag("small", say("on_screen")) if entry.is_current else ""),
         cell(name, tag("small", dotted(*entry.rest)), class_="search-name"),
         # On a phone a cell says which column it is of.
-        cell(about(estimate), bar, data_label=say("column_step")),
+        cell(about(estimate), bar, tag("small", measured), data_label=say("column_step")),
         cell(memory, " ", stage, data_label=say("column_memory")),
         cell(tag("ul", *reasons), class_="search-why"),
         class_="current" if entry.is_current else None,
@@ -292,7 +295,8 @@ def search_pictures(context: Context) -> Pictures:
 
 def search_summary(context: Context) -> str:
     job = context.trained.job(context.layout)
-    return _job_text(context, job, search(job))
+    lines = _job_text(context, job, search(job)), measured_text(context)
+    return joined([line for line in lines if line], context.language)
 
 
 VIEW = View(
