@@ -12,6 +12,7 @@ import importlib
 import os
 import shlex
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -242,6 +243,25 @@ def test_a_batch_that_is_no_whole_number_of_micro_batches_is_named():
         first = emit(job, {**whole, **batch}).splitlines()[0]
         assert "does not start so" in first
         assert why.lower() in first.lower()
+
+
+def test_what_other_programs_stop_at_is_named():
+    """Of torchtitan's trainer and of vLLM's ParallelConfig, whose sources are in starts.py."""
+    for target, job, model, why in (
+        (
+            "torchtitan-main",
+            Job(3, tp=12),
+            {"seq": 2048},
+            "sequence 2048 is not a multiple of tp 12",
+        ),
+        ("torchtitan-toml", Job(2, cp=4), {"seq": 2044}, "not a multiple of tp 1 x 2 x cp 8 = 8"),
+        ("vllm", Job(2, tp=2, cp=2, framework="vllm"), {}, "cp 2) does not go with dp 4"),
+        ("sglang", Job(1, tp=8, framework="vllm"), {"heads": 28}, "28 is not a multiple of tp 8"),
+    ):
+        first = emit(job, model, target).splitlines()[0]
+        assert "does not start so" in first
+        assert why in first
+        assert "does not start" not in emit(replace(job, tp=1, cp=1), model, target)
 
 
 def test_experts_over_tp_are_written_with_sequence_parallelism():

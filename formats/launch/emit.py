@@ -25,6 +25,7 @@ from groups.stages.layout_strings import is_layout
 from training.models import MODELS
 
 from ..errors import refusal
+from .counts import chunks_of, in_tokens, local_batch, replicas
 from .flags import (
     BOTH_ENDS,
     KEYS,
@@ -35,7 +36,7 @@ from .flags import (
     plain_name,
     table,
 )
-from .starts import replicas, shared_layers, what_stops
+from .starts import CHECKS, shared_layers, what_stops
 from .training import is_model
 
 DENIED = frozenset(row.field for row in OPTIONS.values() if row.kind == "off")
@@ -90,7 +91,8 @@ def emitted(layout: Layout, model: Mapping[str, Any] | None, framework: str) -> 
         said.add("fp32")
     unsaid = [name for name in TOLD if name in given and name not in said and not target.serves]
     listed = ", ".join(_told(name, given[name]) for name in unsaid)
-    stop = what_stops(job, {**target.of_recipe, **(model or {}), **given}) if target.asserts else ""
+    known = {**target.of_recipe, **(model or {}), **given}
+    stop = what_stops(target.frameworks[0], job, known) if target.frameworks[0] in CHECKS else ""
     comments = (
         f"{target.name} does not start so: {stop}" if stop else "",
         f"{target.name} has no option for {listed}" if listed else "",
@@ -313,9 +315,11 @@ class Target:
         if self.asserts and model.get("experts") and job.tp > 1:
             values.setdefault("sequence_parallel", True)
         if "local_batch" in fields:
-            values |= _local_batch(job, values)
+            values |= local_batch(job, values)
         values["positions_max"] = values.get("seq")
-        return values | (_tokens(job, values) if "micro_tokens" in fields else {})
+        if self.id == "nemo":  # whose recipe may have chunks
+            values["vpp"] = chunks_of(job, values) or "null"
+        return values | (in_tokens(job, values) if "micro_tokens" in fields else {})
 
     def _layers(self, job: Job, model: Mapping[str, Any]) -> dict[str, Any]:
         """How layers are said to be shared out; Megatron refuses to share them unevenly unsaid."""
@@ -334,29 +338,6 @@ class Target:
 
 SHAPE = ("layers", "hidden", "ffn", "heads", "kv_heads", "experts")
 """Sizes that a model's name says, as a comment tells them."""
-
-
-def _local_batch(job: Job, values: Mapping[str, Any]) -> dict[str, Any]:
-    """What torchtitan calls so: of a pipeline all micro-batches of a step, else one of them."""
-    micro, batch = values.get("micro_batch"), values.get("global_batch")
-    if job.pp == 1:
-        return {"local_batch": micro, "micro_batch": None}
-    share, left = divmod(batch or 0, replicas(job))
-    return {"local_batch": share if share and not left else None}
-
-
-def _tokens(job: Job, model: Mapping[str, Any]) -> dict[str, Any]:
-    """Batches as torchtitan counts them after 0.3: in tokens, which takes a sequence."""
-    sequence, micro, batch = model.get("seq"), model.get("micro_batch"), model.get("global_batch")
-    values = {}
-    if sequence and micro:
-        values["micro_tokens"] = micro * sequence
-    if sequence and batch is not None:
-        values["step_tokens"] = batch * sequence
-    count, left = divmod(batch or 0, replicas(job) * (micro or 1))
-    if job.pp > 1 and micro and count and not left:
-        values["num_pp_microbatches"] = count
-    return values
 
 
 def _option(name: str, value: Any) -> str:

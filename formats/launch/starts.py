@@ -1,12 +1,13 @@
-"""What Megatron asserts before it trains: layers that it shares out by a layout, and what stops it.
+"""What programs assert before they start, and the layout by which Megatron shares out layers.
 
-Source: NVIDIA/Megatron-LM d98e8a6, validate_args of megatron/training/arguments.py and
+Sources: NVIDIA/Megatron-LM d98e8a6, validate_args of megatron/training/arguments.py and
 TransformerConfig of megatron/core/transformer/transformer_config.py; and what runs first: the
 interleaved schedule (megatron/core/pipeline_parallel/schedules.py) and MoELayer (.../moe_layer.py).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -20,6 +21,7 @@ from training.pipeline.spec import ScheduleSpec
 from training.split import Dealing, layers_of_stages
 
 from ..errors import refusal
+from .counts import replicas
 
 OTHER_SHARES = ("vpp", "account", "embedding", "loss", "first", "last")
 """Fields that say how layers are shared out, which Megatron refuses beside a layout."""
@@ -65,23 +67,25 @@ def _dealing(pp: int, model: Mapping[str, Any]) -> Dealing:
     return Dealing(pp, vpp, "loop", bool(model.get("account")), spread, *ends)
 
 
-def what_stops(job: Job, model: Mapping[str, Any]) -> str:
-    """The first thing that Megatron stops at, in a sentence; empty where it starts.
+def what_stops(program: str, job: Job, model: Mapping[str, Any]) -> str:
+    """The first thing that a program stops at, in a sentence; empty where it starts.
 
-    >>> what_stops(Job(nodes=2, tp=4), {"heads": 30})
+    program: "megatron", "torchtitan" or another, of which nothing is known.
+
+    >>> what_stops("megatron", Job(nodes=2, tp=4), {"heads": 30})
     'heads 30 is not a multiple of tp 4'
-    >>> what_stops(Job(nodes=2, tp=4), {"heads": 32})
+    >>> what_stops("megatron", Job(nodes=2, tp=4), {"heads": 32})
     ''
+    >>> what_stops("torchtitan", Job(nodes=3, tp=12), {"seq": 2048})
+    'sequence 2048 is not a multiple of tp 12'
     """
     try:
-        for error in _refusals(job, model):
-            return error.what
+        return next((error.what for error in CHECKS[program](job, model)), "")
     except LayoutError as error:
         return error.what
-    return ""
 
 
-def _refusals(job: Job, model: Mapping[str, Any]) -> Iterator[LayoutError]:
+def _of_megatron(job: Job, model: Mapping[str, Any]) -> Iterator[LayoutError]:
     layers = model.get("layers")
     if layers:
         is_layout_text = is_layout(layers)
@@ -148,10 +152,24 @@ def _refused_together(job: Job, model: Mapping[str, Any]) -> Iterator[LayoutErro
         yield refusal("mtp-without-rope", "mtp")
 
 
-def replicas(job: Job) -> int:
-    """Data parallel ranks.
+def _of_torchtitan(job: Job, model: Mapping[str, Any]) -> Iterator[LayoutError]:
+    """Tokens that tp and cp do not share: of pytorch/torchtitan b5bcd76 torchtitan/trainer.py."""
+    sequence, by = (
+        model.get("seq"),
+        {"tp": job.tp, **({"2 x cp": 2 * job.cp} if job.cp > 1 else {})},
+    )
+    if type(sequence) is int and sequence % math.prod(by.values()):
+        yield not_a_multiple("sequence", sequence, by, maximum=MAX_SIZE)
 
-    >>> replicas(Job(nodes=2, tp=4, pp=2))
-    2
-    """
-    return job.nodes * job.gpus_per_node // (job.tp * job.cp * job.pp)
+
+def _of_server(job: Job, model: Mapping[str, Any]) -> Iterator[LayoutError]:
+    """Of vllm-project/vllm 00193b8 vllm/config/parallel.py and model.py; SGLang has no such cp."""
+    heads, dp = model.get("heads"), replicas(job)
+    if heads and heads % job.tp:
+        yield not_a_multiple("heads", heads, {"tp": job.tp}, maximum=MAX_SIZE)
+    if job.cp > 1 and dp > 1:
+        yield refusal("prefill-with-replicas", "cp", cp=job.cp, dp=dp)
+
+
+CHECKS = {"megatron": _of_megatron, "torchtitan": _of_torchtitan, "vllm": _of_server}
+"""What a program checks, by the first framework that it makes."""
