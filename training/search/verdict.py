@@ -5,8 +5,8 @@
     bytes    one sends fewer bytes out of NVLink domains, over the slower links
     nothing  they are alike in all of that
 
-The first of these that tells two layouts apart decides, and no later one is asked. What cannot be
-trained at all is never better.
+The first of these that tells two layouts apart decides, and no later one is asked. What is refused,
+or does not fit, is never better.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ def verdict(first: Outcome | None, second: Outcome | None) -> Verdict:
     0.375
     """
     if first is None or second is None:
-        is_one = (first is None) != (second is None)
-        return Verdict(int(first is None) if is_one else None, "refused", 0.0)
+        can = [side is not None and side.fit != OVER for side in (first, second)]
+        return Verdict(can.index(True) if any(can) else None, "refused", 0.0)
     sides = first, second
     apart = APART * FAR ** len({*first.lacks} ^ {*second.lacks})
     error = round(apart - 1, 4)

@@ -35,6 +35,11 @@ def about(estimate: Estimate) -> str:
     return f"{_two(estimate.seconds / size)} {unit} ({low}–{high})"
 
 
+def step_text(estimate: Estimate) -> str:
+    """The step alone, as `about` says it: "2.9 s"."""
+    return about(estimate).partition(" (")[0]
+
+
 def _two(number: float) -> str:
     """A number in two digits, more where it has more before the point."""
     places = max(0, 1 - math.floor(math.log10(number))) if number > 0 else 0
