@@ -16,17 +16,17 @@ from ..base.html import tag
 from ..base.resolve import sizes_of
 from ..groups.job import described, job_of_grid, spec_of
 from ..groups.shown import PictureSpec, marked
-from .sides import Comparison, Side
+from .sides import Compared, Side
 
 
-def spec_of_both(found: Comparison) -> PictureSpec:
+def spec_of_both(found: Compared) -> PictureSpec:
     """What the page's script has to know: the groups of the layout on screen, and of the other one
     where it has the same ranks."""
     spec = spec_of(found.second.context)
     return replace(spec, others=_groupings(found.first)) if _is_alive(found) else spec
 
 
-def jobs_html(found: Comparison, language: str) -> Markup:
+def jobs_html(found: Compared, language: str) -> Markup:
     """Both jobs; a rank pointed at lights up in both where they have the same ranks."""
     spec, is_alive = spec_of_both(found), _is_alive(found)
     figures = [
@@ -61,5 +61,5 @@ def _groupings(side: Side) -> Sequence[Grouping]:
     return [one for *_, groupings in spec.sides for one in marked(side.layout, groupings)]
 
 
-def _is_alive(found: Comparison) -> bool:
+def _is_alive(found: Compared) -> bool:
     return found.first.layout.world_size == found.second.layout.world_size

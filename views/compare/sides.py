@@ -254,7 +254,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Compared:
     """Two layouts beside each other.
 
     trained: what both train; None where that is refused on screen. problems: why one has no costs.
@@ -284,7 +284,7 @@ class Comparison:
         return verdict(first, second)
 
 
-def comparison_of(context: Context) -> Comparison:
+def comparison_of(context: Context) -> Compared:
     """The kept layout and the one on screen. Errors: as of `kept_context`."""
     kept, problems = kept_context(context), list[LayoutError]()
     before = kept
@@ -305,7 +305,7 @@ def comparison_of(context: Context) -> Comparison:
     then = tried(problems, kept_outcome) or (None, 0.0)
     now = (trained and tried(problems, lambda: _outcome(context.layout, trained))) or (None, 0.0)
     first, second = Side(kept, before, names[0], *then), Side(context, context, names[1], *now)
-    return Comparison(first, second, trained, problems)
+    return Compared(first, second, trained, problems)
 
 
 def cost_of(layout: Layout, trained: Trained) -> Cost:

@@ -43,7 +43,7 @@ from .jobs import jobs_html, spec_of_both
 from .sides import (
     COSTS,
     PARTS,
-    Comparison,
+    Compared,
     Side,
     comparison_of,
     query_to_keep,
@@ -87,7 +87,7 @@ def compare_html(context: Context) -> Markup:
 # -- costs and settings --------------------------------------------------------------------------
 
 
-def costs_html(found: Comparison, language: str) -> Markup:
+def costs_html(found: Compared, language: str) -> Markup:
     """A row a cost; a layout that the model does not allow says why in place of its numbers."""
     decides = _deciding(found)
     rows = (
@@ -105,13 +105,13 @@ def costs_html(found: Comparison, language: str) -> Markup:
     )
 
 
-def _heads(found: Comparison, language: str) -> list[Markup]:
+def _heads(found: Compared, language: str) -> list[Markup]:
     """Both names as heads of a table; which of them is on screen."""
     shown = tag("small", PAGE["side_shown"][language])
     return [together(found.first.name), together(found.second.name, " ", shown)]
 
 
-def _settings(found: Comparison, language: str) -> Markup:
+def _settings(found: Compared, language: str) -> Markup:
     """Every control and derived size that differs."""
     sides, layouts = (found.first.context, found.second.context), _layouts(found)
     rows = [
@@ -140,14 +140,14 @@ def _titled(name: str, body: object, language: str) -> Markup:
     return tag("section", tag("h3", PAGE[name][language]), body)
 
 
-def _layouts(found: Comparison) -> tuple[Layout, Layout]:
+def _layouts(found: Compared) -> tuple[Layout, Layout]:
     return found.first.layout, found.second.layout
 
 
 # -- groups --------------------------------------------------------------------------------------
 
 
-def _groups_of(found: Comparison, language: str) -> Markup:
+def _groups_of(found: Compared, language: str) -> Markup:
     names = (found.first.name, found.second.name)
     return _groups(*_layouts(found), names, visible_in(found), language)
 
@@ -228,7 +228,7 @@ def _told(grouping: Grouping | None, layout: Layout, language: str) -> str:
     return f"{groups}{PAGE['semicolon'][language]}{where}"
 
 
-def visible_in(found: Comparison) -> tuple[str, ...]:
+def visible_in(found: Compared) -> tuple[str, ...]:
     """The kinds that are visible on screen."""
     return tuple(grouping.name for grouping in found.second.context.visible)
 
@@ -262,7 +262,7 @@ def compare_pictures(context: Context) -> Pictures:
     return [*_jobs(found), *panels]
 
 
-def _jobs(found: Comparison) -> Pictures:
+def _jobs(found: Compared) -> Pictures:
     return [
         (f"{side.name} {title}".strip(), picture)
         for side in found.sides
@@ -290,7 +290,7 @@ def compare_slide(context: Context) -> Pictures:
     return [("", TableChart(heads, rows, marked=_deciding(found)))]
 
 
-def _deciding(found: Comparison) -> int:
+def _deciding(found: Compared) -> int:
     """The row of the cost that decides; -1 for none."""
     decides = {"memory": "cost_memory", "time": "cost_step", "bytes": "cost_across"}
     name = decides.get(found.verdict.by)

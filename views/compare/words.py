@@ -16,7 +16,7 @@ from ..estimate.measured import measured_text
 from ..estimate.words import step_text
 from ..memory.stages import gib
 from ..search.view import reason_text
-from .sides import COSTS, PARTS, Comparison, Cost, Side
+from .sides import COSTS, PARTS, Compared, Cost, Side
 
 SAME = 0.0005
 """Share by which numbers that are said to be the same differ at most."""
@@ -28,7 +28,7 @@ FEW = 0.1
 # -- the verdict ---------------------------------------------------------------------------------
 
 
-def verdict_text(found: Comparison, language: str) -> str:
+def verdict_text(found: Compared, language: str) -> str:
     """Which of the two is better, and by what, in a sentence; then what has to be known beside.
 
     Empty where the model or the batch on screen is refused, so that there is nothing to judge.
@@ -40,7 +40,7 @@ def verdict_text(found: Comparison, language: str) -> str:
     return joined([*_sentence(found, language), *_besides(found, language)], language)
 
 
-def _sentence(found: Comparison, language: str) -> Iterator[str]:
+def _sentence(found: Compared, language: str) -> Iterator[str]:
     say, verdict = saying(PAGE, language), found.verdict
     if verdict.by == "refused":
         yield _refused(found, language)
@@ -66,7 +66,7 @@ def _sentence(found: Comparison, language: str) -> Iterator[str]:
         yield _alike(found, language)
 
 
-def _refused(found: Comparison, language: str) -> str:
+def _refused(found: Compared, language: str) -> str:
     say = saying(PAGE, language)
     able = [side for side in found.sides if side.estimate is not None]
     if len(able) != 1 or able[0].estimate is None:
@@ -78,7 +78,7 @@ def _refused(found: Comparison, language: str) -> str:
     return say("verdict_refused" if estimate.fits else "verdict_refused_over", **facts)
 
 
-def _alike(found: Comparison, language: str) -> str:
+def _alike(found: Compared, language: str) -> str:
     """Of steps within the error of each other."""
     say = saying(PAGE, language)
     steps = [step_text(side.estimate) for side in found.sides if side.estimate]
@@ -94,7 +94,7 @@ def _alike(found: Comparison, language: str) -> str:
     return say("verdict_bytes", **facts, more=more.name, times=times)
 
 
-def _besides(found: Comparison, language: str) -> Iterator[str]:
+def _besides(found: Compared, language: str) -> Iterator[str]:
     """Who is close to the limit, and what a step costs where one has more GPUs."""
     say = saying(PAGE, language)
     for side in found.sides:
@@ -115,7 +115,7 @@ def _gpu_seconds(side: Side) -> str:
     return f"{count:,.0f}" if count >= 100 else f"{count:.3g}"
 
 
-def measured_lines(found: Comparison, language: str) -> Iterator[str]:
+def measured_lines(found: Compared, language: str) -> Iterator[str]:
     """What sources measured of either layout for the work that both do, each behind its name."""
     for side in found.sides:
         if said := measured_text(side.worked):
@@ -132,19 +132,19 @@ def _times(ratio: float, language: str) -> str:
     return PAGE["times"][language].format(times=number)
 
 
-def _is_node(found: Comparison) -> bool:
+def _is_node(found: Compared) -> bool:
     """Whether NVLink joins no more than a node."""
     assert found.trained
     each = (side.layout.gpus_per_node for side in found.sides)
     return all(found.trained.cluster.domain_of(gpus) == gpus for gpus in each)
 
 
-def capacity_text(found: Comparison) -> str:
+def capacity_text(found: Compared) -> str:
     assert found.trained
     return gib(found.trained.capacity)
 
 
-def _lacks_host(side: Side, found: Comparison) -> bool:
+def _lacks_host(side: Side, found: Compared) -> bool:
     """Whether it is the host's memory that lacks room."""
     assert side.estimate
     assert found.trained
@@ -154,7 +154,7 @@ def _lacks_host(side: Side, found: Comparison) -> bool:
 # -- the costs -----------------------------------------------------------------------------------
 
 
-def rows_of_costs(found: Comparison, language: str) -> list[tuple[str, ...]]:
+def rows_of_costs(found: Compared, language: str) -> list[tuple[str, ...]]:
     """A row a cost, in the order of COSTS: its name, both layouts, how the second differs and what
     that counts."""
     costs = [side.cost for side in found.sides]
@@ -165,7 +165,7 @@ def rows_of_costs(found: Comparison, language: str) -> list[tuple[str, ...]]:
     return rows
 
 
-def _judged(name: str, found: Comparison, language: str) -> str:
+def _judged(name: str, found: Compared, language: str) -> str:
     """By how much the second layout's cost differs, and whether that decides, or why not."""
     first, second = (side.cost for side in found.sides)
     if first is None or second is None:
@@ -181,7 +181,7 @@ def _judged(name: str, found: Comparison, language: str) -> str:
     return f"{differs}{PAGE['colon'][language]}{reason}"
 
 
-def _why(name: str, found: Comparison, first: Cost, second: Cost) -> str:
+def _why(name: str, found: Compared, first: Cost, second: Cost) -> str:
     """The words for what a difference counts."""
     verdict, is_more = found.verdict, second[name][0] > first[name][0]
     if name == "cost_memory":
@@ -197,7 +197,7 @@ def _why(name: str, found: Comparison, first: Cost, second: Cost) -> str:
     return "why_error" if name == "cost_step" else "why_timed" if verdict.by == "time" else ""
 
 
-def _why_memory(found: Comparison, verdict: Verdict) -> str:
+def _why_memory(found: Compared, verdict: Verdict) -> str:
     if verdict.by == "memory":
         if verdict.better is None:
             return "why_neither"
