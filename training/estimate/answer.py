@@ -96,6 +96,7 @@ def estimate(model: Model, *, software: str = "", **arguments: object) -> Estima
         zero 1, recompute "none", sequence_parallel True
         flash True    attention as one kernel; runs without it are taken to train with dropout, as
                       those of its time did
+        dispatcher "alltoall", dispatch "bf16", ep_overlap False    tokens to experts, as Training
         software ""   whose constants; empty: of what public runs like this one ran on
 
     What overlaps: gradients and parameters as Megatron's flags have it, the rest by what the fit

@@ -100,7 +100,7 @@ def layer_seconds(request: Request, work: LayerWork, c: Constants) -> Callable[[
         if recompute == "partial":
             compute += partial
         tp, cp, ep = ((2.0 + again) * seconds * shown for seconds, shown in zip(messages, exposed))
-        if request.training.rule.pairs:  # experts' messages hide behind computation
+        if request.training.hides_exchange:  # experts' messages hide behind computation
             ep = beyond(ep, compute)
         return Timed(compute, tp, cp, ep)
 
