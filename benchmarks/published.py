@@ -82,21 +82,20 @@ WHY: Mapping[str, tuple[tuple[str, ...], str]] = {
         "a recommendation, not a run, that cuts experts by tp 4; whole experts spread by ep wait "
         "less, as MoE Parallel Folding found",
     ),
+    "folding-mixtral-8x22b-mcore": (
+        ("compute", "bubble", "tp"),
+        "within 4 % of the first: the baseline of MoE Parallel Folding (arXiv:2504.14960), which "
+        "cuts experts by tp 2; whole experts wait less, as that paper found",
+    ),
     "bridge-qwen3_235b_a22b-dgx-h100-256": (
         ("ep",),
-        "its ep of 32 leaves the node: half of its step waits for it, as run 40 of 80 s. Its "
-        "recipe overlaps that exchange (overlap_moe_expert_parallel_comm), yet 77 s were measured. "
-        "Nobody published a run with ep 8 in the node, as on B300, nor why not",
+        "its ep of 32 leaves the node: a third of its step waits for it, though its recipe hides "
+        "what hides (overlap_moe_expert_parallel_comm); 77 s were measured. Nobody published a run "
+        "with ep 8 in the node, as on B300, nor why not",
     ),
     "bridge-qwen3_235b_a22b-dgx-gb200-256": (
-        ("compute", "bubble", "pp"),
-        "within 5 % of layouts with fewer stages, which fill 84 to 94 % of the memory, it 54 % as "
-        "run. Graphs of whole iterations, which its recipe takes, hold buffers that the estimate "
-        "does not count; whether they decided is not said",
-    ),
-    "bridge-qwen3_235b_a22b-dgx-gb300-256": (
-        ("compute", "bubble", "pp"),
-        "within 7 % of layouts with fewer stages, which fill 66 to 89 % of the memory, it 58 % as "
+        ("compute", "bubble"),
+        "within 7 % of layouts with fewer stages, which fill 80 to 84 % of the memory, it 55 % as "
         "run. Graphs of whole iterations, which its recipe takes, hold buffers that the estimate "
         "does not count; whether they decided is not said",
     ),

@@ -40,6 +40,7 @@ _OPTIONS = {
     *("layers", "experts", "sequence"),
     *("group_size", "precision", "products", "zero", "recompute", "flash", "sequence_parallel"),
     *("offload", "kernels", "spread", "account", "cp_algorithm"),
+    *("dispatcher", "dispatch", "ep_overlap"),
 }
 """What a refusal may offer as an option; the rest are words of the command, or of a file."""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from groups.presets import PRESETS
 
-from .model import Model
+from .model import ROUTER_GROUPS, Model
 from .published import derived_options
 
 
@@ -71,6 +71,10 @@ def variant(start: Model, changes: Mapping[str, object]) -> Model:
             follows["ffn"] = 0
     if changes.get("experts") == 0:
         follows |= dict.fromkeys(("top_k", "expert_ffn", "shared_expert_ffn", "dense_layers"), 0)
+    experts = changes.get("experts", start.experts)
+    is_whole = isinstance(experts, int) and experts and experts % (start.router_groups or 1) == 0
+    if not is_whole:
+        follows |= dict.fromkeys(ROUTER_GROUPS, 0)
     return replace(start, **{**follows, **changes})  # type: ignore[arg-type]
 
 

@@ -140,11 +140,14 @@ def _estimated(model: Model, asked: Arguments, software: str) -> Estimate:
         raise refused.replace(alternatives=[fix for fix in fixes if fix]) from None
 
 
+SWITCHES = ("sequence_parallel", "ep_overlap")
+"""Arguments that are on or off, which a refusal changes to 1 or 0."""
+
+
 def _as_arguments(fix: Mapping[str, object], asked: Arguments) -> dict[str, object]:
     """A change as arguments say it; empty where it is one of the model, which is given."""
     change = dict(fix)
-    if "sequence_parallel" in change:
-        change["sequence_parallel"] = bool(change["sequence_parallel"])
+    change |= {name: bool(change[name]) for name in SWITCHES if name in change}
     if isinstance(count := change.pop("micro_batches", None), int):
         replicas = asked.gpus // (asked.tp * asked.cp * asked.pp)
         change["global_batch"] = count * asked.micro_batch * replicas

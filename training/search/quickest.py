@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate, islice, pairwise
@@ -28,7 +28,8 @@ ROOM = 0.95
 """Share of a GPU's memory that a layout may need: batches and routing are not alike every step."""
 
 ROOM_OF_EXCHANGE = 0.85
-"""The same where experts are spread over ranks: buffers of dispatchers stay."""
+"""The same where experts' exchange hides or HybridEP sends it: their buffers stay, and those of the
+CUDA graphs that such runs take (NVIDIA-NeMo/Megatron-Bridge 067f987 perf_recipes)."""
 
 MOST_TRIED = 600
 """Layouts that are timed; of more some, spread evenly."""
@@ -52,6 +53,7 @@ class SearchResult:
         complete: whether all valid layouts were tried, and all that might be among the best fit
             or not for certain.
         seconds: of every layout that may fit, its quickest way, in ascending order.
+        quickest: the same by the layout's sizes: tp, cp, pp, ep and etp.
     """
 
     best: tuple[Estimate, ...]
@@ -60,6 +62,7 @@ class SearchResult:
     too_large: int
     complete: bool
     seconds: tuple[float, ...]
+    quickest: Mapping[tuple[int, ...], float]
 
     def place(self, seconds: float) -> int:
         """The place among all layouts of one that takes so long; from 1."""
@@ -96,6 +99,7 @@ def search(job: SearchJob, most: int = MOST) -> SearchResult:
     starts = [start for start, end in pairwise(ways.starts) if start < end]
     quickest = np.minimum.reduceat(shown, np.array(starts, dtype=int))
     quickest = quickest.reshape(len(jobs), -1).min(axis=0)
+    tried = (layout.split for layout in ways.timed[: len(chosen)] if layout.seconds.size)
     within = np.sort(quickest[np.isfinite(quickest)])
     return SearchResult(
         best=tuple(best),
@@ -104,7 +108,13 @@ def search(job: SearchJob, most: int = MOST) -> SearchResult:
         too_large=len(chosen) - len(within),
         complete=complete and sure,
         seconds=tuple(within.tolist()),
+        quickest=dict(zip(map(sizes_of, tried), quickest.tolist())),
     )
+
+
+def sizes_of(split: Split) -> tuple[int, ...]:
+    """What tells the layouts of a search apart."""
+    return split.tp, split.cp, split.pp, split.ep, split.etp
 
 
 def _jobs(job: SearchJob) -> tuple[SearchJob, ...]:
@@ -164,7 +174,8 @@ class _Ways:
         return list(estimates.values()), tries
 
     def _has_room(self, request: Request, fit: Fit) -> bool:
-        room = ROOM if request.split.ep == 1 else ROOM_OF_EXCHANGE
+        has_buffers = request.training.ep_overlap or request.training.dispatcher == "hybridep"
+        room = ROOM_OF_EXCHANGE if has_buffers else ROOM
         return fit.fits and fit.needed <= room * self.job.bytes_of_gpu
 
     def _place(self, at: int) -> tuple[int, int]:

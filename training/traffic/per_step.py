@@ -13,7 +13,7 @@ A group of n members, each sending B bytes, in members' order:
     next        member i sends to member i + 1, each as much as it is said to; the last to the first
     before      member i sends to member i - 1
     once        to each domain one copy of a token that has an expert there, to the member of the
-                sender's own place, which passes it on to the members that have one (training.routing)
+                sender's own place, which passes it on to those that have one (training.routing)
 
 A domain's members send through their own network cards, all at once: where j members stand in a
 domain and o of the ring's links leave it, each card carries o B / j (as with the several rings that
@@ -138,9 +138,7 @@ def carrier(every: Mapping[str, Grouping], kind: str) -> Grouping | None:
     return next((every[name] for name in names if name in every), None)
 
 
-def _placed(
-    demand: Demand, where: Reach, ranks: int, cluster: Cluster, model: Model
-) -> Traffic:
+def _placed(demand: Demand, where: Reach, ranks: int, cluster: Cluster, model: Model) -> Traffic:
     """One demand on the links of its groups; each stage has so many ranks."""
     factor, pattern = bytes_per_rank(demand.operation, where.size, 1), demand.pattern
     if pattern == ONCE:

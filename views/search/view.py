@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from markupsafe import Markup
 from descriptions import MEMORY, REASONS, SEARCH_LEFT_OUT, TRAFFIC, counted, joined
 from groups import LayoutError
 from groups.notes import Note
+from groups.presets import PRESETS
 from render.files.tables import BarCell, TableChart
 from training.estimate import Estimate
 from training.search import (
@@ -19,6 +21,7 @@ from training.search import (
     SearchResult,
     alone,
     compared,
+    published_layouts,
     search,
 )
 
@@ -80,8 +83,20 @@ def _answer(context: Context) -> Markup:
         measured_html(context),
         table((say(f"column_{name}") for name in names), rows, "search-table"),
         tag("p", *shades, class_="search-key"),
+        *(tag("p", line) for line in _published_lines(job, result, language)),
         left_out_html(SEARCH_LEFT_OUT, language, **facts),
     )
+
+
+def _published_lines(job: SearchJob, result: SearchResult, language: str) -> Iterator[str]:
+    """Where published layouts for the same model and machines stand that are not in the list."""
+    for placed in published_layouts(job, result):
+        preset, say = PRESETS[placed.preset], saying(TRAFFIC, language)
+        sizes = {"tp": preset.tp, "cp": preset.cp, "pp": preset.pp, "ep": preset.ep}
+        names = " ".join(f"{name}{size}" for name, size in sizes.items() if size > 1)
+        facts = {"name": preset.name, "sizes": names, "place": placed.place}
+        facts |= {"slower": f"{placed.slower:.0%}", "count": f"{len(result.seconds):,}"}
+        yield say("search_published" if placed.place else "search_unplaced", **facts)
 
 
 def on_screen(context: Context) -> tuple[Estimate | None, Markup]:
@@ -186,6 +201,8 @@ def _names(estimate: Estimate, job: SearchJob, language: str) -> tuple[str, list
         rest.append(say("with_groups", count=training.group_size))
     if training.recompute != "none":
         rest.append(say(f"with_{training.recompute}"))
+    if training.ep_overlap:
+        rest.append(say("with_overlap"))
     if split.account:
         rest.append(say("with_account"))
     if split.spread != "equal":
@@ -258,6 +275,7 @@ def changes_to(estimate: Estimate, state: State) -> dict[str, Any]:
         "micro_batches": "",
         "micro_batch": "" if training.micro_batch == 1 else str(training.micro_batch),
         "recompute": training.recompute,
+        "ep_overlap": "on" if training.ep_overlap else "",
     }
     if stated_layout(state):  # which is for as many stages as it says
         changes["layers"] = str(request.model.layers)
