@@ -104,6 +104,7 @@ def emitted(layout: Layout, model: Mapping[str, Any] | None, framework: str) -> 
 TOLD = (
     *(*MODEL, "hidden", "ffn", "heads", "kv_heads", "sequence_parallel", "zero", "recompute"),
     *("schedule", "formats", "fp16", "fp32", "grad_reduce_in_bf16", "fp8", "products"),
+    *("ep_overlap", "dispatcher_backend", "dispatch"),
 )
 """What a comment tells where a target has no word for it."""
 

@@ -15,10 +15,10 @@ from typing import Any
 from groups.errors import LayoutError
 from groups.presets import PRESETS
 from groups.stages.layout_strings import is_layout, parse_layout
-from training.model import Model
+from training.model import ROUTER_GROUPS, Model
 from training.models import MODELS, model_of_preset, said_of_preset, training_of_preset
 from training.pipeline.schedules import DEFAULT_VIRTUAL, SCHEDULES
-from training.recipe import PRECISIONS, Training
+from training.recipe import DISPATCHERS, PRECISIONS, Training
 
 from .flags import MODEL, PLACEHOLDERS, published_model, table, words_of
 from .items import Parsed
@@ -50,6 +50,7 @@ def training_of(text: Parsed) -> dict[str, Any]:
         found["dense_layers"] = int(match[1])
     if "distributed_optimizer" in said:
         found["zero"] = found.get("zero") or int(said["distributed_optimizer"])
+    found |= _dispatched(said)
     found |= _recomputed(said) | _offloaded(said, found.get("zero") or None)
     if said.get("fp8"):
         found["products"] = "mxfp8" if said.get("fp8_recipe") == "mxfp8" else "fp8"
@@ -76,6 +77,8 @@ def _shape(said: dict[str, Any], framework: str, named: str) -> dict[str, Any]:
     """The published model that no stated size contradicts; else none, and what Megatron has where
     its options do not take it away. Of a model that is named, what differs is said beside it."""
     sizes = {name: said[name] for name in SHAPE if name in said}
+    if "layers" in sizes:
+        sizes["layers"] = _counted(sizes["layers"])
     if named and sizes.items() <= vars(MODELS[named].model).items():
         return {"model": named}
     sizes = {"experts": 0, **sizes}
@@ -87,7 +90,8 @@ def _shape(said: dict[str, Any], framework: str, named: str) -> dict[str, Any]:
         sizes = {"kv_heads": sizes["heads"], **wide, **sizes}
     for name, published in MODELS.items():
         if sizes.items() <= vars(published.model).items():
-            return {"model": name}
+            is_free = is_megatron and published.model.router_groups and "router_groups" not in said
+            return {"model": name, **(dict.fromkeys(ROUTER_GROUPS, 0) if is_free else {})}
     return {"model": "", **(MEGATRONS if is_megatron else {})}
 
 
@@ -114,6 +118,20 @@ def _recomputed(said: dict[str, Any]) -> dict[str, str]:
     if word == "selective" and said.get("recompute_modules", "core_attn") != "core_attn":
         word = "partial"
     return {"recompute": word} if word else {}
+
+
+def _dispatched(said: dict[str, Any]) -> dict[str, str]:
+    """How tokens reach experts, by Megatron's two options or the older switch.
+
+    Source: NVIDIA/Megatron-LM d98e8a6 core/transformer/transformer_config.py: flex is DeepEP where
+    no backend is named.
+    """
+    if said.get("deepep") is True:
+        return {"dispatcher": "deepep"}
+    if said.get("dispatcher_type") == "flex":
+        backend = str(said.get("dispatcher_backend", "deepep"))
+        return {"dispatcher": backend} if backend in DISPATCHERS else {}
+    return {"dispatcher": "alltoall"} if said.get("dispatcher_type") == "alltoall" else {}
 
 
 def _offloaded(said: dict[str, Any], zero: int | None) -> dict[str, Any]:
@@ -211,6 +229,14 @@ def counted_with(tp: int) -> dict[str, Any]:
     return {name: getattr(Training(), name) for name in names}
 
 
+def _counted(layers: Any) -> Any:
+    """The decoder layers of a pipeline layout; anything else as it is."""
+    if is_layout(layers):
+        with suppress(LayoutError):
+            return sum(stage.count("decoder") for stage in parse_layout(str(layers)))
+    return layers
+
+
 def is_model(model: Model, options: Mapping[str, Any]) -> bool:
     """Whether options are of this model: no size is another, and none is there that it has not.
 
@@ -219,11 +245,7 @@ def is_model(model: Model, options: Mapping[str, Any]) -> bool:
     >>> is_model(mixtral, options), is_model(MODELS["llama3-8b"].model, options)
     (True, False)
     """
-    own, layers = _whole_shape(model), options.get("layers")
-    if is_layout(layers):
-        with suppress(LayoutError):
-            layers = sum(stage.count("decoder") for stage in parse_layout(str(layers)))
-    given = {**options, "layers": layers}
+    own, given = _whole_shape(model), {**options, "layers": _counted(options.get("layers"))}
     said = {*NUMBERS, "gated", "latent", "norm"} & options.keys()
     sizes = {*NAMED_BY, *said} - {"seq", "zero", "first", "last", "mtp"}
     return all((own.get(name) or None) == (given.get(name) or None) for name in sizes)
@@ -274,6 +296,10 @@ WRITTEN: dict[str, dict[Any, dict[str, Any]]] = {
     },
     "schedule": {name: {"schedule": name} for name in SCHEDULES if name not in MEGATRONS_SCHEDULES},
     "sequence_parallel": {True: {"sequence_parallel": True}},
+    "ep_overlap": {True: {"ep_overlap": True}},
+    "dispatcher": {"alltoall": {"dispatcher_type": "alltoall"}}
+    | {name: {"dispatcher_type": "flex", "dispatcher_backend": name} for name in DISPATCHERS[1:]},
+    "dispatch": {"fp8": {"dispatch": "fp8"}},
 }
 """What a value of a Training is in launch files; formats, products and schedule stand there for
 what none of their words say."""

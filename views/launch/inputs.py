@@ -140,7 +140,10 @@ def options_of_page(layout: Layout, state: State) -> dict[str, Any]:
 
 CHOSEN = {"schedule": SCHEDULES} | {
     name: CHOICES[name][1]
-    for name in ("recompute", "precision", "products", "sequence_parallel", "zero")
+    for name in (
+        *("recompute", "precision", "products", "sequence_parallel", "zero"),
+        *("dispatcher", "dispatch", "ep_overlap"),
+    )
 }
 """What of the training a command may say."""
 
