@@ -9,7 +9,6 @@ from training.estimate import MeasuredRun, sources
 
 from ..base.context import Context
 from ..base.endpoint import fixes_tried, job_facts, stated, training_endpoint
-from .measured import measured_facts
 from .view import NEAREST
 from .words import estimate_facts
 
@@ -47,7 +46,6 @@ def step_facts(context: Context) -> dict[str, Any]:
         "cluster": trained.cluster_id,
         "world_size": context.layout.world_size,
         **estimate_facts(step),
-        **measured_facts(context),
         "capacity_bytes": trained.capacity,
         "memory_bytes": step.memory,
         "needed_bytes": step.fit.needed,
