@@ -12,7 +12,6 @@ from 0. Products have the multiplication sign: a pair of asterisks would turn in
 from __future__ import annotations
 
 from texts.sentences import (
-    HANG_STEPS,
     LAUNCH_NOTES,
     REFUSALS,
     close_up,
@@ -93,6 +92,9 @@ CLUSTER_NOTES = words("traffic", "CLUSTER_NOTES")
 
 NOTES = {text.en: text for text in words("presets", "NOTES").values()}
 """What is to be known of a published layout, by its note in groups/published.txt."""
+
+DERIVED = words("presets", "DERIVED")
+"""Why a published layout has an option that its source does not state (training/derived.csv)."""
 
 SPANS, WORK = words("refusals", "SPANS"), words("refusals", "WORK")
 """By names of the maths, which says its refusals in English itself."""

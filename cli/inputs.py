@@ -39,7 +39,8 @@ _OPTIONS = {
     *("model", "changes", "cluster", "capacity", "global_batch", "micro_batch", "vpp", "schedule"),
     *("layers", "experts", "sequence"),
     *("group_size", "precision", "products", "zero", "recompute", "flash", "sequence_parallel"),
-    *("offload", "spread", "account", "cp_algorithm"),
+    *("offload", "kernels", "spread", "account", "cp_algorithm"),
+    *("dispatcher", "dispatch", "ep_overlap"),
 }
 """What a refusal may offer as an option; the rest are words of the command, or of a file."""
 
@@ -121,12 +122,12 @@ def sentence(error: Exception) -> str:
     """What is wrong, the options that would work, and what Megatron says."""
     if not isinstance(error, LayoutError):
         return str(error)
-    fixes = " or ".join(map(fix_text, error.alternatives))
+    fixes = " or ".join(map(_fix, error.alternatives))
     what = error.what + (f"; try {fixes}" if fixes else f": {error.why}" if error.why else "")
     return what + (f" (Megatron: {error.quote})" if error.quote else "")
 
 
-def fix_text(alternative: Mapping[str, Any]) -> str:
+def _fix(alternative: Mapping[str, Any]) -> str:
     """An alternative as the options to give: ``--tp 2 --pp 4``."""
     if "group" in alternative:
         return str(alternative["group"])
@@ -256,7 +257,7 @@ class CommandLine:
 
         Errors: LayoutError for more than a log's reader takes.
         """
-        from formats.logs.evidence import MOST_FILES, MOST_OF_FOLDERS, too_much_evidence
+        from formats.logs.evidence import MOST_BYTES, MOST_FILES, too_much_evidence
 
         if not self.words or not all(map(os.path.exists, self.words)):
             return None
@@ -264,9 +265,8 @@ class CommandLine:
         try:
             inside = (sorted(path.iterdir()) if path.is_dir() else [path] for path in named)
             files = [file for listed in inside for file in listed if file.is_file()]
-            size = sum(file.stat().st_size for file in files)
-            if size > MOST_OF_FOLDERS or len(files) > MOST_FILES:
-                raise too_much_evidence(MOST_OF_FOLDERS)
+            if sum(file.stat().st_size for file in files) > MOST_BYTES or len(files) > MOST_FILES:
+                raise too_much_evidence()
             return {str(file): file.read_bytes() for file in files}
         except OSError as error:
             name = error.filename or " ".join(self.words)

@@ -26,7 +26,7 @@ OPTIONS = (
 )
 """The options of a command line that say what is trained, and on what."""
 
-SWITCHES = ("flash", "sequence_parallel")
+SWITCHES = ("flash", "sequence_parallel", "ep_overlap")
 """Options that are on or off."""
 
 

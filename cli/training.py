@@ -128,7 +128,17 @@ def _head(facts: Facts, line: str) -> list[str]:
     training = facts["training"]
     changed = f" with other {', '.join(facts['changed'])}" if facts["changed"] else ""
     batch = f"global batch {training['global_batch']:,}"
-    return [f"{facts['model']}{changed}, {batch}, micro-batch {training['micro_batch']}", line]
+    said = f"{facts['model']}{changed}, {batch}, micro-batch {training['micro_batch']}"
+    return [said, line, *_measured(facts["measured"])]
+
+
+def _measured(step: Facts | None) -> list[str]:
+    """What the source of a published layout measured, where this is that layout."""
+    if step is None:
+        return []
+    low, high = (f"{step[f'{name}_seconds']:g}" for name in ("low", "high"))
+    seconds = low if low == high else f"{low} to {high}"
+    return [f"measured: {seconds} s a step ({step['source']} {step['place']}".rstrip() + ")"]
 
 
 def _step(facts: Facts) -> str:

@@ -277,7 +277,8 @@ def test_what_is_not_stated_is_told(ask):
         **{"global_batch": 8, "micro_batch": 1, "micro_batches": 8, "schedule": "1f1b"},
         **{"precision": "bf16-fp32", "zero": 1, "recompute": "selective"},
         **{"sequence_parallel": True, "instances": 1, "flash": True, "dropout": False},
-        **{"products": "bf16", "offload": "none"},
+        **{"products": "bf16", "offload": "none", "kernels": "auto"},
+        **{"dispatcher": "alltoall", "dispatch": "bf16", "ep_overlap": False},
     }
     chunks = ask("memory_per_rank", nodes=1, tp=4, pp=2, vpp=2, global_batch=4)["training"]
     assert (chunks["schedule"], chunks["micro_batches"]) == ("interleaved", 4)

@@ -29,7 +29,7 @@ from views.base.resolve import resolve
 from views.base.state import State
 from views.base.trained import GIB, trained_of
 from views.base.units import bytes_text, seconds_text
-from views.compare.view import COSTS, cost_of
+from views.compare.sides import COSTS, cost_of
 from views.estimate.words import about
 from views.memory.stages import gib
 from views.traffic.view import rows_of

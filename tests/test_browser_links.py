@@ -7,11 +7,9 @@ from dataclasses import replace
 import pytest
 from addresses import expect_address, follow_link, next_step, reload, visit
 from browser import (
-    READ,
     box,
     cell,
     choose_preset,
-    drawn,
     expect,
     expect_card,
     expect_layout,
@@ -301,14 +299,28 @@ def test_a_kept_layout_stands_beside_the_one_that_is_shown(open_page):
         assert sizes.pop(PAGE["dp_size"]["en"]) == ["4", "2"]
         assert list(sizes.values()) == [["2", "4"]]
         groups = by_kind(page)
-        assert groups["tp"][:2] == ["8 groups × 2", "4 groups × 4"]
-        assert groups["tp"][3:] == ["0 / 8", "0 / 4"]
-        assert groups["pp"][2] == "0"
-        sides = [drawn(layout)[3] for layout in (before, after)]
-        assert page.evaluate(READ)[6] == [*sides[0], *sides[1]]
+        assert groups["tp"][0].startswith("8 groups × 2;")
+        assert groups["tp"][1].startswith("4 groups × 4;")
+        assert "pp" not in groups  # the same in both
+        shown = page.locator(".still svg.panel").evaluate_all(
+            "all => all.map(one => one.dataset.kind)"
+        )
+        assert shown == ["tp", "dp", "tp", "dp"]
 
     expect_comparison()
-    # Pictures of two layouts have no rank in common that could light up.
+    # A GPU pointed at lights up in both jobs: they have the same ranks.
+    jobs = page.locator(".both svg.job")
+    jobs.first.locator('.j[data-r="3"]').hover()
+    for at, layout in enumerate((before, after)):
+        expect(jobs.nth(at).locator(".j.me")).to_have_attribute("data-r", "3")
+        marked = (
+            jobs.nth(at)
+            .locator(".j.m")
+            .evaluate_all("all => all.map(one => Number(one.dataset.r))")
+        )
+        groups = (layout.every[kind].members(3).tolist() for kind in ("tp", "dp", "pp"))
+        assert sorted(marked) == sorted({rank for group in groups for rank in group} - {3})
+    # In panels of two layouts a cell would light up in one only.
     for side in (0, 1):
         at = page.locator(".still .grid").nth(side).locator('.c[data-r="3"]').first
         at.hover()
@@ -316,9 +328,9 @@ def test_a_kept_layout_stands_beside_the_one_that_is_shown(open_page):
     settle(page)
     expect(page.locator(".still :is(.c.on, .c.me, .c.pin, svg.lit)")).to_have_count(0)
     expect(box(page, "rank")).to_have_value("")
-    expect_address(page, State(tp=4, view="compare", kept="?v=2"))
+    expect_address(page, State(tp=4, view="compare", kept="?v=2&zero=1"))
     reload(page)
-    expect(box(page, "kept")).to_have_value("?v=2")
+    expect(box(page, "kept")).to_have_value("?v=2&zero=1")
     expect(page.locator(".sizes tbody tr")).to_have_count(2)
     expect_comparison()
     # What is no link is refused here alone; a whole address is a link too.
@@ -327,7 +339,7 @@ def test_a_kept_layout_stands_beside_the_one_that_is_shown(open_page):
     expect(page.locator("#status .refusal")).to_have_count(0)
     write(page, "kept", page.url.split("?")[0] + "?v=2&tp=8&pp=1")
     expect(page.locator(".sizes tbody tr").first).to_have_text("tp84")
-    assert by_kind(page)["tp"][:2] == ["2 groups × 8", "4 groups × 4"]
+    assert by_kind(page)["tp"][0].startswith("2 groups × 8;")
     show(page, "groups")
     expect_layout(page, tp=4)
     cell(page, "tp", 3).hover()

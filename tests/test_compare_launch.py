@@ -19,6 +19,7 @@ from descriptions import LANGUAGES, LAUNCH_NOTES, PAGE, TARGET_NAMES
 from formats.check.script import check_script
 from formats.launch import MAX_TEXT, TARGETS, emit, parse
 from formats.launch.flags import SCHEMAS
+from formats.launch.starts import shared_layers
 from groups import LayoutError
 from groups.layout import Layout
 from groups.presets import PRESETS
@@ -29,7 +30,7 @@ from views.base.link import to_query
 from views.base.problems import sentence
 from views.base.resolve import MODEL, from_preset
 from views.base.state import State, parse_number
-from views.compare.view import kept_context
+from views.compare.sides import kept_context
 from views.launch.inputs import read_pasted, with_pasted
 from views.launch.view import ASKED, SHOWN_ITEMS, check_text, counts_as, launch_pictures
 from views.page import answer
@@ -105,9 +106,9 @@ def test_two_layouts_that_are_the_same_say_so(language):
     for controls in (State(), State(nodes=4, tp=8), from_preset("bloom-176b")):
         page = compared(controls, link(controls), language)
         assert PAGE["compare_same"][language] in page
-        assert table(page, "sizes") == {}
-        moved = {row[2] for row in table(page, "moves").values()}
-        assert moved == {"0"}
+        assert PAGE["verdict_same"][language] in page
+        assert PAGE["compare_same_groups"][language] in page
+        assert table(page, "sizes") == table(page, "moves") == {}
 
 
 def test_a_number_as_text_is_the_same_number():
@@ -153,11 +154,15 @@ def shape(layout: Layout, name: str) -> str:
 
 
 def leaving(layout: Layout, name: str) -> str:
-    if name not in layout.every:
-        return "–"
+    """As a cell of the table says it, after the number and the size of the groups."""
     groups = [list(ranks) for ranks in layout.every[name].groups()]
     nodes = [{int(rank) // layout.gpus_per_node for rank in ranks} for ranks in groups]
-    return f"{sum(len(one) > 1 for one in nodes)} / {len(groups)}"
+    count = sum(len(one) > 1 for one in nodes)
+    return f"{count} of {len(groups)} leave their node" if count else "none leaves its node"
+
+
+def told(layout: Layout, name: str) -> str:
+    return f"{shape(layout, name)}; {leaving(layout, name)}" if name in layout.every else "–"
 
 
 def moved(one: Layout, other: Layout, name: str) -> str:
@@ -171,29 +176,26 @@ def moved(one: Layout, other: Layout, name: str) -> str:
 @every("before, after", PAIRS.values(), ids=PAIRS)
 @every("swapped", [False, True])
 def test_groups_moved_ranks_and_crossings_are_those_of_the_lists(before, after, swapped):
+    """Of the kinds that differ, and no other."""
     before, after = (after, before) if swapped else (before, after)
     one, other = seen(before), seen(after)
     names = dict.fromkeys((*one.every, *other.every))
-    above_one = [
-        name
-        for name in names
+    rows = {name: [told(one, name), told(other, name), moved(one, other, name)] for name in names}
+    differ = {
+        name: row
+        for name, row in rows.items()
+        if row[0] != row[1] or row[2] not in ("0", "–")
         if any(
             len(list(ranks)) > 1
             for layout in (one, other)
             if name in layout.every
             for ranks in layout.every[name].groups()
         )
-    ]
-    assert by_kind(compared(after, link(before))) == {
-        name: [
-            shape(one, name),
-            shape(other, name),
-            moved(one, other, name),
-            leaving(one, name),
-            leaving(other, name),
-        ]
-        for name in above_one
     }
+    found = by_kind(compared(after, link(before)))
+    assert {name: row for name, row in found.items() if name in differ} == differ
+    same = {name: row for name, row in found.items() if name not in differ}
+    assert not same or one.gpus_per_node != other.gpus_per_node
 
 
 def test_kinds_that_make_the_same_groups_in_both_layouts_share_a_row():
@@ -205,29 +207,70 @@ def test_kinds_that_make_the_same_groups_in_both_layouts_share_a_row():
     assert not any({"tp", "mp"} <= set(row) for row in rows)
 
 
-def test_both_layouts_are_drawn_side_by_side():
+def test_the_kinds_that_differ_are_drawn_side_by_side():
     page = compared(State(tp=4), link(State()))
     before, after = re.findall(r'<div class="grid">(.*?)</div>', page, re.DOTALL)
     for side, layout in ((before, seen(State())), (after, seen(State(tp=4)))):
         kinds = re.findall(r'<svg class="panel" data-kind="([^"]+)"', side)
-        assert tuple(kinds) == layout.kinds
+        assert kinds == [name for name in layout.kinds if name != "pp"]  # the same in both
         for kind, cells in zip(kinds, side.split("<svg ")[1:], strict=True):
             drawn = re.findall(r'data-r="(\d+)" data-g="(\d*)"', cells)
             index = layout.every[kind].index()
             assert [int(group) for _, group in drawn] == index.tolist()
 
 
-def test_large_worlds_are_drawn_as_overviews():
+def jobs_of(page: str) -> list[str]:
+    (drawn,) = re.findall(r'<div class="jobs[^"]*">(.*?</figure>)</div>', page, re.DOTALL)
+    return drawn.split("<figure")[1:]
+
+
+def test_both_jobs_are_drawn_and_marked_by_the_script_where_they_have_the_same_ranks():
+    first, second = jobs_of(compared(State(tp=4), link(State())))
+    assert "<b>tp 2 pp 2 dp 4</b>" in first
+    assert "<b>tp 4 pp 2 dp 2</b>" in second
+    for figure in (first, second):
+        assert 'class="still"' not in figure
+        assert re.findall(r'class="j(| [^"]*)"', figure) == [""] * 16
+    known = json.loads(
+        html.unescape(re.findall(r'data-mesh="([^"]*)"', compared(State(tp=4), link(State())))[0])
+    )
+    for figure, sizes in (
+        (first, [["tp", 2], ["cp", 1], ["dp", 4], ["pp", 2]]),
+        (second, [["tp", 4], ["cp", 1], ["dp", 2], ["pp", 2]]),
+    ):
+        numbers = json.loads(html.unescape(re.findall(r'data-known="([^"]*)"', figure)[0]))["kinds"]
+        kinds = [known["kinds"][number] for number in numbers]
+        assert [kind[0] for kind in kinds] == ["tp", "dp", "pp"]
+        assert all(known["grids"][kind[2]] == sizes for kind in kinds)
+
+
+def test_a_job_of_other_ranks_is_marked_by_the_server():
+    """Pictures of other ranks have none in common that could light up."""
+    first, second = jobs_of(compared(State(nodes=4, rank="5"), link(State())))
+    assert 'class="still"' in first
+    assert 'class="still"' not in second
+    marked = dict(re.findall(r'class="j ([^"]*)" data-r="(\d+)"', first))
+    assert marked["me"] == "5"
+    groups = {name: seen(State()).every[name].members(5).tolist() for name in ("tp", "dp", "pp")}
+    by_tone = re.findall(r'class="j m t-(\w+)" data-r="(\d+)"', first)
+    assert {(tone, int(rank)) for tone, rank in by_tone} == {
+        (name, rank) for name, ranks in groups.items() for rank in ranks if rank != 5
+    }
+
+
+def test_large_worlds_have_both_jobs_and_no_panels():
     before, after = State(nodes=256, tp=8, pp=4), State(nodes=256, tp=4, pp=8)
     page = compared(after, link(before))
-    assert "2,048 GPUs" in page
     assert 'class="panel"' not in page
-    assert len(re.findall(r"<figure>", page)) == 6
-    assert len(re.findall(r'<svg class="overview', page)) == 6
+    assert [figure.count('<svg class="job plain"') for figure in jobs_of(page)] == [1, 1]
     assert by_kind(page)["tp"] == [
-        *("256 groups × 8", "512 groups × 4"),
-        *("2,048", "0 / 256", "0 / 512"),
+        "256 groups × 8; none leaves its node",
+        "512 groups × 4; none leaves its node",
+        "2,048",
     ]
+    smaller, _ = jobs_of(compared(after, link(State(nodes=128, tp=8, pp=4))))
+    assert 'class="still"' in smaller
+    assert re.search(r'class="marks" href="data:image/png', smaller)
 
 
 # -- compare: what was kept ----------------------------------------------------------------------
@@ -593,7 +636,12 @@ def test_a_command_of_megatrons_makes_the_very_same_groups():
             text = emit(seen(controls).job, model_of(controls))
             again = with_pasted(controls, parse(text))
             assert seen(again) == seen(controls)
-            assert model_of(again) == model_of(controls)
+            asked = {"micro_batch": 1, **model_of(controls)}
+            shared = shared_layers(seen(controls).job, asked)  # as Megatron starts with them
+            if "layout" in shared:
+                chunks = {"vpp": asked.get("vpp")}  # which the layout has
+                asked = {**asked, **shared, "layers": shared["layout"], "layout": None, **chunks}
+            assert model_of(again) == {name: said for name, said in asked.items() if said}
 
 
 def test_a_framework_without_words_for_the_layout_says_for_what():

@@ -185,7 +185,8 @@ def test_products_short_of_rows_or_width_cost_more_per_operation():
 def test_queries_that_are_not_compressed_take_one_product():
     """DeepSeek-V2-Lite has q_lora_rank null: arXiv:2405.04434, appendix B.1."""
     model = replace(MODELS["deepseek-v3"].model, q_lora_rank=0, experts=0, top_k=0, mtp_layers=0,
-                    expert_ffn=0, shared_expert_ffn=0, dense_layers=0)  # fmt: skip
+                    expert_ffn=0, shared_expert_ffn=0, dense_layers=0,
+                    router_groups=0, router_group_top_k=0)  # fmt: skip
     one = estimate(model, cluster="dgx-h100", gpus=8, tp=1, global_batch=8).request
     h, width, tokens = model.hidden, model.query_width, one.tokens
     kept, heads = model.kv_lora_rank, model.heads

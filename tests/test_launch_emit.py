@@ -14,6 +14,7 @@ from launch_answers import check_law, codes, values
 
 from formats.launch import TARGETS, emit, parse
 from formats.launch.flags import MODEL
+from formats.launch.starts import shared_layers
 from formats.launch.training import options_of, training_of
 from groups.errors import LayoutError
 from groups.layout import Job
@@ -67,15 +68,32 @@ def expected(job: Job, model: dict, target: str) -> dict[str, object]:
         known["levels"] = tuple(known["levels"])
     if target == "megatron-deepspeed" and job.ep == 1:
         del known["ep"]
+    model = dict(model)
+    if "megatron" in TARGETS[target].frameworks:  # an uneven number of layers is dealt out by hand
+        shares = shared_layers_or_none(job, model)
+        if "layout" in shares:
+            model = {**model, **shares, "layers": shares["layout"]}
+        model = {name: value for name, value in model.items() if value is not None}
+        if job.layout().mesh.size("tp") > 1 and model.get("experts"):
+            known["sequence_parallel"] = True
     if is_layout(model.get("layers", "")):
         chunks, left = divmod(len(parse_layout(model["layers"])), job.pp)
         known |= {"vpp": chunks} if chunks > 1 and not left else {}
+    if "micro_batch" in TARGETS[target].needs or "global_batch" in model:
+        model.setdefault("micro_batch", 1)
     says = [
         name
         for name in SAYS[target]
         if target != "torchtitan-main" or "seq" in model or name in known
     ]
     return {name: value for name, value in {**known, **model}.items() if name in says}
+
+
+def shared_layers_or_none(job: Job, model: dict) -> dict:
+    try:
+        return shared_layers(job, model)
+    except LayoutError:  # which the first line says
+        return {}
 
 
 def assert_round_trip(job: Job, model: dict, target: str) -> None:
@@ -241,7 +259,10 @@ LAUNCHERS_OWN = (
 
 def test_what_a_target_does_not_say_of_the_model_is_named():
     text = emit(Job(2, pp=2), {"layers": 32, "vpp": 2, "seq": 64}, "torchtitan")
-    assert text.startswith("# torchtitan has no option for layers 32, vpp 2\ntorchrun ")
+    assert text.startswith(
+        "# torchtitan has no option for layers 32, vpp 2\n"
+        "# to fill in: MODULE, CONFIG, of a model with layers 32\ntorchrun "
+    )
     assert "--job.config_file" not in text
     hostile = emit(Job(2), {"layers": "t\nrm -rf /"}, "torchtitan")
     assert "\nrm" not in hostile  # a comment stays one line

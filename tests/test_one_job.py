@@ -729,7 +729,8 @@ def test_the_command_of_a_published_layout_that_is_read_is_written_the_same(targ
     for name in PRESETS:
         text, _ = printed(f"emit {target} --preset {name}")
         again, _ = printed(f"emit {target} --args -", text)
-        if again != "".join(line for line in text.splitlines(True) if line[0] != "#"):
+        commands = [re.sub(r"^#.*\n", "", one, flags=re.MULTILINE) for one in (text, again)]
+        if len(set(commands)) > 1:
             wrong.append((name, text, again))
     assert not wrong
 
@@ -939,8 +940,7 @@ def test_a_script_of_another_model_leaves_nothing_of_the_training_before_it():
     before = STATES["deepseek-v3"]  # DualPipe, FP8, ZeRO 1, another sequence
     shape = "--num-layers 80 --hidden-size 8192 --num-attention-heads 64 --bf16"
     now = opened(**{**before, **stated(opened(**before), parse(f"pretrain_gpt.py {shape}"))})
-    said = (now.products, now.recompute, now.schedule, now.precision)
-    assert said == ("", "none", "", "bf16-fp32")  # which Megatron trains without where none is said
+    assert (now.products, now.recompute, now.schedule, now.precision) == ("", "", "", "bf16-fp32")
 
 
 def test_a_preset_says_every_field_of_model_and_training_anew():

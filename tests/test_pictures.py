@@ -19,6 +19,7 @@ from render.scenes import groups as scene
 from render.scenes.charts import HeldChart, TimelineChart
 from render.scenes.exchange import Cell
 from render.scenes.heat import levels
+from render.scenes.job import JobPicture
 from render.scenes.shards import NONE, OWN
 from views.all import VIEWS
 from views.base.context import Context
@@ -71,13 +72,23 @@ def test_the_orders_view_saves_both_orders_of_each_kind_that_moves():
     assert groups_in(picture for _, picture in pictures) == groups_in(panels)
 
 
-def test_the_compare_view_saves_the_kept_layout_and_the_one_on_screen():
+def test_the_compare_view_saves_both_jobs_and_the_kinds_that_differ():
     before, after = resolve(State(nodes=4, tp=2, cp=2)), resolve(SMALL)
     pictures = drawn(SMALL, view="compare", kept=KEPT)
-    names = [one.name for one in Context.of(SMALL).visible if one.name in before.every]
+    jobs = [picture for _, picture in pictures if isinstance(picture, JobPicture)]
+    assert [job.mesh for job in jobs][:1] == [before.mesh]
+    assert after.mesh in [job.mesh for job in jobs]
+    names = [
+        one.name
+        for one in Context.of(SMALL).visible
+        if one.name in before.every
+        and (before.every[one.name].index() != after.every[one.name].index()).any()
+    ]
+    assert names
     sides = [side.every[name] for side in (before, after) for name in names]
     panels = [scene.panel(side, 8) for side in sides]
-    assert groups_in(picture for _, picture in pictures) == groups_in(panels)
+    rest = [picture for _, picture in pictures if not isinstance(picture, JobPicture)]
+    assert groups_in(rest) == groups_in(panels)
 
 
 FOUR = State(nodes=4, tp=2, pp=4)  # dp 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import inspect
 import json
 import socket
 from collections.abc import Callable, Iterator
@@ -14,6 +15,8 @@ import httpx
 import pytest
 from guarded import guard_of, run, told
 
+from views.all import ENDPOINTS
+from views.base.state import FIELDS
 from views.hang.files import log_of
 from views.launch.api import launch_command
 from views.server import bodies, guard
@@ -141,6 +144,7 @@ def test_the_page_is_embedded_only_where_its_address_or_a_space_asks_for_it(serv
 
 
 JOIN = {"session_hash": "mistakes", "event_data": None, "trigger_id": None}
+FILE = {"path": "/etc/passwd", "meta": {"_type": "gradio.FileData"}}
 MISTAKES = {
     "no JSON": ("component_server", b"{", 400),
     "JSON too deep to read": ("queue/join", b"[" * 100_000, 400),
@@ -162,6 +166,12 @@ MISTAKES = {
     "a name that there is not": ("call/nothing", {"data": []}, 404),
     "a name that there is not, anew": ("call/v2/nothing", {}, 404),
     "a parameter that there is not": ("call/v2/layout", {"colour": "red"}, 400),
+    "a file in place of hosts": ("call/read_hosts", {"data": [FILE]}, 422),
+    "a file in a list": ("call/read_hosts", {"data": [[[FILE]]]}, 422),
+    "a file whose kind is a number": ("call/read_hosts", {"data": [{**FILE, "meta": 3}]}, 422),
+    "a file by its parameter's name": ("call/v2/read_hosts", {"text": FILE}, 422),
+    "a file by its name in a list": ("call/v2/rank_card", {"rank": [0, {"a": FILE}]}, 422),
+    "a file in place of a number": ("queue/join", {**JOIN, "fn_index": 1, "data": [FILE]}, 422),
     "nothing to cancel": ("cancel", {"session_hash": "x", "fn_index": 99, "event_id": "x"}, 200),
     "nothing to reset": ("reset", {}, 422),
 }
@@ -186,6 +196,25 @@ def test_values_left_out_at_the_end_are_what_their_parameters_say(server):
     told = CLIENT.get(f"{server}{API}call/launch_command/{event}").text
     said = json.loads(told.partition("data: ")[2].splitlines()[0])
     assert said == [launch_command(nodes=4, tp=2, pp=4)]
+
+
+@pytest.mark.parametrize("name", ENDPOINTS)
+def test_a_file_is_refused_by_every_endpoint_in_words(server, name):
+    first = next(iter(inspect.signature(ENDPOINTS[name]).parameters))
+    by_place = post(server, f"call/{name}", {"data": [FILE]})
+    by_name = post(server, f"call/v2/{name}", {first: FILE})
+    for answer in (by_place, by_name):
+        assert (answer.status_code, first in answer.json()["detail"]) == (422, True)
+        assert "send what the file says" in answer.json()["detail"]
+
+
+def test_half_a_character_in_any_box_is_no_mistake(server):
+    for name, row in FIELDS.items():
+        for text in ("x\ud800", "\udc00: 1", '{"tp": "\ud800", "a": "\ud800"}'):
+            asked = {"show": "launch", name: text, **({} if row.link else {"view": row.of})}
+            answer = post(server, "component_server", draw(json.dumps(asked)))
+            assert answer.status_code == 200, (name, answer.text[:200])
+            assert "regions" in json.loads(answer.json())
 
 
 def test_the_page_has_no_events_of_gradios(server):

@@ -28,10 +28,11 @@ from render.scenes.job import JobPicture
 from training.pipeline import plan_of, simulate
 from views.all import ENDPOINTS, VIEWS
 from views.base.context import Context
-from views.base.link import to_query
+from views.base.link import from_query, to_query
 from views.base.resolve import from_preset, resolve
 from views.base.state import State
-from views.export import download, picture_file, slide_of
+from views.compare.sides import kept_context
+from views.export import download, picture_file, short_address, slide_of
 from views.groups.job import job_pictures
 from views.groups.sentence import question, sentence_of
 from views.hosts.view import hosts_pictures, hosts_summary
@@ -169,7 +170,10 @@ def test_the_slides_of_step_time_layouts_and_launch_answer_their_question():
         one.strip(" \\") for one in said("launch")
     }
     cost = said("compare", kept="?v=2&tp=4&nodes=32")
-    assert "Kept: 256 GPUs, 32 × 8: tp4 · dp32 · pp2. Now: 16 GPUs, 2 × 8: tp2 " in " ".join(cost)
+    whole = " ".join(cost)
+    assert "tp 4 pp 2 dp 32 is better: " in whole
+    assert "tp 4 pp 2 dp 32: 256 GPUs, 32 × 8. tp 2 pp 2 dp 4: 16 GPUs, 2 × 8." in whole
+    assert {"tp 4 pp 2 dp 32", "tp 2 pp 2 dp 4"} <= {*cost}
     assert "A step takes about" in cost
     assert "all cross, up to 2" in said("nodes")
 
@@ -233,6 +237,26 @@ def test_the_whole_address_stands_on_a_slide_apart_from_the_sizes(size):
     end = sizes.x + advance(sizes.text) * sizes.size
     beside = [one for one in lines if one.y == sizes.y]
     assert all(one.x - advance(one.text) * one.size > end + 12 for one in beside)
+
+
+def test_the_address_of_a_slide_says_the_other_layout_by_what_differs():
+    """In one line, and it opens the very same comparison."""
+    job = replace(from_preset("llama3-405b-2"), lang="zh", global_batch="2048", recompute="full")
+    for change in ({"tp": 4}, {"zero": "3", "nodes": 4096}, {"pipe_layout": "", "vpp": "2"}):
+        kept = f"https://a.example/?{to_query(replace(job, **change))}"
+        state = replace(job, view="compare", kept=kept)
+        address = f"https://huggingface.co/spaces/somebody/playground?{to_query(state)}"
+        short = short_address(address, Context.of(state))
+        assert len(short) < len(address) - len(kept)
+        assert short.partition("&kept=")[2].count("=") <= 2
+        again = from_query(short.partition("?")[2])
+        sides = [kept_context(Context.of(one)) for one in (state, again)]
+        assert sides[0].layout == sides[1].layout
+        assert replace(sides[0].state, kept="") == replace(sides[1].state, kept="")
+        memory = short_address(address, Context.of(replace(state, view="memory")))
+        assert "kept" not in memory
+        assert memory.startswith(address.partition("?")[0] + "?v=2&")
+    assert short_address(ADDRESS, Context.of(State())) == ADDRESS
 
 
 def test_every_slide_has_the_question_of_its_view_and_the_answer():

@@ -31,6 +31,10 @@ BIASES = ("none", "qkv", "all")
 MLA = ("q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
 """The fields of multi-head latent attention (DeepSeek-V2, arXiv:2405.04434, section 2.1)."""
 
+ROUTER_GROUPS = ("router_groups", "router_group_top_k")
+"""Groups of experts, and of how many of them a token's experts are (Megatron's
+--moe-router-num-groups and --moe-router-group-topk; arXiv:2412.19437 section 2.1.2)."""
+
 _FLAGS = ("gated", "tied", "learned_positions", "rms_norm")
 NEEDED = ("layers", "hidden", "heads", "vocabulary", "sequence")
 """Sizes that follow from no others."""
@@ -70,6 +74,8 @@ class Model:
     expert_ffn: int = 0
     shared_expert_ffn: int = 0
     dense_layers: int = 0  # so many first layers of an MoE have no experts
+    router_groups: int = 0  # of experts, of which a token goes to some only; 0: to any
+    router_group_top_k: int = 0
     q_lora_rank: int = 0  # 0 with MLA: queries are not compressed
     kv_lora_rank: int = 0  # 0: no MLA
     qk_nope_head_dim: int = 0
@@ -160,9 +166,25 @@ class Model:
             raise refusal("mla-incomplete", missing[0], given=given[0], missing=missing[0])
 
     def _check_experts(self) -> None:
-        for name in ("top_k", "expert_ffn", "shared_expert_ffn", "dense_layers"):
+        names = ("top_k", "expert_ffn", "shared_expert_ffn", "dense_layers", *ROUTER_GROUPS)
+        for name in names:
             if getattr(self, name) and not self.experts:
                 raise refusal("no-experts", name, {name: 0}, value=getattr(self, name))
         if self.experts:
             whole_number(self.top_k, "top_k", maximum=self.experts)
             whole_number(self.dense_layers, "dense_layers", minimum=0, maximum=self.layers)
+            self._check_groups()
+
+    def _check_groups(self) -> None:
+        """Groups of a router are equally large, and hold as many experts as a token goes to."""
+        groups, chosen = self.router_groups, self.router_group_top_k
+        if not (groups or chosen):
+            return
+        whole_number(groups, "router_groups", maximum=self.experts)
+        if self.experts % groups:
+            fixes = divisors_near("router_groups", groups, self.experts)
+            by = {"router_groups": groups}
+            error = not_a_multiple("experts", self.experts, by, maximum=MAX_SIZE)
+            raise error.replace(control="router_groups", alternatives=fixes)
+        least = -(-self.top_k * groups // self.experts)
+        whole_number(chosen, "router_group_top_k", minimum=least, maximum=groups)

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from groups.presets import PRESETS
 
-from .model import Model
+from .model import ROUTER_GROUPS, Model
+from .published import derived_options
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,10 @@ def variant(start: Model, changes: Mapping[str, object]) -> Model:
             follows["ffn"] = 0
     if changes.get("experts") == 0:
         follows |= dict.fromkeys(("top_k", "expert_ffn", "shared_expert_ffn", "dense_layers"), 0)
+    experts = changes.get("experts", start.experts)
+    is_whole = isinstance(experts, int) and experts and experts % (start.router_groups or 1) == 0
+    if not is_whole:
+        follows |= dict.fromkeys(ROUTER_GROUPS, 0)
     return replace(start, **{**follows, **changes})  # type: ignore[arg-type]
 
 
@@ -113,21 +118,25 @@ def said_of_preset(preset: str) -> tuple[str, dict[str, int]]:
         if field in SIZES and (start is None or getattr(start, field) != size)
     }
     if start and "experts" in changes and not (start.experts or "top_k" in changes):
-        of_start = {field: getattr(start, field) for field in (*SIZES, "gated", "rms_norm")}
+        of_start = {
+            field: getattr(start, field) for field in (*SIZES, "gated", "rms_norm", "biases")
+        }
         return "", {**{field: size for field, size in of_start.items() if size}, **changes}
     return name, changes
 
 
 def training_of_preset(preset: str) -> dict[str, bool | int | str]:
-    """How a published layout trains, as far as its source says: fields of
-    `training.recipe.Training`, and cluster, cp_algorithm and global_batch.
+    """How a published layout trains, as far as its source says or implies: fields of
+    `training.recipe.Training`, and cluster, cp_algorithm, vpp and global_batch.
 
-    >>> training_of_preset("nemotron4-340b-1536")
-    {'cluster': 'dgx-h100', 'zero': 1, 'schedule': 'interleaved'}
+    >>> trained = training_of_preset("nemotron4-340b-1536")
+    >>> trained["zero"], trained["schedule"], trained["vpp"]  # the last is derived
+    (1, 'interleaved', 8)
     >>> training_of_preset("bloom-176b")["flash"], training_of_preset("playground-16")
     (False, {})
     """
     said: dict[str, bool | int | str] = {}
+    said |= {option.field: _typed(option.value) for option in derived_options(preset)}
     for start, *values in map(str.split, _lines("published.txt")):
         if preset.startswith(start):
             said |= {name: _typed(text) for name, _, text in (v.partition("=") for v in values)}

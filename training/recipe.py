@@ -26,8 +26,20 @@ PRODUCTS = ("bf16", "fp16", "fp8", "mxfp8", "nvfp4")
 WIDE = ("bf16", "fp16")
 """Those of 16 bits."""
 
+KERNELS = ("auto", "fused", "eager")
+"""Kernels of the layers: fused ones as Megatron's, PyTorch's as programs of FSDP run them; auto:
+these from ZeRO-2 on, as public runs have it."""
+
 OFFLOAD = {"none": 0, "optimizer": 1, "parameters": 3, "chunks": 3}
 """What is in host memory, and the least stage of ZeRO that can do so."""
+
+DISPATCHERS = ("alltoall", "deepep", "hybridep")
+"""How tokens reach their experts: a copy for each expert, or for each NVLink domain and rank
+(training.routing); Megatron's --moe-token-dispatcher-type and --moe-flex-dispatcher-backend."""
+
+DISPATCH = {"bf16": 2.0, "fp8": 1.0 + 4 / 128}
+"""Bytes of a number on its way to an expert; with 8 bits 128 of them share a scale of 32
+(arXiv:2412.19437 section 3.3.1). Back from the experts, 16 bits."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +88,10 @@ class Training:
     dropout: bool = False
     products: str = "bf16"  # number format of the layers' matrix products
     offload: str = "none"  # what is in host memory
+    kernels: str = "auto"
+    dispatcher: str = "alltoall"
+    dispatch: str = "bf16"  # number format of what is sent to experts
+    ep_overlap: bool = False  # experts' exchange behind another micro-batch's computation
 
     def __post_init__(self) -> None:
         counts = ("micro_batch", "micro_batches", "instances")
@@ -91,9 +107,29 @@ class Training:
         return SCHEDULES[self.schedule]
 
     @property
+    def is_eager(self) -> bool:
+        """Whether the layers run PyTorch's own kernels, and not fused ones."""
+        return self.kernels == "eager" or (self.kernels == "auto" and self.zero >= 2)
+
+    @property
     def element(self) -> int:
         """Bytes of one number of activations: of 16 bits, or of 32 as the weights."""
         return max(2, PRECISIONS[self.precision].weight)
+
+    @property
+    def sends_once(self) -> bool:
+        """Whether a domain gets one copy of a token, however many of its experts are there."""
+        return self.dispatcher != "alltoall"
+
+    @property
+    def hides_exchange(self) -> bool:
+        """Whether experts' exchange of one micro-batch goes on behind another's computation."""
+        return self.ep_overlap or self.rule.pairs
+
+    @property
+    def dispatched(self) -> float:
+        """Bytes on the way to experts, of those on the way back."""
+        return DISPATCH[self.dispatch] / DISPATCH["bf16"]
 
     def pipeline(self, split: Split) -> ScheduleSpec:
         """The schedule with its sizes; 1 chunk says nothing where it has a number of its own."""
@@ -116,7 +152,10 @@ _CHOICES: dict[str, tuple[object, ...]] = {
     "recompute": RECOMPUTE,
     "products": PRODUCTS,
     "offload": tuple(OFFLOAD),
-    **dict.fromkeys(("sequence_parallel", "flash", "dropout"), (False, True)),
+    "kernels": KERNELS,
+    "dispatcher": DISPATCHERS,
+    "dispatch": tuple(DISPATCH),
+    **dict.fromkeys(("sequence_parallel", "flash", "dropout", "ep_overlap"), (False, True)),
 }
 
 

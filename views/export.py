@@ -6,6 +6,7 @@ import base64
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
+from urllib.parse import quote
 
 from descriptions import PAGE, SAVED, counted
 from formats.documents.exports import groups_json_parts, ranks_csv_parts
@@ -20,6 +21,8 @@ from render.marks import Drawing
 from .all import VIEWS, view_of
 from .base.context import Context, Pictures
 from .base.resolve import sizes_text
+from .base.state import is_empty
+from .compare.sides import short_kept
 from .groups.details import groups_csv, groups_text
 from .groups.job import groups_pictures, job_pictures
 from .groups.sentence import question, sentence_of
@@ -46,6 +49,9 @@ json and ranks, all (docs/schema.md)."""
 
 SHARP = 1.5
 """Pixels of a PNG for each of a slide: 1920 by 1080."""
+
+SAFE = ":,|*();=~/"
+"""What stands in the query of an address as it is."""
 
 ANY_PICTURE = 50_000
 """Units of work that matplotlib takes for the smallest picture."""
@@ -89,7 +95,18 @@ def slide_of(context: Context, theme: str = "light", address: str = "") -> Drawi
         title = view.title[language]
         sentence = view.summary(context) if view.summary else ""
     sizes = _machines(layout, language) + PAGE["colon"][language] + sizes_text(layout)
-    return slide(SlideText(title, sentence, sizes, address), drawn, theme, _key(language))
+    shown = short_address(address, context)
+    return slide(SlideText(title, sentence, sizes, shown), drawn, theme, _key(language))
+
+
+def short_address(address: str, context: Context) -> str:
+    """An address as a slide shows it: the layout that is compared is said by what differs, and not
+    at all where the slide is of another view."""
+    before, mark, query = address.partition("?")
+    parts = [part for part in query.split("&") if not part.startswith("kept=")]
+    if not is_empty(context.state.kept) and view_of(context.state) == "compare":
+        parts.append(f"kept={quote(short_kept(context), safe=SAFE)}")
+    return before + mark + "&".join(parts)
 
 
 def _drawn(pictures: Callable[[Context], Pictures], context: Context) -> Pictures:

@@ -45,6 +45,7 @@ from .column import column_html, derived_html, notice_html, source_html
 from .export import PICTURES, SLIDES, TABLES, download
 from .groups.shown import PictureSpec
 from .groups.view import framed
+from .server.bodies import LARGEST_BODY
 from .stories import entries_html, examples_html, tour_html
 
 MANY = 131_072
@@ -300,13 +301,23 @@ def first_html() -> Markup:
     )
 
 
+SAID = (
+    *("waiting", "working", "working_why", "busy", "whole"),
+    *("long", "unread", "slow", "refused"),
+)
+"""The words of the script's own."""
+
+ADDRESSES = 20_000
+"""Bytes of a question that the page leaves for the links in it."""
+
+
 def script_data() -> dict[str, Any]:
     """What the page's script has to know: the fields of the state, its few words."""
     return {
         "fields": script_fields(),
         "lit": [name for name, view in VIEWS.items() if view.pins_locally],
         "said": {
-            name: {language: SHELL[name][language] for language in LANGUAGES}
-            for name in ("waiting", "working", "working_why", "busy", "long", "whole")
+            name: {language: SHELL[name][language] for language in LANGUAGES} for name in SAID
         },
+        "largest": LARGEST_BODY - ADDRESSES,
     }

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -20,11 +21,23 @@ from groups.conventions import CONVENTIONS, MEGATRONS
 from groups.errors import LayoutError, not_a_choice, quoted
 from groups.layout import Job, Layout
 from groups.mesh import Mesh
-from training.model import Model
+from groups.stages.layout_strings import is_layout
 from training.models import MODELS
 
 from ..errors import refusal
-from .flags import BOTH_ENDS, KEYS, LEADS_TO, MODEL, OPTIONS, SCHEMAS, plain_name, table
+from .counts import chunks_of, in_tokens, local_batch, replicas
+from .flags import (
+    BOTH_ENDS,
+    KEYS,
+    LEADS_TO,
+    MODEL,
+    OPTIONS,
+    SCHEMAS,
+    plain_name,
+    table,
+)
+from .starts import CHECKS, shared_layers, what_stops
+from .training import is_model
 
 DENIED = frozenset(row.field for row in OPTIONS.values() if row.kind == "off")
 """Fields whose options say no."""
@@ -37,12 +50,12 @@ def emit(job: Job, model: Mapping[str, Any] | None = None, framework: str = "meg
     """The text that asks for a job, one option a line; `parse` reads it back.
 
     model: fields of `flags.MODEL` and `flags.TRAINING`; what a framework does not take from its
-    options, such as torchtitan its layers, stands in a comment. Options that a run needs besides
-    are left out: data, addresses. A word in capitals stands for a model or a recipe that has to be
-    named and is not known.
+    options, such as torchtitan its layers, stands in a comment, and so does what the program would
+    stop at. Options that a run needs besides are left out: data, addresses. A word in capitals
+    stands for a model or a recipe that is not known; a comment says what is to be filled in.
 
-    >>> print(emit(Job(nodes=2, tp=4, pp=2), {"layers": 32}))
-    torchrun \\
+    >>> print(emit(Job(nodes=2, tp=4, pp=2), {"layers": 32, "hidden": 64, "heads": 8, "seq": 512}))
+    CUDA_DEVICE_MAX_CONNECTIONS=1 torchrun \\
       --nnodes 2 \\
       --nproc-per-node 8 \\
       pretrain_gpt.py \\
@@ -50,7 +63,12 @@ def emit(job: Job, model: Mapping[str, Any] | None = None, framework: str = "meg
       --pipeline-model-parallel-size 2 \\
       --context-parallel-size 1 \\
       --expert-model-parallel-size 1 \\
-      --num-layers 32
+      --num-layers 32 \\
+      --hidden-size 64 \\
+      --num-attention-heads 8 \\
+      --micro-batch-size 1 \\
+      --seq-length 512 \\
+      --max-position-embeddings 512
 
     Errors: LayoutError if the job cannot be, if the framework is none of TARGETS, or if it cannot
     say the job ("framework-cannot-express").
@@ -63,23 +81,30 @@ def emit(job: Job, model: Mapping[str, Any] | None = None, framework: str = "meg
 def emitted(layout: Layout, model: Mapping[str, Any] | None, framework: str) -> str:
     """The same of a job that is worked out."""
     target, given = TARGETS[framework], _given(model or {})
-    written, said = target.written(_job_of_target(layout, target), given)
+    job = _job_of_target(layout, target)
+    written, said = target.written(job, given)
     if given.get("zero") in (0, 1) and "distributed_optimizer" in target.fields.values():
         said.add("zero")
     if "mixed" in said:
         said |= {"fp16", "fp8", "products"}
     if "mixed_param" in said or "bf16" in target.fields.values():  # silence is FP32
         said.add("fp32")
-    unsaid = [name for name in TOLD if name in given and name not in said]
-    if not unsaid or target.serves:
-        return written
+    unsaid = [name for name in TOLD if name in given and name not in said and not target.serves]
     listed = ", ".join(_told(name, given[name]) for name in unsaid)
-    return f"# {target.name} has no option for {listed}\n{written}"
+    known = {**target.of_recipe, **(model or {}), **given}
+    stop = what_stops(target.frameworks[0], job, known) if target.frameworks[0] in CHECKS else ""
+    comments = (
+        f"{target.name} does not start so: {stop}" if stop else "",
+        f"{target.name} has no option for {listed}" if listed else "",
+        target.to_fill_in(job, given),
+    )
+    return "".join(f"# {comment}\n" for comment in comments if comment) + written
 
 
 TOLD = (
     *(*MODEL, "hidden", "ffn", "heads", "kv_heads", "sequence_parallel", "zero", "recompute"),
     *("schedule", "formats", "fp16", "fp32", "grad_reduce_in_bf16", "fp8", "products"),
+    *("ep_overlap", "dispatcher_backend", "dispatch"),
 )
 """What a comment tells where a target has no word for it."""
 
@@ -182,6 +207,26 @@ class Target:
             row = key.row
         return row.field if row else plain
 
+    @cached_property
+    def needs(self) -> frozenset[str]:
+        """Fields without which the program does not start."""
+        return frozenset(map(self._field, self.lines_of("needs")))
+
+    def lines_of(self, kind: str) -> list[str]:
+        """The words of all lines that begin with one."""
+        return [word for what, words in self.lines if what == kind for word in words]
+
+    @cached_property
+    def of_recipe(self) -> dict[str, Any]:
+        """What no option or key of it says of a model, and the recipes of today's have."""
+        silent = {"linear_biases": False, "positions": "rope"}
+        return {name: silent[name] for name in silent if name not in self.fields.values()}
+
+    @property
+    def asserts(self) -> bool:
+        """Whether it checks what Megatron-LM does, before it trains."""
+        return "megatron" in self.frameworks
+
     @property
     def serves(self) -> bool:
         """Whether it starts a server, which has no batch and no training."""
@@ -193,10 +238,26 @@ class Target:
         said = {*self.fields.values(), *({"etp"} if "torchtitan" in self.frameworks else ())}
         return tuple(name for name in OF_JOB if name not in said)
 
+    def to_fill_in(self, job: Job, model: Mapping[str, Any]) -> str:
+        """What the reader of a command has to add, as a comment; data and addresses go without.
+
+        >>> TARGETS["nemo"].to_fill_in(Job(), {"layers": 24, "hidden": 1024})
+        'to fill in: RECIPE, of a model with layers 24, hidden 1024'
+        """
+        names = self._names(model)
+        words = [word for what, line in self.lines if what == "say" for word in line]
+        open_words = [word for word in words if word.isupper() and not names and not self.serves]
+        sizes = [f"{name} {quoted(model[name])}" for name in SHAPE if name in model]
+        of = f", of a model with {', '.join(sizes)}" if open_words and sizes else ""
+        values = self._values(job, model)
+        lacking = [name for name in self.lines_of("needs") if values.get(self._field(name)) is None]
+        listed = ", ".join((*open_words, *lacking))
+        return f"to fill in: {listed}{of}" if listed else ""
+
     def _names(self, model: Mapping[str, Any]) -> dict[str, str]:
-        """The options that name a published model of this shape, with their values."""
+        """The options that name the published model that this is, with their values."""
         for what, (name, *words) in self.lines:
-            if what == "of" and _shape(MODELS[name].model).items() <= model.items():
+            if what == "of" and is_model(MODELS[name].model, model):
                 return dict(zip(words[::2], words[1::2]))
         return {}
 
@@ -204,12 +265,14 @@ class Target:
         """The text, and what of the model it has words for."""
         values, names = self._values(job, model), self._names(model)
         parts: list[str] = []
-        file, keys = "", {}
+        file, keys, environment = "", {}, ""
         for what, words in self.lines:
             if what == "say":
                 parts.append(" ".join((words[0], names.get(words[0], " ".join(words[1:])))).strip())
-            elif what == "of":
+            elif what in ("of", "needs"):
                 continue
+            elif what == "env":
+                environment = " ".join((*words, "")) if job.tp * job.cp > 1 else ""
             elif what == "file":
                 file = words[0]
             else:
@@ -218,7 +281,7 @@ class Target:
                     keys |= given
                 else:
                     parts += [_option(name, value) for name, value in given.items()]
-        command = " \\\n  ".join(parts)
+        command = environment + " \\\n  ".join(parts)
         if file:
             command = f"cat > {file} <<'EOF'\n{_file(file, keys)}\nEOF\n{command}"
         said = {field for field in self.fields.values() if field in values}
@@ -242,51 +305,40 @@ class Target:
         values = {name: getattr(job, name) for name in sizes}
         values |= {"levels": tuple(job.levels or ()) or None, "hybrid": job.hybrid or None}
         values |= {"instances": job.instances if several else None, "deepspeed": True}
-        values |= {"dp_served": _replicas(job)}
+        values |= {"dp_served": replicas(job)}
         values |= {"mapping": job.framework == "megatron-pp-dp" or None, **model}
         values["distributed_optimizer"] = several or model.get("distributed_optimizer")
-        if model.get("account"):
-            values |= {"embedding": True, "loss": True, "account": BOTH_ENDS}
+        values |= self._layers(job, model)
         if "--moe-expert-parallel-size" in self.fields and job.ep == 1:
             values["ep"] = None
+        if "micro_batch" not in model and ("micro_batch" in self.needs or "global_batch" in model):
+            values["micro_batch"] = 1
+        if self.asserts and model.get("experts") and job.tp > 1:
+            values.setdefault("sequence_parallel", True)
+        if "local_batch" in fields:
+            values |= local_batch(job, values)
+        values["positions_max"] = values.get("seq")
+        if self.id == "nemo":  # whose recipe may have chunks
+            values["vpp"] = chunks_of(job, values) or "null"
+        return values | (in_tokens(job, values) if "micro_tokens" in fields else {})
+
+    def _layers(self, job: Job, model: Mapping[str, Any]) -> dict[str, Any]:
+        """How layers are said to be shared out; Megatron refuses to share them unevenly unsaid."""
+        fields = self.fields.values()
+        values: dict[str, Any] = {}
+        if model.get("account"):
+            values = {"embedding": True, "loss": True, "account": BOTH_ENDS}
         layers = model.get("layers")
-        if isinstance(layers, str) and "t" in layers:
-            if "layers" in fields and "layout" not in fields:
-                raise cannot_express(self.name, f"the layout {quoted(layers)}", "layers")
-            values |= {"layout": layers, "layers": None, "vpp": None}
-        if "local_batch" in fields and "micro_batch" in model and job.pp == 1:
-            values["local_batch"] = values.pop("micro_batch")
-        return values | (_tokens(job, model) if "micro_tokens" in fields else {})
+        if is_layout(layers) and "layers" in fields and "layout" not in fields:
+            raise cannot_express(self.name, f"the layout {quoted(layers)}", "layers")
+        if self.asserts:
+            with suppress(LayoutError):  # which is said where it does not start
+                values |= shared_layers(job, model)
+        return values
 
 
 SHAPE = ("layers", "hidden", "ffn", "heads", "kv_heads", "experts")
 """Sizes that a model's name says, as a comment tells them."""
-
-
-def _shape(model: Model) -> dict[str, Any]:
-    """Of a model the sizes that options give: as many keys as queries, and no experts, are none."""
-    sizes = {name: getattr(model, name) for name in SHAPE if getattr(model, name)}
-    if model.is_mla or model.kv_heads == model.heads:
-        del sizes["kv_heads"]
-    return sizes
-
-
-def _tokens(job: Job, model: Mapping[str, Any]) -> dict[str, Any]:
-    """Batches as torchtitan counts them after 0.3: in tokens, which takes a sequence."""
-    sequence, micro, batch = model.get("seq"), model.get("micro_batch"), model.get("global_batch")
-    values = {}
-    if sequence and micro:
-        values["micro_tokens"] = micro * sequence
-    if sequence and batch is not None:
-        values["step_tokens"] = batch * sequence
-    count, left = divmod(batch or 0, _replicas(job) * (micro or 1))
-    if job.pp > 1 and micro and count and not left:
-        values["num_pp_microbatches"] = count
-    return values
-
-
-def _replicas(job: Job) -> int:
-    return job.nodes * job.gpus_per_node // (job.tp * job.cp * job.pp)
 
 
 def _option(name: str, value: Any) -> str:

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
+from groups.errors import LayoutError
 from groups.presets import PRESETS
-from training.model import Model
+from groups.stages.layout_strings import is_layout, parse_layout
+from training.model import ROUTER_GROUPS, Model
 from training.models import MODELS, model_of_preset, said_of_preset, training_of_preset
 from training.pipeline.schedules import DEFAULT_VIRTUAL, SCHEDULES
-from training.recipe import PRECISIONS
+from training.recipe import DISPATCHERS, PRECISIONS, Training
 
 from .flags import MODEL, PLACEHOLDERS, published_model, table, words_of
 from .items import Parsed
@@ -47,6 +50,7 @@ def training_of(text: Parsed) -> dict[str, Any]:
         found["dense_layers"] = int(match[1])
     if "distributed_optimizer" in said:
         found["zero"] = found.get("zero") or int(said["distributed_optimizer"])
+    found |= _dispatched(said)
     found |= _recomputed(said) | _offloaded(said, found.get("zero") or None)
     if said.get("fp8"):
         found["products"] = "mxfp8" if said.get("fp8_recipe") == "mxfp8" else "fp8"
@@ -73,6 +77,8 @@ def _shape(said: dict[str, Any], framework: str, named: str) -> dict[str, Any]:
     """The published model that no stated size contradicts; else none, and what Megatron has where
     its options do not take it away. Of a model that is named, what differs is said beside it."""
     sizes = {name: said[name] for name in SHAPE if name in said}
+    if "layers" in sizes:
+        sizes["layers"] = _counted(sizes["layers"])
     if named and sizes.items() <= vars(MODELS[named].model).items():
         return {"model": named}
     sizes = {"experts": 0, **sizes}
@@ -84,7 +90,8 @@ def _shape(said: dict[str, Any], framework: str, named: str) -> dict[str, Any]:
         sizes = {"kv_heads": sizes["heads"], **wide, **sizes}
     for name, published in MODELS.items():
         if sizes.items() <= vars(published.model).items():
-            return {"model": name}
+            is_free = is_megatron and published.model.router_groups and "router_groups" not in said
+            return {"model": name, **(dict.fromkeys(ROUTER_GROUPS, 0) if is_free else {})}
     return {"model": "", **(MEGATRONS if is_megatron else {})}
 
 
@@ -111,6 +118,20 @@ def _recomputed(said: dict[str, Any]) -> dict[str, str]:
     if word == "selective" and said.get("recompute_modules", "core_attn") != "core_attn":
         word = "partial"
     return {"recompute": word} if word else {}
+
+
+def _dispatched(said: dict[str, Any]) -> dict[str, str]:
+    """How tokens reach experts, by Megatron's two options or the older switch.
+
+    Source: NVIDIA/Megatron-LM d98e8a6 core/transformer/transformer_config.py: flex is DeepEP where
+    no backend is named.
+    """
+    if said.get("deepep") is True:
+        return {"dispatcher": "deepep"}
+    if said.get("dispatcher_type") == "flex":
+        backend = str(said.get("dispatcher_backend", "deepep"))
+        return {"dispatcher": backend} if backend in DISPATCHERS else {}
+    return {"dispatcher": "alltoall"} if said.get("dispatcher_type") == "alltoall" else {}
 
 
 def _offloaded(said: dict[str, Any], zero: int | None) -> dict[str, Any]:
@@ -174,6 +195,8 @@ def _sizes(shape: Mapping[str, Any]) -> dict[str, Any]:
         said["gated"] = True
     if shape.get("rms_norm"):
         said["norm"] = "RMSNorm"
+    if shape.get("biases") == "none":
+        said["linear_biases"] = False
     if shape.get("kv_heads") not in (None, 0, shape.get("heads")):
         said["grouped"] = True
     return said
@@ -195,8 +218,45 @@ def _whole_shape(model: Model) -> dict[str, Any]:
     return said
 
 
+def counted_with(tp: int) -> dict[str, Any]:
+    """How a whole model is trained where nobody says it, which a command has to: what every view
+    counts with, and Megatron does otherwise where its command is silent (`UNSAID`).
+
+    >>> counted_with(tp=1)
+    {'precision': 'bf16-fp32', 'zero': 1, 'recompute': 'selective'}
+    """
+    names = ("precision", "zero", "recompute", *(("sequence_parallel",) if tp > 1 else ()))
+    return {name: getattr(Training(), name) for name in names}
+
+
+def _counted(layers: Any) -> Any:
+    """The decoder layers of a pipeline layout; anything else as it is."""
+    if is_layout(layers):
+        with suppress(LayoutError):
+            return sum(stage.count("decoder") for stage in parse_layout(str(layers)))
+    return layers
+
+
+def is_model(model: Model, options: Mapping[str, Any]) -> bool:
+    """Whether options are of this model: no size is another, and none is there that it has not.
+
+    >>> mixtral = MODELS["mixtral-8x7b"].model
+    >>> options = options_of(mixtral, {}, 1)
+    >>> is_model(mixtral, options), is_model(MODELS["llama3-8b"].model, options)
+    (True, False)
+    """
+    own, given = _whole_shape(model), {**options, "layers": _counted(options.get("layers"))}
+    said = {*NUMBERS, "gated", "latent", "norm"} & options.keys()
+    sizes = {*NAMED_BY, *said} - {"seq", "zero", "first", "last", "mtp"}
+    return all((own.get(name) or None) == (given.get(name) or None) for name in sizes)
+
+
+NAMED_BY = ("layers", "hidden", "ffn", "heads", "kv_heads", "experts")
+"""Sizes without which options are of no model that has a name."""
+
+
 def options_of_preset(name: str, pp: int) -> dict[str, Any]:
-    """The same of a published layout, as far as its sources say.
+    """The same of a published layout: as its sources say, else as every view counts with it.
 
     Errors: KeyError for a name that is none of PRESETS.
     """
@@ -204,6 +264,8 @@ def options_of_preset(name: str, pp: int) -> dict[str, Any]:
     shape = said_of_preset(name)[1] if model is None else model
     batch = {field: published[field] for field in MODEL if field in published}
     said = {**batch, **training_of_preset(name)}
+    if model is not None:
+        said = {**counted_with(PRESETS[name].tp), **said}
     if published.get("account_for_embedding"):
         said["account"] = True
     return options_of(shape, said, pp)
@@ -224,12 +286,20 @@ WRITTEN: dict[str, dict[Any, dict[str, Any]]] = {
     | {"fp16-fp16": {"fp16": True, "mixed": "fp16_mixed"}}
     | {"fp32-fp32": {"fp32": True, "mixed_param": "float32"}},
     "products": {
-        "fp8": {"fp8": "hybrid", "mixed": "bf16_with_fp8_current_scaling_mixed"},
+        "fp8": {
+            "fp8": "hybrid",
+            "fp8_recipe": "tensorwise",
+            "mixed": "bf16_with_fp8_current_scaling_mixed",
+        },
         "mxfp8": {"fp8": "e4m3", "fp8_recipe": "mxfp8", "mixed": "bf16_with_mxfp8_mixed"},
         "nvfp4": {"products": "nvfp4", "mixed": "bf16_with_nvfp4_mixed"},
     },
     "schedule": {name: {"schedule": name} for name in SCHEDULES if name not in MEGATRONS_SCHEDULES},
     "sequence_parallel": {True: {"sequence_parallel": True}},
+    "ep_overlap": {True: {"ep_overlap": True}},
+    "dispatcher": {"alltoall": {"dispatcher_type": "alltoall"}}
+    | {name: {"dispatcher_type": "flex", "dispatcher_backend": name} for name in DISPATCHERS[1:]},
+    "dispatch": {"fp8": {"dispatch": "fp8"}},
 }
 """What a value of a Training is in launch files; formats, products and schedule stand there for
 what none of their words say."""

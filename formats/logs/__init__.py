@@ -22,30 +22,24 @@ from groups.grouping import (
 from ..errors import refusal
 from .counters import diagnosis_of_stalls, joined
 from .diagnosis import diagnosis_of
-from .evidence import MOST_BYTES, Evidence, read_files
+from .evidence import Evidence, read_files
 from .job import LoggedJob, job_of
-from .matching import agrees, members_by_layout
+from .matching import members_by_layout
 from .model import WORLD, Log, ProcessGroup, Stall
 from .reading import LogReading
 from .recorder import Dump
-from .silence import heard
 
 
-def read_log(
-    evidence: Evidence,
-    groupings: Mapping[str, Grouping] | None = None,
-    most: int = MOST_BYTES,
-) -> Log:
+def read_log(evidence: Evidence, groupings: Mapping[str, Grouping] | None = None) -> Log:
     """What a log, a dump or several files together say, and who is missing.
 
     evidence: a text, bytes, or ``{file name: text or bytes}``; a dump's rank is the number at the
     end of its file's name. groupings: a layout's, as of `groups.megatron.groupings`: it says who is
-    in a group of whom the dumps name only those who called, or lines only those who wait. most: the
-    bytes of all together.
+    in a group of whom the dumps name only those who called.
 
     Errors: LayoutError for no or too much evidence, and for a lone dump that cannot be read.
     """
-    reading, dumps = read_files(evidence, most)
+    reading, dumps = read_files(evidence)
     job = job_of(dumps)
     assumed: dict[str, str] = {}
     if groupings:
@@ -59,7 +53,7 @@ def read_log(
     if not diagnosis.waits:
         diagnosis = diagnosis_of_stalls(stalls, kinds, reading.relayed)
     ambiguous = _settle_bare(reading)
-    log = Log(
+    return Log(
         ranks=tuple(sorted(reading.ranks)),
         group_ranks=tuple(sorted(reading.group_ranks)),
         ambiguous_ranks=tuple(sorted(ambiguous)),
@@ -73,10 +67,7 @@ def read_log(
         diagnosis=diagnosis,
         notes=tuple(reading.notes.values()),
         files=len(evidence) if isinstance(evidence, Mapping) else 0,
-        spoke=tuple(sorted(reading.spoke)),
-        relayed=tuple(sorted(reading.relayed)),
     )
-    return heard(log, groupings if groupings and agrees(log, groupings) else {})
 
 
 def _add_dumps(reading: LogReading, dumps: Sequence[Dump], job: LoggedJob) -> None:
@@ -125,7 +116,9 @@ def _settle_bare(reading: LogReading) -> set[int]:
 # -- the ranks that a pasted text names -----------------------------------------------------------
 
 
-def named_ranks(text: str, world_size: int) -> tuple[tuple[int, ...], Log | None]:
+def named_ranks(
+    text: str, world_size: int, longest: int = LONGEST_TEXT
+) -> tuple[tuple[int, ...], Log | None]:
     """Ranks of the job, ascending, each once; and the log, if the text is one.
 
     >>> named_ranks("3, 11, 5-7 3", world_size=16)
@@ -136,22 +129,12 @@ def named_ranks(text: str, world_size: int) -> tuple[tuple[int, ...], Log | None
     Errors: LayoutError that names the part that is no rank, or the ranks that the world lacks;
     ``ranks-in-groups`` where the text has only places in groups.
     """
-    log = log_in(text)
-    ranks = parse_ranks(text, world_size) if log is None else ranks_of(log, world_size)
-    return ranks, log
-
-
-def log_in(
-    text: str, groupings: Mapping[str, Grouping] | None = None, longest: int = LONGEST_TEXT
-) -> Log | None:
-    """What a text says that is a log, None of another text.
-
-    Errors: LayoutError for what is no text, or longer.
-    """
     if not isinstance(text, str) or len(text) > longest:
         raise bad_ranks(text)
-    log = read_log(text, groupings)
-    return log if log.ranks or log.group_ranks or log.ambiguous_ranks else None
+    log = read_log(text)
+    if log.ranks or log.group_ranks or log.ambiguous_ranks:
+        return ranks_of(log, world_size), log
+    return parse_ranks(text, world_size), None
 
 
 def ranks_of(log: Log, world_size: int) -> tuple[int, ...]:

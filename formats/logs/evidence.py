@@ -28,9 +28,7 @@ from .reading import LogReading
 from .recorder import Dump, as_dump, is_dump
 
 MOST_BYTES = 32 * 1024 * 1024
-"""Of all files together, on a server."""
-MOST_OF_FOLDERS = 2 * 1024**3
-"""The same, of who reads their own."""
+"""Of all files together."""
 MOST_FILES = 16_384
 
 Content = str | bytes
@@ -49,8 +47,8 @@ MOST_WRAPPED = 50_000
 _RANK_OF_FILE = re.compile(r"(\d{1,7})(?:\.(?:json|pkl|pickle|pt|bin|trace|dump|fr)){0,2}$")
 
 
-def read_files(evidence: Evidence, most: int = MOST_BYTES) -> tuple[LogReading, list[Dump]]:
-    """What all files say: lines and reports in one reading, and the dumps. most: their bytes.
+def read_files(evidence: Evidence) -> tuple[LogReading, list[Dump]]:
+    """What all files say: lines and reports in one reading, and the dumps.
 
     Errors: LayoutError ``no-evidence``, ``too-much-evidence``, and ``bad-dump`` where no file can
     be read; a bad file among good ones is a note.
@@ -58,8 +56,8 @@ def read_files(evidence: Evidence, most: int = MOST_BYTES) -> tuple[LogReading, 
     files = evidence if isinstance(evidence, Mapping) else {"": evidence}
     if not all(isinstance(content, (str, bytes)) for content in files.values()):
         raise refusal("no-evidence", "log", sentence="a log is text, or the bytes of a file")
-    if len(files) > MOST_FILES or sum(map(len, files.values())) > most:
-        raise too_much_evidence(most)
+    if len(files) > MOST_FILES or sum(map(len, files.values())) > MOST_BYTES:
+        raise too_much_evidence()
     if not files:
         raise refusal("no-evidence", "log")
     reading, dumps, refused = LogReading(), [], []
@@ -86,8 +84,8 @@ def read_files(evidence: Evidence, most: int = MOST_BYTES) -> tuple[LogReading, 
     return reading, dumps
 
 
-def too_much_evidence(most: int) -> LayoutError:
-    return refusal("too-much-evidence", "log", megabytes=most // 2**20, files=MOST_FILES)
+def too_much_evidence() -> LayoutError:
+    return refusal("too-much-evidence", "log", megabytes=MOST_BYTES // 2**20, files=MOST_FILES)
 
 
 _COMPRESSED = {

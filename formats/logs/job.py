@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from .model import WORLD, Party, ProcessGroup, Wait, kind_of
 from .recorder import MOST_ENTRIES, Call, Dump, GroupKey
@@ -73,7 +73,6 @@ def job_of(dumps: Sequence[Dump], members: Mapping[str, Iterable[int]] | None = 
     backend = next((dump.backend for dump in dumps if dump.backend), "")
     ranked = [(dump.rank, dump) for dump in dumps if dump.rank is not None]
     dumped = tuple(sorted({rank for rank, _ in ranked}))
-    ranked = _latest(ranked)
     callers: dict[str, set[int]] = defaultdict(set)
     recorded_from = {}
     for rank, dump in ranked:
@@ -81,8 +80,9 @@ def job_of(dumps: Sequence[Dump], members: Mapping[str, Iterable[int]] | None = 
         for name in {call.group for call in dump.calls}:
             callers[name].add(rank)
     groups: dict[GroupKey, Group] = {}
+    budget = MOST_ENTRIES
     for rank, dump in ranked:
-        for call in dump.calls:
+        for call in dump.calls[:budget]:
             fitting = [ranks for ranks in known[call.group] if rank in ranks]
             key = (call.group, fitting[0] if len(fitting) == 1 else ())
             if key not in groups:
@@ -92,20 +92,8 @@ def job_of(dumps: Sequence[Dump], members: Mapping[str, Iterable[int]] | None = 
                 group.p2p[rank].append(call)
             else:
                 group.calls[rank].setdefault(call.seq, []).append(call)
+        budget -= min(budget, len(dump.calls))
     return LoggedJob(groups, dumped, recorded_from, backend)
-
-
-def _latest(ranked: list[tuple[int, Dump]]) -> list[tuple[int, Dump]]:
-    """The dumps with as many of their last entries as all together may have: the same of each, as
-    if the recorders' rings were smaller."""
-    if sum(len(dump.calls) for _, dump in ranked) <= MOST_ENTRIES:
-        return ranked
-    most = max(1, MOST_ENTRIES // len(ranked))
-    cut = (replace(dump, calls=dump.calls[-most:], wrapped=True) for _, dump in ranked)
-    return [
-        (rank, shorter if len(dump.calls) > most else dump)
-        for (rank, dump), shorter in zip(ranked, cut)
-    ]
 
 
 def _new_group(

@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
+from itertools import groupby
 
 from ..alternatives import MOST, divisors, works
 from ..errors import LayoutError, quoted, refusal
@@ -70,6 +72,29 @@ def parse_layout(text: str) -> list[list[str]]:
             quote = f"Invalid layer character: {letter}"
             raise refusal("bad-layout", "layout", quote=quote, value=quoted(letter))
     return [[LETTERS[letter] for letter in stage] for stage in written.split("|")]
+
+
+def write_layout(counts: Sequence[int], mtp: int = 0) -> str:
+    """The layout string of stages with so many decoder layers each, and ``mtp`` of multi-token
+    prediction before the loss.
+
+    >>> write_layout([4, 4, 4, 3]), write_layout([0, 1], mtp=1)
+    ('Et*4|(t*4|)*2t*3L', 'E|tmL')
+    """
+    first, *middle = [_repeated("t", count) for count in counts]
+    ends = _repeated("m", mtp) + "L"
+    if not middle:
+        return f"E{first}{ends}"
+    *middle, last = middle
+    runs = (_repeated(f"{stage}|", len([*same])) for stage, same in groupby(middle))
+    return f"E{first}|{''.join(runs)}{last}{ends}"
+
+
+def _repeated(what: str, times: int) -> str:
+    """A piece of a layout so many times, the short way."""
+    if times < 2:
+        return what * times
+    return f"{what}*{times}" if len(what) == 1 and what != "|" else f"({what})*{times}"
 
 
 def stage_layers_of_layout(text: str, layers: int, pp: int, vpp: int) -> list[list[int]]:

@@ -2,7 +2,8 @@
 
 Only class names are written here, no colours, and no group is marked: the page's script marks those
 of the chosen GPU before anything is seen (views/gradio/picture/marks.js). What it needs for that
-stands in ``data-`` attributes: where each rank is (folds), and how lines run.
+stands in ``data-`` attributes: where each rank is (folds), and how lines run. A picture that is
+still, of another layout than the one that the script knows, has its marks from here.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from html import escape
 
 import numpy as np
 
+from ..palette import GROUP_INK, KIND_MARKS, rgb
+from ..png import png_uri
 from ..scenes.job import SHADES, JobPicture, Segment
 from ..scenes.job_plan import Label, Rectangle
-from .parts import known_svg, written
+from .parts import known_svg, tags_svg, written
 
 MOST_LAYERS = 9
 """Letters of a stage's layers up to which the word stands beside them."""
@@ -23,13 +26,15 @@ GAP_ROOM = 4.0
 """Pixels that a plain cell needs to be parted from the next."""
 
 
-def job_svg(picture: JobPicture, description: str, kinds: Sequence[int] = ()) -> str:
+def job_svg(
+    picture: JobPicture, description: str, kinds: Sequence[int] = (), *, is_still: bool = False
+) -> str:
     """One mesh; ``description`` is its text equivalent for screen readers.
 
     kinds: the numbers under which the page's script knows the groups that it marks here, in the
-    order of their lines.
+    order of their lines. is_still: whether the script marks nothing here.
     """
-    body = _numbered(picture) if picture.is_numbered else _plain(picture)
+    body = (_numbered if picture.is_numbered else _plain)(picture, is_still)
     labels = "".join(
         f'<text class="of-{label.name}" x="{label.x:.1f}" y="{label.y:.1f}" '
         f'text-anchor="{label.anchor}">{_label_svg(label, picture)}</text>'
@@ -38,7 +43,7 @@ def job_svg(picture: JobPicture, description: str, kinds: Sequence[int] = ()) ->
     ends = _lines(picture.node_ends)
     width, height = picture.width + 2, picture.height + 2
     look = "numbered" if picture.is_numbered else "plain"
-    tags = "" if picture.is_numbered else '<g class="tags" aria-hidden="true"></g>'
+    tags = "" if picture.is_numbered else tags_svg(picture.tags if is_still else ())
     return (
         f'<svg class="job {look}" {_data(picture, kinds)} tabindex="0" role="group" '
         f'viewBox="0 0 {width:.1f} {height:.1f}" style="--width:{width:.0f}px;{_letters(picture)}" '
@@ -92,23 +97,40 @@ def _label_text(label: Label, picture: JobPicture) -> str:
 # -- numbered cells --------------------------------------------------------------------------------
 
 
-def _numbered(picture: JobPicture) -> str:
+def _numbered(picture: JobPicture, is_still: bool) -> str:
     wide, tall = picture.sides
     scale = picture.plan.scale
     tone = f"box t-{picture.box_tone}" if picture.box_tone else "box"
-    frames = "".join(_rectangle("replica", each, 14 * scale) for each in picture.replicas)
-    boxes = "".join(_rectangle(tone, box, 10 * scale) for box in picture.boxes)
+
+    def framed(name: str, frame: Rectangle, radius: float, can_be_on: bool = True) -> str:
+        is_on = is_still and can_be_on and picture.holds_rank(frame)
+        return _rectangle(f"{name} on" if is_on else name, frame, radius)
+
+    frames = "".join(framed("replica", each, 14 * scale) for each in picture.replicas)
+    boxes = "".join(framed(tone, box, 10 * scale, bool(picture.box_kind)) for box in picture.boxes)
     inside = (
         f'<rect width="{wide:.2f}" height="{tall:.2f}" rx="{6 * scale:.1f}"/>'
         f'<text x="{wide / 2:.2f}" y="{tall / 2:.2f}" font-size="{picture.number_size:.1f}">'
     )
     places = zip(written(picture.x, ".2f"), written(picture.y, ".2f"))
+    marked = _marked(picture) if is_still else {}
     cells = "".join(
-        f'<g class="j" data-r="{rank}" transform="translate({left},{top})">'
+        f'<g class="j{marked.get(rank, "")}" data-r="{rank}" transform="translate({left},{top})">'
         f"{inside}{rank}</text></g>"
         for rank, (left, top) in enumerate(places)
     )
-    return f'{frames}{boxes}{cells}<g class="joins"></g>'
+    joins = "".join(
+        f'<path class="t-{line.tone}{" dots" if line.is_dotted else ""}" '
+        f'd="{_lines(line.segments)}"/>'
+        for line in (picture.lines if is_still else ())
+    )
+    return f'{frames}{boxes}{cells}<g class="joins">{joins}</g>'
+
+
+def _marked(picture: JobPicture) -> dict[int, str]:
+    """What the class of each marked cell has more: that of its smallest group."""
+    marked = {rank: f" m t-{mark.tone}" for mark in picture.marks for rank in mark.ranks.tolist()}
+    return {**marked, picture.rank: " me"}
 
 
 def _rectangle(name: str, box: Rectangle, radius: float) -> str:
@@ -126,15 +148,22 @@ def _lines(segments: Iterable[Segment]) -> str:
 # -- plain cells -----------------------------------------------------------------------------------
 
 
-def _plain(picture: JobPicture) -> str:
+def _plain(picture: JobPicture, is_still: bool) -> str:
     cell, plan = picture.sides[0], picture.plan
     rows, columns = picture.board_shape
+    marks, spot = "", ""
+    if is_still:
+        tones = [KIND_MARKS["light"][mark.tone] for mark in picture.marks]
+        colours = [rgb(colour) for colour in (*tones, GROUP_INK["light"])]
+        x, y = picture.middle
+        marks = f'href="{png_uri(picture.mark_pixels(), colours)}" '
+        spot = f'cx="{x:.2f}" cy="{y:.2f}" '
     return (
         f"{_rows(picture)}"
-        f'<image class="marks" x="{plan.left:g}" y="{plan.top:g}" width="{columns * cell:.4f}" '
-        f'height="{rows * cell:.4f}" preserveAspectRatio="none"/>'
+        f'<image class="marks" {marks}x="{plan.left:g}" y="{plan.top:g}" '
+        f'width="{columns * cell:.4f}" height="{rows * cell:.4f}" preserveAspectRatio="none"/>'
         f'<path class="gaps" d="{_gaps(picture)}"/>'
-        f'<circle class="chosen" r="{max(8.0, cell * 1.1):.1f}"/>'
+        f'<circle class="chosen" {spot}r="{max(8.0, cell * 1.1):.1f}"/>'
     )
 
 

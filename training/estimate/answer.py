@@ -96,6 +96,7 @@ def estimate(model: Model, *, software: str = "", **arguments: object) -> Estima
         zero 1, recompute "none", sequence_parallel True
         flash True    attention as one kernel; runs without it are taken to train with dropout, as
                       those of its time did
+        dispatcher "alltoall", dispatch "bf16", ep_overlap False    tokens to experts, as Training
         software ""   whose constants; empty: of what public runs like this one ran on
 
     What overlaps: gradients and parameters as Megatron's flags have it, the rest by what the fit
@@ -139,11 +140,14 @@ def _estimated(model: Model, asked: Arguments, software: str) -> Estimate:
         raise refused.replace(alternatives=[fix for fix in fixes if fix]) from None
 
 
+SWITCHES = ("sequence_parallel", "ep_overlap")
+"""Arguments that are on or off, which a refusal changes to 1 or 0."""
+
+
 def _as_arguments(fix: Mapping[str, object], asked: Arguments) -> dict[str, object]:
     """A change as arguments say it; empty where it is one of the model, which is given."""
     change = dict(fix)
-    if "sequence_parallel" in change:
-        change["sequence_parallel"] = bool(change["sequence_parallel"])
+    change |= {name: bool(change[name]) for name in SWITCHES if name in change}
     if isinstance(count := change.pop("micro_batches", None), int):
         replicas = asked.gpus // (asked.tp * asked.cp * asked.pp)
         change["global_batch"] = count * asked.micro_batch * replicas

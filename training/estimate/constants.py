@@ -6,7 +6,7 @@ A constant is the shared one, unless the GPU's family or the software has its ow
 
     megatron   Megatron-LM, Megatron-Bridge and what is built like them: fused kernels, collectives
                that overlap where they can; what is taken unless the request says otherwise
-    fsdp       ZeRO-2 and 3 as PyTorch has them, and kernels of PyTorch
+    fsdp       kernels of PyTorch, as with ZeRO-2 and 3 there, unless the request has fused ones
     nanotron   jobs that the Ultra-Scale Playbook ran with it, in any layout: its host takes longer
                to launch a layer than the GPU to compute it, and its messages between stages stall
                for half a second where many nodes or a full memory get in their way
@@ -93,7 +93,7 @@ def _is_job_of_nanotron(model: Model, gpus: int, global_batch: int) -> bool:
 def software_of(request: Request) -> str:
     """What a run like this most likely ran on, among the public ones."""
     training, model = request.training, request.model
-    if training.zero >= 2:
+    if training.is_eager:
         return "fsdp"
     is_plain = (
         request.cluster == "dgx-h100"

@@ -43,6 +43,9 @@ class Arguments:
     recompute: str = "none"
     flash: bool = True
     sequence_parallel: bool = True
+    dispatcher: str = "alltoall"
+    dispatch: str = "bf16"
+    ep_overlap: bool = False
 
 
 DENSE, EXPERT = ("tp", "cp", "dp", "pp"), ("etp", "ep", "edp", "pp")
@@ -158,6 +161,9 @@ def request_of(model: Model, arguments: Arguments) -> Request:
         flash=arguments.flash,
         dropout=not arguments.flash,
         products=arguments.precision,
+        dispatcher=arguments.dispatcher,
+        dispatch=arguments.dispatch,
+        ep_overlap=arguments.ep_overlap,
     )
     require(model, split, training)
     machines = (arguments.gpus, arguments.gpus_per_node, arguments.cluster)

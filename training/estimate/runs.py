@@ -107,7 +107,9 @@ def _run(row: dict[str, str]) -> MeasuredRun:
     run: Callable[..., MeasuredRun] = MeasuredRun
     arguments_of: Callable[..., Arguments] = Arguments
     texts = ("group", "source", "line", "model", "status", "software")
-    arguments = {one.name: _typed(one.default, row[one.name]) for one in fields(Arguments)}
+    arguments = {
+        one.name: _typed(one.default, row[one.name]) for one in fields(Arguments) if one.name in row
+    }
     return run(
         **{name: row[name] for name in texts},
         arguments=arguments_of(**arguments),

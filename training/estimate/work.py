@@ -28,6 +28,7 @@ from ..memory.per_stage import layer_bytes
 from ..model import Model
 from ..parameters import layer_parameters, on_one_rank
 from ..recipe import Training
+from ..routing import copies
 from ..split import Dealing, Split, held_by_ranks, padded_vocabulary
 from .request import Request
 
@@ -287,10 +288,19 @@ def _context(request: Request) -> Messages:
 
 
 def _expert(request: Request) -> Messages:
-    """Tokens to their experts and back: two all-to-alls."""
-    model, split = request.model, request.split
-    routed = 2.0 * request.tokens * model.hidden / split.tp * model.top_k
-    return exchange(split.ep, request.stride("ep"), request.domain, routed).times(2.0)
+    """Tokens to their experts and back: two all-to-alls, or as many copies as domains need."""
+    model, split, training = request.model, request.split, request.training
+    each = 2.0 * request.tokens * model.hidden / split.tp
+    both_ways = 1.0 + training.dispatched
+    messages = exchange(split.ep, request.stride("ep"), request.domain, each * model.top_k)
+    if training.sends_once and messages is not NONE:
+        near = _near(split.ep, request.stride("ep"), request.domain)
+        inside, outside = copies(model, split.ep, near)
+        messages = messages._replace(inside=each * inside, outside=each * outside)
+    sent = messages._replace(
+        inside=messages.inside * both_ways / 2.0, outside=messages.outside * both_ways / 2.0
+    )
+    return sent.times(2.0)
 
 
 def _sends(request: Request) -> Messages:

@@ -133,7 +133,10 @@ def memory_per_stage(
     split = split.placed(training.rule.placement)
     _require(model, split, training)
     stages = stage_parameters(model, split)
-    in_flight = micro_batches_in_flight(training.pipeline(split))
+    in_flight = [
+        min(count + waiting_chunk(training, split.vpp), training.micro_batches)
+        for count in micro_batches_in_flight(training.pipeline(split))
+    ]
     layer = {moe: layer_bytes(model, split, training, moe) for moe in (False, True)}
     # Most stages between the ends are alike.
     alike: dict[tuple[object, ...], tuple[float, dict[str, float]]] = {}
@@ -151,6 +154,16 @@ def memory_per_stage(
 def largest(stages: tuple[StageMemory, ...]) -> StageMemory:
     """The stage that needs most; the first of several."""
     return max(stages, key=lambda stage: stage.total)
+
+
+def waiting_chunk(training: Training, chunks: Number) -> Number:
+    """Micro-batches that are held besides: where experts' exchange hides behind another
+    micro-batch, one chunk more has gone forward than the schedule asks for.
+
+    Source: NVIDIA/Megatron-LM d98e8a6 core/pipeline_parallel/schedules.py,
+    get_pp_rank_microbatches.
+    """
+    return training.ep_overlap / chunks
 
 
 def _beside_kept(

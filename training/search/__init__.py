@@ -11,6 +11,7 @@ Errors of the estimate are larger than differences between neighbours: among the
 run tells. What is not VARIED is as on screen.
 """
 
+from .published import Placed, published_layouts
 from .quickest import MOST, SearchResult, search
 from .reasons import alone, compared
 from .space import LEAST_TOKENS, MOST_SAMPLES, VARIED, SearchJob, valid_splits

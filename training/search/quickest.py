@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate, islice, pairwise
@@ -17,7 +17,8 @@ from ..estimate.memory import Fit, fit_of, least_needed
 from ..estimate.request import Request, require_numbers
 from ..pipeline.figures import is_taken
 from ..pipeline.spec import least_group
-from .space import SearchJob, recomputations, step_for, valid_splits
+from ..split import Split
+from .space import ALTERNATING, SearchJob, recomputations, step_for, valid_splits
 from .timed import TimedLayout, Timer, software_for
 
 MOST = 10
@@ -25,6 +26,10 @@ MOST = 10
 
 ROOM = 0.95
 """Share of a GPU's memory that a layout may need: batches and routing are not alike every step."""
+
+ROOM_OF_EXCHANGE = 0.85
+"""The same where experts' exchange hides or HybridEP sends it: their buffers stay, and those of the
+CUDA graphs that such runs take (NVIDIA-NeMo/Megatron-Bridge 067f987 perf_recipes)."""
 
 MOST_TRIED = 600
 """Layouts that are timed; of more some, spread evenly."""
@@ -48,6 +53,7 @@ class SearchResult:
         complete: whether all valid layouts were tried, and all that might be among the best fit
             or not for certain.
         seconds: of every layout that may fit, its quickest way, in ascending order.
+        quickest: the same by the layout's sizes: tp, cp, pp, ep and etp.
     """
 
     best: tuple[Estimate, ...]
@@ -56,6 +62,7 @@ class SearchResult:
     too_large: int
     complete: bool
     seconds: tuple[float, ...]
+    quickest: Mapping[tuple[int, ...], float]
 
     def place(self, seconds: float) -> int:
         """The place among all layouts of one that takes so long; from 1."""
@@ -82,14 +89,17 @@ def search(job: SearchJob, most: int = MOST) -> SearchResult:
     splits = list(islice(valid_splits(job, step), 4 * MOST_TRIED))
     chosen = splits[:: -(-len(splits) // MOST_TRIED) or 1]
     complete = step == 1 and len(chosen) == len(splits) < 4 * MOST_TRIED
-    spend(LAYOUT * len(chosen), "layouts")
-    ways = _Ways(job, Timer(job).timed(chosen))
+    jobs = _jobs(job)
+    spend(LAYOUT * len(chosen) * len(jobs), "layouts")
+    ways = _Ways(job, [layout for each in jobs for layout in Timer(each).timed(chosen)])
     capacity = ROOM * job.bytes_of_gpu
     may_fit = np.isfinite(ways.seconds) & (ways.bytes <= capacity)
     best, sure = ways.best(may_fit, most)
     shown = np.where(may_fit, ways.seconds, np.inf)
     starts = [start for start, end in pairwise(ways.starts) if start < end]
     quickest = np.minimum.reduceat(shown, np.array(starts, dtype=int))
+    quickest = quickest.reshape(len(jobs), -1).min(axis=0)
+    tried = (layout.split for layout in ways.timed[: len(chosen)] if layout.seconds.size)
     within = np.sort(quickest[np.isfinite(quickest)])
     return SearchResult(
         best=tuple(best),
@@ -98,7 +108,22 @@ def search(job: SearchJob, most: int = MOST) -> SearchResult:
         too_large=len(chosen) - len(within),
         complete=complete and sure,
         seconds=tuple(within.tolist()),
+        quickest=dict(zip(map(sizes_of, tried), quickest.tolist())),
     )
+
+
+def sizes_of(split: Split) -> tuple[int, ...]:
+    """What tells the layouts of a search apart."""
+    return split.tp, split.cp, split.pp, split.ep, split.etp
+
+
+def _jobs(job: SearchJob) -> tuple[SearchJob, ...]:
+    """The job, and the same with experts' exchange hidden or not hidden, where it may be."""
+    is_free = "ep_overlap" not in job.fixed and job.training.schedule in ALTERNATING
+    if not (is_free and job.model.experts and "ep" in job.expert):
+        return (job,)
+    other = replace(job.training, ep_overlap=not job.training.ep_overlap)
+    return job, replace(job, training=other)
 
 
 class _Ways:
@@ -123,19 +148,20 @@ class _Ways:
             size = np.where(np.isfinite(self.seconds), self.bytes, np.inf)
             order = np.lexsort((self.seconds, size))[:MOST_ESTIMATES]
             order = order[np.isfinite(size[order])]
-            every, _ = self._estimates(order, 4 * most, lambda fit: True)
+            every, _ = self._estimates(order, 4 * most, lambda request, fit: True)
             fitting = sorted(every, key=lambda e: (e.fit.needed, e.seconds))[:most]
         return fitting, tries < MOST_ESTIMATES
 
     def _estimates(
-        self, order: np.ndarray, most: int, wanted: Callable[[Fit], bool]
+        self, order: np.ndarray, most: int, wanted: Callable[[Request, Fit], bool]
     ) -> tuple[list[Estimate], int]:
         """The first ways in this order that are wanted, one a layout, and how many were tried."""
-        estimates: dict[int, Estimate] = {}
+        estimates: dict[Split, Estimate] = {}
         tries = 0
         for at in order.tolist():
             layout, way = self._place(at)
-            if layout in estimates:
+            split = self.timed[layout].split
+            if split in estimates:
                 continue
             if len(estimates) == most or tries == MOST_ESTIMATES:
                 break
@@ -143,12 +169,14 @@ class _Ways:
             spend(ESTIMATE, "layouts")
             request = _request(self.job, self.timed[layout], way)
             spec = request.training.pipeline(request.split)
-            if is_taken(spec) and wanted(fit := fit_of(request)):
-                estimates[layout] = estimate_of(request, software_for(self.job.training), fit)
+            if is_taken(spec) and wanted(request, fit := fit_of(request)):
+                estimates[split] = estimate_of(request, software_for(self.job.training), fit)
         return list(estimates.values()), tries
 
-    def _has_room(self, fit: Fit) -> bool:
-        return fit.fits and fit.needed <= ROOM * self.job.bytes_of_gpu
+    def _has_room(self, request: Request, fit: Fit) -> bool:
+        has_buffers = request.training.ep_overlap or request.training.dispatcher == "hybridep"
+        room = ROOM_OF_EXCHANGE if has_buffers else ROOM
+        return fit.fits and fit.needed <= room * self.job.bytes_of_gpu
 
     def _place(self, at: int) -> tuple[int, int]:
         """The layout, and the number of the way in its arrays."""
@@ -162,7 +190,7 @@ def _request(job: SearchJob, timed: TimedLayout, way: int) -> Request:
     dealing, size = timed.stages.dealings[dealt], timed.micro_batches[batch]
     split = replace(timed.split, vpp=dealing.vpp, account=dealing.account, spread=dealing.spread)
     training = replace(
-        job.training,
+        timed.training,
         micro_batch=size,
         micro_batches=job.global_batch // (size * split.dp),
         schedule=dealing.schedule,

@@ -6,6 +6,7 @@ A layout is the sizes of both grids. Of each are tried
     chunks         one, and where schedules interleave every number of them that deals layers out
                    equally, embedding and loss taking a layer's place each or not; a few that do not
     recomputation  all of training.memory's
+    exchange       of experts, hidden behind another micro-batch's computation, and not
 
 unless the job holds one of them fixed. Everything else of the layout on screen (ZeRO, sequence
 parallelism, kernels, number formats, schedule) is the same for all.
@@ -35,7 +36,7 @@ MOST_SAMPLES = 16
 UNEVEN = (1, 2, 3, 4, 8)
 """Chunks that are tried where they do not deal layers out equally."""
 
-VARIED = ("micro_batch", "vpp", "recompute")
+VARIED = ("micro_batch", "vpp", "recompute", "ep_overlap")
 """What is tried of each layout."""
 
 ALTERNATING = ("1f1b", "interleaved")

@@ -41,7 +41,7 @@ from ..estimate.work import (
     replicas_of,
 )
 from ..memory.host import leaves
-from ..memory.per_stage import layer_bytes, model_states
+from ..memory.per_stage import layer_bytes, model_states, waiting_chunk
 from ..pipeline.figures import peaks
 from ..pipeline.schedules import SCHEDULES
 from ..pipeline.spec import ScheduleSpec
@@ -64,7 +64,7 @@ def software_for(training: Training) -> str:
     >>> software_for(Training(zero=1)), software_for(Training(zero=3))
     ('megatron', 'fsdp')
     """
-    return "fsdp" if training.zero >= 2 else "megatron"
+    return "fsdp" if training.is_eager else "megatron"
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,7 @@ class TimedLayout:
     micro_batches: list[int]
     seconds: np.ndarray  # inf where the schedule refuses
     bytes: np.ndarray
+    training: Training  # but what is tried
 
 
 class _Sized(NamedTuple):
@@ -143,7 +144,9 @@ class Timer:
             taken = np.where(
                 (m[own] < stages.least[:, None])[..., None], np.inf, seconds[:, own] + after
             )
-            yield TimedLayout(split, stages, sized.sizes, taken, size[:, own])
+            if self.job.training.ep_overlap:
+                taken = np.where(_can_overlap(self.job, split, stages)[:, None], taken, np.inf)
+            yield TimedLayout(split, stages, sized.sizes, taken, size[:, own], self.job.training)
 
     def _sized(self, split: Split, stages: Stages) -> _Sized:
         sizes = micro_batches(self.job, split)
@@ -177,7 +180,7 @@ class Timer:
     def _layers(self, request: Request, sizes: list[int], request_of: RequestOf) -> np.ndarray:
         """Layers without experts and with them, for a micro-batch of each size."""
         split, stride = request.split, request.stride
-        dense = (split.tp, split.cp, stride("tp"), stride("cp"), request.training.rule.pairs)
+        dense = (split.tp, split.cp, stride("tp"), stride("cp"), request.training.hides_exchange)
         experts = (split.ep, split.etp, stride("ep"), stride("etp"))
 
         def layer(size: int, moe: bool) -> np.ndarray:
@@ -266,6 +269,13 @@ class Timer:
         return after
 
 
+def _can_overlap(job: SearchJob, split: Split, stages: Stages) -> np.ndarray:
+    """Whether experts' exchange can hide, by dealing and recomputation, as `require` has it."""
+    chunks = (stages.chunks > 1) | (split.pp == 1)
+    again = np.array([name != "full" for name in recomputations(job)])
+    return (chunks[:, None] & again) & (split.ep > 1)
+
+
 def _states(request: Request, held: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     """Model states of each rank on its GPU."""
     training = request.training
@@ -279,7 +289,8 @@ def _bytes(every: Sequence[_Sized], stages: Stages, m: np.ndarray) -> np.ndarray
     states = np.stack([sized.states for sized in every], axis=-1)
     states = np.repeat(states, [len(sized.sizes) for sized in every], axis=-1)
     kept = np.concatenate([sized.layers[:, :, 1] for sized in every])
-    in_flight = np.minimum(stages.held[..., None], m)
+    more = np.asarray(waiting_chunk(every[0].request.training, _number(stages.chunks)))
+    in_flight = np.minimum((stages.held + more.reshape(-1, 1))[..., None], m)
     plain, routed = stages.both
     activations = in_flight[..., None] * (plain * kept[:, 0] + routed * kept[:, 1])
     fullest: np.ndarray = (states[..., None] + activations).max(axis=1)

@@ -10,7 +10,8 @@ of the model on a rank, X = b s/c h bytes of one activation tensor:
              of the saved input again; full recomputation the forward again
     cp       K V of b s/c tokens, (c-1) times round the ring, twice back; as much   [4]
              with all-gather; or four all-to-alls forward, four backward
-    ep       two all-to-alls of T k h bytes forward, two backward, T tokens a rank  [5]
+    ep       two all-to-alls of T k h bytes forward, two backward, T tokens a rank; [5]
+             with DeepEP or HybridEP fewer copies of T h bytes: training.routing
     etp      an all-gather before the experts, a reduce-scatter after, and back     [5]
     pp       X (1/t of it with sequence parallelism) per boundary, both ways, and   [1] 2.2.2
              v times as many boundaries with v chunks
@@ -44,7 +45,7 @@ from ..parameters import StageParameters, stage_parameters
 from ..recipe import PRECISIONS, Training
 from ..split import Split
 
-RING, PAIRWISE, NEXT, BEFORE = "ring", "pairwise", "next", "before"
+RING, PAIRWISE, NEXT, BEFORE, ONCE = "ring", "pairwise", "next", "before", "once"
 """How bytes go between the members of a group (training.traffic.per_step)."""
 
 CP_ALGORITHMS = ("p2p", "all_gather", "a2a")
@@ -209,13 +210,17 @@ def _context(step: _Step, algorithm: str) -> Iterator[Demand]:
 def _expert(step: _Step) -> Iterator[Demand]:
     """Tokens to their experts and back; expert tensor parallelism gathers and scatters them."""
     split, moe = step.split, step.moe_layers
-    # Those of one op of a pair hide behind the other (arXiv:2412.19437 section 3.2.1).
-    beside = "compute" if step.training.rule.pairs else ""
+    # One micro-batch's hides behind another's computation (arXiv:2412.19437 section 3.2.1).
+    beside = "compute" if step.training.hides_exchange else ""
+    how = (beside, ONCE if step.training.sends_once else PAIRWISE)
     routed = step.activation / (split.tp if step.is_cut else 1) * step.model.top_k
+    sent = routed * step.training.dispatched
     for what in step.passes if any(moe) else ():
-        if split.ep > 1:
-            twice = [2 * n for n in moe]
-            yield step.each("ep", what, "all_to_all", routed, twice, beside, PAIRWISE)
+        if split.ep > 1 and sent == routed:
+            yield step.each("ep", what, "all_to_all", routed, [2 * n for n in moe], *how)
+        elif split.ep > 1:
+            yield step.each("ep", what, "all_to_all", sent, moe, *how)
+            yield step.each("ep", what, "all_to_all", routed, moe, *how)
         if split.etp > 1:
             yield step.each("etp", what, "all_gather", split.etp * routed, moe)
             yield step.each("etp", what, "reduce_scatter", split.etp * routed, moe)
@@ -280,7 +285,8 @@ def require(model: Model, split: Split, training: Training, cp_algorithm: str = 
     groups.errors.LayoutError: ep 8 spreads experts, and the model has none; try ep 1
 
     Errors: LayoutError for ep without experts; for heads that all-to-all cannot deal to cp ranks;
-    and for experts with tp above 1 and no sequence parallelism, which Megatron does not train.
+    for experts with tp above 1 and no sequence parallelism, which Megatron does not train; and for
+    an exchange of experts that cannot hide.
     """
     require_choice("cp_algorithm", cp_algorithm, CP_ALGORITHMS)
     if split.ep > 1 and not model.experts:
@@ -300,3 +306,17 @@ def require(model: Model, split: Split, training: Training, cp_algorithm: str = 
             {"sequence_parallel": 1},
             tp=split.tp,
         )
+    if training.ep_overlap and not training.rule.pairs:
+        _require_overlap(split, training)
+
+
+def _require_overlap(split: Split, training: Training) -> None:
+    """Refuse to hide experts' exchange where Megatron cannot (NVIDIA/Megatron-LM d98e8a6
+    core/transformer/transformer_config.py:3002)."""
+    off = {"ep_overlap": 0}
+    if split.ep == 1:
+        raise refusal("overlap-without-ep", "ep_overlap", off)
+    if split.pp > 1 and split.vpp == 1:
+        raise refusal("overlap-needs-chunks", "ep_overlap", {"vpp": 2}, off, pp=split.pp)
+    if training.recompute == "full":
+        raise refusal("overlap-needs-kept", "ep_overlap", {"recompute": "selective"}, off)

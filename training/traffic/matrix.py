@@ -16,7 +16,7 @@ import numpy as np
 from groups.grouping import Grouping
 from groups.mesh import Mesh
 
-from .demands import BEFORE, PAIRWISE
+from .demands import BEFORE, ONCE, PAIRWISE
 from .per_step import Traffic, carrier
 
 CELLS = 256
@@ -57,9 +57,12 @@ def matrix(
     cell = np.arange(mesh.world_size) // per_cell
     size = int(cell[-1]) + 1
     alike: dict[tuple[str, str], np.ndarray] = {}  # bytes by stage of one kind in one pattern
+    once: dict[str, Traffic] = {}
     for row in rows:
         key = (row.kind, row.pattern)
         alike[key] = alike.get(key, 0.0) + np.array(row.by_stage)
+        if row.pattern == ONCE:
+            once[row.kind] = row  # whose bytes leave domains as those of every other of its kind
     kinds = tuple(dict.fromkeys(kind for kind, _ in alike))
     sent = np.zeros((len(kinds), size, size))
     for (kind, pattern), by_stage in alike.items():
@@ -68,6 +71,8 @@ def matrix(
         groups, by_rank = np.asarray(grouping.groups()), _by_rank(by_stage, mesh)
         if pattern == PAIRWISE:
             sent[kinds.index(kind)] += _pairs(groups, by_rank, cell, size)
+        elif pattern == ONCE:
+            sent[kinds.index(kind)] += _once(groups, by_rank, once[kind], cell, size)
         else:
             others = np.roll(groups, 1 if pattern == BEFORE else -1, axis=1)
             sent[kinds.index(kind)] += _added(groups, others, by_rank, cell, size)
@@ -107,6 +112,22 @@ def _pairs(groups: np.ndarray, sent: np.ndarray, cell: np.ndarray, size: int) ->
     each = sent[groups[:, 0]] / (members - 1)
     between = (inside * each[:, None]).T @ inside
     between[np.diag_indices(size)] -= each @ inside  # nobody sends to itself
+    return between
+
+
+def _once(
+    groups: np.ndarray, sent: np.ndarray, row: Traffic, cell: np.ndarray, size: int
+) -> np.ndarray:
+    """To the members of one's own place in the other domains, and on inside of these."""
+    if groups.shape[1] % row.near:  # cut unevenly by domains
+        return _pairs(groups, sent, cell, size)
+    domains = groups.reshape(-1, row.near)
+    places = groups.reshape(len(groups), -1, row.near).swapaxes(1, 2)
+    between = np.zeros((size, size))
+    if row.leaving < 1.0 and row.near > 1:
+        between += _pairs(domains, sent * (1.0 - row.leaving), cell, size)
+    if row.leaving > 0.0:
+        between += _pairs(places.reshape(-1, places.shape[2]), sent * row.leaving, cell, size)
     return between
 
 

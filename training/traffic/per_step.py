@@ -12,6 +12,8 @@ A group of n members, each sending B bytes, in members' order:
     pairwise    every member sends B / (n-1) to each of the others
     next        member i sends to member i + 1, each as much as it is said to; the last to the first
     before      member i sends to member i - 1
+    once        to each domain one copy of a token that has an expert there, to the member of the
+                sender's own place, which passes it on to those that have one (training.routing)
 
 A domain's members send through their own network cards, all at once: where j members stand in a
 domain and o of the ring's links leave it, each card carries o B / j (as with the several rings that
@@ -20,13 +22,15 @@ NCCL makes). So the times at link speed are
     ring        max(B / nvlink, o B / j / nic)     the second over all domains
     pairwise    max(inside B / nvlink, outside B / nic)    inside + outside = 1, of one member
     next        B / nic for a link that leaves a domain, else B / nvlink; before alike
+    once        as pairwise, of what is sent inside and between domains
 
 What usually hides a transfer is how Megatron and DDP overlap by default where they can. How long a
 step waits for each kind is what training.estimate says.
 
     attention       rings of keys and values (cp p2p)
     weights         gathers of a saved input, while gradients of weights are computed
-    compute         sends between stages, where chunks (vpp) interleave
+    compute         sends between stages, where chunks (vpp) interleave; experts' exchange where
+                    two micro-batches are computed in turns
     last_backward   gradients, while the last micro-batch goes back
     first_forward   parameters, while the first goes forward
     forward         parameters of zero3
@@ -48,8 +52,9 @@ from ..collectives.cost import bytes_per_rank
 from ..model import Model
 from ..parameters import StageParameters, stage_parameters
 from ..recipe import Training
+from ..routing import copies
 from ..split import Split
-from .demands import BEFORE, NEXT, RING, Demand, demands
+from .demands import BEFORE, NEXT, ONCE, RING, Demand, demands
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +66,7 @@ class Traffic(Demand):
         by_stage: bytes that one rank sends, for each pipeline stage.
         total, across: of all ranks, and the part that leaves NVLink domains.
         seconds: the time that the links need for the bytes.
+        near: ranks of a group in one domain, at most.
     """
 
     size: int
@@ -68,6 +74,12 @@ class Traffic(Demand):
     total: float
     across: float
     seconds: float
+    near: int = 1
+
+    @property
+    def leaving(self) -> float:
+        """The share of the bytes that leaves NVLink domains."""
+        return self.across / self.total if self.total else 0.0
 
     @property
     def sent(self) -> float:
@@ -109,7 +121,7 @@ def traffic(
     carriers = {kind: carrier(every, kind) for kind in {demand.kind for demand in sent}}
     places = {kind: reach(at, domain) for kind, at in carriers.items() if at is not None}
     rows = [
-        _placed(demand, places[demand.kind], ranks, cluster)
+        _placed(demand, places[demand.kind], ranks, cluster, model)
         for demand in sent
         if demand.kind in places and places[demand.kind].size > 1
     ]
@@ -126,9 +138,12 @@ def carrier(every: Mapping[str, Grouping], kind: str) -> Grouping | None:
     return next((every[name] for name in names if name in every), None)
 
 
-def _placed(demand: Demand, where: Reach, ranks: int, cluster: Cluster) -> Traffic:
+def _placed(demand: Demand, where: Reach, ranks: int, cluster: Cluster, model: Model) -> Traffic:
     """One demand on the links of its groups; each stage has so many ranks."""
     factor, pattern = bytes_per_rank(demand.operation, where.size, 1), demand.pattern
+    if pattern == ONCE:
+        inside, outside = (sent / model.top_k for sent in copies(model, where.size, where.near))
+        factor = inside + outside
     by_stage = tuple(factor * volume for volume in demand.volumes)
     total = ranks * sum(by_stage)
     if pattern in (NEXT, BEFORE):
@@ -136,6 +151,10 @@ def _placed(demand: Demand, where: Reach, ranks: int, cluster: Cluster) -> Traff
         across = ranks * sum(sent * share for sent, share in zip(by_stage, leaves))
         speeds = (cluster.nic if share else cluster.nvlink for share in leaves)
         seconds = max(sent / speed for sent, speed in zip(by_stage, speeds))
+    elif pattern == ONCE:
+        across = total * outside / factor
+        volume = max(demand.volumes)
+        seconds = max(inside * volume / cluster.nvlink, outside * volume / cluster.nic)
     else:
         across = total * (where.ring if pattern == RING else where.pairs)
         seconds = where.seconds(pattern, max(by_stage), cluster.nvlink, cluster.nic)
@@ -146,6 +165,7 @@ def _placed(demand: Demand, where: Reach, ranks: int, cluster: Cluster) -> Traff
         total=total,
         across=across,
         seconds=seconds,
+        near=where.near,
     )
 
 
@@ -165,6 +185,7 @@ class Reach:
         outside, inside: the largest share of the other members that stand in other domains than a
             member, and in its own.
         links: for each place of a group, the share of groups whose link to the next place leaves.
+        near: members of a group in one domain, at most.
     """
 
     groups: int
@@ -176,6 +197,7 @@ class Reach:
     outside: float
     inside: float
     links: tuple[float, ...]
+    near: int
 
     def seconds(self, pattern: str, sent: float, nvlink: float, nic: float) -> float:
         """Seconds at link speed for ``sent`` bytes of each member, ring or pairwise.
@@ -235,4 +257,5 @@ def _summed(domains: np.ndarray, times: np.ndarray) -> Reach:
         outside=(size - min(own_least)) / others,
         inside=(max(own_most) - 1) / others,
         links=tuple(links.tolist()),
+        near=max(own_most),
     )

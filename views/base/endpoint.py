@@ -280,7 +280,12 @@ TRAINING = Parameters(
     flash = True: whether attention is one kernel that keeps no scores.
     products = "bf16": "bf16", "fp16", "fp8", "mxfp8" or "nvfp4" in the layers.
     offload = "none": in host memory: "none", "optimizer", "parameters" or "chunks".
+    kernels = "auto": "fused" as Megatron's, "eager" as PyTorch's; "auto": eager from ZeRO-2 on.
     sequence_parallel = True: whether tp cuts the sequence too.
+    dispatcher = "alltoall": of tokens to experts: "alltoall", or one copy a domain: "deepep",
+        "hybridep".
+    dispatch = "bf16": number format on the way to experts, "bf16" or "fp8".
+    ep_overlap = False: whether experts' exchange hides behind another micro-batch.
     spread = "": layers of the stages: "equal", or "nearly" (one more on some); empty: equal, but a
         model's own that do not divide nearly.
     account = False: whether embedding and loss count as a layer each.

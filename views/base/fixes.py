@@ -19,6 +19,9 @@ from .resolve import resolve
 from .state import OF_GROUPS, fixes_or_reset
 from .trained import with_micro_batches
 
+SWITCHES = {"sequence_parallel", "ep_overlap"}
+"""Fields that are on or off here, and 1 or 0 in the maths."""
+
 Changes = dict[str, Any]
 """Changes of the state."""
 
@@ -61,8 +64,8 @@ def _in_fields(error: LayoutError, context: Context) -> list[Changes]:
         if "micro_batches" in changes:
             count = changes.pop("micro_batches")
             changes |= with_micro_batches(context.layout, context.state, count)
-        if "sequence_parallel" in changes:
-            changes["sequence_parallel"] = "on" if changes["sequence_parallel"] else "off"
+        for name in SWITCHES & changes.keys():
+            changes[name] = "on" if changes[name] else "off"
         fixes.append(changes)
     return fixes
 

@@ -105,6 +105,16 @@ def from_query(query: object) -> State:
     return State(**fields)
 
 
+def changes_from(text: str) -> dict[str, Any]:
+    """Fields by their names in links, with semicolons between them. Errors: bad-link.
+
+    >>> changes_from("tp=8;zero=3")
+    {'tp': 8, 'zero': '3'}
+    """
+    parts = (part.partition("=") for part in text.split(";") if part)
+    return dict(_field(name, value) for name, _, value in parts)
+
+
 def _has_layout(said: Iterable[str]) -> bool:
     """Whether these fields are more than the name of a published layout."""
     return any(FIELDS[name].published for name in said)

@@ -8,13 +8,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from descriptions import MEMORY
 from groups import LayoutError
 from groups.alternatives import not_a_multiple
+from groups.conventions import MEGATRONS
 from groups.errors import quoted
 from groups.layout import Layout
 from groups.mesh import whole_number
@@ -30,7 +31,16 @@ from training.models import OLDER, said_of_preset, training_of_preset
 from training.pipeline import SCHEDULES
 from training.pipeline.schedules import DEFAULT_VIRTUAL
 from training.pipeline.spec import MAX_MICRO_BATCHES
-from training.recipe import OFFLOAD, PRECISIONS, PRODUCTS, RECOMPUTE, Training
+from training.recipe import (
+    DISPATCH,
+    DISPATCHERS,
+    KERNELS,
+    OFFLOAD,
+    PRECISIONS,
+    PRODUCTS,
+    RECOMPUTE,
+    Training,
+)
 from training.search import SearchJob, software_for
 from training.split import SPREADS, Split, held_by_ranks, with_kv_copies
 from training.traffic.demands import CP_ALGORITHMS, require
@@ -51,7 +61,11 @@ CHOICES: dict[str, tuple[str, Collection[str]]] = {
     "flash": ("on", ON_OFF),
     "products": ("bf16", PRODUCTS),
     "offload": ("none", OFFLOAD),
+    "kernels": ("auto", KERNELS),
     "sequence_parallel": ("on", ON_OFF),
+    "dispatcher": ("alltoall", DISPATCHERS),
+    "dispatch": ("bf16", DISPATCH),
+    "ep_overlap": ("off", ON_OFF),
     "cluster": ("dgx-h100", CLUSTERS),
     "cp_algorithm": ("p2p", CP_ALGORITHMS),
 }
@@ -64,6 +78,14 @@ alone (deepspeedai/DeepSpeed 18e7227 deepspeed/runtime/pipe/engine.py)."""
 WHOLE_LAYERS = ("megatron-deepspeed",)
 """Frameworks that compute whole layers again or none (bigscience-workshop/Megatron-DeepSpeed
 b124614 megatron/arguments.py, --checkpoint-activations)."""
+
+
+def _fixed(framework: str) -> Iterator[str]:
+    """What a search leaves as it is, for the framework has nothing else."""
+    if framework in ONE_CHUNK:
+        yield "vpp"
+    if framework not in MEGATRONS:
+        yield "ep_overlap"
 
 
 # -- the batch -----------------------------------------------------------------------------------
@@ -254,7 +276,7 @@ class Trained:
             cp_algorithm=self.cp_algorithm,
             dense=tuple(name for name in layout.mesh.names if name in DENSE),
             expert=() if layout.expert is None else layout.expert.names,
-            fixed=frozenset(("vpp",) if layout.framework in ONE_CHUNK else ()),
+            fixed=frozenset(_fixed(layout.framework)),
             recomputations=self.recomputations,
         )
 
@@ -298,8 +320,12 @@ def trained_of(layout: Layout, state: State) -> Trained:
         flash=ON_OFF[_stated(state, "flash")],
         products=_stated(state, "products"),
         offload=_stated(state, "offload"),
+        kernels=_stated(state, "kernels"),
         sequence_parallel=ON_OFF[_stated(state, "sequence_parallel")],
         instances=count_of(state.instances, "instances", 1),
+        dispatcher=_stated(state, "dispatcher"),
+        dispatch=_stated(state, "dispatch"),
+        ep_overlap=ON_OFF[_stated(state, "ep_overlap")],
     )
     cluster = cluster_of(state)
     try:

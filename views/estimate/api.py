@@ -9,6 +9,7 @@ from training.estimate import MeasuredRun, sources
 
 from ..base.context import Context
 from ..base.endpoint import fixes_tried, job_facts, stated, training_endpoint
+from .measured import measured_facts
 from .view import NEAREST
 from .words import estimate_facts
 
@@ -46,6 +47,7 @@ def step_facts(context: Context) -> dict[str, Any]:
         "cluster": trained.cluster_id,
         "world_size": context.layout.world_size,
         **estimate_facts(step),
+        **measured_facts(context),
         "capacity_bytes": trained.capacity,
         "memory_bytes": step.memory,
         "needed_bytes": step.fit.needed,

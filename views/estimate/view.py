@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 from markupsafe import Markup
 
-from descriptions import ESTIMATE, close_up
+from descriptions import ESTIMATE, close_up, joined
 from render.files.tables import BarCell, TableChart, draw_points
 from render.palette import KIND_MARKS
 from render.scenes.charts import PointsChart
@@ -26,6 +26,7 @@ from ..base.html import chips, fine, heads_of, intro, saying, scrolling, table, 
 from ..base.units import seconds_text
 from ..nodes.view import share_bar
 from ..traffic.view import left_out_html
+from .measured import measured_html, measured_text
 from .words import KINDS, about, lacks_text
 
 NEAREST = 5
@@ -48,6 +49,7 @@ def _answer(context: Context) -> Markup:
     job = job_text(estimate, context.trained.name(language), language)
     return together(
         tag("p", tag("b", say("about", about=about(estimate))), " ", job, class_="about"),
+        measured_html(context),
         tag("p", say("far" if estimate.lacks else "close", lacks=lacks_text(estimate, language))),
         parts_html(estimate, language),
         tag("h3", say("cloud_title")),
@@ -245,7 +247,8 @@ def estimate_summary(context: Context) -> str:
     estimate = context.trained.estimate(context.layout)
     said = ESTIMATE["about"][language].format(about=about(estimate))
     job = job_text(estimate, context.trained.name(language), language)
-    return ESTIMATE["whole"][language].format(about=said[:1].upper() + said[1:], job=job)
+    whole = ESTIMATE["whole"][language].format(about=said[:1].upper() + said[1:], job=job)
+    return joined((whole, *filter(None, [measured_text(context)])), language)
 
 
 VIEW = View(

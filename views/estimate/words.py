@@ -13,8 +13,9 @@ from training.estimate import Estimate
 
 from ..base import form
 from ..base.context import Context
-from ..base.html import saying, tag
+from ..base.html import saying, tag, together
 from ..base.units import SECONDS
+from .measured import measured_html
 
 KINDS = ("tp", "cp", "ep", "pp", "dp")
 """Parts of a step that are waits for a kind of group."""
@@ -32,6 +33,11 @@ def about(estimate: Estimate) -> str:
     size, unit = next(((s, u) for s, u in SECONDS if estimate.seconds >= 0.2 * s), SECONDS[-1])
     low, high = (_two(seconds / size) for seconds in (estimate.low, estimate.high))
     return f"{_two(estimate.seconds / size)} {unit} ({low}–{high})"
+
+
+def step_text(estimate: Estimate) -> str:
+    """The step alone, as `about` says it: "2.9 s"."""
+    return about(estimate).partition(" (")[0]
 
 
 def _two(number: float) -> str:
@@ -58,11 +64,13 @@ def lacks_text(estimate: Estimate, language: str) -> str:
 
 
 def step_of(context: Context) -> Markup:
-    """`step_line` of what is trained; nothing where it is refused, which the view itself tells."""
+    """`step_line` of what is trained, and what was measured of it; nothing where it is refused,
+    which the view itself tells."""
     try:
-        return step_line(context.trained.estimate(context.layout), context.language)
+        said = step_line(context.trained.estimate(context.layout), context.language)
     except LayoutError:
         return Markup()
+    return together(said, measured_html(context))
 
 
 def estimate_facts(estimate: Estimate) -> dict[str, Any]:

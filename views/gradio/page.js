@@ -116,16 +116,15 @@ on('click', '.copy, [data-copy-link]', async (button) => {
 on('click', '[data-save]', async (button) => {
   const theme = document.body.classList.contains('dark') ? 'dark' : 'light';
   const form = button.dataset.save;
-  const asked = JSON.stringify({ state, form, theme, address: location.href });
-  let file;
-  try {
-    while ((file = JSON.parse(await server.save(asked))).busy) {
-      hint(saidIn('busy'));
-      await new Promise((go) => setTimeout(go, AGAIN));
-    }
-  } catch {
-    return hint(saidIn('waiting'));
+  const wanted = { state, form, theme, address: location.href };
+  let told;
+  while ((told = await ask('save', wanted)).answer?.busy || isBusy(told.status)) {
+    hint(saidIn('busy'));
+    await new Promise((go) => setTimeout(go, AGAIN));
   }
+  const { answer: file, status } = told;
+  if (status === 404 && loadAgain()) return;
+  if (!file) return hint(isRefused(status) ? refusalOf(told) : saidIn('waiting'));
   hint(file.note ?? '');
   if (file.refused) paintRegion('notice', file.refused);
   else saveFile(file);
@@ -154,7 +153,7 @@ if (new URLSearchParams(location.search).get('embed') === '1') {
 // What was sent first is the page's first state in English; another is drawn before it is shown.
 tell();
 say('drawn');
-if (state.link || state.lang !== words) {
+if (kept || state.link || state.lang !== words) {
   draw();
   setTimeout(tellWork, SLOW);
 } else element.querySelector('.app').classList.remove('waiting');

@@ -17,7 +17,7 @@ const parted = (query, foreign) =>
   new URLSearchParams([...new URLSearchParams(query)].filter((pair) => isForeign(pair) === foreign));
 const LONGEST = 2000;
 const encoded = (text) =>
-  encodeURIComponent(text.toWellFormed?.() ?? text)
+  encodeURIComponent(wellFormed(text))
     .replace(/[!']/g, (char) => '%' + char.charCodeAt(0).toString(16).toUpperCase())
     .replace(/%3A/g, ':').replace(/%2C/g, ',').replace(/%7C/g, '|');
 
@@ -69,17 +69,25 @@ function write({ isStep = false, isNew = true } = {}) {
 
 let state;
 state = opened(location.search);
+const kept = keptState();
+if (kept) state = { ...starts, ...kept };
 
-// What no link holds goes with every question, and a question has its limit (views/server/guard.py).
-const LONGEST_TEXTS = 600_000; // characters
-const isTooLong = (next) =>
-  fields.reduce((sum, [name, short]) => sum + (short ? 0 : next[name].length), 0) > LONGEST_TEXTS;
+// What no link holds goes with every question, and a question has its limit. A character is one to
+// seven bytes of it: only what may be too long is written to be counted.
+const sizeWith = (next) => {
+  const length = fields.reduce((sum, [name, short]) => sum + (short ? 0 : next[name].length), 0);
+  return length > LARGEST / 10 ? sizeOf(questionOf('draw', asked(next))) : 0;
+};
+
+// Half of a character that takes two is none: no text of it could be sent.
+const wellFormed = (text) => text.toWellFormed?.() ?? text;
 
 function change(changes, isDrawn = true) {
-  const texts = Object.entries(changes).map(([name, value]) => [name, String(value ?? '')]);
+  const texts = Object.entries(changes).map(([name, value]) => [name, wellFormed(String(value ?? ''))]);
   if (texts.every(([name, text]) => state[name] === text)) return;
   const next = { ...state, ...Object.fromEntries(texts) };
-  if (isTooLong(next)) return hint(saidIn('long'));
+  const size = sizeWith(next);
+  if (size > LARGEST) return hint(refusalOf({ status: 413, size }));
   state = next;
   tell();
   // The question leaves first: writing the address keeps the browser for some milliseconds.
@@ -118,7 +126,8 @@ addEventListener('popstate', () => open(location.search));
 // --- Drawing --------------------------------------------------------------------------------------
 
 // One question at a time; what was changed meanwhile is asked as soon as it is answered, once and in
-// its newest state. A question without an answer is asked again: nothing that was done is lost.
+// its newest state. A question without an answer is asked again, one that is refused is not: it is said
+// why, and nothing that was done is lost.
 const AGAIN = 1500; // ms
 let requested = 0;
 let answered = 0;
@@ -127,6 +136,8 @@ let words = element.querySelector('.app')?.lang || 'en';
 let shown = starts.view; // whose sections and files are on the page
 let drawn = ''; // the link of what its picture is of
 
+const asked = (question) => ({ ...question, words, shown, drawn });
+
 async function draw() {
   requested += 1;
   if (isAsking) return;
@@ -134,13 +145,20 @@ async function draw() {
   while (answered < requested) {
     const turn = requested;
     const question = state;
-    const answer = await answerTo({ ...question, words, shown, drawn });
+    const told = await ask('draw', asked(question));
+    const { answer, status } = told;
     if (answer?.regions) {
       answered = turn;
+      isKnown();
       hint('');
       show(answer, question);
+    } else if (status === 404 && loadAgain()) {
+      return; // the page goes
+    } else if (isRefused(status)) {
+      answered = turn;
+      tellRefused(refusalOf(told), question);
     } else {
-      tellWait(answer?.busy ? 'busy' : 'waiting');
+      tellWait(answer?.busy || isBusy(status) ? 'busy' : 'waiting');
       await new Promise((go) => setTimeout(go, AGAIN));
     }
   }
@@ -168,12 +186,15 @@ function tellWait(why) {
   paintRegion(isFirst ? 'picture' : 'status', `<div class="refusal" role="alert"><p>${text}</p></div>`);
 }
 
-async function answerTo(question) {
-  try {
-    return JSON.parse(await server.draw(JSON.stringify(question)));
-  } catch {
-    return null;
-  }
+// A change that is refused stays in its box. Of a page that has shown nothing yet, the start is shown.
+function tellRefused(text, question) {
+  const { classList } = element.querySelector('.app');
+  if (!classList.contains('waiting')) return hint(text);
+  paintRegion('notice', `<div class="refusal" role="alert"><p>${text}</p></div>`);
+  if (!question.link) return classList.remove('waiting', 'held');
+  state = { ...starts, ...unlinked(), lang: question.lang };
+  tell();
+  requested += 1;
 }
 
 function show({ regions, language, view, drawn: now, state: read }, question) {

@@ -2,12 +2,12 @@
 
 Gradio goes through every component around every event, and its own inputs clamp, toast and keep
 lists open; so the page has one component, whose script holds the state and asks the server itself
-(`server.draw`, `server.save`: Gradio's server functions). What this needs of Gradio's JavaScript is
-in this table, and a test holds it against the pinned version:
+(ask.js: Gradio's own way to ``server_functions`` does not tell a refusal from silence). What this
+needs of Gradio's JavaScript is in this table, and a test holds it against the pinned version:
 
     element     the component's root
     props       what is given here: ``known``
-    server      the functions of ``server_functions``, each with one argument
+    window      ``gradio_config``: the server's ``root``, ids of ``components`` by their ``elem_id``
 
 and before.js, that its sign of loading asks for frames by the function that the window has at the
 start: a test counts the frames of a page that nobody uses.
@@ -28,7 +28,7 @@ from ..all import VIEWS
 
 ROOM = Path(__file__).parent
 
-SCRIPTS = ("shared.js", "paint.js", "state.js", "form.js", "sizes.js")
+SCRIPTS = ("shared.js", "paint.js", "ask.js", "state.js", "form.js", "sizes.js")
 """What the page is run by, in this order; page.js starts it."""
 
 PICTURE = tuple(f"picture/{name}.js" for name in ("ranks", "places", "marks", "card", "picture"))

@@ -71,8 +71,8 @@ def _figure(spec: PictureSpec, mesh: Mesh, groupings: Sequence[Grouping]) -> Mar
     groupings = marked(layout, groupings)
     picture = job_of_grid(spec, mesh, groupings, room)
     of_experts = mesh == layout.expert
-    described = _described(layout, picture, groupings, language)
-    drawn = svg.job_svg(picture, described, [spec.known.index(grouping) for grouping in groupings])
+    text = described(layout, picture, groupings, language)
+    drawn = svg.job_svg(picture, text, [spec.known.index(grouping) for grouping in groupings])
     name, body = ("experts", "expert_body") if of_experts else ("dense", "dense_body")
     title, says, ends = Markup(), explained(JOB[body][language], language), Markup()
     if has_two:
@@ -98,9 +98,10 @@ def label_words(of_experts: bool, language: str) -> dict[str, str]:
     return {name: JOB[text][language] for name, text in names.items()}
 
 
-def _described(
+def described(
     layout: Layout, picture: scene.JobPicture, groupings: Iterable[Grouping], language: str
 ) -> str:
+    """The picture in words, for screen readers."""
     return JOB["described"][language].format(
         gpus=counted(layout.world_size, "gpu", language),
         nodes=counted(layout.nodes, "node", language),

@@ -15,18 +15,10 @@ async function sendFiles(files) {
   tellFiles('reading');
   const job = { ...state, evidence: '', digest: '', hosts: '', racks: '', measures: '', paste: '' };
   const head = { lang: state.lang, job, files: list.map((file) => [file.webkitRelativePath || file.name, file.size]) };
-  const root = window.gradio_config?.root ?? '';
-  let answer;
-  try {
-    const sent = await fetch(root + '/gradio_api/evidence', {
-      method: 'POST',
-      body: new Blob([JSON.stringify(head), '\n', ...list]),
-    });
-    if (sent.status === 503) return tellFiles('busy');
-    answer = JSON.parse(await sent.json());
-  } catch {
-    return tellFiles('failed');
-  }
+  const body = new Blob([JSON.stringify(head), '\n', ...list]);
+  const { answer, status } = await post('evidence', body);
+  if (isBusy(status)) return tellFiles('busy');
+  if (!answer) return tellFiles({ 413: 'large', 408: 'slow' }[status] ?? 'failed');
   if (answer.busy) return tellFiles('busy');
   if (answer.digest) say('set', { digest: answer.digest, evidence: '', view: 'hang' });
   tellFiles(answer.digest ? '' : 'failed', answer.digest ? '' : answer.refused);

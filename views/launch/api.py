@@ -23,6 +23,7 @@ from ..base.endpoint import (
     require_text,
     serving,
 )
+from ..base.fixes import SWITCHES
 from ..base.state import is_empty, require_choice, texts_of
 from ..hosts.api import placement_from
 from .inputs import options_of_page
@@ -46,6 +47,8 @@ SAID = Parameters(
     recompute = "": "none", "selective", "partial" or "full".
     products = "": "bf16", "fp16", "fp8", "mxfp8" or "nvfp4" in the layers.
     sequence_parallel = "": "on" or "off" (true and false are understood too).
+    dispatcher = "": of tokens to experts: "alltoall", "deepep" or "hybridep".
+    ep_overlap = "": "on" or "off": experts' exchange behind another micro-batch's computation.
     account = False: whether embedding and loss count as a layer each.
     """,
 )
@@ -53,7 +56,7 @@ SAID = Parameters(
 
 def _said(given: Mapping[str, Any]) -> tuple[Layout, dict[str, Any] | None]:
     """A layout, and the options of its model and training; None where nothing is said of these."""
-    given = {**given, **texts_of({"sequence_parallel": given["sequence_parallel"]})}
+    given = {**given, **texts_of({name: given[name] for name in SWITCHES})}
     fields = {**SAID.fields(given), "changes": given["changes"]}
     if all(is_empty(value) or value is False for value in fields.values()):
         return layout_of(given), None
@@ -68,8 +71,8 @@ def launch_command(said: tuple[Layout, dict[str, Any] | None], target: str = "me
 
     Targets are "megatron", "nemo", "megatron-deepspeed", "megatron-deepspeed-bloom", "deepspeed",
     "torchtitan", "torchtitan-main", "torchtitan-toml", "vllm" and "sglang". What is said of the
-    model, the batch and the training is written too, as the page's Launch view does; the rest is
-    left to the framework.
+    model, the batch and the training is written too, as the page's Launch view does, and of a whole
+    model what the page counts with; the rest is left to the framework.
 
     Args:
         target: whose options, such as "megatron" or "torchtitan".

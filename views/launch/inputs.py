@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from formats.launch import Parsed, parse
-from formats.launch.training import options_of, training_of
+from formats.launch.training import counted_with, options_of, training_of
 from groups import LayoutError
 from groups.layout import Layout
 from groups.mesh import whole_number
@@ -15,7 +15,7 @@ from groups.stages.layout_strings import is_layout, parse_layout
 from training.model import Model
 from training.pipeline import SCHEDULES
 
-from ..base.model import ON_OFF, SIZES, UNKNOWN, model_of, stated_layout, typed_sizes
+from ..base.model import FLAGS, ON_OFF, SIZES, UNKNOWN, model_of, stated_layout, typed_sizes
 from ..base.resolve import MODEL
 from ..base.state import (
     FIELDS,
@@ -105,7 +105,8 @@ def _as_control(value: Any, start: Any) -> Any:
 def options_of_page(layout: Layout, state: State) -> dict[str, Any]:
     """What is said of the model, its batch and its training; layers may be a pipeline layout.
 
-    What nobody said is left to the framework.
+    Where nobody said how a whole model is trained, it is what the page counts with; all else that
+    nobody said is left to the framework.
 
     Errors: LayoutError about the field that cannot be.
     """
@@ -131,12 +132,18 @@ def options_of_page(layout: Layout, state: State) -> dict[str, Any]:
         if not is_empty(value := getattr(state, name)):
             text = require_choice(name, value, choices)
             said[name] = ON_OFF.get(text, parse_number(text))
-    return options_of(_shape(state), said, layout.mesh.size("pp"))
+    shape = _shape(state)
+    if isinstance(shape, Model):
+        said = {**counted_with(layout.mesh.size("tp")), **said}
+    return options_of(shape, said, layout.mesh.size("pp"))
 
 
 CHOSEN = {"schedule": SCHEDULES} | {
     name: CHOICES[name][1]
-    for name in ("recompute", "precision", "products", "sequence_parallel", "zero")
+    for name in (
+        *("recompute", "precision", "products", "sequence_parallel", "zero"),
+        *("dispatcher", "dispatch", "ep_overlap"),
+    )
 }
 """What of the training a command may say."""
 
@@ -152,5 +159,5 @@ def _shape(state: State) -> Model | dict[str, Any]:
             raise
         typed = typed_sizes(state)
         sizes = {name: typed[name] for name in SIZES if name in typed}
-        flags = {name: value for name, value in typed.items() if isinstance(value, bool)}
+        flags = {name: typed[name] for name in typed if name in ("biases", *FLAGS)}
         return flags | {name: whole_number(size, name, minimum=0) for name, size in sizes.items()}

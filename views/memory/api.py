@@ -10,6 +10,7 @@ from training.memory.per_stage import largest
 
 from ..base.context import Context
 from ..base.endpoint import fixes_tried, job_facts, stated, training_endpoint
+from ..estimate.measured import measured_facts
 
 
 @training_endpoint
@@ -46,6 +47,7 @@ def memory_facts(context: Context) -> dict[str, Any]:
         "fullest_stage": most.stage,
         "fullest_bytes": most.total,
         "host_bytes_per_rank": fit.host,
+        **measured_facts(context),
         "ranks_per_stage": context.layout.world_size // trained.split.pp,
         "stages": [
             {

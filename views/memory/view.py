@@ -9,7 +9,7 @@ from functools import partial
 
 from markupsafe import Markup
 
-from descriptions import JOB, MEMORY, PAGE, SAVED, counted
+from descriptions import JOB, MEMORY, PAGE, SAVED, counted, joined
 from render.palette import PALETTE
 from render.scenes.charts import Bar, BarsChart
 from training.estimate.memory import CLOSE, USABLE, fit_of
@@ -28,6 +28,7 @@ from ..base.problems import change_label, control_label, fix_label, tried
 from ..base.state import State, is_empty
 from ..base.trained import Trained
 from ..column import is_still
+from ..estimate.measured import measured_text
 from ..estimate.words import step_of
 from .host import host_html
 from .stages import (
@@ -250,7 +251,8 @@ def memory_slide(context: Context) -> Pictures:
 
 
 def memory_summary(context: Context) -> str:
-    return verdict_text(context, context.trained.stages())
+    lines = verdict_text(context, context.trained.stages()), measured_text(context)
+    return joined([line for line in lines if line], context.language)
 
 
 def _bars(trained: Trained, stages: tuple[StageMemory, ...], language: str) -> BarsChart:

@@ -8,11 +8,12 @@ from typing import Any
 from groups import LayoutError
 from groups.notes import Note
 from training.estimate import Estimate
-from training.search import alone, compared, search
+from training.search import alone, compared, published_layouts, search
 from training.split import SIZES
 
 from ..base.context import Context
 from ..base.endpoint import fixes_tried, job_facts, stated, training_endpoint
+from ..estimate.measured import measured_facts
 from ..estimate.words import estimate_facts
 from .view import reason_text
 
@@ -65,6 +66,11 @@ def search_facts(context: Context) -> dict[str, Any]:
         "given": current and _candidate(current, alone(current)),
         "given_place": current and current.fits and result.place(current.seconds),
         "given_is_refused": refusal,
+        **measured_facts(context),
+        "published": [
+            {"preset": placed.preset, "place": placed.place or None, "slower": placed.slower}
+            for placed in published_layouts(job, result)
+        ],
         "best": [_candidate(estimate, _reasons(estimate, current)) for estimate in result.best],
     }
 
@@ -85,6 +91,7 @@ def _candidate(estimate: Estimate, reasons: list[Note]) -> dict[str, Any]:
         "micro_batch": training.micro_batch,
         "micro_batches": training.micro_batches,
         "recompute": training.recompute,
+        "ep_overlap": training.ep_overlap,
         "memory_bytes": estimate.memory,
         "needed_bytes": estimate.fit.needed,
         "fits": estimate.fits,

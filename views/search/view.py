@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from markupsafe import Markup
 
 from descriptions import MEMORY, REASONS, SEARCH_LEFT_OUT, TRAFFIC, counted, joined
 from groups import LayoutError
 from groups.notes import Note
+from groups.presets import PRESETS
 from render.files.tables import BarCell, TableChart
 from training.estimate import Estimate
 from training.search import (
@@ -18,6 +21,7 @@ from training.search import (
     SearchResult,
     alone,
     compared,
+    published_layouts,
     search,
 )
 
@@ -29,7 +33,9 @@ from ..base.link import to_query
 from ..base.model import model_name, stated_layout
 from ..base.problems import problem_html, said_html, within_sentence
 from ..base.resolve import resolve
+from ..base.state import State
 from ..base.units import seconds_text
+from ..estimate.measured import measured_html, measured_text
 from ..estimate.words import KINDS, about
 from ..memory.stages import gib
 from ..traffic.view import inputs_html, left_out_html
@@ -74,10 +80,23 @@ def _answer(context: Context) -> Markup:
     return together(
         said,
         why,
+        measured_html(context),
         table((say(f"column_{name}") for name in names), rows, "search-table"),
         tag("p", *shades, class_="search-key"),
+        *(tag("p", line) for line in _published_lines(job, result, language)),
         left_out_html(SEARCH_LEFT_OUT, language, **facts),
     )
+
+
+def _published_lines(job: SearchJob, result: SearchResult, language: str) -> Iterator[str]:
+    """Where published layouts for the same model and machines stand that are not in the list."""
+    for placed in published_layouts(job, result):
+        preset, say = PRESETS[placed.preset], saying(TRAFFIC, language)
+        sizes = {"tp": preset.tp, "cp": preset.cp, "pp": preset.pp, "ep": preset.ep}
+        names = " ".join(f"{name}{size}" for name, size in sizes.items() if size > 1)
+        facts = {"name": preset.name, "sizes": names, "place": placed.place}
+        facts |= {"slower": f"{placed.slower:.0%}", "count": f"{len(result.seconds):,}"}
+        yield say("search_published" if placed.place else "search_unplaced", **facts)
 
 
 def on_screen(context: Context) -> tuple[Estimate | None, Markup]:
@@ -182,6 +201,8 @@ def _names(estimate: Estimate, job: SearchJob, language: str) -> tuple[str, list
         rest.append(say("with_groups", count=training.group_size))
     if training.recompute != "none":
         rest.append(say(f"with_{training.recompute}"))
+    if training.ep_overlap:
+        rest.append(say("with_overlap"))
     if split.account:
         rest.append(say("with_account"))
     if split.spread != "equal":
@@ -207,6 +228,7 @@ def _row(entry: Ranked, longest: float, context: Context) -> Markup:
         tag("span", class_=f"search-{part}", style=f"width:{100 * each / longest:.1f}%")
         for part, each in entry.parts.items()
     )
+    measured = measured_text(context) if entry.is_current else ""
     bar = tag("span", *shares, class_="search-bar", role="img", aria_label=title, title=title)
     held: str = entry.memory(context.language)
     memory = held if estimate.fits else tag("span", held, class_="over")
@@ -217,7 +239,7 @@ def _row(entry: Ranked, longest: float, context: Context) -> Markup:
         together(entry.place, tag("small", say("on_screen")) if entry.is_current else ""),
         cell(name, tag("small", dotted(*entry.rest)), class_="search-name"),
         # On a phone a cell says which column it is of.
-        cell(about(estimate), bar, data_label=say("column_step")),
+        cell(about(estimate), bar, tag("small", measured), data_label=say("column_step")),
         cell(memory, " ", stage, data_label=say("column_memory")),
         cell(tag("ul", *reasons), class_="search-why"),
         class_="current" if entry.is_current else None,
@@ -226,6 +248,15 @@ def _row(entry: Ranked, longest: float, context: Context) -> Markup:
 
 def _opener(estimate: Estimate, name: str, context: Context) -> str | Markup:
     """The layout, one click away; plain text if the page would refuse it."""
+    try:
+        resolve(state := context.state.changed(changes_to(estimate, context.state)))
+    except LayoutError:
+        return name
+    return form.opener(to_query(state), name)
+
+
+def changes_to(estimate: Estimate, state: State) -> dict[str, Any]:
+    """The fields that show a layout that was found, for the job of a state."""
     request = estimate.request
     split, training = request.split, request.training
     changes = {
@@ -244,16 +275,13 @@ def _opener(estimate: Estimate, name: str, context: Context) -> str | Markup:
         "micro_batches": "",
         "micro_batch": "" if training.micro_batch == 1 else str(training.micro_batch),
         "recompute": training.recompute,
+        "ep_overlap": "on" if training.ep_overlap else "",
     }
-    if stated_layout(context.state):  # which is for as many stages as it says
+    if stated_layout(state):  # which is for as many stages as it says
         changes["layers"] = str(request.model.layers)
-    if context.state.schedule != training.schedule:
+    if state.schedule != training.schedule:
         changes["schedule"] = ""
-    try:
-        resolve(state := context.state.changed(changes))
-    except LayoutError:
-        return name
-    return form.opener(to_query(state), name)
+    return changes
 
 
 # -- files ---------------------------------------------------------------------------------------
@@ -285,7 +313,8 @@ def search_pictures(context: Context) -> Pictures:
 
 def search_summary(context: Context) -> str:
     job = context.trained.job(context.layout)
-    return _job_text(context, job, search(job))
+    lines = _job_text(context, job, search(job)), measured_text(context)
+    return joined([line for line in lines if line], context.language)
 
 
 VIEW = View(

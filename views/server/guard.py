@@ -8,6 +8,7 @@ with a traceback in the log.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import logging
 import os
@@ -222,11 +223,24 @@ def _require_event(blocks: Any, path: str, sent: dict[str, Any]) -> None:
     if queue and len(queue.queue) >= MOST_OF_ONE:
         raise RefusedError(503, "Too many calls of this endpoint wait: try again in a moment.")
     if path.startswith(CALL + "v2/"):
+        _require_no_files(sent)
         return
     data, inputs = sent.get("data"), event.inputs
     if not isinstance(data, list) or len(data) > len(inputs):
         raise RefusedError(422, f'"data" must be a list of at most {len(inputs)} values.')
+    _require_no_files(dict(zip(inspect.signature(event.fn).parameters, data)))
     data += [block.value for block in inputs[len(data) :]]  # as Gradio's own clients do
+
+
+def _require_no_files(given: Mapping[str, Any]) -> None:
+    """Refuse what Gradio would take for a file of its own (gradio.FileData)."""
+    for name, value in given.items():
+        left = [value]
+        while left:
+            one = left.pop()
+            if isinstance(one, dict) and "meta" in one:
+                raise RefusedError(422, f"{name} must not be a file: send what the file says.")
+            left += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
 
 
 def _require_answer(blocks: Any, path: str) -> None:

@@ -10,6 +10,7 @@ from training.traffic.per_step import Traffic
 
 from ..base.context import Context
 from ..base.endpoint import fixes_tried, job_facts, training_endpoint
+from ..estimate.measured import measured_facts
 from ..estimate.words import estimate_facts
 from ..memory.host import host_facts
 from .view import rows_of
@@ -47,6 +48,7 @@ def traffic_facts(context: Context) -> dict[str, Any]:
         "network_bytes_per_second": trained.cluster.nic,
         "domain": trained.cluster.domain_of(layout.gpus_per_node),
         **estimate_facts(trained.estimate(layout)),
+        **measured_facts(context),
         "host": host_facts(trained),
         "total_bytes": sum(row.total for row in rows),
         "across_bytes": sum(row.across for row in rows),

@@ -34,7 +34,7 @@ from ..base.model import model_name
 from ..base.state import State
 from ..base.trained import CHOICES, Trained
 from ..base.units import bytes_text, seconds_text
-from ..estimate.words import step_line
+from ..estimate.words import step_of
 from ..memory.host import crossing_html
 from ..nodes.view import share_bar
 
@@ -62,7 +62,7 @@ def _answer(context: Context) -> Markup:
     said = together(
         tag("div", *job, class_="traffic-job"),
         crossing_html(trained, layout, language),
-        step_line(trained.estimate(layout), language),
+        step_of(context),
     )
     if not rows:
         return together(said, fine(TRAFFIC["silent"][language]))

@@ -1,0 +1,52 @@
+"""Counts that programs name otherwise: batches in tokens, those of a device, chunks of a layout."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from groups.errors import LayoutError
+from groups.layout import Job
+from groups.stages.layout_strings import parse_layout
+
+
+def replicas(job: Job) -> int:
+    """Data parallel ranks.
+
+    >>> replicas(Job(nodes=2, tp=4, pp=2))
+    2
+    """
+    return job.nodes * job.gpus_per_node // (job.tp * job.cp * job.pp)
+
+
+def chunks_of(job: Job, values: Mapping[str, Any]) -> int | None:
+    """Chunks of layers on each rank, where there are several."""
+    count = values.get("vpp") or 1
+    if layout := values.get("layout"):
+        with suppress(LayoutError):
+            count = len(parse_layout(layout)) // job.pp
+    return count if count > 1 else None
+
+
+def local_batch(job: Job, values: Mapping[str, Any]) -> dict[str, Any]:
+    """What torchtitan calls so: of a pipeline all micro-batches of a step, else one of them."""
+    micro, batch = values.get("micro_batch"), values.get("global_batch")
+    if job.pp == 1:
+        return {"local_batch": micro, "micro_batch": None}
+    share, left = divmod(batch or 0, replicas(job))
+    return {"local_batch": share if share and not left else None}
+
+
+def in_tokens(job: Job, model: Mapping[str, Any]) -> dict[str, Any]:
+    """Batches as torchtitan counts them after 0.3: in tokens, which takes a sequence."""
+    sequence, micro, batch = model.get("seq"), model.get("micro_batch"), model.get("global_batch")
+    values = {}
+    if sequence and micro:
+        values["micro_tokens"] = micro * sequence
+    if sequence and batch is not None:
+        values["step_tokens"] = batch * sequence
+    count, left = divmod(batch or 0, replicas(job) * (micro or 1))
+    if job.pp > 1 and micro and count and not left:
+        values["num_pp_microbatches"] = count
+    return values

@@ -1,0 +1,199 @@
+"""What sources of published layouts measured, beside what is estimated of them and on the page.
+
+published_steps.json holds seconds of a step that were worked out of 25 sources apart from this
+project, each with its convention.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from statistics import median
+
+import pytest
+from cases import every
+from recorded import DATA
+
+from descriptions import CONTROLS, DERIVED, ESTIMATE, PAGE
+from groups.presets import PRESETS
+from training.published import derived_options, published_steps
+from views.base.context import Context
+from views.base.link import published, to_query
+from views.base.state import FIELDS, State
+from views.column import source_html
+from views.compare.view import compare_html, compare_summary
+from views.estimate.api import step_facts
+from views.estimate.measured import measured_of, measured_text
+from views.estimate.view import estimate_html, estimate_summary
+from views.memory.api import memory_facts
+from views.memory.view import memory_html, memory_summary
+from views.search.api import search_facts
+from views.search.view import search_html, search_summary
+from views.traffic.api import traffic_facts
+
+STEPS = {
+    row["preset"]: (row["low"], row["high"])
+    for row in json.loads((DATA / "published_steps.json").read_text())["rows"]
+}
+
+
+def shown(name: str, **changes: str) -> Context:
+    return Context.of(State(**published(name)).changed({"preset": name, **changes}))
+
+
+def plain(html: str) -> str:
+    """With spaces where lines do not break."""
+    return str(html).replace("\xa0", " ")
+
+
+def estimated(name: str):
+    context = shown(name)
+    return context.trained.estimate(context.layout)
+
+
+# -- the figures ---------------------------------------------------------------------------------
+
+
+def test_nearly_every_measured_step_is_inside_the_interval_that_is_shown():
+    assert len(STEPS) == 25
+    wrong = []
+    for name, (low, high) in STEPS.items():
+        found = estimated(name)
+        if not (found.low <= high and low <= found.high):
+            wrong.append(name)
+    assert len(wrong) <= 1, wrong
+
+
+def test_estimates_of_published_layouts_are_as_near_as_the_page_says():
+    off = [published_steps()[name].off(estimated(name).seconds) for name in STEPS]
+    assert median(off) <= 0.10
+    assert max(off) <= 0.30
+
+
+@every("name", STEPS)
+def test_the_data_says_what_the_sources_come_to(name):
+    step, (low, high) = published_steps()[name], STEPS[name]
+    assert low <= step.low <= step.high <= high
+
+
+@every("name", [name for name, step in published_steps().items() if step.counted == "tokens"])
+def test_tokens_a_second_and_gpu_make_the_step(name):
+    preset, step = PRESETS[name], published_steps()[name]
+    tokens = preset.model["global_batch"] * preset.model["seq"]
+    speed = float(step.value.replace(",", ""))
+    assert step.low == step.high == pytest.approx(tokens / speed / preset.world_size, rel=1e-3)
+
+
+# -- what is shown -------------------------------------------------------------------------------
+
+
+@every("name", published_steps())
+def test_a_layout_that_was_measured_says_so_and_another_does_not(name):
+    assert measured_of(shown(name)) is published_steps()[name]
+    batch = shown(name).trained.batch.global_batch
+    for other in ({"global_batch": str(2 * batch)}, {"zero": "3"}, {"cluster": "dgx-b200"}):
+        assert measured_of(shown(name, **other)) is None
+
+
+def test_the_layout_counts_and_not_the_name_in_the_menu():
+    state = State(**published("korthikanti-175b"))
+    assert measured_of(Context.of(state)).low == 13.75
+    named = state.changed({"preset": "llama3-405b-1"})
+    assert measured_of(Context.of(named)).low == 13.75
+
+
+LINES = {
+    "en": "Measured: 11.6 to 12.6 s, Table 4.",
+    "zh": "实测：11.6 到 12.6 s，表 4。",  # noqa: RUF001
+}
+
+
+@every("language", LINES)
+@every("html", [estimate_html, memory_html, search_html])
+def test_every_view_of_a_step_shows_what_was_measured(html, language):
+    said = plain(html(shown("llama3-405b-1", lang=language)))
+    assert LINES[language] in said
+    assert "https://arxiv.org/abs/2407.21783" in said
+    other = html(shown("llama3-405b-1", lang=language, global_batch="4096"))
+    assert 'class="measured"' in said
+    assert 'class="measured"' not in other
+
+
+@every("language", LINES)
+@every("summary", [estimate_summary, memory_summary, search_summary])
+def test_slides_show_what_was_measured(summary, language):
+    assert LINES[language] in summary(shown("llama3-405b-1", lang=language))
+
+
+@every("language", LINES)
+def test_compare_shows_what_was_measured_of_either_side(language):
+    kept = f"?{to_query(shown('llama3-405b-1').state)}"
+    context = shown("llama3-405b-2", lang=language, kept=kept)
+    second = measured_text(context)
+    for said in map(plain, (compare_html(context), compare_summary(context))):
+        assert second in said
+        assert LINES[language] in said
+
+
+@every("facts", [step_facts, memory_facts, traffic_facts, search_facts])
+def test_programs_are_told_what_was_measured(facts):
+    measured = facts(shown("llama3-405b-2"))["measured"]
+    assert measured["preset"] == "llama3-405b-2"
+    assert (measured["low_seconds"], measured["high_seconds"]) == (6.23, 6.75)
+    assert (measured["source"], measured["place"]) == ("arXiv:2407.21783", "Table 4")
+    assert facts(shown("llama3-405b-2", global_batch="4096"))["measured"] is None
+
+
+def test_every_way_of_counting_has_its_words():
+    counted = {step.counted for step in published_steps().values()}
+    assert {name for name in ESTIMATE if name.startswith("counted_")} == {
+        f"counted_{name}" for name in counted
+    }
+
+
+# -- what is derived -----------------------------------------------------------------------------
+
+
+def _derived_rows() -> list[dict[str, str]]:
+    import training.published
+
+    path = training.published.__file__.replace("published.py", "derived.csv")
+    with open(path, encoding="utf-8", newline="") as text:
+        return list(csv.DictReader(text))
+
+
+def test_every_derived_option_is_of_a_layout_has_a_field_and_a_reason():
+    rows = _derived_rows()
+    for row in rows:
+        assert any(name.startswith(row["preset"]) for name in PRESETS), row
+        assert FIELDS[row["field"]].of in ("job", "training"), row
+        assert row["field"] in CONTROLS, row
+    assert {row["reason"] for row in rows} == set(DERIVED)
+
+
+@every("name", PRESETS)
+def test_nothing_is_derived_that_the_source_states(name):
+    stated = PRESETS[name].model
+    derived = derived_options(name)
+    assert not {option.field for option in derived} & set(stated)
+    state = State(**published(name))
+    for option in derived:
+        assert str(getattr(state, option.field)) == option.value
+
+
+def test_llama_3_has_chunks_of_one_layer_with_both_ends():
+    """arXiv:2407.21783 section 3.3.2: one layer less on the first stage and on the last."""
+    for row in (1, 2, 3):
+        split = shown(f"llama3-405b-{row}").trained.split
+        assert (split.pp * split.vpp, split.account) == (126 + 2, True)
+
+
+@every("language", ["en", "zh"])
+def test_a_derived_option_is_marked_with_its_reason_while_it_is_shown(language):
+    state = shown("llama3-405b-1", lang=language).state
+    why = DERIVED["llama3_chunks"][language]
+    mark = PAGE["option_derived"][language].split("{")[0]
+    said = plain(source_html(state, language))
+    assert f"{mark}vpp 8" in said
+    assert why in said
+    assert why not in plain(source_html(state.changed({"vpp": "4"}), language))

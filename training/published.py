@@ -1,0 +1,100 @@
+"""What sources of published layouts measured, and what follows from them where they say nothing.
+
+published_steps.csv has a row a layout whose source states a speed: seconds of a step (low and high
+differ where the source leaves open how it counts), where it stands, and how it was counted:
+
+    stated      seconds of a step, as printed
+    tokens      tokens per second and GPU
+    formula     TFLOP/s a GPU by equation (3) of arXiv:2104.04473, which counts the recomputation,
+                and a hundredth each way, for it is printed without decimals
+    recomputed  TFLOP/s a GPU, the recomputation counted; of BLOOM up to what its logs print
+    attention   TFLOP/s a GPU; the source does not say how it counts attention: not at all (but of
+                131,072 tokens), the causal half, or all of it
+    hours       GPU hours for a trillion tokens
+
+derived.csv has a row an option that a source does not state and that its other facts imply: by the
+beginning of the ids, the field of `training.models.training_of_preset`, and the reason, a name of
+texts/presets.txt. What the source states stands in published.txt and in groups/published.txt.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class PublishedStep:
+    """What a source measured of a layout: seconds of a step.
+
+    Attributes:
+        source: a paper, or a file of a repository.
+        place: a table or a section of it; empty: the whole.
+        counted: how its figure becomes seconds, of the module's list; value: that figure.
+    """
+
+    preset: str
+    low: float
+    high: float
+    source: str
+    place: str
+    counted: str
+    value: str
+
+    def off(self, seconds: float) -> float:
+        """By how much of the nearest measured value other seconds lie outside.
+
+        >>> published_steps()["llama3-405b-1"].off(13.816)
+        0.1
+        """
+        nearest = min(max(seconds, self.low), self.high)
+        return round(abs(seconds / nearest - 1), 12)
+
+
+@dataclass(frozen=True)
+class DerivedOption:
+    """An option of training that a source implies; reason: by its name in texts/presets.txt."""
+
+    field: str
+    value: str
+    reason: str
+
+
+@cache
+def published_steps() -> Mapping[str, PublishedStep]:
+    """By the ids of `groups.presets.PRESETS`.
+
+    >>> step = published_steps()["llama3-405b-1"]
+    >>> step.low, step.high, step.place, step.counted, step.value
+    (11.6, 12.56, 'Table 4', 'attention', '430')
+    """
+    return {
+        row["preset"]: PublishedStep(
+            **{name: row[name] for name in ("preset", "source", "place", "counted", "value")},
+            low=float(row["low"]),
+            high=float(row["high"]),
+        )
+        for row in _rows("published_steps.csv")
+    }
+
+
+@cache
+def derived_options(preset: str) -> tuple[DerivedOption, ...]:
+    """What the source of a published layout implies of its training and does not state.
+
+    >>> [(option.field, option.value) for option in derived_options("nemotron4-340b-1536")][:2]
+    [('vpp', '8'), ('micro_batch', '1')]
+    """
+    return tuple(
+        DerivedOption(row["field"], row["value"], row["reason"])
+        for row in _rows("derived.csv")
+        if preset.startswith(row["preset"])
+    )
+
+
+def _rows(file: str) -> list[dict[str, str]]:
+    with Path(__file__).with_name(file).open(encoding="utf-8", newline="") as text:
+        return list(csv.DictReader(text))

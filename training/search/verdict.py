@@ -1,0 +1,105 @@
+"""Which of two layouts is better for the same work, and what decides it.
+
+    memory   only one of them fits; one that is close to the limit may
+    time     their steps are further apart than the error of an estimate's ratio
+    bytes    one sends fewer bytes out of NVLink domains, over the slower links
+    nothing  they are alike in all of that
+
+The first of these that tells two layouts apart decides, and no later one is asked. What is refused,
+or does not fit, is never better.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..estimate import Estimate
+from ..estimate.answer import FAR
+from ..estimate.memory import CLOSE
+
+FITS, NEAR, OVER = "fits", "close", "over"
+"""Whether a layout fits: it does, its limit lies within the error of memory, it does not."""
+
+APART = 1.1
+"""The ratio of two estimated steps from which on the order of the real ones is known: 9 of 10 pairs
+of public runs of one model, batch, software and number of GPUs that are estimated so far apart are
+in that order, and 6 of 10 of those nearer (tests/test_verdict.py counts them). Runs of nanotron,
+half of whose stalls are chance, are left out."""
+
+MATTERS = 0.01
+"""Share by which bytes, which are counted and not estimated, have to differ."""
+
+
+class Outcome(NamedTuple):
+    """What comes of a layout.
+
+    fit: FITS, NEAR or OVER. seconds: of a step. across: bytes that leave NVLink domains in a step.
+    lacks: in what no public run is near to it (training.estimate.Estimate.lacks).
+    """
+
+    fit: str
+    seconds: float
+    across: float
+    lacks: tuple[str, ...] = ()
+
+
+class Verdict(NamedTuple):
+    """better: 0 for the first layout, 1 for the second, None for neither. by: what decides, one of
+    the module's table, or "refused" where one cannot be trained. error: of the ratio of the steps,
+    as a share."""
+
+    better: int | None
+    by: str
+    error: float
+
+
+def outcome_of(estimate: Estimate, across: float) -> Outcome:
+    """What an estimate and the bytes of its step say."""
+    return Outcome(fit_of_estimate(estimate), estimate.seconds, across, estimate.lacks)
+
+
+def fit_of_estimate(estimate: Estimate) -> str:
+    if not estimate.fits:
+        return OVER
+    is_near = estimate.fit.needed > CLOSE * estimate.request.bytes_of_gpu
+    return NEAR if is_near else FITS
+
+
+def verdict(first: Outcome | None, second: Outcome | None) -> Verdict:
+    """The better of two layouts; None for one that is refused.
+
+    Swapped, they have the same verdict, and of a layout and itself none is better.
+
+    >>> small, large = Outcome(FITS, 2.4, 9e9), Outcome(OVER, 2.2, 9e9)
+    >>> verdict(small, large)
+    Verdict(better=0, by='memory', error=0.1)
+    >>> verdict(small, Outcome(FITS, 2.5, 5e10)), verdict(Outcome(NEAR, 4.8, 0), small)[:2]
+    (Verdict(better=0, by='bytes', error=0.1), (1, 'time'))
+
+    What no public run is like may be off by more; only what one of both lacks moves them apart.
+
+    >>> round(verdict(small, Outcome(FITS, 2.8, 9e9, ("gpu",))).error, 3)
+    0.375
+    """
+    if first is None or second is None:
+        can = [side is not None and side.fit != OVER for side in (first, second)]
+        return Verdict(can.index(True) if any(can) else None, "refused", 0.0)
+    sides = first, second
+    apart = APART * FAR ** len({*first.lacks} ^ {*second.lacks})
+    error = round(apart - 1, 4)
+    if OVER in (first.fit, second.fit):
+        return Verdict(_least(*(side.fit == OVER for side in sides)), "memory", error)
+    if _exceeds(first.seconds, second.seconds, apart):
+        return Verdict(_least(first.seconds, second.seconds), "time", error)
+    if _exceeds(first.across, second.across, 1 + MATTERS):
+        return Verdict(_least(first.across, second.across), "bytes", error)
+    return Verdict(None, "nothing", error)
+
+
+def _exceeds(one: float, other: float, times: float) -> bool:
+    return max(one, other) > times * min(one, other)
+
+
+def _least(first: float, second: float) -> int | None:
+    """Which of two numbers is less."""
+    return None if first == second else int(second < first)

@@ -1,0 +1,346 @@
+"""The two layouts that are compared: which they are, what they are called, what each costs.
+
+The first is the one that a link names, the second the one on screen. Both do the same work: model,
+batch and cluster are those on screen. How it is done (micro-batches, schedule, ZeRO, recomputation)
+is each one's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from descriptions import PAGE
+from groups import LayoutError
+from groups.conventions import OWN
+from groups.layout import Layout
+from groups.presets import PRESETS
+from training.estimate import Estimate
+from training.search.verdict import Verdict, outcome_of, verdict
+
+from ..base.context import Context
+from ..base.link import changes_from, from_query, state_texts, to_query
+from ..base.model import model_name, stated_layout
+from ..base.problems import control_label, refusal, tried, value_text, within_sentence
+from ..base.state import FIELDS, State, fields_of, is_empty
+from ..base.trained import CHOICES, Trained, fields_of_preset
+from ..base.units import bytes_text, seconds_text
+from ..column import is_still
+from ..estimate.words import KINDS, about
+from ..memory.stages import gib
+from ..traffic.view import rows_of
+
+WAYS = tuple(name for name in fields_of("training") if name not in ("cluster", "capacity"))
+"""How a layout is trained, beside what its job says of that."""
+
+AXES = ("tp", "cp", "pp", "dp")
+
+SHOWN = ("group_type", "more", "dp_kind")
+"""Fields of a job that say what is drawn of it."""
+
+OWN_FIELDS = (*fields_of("job"), *WAYS, "preset")
+"""What a layout that is compared says for itself."""
+
+FROM_HERE = "~"
+"""How a kept layout begins that is said by its difference from the one on screen."""
+
+MOST_NAMED = 2
+"""Settings in the name of a layout that has the sizes of the other one."""
+
+
+# -- which layouts -------------------------------------------------------------------------------
+
+
+def kept_context(context: Context) -> Context:
+    """The same page with the job that the kept link, or the query of one, is about; or that what
+    stands after a ~ makes of the one on screen.
+
+    >>> kept_context(Context.of(State(tp=4, kept="~tp=8;pp=1"))).layout.mesh.sizes
+    (8, 1, 2, 1)
+
+    Errors: LayoutError for nothing, for what is no link, and for a layout that cannot be.
+    """
+    state, query = context.state, _query_of(context.state.kept)
+    if is_empty(state.kept):
+        raise refusal("nothing-kept", "kept")
+    if isinstance(query, str) and query.startswith(FROM_HERE):
+        return Context.of(state.changed(_own(changes_from(query[1:]))))
+    return Context.of(with_job(state, from_query(query)))
+
+
+def _own(changes: dict[str, Any]) -> dict[str, Any]:
+    """Those of them that are a layout's own."""
+    return {name: value for name, value in changes.items() if name in OWN_FIELDS}
+
+
+def short_kept(context: Context) -> str:
+    """The kept layout, said by what of it is not as on screen.
+
+    >>> short_kept(Context.of(State(tp=4, kept="https://a.b/?v=2&tp=8&pp=1&zero=1&lang=zh")))
+    '~tp=8;pp=1;zero=1'
+
+    Errors: as of `kept_context`.
+    """
+    now, before = (state_texts(side.state) for side in (context, kept_context(context)))
+    differ = (name for name in OWN_FIELDS if now[name] != before[name])
+    return FROM_HERE + ";".join(f"{FIELDS[name].link}={before[name]}" for name in differ)
+
+
+def with_job(state: State, other: State) -> State:
+    """The page with another's job, and with how that is trained, if it says anything of it."""
+    names = [*fields_of("job"), "preset"]
+    if not all(is_empty(getattr(other, name)) for name in WAYS):
+        names += WAYS
+    return State(**{**vars(state), **{name: getattr(other, name) for name in names}})
+
+
+def query_to_keep(state: State) -> str:
+    """The job on screen and how it is trained, as the query of a link that says so whatever is
+    changed on screen afterwards.
+
+    >>> query_to_keep(State(tp=4, view="compare")), query_to_keep(State(tp=4, zero="3"))
+    ('v=2&tp=4&zero=1', 'v=2&tp=4&zero=3')
+    """
+    kept = with_job(State(), state)
+    if not is_still(state.preset, state):
+        kept = replace(kept, preset="")
+    if all(is_empty(getattr(kept, name)) for name in WAYS):
+        kept = replace(kept, zero=CHOICES["zero"][0])
+    return to_query(kept)
+
+
+def _query_of(kept: Any) -> Any:
+    """The query of an address; anything else is taken to be one itself."""
+    text = kept.strip() if isinstance(kept, str) else ""
+    if not text.startswith(("http://", "https://", "?")):
+        return text or kept
+    try:
+        return urlsplit(text).query
+    except ValueError:
+        return text
+
+
+# -- what they say -------------------------------------------------------------------------------
+
+COUNTS: dict[str, Callable[[Trained], Any]] = {
+    "layers": lambda trained: trained.model.layers,
+    "experts": lambda trained: trained.model.experts,
+    "vpp": lambda trained: trained.split.vpp,
+    "schedule": lambda trained: trained.training.schedule,
+    "global_batch": lambda trained: trained.batch.global_batch,
+    "micro_batch": lambda trained: trained.batch.micro_batch,
+    "micro_batches": lambda trained: trained.batch.micro_batches,
+}
+"""What counts where the fields of a model, its batch and its schedule are empty."""
+
+Setting = tuple[str, str, str]
+"""A field, and what it says on either side, as the page writes it."""
+
+
+def settings_that_differ(before: Context, after: Context, language: str) -> list[Setting]:
+    """Of the job and how it is trained; the type of a number does not count."""
+    different = []
+    for name in (*fields_of("job"), *WAYS):
+        said = [setting(name, side, language) for side in (before, after)]
+        if said.count("–") == 1:
+            said = [setting(name, side, language, in_words=True) for side in (before, after)]
+        if said[0] != said[1]:
+            different.append((name, *said))
+    return different  # type: ignore[return-value]
+
+
+def setting(name: str, side: Context, language: str, in_words: bool = False) -> str:
+    """A field as a cell of a table; in_words: what counts where it is empty, unless that is
+    refused."""
+    value = getattr(side.state, name)
+    if in_words and value in ("", None):
+        if name in CHOICES:
+            value = CHOICES[name][0]
+        elif name in COUNTS:
+            with suppress(LayoutError):
+                value = COUNTS[name](side.trained)
+    return "–" if value in ("", None, (), []) else value_text(name, value, language)
+
+
+def names_of_sides(before: Context, after: Context) -> tuple[str, str]:
+    """What the layouts are called: by their sizes, or as they were published; of two with the same
+    name, by what they are set to as well.
+
+    >>> one, other = State(nodes=4), State(nodes=4, tp=8, pp=1)
+    >>> names_of_sides(Context.of(one), Context.of(other))
+    ('tp 2 pp 2 dp 8', 'tp 8 dp 4')
+    >>> names_of_sides(Context.of(one), Context.of(replace(one, zero="3")))
+    ('tp 2 pp 2 dp 8, ZeRO 1', 'tp 2 pp 2 dp 8, ZeRO 3')
+    """
+    language = after.language
+    names = [_published(side, after) or _sizes(side.layout) for side in (before, after)]
+    if names[0] != names[1]:
+        return names[0], names[1]
+    rows = settings_that_differ(before, after, language)
+    settings = [name for name, *_ in rows if name not in SHOWN]
+    if "framework" in settings:  # which says the order too
+        settings = [name for name in settings if name != "order"]
+    first, second = (
+        "".join(f", {_called(name, side, language)}" for name in settings[:MOST_NAMED])
+        for side in (before, after)
+    )
+    return names[0] + first, names[1] + second
+
+
+def _published(side: Context, after: Context) -> str:
+    """The name that a layout was published with; none where another model is trained on it."""
+    preset = side.state.preset
+    is_its = is_still(preset, side.state) and (
+        side is after or fields_of_preset(preset).get("model", "") == after.state.model
+    )
+    return PRESETS[preset].name if is_its else ""
+
+
+def _sizes(layout: Layout) -> str:
+    sizes = {name: layout.mesh.size(name) for name in AXES if name in layout.mesh.names}
+    if layout.expert is not None:
+        sizes["ep"] = layout.expert.size("ep")
+    return " ".join(f"{name} {size}" for name, size in sizes.items() if size > 1) or "dp 1"
+
+
+def _called(name: str, side: Context, language: str) -> str:
+    """A setting in a few words."""
+    said = setting(name, side, language, in_words=True)
+    if name == "zero":
+        return f"ZeRO {side.state.zero or CHOICES['zero'][0]}"
+    if name == "framework" and side.layout.framework == OWN:
+        return setting("order", side, language)
+    if name in ("framework", "order", "schedule"):
+        return said
+    return f"{within_sentence(control_label(name, language))} {within_sentence(said)}"
+
+
+# -- what they cost ------------------------------------------------------------------------------
+
+PARTS = ("cost_compute", "cost_bubble", "cost_exposed", "cost_rest")
+"""The rows that a step consists of."""
+
+COSTS = ("cost_memory", "cost_step", *PARTS, "cost_across")
+"""The rows of the table, words of PAGE: what decides first stands first."""
+
+Cost = dict[str, tuple[float, str]]
+"""What a layout costs: by COSTS a number, the less the better, and how it is said."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two layouts: what it is called, and what comes of it unless that is refused.
+
+    context: as it was asked for. worked: doing the work that both do. across: bytes that leave
+    NVLink domains in a step.
+    """
+
+    context: Context
+    worked: Context
+    name: str
+    estimate: Estimate | None = None
+    across: float = 0.0
+
+    @property
+    def layout(self) -> Layout:
+        return self.context.layout
+
+    @property
+    def cost(self) -> Cost | None:
+        return None if self.estimate is None else _cost(self.estimate, self.across)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Two layouts beside each other.
+
+    trained: what both train; None where that is refused on screen. problems: why one has no costs.
+    """
+
+    first: Side
+    second: Side
+    trained: Trained | None
+    problems: list[LayoutError]
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        return self.first, self.second
+
+    @property
+    def is_same(self) -> bool:
+        """Whether both are one layout, trained in one way."""
+        rows = settings_that_differ(self.first.context, self.second.context, "en")
+        return all(name in SHOWN for name, *_ in rows)
+
+    @property
+    def verdict(self) -> Verdict:
+        first, second = (
+            None if side.estimate is None else outcome_of(side.estimate, side.across)
+            for side in self.sides
+        )
+        return verdict(first, second)
+
+
+def comparison_of(context: Context) -> Compared:
+    """The kept layout and the one on screen. Errors: as of `kept_context`."""
+    kept, problems = kept_context(context), list[LayoutError]()
+    before = kept
+    trained = tried(problems, lambda: context.trained)
+    names = names_of_sides(kept, context)
+    if trained is not None:  # steps can be compared only where they do the same work
+        same: dict[str, Any] = {"global_batch": str(trained.batch.global_batch)}
+        if not stated_layout(before.state):  # which is for as many stages as it says
+            is_dealt = bool(stated_layout(context.state))
+            same["layers"] = str(trained.chosen.model.layers) if is_dealt else context.state.layers
+        same |= {"experts": context.state.experts, "micro_batches": ""}
+        before = Context(before.layout, replace(before.state, **same))
+
+    def kept_outcome() -> tuple[Estimate, float]:
+        own = before.trained
+        return _outcome(before.layout, replace(own, chosen=trained.chosen) if trained else own)
+
+    then = tried(problems, kept_outcome) or (None, 0.0)
+    now = (trained and tried(problems, lambda: _outcome(context.layout, trained))) or (None, 0.0)
+    first, second = Side(kept, before, names[0], *then), Side(context, context, names[1], *now)
+    return Compared(first, second, trained, problems)
+
+
+def cost_of(layout: Layout, trained: Trained) -> Cost:
+    """What a layout costs: seconds, bytes that leave NVLink domains in a step, bytes of a GPU.
+
+    Errors: LayoutError for what the model, the batch or the schedule does not allow.
+    """
+    return _cost(*_outcome(layout, trained))
+
+
+def _outcome(layout: Layout, trained: Trained) -> tuple[Estimate, float]:
+    across = sum(row.across for row in rows_of(layout, trained))
+    return trained.estimate(layout), across
+
+
+def _cost(estimate: Estimate, across: float) -> Cost:
+    parts, needed = estimate.parts, estimate.fit.needed
+    seconds = (
+        parts["compute"],
+        parts["bubble"],
+        sum(parts[kind] for kind in KINDS),
+        parts["optimizer"] + parts["offload"] + parts["host"],
+    )
+    return {
+        "cost_memory": (needed, gib(needed)),
+        "cost_step": (estimate.seconds, about(estimate)),
+        **{name: (number, seconds_text(number)) for name, number in zip(PARTS, seconds)},
+        "cost_across": (across, bytes_text(across)),
+    }
+
+
+def what_text(now: Trained, language: str) -> str:
+    """What both train."""
+    return PAGE["cost_of"][language].format(
+        model=model_name(now.chosen, language),
+        cluster=now.cluster.name,
+        batch=f"{now.batch.global_batch:,}",
+    )

@@ -1,0 +1,224 @@
+"""What the Compare view says: the verdict in a sentence, and why a cost that is worse does not
+decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from descriptions import PAGE, joined
+from training.estimate.memory import USABLE
+from training.search import compared
+from training.search.verdict import NEAR, OVER, Verdict, fit_of_estimate
+
+from ..base.html import saying
+from ..base.units import bytes_text, seconds_text
+from ..estimate.measured import measured_text
+from ..estimate.words import step_text
+from ..memory.stages import gib
+from ..search.view import reason_text
+from .sides import COSTS, PARTS, Compared, Cost, Side
+
+SAME = 0.0005
+"""Share by which numbers that are said to be the same differ at most."""
+
+FEW = 0.1
+"""From which ratio on, or its inverse, a difference is told in times and not as a share."""
+
+
+# -- the verdict ---------------------------------------------------------------------------------
+
+
+def verdict_text(found: Compared, language: str) -> str:
+    """Which of the two is better, and by what, in a sentence; then what has to be known beside.
+
+    Empty where the model or the batch on screen is refused, so that there is nothing to judge.
+    """
+    if found.is_same:
+        return PAGE["verdict_same"][language]
+    if found.trained is None:
+        return ""
+    return joined([*_sentence(found, language), *_besides(found, language)], language)
+
+
+def _sentence(found: Compared, language: str) -> Iterator[str]:
+    say, verdict = saying(PAGE, language), found.verdict
+    if verdict.by == "refused":
+        yield _refused(found, language)
+        return
+    by, better = verdict.by, found.sides[verdict.better or 0]
+    worse = found.second if better is found.first else found.first
+    assert better.estimate
+    assert worse.estimate
+    needed, memory = (gib(side.estimate.fit.needed) for side in (worse, better) if side.estimate)
+    facts = {"needed": needed, "memory": memory, "capacity": capacity_text(found)}
+    if by == "memory" and verdict.better is None:
+        facts |= {"first": better.name, "needed": memory, "second": worse.name, "memory": needed}
+        yield say("verdict_neither", **facts)
+    elif by == "memory":
+        names = {"over": worse.name, "other": better.name, "step": step_text(better.estimate)}
+        yield say("verdict_host" if _lacks_host(worse, found) else "verdict_over", **facts, **names)
+    elif by == "time":
+        quick, slow = step_text(better.estimate), step_text(worse.estimate)
+        yield say("verdict_time", better=better.name, worse=worse.name, quick=quick, slow=slow)
+        (reason, *_) = compared(better.estimate, worse.estimate)
+        yield say("verdict_mostly", reason=reason_text(reason, language))
+    else:
+        yield _alike(found, language)
+
+
+def _refused(found: Compared, language: str) -> str:
+    say = saying(PAGE, language)
+    able = [side for side in found.sides if side.estimate is not None]
+    if len(able) != 1 or able[0].estimate is None:
+        return say("verdict_both_refused")
+    (other,), estimate = able, able[0].estimate
+    refused = found.second if other is found.first else found.first
+    facts = {"refused": refused.name, "other": other.name, "step": step_text(estimate)}
+    facts |= {"needed": gib(estimate.fit.needed), "capacity": capacity_text(found)}
+    return say("verdict_refused" if estimate.fits else "verdict_refused_over", **facts)
+
+
+def _alike(found: Compared, language: str) -> str:
+    """Of steps within the error of each other."""
+    say = saying(PAGE, language)
+    steps = [step_text(side.estimate) for side in found.sides if side.estimate]
+    words = "steps_each" if steps[0] == steps[1] else "steps_both"
+    facts = {"steps": say(words, step=steps[0], first=steps[0], second=steps[-1])}
+    facts["between"] = say("between_nodes" if _is_node(found) else "between_domains")
+    if found.verdict.by == "nothing":
+        return say("verdict_nothing", **facts)
+    less, more = sorted(found.sides, key=lambda side: side.across)
+    if not less.across:
+        return say("verdict_only", **facts, more=more.name, bytes=bytes_text(more.across))
+    times = _times(more.across / less.across, language)
+    return say("verdict_bytes", **facts, more=more.name, times=times)
+
+
+def _besides(found: Compared, language: str) -> Iterator[str]:
+    """Who is close to the limit, and what a step costs where one has more GPUs."""
+    say = saying(PAGE, language)
+    for side in found.sides:
+        if side.estimate and fit_of_estimate(side.estimate) == NEAR:
+            needed = gib(side.estimate.fit.needed)
+            yield say("verdict_close", name=side.name, needed=needed, capacity=capacity_text(found))
+    fewer, more = sorted(found.sides, key=lambda side: side.layout.world_size)
+    ratio = more.layout.world_size / fewer.layout.world_size
+    if ratio > 1 and more.estimate and fewer.estimate:
+        names = {"more": more.name, "fewer": fewer.name, "times": _times(ratio, language)}
+        yield say("verdict_gpus", **names, small=_gpu_seconds(fewer), large=_gpu_seconds(more))
+
+
+def _gpu_seconds(side: Side) -> str:
+    """Of a step, in three digits, more where it has more before the point."""
+    assert side.estimate
+    count = side.layout.world_size * side.estimate.seconds
+    return f"{count:,.0f}" if count >= 100 else f"{count:.3g}"
+
+
+def measured_lines(found: Compared, language: str) -> Iterator[str]:
+    """What sources measured of either layout for the work that both do, each behind its name."""
+    for side in found.sides:
+        if said := measured_text(side.worked):
+            yield PAGE["measured_of"][language].format(side=side.name, measured=said)
+
+
+def _times(ratio: float, language: str) -> str:
+    """
+    >>> _times(5.64, "en"), _times(22.3, "zh"), _times(1.024, "en"), _times(2, "en")
+    ('5.6 times', '22 倍', '1.02 times', '2 times')
+    """
+    is_whole = ratio >= 9.95 or ratio == round(ratio)
+    number = f"{ratio:,.0f}" if is_whole else f"{ratio:.{1 if ratio >= 1.05 else 2}f}"
+    return PAGE["times"][language].format(times=number)
+
+
+def _is_node(found: Compared) -> bool:
+    """Whether NVLink joins no more than a node."""
+    assert found.trained
+    each = (side.layout.gpus_per_node for side in found.sides)
+    return all(found.trained.cluster.domain_of(gpus) == gpus for gpus in each)
+
+
+def capacity_text(found: Compared) -> str:
+    assert found.trained
+    return gib(found.trained.capacity)
+
+
+def _lacks_host(side: Side, found: Compared) -> bool:
+    """Whether it is the host's memory that lacks room."""
+    assert side.estimate
+    assert found.trained
+    return side.estimate.fit.needed <= USABLE * found.trained.capacity
+
+
+# -- the costs -----------------------------------------------------------------------------------
+
+
+def rows_of_costs(found: Compared, language: str) -> list[tuple[str, ...]]:
+    """A row a cost, in the order of COSTS: its name, both layouts, how the second differs and what
+    that counts."""
+    costs = [side.cost for side in found.sides]
+    rows = []
+    for name in COSTS:
+        said = ("–" if cost is None else cost[name][1] for cost in costs)
+        rows.append((PAGE[name][language], *said, _judged(name, found, language)))
+    return rows
+
+
+def _judged(name: str, found: Compared, language: str) -> str:
+    """By how much the second layout's cost differs, and whether that decides, or why not."""
+    first, second = (side.cost for side in found.sides)
+    if first is None or second is None:
+        return "–"
+    before, after = first[name][0], second[name][0]
+    differs, why = difference(before, after, language), _why(name, found, first, second)
+    if abs(after - before) <= SAME * max(before, after) or not why:
+        return differs
+    facts = {"error": f"{100 * found.verdict.error:.0f}"}
+    sign = "+" if after > before else "\N{MINUS SIGN}"
+    facts["seconds"] = f"{sign}{seconds_text(abs(after - before))}"
+    reason = PAGE[why][language].format(**facts)
+    return f"{differs}{PAGE['colon'][language]}{reason}"
+
+
+def _why(name: str, found: Compared, first: Cost, second: Cost) -> str:
+    """The words for what a difference counts."""
+    verdict, is_more = found.verdict, second[name][0] > first[name][0]
+    if name == "cost_memory":
+        return _why_memory(found, verdict)
+    if name in PARTS:
+        in_all = second["cost_step"][0] - first["cost_step"][0]
+        return "why_part" if (in_all > 0) == is_more else "why_outweighed"
+    decides = {"cost_step": "time", "cost_across": "bytes"}[name]
+    if verdict.by == decides:
+        return "why_worse" if is_more else "why_better"
+    if verdict.by == "memory":
+        return "why_unfit"
+    return "why_error" if name == "cost_step" else "why_timed" if verdict.by == "time" else ""
+
+
+def _why_memory(found: Compared, verdict: Verdict) -> str:
+    if verdict.by == "memory":
+        if verdict.better is None:
+            return "why_neither"
+        return "why_fits" if verdict.better else "why_over"
+    fits = [fit_of_estimate(side.estimate) for side in found.sides if side.estimate]
+    return "" if OVER in fits else "why_close" if NEAR in fits else "why_both"
+
+
+def difference(before: float, after: float, language: str) -> str:
+    """By how much a number is more or less than the one before.
+
+    >>> difference(2.0, 1.86, "en"), difference(1.0, 22.2, "en"), difference(3, 3, "zh")
+    ('▼ 7% less', '▲ 22 times as much', '= 相同')
+    """
+    if abs(after - before) <= SAME * max(before, after):
+        return PAGE["cost_same"][language]
+    if not before:
+        return PAGE["cost_more_than_none"][language]
+    words = "cost_less" if after < before else "cost_more"
+    if after and not FEW < after / before < 1 / FEW:
+        times = max(before, after) / min(before, after)
+        return PAGE[f"{words}_times"][language].format(times=f"{times:,.0f}")
+    share = 100 * abs(after / before - 1)
+    return PAGE[words][language].format(share=f"{share:,.0f}" if share >= 1 else f"{share:.1f}")

@@ -1,0 +1,117 @@
+"""What the source of a published layout measured, where the layout on screen is that layout.
+
+Every size, the model, the batch, how it is trained and the cluster must be the same, whoever set
+them; the name of a published layout that stands in the page's menu does not count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from markupsafe import Markup
+
+from descriptions import ESTIMATE
+from groups import LayoutError
+from groups.presets import PRESETS, url_of
+from training.estimate import Request
+from training.published import PublishedStep, published_steps
+
+from ..base.context import Context
+from ..base.html import outside, tag
+from ..base.link import published
+from ..base.state import State
+
+
+def measured_of(context: Context) -> PublishedStep | None:
+    """The measured step of the layout on screen; None where no source states one.
+
+    >>> shown = Context.of(State(**published("nemotron4-340b-6144")))
+    >>> measured_of(shown).low
+    8.0
+    >>> measured_of(Context.of(shown.state.changed({"global_batch": "1152"}))) is None
+    True
+    """
+    return context.once(_measured)
+
+
+def _measured(context: Context) -> PublishedStep | None:
+    world, steps = context.layout.world_size, published_steps()
+    near = [name for name in steps if PRESETS[name].world_size == world]
+    if not near:
+        return None
+    try:
+        asked = context.trained.request(context.layout)
+    except LayoutError:
+        return None
+    return next((steps[name] for name in near if _request_of(name) == asked), None)
+
+
+@lru_cache(maxsize=128)
+def _request_of(preset: str) -> Request:
+    context = Context.of(State(**published(preset)))
+    return context.trained.request(context.layout)
+
+
+# -- in words ------------------------------------------------------------------------------------
+
+
+def measured_text(context: Context) -> str:
+    """What was measured and where it stands, in a sentence; empty where nothing was.
+
+    >>> measured_text(Context.of(State(**published("llama3-405b-1"))))
+    'Measured: 11.6 to 12.6 s, Table 4.'
+    """
+    step, language = measured_of(context), context.language
+    if step is None:
+        return ""
+    return ESTIMATE["measured_line"][language].format(
+        seconds=_seconds(step, language), place=_place(step, language)
+    )
+
+
+def measured_html(context: Context) -> Markup:
+    """The same with its source, and how the figure there becomes seconds."""
+    step, language = measured_of(context), context.language
+    if step is None:
+        return Markup()
+    address = url_of(step.source)
+    source = outside(address, step.source) if address else step.source
+    how = ESTIMATE[f"counted_{step.counted}"][language].format(value=step.value)
+    said = tag("b", measured_text(context))
+    return tag("p", said, " ", tag("small", source, how), class_="measured")
+
+
+def _seconds(step: PublishedStep, language: str) -> str:
+    """Of one that is printed all its digits, of others three."""
+    digits = "g" if step.counted == "stated" else ".3g"
+    low, high = (f"{seconds:{digits}}" for seconds in (step.low, step.high))
+    words = "measured_one" if low == high else "measured_between"
+    return ESTIMATE[words][language].format(low=low, high=high)
+
+
+def _place(step: PublishedStep, language: str) -> str:
+    """A table or a section in a language; of a file its name."""
+    numbered = re.fullmatch(r"(Table|section) ([\d.]+)", step.place)
+    if numbered:
+        return ESTIMATE[f"place_{numbered[1].lower()}"][language].format(number=numbered[2])
+    return step.source.rpartition("/")[2] + (f", {step.place}" if step.place else "")
+
+
+def measured_facts(context: Context) -> dict[str, Any]:
+    """What was measured, for programs: null where no source measured this layout."""
+    step = measured_of(context)
+    return {"measured": step and _facts(step)}
+
+
+def _facts(step: PublishedStep) -> Mapping[str, Any]:
+    return {
+        "preset": step.preset,
+        "low_seconds": step.low,
+        "high_seconds": step.high,
+        "source": step.source,
+        "place": step.place,
+        "counted": ESTIMATE[f"counted_{step.counted}"]["en"].format(value=step.value).strip(" :."),
+    }
