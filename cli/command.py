@@ -186,16 +186,16 @@ def _rank(inputs: CommandLine) -> Table:
 
 def _share(inputs: CommandLine) -> Table:
     from formats.logs import named_ranks, ranks_of, read_log  # no other command reads any
-    from formats.logs.evidence import MOST_BYTES
+    from formats.logs.bounds import COMMAND_LINE, PAGE
 
     layout = inputs.layout()
     log: Any
     if (files := inputs.files()) is not None:
-        log = read_log(files, layout.every)
+        log = read_log(files, layout.every, COMMAND_LINE)
         ranks = ranks_of(log, layout.world_size)
     else:
         text = inputs.text("-") if inputs.words == ["-"] else " ".join(inputs.words)
-        ranks, log = named_ranks(text, layout.world_size, longest=MOST_BYTES)
+        ranks, log = named_ranks(text, layout.world_size, longest=PAGE.bytes)
     fields: dict[str, Any] = {}
     placement = inputs.placement(layout)
     account = _account(log, layout, placement) if log else []

@@ -257,7 +257,7 @@ class CommandLine:
 
         Errors: LayoutError for more than a log's reader takes.
         """
-        from formats.logs.evidence import MOST_BYTES, MOST_FILES, too_much_evidence
+        from formats.logs.bounds import COMMAND_LINE
 
         if not self.words or not all(map(os.path.exists, self.words)):
             return None
@@ -265,8 +265,7 @@ class CommandLine:
         try:
             inside = (sorted(path.iterdir()) if path.is_dir() else [path] for path in named)
             files = [file for listed in inside for file in listed if file.is_file()]
-            if sum(file.stat().st_size for file in files) > MOST_BYTES or len(files) > MOST_FILES:
-                raise too_much_evidence()
+            COMMAND_LINE.require(len(files), sum(file.stat().st_size for file in files))
             return {str(file): file.read_bytes() for file in files}
         except OSError as error:
             name = error.filename or " ".join(self.words)

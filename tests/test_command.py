@@ -24,7 +24,7 @@ from cli.command import COMMANDS, run
 from cli.inputs import FIELDS, PROGRAM
 from formats.documents.exports import groups_by_name
 from formats.launch import TARGETS
-from formats.logs.evidence import MOST_BYTES
+from formats.logs.bounds import COMMAND_LINE
 from groups.conventions import CONVENTIONS, OWN
 from groups.layout import Job
 from groups.presets import PRESETS
@@ -312,10 +312,10 @@ def test_files_that_cannot_be_read_are_one_line_too(tmp_path):
     latin, large = tmp_path / "latin", tmp_path / "large"
     latin.write_bytes(b"\xe9")
     large.touch()
-    os.truncate(large, MOST_BYTES + 1)
+    os.truncate(large, COMMAND_LINE.bytes + 1)
     for command, said in (
         (f"check {latin}", "it is not UTF-8 text"),
-        (f"share {large}", "more than 32 MB"),
+        (f"share {large}", "more than 16384 MB"),
         ("share /proc/self/mem", "cannot read '/proc/self/mem': Input/output error"),
     ):
         answer = ask(command)

@@ -20,6 +20,7 @@ from groups.grouping import (
 )
 
 from ..errors import refusal
+from .bounds import PAGE, Bounds
 from .counters import diagnosis_of_stalls, joined
 from .diagnosis import diagnosis_of
 from .evidence import Evidence, read_files
@@ -30,16 +31,22 @@ from .reading import LogReading
 from .recorder import Dump
 
 
-def read_log(evidence: Evidence, groupings: Mapping[str, Grouping] | None = None) -> Log:
+def read_log(
+    evidence: Evidence,
+    groupings: Mapping[str, Grouping] | None = None,
+    bounds: Bounds = PAGE,
+) -> Log:
     """What a log, a dump or several files together say, and who is missing.
 
     evidence: a text, bytes, or ``{file name: text or bytes}``; a dump's rank is the number at the
     end of its file's name. groupings: a layout's, as of `groups.megatron.groupings`: it says who is
-    in a group of whom the dumps name only those who called.
+    in a group of whom the dumps name only those who called. bounds: how much is read; the command
+    line reads more than the page.
 
-    Errors: LayoutError for no or too much evidence, and for a lone dump that cannot be read.
+    Errors: LayoutError for no or too much evidence (`formats.logs.bounds`), and for a lone dump
+    that cannot be read.
     """
-    reading, dumps = read_files(evidence)
+    reading, dumps = read_files(evidence, bounds)
     job = job_of(dumps)
     assumed: dict[str, str] = {}
     if groupings:

@@ -1,35 +1,21 @@
-"""From what is pasted or dropped to readings: texts, dumps and reports, one or many.
-
-Flight Recorder dumps are pickles, and a pickle is a program. Of the library's machine this takes
-the instructions that build None, bool, int, float, str, list, tuple and dict with str keys, and no
-other: it has no way to name a class, call a function or write to an object. The library's faster
-Unpickler would let int keys that collide cost quadratic time, and one number take all memory.
-
-Instructions as in CPython's Lib/pickletools.py (protocols 0 to 5). PyTorch writes protocol 2
-(torch/csrc/jit/serialization/pickler.cpp).
-"""
+"""From what is pasted or dropped to readings: texts, dumps and reports, one or many."""
 
 from __future__ import annotations
 
-import io
 import json
-import pickle
 import re
-import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from groups.errors import LayoutError, quoted
 
 from ..errors import refusal
+from .bounds import PAGE, Allowance, Bounds
 from .lines import read_lines
 from .nccl import is_report, read_report
+from .pickles import plain
 from .reading import LogReading
 from .recorder import Dump, as_dump, is_dump
-
-MOST_BYTES = 32 * 1024 * 1024
-"""Of all files together."""
-MOST_FILES = 16_384
 
 Content = str | bytes
 Evidence = Content | Mapping[str, Content]
@@ -47,34 +33,28 @@ MOST_WRAPPED = 50_000
 _RANK_OF_FILE = re.compile(r"(\d{1,7})(?:\.(?:json|pkl|pickle|pt|bin|trace|dump|fr)){0,2}$")
 
 
-def read_files(evidence: Evidence) -> tuple[LogReading, list[Dump]]:
+def read_files(evidence: Evidence, bounds: Bounds = PAGE) -> tuple[LogReading, list[Dump]]:
     """What all files say: lines and reports in one reading, and the dumps.
 
-    Errors: LayoutError ``no-evidence``, ``too-much-evidence``, and ``bad-dump`` where no file can
-    be read; a bad file among good ones is a note.
+    Errors: LayoutError ``no-evidence``, ``too-much-evidence``, those of `Allowance` for files that
+    hold too much, and ``bad-dump`` where no file can be read; a bad file among good ones is a note.
     """
     files = evidence if isinstance(evidence, Mapping) else {"": evidence}
     if not all(isinstance(content, (str, bytes)) for content in files.values()):
         raise refusal("no-evidence", "log", sentence="a log is text, or the bytes of a file")
-    if len(files) > MOST_FILES or sum(map(len, files.values())) > MOST_BYTES:
-        raise too_much_evidence()
+    bounds.require(len(files), sum(map(len, files.values())))
     if not files:
         raise refusal("no-evidence", "log")
     reading, dumps, refused = LogReading(), [], []
+    allowance = Allowance(bounds)
     for name, content in files.items():
+        allowance.begin(name)
         try:
-            document = _document(content)
+            dumps += _read(content, name, reading, allowance)
         except LayoutError as error:
+            if not error.code.startswith("dump-"):
+                raise
             refused.append((name, error))
-            continue
-        if document is None:
-            read_lines(_lines(content), reading)
-        elif is_report(document):
-            read_report(document, reading)
-        elif is_dump(document):
-            dumps.append(as_dump(document, name, _rank_of(name)))
-        else:
-            refused.append((name, refusal("dump-of-no-kind", "log")))
     for name, error in refused:
         file = quoted(name or "the file")
         facts = {"file": file, "because": error.code, "reason": error.what, **error.facts}
@@ -84,8 +64,19 @@ def read_files(evidence: Evidence) -> tuple[LogReading, list[Dump]]:
     return reading, dumps
 
 
-def too_much_evidence() -> LayoutError:
-    return refusal("too-much-evidence", "log", megabytes=MOST_BYTES // 2**20, files=MOST_FILES)
+def _read(content: Content, name: str, reading: LogReading, allowance: Allowance) -> list[Dump]:
+    """Add what a file says to the reading; the dump that it is. Errors: ``dump-...`` where it
+    cannot be read."""
+    document = _document(content, allowance)
+    if document is None:
+        read_lines(_lines(content), reading)
+    elif is_report(document):
+        read_report(document, reading, allowance)
+    elif is_dump(document):
+        return [as_dump(document, name, _rank_of(name), allowance)]
+    else:
+        raise refusal("dump-of-no-kind", "log")
+    return []
 
 
 _COMPRESSED = {
@@ -98,23 +89,46 @@ _COMPRESSED = {
 """How files begin that hold others, which are not unpacked here."""
 
 
-def _document(content: Content) -> Any:
+def _document(content: Content, allowance: Allowance) -> Any:
     """What a pickle or a JSON file holds; None for text."""
     if isinstance(content, bytes):
         for magic, program in _COMPRESSED.items():
             if content.startswith(magic):
                 raise refusal("dump-compressed", "log", program=program)
         if content[:1] == b"\x80" or (content[:1] in (b"(", b"}") and content[-1:] == b"."):
-            return plain(content)
+            return plain(content, allowance)
         if not content[:64].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
             return None
         content = content.decode("utf-8-sig", "replace")
-    if not content[:64].lstrip("\ufeff \t\r\n").startswith("{"):
+    content = content.lstrip("\ufeff")
+    if not content[:64].lstrip(" \t\r\n").startswith("{") or _is_text(content):
         return None
+    allowance.unpack(sum(content.count(sign) * size for sign, size in _JSON.items()), len(content))
     try:
-        return json.loads(content.lstrip("\ufeff"))
+        return json.loads(content)
     except (ValueError, RecursionError):
         return None  # a log may begin with a brace
+
+
+_JSON = {"[": 96, "{": 176, ",": 64, ":": 128, '"': 28}
+"""Bytes of memory that a sign of a JSON counts for: with it begins a list, an object, a value that
+is counted as a number, an entry of an object, half of a text."""
+
+LONGEST_LINE = 65_536
+
+
+def _is_text(content: str) -> bool:
+    """Whether what begins with a brace is no document but a log: one without the names that a dump
+    or a report has, or one of an object in each line."""
+    if len(content) <= LONGEST_LINE:
+        return False
+    if '"version"' not in content and '"communicators"' not in content:
+        return True
+    line, _, rest = content[:LONGEST_LINE].strip().partition("\n")
+    try:
+        return bool(rest) and isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _rank_of(name: str) -> int | None:
@@ -159,68 +173,3 @@ def unwrapped(text: str) -> str:
         joined.append(line if goes_on and not _BEGINS.match(line) else "\n" + line)
         goes_on = len(line) == width and not line.endswith("  ")
     return "".join(joined)[1:]
-
-
-# -- pickles -------------------------------------------------------------------------------------
-
-
-def plain(data: bytes) -> Any:
-    """What a pickle of plain data holds.
-
-    >>> import pickle
-    >>> plain(pickle.dumps({"version": "2.10", "entries": [(1, None), (2.5, True)]}, protocol=2))
-    {'version': '2.10', 'entries': [(1, None), (2.5, True)]}
-    >>> plain(pickle.dumps(print))
-    Traceback (most recent call last):
-    groups.errors.LayoutError: its instruction '\\x93' builds no plain data
-
-    Errors: LayoutError for every other instruction, and for what is damaged or cut off.
-    """
-    file = io.BytesIO(data)
-    try:
-        return _PlainUnpickler(file).load()
-    except LayoutError:
-        raise
-    except (pickle.UnpicklingError, struct.error, ArithmeticError, AttributeError, EOFError,
-            LookupError, TypeError, ValueError) as error:  # fmt: skip
-        at = file.tell()
-        if at == len(data) and data[-1:] != pickle.STOP:
-            raise refusal("dump-cut", "log", byte=at) from error
-        raise refusal("dump-damaged", "log", byte=at) from error
-
-
-class _Instructions(dict[int, Callable[[Any], None]]):
-    """What is done at each instruction that is taken."""
-
-    def __missing__(self, code: int) -> Callable[[Any], None]:
-        raise refusal("dump-instruction", "log", value=repr(chr(code)))
-
-
-class _PlainUnpickler(pickle._Unpickler):
-    """The library's machine without most of its instructions; keys of a dict are texts."""
-
-    def load_setitem(self) -> None:
-        self._require_texts(self.stack[-2:-1])
-        super().load_setitem()
-
-    def load_setitems(self) -> None:
-        self._require_texts(self.stack[::2])
-        super().load_setitems()
-
-    def load_dict(self) -> None:
-        self._require_texts(self.stack[::2])
-        super().load_dict()
-
-    def _require_texts(self, keys: list[Any]) -> None:
-        if any(type(key) is not str for key in keys):
-            raise refusal("dump-key", "log")
-
-    dispatch = _Instructions(
-        {
-            code: pickle._Unpickler.dispatch[code]
-            for code in b"N\x88\x89IJKLM\x8aFGVX\x8c\x8d"  # values
-            b"]}l)t\x85\x86\x87(ae01."  # what holds them
-            b"gpqrhj\x94\x80\x95"  # the memo and the frames
-        }
-    )
-    dispatch |= {ord("s"): load_setitem, ord("u"): load_setitems, ord("d"): load_dict}

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .model import WORLD, Party, ProcessGroup, Wait, kind_of
-from .recorder import MOST_ENTRIES, Call, Dump, GroupKey
+from .recorder import Call, Dump, GroupKey
 
 _UNEVEN_INPUTS = ("all_to_all", "alltoall", "scatter")
 _UNEVEN_OUTPUTS = ("all_to_all", "alltoall", "gather")
@@ -80,9 +80,8 @@ def job_of(dumps: Sequence[Dump], members: Mapping[str, Iterable[int]] | None = 
         for name in {call.group for call in dump.calls}:
             callers[name].add(rank)
     groups: dict[GroupKey, Group] = {}
-    budget = MOST_ENTRIES
     for rank, dump in ranked:
-        for call in dump.calls[:budget]:
+        for call in dump.calls:
             fitting = [ranks for ranks in known[call.group] if rank in ranks]
             key = (call.group, fitting[0] if len(fitting) == 1 else ())
             if key not in groups:
@@ -92,7 +91,6 @@ def job_of(dumps: Sequence[Dump], members: Mapping[str, Iterable[int]] | None = 
                 group.p2p[rank].append(call)
             else:
                 group.calls[rank].setdefault(call.seq, []).append(call)
-        budget -= min(budget, len(dump.calls))
     return LoggedJob(groups, dumped, recorded_from, backend)
 
 

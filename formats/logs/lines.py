@@ -26,6 +26,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from groups.budget import spend
 from groups.errors import quoted
 
 from .nccl import NCCL_LINE, find_nccl, find_report_line
@@ -34,6 +35,12 @@ from .shapes import NOTHING, LineShape, Part
 
 MOST_WORK = 3_000_000
 """In units of about a third of a microsecond; what comes after is not read, and that is said."""
+
+MOST_TEXTS = 4
+"""Texts that may take as much, one with the other."""
+
+LONG = 2_000
+"""Characters of a line past which each two are a unit."""
 
 MOST_MENTIONS = 20_000
 """Ranks that one line can name."""
@@ -131,15 +138,22 @@ def read_lines(text: str, reading: LogReading) -> None:
     reading.begin_text()
     tags = _tags_are_ranks(text, reading)
     shapes: dict[tuple[str, bool] | str, LineShape] = {}
-    after_source, left = False, MOST_WORK
+    after_source, left = False, min(MOST_WORK, MOST_TEXTS * MOST_WORK - reading.work_of_lines)
+    most = left
     for line, zeros in _lines(text):
         key = (zeros, True) if after_source else zeros
         shape = shapes.get(key)
         if shape is None:
+            long = max(0, len(zeros) - LONG) // 2
+            left -= long
+            if left <= 0:
+                reading.note("text-cut", before=quoted(line))
+                break
             if len(shapes) == MOST_SHAPES:
                 shapes.clear()
             shape = shapes[key] = shape_of(zeros, after_source, tags)
             left -= shape.work
+            spend((long + shape.work) // 3, "characters")
         for step, given, spans in shape.steps:
             step(reading, *given, *map(line.__getitem__, spans))
         left -= shape.cost
@@ -147,6 +161,7 @@ def read_lines(text: str, reading: LogReading) -> None:
             reading.note("text-cut", before=quoted(line))
             break
         after_source = shape.is_source
+    reading.work_of_lines += most - left
 
 
 def _lines(text: str) -> Iterator[tuple[str, str]]:

@@ -12,8 +12,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from .bounds import Allowance
 from .reading import LogReading
-from .recorder import dicts_in
+from .recorder import dicts_in, rank_or_none, text_of
 from .shapes import Part
 
 NCCL_LINE = re.compile(r"NCCL (?:INFO|WARN|TRACE|VERSION|ABORT)|\d\[[0-9a-f]{1,16}\] -> \d{1,7}\[")
@@ -64,22 +65,25 @@ def is_report(document: Any) -> bool:
     return isinstance(document, dict) and isinstance(document.get("communicators"), (list, dict))
 
 
-def read_report(document: dict[str, Any], reading: LogReading) -> None:
-    """A RAS report as JSON (NCCL 2.28.7 and newer)."""
+def read_report(document: dict[str, Any], reading: LogReading, allowance: Allowance) -> None:
+    """A RAS report as JSON (NCCL 2.28.7 and newer). Errors: ``too-many-ranks-sent``."""
     listed = document["communicators"]
     if isinstance(listed, dict):
         listed = listed.get("communicators", [])
     for place, communicator in enumerate(dicts_in(listed)):
-        reading.communicator = f"#{place} ({communicator.get('hash', '?')})"
+        reading.communicator = f"#{place} ({text_of(communicator.get('hash', '?'))})"
         totals = set()
-        for member in dicts_in(communicator.get("ranks")):
+        members, missing = map(dicts_in, map(communicator.get, ("ranks", "missing_ranks")))
+        allowance.take("ranks", len(members) + len(missing))
+        for member in members:
             counts = member.get("collective_counts")
             numbers = counts.values() if type(counts) is dict else ()
+            allowance.take("ranks", len(numbers))
             totals.add(sum(number for number in numbers if type(number) is int))
-            if type(member.get("rank")) is int:
-                reading.group_ranks.add(member["rank"])
-        for member in dicts_in(communicator.get("missing_ranks")):
-            if type(member.get("rank")) is int:
-                reading.unreached(member["rank"])
+            if (rank := rank_or_none(member.get("rank"))) is not None:
+                reading.group_ranks.add(rank)
+        for member in missing:
+            if (rank := rank_or_none(member.get("rank"))) is not None:
+                reading.unreached(rank)
         if len(totals) > 1:
             reading.note("counts-differ", communicator=reading.communicator)

@@ -50,6 +50,7 @@ class LogReading:
     bare_works: dict[int, set[Any]] = field(default_factory=dict)
     ranks_by_head: bool = False  # a line has said [rankG]: PyTorch 2.2 or newer
     maybe_missing: set[int] = field(default_factory=set)  # in the numbers of bare ranks
+    work_of_lines: int = 0  # what reading them has cost
     barriers_in_groups: bool = False  # a line has said that each group has its own
     # where the reading stands
     current: Printed | None = None

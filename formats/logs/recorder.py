@@ -13,19 +13,23 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
-MOST_ENTRIES = 500_000
-"""Of all dumps together; a recorder keeps 2,000 unless it is told otherwise."""
+from .bounds import Allowance
 
+MOST_WRITTEN = 10_000_000
+"""Characters of sizes and types of a dump after which they are counted: a pickle can hold the same
+ones many times."""
+
+_NUMBER = re.compile(r"\d{1,7}")
 _P2P = re.compile(r"(send|recv) (\d{1,7})(->|<-)(\d{1,7})$")
 
 GroupKey = tuple[str, tuple[int, ...]]
 """Name and members (empty where the dump does not say): one name can be several groups."""
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """One entry: an operation that a rank has called."""
 
     group: str  # its name
@@ -65,22 +69,37 @@ def is_dump(document: Any) -> bool:
     )
 
 
-def as_dump(document: dict[str, Any], file: str, rank: int | None) -> Dump:
-    """The dump in a file; entries that are not of the format are counted and left out."""
+def as_dump(
+    document: dict[str, Any], file: str, rank: int | None, allowance: Allowance | None = None
+) -> Dump:
+    """The dump in a file; entries that are not of the format are counted and left out.
+
+    Errors: LayoutError ``too-many-entries-sent``, ``too-many-groups-sent``,
+    ``too-many-ranks-sent``, and ``unpacks-to-too-much`` for texts that are repeated without end.
+    """
+    allowance = allowance or Allowance()
     dump = Dump(rank, file)
-    for config in dicts_in(document.get("pg_config")):
+    configs = dicts_in(document.get("pg_config"))
+    allowance.take("groups", len(configs))
+    for config in configs:
         name, ranks = config.get("name"), config.get("ranks")
         if isinstance(name, str) and isinstance(ranks, (str, list)):
-            members = _ranks(ranks)
+            members = _members(ranks, allowance)
             if members:
                 dump.members[name] = members
-            dump.descriptions[name] = _text(config.get("desc", ""))
+            dump.descriptions[name] = text_of(config.get("desc", ""))
     listed = document.get("entries")
-    entries = listed[:MOST_ENTRIES] if isinstance(listed, list) else []
+    entries = listed if isinstance(listed, list) else []
+    allowance.take("entries", len(entries))
     dump.wrapped = any((_whole(first.get("record_id")) or 0) > 0 for first in dicts_in(entries[:1]))
+    written = 0
     for entry in dicts_in(entries):
         if call := _call(entry, dump):
             dump.calls.append(call)
+            written += len(call.sizes[0]) + len(call.sizes[1]) + len(call.dtypes)
+            if written > MOST_WRITTEN:
+                allowance.unpack(written, 0)
+                written = 0
     dump.dropped = len(entries) - len(dump.calls)
     if dump.rank is None:
         dump.rank = _own_rank(dump)
@@ -102,8 +121,8 @@ def _call(entry: dict[str, Any], dump: Dump) -> Call | None:
         peers = (sender, other) if p2p[3] == "->" else (other, sender)
         op = p2p[1]
     dump.backend = dump.backend or backend
-    key = _text(group[0])
-    dump.descriptions.setdefault(key, _text(group[1]))
+    key = text_of(group[0])
+    dump.descriptions.setdefault(key, text_of(group[1]))
     local = _whole(entry.get("pg_id"))
     if local is not None:
         dump.local_ids.setdefault(key, local)
@@ -134,16 +153,34 @@ def _own_rank(dump: Dump) -> int | None:
         if call.peers and members:
             place = call.peers[0] if call.op == "send" else call.peers[1]
             return members[place] if place < len(members) else None
-    called = {call.group for call in dump.calls}
-    all_members = [set(dump.members[name]) for name in called if name in dump.members]
-    common = set.intersection(*all_members) if all_members else set()
+    called = {call.group for call in dump.calls} & {*dump.members}
+    lists = {id(dump.members[name]): dump.members[name] for name in called}  # equal ones are one
+    common = set.intersection(*map(set, lists.values())) if lists else set()
     return common.pop() if len(common) == 1 else None
 
 
-def _ranks(ranks: str | list[Any]) -> tuple[int, ...]:
-    if isinstance(ranks, list):
-        return tuple(rank for rank in ranks if type(rank) is int and rank >= 0)
-    return tuple(int(rank) for rank in re.findall(r"\d{1,7}", ranks))
+def _members(ranks: str | list[Any], allowance: Allowance) -> tuple[int, ...]:
+    """The ranks of a list, or of its text; equal lists are one tuple, in all dumps."""
+    lists = allowance.lists
+    members = lists.get(ranks) if isinstance(ranks, str) else None
+    if members is None:
+        if isinstance(ranks, str):
+            most = allowance.bounds.ranks + 1
+            listed = tuple(int(rank[0]) for rank in islice(_NUMBER.finditer(ranks), most))
+        else:
+            listed = tuple(rank for rank in map(rank_or_none, ranks) if rank is not None)
+        members = lists.get(listed)
+        if members is None:
+            allowance.take("ranks", len(listed))
+            members = lists[listed] = listed
+        if isinstance(ranks, str):
+            lists[ranks] = members
+    return members
+
+
+def rank_or_none(value: Any) -> int | None:
+    """A rank of up to seven digits, as everywhere (`formats.logs.model.Ranks`)."""
+    return value if type(value) is int and 0 <= value < 10**7 else None
 
 
 def _whole(value: Any) -> int | None:
@@ -154,7 +191,7 @@ def _whole(value: Any) -> int | None:
     return None
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
     """A plain value as text; what has parts, or digits without end, can be longer than its file."""
     is_short = value is None or isinstance(value, (str, bool, float)) or _whole(value) is not None
     return str(value)[:200] if is_short else "..."
@@ -165,9 +202,9 @@ def _sizes(value: Any) -> str:
     if not isinstance(value, (list, tuple)):
         return "[]"
     shapes = [
-        f"[{', '.join(map(_text, shape[:16]))}]"
+        f"[{', '.join(map(text_of, shape[:16]))}]"
         if isinstance(shape, (list, tuple))
-        else _text(shape)
+        else text_of(shape)
         for shape in value[:64]
     ]
     return "[" + ", ".join(shapes) + (", ..." if len(value) > 64 else "") + "]"

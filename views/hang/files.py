@@ -20,8 +20,9 @@ from functools import cache
 from itertools import accumulate, islice, pairwise
 from typing import Any
 
-from descriptions import hang_sentence
+from descriptions import RUN, hang_sentence
 from formats.logs import read_log
+from formats.logs.bounds import PAGE
 from formats.logs.model import Log
 from groups.budget import LIMIT, spend, within
 from groups.errors import LayoutError
@@ -34,6 +35,13 @@ from .picture import MOST_CONNECTED
 
 WORK = 8 * LIMIT
 """Units of work of one reading: the server reads the files of one visitor after the other."""
+
+LONGEST_HEAD = 4_000_000
+MOST_SIGNS = 200_000
+"""Bytes of what is said of the files, and its lists, values and names: for 16,384 files enough."""
+
+TOO_MUCH = ("too-m", "unpacks-", "dump-long", "dump-dense")
+"""How the codes of refusals begin that the command line has not."""
 
 LONGEST = 250_000
 """Characters of a digest: it comes with every question of the page."""
@@ -59,22 +67,33 @@ def evidence(sent: bytes | str) -> str:
     1
     """
     body = sent.encode("utf-8", "replace") if isinstance(sent, str) else sent
-    head, _, rest = body.partition(b"\n")
-    files: dict[str, str | bytes] = {}
+    end = body.find(b"\n")
+    head = body[: end if end >= 0 else len(body)]
     try:
+        if len(head) > LONGEST_HEAD or sum(map(head.count, b"[{,:")) > MOST_SIGNS:
+            return _refused(PAGE.refused(), "zh" if b'"lang":"zh"' in head else "en")
         said = json.loads(head)
-        language, at = language_of(said.get("lang")), 0
+        language, at = language_of(said.get("lang")), len(head) + 1
+        files: dict[str, str | bytes] = {}
         for name, size in said["files"]:
-            end = at + max(0, int(size))
-            files[str(name)[:500]] = rest[at:end]
-            at = end
+            begin, at = at, at + max(0, int(size))
+            files[str(name)[:500]] = body[begin:at]
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return json.dumps({"refused": "?"})
     try:
         with within(WORK):
             return json.dumps({"digest": digest_of(read_log(files, _groupings(said.get("job"))))})
     except LayoutError as error:
-        return json.dumps({"refused": sentence(error, language)})
+        return _refused(error, language)
+
+
+def _refused(error: LayoutError, language: str) -> str:
+    """A refusal as JSON; where files are too much for a page, with what reads them."""
+    said = sentence(error, language)
+    codes = {error.code, error.facts.get("because")}
+    if any(str(code).startswith(TOO_MUCH) for code in codes):
+        said = f"{said} {RUN['files_elsewhere'][language]}"
+    return json.dumps({"refused": said})
 
 
 def _groupings(job: object) -> Mapping[str, Grouping] | None:

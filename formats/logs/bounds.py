@@ -1,0 +1,100 @@
+"""How much the files of one reading may come to: bytes, what they unpack to, what they hold.
+
+A file of a few megabytes can unpack to gigabytes, or hold a million groups, so what files hold is
+counted as it comes. The limits are several times what the dumps of a large job need; the command
+line, where everybody uses a machine of their own, has hardly any.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from groups.errors import LayoutError, quoted
+from groups.mesh import MAX_RANKS
+
+from ..errors import refusal
+
+MEGABYTE = 2**20
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Of all files together."""
+
+    bytes: int = 32 * MEGABYTE
+    files: int = 16_384
+    memory: int = 448 * MEGABYTE  # of the values that pickles and JSON unpack to, counted high
+    entries: int = (
+        200_000  # recorded operations; a recorder keeps 2,000 unless it is told otherwise
+    )
+    groups: int = 400_000  # that dumps describe
+    ranks: int = 2 * MAX_RANKS  # in different lists of members
+    held: int = 204_800  # values in one list of a pickle, and ready for it
+    density: int = 24  # of memory for each byte that is read; recorders' dumps have 10 to 20
+    slack: int = 4_000_000  # of memory beyond that in each file, and between two looks at it
+
+    def require(self, files: int, size: int) -> None:
+        """Errors: LayoutError ``too-much-evidence``."""
+        if files > self.files or size > self.bytes:
+            raise self.refused()
+
+    def refused(self) -> LayoutError:
+        facts = {"megabytes": self.bytes // MEGABYTE, "files": self.files}
+        return refusal("too-much-evidence", "log", **facts)
+
+
+PAGE = Bounds()
+COMMAND_LINE = Bounds(*(512 * limit for limit in vars(PAGE).values()))
+
+
+@dataclass
+class Allowance:
+    """What the files that are still to be read may come to.
+
+    >>> left = Allowance(Bounds(entries=3))
+    >>> left.take("entries", 2)
+    >>> left.take("entries", 2)
+    Traceback (most recent call last):
+    groups.errors.LayoutError: the files hold at least 4 recorded operations, more than 3
+    """
+
+    bounds: Bounds = PAGE
+    file: str = ""  # that is being read
+    number: int = 0  # of files, with this one
+    taken: Counter[str] = field(default_factory=Counter)
+    in_file: Counter[str] = field(default_factory=Counter)
+    lists: dict[str | tuple[int, ...], tuple[int, ...]] = field(default_factory=dict)  # of members
+
+    def begin(self, file: str) -> None:
+        """What comes is of the next file."""
+        self.file, self.number = file, self.number + 1
+        self.in_file = Counter()
+
+    def unpack(self, memory: int, size: int) -> None:
+        """Count the memory of what so many bytes hold.
+
+        Errors: LayoutError ``dump-dense`` where this file unpacks to too much for its size, and
+        ``unpacks-to-too-much`` where all files together do.
+        """
+        density, slack = self.bounds.density, self.bounds.slack
+        for taken in (self.taken, self.in_file):
+            taken["memory"] += memory
+            taken["bytes"] += size
+        count, read = self.in_file["memory"], self.in_file["bytes"]
+        if count > density * read + slack:
+            facts = {"byte": read, "times": count // (read + 1), "limit": density}
+            raise refusal("dump-dense", "log", **facts)
+        count, read = self.taken["memory"], self.taken["bytes"]
+        limit = min(self.bounds.memory, density * read + 4 * slack)
+        if count > limit:
+            facts = {"file": quoted(self.file or "the text"), "number": self.number}
+            facts |= {"count": count // MEGABYTE, "limit": limit // MEGABYTE}
+            raise refusal("unpacks-to-too-much", "log", **facts)
+
+    def take(self, what: str, count: int) -> None:
+        """Count what a file holds: the name of a limit. Errors: LayoutError ``too-many-...``."""
+        self.taken[what] += count
+        limit = getattr(self.bounds, what)
+        if self.taken[what] > limit:
+            raise refusal(f"too-many-{what}-sent", "log", count=self.taken[what], limit=limit)
