@@ -97,6 +97,7 @@ _TAKES = {
     "serve": (1, 1, "one file, or - for standard input"),
     "emit": (0, 1, "one framework, such as emit torchtitan"),
     "check": (1, 1, "one file, or - for standard input"),
+    "compare": (1, 2, "one layout or two, such as compare llama3-405b-1 --tp 4"),
     **dict.fromkeys(("memory", "traffic", "estimate", "search"), (0, 0, "options only")),
 }
 """The fewest and the most words of a command, and what they are."""
@@ -384,6 +385,7 @@ COMMANDS: dict[str, Callable[[CommandLine], Iterator[str] | Table]] = {
     "traffic": _trained("traffic"),
     "estimate": _trained("estimate"),
     "search": _trained("search"),
+    "compare": _trained("compare"),
     "layout": _layout,
     "emit": _emit,
     "check": _check,

@@ -172,6 +172,8 @@ class CommandLine:
     stdin: TextIO
     remarks: list[str] = field(default_factory=list)  # to be said beside the answer
     launch: Any = None  # what the launch file of --args says, once it is read (launch.Parsed)
+    base: Any = None  # what a word of the command says, under the options (views.base.state.State)
+    base_job: Job | None = None  # the job of that
 
     @property
     def format(self) -> str:
@@ -202,6 +204,8 @@ class CommandLine:
 
     def _start(self, given: Collection[str]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Values of a job and of its model; what is ``given`` may be left open there."""
+        if self.base_job is not None:
+            return {name: getattr(self.base_job, name) for name in FIELDS}, {}
         if self.options.preset is not None:
             preset = PRESETS[self.preset()]
             values = {name: getattr(preset, name) for name in LAYOUT if name in FIELDS}

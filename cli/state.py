@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 from typing import Any
 
 from groups.errors import LayoutError
@@ -12,7 +11,8 @@ from groups.layout import Job
 from views.base.context import Context
 from views.base.endpoint import TRAINING, changes_of, fixes_tried
 from views.base.link import published
-from views.base.state import State, fields_of
+from views.base.resolve import fields_of_job
+from views.base.state import State
 from views.launch.inputs import training_stated, with_pasted
 
 from .inputs import CommandLine, checked
@@ -54,7 +54,7 @@ def state_of(inputs: CommandLine, job: Job) -> State:
     says, and options stand over both."""
     options = inputs.options
     known: dict[str, Any] = {"model": "", **_start(inputs)}
-    known |= _fields_of(job)
+    known |= fields_of_job(job)
     given = {name: value for name in OPTIONS if (value := getattr(options, name)) is not None}
     if "global_batch" in given:
         known["micro_batches"] = ""
@@ -64,21 +64,14 @@ def state_of(inputs: CommandLine, job: Job) -> State:
 
 
 def _start(inputs: CommandLine) -> dict[str, Any]:
-    """All that the published layout or the launch file says."""
+    """All that the published layout, the launch file or another text says."""
+    if inputs.base is not None:
+        return vars(inputs.base)
     if inputs.options.preset is not None:
         return published(inputs.preset())
     if inputs.launch is not None:
         return {**vars(with_pasted(State(), inputs.launch)), **training_stated(inputs.launch)}
     return {}
-
-
-def _fields_of(job: Job) -> dict[str, Any]:
-    said: Mapping[str, Any] = {one.name: getattr(job, one.name) for one in fields(job)}
-    known = {name: value for name, value in said.items() if name in fields_of("job")}
-    known["etp"] = "" if job.etp is None else str(job.etp)
-    known["levels"] = "x".join(map(str, job.levels or ()))
-    known["gpus_per_node"] = str(job.gpus_per_node)
-    return known
 
 
 def _text(name: str, value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The commands about a training step: memory, traffic, its time, better layouts.
+"""The commands about a training step: memory, traffic, its time, better layouts, two of them.
 
 They answer what the page's views and endpoints do, with the same functions, so that a number is the
 same wherever it is read.
@@ -118,6 +118,48 @@ def search(inputs: CommandLine) -> Table:
     return Report("search", columns, rows, layout, before=before, after=after, facts=facts)
 
 
+def compare(inputs: CommandLine) -> Table:
+    """Which of two layouts is better, a row a cost; the second is the first with the options, where
+    it has no word of its own."""
+    from views.compare.api import compare_facts
+    from views.compare.sides import compared_with
+    from views.compare.words import numbers_of_costs
+
+    from .named import context_of_word, set_base
+
+    set_base(inputs, inputs.words[-1])
+    with asked_context(inputs) as context:
+        found = compared_with(context, context_of_word(inputs, inputs.words[0], context))
+        facts = compare_facts(found)
+    sides = [line for at in ("first", "second") for line in _named(at, facts[at])]
+    settings = [_setting(row) for row in facts["settings"]]
+    differ = {"settings": "; ".join(settings), "groups": " ".join(_kinds(facts))}
+    columns = ["cost", "first", "second", "why"]
+    return Report(
+        "compare",
+        columns,
+        numbers_of_costs(found),
+        context.layout,
+        before=[*_head(facts, facts["verdict"]), *sides],
+        after=[f"{what} that differ: {said or 'none'}" for what, said in differ.items()],
+        facts=facts,
+    )
+
+
+def _named(at: str, side: Facts) -> Iterator[str]:
+    """What a side is called, why it is refused, what a source measured of it."""
+    yield f"{at}: {side['name']}" + (f", refused: {side['refused']}" if side["refused"] else "")
+    yield from (f"{at}, {line[0].lower()}{line[1:]}" for line in _measured(side.get("measured")))
+
+
+def _setting(row: Mapping[str, str]) -> str:
+    return f"{row['name']} {row['first']} / {row['second']}".replace("\N{EN DASH}", "-")
+
+
+def _kinds(facts: Facts) -> Iterator[str]:
+    return (row["kind"] for row in facts["groups"])
+
+
 def _facts(inputs: CommandLine, facts_of: Callable[[Any], Facts]) -> tuple[Layout, Facts]:
     with asked_context(inputs) as context:
         return context.layout, facts_of(context)
@@ -129,7 +171,7 @@ def _head(facts: Facts, line: str) -> list[str]:
     changed = f" with other {', '.join(facts['changed'])}" if facts["changed"] else ""
     batch = f"global batch {training['global_batch']:,}"
     said = f"{facts['model']}{changed}, {batch}, micro-batch {training['micro_batch']}"
-    return [said, line, *_measured(facts["measured"])]
+    return [said, line, *_measured(facts.get("measured"))]
 
 
 def _measured(step: Facts | None) -> list[str]:

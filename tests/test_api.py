@@ -162,8 +162,9 @@ OWN_PARAMETERS = {
     "traffic_per_step": {"cluster": str, "cp_algorithm": str},
     "estimate": {"cluster": str, "capacity": float, "cp_algorithm": str},
     "better_layouts": {"cluster": str, "capacity": float, "cp_algorithm": str},
+    "compare": {"kept": str, "cluster": str, "capacity": float, "cp_algorithm": str},
 }
-OF_TRAINING = ("memory_per_rank", "traffic_per_step", "estimate", "better_layouts")
+OF_TRAINING = ("memory_per_rank", "traffic_per_step", "estimate", "better_layouts", "compare")
 
 
 def shared_of(name):

@@ -3,8 +3,11 @@ back; and the ways in which sizes and names may be said."""
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 import pytest
 from test_command import answered, ask
@@ -12,11 +15,16 @@ from test_command import answered, ask
 from cli.inputs import PROGRAM, options_parser
 from cli.spelling import known_options
 from cli.state import OPTIONS
+from groups import LayoutError
 from groups.presets import PRESETS
 from views.all import ENDPOINTS
+from views.base.context import Context
 from views.base.link import from_query
 from views.base.resolve import resolve
 from views.base.trained import trained_of
+from views.compare.sides import comparison_of
+from views.compare.view import moved_by_kind
+from views.compare.words import verdict_text
 
 SCRIPT = """torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py --tensor-model-parallel-size 2 \\
   --pipeline-model-parallel-size 2 --num-layers 32 --hidden-size 4096 --num-attention-heads 32 \\
@@ -179,3 +187,117 @@ def test_the_guide_has_examples_of_these_commands():
         words = example.removeprefix("python -m groups ").split("<")[0].split(">")[0]
         if "--args" not in words and " - " not in words:
             assert ask(words).status == 0, example
+
+
+# -- two layouts ---------------------------------------------------------------------------------
+
+GPT = "&model=gpt-18.4b&micro_batch=4&global_batch=128"
+IN_NODE, ACROSS = f"?tp=8&pp=1{GPT}", f"?tp=16&pp=1{GPT}"
+
+
+def compared(words: str) -> dict[str, Any]:
+    return json.loads(answered(f"compare {words} --format json").out)
+
+
+def test_two_layouts_are_judged_as_on_the_page():
+    facts = compared(f"{IN_NODE} {ACROSS}")
+    assert facts["schema"] == "parallel-compare"
+    page = comparison_of(Context.of(from_query(f"{ACROSS[1:]}&kept={quote(IN_NODE)}")))
+    assert facts["verdict"] == verdict_text(page, "en")
+    assert (facts["better"], facts["decided_by"]) == ("first", "time")
+    for at, side in zip(("first", "second"), page.sides):
+        assert facts[at]["name"] == side.name
+        assert facts[at]["step_seconds"] == side.estimate.seconds
+        assert facts[at]["across_bytes"] == side.across
+    assert {row["kind"]: row["moved_ranks"] for row in facts["groups"]} == moved_by_kind(
+        page.first.layout, page.second.layout
+    )
+
+
+def test_the_command_says_what_the_endpoint_says():
+    model = {"model": "gpt-18.4b", "micro_batch": 4, "global_batch": 128}
+    served = json.loads(ENDPOINTS["compare"](kept=IN_NODE, nodes=2, tp=16, **model))
+    facts = compared(f"{IN_NODE} {ACROSS}")
+    differ = {name for name in served if served[name] != facts[name]}
+    assert differ == set()
+
+
+def test_a_layout_is_named_in_every_way(tmp_path):
+    """The same one by a script, its JSON, a link, and by what differs from the other."""
+    script, document = tmp_path / "run.sh", tmp_path / "step.json"
+    script.write_text(SCRIPT, encoding="utf-8")
+    document.write_text(ask("estimate --args - --format json", SCRIPT).out, encoding="utf-8")
+    wanted = compared(f"{script} --tp 4")
+    assert wanted["first"]["job"]["tp"] == 2
+    assert wanted["second"]["job"]["tp"] == 4
+    again = json.loads(ask("compare - --tp 4 --format json", SCRIPT).out)
+    assert again == wanted
+    for word in (document, "~tp=2"):
+        facts = json.loads(ask(f"compare {word} - --tp 4 --format json", SCRIPT).out)
+        assert facts["first"]["step_seconds"] == wanted["first"]["step_seconds"]
+        assert facts["verdict"] == wanted["verdict"]
+    for named in (
+        "LLaMA3-405B-1",
+        "?preset=llama3-405b-1",
+        "https://a.example/?preset=llama3-405b-1",
+    ):
+        facts = compared(f"{named} --recompute full")
+        assert facts["first"]["name"].startswith(PRESETS["llama3-405b-1"].name)
+        assert facts["first"]["measured"]["low_seconds"] == 11.6
+        assert facts["settings"] == [
+            {"name": "recompute", "first": "Nothing", "second": "Whole layers"}
+        ]
+
+
+def test_a_layout_that_is_none_is_refused_with_what_is_near():
+    for words, told in (
+        ("llama3-405b", "'llama3-405b' is no published layout, link or file; did you mean llama3"),
+        ("?v=2&tp=3", "does not divide 16 GPUs"),
+        ("?zz=1", "zz"),
+        ("llama3-405b-1 --preset bloom-176b", "--preset says nothing to compare here"),
+        ("", "compare takes one layout or two"),
+        ("a b c", "compare takes one layout or two"),
+        ("deepseek-v3 --pp 15", "15"),
+    ):
+        refused = ask(f"compare {words}")
+        assert refused.status == 2
+        assert told in refused.err, words
+        assert "Traceback" not in refused.err
+    for text, told in (
+        ("python train.py", "nothing in standard input says"),
+        ('{"schema": "parallel-groups", "job": {}}', "job.nodes"),
+    ):
+        assert told in ask("compare -", text).err
+    for kept in ("nothing", "python train.py --micro-batch-size 2", "{}", "", "{" * 5000, "[1]"):
+        with pytest.raises(LayoutError) as error:
+            ENDPOINTS["compare"](kept=kept, nodes=2)
+        assert error.value.control == "kept"
+    with pytest.raises(LayoutError, match="kept must be a text"):
+        ENDPOINTS["compare"](kept=5)
+
+
+def test_a_first_layout_that_cannot_be_trained_is_a_fact_and_a_second_one_is_refused():
+    many, few = "?nodes=16&tp=2&pp=64&vpp=2&layers=80", "?nodes=16&tp=8&pp=4&layers=80"
+    facts = compared(f"{many} {few}")
+    assert facts["first"]["refused"]
+    assert (facts["better"], facts["decided_by"]) == ("second", "refused")
+    refused = ask(f"compare {few} {many}")
+    assert (refused.status, refused.out) == (2, "")
+
+
+def test_the_rows_are_the_costs_and_say_what_they_count():
+    printed = answered(f"compare {IN_NODE} {ACROSS} --format csv").out
+    assert printed.isascii()
+    head, *rows = list(csv.reader(printed.splitlines()))
+    assert head == ["cost", "first", "second", "why"]
+    numbers = {row[0]: (float(row[1]), float(row[2])) for row in rows}
+    facts = compared(f"{IN_NODE} {ACROSS}")
+    steps = (facts["first"]["step_seconds"], facts["second"]["step_seconds"])
+    assert numbers["step_seconds"] == pytest.approx(steps)
+    parts = [row for row in numbers if row.endswith("seconds") and row != "step_seconds"]
+    for at in (0, 1):
+        assert sum(numbers[part][at] for part in parts) == pytest.approx(steps[at], abs=1e-5)
+    assert {row[0]: row[3] for row in rows}["step_seconds"] == "worse, and decides"
+    text = answered(f"compare {IN_NODE} {ACROSS}").out
+    assert facts["verdict"] in text
+    assert "groups that differ: tp dp" in text

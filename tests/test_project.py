@@ -128,11 +128,11 @@ def test_the_core_needs_numpy_only():
     assert out.stdout.strip() == "set()", out.stdout + out.stderr
 
 
-@pytest.mark.parametrize("command", ["memory", "traffic", "estimate", "search"])
+@pytest.mark.parametrize("command", ["memory", "traffic", "estimate", "search", "compare ?v=2"])
 def test_the_command_line_answers_without_gradio_and_matplotlib(command):
     code = f"""import io, sys
 from cli.command import run
-status = run(["{command}", "--tp", "2"], sys.stdin, io.StringIO(), sys.stderr)
+status = run([*"{command}".split(), "--tp", "2"], sys.stdin, io.StringIO(), sys.stderr)
 print(status, *({{"gradio", "matplotlib", "pydantic", "starlette"}} & {{*sys.modules}}))"""
     out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert out.stdout.strip() == "0", out.stdout + out.stderr

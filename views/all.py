@@ -14,6 +14,7 @@ import descriptions
 from .base.context import View
 from .base.state import State
 from .collectives.api import collective
+from .compare.api import compare
 from .estimate.api import estimate
 from .groups.api import layout, process_groups, rank_table
 from .hosts.api import better_order, read_hosts, slow_groups
@@ -40,7 +41,7 @@ ENDPOINTS: dict[str, Callable[..., str]] = {
     for function in (
         *(layout, process_groups, rank_table, node_audit, rank_card, shared_by_ranks),
         *(collective, pipeline_schedule),
-        *(memory_per_rank, traffic_per_step, estimate, better_layouts),
+        *(memory_per_rank, traffic_per_step, estimate, better_layouts, compare),
         *(launch_command, cluster_check, read_launch, read_hosts, better_order, slow_groups),
     )
 }

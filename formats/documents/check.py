@@ -51,6 +51,25 @@ def check_document(text: str) -> dict[str, Any]:
     return document
 
 
+def job_of_document(text: str) -> Job:
+    """The job that any document of ours is about, read strictly, whatever else it says.
+
+    >>> said = '{"nodes": 1, "gpus_per_node": 4, "tp": 2, "pp": 1, "cp": 1, "ep": 1, "etp": null,'
+    >>> said += '"framework": "megatron", "order": "tp-cp-ep-dp-pp", "instances": 1,'
+    >>> job_of_document(f'{{"job": {said} "levels": null, "hybrid": false}}}}').tp
+    2
+
+    Errors: LayoutError that names the place, such as ``job.tp``.
+    """
+    try:
+        document = json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        raise _bad("the text", text, "JSON that can be read") from None
+    if not isinstance(document, dict):
+        raise _bad("the text", document, "an object")
+    return _layout(_field(document, "job", dict)).stated_job
+
+
 def _made_again(document: dict[str, Any]) -> dict[str, Any]:
     """What the job of a document makes of the groups that it names."""
     layout = _layout(_field(document, "job", dict))

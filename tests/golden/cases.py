@@ -299,10 +299,18 @@ OWN: dict[str, list[dict[str, Any]]] = {
     ],
     "estimate": [*TRAINED, {**TRAINED[1], "cluster": "gb200-nvl72", "capacity": 96.0}],
     "better_layouts": [*TRAINED, {**TRAINED[0], "capacity": 24.0, "cluster": "dgx-a100"}],
+    "compare": [
+        *({**one, "kept": "~zero=3"} for one in TRAINED),
+        {"kept": "llama3-405b-1", "model": "llama3-405b", "nodes": 2048, "tp": 8, "pp": 16},
+        {"kept": SCRIPT, **SMALL},
+        {"kept": "?v=2&tp=3"},
+        {"kept": "nothing"},
+        {"kept": 5},
+    ],
 }
 """Arguments of each endpoint that are its own."""
 
-NEEDED = {"shared_by_ranks": {"ranks": "0, 9"}}
+NEEDED = {"shared_by_ranks": {"ranks": "0, 9"}, "compare": {"kept": "?v=2&tp=4"}}
 """What an endpoint needs beside a layout to answer at all."""
 
 WITHOUT_LAYOUT = ("read_launch", "read_hosts", "pipeline_schedule")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 from descriptions import DP_KINDS, TYPES
@@ -18,7 +19,15 @@ from groups.mesh import whole_number
 from groups.presets import PRESETS
 
 from .problems import refusal
-from .state import State, as_text, fixes_or_reset, is_empty, parse_number, require_choice
+from .state import (
+    State,
+    as_text,
+    fields_of,
+    fixes_or_reset,
+    is_empty,
+    parse_number,
+    require_choice,
+)
 
 SIZES = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep")
 """The sizes of a job that always count."""
@@ -53,6 +62,22 @@ def from_preset(preset: str) -> State:
     account = bool(chosen.model.get("account_for_embedding"))
     said = {name: as_text(value) for name, value in texts.items()}
     return State(**{**sizes, **said, "account": account})
+
+
+def fields_of_job(job: Job) -> dict[str, Any]:
+    """The fields of the state that ask for a job.
+
+    >>> said = fields_of_job(Job(nodes=4, tp=8, levels=(2, 2)))
+    >>> said["tp"], said["gpus_per_node"], said["etp"], said["levels"]
+    (8, '8', '', '2x2')
+    """
+    known = {one.name: getattr(job, one.name) for one in fields(job)}
+    return {
+        **{name: value for name, value in known.items() if name in fields_of("job")},
+        "etp": "" if job.etp is None else str(job.etp),
+        "levels": "x".join(map(str, job.levels or ())),
+        "gpus_per_node": str(job.gpus_per_node),
+    }
 
 
 # -- the layout ----------------------------------------------------------------------------------

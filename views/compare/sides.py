@@ -63,15 +63,15 @@ def kept_context(context: Context) -> Context:
 
     Errors: LayoutError for nothing, for what is no link, and for a layout that cannot be.
     """
-    state, query = context.state, _query_of(context.state.kept)
+    state, query = context.state, query_of(context.state.kept)
     if is_empty(state.kept):
         raise refusal("nothing-kept", "kept")
     if isinstance(query, str) and query.startswith(FROM_HERE):
-        return Context.of(state.changed(_own(changes_from(query[1:]))))
+        return Context.of(state.changed(own_of(changes_from(query[1:]))))
     return Context.of(with_job(state, from_query(query)))
 
 
-def _own(changes: dict[str, Any]) -> dict[str, Any]:
+def own_of(changes: dict[str, Any]) -> dict[str, Any]:
     """Those of them that are a layout's own."""
     return {name: value for name, value in changes.items() if name in OWN_FIELDS}
 
@@ -89,10 +89,11 @@ def short_kept(context: Context) -> str:
     return FROM_HERE + ";".join(f"{FIELDS[name].link}={before[name]}" for name in differ)
 
 
-def with_job(state: State, other: State) -> State:
-    """The page with another's job, and with how that is trained, if it says anything of it."""
+def with_job(state: State, other: State, *, is_whole: bool = False) -> State:
+    """The page with another's job, and with how that is trained, if it says anything of it or is
+    whole, so that what it does not say is as at the start."""
     names = [*fields_of("job"), "preset"]
-    if not all(is_empty(getattr(other, name)) for name in WAYS):
+    if is_whole or not all(is_empty(getattr(other, name)) for name in WAYS):
         names += WAYS
     return State(**{**vars(state), **{name: getattr(other, name) for name in names}})
 
@@ -112,7 +113,7 @@ def query_to_keep(state: State) -> str:
     return to_query(kept)
 
 
-def _query_of(kept: Any) -> Any:
+def query_of(kept: Any) -> Any:
     """The query of an address; anything else is taken to be one itself."""
     text = kept.strip() if isinstance(kept, str) else ""
     if not text.startswith(("http://", "https://", "?")):
@@ -143,7 +144,10 @@ Setting = tuple[str, str, str]
 def settings_that_differ(before: Context, after: Context, language: str) -> list[Setting]:
     """Of the job and how it is trained; the type of a number does not count."""
     different = []
+    jobs = [side.layout.stated_job for side in (before, after)]
     for name in (*fields_of("job"), *WAYS):
+        if name == "etp" and jobs[0].etp == jobs[1].etp:
+            continue
         said = [setting(name, side, language) for side in (before, after)]
         if said.count("–") == 1:
             said = [setting(name, side, language, in_words=True) for side in (before, after)]
@@ -156,6 +160,8 @@ def setting(name: str, side: Context, language: str, in_words: bool = False) -> 
     """A field as a cell of a table; in_words: what counts where it is empty, unless that is
     refused."""
     value = getattr(side.state, name)
+    if name == "order":  # that counts, whoever says it
+        value = side.layout.stated_job.order
     if in_words and value in ("", None):
         if name in CHOICES:
             value = CHOICES[name][0]
@@ -286,8 +292,12 @@ class Compared:
 
 def comparison_of(context: Context) -> Compared:
     """The kept layout and the one on screen. Errors: as of `kept_context`."""
-    kept, problems = kept_context(context), list[LayoutError]()
-    before = kept
+    return compared_with(context, kept_context(context))
+
+
+def compared_with(context: Context, kept: Context) -> Compared:
+    """Another layout and the one on screen."""
+    before, problems = kept, list[LayoutError]()
     trained = tried(problems, lambda: context.trained)
     names = names_of_sides(kept, context)
     if trained is not None:  # steps can be compared only where they do the same work

@@ -4,6 +4,7 @@ decide."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from descriptions import PAGE, joined
 from training.estimate.memory import USABLE
@@ -11,6 +12,7 @@ from training.search import compared
 from training.search.verdict import NEAR, OVER, Verdict, fit_of_estimate
 
 from ..base.html import saying
+from ..base.trained import GIB
 from ..base.units import bytes_text, seconds_text
 from ..estimate.measured import measured_text
 from ..estimate.words import step_text
@@ -49,7 +51,7 @@ def _sentence(found: Compared, language: str) -> Iterator[str]:
     worse = found.second if better is found.first else found.first
     assert better.estimate
     assert worse.estimate
-    needed, memory = (gib(side.estimate.fit.needed) for side in (worse, better) if side.estimate)
+    needed, memory = needed_text(worse), needed_text(better)
     facts = {"needed": needed, "memory": memory, "capacity": capacity_text(found)}
     if by == "memory" and verdict.better is None:
         facts |= {"first": better.name, "needed": memory, "second": worse.name, "memory": needed}
@@ -74,7 +76,7 @@ def _refused(found: Compared, language: str) -> str:
     (other,), estimate = able, able[0].estimate
     refused = found.second if other is found.first else found.first
     facts = {"refused": refused.name, "other": other.name, "step": step_text(estimate)}
-    facts |= {"needed": gib(estimate.fit.needed), "capacity": capacity_text(found)}
+    facts |= {"needed": needed_text(other), "capacity": capacity_text(found)}
     return say("verdict_refused" if estimate.fits else "verdict_refused_over", **facts)
 
 
@@ -99,8 +101,8 @@ def _besides(found: Compared, language: str) -> Iterator[str]:
     say = saying(PAGE, language)
     for side in found.sides:
         if side.estimate and fit_of_estimate(side.estimate) == NEAR:
-            needed = gib(side.estimate.fit.needed)
-            yield say("verdict_close", name=side.name, needed=needed, capacity=capacity_text(found))
+            facts = {"needed": needed_text(side), "capacity": capacity_text(found)}
+            yield say("verdict_close", name=side.name, **facts)
     fewer, more = sorted(found.sides, key=lambda side: side.layout.world_size)
     ratio = more.layout.world_size / fewer.layout.world_size
     if ratio > 1 and more.estimate and fewer.estimate:
@@ -139,9 +141,15 @@ def _is_node(found: Compared) -> bool:
     return all(found.trained.cluster.domain_of(gpus) == gpus for gpus in each)
 
 
+def needed_text(side: Side) -> str:
+    """GiB that a GPU needs, before "of" so many."""
+    assert side.estimate
+    return gib(side.estimate.fit.needed).removesuffix(" GiB")
+
+
 def capacity_text(found: Compared) -> str:
     assert found.trained
-    return gib(found.trained.capacity)
+    return gib(found.trained.capacity).replace(".0 ", " ")
 
 
 def _lacks_host(side: Side, found: Compared) -> bool:
@@ -165,20 +173,50 @@ def rows_of_costs(found: Compared, language: str) -> list[tuple[str, ...]]:
     return rows
 
 
+ASCII = str.maketrans({"\N{MINUS SIGN}": "-", "\N{MICRO SIGN}": "u"})
+
+UNITS = dict(zip(COSTS, ("gib", *("seconds",) * (1 + len(PARTS)), "bytes")))
+"""What the numbers of a cost are, at the end of its name for programs."""
+
+
+def numbers_of_costs(found: Compared) -> list[list[Any]]:
+    """A row a cost for programs: its name with its unit, both numbers, None for one that is
+    refused, and what their difference counts."""
+    costs, rows = [side.cost for side in found.sides], []
+    for name in COSTS:
+        unit, numbers = UNITS[name], (None if cost is None else cost[name][0] for cost in costs)
+        if unit == "gib":
+            numbers = (number and round(number / GIB, 3) for number in numbers)
+        elif unit == "seconds":
+            numbers = (number and round(number, 6) for number in numbers)
+        why = counts_text(name, found, "en").translate(ASCII)
+        rows.append([f"{name.removeprefix('cost_')}_{unit}", *numbers, why])
+    return rows
+
+
 def _judged(name: str, found: Compared, language: str) -> str:
     """By how much the second layout's cost differs, and whether that decides, or why not."""
     first, second = (side.cost for side in found.sides)
     if first is None or second is None:
         return "–"
+    differs = difference(first[name][0], second[name][0], language)
+    counts = counts_text(name, found, language)
+    return f"{differs}{PAGE['colon'][language]}{counts}" if counts else differs
+
+
+def counts_text(name: str, found: Compared, language: str) -> str:
+    """What the difference of a cost counts; empty where there is none to tell."""
+    first, second = (side.cost for side in found.sides)
+    if first is None or second is None:
+        return ""
     before, after = first[name][0], second[name][0]
-    differs, why = difference(before, after, language), _why(name, found, first, second)
+    why = _why(name, found, first, second)
     if abs(after - before) <= SAME * max(before, after) or not why:
-        return differs
-    facts = {"error": f"{100 * found.verdict.error:.0f}"}
+        return ""
     sign = "+" if after > before else "\N{MINUS SIGN}"
+    facts = {"error": f"{100 * found.verdict.error:.0f}"}
     facts["seconds"] = f"{sign}{seconds_text(abs(after - before))}"
-    reason = PAGE[why][language].format(**facts)
-    return f"{differs}{PAGE['colon'][language]}{reason}"
+    return PAGE[why][language].format(**facts)
 
 
 def _why(name: str, found: Compared, first: Cost, second: Cost) -> str:

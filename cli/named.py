@@ -1,0 +1,68 @@
+"""Layouts that words of a command line name: published ones, links, files of launch flags and JSON
+documents."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from dataclasses import replace
+from typing import Any
+
+from formats.launch import parse
+from groups.errors import in_any_case, quoted
+from groups.layout import Job
+from groups.presets import PRESETS
+from views.base.context import Context
+from views.base.resolve import fields_of_job
+from views.base.state import State, is_empty
+from views.compare.named import context_named, document_of, is_link, of_document, state_named
+from views.compare.sides import FROM_HERE, with_job
+from views.launch.inputs import training_stated, with_pasted
+
+from .inputs import FIELDS, CommandError, CommandLine
+from .launch import job_from_flags
+
+
+def set_base(inputs: CommandLine, word: str) -> None:
+    """Have the options stand over what a word names.
+
+    Errors: LayoutError, and CommandError where it names no layout.
+    """
+    inputs.base = state_of_word(inputs, word)
+    job = Context.of(inputs.base).layout.stated_job
+    inputs.base_job = replace(job, etp=None) if is_empty(inputs.base.etp) else job
+
+
+def context_of_word(inputs: CommandLine, word: str, context: Context) -> Context:
+    """The layout that a word names, beside another one that trains the same.
+
+    Errors: LayoutError, and CommandError where it names no layout.
+    """
+    if word.startswith(FROM_HERE):
+        return context_named(word, context)
+    state = inputs.base if len(inputs.words) == 1 else state_of_word(inputs, word)
+    return Context.of(with_job(context.state, state, is_whole=True))
+
+
+def state_of_word(inputs: CommandLine, word: str) -> State:
+    """What a published layout, a link, or the text of a file says of a layout and its training."""
+    if word == "-" or os.path.exists(word):
+        return _of_file(inputs, word)
+    if in_any_case(word, PRESETS) in PRESETS or is_link(word):
+        return state_named(word)
+    near = difflib.get_close_matches(word.lower(), PRESETS, n=3)
+    meant = f"; did you mean {' or '.join(near)}?" if near else ""
+    raise CommandError(f"{quoted(word)} is no published layout, link or file{meant}")
+
+
+def _of_file(inputs: CommandLine, path: str) -> State:
+    text = inputs.text(path)
+    if (document := document_of(text)) is not None:
+        return of_document(text, document)
+    file = "standard input" if path == "-" else path
+    read = parse(text, inputs.options.run or "")
+    values, _, remarks = job_from_flags(read, file, ())
+    inputs.remarks += remarks
+    said: dict[str, Any] = {**vars(with_pasted(State(), read)), **training_stated(read)}
+    job = Job(**{name: value for name, value in values.items() if name in FIELDS})
+    return State(**{**said, **fields_of_job(job)})

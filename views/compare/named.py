@@ -1,0 +1,99 @@
+"""A layout that a program names: a published one, a link, a document of ours, a launch command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from formats.documents.check import job_of_document
+from formats.launch import parse
+from groups.errors import in_any_case
+from groups.presets import PRESETS
+from training.models import MODELS
+
+from ..base.context import Context
+from ..base.link import changes_from, from_query, published
+from ..base.problems import refusal
+from ..base.resolve import fields_of_job
+from ..base.state import State, is_empty, texts_of
+from ..launch.inputs import training_stated, with_pasted
+from .sides import FROM_HERE, own_of, query_of, with_job
+
+
+def context_named(text: str, context: Context) -> Context:
+    """The page of a context with the job that a text names, trained as that says.
+
+    Errors: LayoutError for nothing, for what names no layout, and for one that cannot be.
+    """
+    if is_empty(text):
+        raise refusal("nothing-kept", "kept")
+    if text.strip().startswith(FROM_HERE):
+        changes = changes_from(text.strip().removeprefix(FROM_HERE))
+        return Context.of(context.state.changed(own_of(changes)))
+    return Context.of(with_job(context.state, state_named(text), is_whole=True))
+
+
+def state_named(text: str) -> State:
+    """What a text says of a layout and its training.
+
+    >>> state_named("LLaMA3-405B-1").tp, state_named("?tp=4").tp
+    (8, 4)
+    >>> state_named("torchrun --nnodes 2 --nproc-per-node 8 a.py --tensor-model-parallel-size 4").tp
+    4
+
+    Errors: LayoutError for what names no layout.
+    """
+    named = in_any_case(text.strip(), PRESETS)
+    if named in PRESETS:
+        return of_preset(str(named))
+    if is_link(text):
+        return from_query(query_of(text))
+    if (document := document_of(text)) is not None:
+        return of_document(text, document)
+    read = parse(text)
+    if not read.values or read.asks:
+        raise refusal("names-no-layout", "kept", lacks=", ".join(read.asks) or "nodes, tp")
+    return State(**{**vars(with_pasted(State(), read)), **training_stated(read)})
+
+
+def of_preset(preset: str) -> State:
+    return State(**{**published(preset), "preset": preset})
+
+
+def is_link(text: str) -> bool:
+    """Whether a text is an address, or the query of one."""
+    said = text.strip()
+    return said.startswith(("http://", "https://", "?", "v=")) or (
+        "=" in said and not any(sign in said for sign in " \n\t{")
+    )
+
+
+def document_of(text: str) -> Mapping[str, Any] | None:
+    """A document of ours; None for any other text, such as DeepSpeed's JSON."""
+    with suppress(ValueError, RecursionError):
+        document = json.loads(text)
+        if isinstance(document, dict) and "schema" in document and "job" in document:
+            return document
+    return None
+
+
+def of_document(text: str, document: Mapping[str, Any]) -> State:
+    """Its job; of a command about training also its model, where nothing of that was changed, and
+    how it is trained."""
+    fields = fields_of_job(job_of_document(text))
+    model, training = document.get("model"), document.get("training")
+    if model in MODELS and not document.get("changed"):
+        fields["model"] = model
+    if isinstance(training, dict):
+        known = {name: training[name] for name in OF_TRAINING if name in training}
+        fields |= texts_of(known)
+    return State(**fields)
+
+
+OF_TRAINING = (
+    *("global_batch", "micro_batch", "schedule", "group_size", "precision", "zero", "recompute"),
+    *("flash", "products", "offload", "sequence_parallel"),
+)
+"""What `views.base.endpoint.job_facts` says of training that is a field of the page."""
