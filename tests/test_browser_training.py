@@ -218,7 +218,7 @@ def said_of(timeline, rank, number, ranks):
     words = PAGE["pipeline_card"]["en"].format(
         kind=PAGE["pipeline_kind"]["en"].format(letter=kind, name=NAMES[kind]),
         micro_batch=micro_batch,
-        stage=stage,
+        stage=PAGE["pipeline_stage"]["en"].format(stage=stage),
         rank=ranks[rank],
         place=rank,
         start=amount(start),

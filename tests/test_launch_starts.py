@@ -216,7 +216,7 @@ def test_megatron_stops_at_what_the_first_line_names(parser, megatron):
         (Job(2, pp=4), {"layers": "Et|t|t|L", "mtp": 1}, "0 layers of multi-token prediction"),
         (Job(2, tp=2, ep=4), {**moe, "etp": 2}, "experts with biases take etp 1, not 2"),
         (Job(3, ep=3), moe, "experts 8 is not a multiple of ep 3"),
-        (Job(2, ep=2), {}, "ep 2 is for experts"),
+        (Job(2, ep=2), {}, "ep 2 spreads experts, and the model has none"),
     ]
     for job, changes, why in cases:
         command = emit(job, {"layers": 16, **whole, **changes})

@@ -15,6 +15,7 @@ from descriptions import PAGE, counted
 from groups.audit import DOMAINS
 from views.base.context import Context
 from views.base.resolve import resolve
+from views.base.state import State
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -70,7 +71,20 @@ def test_only_groups_that_a_layer_waits_for_are_warned_of_and_only_where_they_le
         fits = [d for d in (*DOMAINS, layout.gpus_per_node) if max(spans(groups[kind], d)) == 1]
         numbers = {int(number) for number in re.findall(r"\d+", item.replace(",", ""))}
         assert not fits or min(fits) in numbers
-    assert (PAGE["audit_fine"][language] in picture) == (not slow)
+    assert (PAGE["audit_fine"][language].format(names="tp, ep, etp") in picture) == (not slow)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_cp_is_waited_for_where_keys_are_gathered_or_exchanged(language):
+    """Before attention; a ring sends keys and values behind it."""
+    layout = State(nodes=2, tp=2, cp=8, pp=1)  # cp leaves the node, tp does not
+    for algorithm, is_waited in (("", False), ("p2p", False), ("all_gather", True), ("a2a", True)):
+        picture = shown(layout.changed({"cp_algorithm": algorithm}), "nodes", language)
+        fine = PAGE["audit_fine"][language].format(names="tp, ep, etp")
+        assert ("<li>cp" in picture) == is_waited
+        assert (fine in picture) == (not is_waited)
+    inside = shown(State(nodes=2, tp=1, cp=8, pp=1, cp_algorithm="a2a"), "nodes", language)
+    assert PAGE["audit_fine"][language].format(names="tp, cp, ep, etp") in inside
 
 
 @pytest.mark.parametrize("name", LAYOUTS)

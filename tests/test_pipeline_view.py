@@ -280,7 +280,7 @@ def test_a_layout_string_may_stand_in_either_box():
 
 def test_stages_without_a_layer_are_flagged():
     page = view(controls={"layers": "2", "account": True})
-    assert "Stages without a layer: 0, 3." in text(page)
+    assert "Stages or virtual stages without a layer: 0, 3." in text(page)
     assert "stage 0 E no layers" in text(page)
     assert "pipeline-empty" in page
 

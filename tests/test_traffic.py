@@ -174,6 +174,10 @@ def test_a_tied_embedding_is_summed_between_the_first_and_the_last_stage():
     assert row.buffer == 51200 * 1024 / 2 * 4
     both_ends = Training(schedule="zb-v")  # the first rank of a V has the last stage too
     assert of_kind("embd", model, Split(tp=2, pp=2, vpp=2), both_ends) == []
+    untied = replace(model, tied=False)  # whose last stage predicts further tokens, from embeddings
+    assert of_kind("embd", untied, Split(tp=2, pp=4), Training()) == []
+    (again,) = of_kind("embd", replace(untied, mtp_layers=1), Split(tp=2, pp=4), Training())
+    assert (again.buffer, again.volumes) == (row.buffer, row.volumes)
 
 
 def test_of_a_layer_with_experts_tp_carries_attention_and_the_shared_expert():

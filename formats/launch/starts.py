@@ -16,6 +16,7 @@ from groups.errors import LayoutError
 from groups.layout import Job
 from groups.stages.layers import stage_layers
 from groups.stages.layout_strings import is_layout, parse_layout, write_layout
+from training.errors import refusal as refused
 from training.model import MAX_SIZE
 from training.pipeline.spec import ScheduleSpec
 from training.split import Dealing, layers_of_stages
@@ -138,9 +139,9 @@ def _refused_batch(job: Job, model: Mapping[str, Any]) -> Iterator[LayoutError]:
 def _refused_together(job: Job, model: Mapping[str, Any]) -> Iterator[LayoutError]:
     """What does not go together."""
     if job.ep > 1 and "hidden" in model and not model.get("experts"):
-        yield refusal("ep-without-experts", "ep", ep=job.ep)
+        yield refused("ep-without-experts", "ep", ep=job.ep)
     if model.get("experts") and job.tp > 1 and model.get("sequence_parallel") is False:
-        yield refusal("experts-without-sequence-parallel", "sequence_parallel", tp=job.tp)
+        yield refused("experts-need-sequence-parallel", "sequence_parallel", tp=job.tp)
     etp = job.tp if job.etp is None else job.etp
     if (
         {"hidden", "experts"} <= model.keys()

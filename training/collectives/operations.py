@@ -127,6 +127,8 @@ MAPPINGS: dict[str, Operation] = {
         "reduce_scatter", "all_gather", (FIRST,)
     ),
     # Between tokens and hidden: the same all-to-all with its dims swapped.
+    # They serve the cp of Mamba layers (NVIDIA/Megatron-LM d98e8a6
+    # megatron/core/ssm/mamba_context_parallel.py).
     "all_to_all_sp2hp": Operation("tokens_all_to_all", "tokens_all_to_all", (LAST, FIRST)),
     "all_to_all_hp2sp": Operation("tokens_all_to_all", "tokens_all_to_all", (FIRST, LAST)),
 }

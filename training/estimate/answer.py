@@ -90,7 +90,9 @@ def estimate(model: Model, *, software: str = "", **arguments: object) -> Estima
         cluster "dgx-h100", gpus 64, gpus_per_node 8     the machine
         tp 8, pp 1, cp 1, ep 1, etp None, vpp 1          sizes (vpp counts where pp is above 1);
                                                          layers that pp x vpp does not divide are
-                                                         dealt out unevenly
+                                                         dealt out unevenly; etp None is 1 where ep
+                                                         is above 1: Megatron-LM takes tp there
+                                                         (validate_args of its arguments.py)
         micro_batch 1, global_batch 256, sequence 4096   the batch
         precision "bf16"                                 of the layers' matrix products
         zero 1, recompute "none", sequence_parallel True

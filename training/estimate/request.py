@@ -171,7 +171,8 @@ def request_of(model: Model, arguments: Arguments) -> Request:
 
 
 def _split(model: Model, arguments: Arguments) -> Split:
-    """The sizes on both of Megatron's grids; experts are not cut unless etp says so.
+    """The sizes on both of Megatron's grids; experts are not cut unless etp says so, which is where
+    Megatron-LM itself takes tp (d98e8a6 megatron/training/arguments.py, validate_args).
 
     Layers that pp x vpp does not divide are dealt out one more here, one less there. Where two
     layers more would divide, embedding and loss take a layer's place each, as Megatron's

@@ -252,11 +252,18 @@ def _data(step: _Step) -> Iterator[Demand]:
         yield from _replicas(step, "dp-cp", [stage.dense for stage in step.stages])
     if split.edp > 1:
         yield from _replicas(step, "edp", [stage.experts for stage in step.stages])
-    if step.model.tied and split.pp > 1 and split.placement == "loop":
+    if _shares_embedding(step.model) and split.pp > 1 and split.placement == "loop":
         gradient = step.stages[0].by_kind["embedding"] * step.precision.gradient
         ends = tuple(map(sum, zip(step.first, step.last)))
         volumes = tuple(n * gradient for n in ends)
         yield Demand("embd", "tied", "all_reduce", gradient, ends, volumes)
+
+
+def _shares_embedding(model: Model) -> bool:
+    """Whether the last stage uses the word embedding too: for a tied output layer, or for
+    multi-token prediction (NVIDIA/Megatron-LM d98e8a6 megatron/core/distributed/
+    finalize_model_grads.py, _get_shared_word_embedding_weight)."""
+    return model.tied or model.mtp_layers > 0
 
 
 def _replicas(step: _Step, kind: str, held: Sequence[int]) -> Iterator[Demand]:

@@ -15,7 +15,7 @@ from ..base.context import Context, Pictures, View
 from ..base.html import fine, fold, heading, rest_text, saying, table, tag, together
 from ..base.state import is_empty
 from ..base.units import ranges_text
-from ..nodes.view import audit_of, level_head, level_name
+from ..nodes.view import audit_of, level_head, level_name, waited_for
 from .better import better_of, order_html, order_pictures, order_text
 from .inputs import ROWS, hosts_of, notes_html, placement_here, refused_html
 from .measures import measures_html, measures_pictures, measures_summary
@@ -55,12 +55,12 @@ def example_of(layout: Layout) -> tuple[str, str]:
 
 
 def _answer(hosts: Hosts, placement: Placement, context: Context) -> Markup:
-    layout, language = context.layout, context.language
+    language = context.language
     return together(
         fine(_said(placement, language)),
         notes_html(hosts.remarks[:16], "warnings", language),
         order_html(hosts, context),
-        _audit(placement, layout, language),
+        _audit(placement, context),
         _list(hosts, placement, language),
     )
 
@@ -104,9 +104,10 @@ def _list(hosts: Hosts, placement: Placement, language: str) -> Markup:
     return fold(say("hosts_list"), table(heads, rows), more)
 
 
-def _audit(placement: Placement, layout: Layout, language: str) -> Markup:
+def _audit(placement: Placement, context: Context) -> Markup:
     """Which groups leave a machine and each place above it."""
-    audit = audit_of(layout, placement, by_size=False)
+    language, waited = context.language, waited_for(context.state)
+    audit = audit_of(context.layout, placement, by_size=False, waited=waited)
     heads = [PAGE["column_group"][language], RUN["column_group_size"][language]]
     heads += [level_head(kind, language) for kind in audit.places]
     return together(tag("h3", RUN["hosts_audit"][language]), audit.table(heads, language))

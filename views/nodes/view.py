@@ -17,6 +17,7 @@ from render.files.tables import BarCell, TableChart
 from ..base.context import Context, Pictures, View
 from ..base.html import button, cell, chips, fine, intro, row, saying, table, tag, together
 from ..base.resolve import AUTO, main_groupings
+from ..base.state import State
 from ..hosts.inputs import placement_or_none
 
 
@@ -30,13 +31,13 @@ def nodes_html(context: Context) -> Markup:
     if placement is not None:
         hosts = counted(len(placement.hosts), "host", language)
         note = fine(say("nodes_named", hosts=hosts))
-    audit = audit_of(layout, placement)
+    audit = audit_of(layout, placement, waited=waited_for(context.state))
     warnings = audit.warnings(language)
     items = (tag("li", warning) for warning in warnings)
     return together(
         intro(say("nodes_title"), say("nodes_body"), language),
         note,
-        tag("ul", *items, class_="warnings") if warnings else fine(say("audit_fine")),
+        tag("ul", *items, class_="warnings") if warnings else fine(_fine(context)),
         audit.table(audit.heads(language), language),
     )
 
@@ -53,6 +54,7 @@ class Audit:
     sizes: tuple[int, ...]
     places: tuple[str, ...]
     rows: list[tuple[list[str], list[Span], dict[str, str]]]
+    waited: frozenset[str] = frozenset(LATENCY_BOUND)  # kinds that a layer waits for
 
     def heads(self, language: str) -> list[str]:
         heads = [PAGE[name][language] for name in ("column_kind", "column_size")]
@@ -68,7 +70,7 @@ class Audit:
             count, tip = counted(spans[0].groups, "group", language), PAGE["audit_lead"][language]
             groups = tag("small", button(count, class_="opener", data_set=lead, data_tip=tip))
             size = cell(f"{spans[0].size:,}", Markup("<br>"), groups, class_="extent")
-            rows.append(row(chips(names), size, *(_cell(names, span, language) for span in spans)))
+            rows.append(row(chips(names), size, *(self._cell(names, s, language) for s in spans)))
         return table(heads, rows, "audit")
 
     def pictures(self, language: str) -> Pictures:
@@ -90,7 +92,7 @@ class Audit:
         warnings = []
         for names, spans, _ in self.rows:
             reach = spans[self.sizes.index(self.node)]
-            if _is_slow(names, reach):
+            if self._is_slow(names, reach):
                 fits = [span.domain for span in spans if not span.crossing]
                 warnings.append(
                     PAGE["audit_warning_fits" if fits else "audit_warning"][language].format(
@@ -103,8 +105,46 @@ class Audit:
                 )
         return warnings
 
+    def _cell(self, names: Iterable[str], reach: Span, language: str) -> Markup:
+        """A bar of the share that crosses, and the same in words."""
+        state = "cross" if reach.crossing else "stay"
+        kind = f"{state} slow" if self._is_slow(names, reach) else state
+        bar = share_bar(reach.crossing / reach.groups)
+        return cell(bar, _crossing_text(reach, language), class_=kind)
 
-def audit_of(layout: Layout, placement: Placement | None, *, by_size: bool = True) -> Audit:
+    def _is_slow(self, names: Iterable[str], reach: Span) -> bool:
+        """Whether any of the names that share these groups waits for its messages."""
+        return reach.crossing > 0 and not self.waited.isdisjoint(names)
+
+
+def waited_for(state: State) -> frozenset[str]:
+    """Kinds of groups that a layer waits for: cp too, where keys and values are gathered or
+    exchanged before attention; a ring sends them behind it.
+
+    >>> sorted(waited_for(State(cp_algorithm="a2a")) - waited_for(State()))
+    ['cp']
+    """
+    return frozenset((*LATENCY_BOUND, *(("cp",) if state.cp_algorithm in AT_ONCE else ())))
+
+
+AT_ONCE = ("all_gather", "a2a")
+"""Ways of context parallelism that end before attention begins (Transformer Engine's names)."""
+
+
+def _fine(context: Context) -> str:
+    """That nothing leaves its node that a layer waits for."""
+    waited = waited_for(context.state)
+    names = ", ".join(name for name in ("tp", "cp", "ep", "etp") if name in waited)
+    return PAGE["audit_fine"][context.language].format(names=names)
+
+
+def audit_of(
+    layout: Layout,
+    placement: Placement | None,
+    *,
+    by_size: bool = True,
+    waited: frozenset[str] = frozenset(LATENCY_BOUND),
+) -> Audit:
     """Every group of more than one rank on nodes, domains of other sizes, and named places.
 
     by_size: whether there are columns of sizes; else the nodes are a column among the places.
@@ -121,7 +161,7 @@ def audit_of(layout: Layout, placement: Placement | None, *, by_size: bool = Tru
         spans += [span(grouping, of, kind) for kind, of in places.items()]
         on_nodes = spans[sizes.index(node) if by_size else 0]
         rows.append((names, spans, _lead(names, grouping, layout, on_nodes)))
-    return Audit(node, tuple(sizes), tuple(places), rows)
+    return Audit(node, tuple(sizes), tuple(places), rows, waited)
 
 
 def _lead(names: Sequence[str], grouping: Grouping, layout: Layout, nodes: Span) -> dict[str, str]:
@@ -174,23 +214,10 @@ def share_bar(share: float) -> Markup:
     return tag("span", class_="share", style=f"--share:{100 * share:.1f}%")
 
 
-def _cell(names: Iterable[str], reach: Span, language: str) -> Markup:
-    """A bar of the share that crosses, and the same in words."""
-    state = "cross" if reach.crossing else "stay"
-    kind = f"{state} slow" if _is_slow(names, reach) else state
-    bar = share_bar(reach.crossing / reach.groups)
-    return cell(bar, _crossing_text(reach, language), class_=kind)
-
-
 def _crossing_text(reach: Span, language: str) -> str:
     words = "stay" if not reach.crossing else "all" if reach.crossing == reach.groups else "some"
     facts = {name: f"{getattr(reach, name):,}" for name in ("crossing", "groups", "most")}
     return PAGE[f"audit_{words}"][language].format(**facts)
-
-
-def _is_slow(names: Iterable[str], reach: Span) -> bool:
-    """Whether any of the names that share these groups waits for its messages."""
-    return reach.crossing > 0 and any(name in LATENCY_BOUND for name in names)
 
 
 CROSSING, STAYING = "#d97706", "#94a3b8"
@@ -211,8 +238,9 @@ def crossing_bar(share: float, text: str) -> BarCell:
 
 def nodes_summary(context: Context) -> str:
     language = context.language
-    warnings = audit_of(context.layout, placement_or_none(context)).warnings(language)
-    return joined(warnings or [PAGE["audit_fine"][language]], language)
+    waited = waited_for(context.state)
+    audit = audit_of(context.layout, placement_or_none(context), waited=waited)
+    return joined(audit.warnings(language) or [_fine(context)], language)
 
 
 VIEW = View(

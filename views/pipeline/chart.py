@@ -33,6 +33,7 @@ from .inputs import (
     clock_of,
     follows_layers,
     group_of,
+    has_virtual_stages,
     schedule_of,
     spend_on,
     stages_of,
@@ -42,7 +43,17 @@ from .inputs import (
 LABEL = 12
 """Pixels that the label of a row needs."""
 
-WORDS = ("card", "card_layers", "card_needs", "card_feeds", "card_pair", "waits", "idle", "stage")
+WORDS = (
+    "stage",
+    "virtual",
+    "card",
+    "card_layers",
+    "card_needs",
+    "card_feeds",
+    "card_pair",
+    "waits",
+    "idle",
+)
 """Sentences that the page's script fills in, by the end of their name."""
 
 MOST_ZOOM = 6
@@ -206,6 +217,7 @@ def _data(schedule: TimedSchedule, strip: Strip) -> dict[str, Any]:
         "tick": strip.tick,
         "m": schedule.spec.m,
         "stages": schedule.spec.p * schedule.spec.chunks,
+        "virtual": has_virtual_stages(schedule.spec),
         "layers": [stage.text for stage in schedule.stages or ()],
         "ops": base64.b64encode(strip.packed()).decode(),
     }

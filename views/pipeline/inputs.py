@@ -168,6 +168,11 @@ def stages_by_rank(pp: int, state: State) -> list[list[Stage]]:
     return [[stages[number] for number in row] for row in stage_numbers(schedule)] if stages else []
 
 
+def has_virtual_stages(schedule: ScheduleSpec) -> bool:
+    """Whether ranks have several runs of layers, and not the copies of two directions."""
+    return schedule.chunks > 1 and schedule.rule.placement != "both ways"
+
+
 def stages_of(schedule: ScheduleSpec, state: State) -> tuple[Stage, ...] | None:
     """Every stage of the model in order; None if nothing says how many layers there are.
 

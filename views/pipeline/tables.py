@@ -16,7 +16,7 @@ from ..base.problems import leads_html
 from ..base.state import State, is_empty
 from ..base.units import ranges_text
 from .chart import TimedSchedule, amount, percent, timed
-from .inputs import Clock, Stage, counts_of, stage_numbers
+from .inputs import Clock, Stage, counts_of, has_virtual_stages, stage_numbers
 
 Say = Callable[..., str]
 
@@ -116,7 +116,8 @@ def _rank_by_rank(
         "forward": figures.activation_sends,
         "backward": figures.gradient_sends,
     }
-    columns = {"stages": [ranges_text(sorted(held)) for held in stage_numbers(schedule.spec)]}
+    name = "virtual" if has_virtual_stages(schedule.spec) else "stages"
+    columns = {name: [ranges_text(sorted(held)) for held in stage_numbers(schedule.spec)]}
     columns |= {name: list(map(amount, values.tolist())) for name, values in numbers.items()}
     if message is not None:
         sent = (figures.activation_sends + figures.gradient_sends) * message / 1e9
@@ -148,10 +149,11 @@ def layers_html(
     say, columns = saying(PAGE, language), stage_numbers(schedule)
     word = "direction" if schedule.rule.placement == "both ways" else "chunk"
     chunks = (say(f"pipeline_{word}", chunk=chunk) for chunk in range(len(columns[0])))
+    stage = say("pipeline_virtual" if has_virtual_stages(schedule) else "pipeline_stage")
     rows = (
         (
             _rank_name(rank, place),
-            *(_cell(n, chunk, stages, language) for chunk, n in enumerate(numbers)),
+            *(_cell(n, chunk, stage, stages, language) for chunk, n in enumerate(numbers)),
         )
         for place, (rank, numbers) in enumerate(zip(ranks, columns))
     )
@@ -164,8 +166,10 @@ def _rank_name(rank: int, place: int) -> Markup:
     return together(f"{rank} ", tag("small", f"pp {place}"))
 
 
-def _cell(number: int, chunk: int, stages: tuple[Stage, ...] | None, language: str) -> TableCell:
-    stage = tag("small", PAGE["pipeline_stage"][language].format(stage=number))
+def _cell(
+    number: int, chunk: int, words: str, stages: tuple[Stage, ...] | None, language: str
+) -> TableCell:
+    stage = tag("small", words.format(stage=number))
     held = "" if stages is None else stages[number].text
     is_empty_stage = stages is not None and not stages[number].layers
     if is_empty_stage:

@@ -116,8 +116,10 @@ const partnerOf = (strip, i) => [i, i + 1, i - 1][halfOf(strip, i)];
 // --- In words --------------------------------------------------------------------------------------
 
 const timeOf = (strip, tick) => Number((tick * strip.tick).toPrecision(7)).toLocaleString('en-US');
+const stageOf = (strip, i) =>
+  filled(strip.virtual ? words.virtual : words.stage, { stage: strip.stage[i] });
 const nameOf = (strip, i) =>
-  `${KINDS[kindOf(strip, i)]}${strip.micro[i]} (${filled(words.stage, { stage: strip.stage[i] })})`;
+  `${KINDS[kindOf(strip, i)]}${strip.micro[i]} (${stageOf(strip, i)})`;
 
 function cardText(strip, i) {
   const place = rankOf(strip, i);
@@ -132,7 +134,7 @@ function cardText(strip, i) {
     filled(words.card, {
       kind: words.kinds[letter],
       micro_batch: strip.micro[i],
-      stage: strip.stage[i],
+      stage: stageOf(strip, i),
       rank: strip.ranks[place],
       place,
       start: timeOf(strip, strip.start[i]),
