@@ -12,6 +12,7 @@ from 0. Products have the multiplication sign: a pair of asterisks would turn in
 from __future__ import annotations
 
 from texts.sentences import (
+    HANG_STEPS,
     LAUNCH_NOTES,
     REFUSALS,
     close_up,

@@ -21,10 +21,10 @@ from groups import budget
 from groups.audit import DOMAINS, Span, audit
 from groups.conventions import CONVENTIONS
 from groups.errors import LayoutError, quoted
-from groups.grouping import SharedGroups, shared_groups
+from groups.grouping import shared_groups
 from groups.layout import Layout, framework_name
 from groups.mesh import MAX_RANKS, coordinates, require_rank, whole_number
-from groups.placement import Placement, nodes_spanned
+from groups.placement import Placement
 from groups.presets import PRESETS
 
 from .hosts import order, slow_ranks
@@ -41,6 +41,7 @@ from .inputs import (
     read_options,
     sentence,
 )
+from .share import share, shared_rows
 
 LIMIT = 8 * budget.LIMIT
 """Units of work of one command: who asks waits alone, and its tables are written in parts."""
@@ -169,7 +170,7 @@ def _rank(inputs: CommandLine) -> Table:
     none = [kind.name for kind in apart]
     return Table(
         "rank",
-        *_shared_rows(inputs, layout, together, placement),
+        *shared_rows(inputs, layout, together, placement),
         layout=layout,
         fields={
             "rank": rank,
@@ -183,70 +184,6 @@ def _rank(inputs: CommandLine) -> Table:
         before=lines,
         after=[f"in none of: {' '.join(none)}"] if none else [],
     )
-
-
-def _share(inputs: CommandLine) -> Table:
-    from formats.logs import named_ranks, ranks_of, read_log  # no other command reads any
-    from formats.logs.bounds import COMMAND_LINE, PAGE
-
-    layout = inputs.layout()
-    log: Any
-    if (files := inputs.files()) is not None:
-        log = read_log(files, layout.every, COMMAND_LINE)
-        ranks = ranks_of(log, layout.world_size)
-    else:
-        text = inputs.text("-") if inputs.words == ["-"] else " ".join(inputs.words)
-        ranks, log = named_ranks(text, layout.world_size, longest=PAGE.bytes)
-    fields: dict[str, Any] = {}
-    placement = inputs.placement(layout)
-    account = _account(log, layout, placement) if log else []
-    if log:
-        fields = {"missing": list(log.missing), "suspects": list(log.diagnosis.suspects)}
-        fields |= {"group_ranks": list(log.group_ranks), "log_groups": dict(log.groups)}
-        fields |= {"account": account}
-    groups = [kind for kind in groups_by_name(layout).values() if kind.size > 1]
-    together, apart = shared_groups(groups, ranks)
-    parted = ", ".join(f"{kind.name} ({kind.groups})" for kind in apart)
-    return Table(
-        "share",
-        *_shared_rows(inputs, layout, together, placement),
-        layout=layout,
-        fields={"ranks": list(ranks), "apart": [vars(kind) for kind in apart], **fields},
-        before=[*account, *([] if together else ["no group has all of these ranks"])],
-        after=[f"not together in (groups they are in): {parted}"] if apart else [],
-    )
-
-
-def _account(log: Any, layout: Layout, placement: Placement | None) -> list[str]:
-    """Who is missing and what waits, in sentences, and what the reader must know of the log."""
-    from formats.logs.account import account_of
-    from texts.sentences import hang_sentence  # the other commands do without the texts
-
-    account = account_of(log, layout.every, layout.gpus_per_node, placement)
-    return [hang_sentence(note.code, note.facts, "en") for note in (*account, *log.notes)]
-
-
-def _shared_rows(
-    inputs: CommandLine,
-    layout: Layout,
-    together: Iterable[SharedGroups],
-    placement: Placement | None,
-) -> tuple[list[str], list[list[Any]]]:
-    """Columns and rows; in text, an index that all names of a group have stands once."""
-    rows: list[list[Any]] = []
-    for shared in together:
-        indices = list(shared.indices)
-        if inputs.format == "text":
-            indices = list(dict.fromkeys(indices))
-        members = list(shared.ranks)
-        spanned = int(nodes_spanned([members], layout.gpus_per_node)[0])
-        hosts = []
-        if placement is not None:
-            nodes = list(dict.fromkeys(placement.nodes[members].tolist()))
-            spanned, hosts = len(nodes), [[placement.hosts[node] for node in nodes]]
-        rows.append([list(shared.names), indices, len(members), spanned, *hosts, members])
-    named = ["hosts"] if placement is not None else []
-    return ["names", "indices", "size", "nodes_spanned", *named, "ranks"], rows
 
 
 def _audit(inputs: CommandLine) -> Table:
@@ -376,7 +313,7 @@ COMMANDS: dict[str, Callable[[CommandLine], Iterator[str] | Table]] = {
     "groups": _groups,
     "ranks": _ranks,
     "rank": _rank,
-    "share": _share,
+    "share": share,
     "audit": _audit,
     "order": order,
     "slow": slow_ranks,

@@ -122,12 +122,12 @@ def sentence(error: Exception) -> str:
     """What is wrong, the options that would work, and what Megatron says."""
     if not isinstance(error, LayoutError):
         return str(error)
-    fixes = " or ".join(map(_fix, error.alternatives))
+    fixes = " or ".join(map(fix_text, error.alternatives))
     what = error.what + (f"; try {fixes}" if fixes else f": {error.why}" if error.why else "")
     return what + (f" (Megatron: {error.quote})" if error.quote else "")
 
 
-def _fix(alternative: Mapping[str, Any]) -> str:
+def fix_text(alternative: Mapping[str, Any]) -> str:
     """An alternative as the options to give: ``--tp 2 --pp 4``."""
     if "group" in alternative:
         return str(alternative["group"])

@@ -138,7 +138,7 @@ OWN_PARAMETERS = {
     "rank_table": {"hosts": str, "racks": str},
     "rank_card": {"rank": int, "hosts": str, "racks": str},
     "node_audit": {"hosts": str, "racks": str},
-    "shared_by_ranks": {"ranks": str},
+    "shared_by_ranks": {"ranks": str, "hosts": str, "racks": str},
     "launch_command": {"target": str},
     "cluster_check": {"names": str, "megabytes": int, "hosts": str, "racks": str},
     "read_launch": {"text": str, "run": str},

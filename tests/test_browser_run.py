@@ -50,6 +50,32 @@ def test_dropped_dumps_say_who_is_missing_and_lead_to_its_groups(open_page):
     expect(page.locator(".picture[data-view=ranks] h2", has_text=title)).to_have_count(1)
 
 
+SILENT = "\n".join(
+    f"[rank{rank}]:[E] [PG ID 2 PG GUID 40(TENSOR_MODEL_PARALLEL_GROUP) Rank {rank}] "
+    "Timeout at NCCL work: 7"
+    for rank in (0, 1, 3)
+)
+
+
+def test_pasted_lines_name_the_silent_gpu_and_a_command_is_copied(open_page):
+    """The layout that the places in a group contradict is mended first: its button says both."""
+    page = open_page()
+    follow_link(page, "v=1&show=hang&nodes=1&tp=2&pp=1")
+    box(page, "evidence").fill(SILENT)
+    verdict = page.locator(".verdict")
+    expect(verdict).to_contain_text("of the tp group waits, and of its members only GPU 2")
+    page.locator(".refusal .fix").first.click()
+    settle(page)
+    expect(page.locator(".refusal")).to_have_count(0)
+    expect(verdict).to_contain_text("of tp group 0 waits, and of its members only GPU 2 (node 0")
+    steps = page.locator(".next-steps > li")
+    expect(steps).to_have_count(4)
+    expect(steps.last.locator("pre")).to_have_text("python -m groups share dumps --tp 4")
+    page.evaluate("navigator.clipboard.writeText = (text) => { window.copied = text }")
+    steps.first.get_by_role("button").click()
+    assert page.evaluate("window.copied") == steps.first.locator("pre").inner_text()
+
+
 PASTE = """text => {
   const clipboardData = new DataTransfer();
   clipboardData.setData('text/plain', text);

@@ -239,7 +239,7 @@ def test_the_groups_that_ranks_share_are_listed_smallest_first(ranks):
 
 def test_a_log_is_read_from_standard_input():
     log = "[rank3]: Watchdog caught timeout after 600000 ms\n[rank 11]: the same\n"
-    assert answered(f"share - {SIXTEEN}", log) == answered(f"share 3,11 {SIXTEEN}")
+    assert answered(f"share 3,11 {SIXTEEN}").out in answered(f"share - {SIXTEEN}", log).out
     found = json.loads(answered(f"share - {SIXTEEN} --format json", log).out)
     assert found["ranks"] == [3, 11]
     assert found["rows"][0]["names"] == ["pp", "embd"]
@@ -572,7 +572,7 @@ def test_a_process_refuses_on_standard_error_with_status_2():
 def test_a_process_reads_standard_input():
     done = process(f"share - {SIXTEEN}", "rank 3\nrank 11\n")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == answered(f"share 3,11 {SIXTEEN}").out
+    assert done.stdout.endswith(answered(f"share 3,11 {SIXTEEN}").out)
 
 
 def test_the_help_names_every_command_on_one_page():

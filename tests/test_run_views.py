@@ -139,7 +139,7 @@ def test_who_is_missing_who_waits_there_and_how_far_it_spreads():
 
 def test_a_layout_that_the_evidence_contradicts_is_said_and_the_one_that_fits_offered():
     page = answer(State(tp=2, view="hang", evidence=LINES)).picture
-    assert "contradict the layout on screen" in page
+    assert "The layout contradicts the evidence" in page
     assert "pipelines" not in page.split("evidence")[0]  # nothing that only the layout would say
     offers = [json.loads(html.unescape(one)) for one in re.findall(r'data-set="([^"]*)"', page)]
     fitting = next(offer for offer in offers if "tp" in offer)

@@ -13,7 +13,9 @@ NOUNS = words("page", "NOUNS")
 """One and many, with a slash between where they differ, and with the counter in Chinese."""
 
 HANG, HANG_NOTES = words("hang", "HANG"), words("hang", "HANG_NOTES")
-"""By the code of a `Note` of `formats.logs.account`; and of a log, which the reader must know."""
+HANG_STEPS = words("hang", "HANG_STEPS")
+"""By the code of a `Note` of `formats.logs.account`; of a log, which the reader must know; and of
+what to do next."""
 
 LAUNCH_NOTES = words("launch", "LAUNCH_NOTES")
 """What the reader of launch commands has to say, by code."""
@@ -46,10 +48,13 @@ def hang_sentence(code: str, facts: Mapping[str, Any], language: str) -> str:
     >>> hang_sentence("never-entered", {"rank": 37, "op": "", "seq": 4812, "kind": "tp"}, "en")
     'GPU 37 never entered operation 4,812 of its tp group.'
     """
-    text = HANG[code] if code in HANG else HANG_NOTES[code]
+    text = {**HANG, **HANG_NOTES, **HANG_STEPS}[code]
     told = {name: _told(value, language) for name, value in facts.items()}
     told = with_reason(told, language)
     told["op"] = told.get("op") or OPERATION[language]
+    if "kind" in told:
+        which = HANG["group-index" if facts.get("index") is not None else "group"][language]
+        told["which"] = which.format(**told)
     return close_up(text[language].format(**{"place": _place(facts, language), **told}))
 
 

@@ -25,10 +25,11 @@ from .counters import diagnosis_of_stalls, joined
 from .diagnosis import diagnosis_of
 from .evidence import Evidence, read_files
 from .job import LoggedJob, job_of
-from .matching import members_by_layout
+from .matching import agrees, members_by_layout
 from .model import WORLD, Log, ProcessGroup, Stall
 from .reading import LogReading
 from .recorder import Dump
+from .silence import heard
 
 
 def read_log(
@@ -40,8 +41,8 @@ def read_log(
 
     evidence: a text, bytes, or ``{file name: text or bytes}``; a dump's rank is the number at the
     end of its file's name. groupings: a layout's, as of `groups.megatron.groupings`: it says who is
-    in a group of whom the dumps name only those who called. bounds: how much is read; the command
-    line reads more than the page.
+    in a group of whom the dumps name only those who called, or lines only those who wait. bounds:
+    how much is read; the command line reads more than the page.
 
     Errors: LayoutError for no or too much evidence (`formats.logs.bounds`), and for a lone dump
     that cannot be read.
@@ -60,7 +61,7 @@ def read_log(
     if not diagnosis.waits:
         diagnosis = diagnosis_of_stalls(stalls, kinds, reading.relayed)
     ambiguous = _settle_bare(reading)
-    return Log(
+    log = Log(
         ranks=tuple(sorted(reading.ranks)),
         group_ranks=tuple(sorted(reading.group_ranks)),
         ambiguous_ranks=tuple(sorted(ambiguous)),
@@ -74,7 +75,10 @@ def read_log(
         diagnosis=diagnosis,
         notes=tuple(reading.notes.values()),
         files=len(evidence) if isinstance(evidence, Mapping) else 0,
+        spoke=tuple(sorted(reading.spoke)),
+        relayed=tuple(sorted(reading.relayed)),
     )
+    return heard(log, groupings if groupings and agrees(log, groupings) else {})
 
 
 def _add_dumps(reading: LogReading, dumps: Sequence[Dump], job: LoggedJob) -> None:
@@ -123,9 +127,7 @@ def _settle_bare(reading: LogReading) -> set[int]:
 # -- the ranks that a pasted text names -----------------------------------------------------------
 
 
-def named_ranks(
-    text: str, world_size: int, longest: int = LONGEST_TEXT
-) -> tuple[tuple[int, ...], Log | None]:
+def named_ranks(text: str, world_size: int) -> tuple[tuple[int, ...], Log | None]:
     """Ranks of the job, ascending, each once; and the log, if the text is one.
 
     >>> named_ranks("3, 11, 5-7 3", world_size=16)
@@ -136,12 +138,22 @@ def named_ranks(
     Errors: LayoutError that names the part that is no rank, or the ranks that the world lacks;
     ``ranks-in-groups`` where the text has only places in groups.
     """
+    log = log_in(text)
+    ranks = parse_ranks(text, world_size) if log is None else ranks_of(log, world_size)
+    return ranks, log
+
+
+def log_in(
+    text: str, groupings: Mapping[str, Grouping] | None = None, longest: int = LONGEST_TEXT
+) -> Log | None:
+    """What a text says that is a log, None of another text.
+
+    Errors: LayoutError for what is no text, or longer.
+    """
     if not isinstance(text, str) or len(text) > longest:
         raise bad_ranks(text)
-    log = read_log(text)
-    if log.ranks or log.group_ranks or log.ambiguous_ranks:
-        return ranks_of(log, world_size), log
-    return parse_ranks(text, world_size), None
+    log = read_log(text, groupings)
+    return log if log.ranks or log.group_ranks or log.ambiguous_ranks else None
 
 
 def ranks_of(log: Log, world_size: int) -> tuple[int, ...]:

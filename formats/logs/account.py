@@ -5,8 +5,9 @@ Each `Note` names its sentence in texts/hang.txt and holds what stands in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple
+from functools import partial
 
 import numpy as np
 
@@ -48,15 +49,19 @@ def account_of(
     """
     diagnosis, groupings = log.diagnosis, groupings or {}
     first = diagnosis.first
+    place = partial(place_of, log, gpus_per_node=gpus_per_node, placement=placement)
     notes = []
     if log.missing and not diagnosis.culprits:  # the text says it itself
         facts: dict[str, object] = {"ranks": log.missing, "rank": log.missing[0]}
-        facts |= _place(log, log.missing[0], gpus_per_node, placement)
+        facts |= place(log.missing[0])
         notes.append(Note("said-missing" + "-one" * (len(log.missing) == 1), facts))
     if first is None:
         return (*notes,) if notes or not log.dumped else (Note("nothing-stuck"),)
     members = members_of(first, groupings)
-    notes.append(_cause(log, first, gpus_per_node, placement))
+    if diagnosis.is_unheard:
+        notes.append(_unheard(log, first, groupings, place))
+    else:
+        notes.append(_cause(log, first, place))
     named = {*diagnosis.culprits, *log.missing, *diagnosis.suspects}
     # Where nobody is named, any of the members may be missing but those that are seen to wait.
     waiting = (set(members) - named) if members and named else set(first.waiting) - named
@@ -84,7 +89,27 @@ def members_of(wait: Wait, groupings: Mapping[str, Grouping]) -> tuple[int, ...]
     return members if set(some) <= set(members) else ()
 
 
-def _cause(log: Log, first: Wait, gpus_per_node: int | None, placement: Placement | None) -> Note:
+Place = Callable[[int], dict[str, object]]
+"""Where a rank stands: host, node and device, as far as they are known."""
+
+
+def _unheard(log: Log, first: Wait, groupings: Mapping[str, Grouping], place: Place) -> Note:
+    """The first sentence where members of groups are not seen to wait: who, in which group."""
+    diagnosis = log.diagnosis
+    suspects = diagnosis.suspects
+    grouping = groupings.get(first.group.kind or "")
+    index = None if grouping is None else grouping.index_of(first.waiting[0])
+    facts: dict[str, object] = {"op": first.op, "seq": first.seq, "kind": first.group.title}
+    facts |= {"group": first.group.key, "index": index}
+    facts |= {"ranks": suspects, "rank": suspects[0]}
+    if not {*suspects} <= {*first.unknown}:
+        return Note("groups-unheard", {**facts, "count": len(diagnosis.hops[0].waits)})
+    if len(suspects) == 1:
+        return Note(f"{diagnosis.reason}-one", {**facts, **place(suspects[0])})
+    return Note(diagnosis.reason, facts)
+
+
+def _cause(log: Log, first: Wait, place: Place) -> Note:
     """The first sentence: who, what, where."""
     diagnosis = log.diagnosis
     culprits, suspects, reason = diagnosis.culprits, diagnosis.suspects, diagnosis.reason
@@ -98,7 +123,7 @@ def _cause(log: Log, first: Wait, gpus_per_node: int | None, placement: Placemen
             facts["parties"] = tuple(map(astuple, first.parties))
         return Note(codes.get(reason, "one-of" if suspects else "unclear"), facts)
     rank = culprits[0]
-    facts |= {"rank": rank, **_place(log, rank, gpus_per_node, placement)}
+    facts |= {"rank": rank, **place(rank)}
     if len(culprits) > 1:
         return Note(f"several-{reason}", facts)
     party = next((party for party in first.parties if rank in party.ranks), None)
@@ -111,7 +136,7 @@ def _cause(log: Log, first: Wait, gpus_per_node: int | None, placement: Placemen
     return Note(codes.get(reason, "never-entered"), facts)
 
 
-def _place(
+def place_of(
     log: Log, rank: int, gpus_per_node: int | None, placement: Placement | None
 ) -> dict[str, object]:
     """Host and device of a rank, as the log, the machines by name or the layout say."""

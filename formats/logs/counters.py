@@ -21,7 +21,9 @@ from .job import parties_of
 from .model import WORLD, Diagnosis, ProcessGroup, Stall, Wait
 
 _UNEVEN = ("COALESCED", "ALLTOALL", "GATHER", "SCATTER")
-_PAIRS = {"SEND", "RECV", "COALESCED"}
+IN_PAIRS = {"SEND", "RECV", "COALESCED"}
+"""Operations of which each member counts its own."""
+
 _ENOUGH = 3
 """Ranks that called the same before one that differs is called the odd one."""
 
@@ -79,11 +81,15 @@ def diagnosis_of_stalls(
             causes |= dict.fromkeys({*wait.absent} - held, "absent")
             causes |= dict.fromkeys(_odd(wait), "different")
     stuck = {rank for wait in waits for rank in wait.waiting}
+    # Where groups are known to wait, a rank that is done with another group's work shows nothing.
+    stuck_groups = {(wait.group.key, wait.group.name) for wait in waits}
     suspects = (
         {
             stall.rank
             for stall in chain(*by_group.values())
-            if stall.rank in relaying and stall.last_enqueued == stall.last_completed is not None
+            if stall.rank in relaying
+            and stall.last_enqueued == stall.last_completed is not None
+            and (not waits or (stall.group, stall.guid) in stuck_groups)
         }
         - stuck
         - {*causes}
@@ -110,9 +116,17 @@ def _wait(group: ProcessGroup, lines: list[Stall]) -> Wait | None:
     for stall in lines:
         if stall.rank is not None and stall.last_enqueued is not None:
             enqueued[stall.rank] = max(stall.last_enqueued, enqueued.get(stall.rank, -1))
-    sends = {"SEND", "RECV"} if group.kind else _PAIRS  # all-gathers can be coalesced too
+    sends = {"SEND", "RECV"} if group.kind else IN_PAIRS  # all-gathers can be coalesced too
     is_pairs = group.kind == "pp" or any(stall.op in sends for stall in lines)
     absent = set() if is_pairs else {rank for rank, last in enqueued.items() if last < seq}
+    if not is_pairs:  # enqueued it, and did not complete it
+        waiting |= {
+            stall.rank
+            for stall in lines
+            if stall.rank is not None
+            and None not in (stall.last_enqueued, stall.last_completed)
+            and stall.last_enqueued >= seq > stall.last_completed
+        }
     called: dict[tuple[str, str], set[int]] = defaultdict(set)
     for stall in lines:
         if stall.seq == seq and stall.op and stall.rank is not None:

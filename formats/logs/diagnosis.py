@@ -41,7 +41,7 @@ def diagnosis_of(job: LoggedJob) -> Diagnosis:
     suspects: set[int] = set()
     reasons: set[str] = set()
     roots: set[int] = set()
-    for sink in _sinks(edges):
+    for sink in sinks_of(edges):
         blamed, doubted, reason, inside = _look_at(sink, waits, edges, job)
         causes |= dict.fromkeys(blamed, reason)
         suspects |= set(doubted)
@@ -89,7 +89,7 @@ def hops_of(waits: Sequence[Wait], named: Iterable[int], roots: Iterable[int]) -
         hops.append(Hop(tuple(first), through, tuple(sorted(new))))
         reached |= new
         through = tuple(sorted(new))
-        places = [place for place, wait in left.items() if reached & set(wait.absent)]
+        places = [place for place, wait in left.items() if reached & {*wait.absent, *wait.unknown}]
         first = [left.pop(place) for place in places]
     return tuple(hops)
 
@@ -130,7 +130,7 @@ def _place(group: Group | None, rank: int, seq: int) -> int | None:
     return calls[0].order if calls else None
 
 
-def _sinks(edges: Edges) -> list[set[Node]]:
+def sinks_of(edges: Edges) -> list[set[Node]]:
     """Strongly connected components that nothing leaves (Kosaraju, without recursion)."""
     into: dict[Node, list[Node]] = defaultdict(list)
     for node, successors in edges.items():

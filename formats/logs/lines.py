@@ -55,6 +55,8 @@ _STUCK_AT = re.compile(r"(?:Timeout at NCCL work|watchdog at work(?: sequence id
 _ENQUEUED = re.compile(r"ast enqueued (?:NCCL )?work: (-?\d{1,20})")
 _COMPLETED = re.compile(r"ast completed (?:NCCL )?work: (-?\d{1,20})")
 _NUMBERS = (_STUCK_AT, _ENQUEUED, _COMPLETED)
+_CLOCK = re.compile(r"\[[EWIF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)")
+_RAN = re.compile(r" ran for (\d{1,12}) milli")
 
 _WATCHDOG = ("atchdog", "NCCL operations", "data inconsistency", "ProcessGroup", "SeqNum=")
 
@@ -65,9 +67,7 @@ _MPI = re.compile(r"\[(?:[\w.@-]{0,80}@)?\d{1,7},(\d{1,7})\]<std(?:out|err|diag)
 _INSIDE_TAG = re.compile(r" {0,4}\[default\d|.{0,120}?\[(?:rank(\d{1,7})[\]\[]|Rank (\d{1,7})\])")
 """What a process says of itself behind a tag of mpirun: that torchrun made it, its rank, or its
 place in a group."""
-MOST_TAGS = 20_000
-"""Tags that are held against what stands behind them."""
-
+MOST_TAGS = 20_000  # that are held against what stands behind them
 _SERVING = re.compile(
     r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d{1,9})?((?: (?:ATTN_)?[TDPEC]P\d{1,6}){1,6})\]"
     r"|\(Worker((?:_[TDPEC]P\d{1,6}){1,6}) "
@@ -279,6 +279,8 @@ def _find_c10d(part: Part) -> None:
     if work or any(matches):
         spans = [part.span(work, place) for place in range(1, 5)]
         spans += [part.span(match, 1) for match in matches]
+        clock, ran = _CLOCK.search(part.text), _RAN.search(part.text)
+        spans += [part.span(clock, place) for place in range(1, 6)] + [part.span(ran, 1)]
         part.add(LogReading.work, part.rank, *spans, given=(in_group, "dump signal" in part.text))
 
 

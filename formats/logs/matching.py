@@ -177,7 +177,18 @@ def match_layout(log: Log, world: int, **sizes: Any) -> Match:
     return Match(rows, tuple(fits))
 
 
-def _matched(claim: Claim, every: Mapping[str, Grouping], world: int) -> Matched:
+def agrees(log: Log, every: Mapping[str, Grouping]) -> bool:
+    """Whether nothing that a log says of its groups and ranks contradicts a layout's groupings."""
+    world = next(iter(every.values())).world_size
+    return max(log.ranks, default=0) < world and not any(
+        _matched(claim, every, world, is_named=True).agrees is False for claim in claims_of(log)
+    )
+
+
+def _matched(
+    claim: Claim, every: Mapping[str, Grouping], world: int, is_named: bool = False
+) -> Matched:
+    """is_named: what else the layout calls the group is not asked for."""
     if claim.kind == WORLD:
         if claim.members:
             return Matched(claim, (WORLD,), 0, claim.members, claim.members == tuple(range(world)))
@@ -199,7 +210,8 @@ def _matched(claim: Claim, every: Mapping[str, Grouping], world: int) -> Matched
         and (claim.place is None or members[claim.place : claim.place + 1] == (claim.rank,))
         and claim.size in (None, len(members))
     )
-    names = dict.fromkeys((grouping.name, *_names(every, first, members)))
+    others = () if is_named else _names(every, first, members)
+    names = dict.fromkeys((grouping.name, *others))
     return Matched(claim, tuple(names), index, members, agrees)
 
 
@@ -217,7 +229,8 @@ def _names(every: Mapping[str, Grouping], rank: int, members: tuple[int, ...]) -
 
 
 def _fitting(claims: list[Claim], world: int, sizes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Sizes and orders that contradict no claim, those with the fewest changes first."""
+    """Sizes and orders that contradict no claim, those with the fewest changes first; none that
+    changes more beside what another one changes."""
     known = {claim.kind: claim.size for claim in claims if claim.size and claim.kind}
     now = {"tp": 1, "cp": 1, "pp": 1, "ep": 1, "order": ORDERS[0], **sizes}
     axes = {
@@ -233,7 +246,11 @@ def _fitting(claims: list[Claim], world: int, sizes: Mapping[str, Any]) -> Itera
     ]
     candidates.sort(key=lambda claim: sum(claim[name] != now[name] for name in claim))
     likely, left = claims[:], MOST_COMPARED
+    found: list[set[tuple[str, Any]]] = []
     for candidate in candidates[:MOST_TRIED]:
+        changes = {item for item in candidate.items() if item[1] != now[item[0]]}
+        if any(fewer <= changes for fewer in found):
+            continue
         try:
             every = groupings(world, **{**sizes, **candidate})
         except LayoutError:
@@ -243,6 +260,7 @@ def _fitting(claims: list[Claim], world: int, sizes: Mapping[str, Any]) -> Itera
                 likely.insert(0, likely.pop(place))  # it contradicts the next ones as well
                 break
         else:
+            found.append(changes)
             yield candidate
         left -= place + 1
         if left < 0:

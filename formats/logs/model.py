@@ -79,6 +79,7 @@ class Stall:
     numel_out: int | None = None
     last_enqueued: int | None = None
     last_completed: int | None = None
+    begun: int | None = None  # seconds of its clock, of a year whose months have 31 days
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ class Wait:
     waiting: Ranks  # ranks that entered it and wait
     absent: Ranks = ()  # members that did not enter it, so that it cannot finish
     parties: tuple[Party, ...] = ()  # where members called different things, who called what
-    unknown: Ranks = ()  # members of whom no dump says anything
+    unknown: Ranks = ()  # members of whom no dump says anything, and no line that they wait there
     late: Ranks = ()  # members that entered it only after the others had given up
     possible: Ranks = ()  # that may be members: the dumps name only those who called
     peers: tuple[int, int] | None = None  # sender and receiver of a point-to-point operation
@@ -141,8 +142,9 @@ class Diagnosis:
     """Where a hang begins and who waits for it.
 
     A culprit did not arrive while nothing held it, or called something else than its peers. The
-    reason is ``absent``, ``different``, ``order``, ``late``, ``no-dump``, ``all-arrived`` (a device
-    or the network), ``unclear`` or ``none`` (nothing is stuck).
+    reason is ``absent``, ``different``, ``order``, ``late``, ``no-dump``, ``silent`` (a text has
+    lines of the other members), ``elsewhere`` (it has lines of this one, but not that it waits),
+    ``all-arrived`` (a device or the network), ``unclear`` or ``none`` (nothing is stuck).
     """
 
     culprits: Ranks = ()
@@ -151,6 +153,11 @@ class Diagnosis:
     waits: tuple[Wait, ...] = ()  # every operation that does not finish, where to look first
     hops: tuple[Hop, ...] = ()  # how the waiting spreads, from the first group outwards
     without_dump: Ranks = ()  # members of groups that are stuck
+
+    @property
+    def is_unheard(self) -> bool:
+        """Whether the suspects are members that are not seen to wait with the others."""
+        return bool(self.suspects) and self.reason in ("silent", "elsewhere")
 
     @property
     def first(self) -> Wait | None:
@@ -185,3 +192,5 @@ class Log:
     diagnosis: Diagnosis = Diagnosis()
     notes: tuple[Note, ...] = ()
     files: int = 0  # that say all this; 0 of a text
+    spoke: Ranks = ()  # whose own lines there are
+    relayed: Ranks = ()  # that passed on a signal of another rank

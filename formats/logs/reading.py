@@ -29,6 +29,12 @@ def _number(text: str | None) -> int | None:
     return int(text) if text else None
 
 
+def _seconds(month: int, day: int, hour: int, minute: int, second: int, ran: int) -> int:
+    """When work began by the clock of its line. The fraction is of another clock and says nothing
+    (c10/util/Logging.cpp)."""
+    return ((month * 31 + day) * 24 + hour) * 3600 + minute * 60 + second - ran // 1000
+
+
 Printed = tuple[ProcessGroup, int]
 """A group and a place in it, as a line prints them."""
 
@@ -43,6 +49,7 @@ class LogReading:
     printed_as: dict[str, ProcessGroup] = field(default_factory=dict)  # by text before " Rank r]"
     stalls: dict[tuple[Any, ...], None] = field(default_factory=dict)  # fields of `Stall`
     relayed: set[int] = field(default_factory=set)  # ranks that only passed a signal on
+    spoke: set[int] = field(default_factory=set)  # ranks that head a line
     hosts: dict[int, str] = field(default_factory=dict)
     devices: dict[int, int] = field(default_factory=dict)
     notes: dict[str, Note] = field(default_factory=dict)
@@ -116,6 +123,7 @@ class LogReading:
     def head(self, rank: str) -> None:
         """``[rank9]:`` of PyTorch 2.2 or newer: the global rank."""
         self.ranks.add(int(rank))
+        self.spoke.add(int(rank))
         self.ranks_by_head = True
         self.block = self.current = None
         self.speaker = int(rank)
@@ -123,6 +131,7 @@ class LogReading:
     def tag(self, rank: str) -> None:
         """``[1,3]<stdout>:`` of mpirun, before each line of a process."""
         self.ranks.add(int(rank))
+        self.spoke.add(int(rank))
         if self.speaker != int(rank):
             self.block = self.current = None
             self.speaker = int(rank)
@@ -177,12 +186,14 @@ class LogReading:
             works.add(work)
 
     def work(self, in_group: bool, relayed: bool, rank: str, seq: str, op: str, *rest: str) -> None:
-        """Work that did not finish; rest: elements in and out, the group's counters."""
-        numel_in, numel_out, stuck_at, *counters = map(_number, rest)
+        """Work that did not finish; rest: elements in and out, the group's counters, then month,
+        day, hour, minute and second of the line, and the milliseconds that the work ran."""
+        numel_in, numel_out, stuck_at, *counters = map(_number, rest[:5])
         printed = self.current if in_group else None
         number = int(seq) if seq else stuck_at
         sizes = (None if n is None or n > _UNSET else n for n in (numel_in, numel_out))
-        self.stall(_number(rank), printed, relayed, number, op or None, *sizes, *counters)
+        begun = _seconds(*map(int, rest[5:])) if all(rest[5:]) else None
+        self.stall(_number(rank), printed, relayed, number, op or None, *sizes, *counters, begun)
 
     # -- launchers ---------------------------------------------------------------------------------
 

@@ -49,6 +49,11 @@ WATCHDOG = f"""[rank0]:[E] [{TP_GROUP} Rank 0] failure detected by watchdog at w
 [rank1]:[E] [{TP_GROUP} Rank 1] PG status: last enqueued work: 6, last completed work: 6
 """
 
+SILENT = "\n".join(
+    f"[rank{rank}]:[E] [{TP_GROUP} Rank {rank}] Timeout at NCCL work: 7" for rank in (0, 1, 3)
+)
+"""Of four members one that prints nothing."""
+
 CHANGED: dict[str, list[dict[str, str]]] = {
     "groups": [
         {"group_type": "chosen", "more": "ep,edp,embd", "rank": "3"},
@@ -232,6 +237,9 @@ OWN: dict[str, list[dict[str, Any]]] = {
         {"ranks": "0-3", **MOE},
         {"ranks": "99"},
         {"ranks": "a"},
+        {"ranks": WATCHDOG, **SMALL},
+        {"ranks": SILENT, "nodes": 1, "tp": 4},
+        {"ranks": SILENT, "nodes": 1, "tp": 2, "hosts": "gpu-01"},
     ],
     "launch_command": [
         *({"target": one, **SMALL} for one in ("nemo", "deepspeed", "torchtitan")),

@@ -23,6 +23,7 @@ from typing import Any
 from descriptions import RUN, hang_sentence
 from formats.logs import read_log
 from formats.logs.bounds import PAGE
+from formats.logs.case import MOST_CONNECTED
 from formats.logs.model import Log
 from groups.budget import LIMIT, spend, within
 from groups.errors import LayoutError
@@ -31,7 +32,6 @@ from groups.grouping import Grouping
 from ..base.problems import refusal, sentence
 from ..base.resolve import resolve
 from ..base.state import OF_GROUPS, State, language_of
-from .picture import MOST_CONNECTED
 
 WORK = 8 * LIMIT
 """Units of work of one reading: the server reads the files of one visitor after the other."""

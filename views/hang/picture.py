@@ -20,9 +20,6 @@ ROLES = ("free", "culprit", "suspect", "first", "hop", "hop", "later", "end")
 
 FREE, CULPRIT, SUSPECT, FIRST, LATER, END = 0, 1, 2, 3, 6, 7
 
-MOST_CONNECTED = 16_384
-"""GPUs of a job up to which all that wait in the end are looked up."""
-
 MOST_MARKED = 64
 """Culprits and suspects that a large picture rings."""
 
@@ -62,7 +59,8 @@ def heat_of_chain(log: Log, layout: Layout, every: Mapping[str, Grouping], langu
     legend = []
     for part in (*range(CULPRIT, len(ROLES)), FREE):
         if count := int((chain == part).sum()):
-            role = RUN[f"role_{ROLES[part]}"][language].format(hop=part - FIRST)
+            name = "unheard" if part == SUSPECT and log.diagnosis.is_unheard else ROLES[part]
+            role = RUN[f"role_{name}"][language].format(hop=part - FIRST)
             count_said = counted(count, "gpu", language)
             said = RUN["chain_part"][language].format(
                 part=f"{MARKS[part]} {role}", count=count_said

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from itertools import islice
 
 from markupsafe import Markup
 
-from descriptions import RUN, close_up, counted, hang_sentence, joined
+from descriptions import HANG_STEPS, RUN, close_up, counted, hang_sentence, joined
 from formats.logs import Log, read_log
-from formats.logs.account import account_of
-from formats.logs.matching import Match, match_layout
-from formats.logs.model import WORLD
+from formats.logs.case import MOST_CONNECTED, Case, case_of
+from formats.logs.model import Wait
+from formats.logs.steps import next_steps, share_command
 from groups import LayoutError
-from groups.grouping import Grouping
-from groups.layout import Layout
-from groups.placement import Placement
+from groups.notes import Note
 from render.scenes.heat import Heat
 
 from ..base import form
@@ -36,83 +32,46 @@ from ..base.html import (
     together,
 )
 from ..base.problems import fix_label, problem_html
-from ..base.state import State, is_empty
+from ..base.state import is_empty
 from ..base.units import ranges_text, ranks_text
 from ..hosts.inputs import placement_or_none
 from .files import log_of
-from .picture import MOST_CONNECTED, heat_of_chain
+from .picture import heat_of_chain
 
 ROWS = 40
 """Groups, hops and GPUs that are listed."""
 
 
-@dataclass(frozen=True)
-class Case:
-    """What the evidence says, beside the layout on screen.
-
-    world: GPUs of the job of the evidence. match: its groups in this layout, None where that has
-    other GPUs. fitting: what to change for layouts that would fit, nearest first.
-    """
-
-    log: Log
-    layout: Layout
-    world: int
-    match: Match | None
-    fitting: tuple[dict[str, Any], ...]
-    placement: Placement | None
-
-    @property
-    def every(self) -> Mapping[str, Grouping]:
-        """The layout's groups, where the evidence does not contradict them."""
-        fits = self.match is not None and not self.match.contradictions
-        return self.layout.every if fits and self.layout.world_size <= MOST_CONNECTED else {}
-
-    @property
-    def has_chain(self) -> bool:
-        """Whether somebody waits or is missing, and the ranks are those of the layout."""
-        is_known = self.log.diagnosis.first is not None or bool(self.log.missing)
-        return is_known and self.world == self.layout.world_size
-
-    def chain(self, language: str) -> Heat:
-        return heat_of_chain(self.log, self.layout, self.every, language)
-
-    def verdict(self, language: str) -> str:
-        """Who is missing, in at most three sentences."""
-        per_node = self.layout.gpus_per_node if self.every else None
-        notes = account_of(self.log, self.every, per_node, self.placement)
-        said = [hang_sentence(note.code, note.facts, language) for note in notes]
-        nothing = RUN["hang_no_verdict" if self.log.ranks else "hang_nothing"][language]
-        return joined(said or [nothing], language)
-
-
 def hang_html(context: Context) -> str:
-    state, language, empty = context.state, context.language, ""
+    language, empty = context.language, ""
     try:
         case = context.once(_case)
         answer = _answer(case, context) if case else ""
         empty = "" if case else tag("p", RUN["hang_empty"][language])
     except LayoutError as error:
         answer = problem_html(error, language)
-    return together(heading(RUN["hang_title"][language], empty), answer, _ways_in(state, language))
+    return together(heading(RUN["hang_title"][language], empty), answer, _ways_in(context))
 
 
 def hang_pictures(context: Context) -> list[tuple[str, Heat]]:
     """The chain, for files; nothing where no evidence says who waits, or its GPUs are others."""
     case, language = context.once(_case), context.language
-    if case is None or not case.has_chain:
+    if case is None or not _has_chain(case):
         return []
-    return [(RUN["chain_title"][language], case.chain(language))]
+    return [(RUN["chain_title"][language], _chain(case, language))]
 
 
 def hang_verdict(context: Context) -> str:
     """Who is missing, in at most three sentences; nothing without evidence."""
     case = context.once(_case)
-    return case.verdict(context.language) if case else ""
+    return _said(case, context.language) if case else ""
 
 
-def _ways_in(state: State, language: str) -> Markup:
+def _ways_in(context: Context) -> Markup:
+    state, language = context.state, context.language
     told = ("reading", "large", "slow", "failed", "busy")
-    said = {name: RUN[f"files_{name}"][language] for name in told}
+    command = share_command(context.layout.job, "FOLDER")
+    said = {name: RUN[f"files_{name}"][language].format(command=command) for name in told}
     files = (
         tag("input", type="file", id="hang-files", multiple=True, hidden=True),
         button(RUN["choose_files"][language], class_="fix", data_files=True),
@@ -138,59 +97,24 @@ def _case(context: Context) -> Case | None:
         log = log_of(state.digest)
     else:
         return None
-    world = _world(log, layout)
-    match, fits = _match(log, world, layout)
-    changes = tuple(_changes(fit, layout, world) for fit in fits)
-    return Case(log, layout, world, match, changes, placement_or_none(context))
+    return case_of(log, layout, placement_or_none(context))
 
 
-def _whole(log: Log) -> int:
-    """Members of the job's group of all, 0 where nothing says them."""
-    worlds = (group for group in log.process_groups if group.kind == WORLD and group.complete)
-    return max((len(group.members) for group in worlds), default=0)
+def _has_chain(case: Case) -> bool:
+    """Whether somebody waits or is missing, and the ranks are those of the layout."""
+    is_known = case.log.diagnosis.first is not None or bool(case.log.missing)
+    return is_known and case.world == case.layout.world_size
 
 
-def _world(log: Log, layout: Layout) -> int:
-    """GPUs of the job of the evidence: as its group of all says, else whole nodes that hold all."""
-    if whole := _whole(log):
-        return whole
-    most = max(log.ranks, default=-1) + 1
-    per_node = layout.gpus_per_node
-    return layout.world_size if most <= layout.world_size else -(-most // per_node) * per_node
+def _chain(case: Case, language: str) -> Heat:
+    return heat_of_chain(case.log, case.layout, case.every, language)
 
 
-def _match(log: Log, world: int, layout: Layout) -> tuple[Match | None, list[dict[str, Any]]]:
-    """The groups of the evidence in this layout, if it has as many GPUs; and sizes that would fit:
-    those on screen first, else any."""
-    mesh, expert = layout.mesh, layout.expert
-    sizes: dict[str, Any] = {name: mesh.size(name) for name in ("tp", "cp", "pp")}
-    sizes |= {"order": layout.order}
-    if expert is not None:
-        sizes |= {"ep": expert.size("ep"), "etp": expert.size("etp")}
-    is_same = world == layout.world_size
-    for start in [sizes] if is_same else [sizes, {"order": layout.order}]:
-        try:
-            match = match_layout(log, world, **start)
-        except LayoutError:  # the sizes do not divide so many
-            continue
-        if is_same:
-            return match, list(match.fits)
-        return None, [{**start, **fit} for fit in (match.fits if match.contradictions else [{}])]
-    return None, []
-
-
-def _changes(fit: dict[str, Any], layout: Layout, world: int) -> dict[str, Any]:
-    """What the column changes for a layout that fits."""
-    start = {"tp": 1, "cp": 1, "pp": 1, "ep": 1, **fit}
-    changes: dict[str, Any] = {name: start[name] for name in ("tp", "cp", "pp", "ep")}
-    if start.get("etp") not in (None, start["tp"]):
-        changes["etp"] = start["etp"]
-    if start.get("order", layout.order) != layout.order:
-        changes["order"] = start["order"]
-    if world != layout.world_size:
-        nodes, rest = divmod(world, layout.gpus_per_node)
-        changes |= {"nodes": nodes} if not rest else {"nodes": 1, "gpus_per_node": world}
-    return changes
+def _said(case: Case, language: str) -> str:
+    """Who is missing, in at most three sentences."""
+    said = [hang_sentence(note.code, note.facts, language) for note in case.account]
+    nothing = RUN["hang_no_verdict" if case.log.ranks else "hang_nothing"][language]
+    return joined(said or [nothing], language)
 
 
 # -- the answer ----------------------------------------------------------------------------------
@@ -201,14 +125,17 @@ def _answer(case: Case, context: Context) -> Markup:
     parts = [_verdict(case, language)]
     if case.log.files:
         parts.append(_files(case.log, language))
-    is_other = case.world != case.layout.world_size
-    if is_other or (case.match and case.match.contradictions):
-        parts.append(_contradiction(case, language))
-    if case.has_chain:
-        picture = painted(case.chain(language), RUN["chain_label"][language])
+    if note := case.contradiction:
+        parts.append(_contradiction(case, note, language))
+    if _has_chain(case):
+        picture = painted(_chain(case, language), RUN["chain_label"][language])
         parts += [tag("h3", RUN["chain_title"][language]), picture]
     return together(
-        *parts, _hops(case.log, language), _groups(case, language), _untold(case.log, language)
+        *parts,
+        _hops(case.log, language),
+        _next(case, language),
+        _groups(case, language),
+        _untold(case.log, language),
     )
 
 
@@ -221,7 +148,7 @@ def _verdict(case: Case, language: str) -> Markup:
     if len(named) > 1 and inside:
         change = {"view": "ranks", "ranks": ranges_text(list(named)[:512]).replace("–", "-")}
         fixes.append(form.setter(change, RUN["show_groups_of"][language]))
-    said, buttons = tag("p", case.verdict(language)), tag("p", *fixes, class_="fixes")
+    said, buttons = tag("p", _said(case, language)), tag("p", *fixes, class_="fixes")
     return tag("div", said, buttons, class_="verdict", role="status")
 
 
@@ -235,29 +162,13 @@ def _files(log: Log, language: str) -> Markup:
     return tag("p", words, " ", forget, class_="fine")
 
 
-def _contradiction(case: Case, language: str) -> Markup:
+def _contradiction(case: Case, note: Note, language: str) -> Markup:
     """What of the evidence the layout contradicts, and a button for one that would fit."""
-    match, layout = case.match, case.layout
-    if match is None:
-        whole = _whole(case.log)
-        count = f"{whole or max(case.log.ranks) + 1:,}"
-        said = RUN["contradicts_world"][language].format(
-            evidence=count if whole else RUN["at_least"][language].format(count=count),
-            layout=f"{layout.world_size:,}",
-        )
-    else:
-        first = match.contradictions[0]
-        place = RUN["claim_place"][language].format(rank=first.claim.rank, place=first.claim.place)
-        said = RUN["contradicts"][language].format(
-            count=counted(len(match.contradictions), "group", language),
-            key=first.claim.key,
-            evidence=ranges_text(list(first.claim.members)[:64]) or place,
-            layout=ranges_text(list(first.members)[:64]) or "–",
-        )
+    said = hang_sentence(note.code, note.facts, language)
     fixes = [form.setter(change, fix_label(change, language)) for change in case.fitting]
     none = "" if fixes else tag("p", RUN["fits_none"][language])
-    said = together(tag("p", said), none, tag("p", *fixes, class_="fixes"))
-    return tag("div", said, class_="refusal", role="alert")
+    words = together(tag("p", said), none, tag("p", *fixes, class_="fixes"))
+    return tag("div", words, class_="refusal", role="alert")
 
 
 def _hops(log: Log, language: str) -> Markup | str:
@@ -265,22 +176,36 @@ def _hops(log: Log, language: str) -> Markup | str:
     items = []
     for place, hop in enumerate(log.diagnosis.hops[:ROWS]):
         most = 8 if place else 4
+        alike: dict[tuple[str, str, int], list[Wait]] = {}
+        for wait in hop.waits:
+            alike.setdefault((wait.group.title, wait.op, wait.seq), []).append(wait)
         said = [
             RUN["hop_row" if place and hop.through else "hop_first"][language].format(
-                kind=wait.group.title,
-                op=wait.op or RUN["operation"][language],
-                seq=f"{wait.seq:,}",
-                waiting=counted(len(wait.waiting), "gpu", language),
+                kind=f"{len(waits)} × {kind}" if len(waits) > 1 else kind,
+                op=op or RUN["operation"][language],
+                seq=f"{seq:,}",
+                waiting=counted(len({r for wait in waits for r in wait.waiting}), "gpu", language),
                 through=ranges_text(list(hop.through)[:64]),
             )
-            for wait in hop.waits[:most]
+            for (kind, op, seq), waits in islice(alike.items(), most)
         ]
-        more = rest_text(len(hop.waits) - most, language)
+        more = rest_text(len(alike) - most, language)
         words = [*map(close_up, said), *([more] if more else [])]
         items += [tag("li", tag("b", place), " ", sentence) for sentence in words]
     if not items:
         return ""
     return fold(RUN["hops_title"][language], tag("ol", *items, class_="hops"), is_open=True)
+
+
+def _next(case: Case, language: str) -> Markup | str:
+    """What to do next: a sentence and a command each."""
+    steps = [
+        tag("li", hang_sentence(step.note.code, step.note.facts, language),
+            form.copyable(step.command, language))
+        for step in next_steps(case)
+    ]  # fmt: skip
+    title = HANG_STEPS["title"][language]
+    return fold(title, tag("ol", *steps, class_="next-steps"), is_open=True) if steps else ""
 
 
 def _groups(case: Case, language: str) -> Markup | str:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
-from formats.logs import named_ranks
+from formats.logs import log_in, ranks_of
+from formats.logs.case import case_of
 from groups import coordinates
-from groups.grouping import shared_groups
+from groups.grouping import parse_ranks, shared_groups
 from groups.layout import Layout
 from groups.mesh import require_rank
 from groups.placement import local_rank, node_of
 
 from ..base.endpoint import endpoint
+from ..hang.verdict import verdict_of
 from ..hosts.api import placement_from
 
 
@@ -50,17 +53,29 @@ def rank_card(layout: Layout, rank: int = 0, hosts: str = "", racks: str = "") -
 
 
 @endpoint
-def shared_by_ranks(layout: Layout, ranks: str = "") -> str:
-    """The groups that some ranks share, smallest first, as JSON: where a hang may come from.
+def shared_by_ranks(layout: Layout, ranks: str = "", hosts: str = "", racks: str = "") -> str:
+    """The groups that some ranks share, smallest first, as JSON; and of a log who is missing.
 
-    Of a log, "missing" holds the ranks that did not arrive, where it shows them.
+    Of a log it has the page's verdict as well, in the fields of docs/schema.md: "missing" and
+    "suspects", "account" (sentences) and "facts" (codes and values), "chain" (who waits
+    for whom), "contradicts" and "fits" (where the layout cannot be the job's), "next" (what to do,
+    as commands). Ranks that the layout does not have are then no error, and share no groups.
 
     Args:
         ranks: numbers and ranges such as "3, 11, 16-23", or lines of a log.
+        hosts: the job's machines, as /read_hosts takes them, for the verdict of a log; empty: none.
+        racks: another text about the machines; empty: hosts.
         (the layout)
     """
-    numbers, log = named_ranks(ranks, layout.world_size)
-    groups = [grouping for grouping in layout.every.values() if grouping.size > 1]
+    log = log_in(ranks, layout.every)
+    verdict: dict[str, Any] = {}
+    if log is None:
+        numbers = parse_ranks(ranks, layout.world_size)
+    else:
+        case = case_of(log, layout, placement_from(layout, hosts, racks))
+        numbers, verdict = ranks_of(log, case.world), verdict_of(case)
+    is_inside = max(numbers, default=0) < layout.world_size
+    groups = [grouping for grouping in layout.every.values() if grouping.size > 1 and is_inside]
     together, apart = shared_groups(groups, numbers)
     return json.dumps(
         {
@@ -70,6 +85,6 @@ def shared_by_ranks(layout: Layout, ranks: str = "") -> str:
                 for group in together
             ],
             "apart": {kind.name: kind.groups for kind in apart},
-            **({"missing": log.missing} if log else {}),
+            **verdict,
         }
     )
