@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from formats.launch.given_back import nodes_that_hold
 from formats.launch.items import Item, Parsed
 from formats.launch.training import options_of, training_of
 from formats.launch.unsaid import UNSAID
+from groups.errors import LayoutError
 from texts.sentences import note_text
 from training.models import MODELS
 
@@ -57,15 +59,30 @@ def job_from_flags(
     remarks += [_placed(file, item) for item in parsed.ignored if item.code == "not-drawn"]
     goes_without_saying = {"tp", "pp", "cp", "ep", *UNSAID, *given}  # what is left out is 1, or off
     for missing in parsed.missing:
-        if missing.facts.get("field") not in goes_without_saying:
+        is_settled = missing.code == "nodes-default" and "nodes" in given
+        if missing.facts.get("field") not in goes_without_saying and not is_settled:
             remarks.append(f"{file}: {note_text(missing)}")
     known = {**parsed.assumed, **parsed.values}
     job = {name: value for name, value in known.items() if name in FIELDS}
+    if "nodes" in parsed.defaulted and not {*given} - {"framework", "order"}:
+        _require_nodes(parsed, file)
     said = {name: known[name] for name in known if name not in FIELDS} | training_of(parsed)
     is_named = bool(said.get("model")) and "hidden" not in said  # it says the shape by name alone
     shape = MODELS[said["model"]].model if is_named else said
     model = {**parsed.training, **options_of(shape, said, known.get("pp", 1))}
     return job, model, remarks
+
+
+def _require_nodes(parsed: Parsed, file: str) -> None:
+    """Refuse the default of a variable for the nodes where the job cannot be on so many."""
+    job, name = parsed.job(), parsed.defaulted["nodes"]
+    try:
+        job.layout()
+    except LayoutError as error:
+        counts = " or ".join(f"{option('nodes')} {count}" for count in nodes_that_hold(job))
+        if counts:
+            said = f"nothing sets ${name}, whose default makes {job.nodes}, and {error.what}"
+            raise CommandError(f"{file}: how many nodes? {said}. Give {counts}") from None
 
 
 def _lacking(parsed: Parsed, lacking: Collection[str], file: str) -> str:

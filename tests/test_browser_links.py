@@ -255,6 +255,34 @@ def test_a_pasted_script_is_read_marked_where_it_is_wrong_and_sets_the_controls(
     expect(box(page, "paste")).to_have_value(text)
 
 
+NODES = """N=${SLURM_NNODES:-1}
+torchrun --nnodes $N --nproc-per-node 8 pretrain_gpt.py \\
+  --pipeline-model-parallel-size 4 --expert-model-parallel-size 8 --own-option 7
+"""
+
+
+def test_a_script_asks_for_its_nodes_is_judged_anew_and_given_back(open_page, server):
+    page = open_page()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server)
+    show(page, "launch")
+    write(page, "paste", NODES)
+    verdict = page.locator(".verdict")
+    expect(verdict).to_contain_text("How many nodes? Nothing sets $SLURM_NNODES")
+    expect(verdict).to_contain_text("does not divide 16 GPUs")
+    type_in(page, "nodes", "8")
+    expect(verdict).to_contain_text("With 8: The text asks for 64 GPUs, 8 × 8")
+    verdict.get_by_role("button", name="4", exact=False).first.click()
+    settle(page)
+    expect(verdict).to_contain_text("With 4: The page shows what the text asks for")
+    assert (values(page)["nodes"], values(page)["pp"]) == ("4", "4")
+    back = page.locator(".given-back")
+    expect(back.locator("ins")).to_have_text("N=${SLURM_NNODES:-4}")
+    back.locator(".copy").click()
+    expect(back.locator(".copy")).to_have_text(PAGE["copied"]["en"])
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.rstrip("\n") == NODES.replace(":-1}", ":-4}").rstrip("\n")
+
+
 def test_copied_are_exactly_the_command_and_the_check_script(open_page, server):
     page = open_page()
     page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server)

@@ -532,8 +532,12 @@ OTHERWISE = State(
 @every("key", [key for key, one in EXAMPLES.items() if not asks(one)])
 def test_the_controls_become_the_job_that_a_command_means(key, before):
     one = EXAMPLES[key]
-    controls = with_pasted(before, parse(one["text"]))
-    shown, layout = seen(controls), parse(one["text"]).job().layout()
+    parsed = parse(one["text"])
+    controls, layout = with_pasted(before, parsed), parsed.job().layout()
+    if parsed.defaulted:  # the page's nodes count, and are asked for
+        assert controls.nodes == before.nodes
+        controls = replace(controls, nodes=layout.nodes)
+    shown = seen(controls)
     assert (shown.mesh, shown.expert, shown.every) == (layout.mesh, layout.expert, layout.every)
     assert (shown.gpus_per_node, shown.framework) == (layout.gpus_per_node, layout.framework)
     for name, value in one["values"].items():

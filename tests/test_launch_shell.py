@@ -174,7 +174,24 @@ def test_an_option_that_a_condition_adds_leaves_the_rest():
 
 def test_a_default_that_was_taken_is_said():
     (note,) = [one for one in parse("x.py --nnodes ${N:-4}").missing if one.code != "default"][:1]
-    assert (note.code, note.facts) == ("variable-default", {"name": "N", "value": "4"})
+    assert (note.code, note.facts) == ("nodes-default", {"name": "N", "value": "4"})
+    (note, *_) = parse("x.py --tensor-model-parallel-size ${T:-4}").missing
+    assert (note.code, note.facts) == ("variable-default", {"name": "T", "value": "4"})
+
+
+def test_a_default_that_is_worked_with_has_its_own_value():
+    """Of WORLD_SIZE 8 the default that counts is 1, and it is said once."""
+    text = f"N=${{SLURM_NNODES:-1}}\nWORLD_SIZE=$((8 * N))\ntorchrun --nnodes $N x.py {TP} 2"
+    parsed = parse(text)
+    notes = [note for note in parsed.missing if note.code.endswith("-default")]
+    assert [(note.code, note.facts) for note in notes] == [
+        ("nodes-default", {"name": "SLURM_NNODES", "value": "1"})
+    ]
+    assert parsed.defaulted == {"nodes": "SLURM_NNODES"}
+    whole = parse("WORLD_SIZE=$((8 * ${N:-2}))\nexport WORLD_SIZE\nx.py --nproc-per-node 8")
+    assert (whole.values["nodes"], whole.defaulted) == (2, {"nodes": "N"})
+    first = whole.understood[0]
+    assert (first.name, first.sets) == ("WORLD_SIZE", "gpus")
 
 
 def test_options_that_no_command_uses_are_not_counted():

@@ -5,8 +5,11 @@ What it does not say stays as it is written, with the reason: "variable", "comma
 >>> shell = Shell()
 >>> shell.variables["NODES"] = Variable([[CommandRun("4", 6, 7)]])
 >>> expander = Expander(shell, Source.of("$((8 * NODES)) ${GPUS:-8} $TP"))
->>> [run[:1] + run[3:] for run in expander.inside(0, 29, 0)]
-[('32', '', ''), (' ', '', ''), ('8', '', 'GPUS'), (' ', '', ''), ('$TP', 'variable', '')]
+>>> runs = [*expander.inside(0, 29, 0)]
+>>> [(run.text, run.why) for run in runs]
+[('32', ''), (' ', ''), ('8', ''), (' ', ''), ('$TP', 'variable')]
+>>> runs[2].default
+Default(name='GPUS', value='8')
 
 Source of the rules: GNU Bash manual, sections 3.5.3 and 6.5.
 """
@@ -22,7 +25,7 @@ from typing import Any, NamedTuple
 
 from groups.budget import spend
 
-from .words import STEP, CommandRun, Source, Word, calculate
+from .words import STEP, CommandRun, Default, Source, Word, calculate
 
 MAX_EXPANDED = 200_000
 """Characters that variables may put in, all together: a few lines can ask for billions."""
@@ -212,10 +215,9 @@ class Expander:
         default = _DEFAULT.match(self.text, name.end(), close)
         is_open = not (variable and variable.runs) and depth < MAX_DEPTH
         if default and is_open and default[0][-1] != "?":
-            runs = [
-                run._replace(default=run.default or name[0])
-                for run in self.inside(default.end(), close, depth + 1)
-            ]
+            inside = [*self.inside(default.end(), close, depth + 1)]
+            taken = Default(name[0], "".join(run.text for run in inside[:20])[:200])
+            runs = [run._replace(default=run.default or taken) for run in inside]
             if default[0].endswith("="):
                 self.shell.variables[name[0]] = Variable([list(runs)])
             return runs
@@ -246,5 +248,5 @@ class Expander:
         value = None if any(run.why for run in runs) else calculate(tokens)
         if value is None:
             return self.unknown(start, end, "arithmetic")
-        default = next((run.default for run in runs if run.default), "")
+        default = next((run.default for run in runs if run.default), None)
         return [CommandRun(str(value), *self.source.place(start, end), "", default)]

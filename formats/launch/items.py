@@ -19,6 +19,7 @@ from groups.serving import sglang_groups, vllm_groups
 
 from ..errors import refusal
 from .flags import AXES, MODEL, TRAINING, Row, Schema
+from .words import Default
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Item:
     sets: str = ""  # the field that it set, or was to set
     facts: Mapping[str, Any] = field(default_factory=dict)
     error: LayoutError | None = None  # the refusal of a layout's text
+    written: tuple[int, int] | None = None  # where its value stands as it is; None: worked out
 
 
 class Said(NamedTuple):
@@ -44,7 +46,7 @@ class Said(NamedTuple):
     value: Any
     item: Item
     row: Row
-    default: str
+    default: Default | None
     run: str = ""  # the command or the function that says it, where there may be several
     role: str = ""  # whose layout it is, in a job of several
 
@@ -81,6 +83,7 @@ class Parsed:
     runs: tuple[Run, ...]  # to choose from: of a text that holds several, or a job's roles
     run: str  # that the values are of
     serving: dict[str, object]  # of a server's groups, in the names of SERVING
+    defaulted: dict[str, str]  # "nodes": the variable whose default says how many there are
 
     def job(self) -> Job:
         """The job, with what is assumed where the text is silent; `Job.layout` checks it.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,12 +16,17 @@ from .flags import AXES, OPTIONS, plain_name
 from .items import Guess, Item, Parsed, Said, choice_of
 from .unsaid import UNSAID, Unsaid
 
+IN_ALL = ("world", "tasks")
+"""Fields that count all GPUs of the job."""
+
 GPUS_PER_NODE = 8
 """GPUs of a node where the text does not say."""
 
 
 class Meaning(Unsaid):
     """What the words of a text come to together."""
+
+    defaults: dict[str, str]  # of variables that nothing sets, where they count
 
     def parsed(self, run: str) -> Parsed:
         """run: the one that is asked for, if any."""
@@ -35,6 +40,7 @@ class Meaning(Unsaid):
             self.missing.append(Note("several-runs", facts))
         understood: list[Item] = []
         stated = self._settled(choice.counting(self.said), understood)
+        noted = len(self.missing)
         guess = self._framework(stated, choice.chosen if choice.of_roles else "")
         values = self._layout(stated)
         assumed = self._machines(stated, values)
@@ -44,6 +50,14 @@ class Meaning(Unsaid):
             self.missing.append(Note("unknown-framework", {"form": self.form}))
         self._axes(values, assumed, guess)
         self._nodes(values, assumed)
+        defaulted = self._defaulted(stated, {*values, *assumed})
+        self.missing[noted:noted] = [
+            Note(
+                "nodes-default" if name in defaulted.values() else "variable-default",
+                {"name": name, "value": value},
+            )
+            for name, value in self.defaults.items()
+        ]
         known = {name: said.value for name, said in stated.items()} | values
         self._batch(known, assumed)
         if guess and guess.name in MEGATRONS and "hidden" in known and self.starts:
@@ -67,6 +81,7 @@ class Meaning(Unsaid):
             runs=choice.runs if len(choice.runs) > 1 else (),
             run=choice.chosen,
             serving={name: known[name] for name in flags.SERVING if name in known},
+            defaulted=defaulted,
         )
 
     def _deepspeeds_own(self) -> None:
@@ -77,7 +92,7 @@ class Meaning(Unsaid):
         for item in self.removed:
             if plain_name(item.name) == "model-parallel-size" and item.value.isdigit():
                 understood = replace(item, code="understood", sets="tp", facts={})
-                self.said.append(Said("tp", int(item.value[:9]), understood, row, ""))
+                self.said.append(Said("tp", int(item.value[:9]), understood, row, None))
 
     def _settled(self, sayings: Sequence[Said], understood: list[Item]) -> dict[str, Said]:
         """The one saying that counts for each field; another that differs is a contradiction."""
@@ -85,6 +100,7 @@ class Meaning(Unsaid):
         for said in sayings:
             by_field.setdefault(said.field, []).append(said)
         settled: dict[str, Said] = {}
+        defaults: dict[str, str] = {}
         for name, given in by_field.items():
             rank = min(said.row.rank for said in given)
             chosen = next(said for said in reversed(given) if said.row.rank == rank)
@@ -95,7 +111,8 @@ class Meaning(Unsaid):
                     # One launcher a node: it says nothing of the GPUs.
                     self.ignored.append(replace(said.item, code="no-group", sets=""))
                 elif said.value == chosen.value:
-                    understood.append(said.item)
+                    item = said.item if name not in IN_ALL else replace(said.item, sets="gpus")
+                    understood.append(item)
                 elif (said.value, said.item.name) not in shown:
                     shown.add((said.value, said.item.name))
                     is_same = said.item.name == chosen.item.name
@@ -103,8 +120,8 @@ class Meaning(Unsaid):
                     facts = {"kept": chosen.item.value or "on", "by": chosen.item.name}
                     self.problems.append(replace(said.item, code=code, facts=facts))
             if chosen.default:
-                facts = {"name": chosen.default, "value": chosen.item.value}
-                self.missing.append(Note("variable-default", facts))
+                defaults.setdefault(*chosen.default)
+        self.defaults = defaults
         return settled
 
     def _framework(self, stated: Mapping[str, Said], role: str) -> Guess | None:
@@ -245,6 +262,13 @@ class Meaning(Unsaid):
             self.missing.append(Note("nodes-of-world", facts))
         return assumed
 
+    def _defaulted(self, stated: Mapping[str, Said], known: Collection[str]) -> dict[str, str]:
+        """The variable that nothing sets, and whose default says how many nodes there are."""
+        sources = ("nodes",) if "nodes" in stated else IN_ALL
+        named = [stated[name].default for name in sources if name in stated]
+        default = next(filter(None, named), None)
+        return {"nodes": default.name} if default and "nodes" in known else {}
+
     def _world_of_degrees(
         self, stated: Mapping[str, Said], values: Mapping[str, Any]
     ) -> int | None:
@@ -280,12 +304,21 @@ class Meaning(Unsaid):
         if "nodes" in known:
             return
         size = {**dict.fromkeys(AXES, 1), **assumed, **values}
-        dense = size["tp"] * size["cp"] * size["pp"]
-        expert = size.get("etp", size["tp"]) * size["ep"] * size["pp"]
-        world = math.lcm(dense, expert if size["ep"] > 1 else 1, size["gpus_per_node"])
-        assumed["nodes"] = world // size["gpus_per_node"]
+        assumed["nodes"] = fewest_nodes(size)
         facts = {"field": "nodes", "assumed": assumed["nodes"]}
         self.missing.append(Note("fewest-nodes", facts))
+
+
+def fewest_nodes(size: Mapping[str, Any]) -> int:
+    """The fewest nodes that hold these sizes.
+
+    >>> fewest_nodes({"tp": 1, "cp": 1, "pp": 4, "ep": 8, "etp": 1, "gpus_per_node": 8})
+    4
+    """
+    dense = size["tp"] * size["cp"] * size["pp"]
+    expert = (size.get("etp") or size["tp"]) * size["ep"] * size["pp"]
+    world = math.lcm(dense, expert if size["ep"] > 1 else 1, size["gpus_per_node"])
+    return int(world // size["gpus_per_node"])
 
 
 _ORDER = (

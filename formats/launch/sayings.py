@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import re
+from dataclasses import replace
 from typing import Any
 
 from groups.budget import spend
@@ -51,8 +52,11 @@ class Sayings:
             self.speaking.append((row.speaks, item))
         value = self._read(name, row, words, place)
         if value is not None:
-            default = next((word.default for word in words if word.default), "")
-            default = "" if row.kind == "switch" else default
+            default = next((word.default for word in words if word.default), None)
+            default = None if row.kind == "switch" else default
+            start, end = words[0].place if len(words) == 1 else (0, 0)
+            if shown and self.text[start:end] == shown:
+                item = replace(item, written=(start, end))
             self.said.append(Said(row.field, value, item, row, default, self.run, role))
 
     def _read(self, name: str, row: Row, words: list[Word], place: tuple[int, int]) -> Any:

@@ -29,6 +29,13 @@ STEP = 8
 """Units of work that a word costs, or a sign between words."""
 
 
+class Default(NamedTuple):
+    """What a script takes a variable for that it does not set."""
+
+    name: str
+    value: str
+
+
 class CommandRun(NamedTuple):
     """Some characters of a word and where they are written."""
 
@@ -36,7 +43,7 @@ class CommandRun(NamedTuple):
     start: int
     end: int
     why: str = ""  # why it could not be worked out; empty if it is what the shell would see
-    default: str = ""  # the variable whose default this is
+    default: Default | None = None  # that this is, or that it is worked out of
 
 
 @dataclass(frozen=True)
@@ -58,8 +65,8 @@ class Word:
         return next((run.why for run in self.runs if run.why), "")
 
     @property
-    def default(self) -> str:
-        return next((run.default for run in self.runs if run.default), "")
+    def default(self) -> Default | None:
+        return next((run.default for run in self.runs if run.default), None)
 
     @property
     def place(self) -> tuple[int, int]:

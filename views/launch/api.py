@@ -110,7 +110,8 @@ def read_launch(text: str = "", run: str = "") -> str:
     Beside the framework and the values stand four lists of what was understood, ignored, unresolved
     or a problem: {"line", "column", "text", "sentence"}, the text as it stands at that line and
     column, both counted from 1. What is assumed for what is missing is told in sentences; "asks"
-    are the fields that nobody knows, "training" is what the text says besides of the training.
+    are the fields that nobody knows, "defaulted" the fields that the default of a variable says,
+    which nothing sets, "training" is what the text says besides of the training.
     For vLLM's and SGLang's servers "groups" are their own, in their own order (up to 4,096 ranks).
 
     Args:
@@ -129,6 +130,7 @@ def read_launch(text: str = "", run: str = "") -> str:
             "problems": _placed(launch, launch.problems),
             "missing": [note_text(note) for note in launch.missing],
             "asks": launch.asks,
+            "defaulted": launch.defaulted,
             "training": launch.training,
             "run": launch.run,
             "runs": [{"name": run.name, "values": run.values} for run in launch.runs],

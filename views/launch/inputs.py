@@ -75,12 +75,14 @@ def with_pasted(state: State, read: Parsed) -> State:
     """With every value that a pasted text says of the job.
 
     What it does not state of the job is as where nobody asks for it: its groups are the text's own.
+    The nodes are the page's where a default says how many there are: it is asked for.
     """
     start = State()
     silent = [name for name in UNASKED if name not in read.asks]
     if "layers" in read.values or "model" in training_of(read):
         silent += ["layers", "vpp", "account", "experts"]
     values = {name: getattr(start, name) for name in silent} | read.assumed | read.values
+    values = {name: value for name, value in values.items() if name not in read.defaulted}
     return replace(
         state,
         **{

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from formats.check.script import check_script
 from formats.launch import TARGETS, Item, Parsed
 from formats.launch.emit import emitted
 from formats.launch.flags import TRAINING
+from formats.launch.given_back import SIZES, given_back, nodes_that_hold
 from formats.launch.training import USED
 from groups import LayoutError
 from groups.layout import Layout
@@ -24,9 +26,9 @@ from ..base import form
 from ..base.context import Context, Pictures, View
 from ..base.fixes import fixes_of
 from ..base.html import cell, fold, heading, numbered, row, saying, table, tag, together
-from ..base.problems import control_label, problem_html, refusal_line, sentence
+from ..base.problems import control_label, fix_label, problem_html, refusal_line, sentence
 from ..base.resolve import resolve, sizes_text
-from ..base.state import State, is_empty
+from ..base.state import State, as_text, is_empty
 from ..base.units import ranges_text
 from ..groups.job import job_pictures
 from ..hosts.inputs import placement_or_none
@@ -62,6 +64,7 @@ def _pasted(layout: Layout, state: State, language: str) -> Markup:
         box,
         _runs(text, state),
         _verdict(layout, state, text, language),
+        _given_back(layout, text, language),
         _served(text, language),
         _report(text, language),
     )
@@ -75,10 +78,12 @@ def _verdict(layout: Layout, state: State, text: Parsed, language: str) -> Marku
     open_fields = PAGE["and_list"][language].join(
         control_label(name, language) for name in text.asks
     )
+    buttons = [form.setter(changes, say("use_pasted"))] if changes else []
+    wanted = with_pasted(state, text)
     try:
-        pasted = resolve(with_pasted(state, text))
+        pasted = resolve(wanted)
     except LayoutError as error:
-        asks = sentence(error, language)
+        asks, buttons = sentence(error, language), [] if text.defaulted else buttons
     else:
         words = "launch_shown" if pasted.mesh == layout.mesh else "launch_asks"
         asks = say(
@@ -88,8 +93,53 @@ def _verdict(layout: Layout, state: State, text: Parsed, language: str) -> Marku
             sizes=sizes_text(pasted),
             fields=open_fields,
         )
-    use = tag("p", form.setter(changes, say("use_pasted")), class_="fixes") if changes else ""
+    if text.defaulted and not text.asks:
+        note = next(note for note in text.missing if note.code == "nodes-default")
+        asks = say("launch_nodes", nodes=as_text(state.nodes), asks=asks, **note.facts)
+        buttons += [
+            form.setter({**changes, "nodes": nodes}, fix_label({"nodes": nodes}, language))
+            for nodes in _nodes(text, state)
+        ]
+    use = tag("p", *buttons, class_="fixes") if buttons else ""
     return tag("div", tag("p", asks), use, class_="verdict", role="status")
+
+
+def _nodes(text: Parsed, state: State) -> list[int]:
+    """Numbers of nodes to choose from: the text's default, if it works, and the fewest that do."""
+    job = text.job()
+    found = nodes_that_hold(job)
+    with suppress(LayoutError):
+        job.layout()
+        found = [job.nodes, *found]
+    return [nodes for nodes in dict.fromkeys(found) if as_text(nodes) != as_text(state.nodes)]
+
+
+def _given_back(layout: Layout, text: Parsed, language: str) -> Markup:
+    """The text with the sizes on screen, its changed lines marked; nothing where none differs."""
+    known = {**text.assumed, **text.values}
+    sizes = {name: getattr(layout.job, name) for name in SIZES}
+    other = {name: n for name, n in sizes.items() if n is not None and n != known.get(name, 1)}
+    if text.asks or not known or not other or len(text.text) > LONGEST_BACK:
+        return Markup()
+    back, say = given_back(text, other), saying(PAGE, language)
+    left = ", ".join(f"{control_label(name, language)} {n}" for name, n in back.left.items())
+    lines = (
+        tag("ins", line) if number in back.lines else line
+        for number, line in enumerate(back.text.split("\n"), 1)
+    )
+    marked = Markup("\n").join(lines)
+    title = say("back_title", count=counted(len(back.lines), "line", language))
+    words = (
+        tag("p", say("back_left", fields=left)) if left else "",
+        form.copyable(marked, language) if back.lines else "",
+    )
+    if {*other} <= {*text.defaulted}:  # what was asked for
+        return tag("section", tag("h3", title), *words, class_="given-back")
+    return fold(title, *words, kind="own given-back")
+
+
+LONGEST_BACK = 60_000
+"""Characters of a text that is given back: it is read anew for each size that changes."""
 
 
 def _served(text: Parsed, language: str) -> Markup:
@@ -159,7 +209,7 @@ def _report(read: Parsed, language: str) -> Markup:
     )
 
 
-ASKED = ("asked", "several-runs", "unknown-framework")
+ASKED = ("asked", "nodes-default", "several-runs", "unknown-framework")
 """What the reader has to say himself; all else that is missing is assumed."""
 
 
@@ -171,6 +221,8 @@ def _setting(note: Item, language: str) -> str:
 
 def counts_as(name: str, language: str) -> str:
     """The control that a value sets; or that it is read, and counts nowhere here."""
+    if name == "gpus":
+        return PAGE["launch_gpus"][language]
     if name in TRAINING and name not in USED:
         return PAGE["launch_unused"][language]
     return control_label(USED.get(name, name), language)

@@ -1,0 +1,94 @@
+"""A text given back with other sizes: only what says them is changed, all else stays as it is.
+
+>>> from formats.launch import parse
+>>> text = "NNODES=${SLURM_NNODES:-1}\\ntorchrun --nnodes $NNODES pretrain_gpt.py --seed 1"
+>>> back = given_back(parse(text), {"nodes": 4})
+>>> print(back.text)
+NNODES=${SLURM_NNODES:-4}
+torchrun --nnodes $NNODES pretrain_gpt.py --seed 1
+>>> back.lines, back.left
+((1,), {})
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from groups.budget import within
+from groups.errors import LayoutError
+from groups.layout import Job
+
+from .items import Item, Parsed
+from .meaning import Meaning, fewest_nodes
+
+SIZES = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp")
+
+
+@dataclass(frozen=True)
+class GivenBack:
+    """The text, the numbers of its lines that were changed (from 1), and sizes that no word of it
+    could say."""
+
+    text: str
+    lines: tuple[int, ...]
+    left: dict[str, int]
+
+
+def given_back(parsed: Parsed, sizes: Mapping[str, int]) -> GivenBack:
+    """The text with these sizes, as far as it is read back so; of SIZES.
+
+    A word that also says another size, such as a variable of both, stays as it is.
+    """
+    text, lines, left = parsed.text, set[int](), {}
+    for name, value in sizes.items():
+        if {**parsed.assumed, **parsed.values}.get(name) == value:
+            continue
+        changed = _changed(text, parsed, name, value)
+        if changed is None:
+            left[name] = value
+            continue
+        text, parsed, line = changed
+        lines.add(line)
+    return GivenBack(text, tuple(sorted(lines)), left)
+
+
+def _changed(text: str, parsed: Parsed, name: str, value: int) -> tuple[str, Parsed, int] | None:
+    """The text with one size changed, what it says then, and the line; None if nothing does it."""
+    before = {**parsed.assumed, **parsed.values}
+    for item in _words(parsed, name):
+        start, end = item.written or (0, 0)
+        changed = f"{text[:start]}{value}{text[end:]}"
+        with within():
+            after = Meaning(changed).parsed(parsed.run)
+        said = {**after.assumed, **after.values}
+        others = (one for one in SIZES if one not in (name, "nodes"))
+        if said.get(name) == value and all(said.get(n) == before.get(n) for n in others):
+            return changed, after, text.count("\n", 0, start) + 1
+    return None
+
+
+def _words(parsed: Parsed, name: str) -> Iterator[Item]:
+    """Words whose value is written where it stands and may say a size, the likeliest first."""
+    written = [item for item in parsed.understood if item.written]
+    yield from (item for item in written if item.sets == name)
+    if name == "nodes":
+        yield from (item for item in written if item.sets == "gpus")
+
+
+def nodes_that_hold(job: Job, most: int = 3) -> list[int]:
+    """The fewest nodes on which a job can be, and so many times two of them.
+
+    >>> nodes_that_hold(Job(nodes=1, pp=4, ep=8))
+    [4, 8, 16]
+    """
+    sizes: dict[str, Any] = vars(job)
+    fewest, found = fewest_nodes(sizes), []
+    for count in (fewest << times for times in range(most)):
+        try:
+            Job(**{**sizes, "nodes": count}).layout()
+        except LayoutError:
+            continue
+        found.append(count)
+    return found
