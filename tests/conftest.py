@@ -20,7 +20,6 @@ import torch_jobs
 from background import Background
 from browser import ARGS, CHROMIUMS
 from endpoints import Endpoints
-from golden.make import compare
 from hypothesis import settings
 from visitors import Visitors
 
@@ -178,15 +177,9 @@ def show_html(browser: Any, bare_page: Any) -> Iterator[Callable[..., Any]]:
     assert problems == []
 
 
-def _background() -> dict[str, Callable[[list[Any], Path], subprocess.Popen[str]]]:
-    """What begins, before the first test, all that tests ask for by a mark."""
-    torch = {"torch_job": torch_jobs.begin} if torch_jobs.available() else {}
-    return {"golden": compare, **torch}
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of what runs in the background come last: then it has ended."""
-    items.sort(key=lambda item: any(map(item.get_closest_marker, ("golden", "torch_job"))))
+    items.sort(key=lambda item: item.get_closest_marker("torch_job") is not None)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -197,10 +190,10 @@ def background(
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if hasattr(request.config, "workerinput") else base
     running = {}
-    for name, begin in _background().items():
-        marks = (item.get_closest_marker(name) for item in request.session.items)
-        if asked := [mark.args[0] for mark in marks if mark]:
-            running[name] = Background(shared / name, partial(begin, asked))
+    marks = (item.get_closest_marker("torch_job") for item in request.session.items)
+    asked = [mark.args[0] for mark in marks if mark]
+    if asked and torch_jobs.available():
+        running["torch_job"] = Background(shared / "torch_job", partial(torch_jobs.begin, asked))
     yield running
     for process in running.values():
         process.end()

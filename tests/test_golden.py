@@ -1,30 +1,31 @@
-"""Golden answers: a changed answer is a decision in its commit, not an accident.
-
-A failure says which answers differ, in words or in markup only, and how to see and to accept it.
-"""
+"""Golden answers: a changed answer is a decision in its commit, not an accident."""
 
 from __future__ import annotations
 
+import difflib
+
 import pytest
-from golden.ask import endpoint_names
-from golden.cases import CHANGED, FAMILIES, OWN
-from golden.make import file_of, part_of, stored
+from golden.ask import ENDPOINTS
+from golden.make import ANSWERS, answered, read
 
 from descriptions import VIEWS
 
-PARTS = (*(f"views/{view}" for view in CHANGED), *(one for one in FAMILIES if one != "views"))
+FILES = sorted(ANSWERS.glob("*.txt"))
 
 
-@pytest.mark.parametrize(
-    "part", [pytest.param(part, marks=pytest.mark.golden(part)) for part in PARTS]
-)
-def test_the_answers_are_what_they_were(part, background):
-    golden = background["golden"]
-    found = golden.wait_for(file_of(part, golden.folder))
-    assert not found, found
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_the_answers_are_what_they_were(file):
+    changed = []
+    for asked, lines in read(file).items():
+        found = answered(asked)
+        if found != lines:
+            changed += difflib.unified_diff(lines, found, asked, "now", lineterm="", n=1)
+    assert not changed, "\n".join(
+        [*changed, f"If that is meant: python -m tests.golden.make {file.stem}, and say why."]
+    )
 
 
 def test_every_view_and_every_endpoint_is_asked():
-    assert {part_of(name) for name in stored()} == set(PARTS)
-    assert set(CHANGED) <= set(VIEWS)
-    assert set(OWN) == endpoint_names()
+    assert {file.stem for file in FILES} == {*VIEWS, "commands", "endpoints", "links"}
+    asked = {line.split()[1] for line in read(ANSWERS / "endpoints.txt")}
+    assert asked == {*ENDPOINTS}

@@ -1,7 +1,5 @@
-"""Golden answers: what page, endpoints and command line answered when a commit last said so.
+"""Golden answers: what a person or a program read when a commit last said so, as text.
 
-    python -m tests.golden.make                  write answers.json anew: these answers are meant
-    python -m tests.golden.make --show NAME ...  what of an answer differs from the stored one's
-
-`ask` is the only part that knows the code's insides; `cases` says what is asked.
+`answers` holds questions and answers, a file a view, `inputs` the files that questions name; `ask`
+asks, `reading` makes lines of an answer, and ``python -m tests.golden.make`` writes them anew.
 """

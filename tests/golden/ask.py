@@ -1,19 +1,26 @@
-"""How the golden answers are asked for: a link, an endpoint by name, a command line.
+"""What a heading of a golden answer asks, and the answer as text.
 
-The one place here that knows the code's insides. All three give a text: what a person or a program
-gets to see, a refusal as its words.
+Three kinds of headings, each of them a whole question:
+
+    page zh v=2&nodes=4&show=hang evidence=@hang.log     an address, the language of a reader whose
+                                                         link names none, boxes that no link holds
+    endpoint rank_card {"rank": 5, "nodes": 2}           a call by a program
+    command share - --nodes 2 < hang.log                 a line of ``python -m groups``
+
+``@NAME`` and ``< NAME`` are files of tests/golden/inputs.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
-import re
+import json
 import runpy
+import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
 from unittest import mock
 
 from groups import LayoutError
@@ -24,49 +31,71 @@ from views.base.problems import sentence
 from views.column import notice_html
 from views.page import answer
 
-_UNCHOSEN = re.compile(r"<option\b(?![^>]* selected)[^>]*>[^<]*</option>")
+from .reading import lines_of_document, lines_of_json
+
+INPUTS = Path(__file__).parent / "inputs"
 
 
-def page_of(query: str, language: str, unlinked: Mapping[str, str] | None = None) -> str:
-    """The page at an address, as HTML: status, view and details; of a bad link what is said of it.
+def lines_of(heading: str) -> list[str]:
+    """The lines that somebody reads of what is asked.
 
-    What else can be chosen is left out: a row more of a table is no other answer.
-
-    language: of a reader whose link names none. unlinked: what stands in boxes that no link holds.
+    >>> lines_of("command --nodes 1 --tp 4 tp")
+    ['status 0', 'tp group 0: [0, 1, 2, 3]', 'tp group 1: [4, 5, 6, 7]']
     """
+    kind, _, question = heading.partition(" ")
+    return ASKED[kind](question)
+
+
+def _file(name: str) -> str:
+    return (INPUTS / name).read_text(encoding="utf-8")
+
+
+def _page(question: str) -> list[str]:
+    """The page at an address; of a bad link what is said of it."""
+    language, query, *boxes = question.split(" ")
+    typed = dict(box.split("=", 1) for box in boxes)
+    typed = {name: _file(text[1:]) if text[:1] == "@" else text for name, text in typed.items()}
     try:
         state = from_query(query)
     except LayoutError as error:
-        return notice_html(sentence(error, language), language)
-    found = answer(replace(state, lang=state.lang or language, **(unlinked or {})))
+        return lines_of_document(notice_html(sentence(error, language), language))
+    found = answer(replace(state, lang=state.lang or language, **typed))
     parts = (found.status, found.picture, found.details)
-    return _UNCHOSEN.sub("", "\n".join(part for part in parts if part))
+    return lines_of_document("\n".join(part for part in parts if part))
 
 
-def endpoint(name: str, arguments: dict[str, Any]) -> str:
-    """What an endpoint answers to a program."""
+def _endpoint(question: str) -> list[str]:
+    name, _, text = question.partition(" ")
+    given = json.loads(text or "{}")
+    given = {
+        one: _file(value[1:]) if str(value)[:1] == "@" else value for one, value in given.items()
+    }
     try:
-        return ENDPOINTS[name](**arguments)
+        return lines_of_json(ENDPOINTS[name](**given))
     except LayoutError as error:
-        return f"refused: {words_of(error)}"
+        return [f"refused: {words_of(error)}"]
 
 
-def endpoint_names() -> set[str]:
-    return {*ENDPOINTS}
-
-
-def command(words: Sequence[str], stdin: str = "") -> str:
-    """Exit status, output and errors of ``python -m groups``, in this process."""
+def _command(question: str) -> list[str]:
+    """Exit status, output and errors, in this process."""
+    line, _, name = question.partition(" < ")
     out, err = io.StringIO(), io.StringIO()
     with (
-        mock.patch.object(sys, "argv", ["groups", *words]),
-        mock.patch.object(sys, "stdin", io.StringIO(stdin)),
+        mock.patch.object(sys, "argv", ["groups", *shlex.split(line)]),
+        mock.patch.object(sys, "stdin", io.StringIO(_file(name) if name else "")),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
     ):
         try:
             runpy.run_module("groups", run_name="__main__", alter_sys=False)
-            status: Any = 0
+            status: object = 0
         except SystemExit as ended:
             status = ended.code
-    return f"status {status}\n{out.getvalue()}\n-- errors\n{err.getvalue()}"
+    return [f"status {status}", *lines_of_json(out.getvalue()), *err.getvalue().splitlines()]
+
+
+ASKED: dict[str, Callable[[str], list[str]]] = {
+    "page": _page,
+    "endpoint": _endpoint,
+    "command": _command,
+}
