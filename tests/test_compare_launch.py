@@ -80,16 +80,17 @@ def link(controls: State) -> str:
 
 
 def test_every_size_that_differs_is_listed_and_no_other():
-    before, after = State(), State(tp=4, ep=2, etp="2", layers="64", more=("embd",))
+    before, after = State(), State(tp=4, ep=2, etp="1", layers="64", more=("embd",))
     assert table(compared(after, link(before)), "sizes") == {
         "More groups": ["–", "embd"],
         "tp": ["2", "4"],
         "ep": ["1", "2"],
-        "etp": ["–", "2"],
+        "etp": ["–", "1"],
         "Transformer layers": ["32", "64"],
         PAGE["dp_size"]["en"]: ["4", "2"],
-        PAGE["edp_size"]["en"]: ["4", "2"],
     }
+    as_before = table(compared(State(tp=4, etp="2"), link(before)), "sizes")
+    assert "etp" not in as_before  # it is tp where nobody says it, and tp was 2
 
 
 def test_what_one_of_two_does_not_say_is_what_counts_there():

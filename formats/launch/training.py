@@ -218,14 +218,17 @@ def _whole_shape(model: Model) -> dict[str, Any]:
     return said
 
 
-def counted_with(tp: int) -> dict[str, Any]:
+def counted_with(tp: int, experts: int = 0) -> dict[str, Any]:
     """How a whole model is trained where nobody says it, which a command has to: what every view
     counts with, and Megatron does otherwise where its command is silent (`UNSAID`).
 
     >>> counted_with(tp=1)
     {'precision': 'bf16-fp32', 'zero': 1, 'recompute': 'selective'}
+    >>> [*counted_with(tp=2, experts=8)][3:]
+    ['sequence_parallel', 'dispatcher']
     """
-    names = ("precision", "zero", "recompute", *(("sequence_parallel",) if tp > 1 else ()))
+    names = ["precision", "zero", "recompute", *(["sequence_parallel"] if tp > 1 else [])]
+    names += ["dispatcher"] if experts else []  # Megatron's own is allgather
     return {name: getattr(Training(), name) for name in names}
 
 
@@ -265,7 +268,7 @@ def options_of_preset(name: str, pp: int) -> dict[str, Any]:
     batch = {field: published[field] for field in MODEL if field in published}
     said = {**batch, **training_of_preset(name)}
     if model is not None:
-        said = {**counted_with(PRESETS[name].tp), **said}
+        said = {**counted_with(PRESETS[name].tp, model.experts), **said}
     if published.get("account_for_embedding"):
         said["account"] = True
     return options_of(shape, said, pp)

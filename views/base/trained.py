@@ -211,8 +211,8 @@ def recomputations_of(state: State, now: str) -> tuple[str, ...]:
 def fields_of_preset(name: str) -> dict[str, str]:
     """The fields of the model and its training that choosing a published layout sets.
 
-    >>> fields_of_preset("nemotron4-340b-1536")
-    {'model': 'nemotron4-340b', 'cluster': 'dgx-h100', 'zero': '1', 'schedule': 'interleaved'}
+    >>> list(fields_of_preset("nemotron4-340b-1536"))  # what derived.csv has is among them
+    ['model', 'vpp', 'micro_batch', 'recompute', 'cluster', 'zero', 'schedule']
     >>> fields_of_preset("mcore-guide-llama-3-8b"), fields_of_preset("playground-16")
     ({'model': 'llama3-8b'}, {})
     """

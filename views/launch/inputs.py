@@ -136,7 +136,7 @@ def options_of_page(layout: Layout, state: State) -> dict[str, Any]:
             said[name] = ON_OFF.get(text, parse_number(text))
     shape = _shape(state)
     if isinstance(shape, Model):
-        said = {**counted_with(layout.mesh.size("tp")), **said}
+        said = {**counted_with(layout.mesh.size("tp"), shape.experts), **said}
     return options_of(shape, said, layout.mesh.size("pp"))
 
 
