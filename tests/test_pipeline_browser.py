@@ -168,7 +168,7 @@ def test_64_stages_and_512_micro_batches_are_hovered_and_zoomed(shown):
     wait_until(page, "() => document.querySelector('.pipeline-plot image')")
     next_frame(page)
     assert re.search(
-        r"of micro-batch \d+ through stage \d+ on rank 80 \(pp 10\)", point(page, 10, 0.4)
+        r"of micro-batch \d+ through virtual stage \d+ on rank 80 \(pp 10\)", point(page, 10, 0.4)
     )
     move(page, "zoom", 6)
     next_frame(page)

@@ -78,7 +78,16 @@ def emit(job: Job, model: Mapping[str, Any] | None = None, framework: str = "meg
     return emitted(job.layout(), model, framework)
 
 
-def emitted(layout: Layout, model: Mapping[str, Any] | None, framework: str) -> str:
+COMMENTS = {"to_fill_in": "to fill in: {names}", "of_a_model": ", of a model with {sizes}"}
+"""What a comment tells the reader to do; a page has it in its own language."""
+
+
+def emitted(
+    layout: Layout,
+    model: Mapping[str, Any] | None,
+    framework: str,
+    comments: Mapping[str, str] = COMMENTS,
+) -> str:
     """The same of a job that is worked out."""
     target, given = TARGETS[framework], _given(model or {})
     job = _job_of_target(layout, target)
@@ -93,12 +102,12 @@ def emitted(layout: Layout, model: Mapping[str, Any] | None, framework: str) -> 
     listed = ", ".join(_told(name, given[name]) for name in unsaid)
     known = {**target.of_recipe, **(model or {}), **given}
     stop = what_stops(target.frameworks[0], job, known) if target.frameworks[0] in CHECKS else ""
-    comments = (
+    lines = (
         f"{target.name} does not start so: {stop}" if stop else "",
         f"{target.name} has no option for {listed}" if listed else "",
-        target.to_fill_in(job, given),
+        target.to_fill_in(job, given, comments),
     )
-    return "".join(f"# {comment}\n" for comment in comments if comment) + written
+    return "".join(f"# {comment}\n" for comment in lines if comment) + written
 
 
 TOLD = (
@@ -238,7 +247,9 @@ class Target:
         said = {*self.fields.values(), *({"etp"} if "torchtitan" in self.frameworks else ())}
         return tuple(name for name in OF_JOB if name not in said)
 
-    def to_fill_in(self, job: Job, model: Mapping[str, Any]) -> str:
+    def to_fill_in(
+        self, job: Job, model: Mapping[str, Any], comments: Mapping[str, str] = COMMENTS
+    ) -> str:
         """What the reader of a command has to add, as a comment; data and addresses go without.
 
         >>> TARGETS["nemo"].to_fill_in(Job(), {"layers": 24, "hidden": 1024})
@@ -248,11 +259,12 @@ class Target:
         words = [word for what, line in self.lines if what == "say" for word in line]
         open_words = [word for word in words if word.isupper() and not names and not self.serves]
         sizes = [f"{name} {quoted(model[name])}" for name in SHAPE if name in model]
-        of = f", of a model with {', '.join(sizes)}" if open_words and sizes else ""
+        is_of_model = bool(open_words and sizes)
+        of = comments["of_a_model"].format(sizes=", ".join(sizes)) if is_of_model else ""
         values = self._values(job, model)
         lacking = [name for name in self.lines_of("needs") if values.get(self._field(name)) is None]
         listed = ", ".join((*open_words, *lacking))
-        return f"to fill in: {listed}{of}" if listed else ""
+        return comments["to_fill_in"].format(names=listed) + of if listed else ""
 
     def _names(self, model: Mapping[str, Any]) -> dict[str, str]:
         """The options that name the published model that this is, with their values."""

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from descriptions import PAGE, SAVED, TARGET_NAMES, counted, note_text
 from formats.check.script import check_script
 from formats.launch import TARGETS, Item, Parsed
-from formats.launch.emit import emitted
+from formats.launch.emit import COMMENTS, emitted
 from formats.launch.flags import TRAINING
 from formats.launch.given_back import SIZES, given_back, nodes_that_hold
 from formats.launch.training import USED
@@ -283,11 +283,17 @@ def _commands(context: Context) -> Markup:
 def _command(layout: Layout, model: dict[str, Any], framework: str, language: str) -> Markup:
     """One framework's command to copy, or why it cannot say this layout."""
     try:
-        body = form.copyable(emitted(layout, model, framework), language)
+        body = form.copyable(_written(layout, model, framework, language), language)
     except LayoutError as error:
         body = tag("p", sentence(error, language))
     title = tag("h3", TARGET_NAMES[framework][language])
     return tag("section", title, body, class_="command")
+
+
+def _written(layout: Layout, model: dict[str, Any], framework: str, language: str) -> str:
+    """The command, its comments in the language of the page."""
+    comments = {name: PAGE[f"emit_{name}"][language] for name in COMMENTS}
+    return emitted(layout, model, framework, comments)
 
 
 # -- the check -----------------------------------------------------------------------------------
@@ -314,7 +320,7 @@ def launch_pictures(context: Context) -> Pictures:
     refusals = []
     for name in sorted(TARGETS, key=lambda change: change != layout.framework):
         try:
-            code = CodeChart(emitted(layout, model, name), SAVED["more_lines"][language])
+            code = CodeChart(_written(layout, model, name, language), SAVED["more_lines"][language])
         except LayoutError as error:
             refusals.append(error)
         else:

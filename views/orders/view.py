@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -184,20 +185,26 @@ def _inputs(state: State) -> Markup:
 
 def _table(compared: Comparison) -> Markup:
     say = saying(PAGE, compared.language)
-    leaving = (unbroken(say("column_leaving", order=side.order)) for _, side in compared.sides)
-    rows = (_move_row(move, compared.language) for move in compared.moves)
-    return table((say("column_kind"), say("column_moved"), *leaving), rows, "moves")
+    leaving = (say("column_leaving", order=side.order) for _, side in compared.sides)
+    heads = (say("column_moved"), *leaving)
+    rows = (_move_row(move, compared.language, heads) for move in compared.moves)
+    return table((say("column_kind"), *map(unbroken, heads)), rows, "moves")
 
 
-def _move_row(move: Move, language: str) -> Markup:
+def _move_row(move: Move, language: str, heads: Sequence[str]) -> Markup:
+    """heads: of its cells, which on a phone say them."""
     moved = together(counted(move.ranks, "rank", language))
     if 0 < move.ranks < len(move.moved):
         ranks = move.moved.nonzero()[0][:4096].tolist()
         moved = together(moved, " ", tag("small", ranges_text(ranks, SHOWN_RANKS)))
     crossing = move.crossing_before, move.crossing_after
     before, after = (f"{count:,} / {move.groups:,}" for count in crossing)
-    slow = "slow" if move.crossing_after > move.crossing_before else ""
-    return row(chips([move.name]), moved, before, cell(after, class_=slow))
+    slow = "slow" if move.crossing_after > move.crossing_before else None
+    cells = ((moved, None), (before, None), (after, slow))
+    labelled = (
+        cell(text, class_=name, data_label=head) for head, (text, name) in zip(heads, cells)
+    )
+    return row(chips([move.name]), *labelled)
 
 
 def _panels(compared: Comparison) -> Markup:
