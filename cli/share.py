@@ -28,14 +28,16 @@ def share(inputs: CommandLine) -> Table:
         text = inputs.text("-") if inputs.words == ["-"] else " ".join(inputs.words)
         log = log_in(text, layout.every, PAGE.bytes)
     if log is None:
-        return _shared_by(inputs, layout, parse_ranks(text, layout.world_size))
+        return _shared_by(inputs, layout, placement, parse_ranks(text, layout.world_size))
     case = case_of(log, layout, placement)
-    return _shared_by(inputs, layout, ranks_of(log, case.world), verdict_of(case))
+    ranks = ranks_of(log, case.world)
+    return _shared_by(inputs, layout, placement, ranks, verdict_of(case))
 
 
 def _shared_by(
     inputs: CommandLine,
     layout: Layout,
+    placement: Placement | None,
     ranks: Sequence[int],
     verdict: Mapping[str, Any] | None = None,
 ) -> Table:
@@ -58,7 +60,7 @@ def _shared_by(
     left = [f"not together in (groups they are in): {parted}"] if apart else []
     return Table(
         "share",
-        *shared_rows(inputs, layout, together, inputs.placement(layout)),
+        *shared_rows(inputs, layout, together, placement),
         layout=layout,
         fields={
             "ranks": list(ranks),

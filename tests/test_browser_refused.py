@@ -13,6 +13,8 @@ from test_browser_history import SET, served_problems
 from test_browser_run import files_of
 
 from descriptions import RUN, SHELL
+from formats.logs.steps import share_command
+from groups.layout import Job
 from views.page import ADDRESSES
 from views.server.bodies import LARGEST_BODY
 
@@ -123,6 +125,7 @@ def test_a_question_that_is_too_long_after_all_is_told_with_its_size(open_page):
     page = open_page()
     refusing = Refusing(page, 413)
     page.evaluate(SET, {"tp": "4", "lang": "zh"})
+    expect(page.locator("#hint")).to_contain_text(LIMIT)
     (sent,) = refusing.asked
     wanted = SHELL["long"]["zh"].format(size=f"{len(sent.encode()):,}", limit=LIMIT)
     expect(page.locator("#hint")).to_have_text(wanted)
@@ -200,5 +203,7 @@ def test_files_of_a_hang_that_are_refused_say_why(open_page, status, name):
     follow_link(page, "v=2&show=hang")
     refusing = Refusing(page, status, path=re.compile("evidence"))
     page.set_input_files("#hang-files", files_of("a_missing_rank2"))
-    expect(page.locator(".files strong")).to_have_text(RUN[f"files_{name}"]["en"])
+    command = share_command(Job(nodes=2, tp=2, pp=2), "FOLDER")  # which reads as much as it likes
+    wanted = RUN[f"files_{name}"]["en"].format(command=command)
+    expect(page.locator(".files strong")).to_have_text(wanted)
     refusing.end()

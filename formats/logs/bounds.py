@@ -93,8 +93,14 @@ class Allowance:
             raise refusal("unpacks-to-too-much", "log", **facts)
 
     def take(self, what: str, count: int) -> None:
-        """Count what a file holds: the name of a limit. Errors: LayoutError ``too-many-...``."""
+        """Count entries, groups or ranks of a file. Errors: LayoutError ``too-many-...``."""
         self.taken[what] += count
         limit = getattr(self.bounds, what)
-        if self.taken[what] > limit:
-            raise refusal(f"too-many-{what}-sent", "log", count=self.taken[what], limit=limit)
+        facts = {"count": self.taken[what], "limit": limit}
+        if self.taken[what] <= limit:
+            return
+        if what == "entries":
+            raise refusal("too-many-entries-sent", "log", **facts)
+        if what == "groups":
+            raise refusal("too-many-groups-sent", "log", **facts)
+        raise refusal("too-many-ranks-sent", "log", **facts)

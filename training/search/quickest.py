@@ -32,13 +32,15 @@ ROOM_OF_EXCHANGE = 0.85
 CUDA graphs that such runs take (NVIDIA-NeMo/Megatron-Bridge 067f987 perf_recipes)."""
 
 MOST_TRIED = 600
-"""Layouts that are timed; of more some, spread evenly."""
+"""Layouts that are timed; of more some, spread evenly. Where there are so many that some are left
+out from the start, half as many if each is timed twice."""
 
 MOST_ESTIMATES = 200
 """Ways whose memory is worked out."""
 
-LAYOUT, ESTIMATE = 2_000, 900
-"""Units of work (groups.budget): a layout timed, an estimate with its memory."""
+LAYOUT, ESTIMATE = 1_000, 900
+"""Units of work (groups.budget): a layout timed in one way of exchange (of a model that somebody
+trains it takes half as long), an estimate with its memory."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +89,10 @@ def search(job: SearchJob, most: int = MOST) -> SearchResult:
     require_numbers(job.cluster, job.training.products)
     step = step_for(job, 4 * MOST_TRIED)
     splits = list(islice(valid_splits(job, step), 4 * MOST_TRIED))
-    chosen = splits[:: -(-len(splits) // MOST_TRIED) or 1]
-    complete = step == 1 and len(chosen) == len(splits) < 4 * MOST_TRIED
     jobs = _jobs(job)
+    most_tried = MOST_TRIED if step == 1 else MOST_TRIED // len(jobs)
+    chosen = splits[:: -(-len(splits) // most_tried) or 1]
+    complete = step == 1 and len(chosen) == len(splits) < 4 * MOST_TRIED
     spend(LAYOUT * len(chosen) * len(jobs), "layouts")
     ways = _Ways(job, [layout for each in jobs for layout in Timer(each).timed(chosen)])
     capacity = ROOM * job.bytes_of_gpu
