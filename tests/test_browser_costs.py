@@ -24,7 +24,9 @@ from descriptions import CONTROLS, MEMORY, OPERATION_TEXTS, PAGE, TRAFFIC
 from training.memory.per_stage import largest, memory_per_stage
 from training.search import search
 from training.traffic.matrix import matrix
+from training.traffic.per_step import seconds_together
 from views.base.html import unparted
+from views.base.link import published
 from views.base.resolve import resolve
 from views.base.state import State
 from views.base.trained import GIB, trained_of
@@ -138,7 +140,7 @@ def test_bytes_of_every_kind_and_pair_are_those_of_the_maths(shared_page):
         own = [row for row in rows if row.kind == kind]
         sent, total, across, time = kinds[kind][1:]
         assert total == bytes_text(sum(row.total for row in own))
-        assert time == seconds_text(sum(row.seconds for row in own))
+        assert time == seconds_text(seconds_together(own))
         leaves = sum(row.across for row in own)
         assert across.startswith(bytes_text(leaves) if leaves else TRAFFIC["all_inside"]["en"])
         assert sent == bytes_text(max(map(sum, zip(*(row.by_stage for row in own)))))
@@ -170,6 +172,24 @@ def test_bytes_of_every_kind_and_pair_are_those_of_the_maths(shared_page):
     page.mouse.up()
     expect(page.locator(".picture[data-view=groups]")).to_have_count(1)
     expect(box(page, "rank")).to_have_value("9")  # the sender
+
+
+def test_a_click_into_a_large_matrix_shows_the_ranks_around_its_sender(shared_page):
+    page = shared_page
+    follow(page, State(**published("llama3-405b-1")).changed({"view": "traffic"}))
+    part = box(page, "traffic_part")
+    expect(part).to_have_value("replica")
+    part.select_option("all")
+    svg = page.locator("svg.traffic-matrix")
+    expect(svg).to_have_attribute("data-n", "256")
+    svg.focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowDown"):
+        page.keyboard.press(key)
+    expect(page.locator(".traffic-told")).to_contain_text("ranks 64–95")
+    page.keyboard.press("Enter")
+    expect(part).to_have_value("replica")
+    expect(svg).to_have_attribute("data-n", "128")
+    expect(box(page, "rank")).to_have_value("64")
 
 
 def test_a_better_layout_is_opened_in_one_click_and_compared_with_the_one_before(shared_page):

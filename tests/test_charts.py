@@ -35,7 +35,7 @@ from training.pipeline import Durations, plan_of, simulate
 from views.base.context import Context
 from views.base.state import State
 from views.memory.view import memory_html, memory_slide
-from views.traffic.view import scale_of
+from views.traffic.matrix import scale_of
 
 THEMES = ("light", "dark")
 

@@ -44,12 +44,17 @@ class MatrixPicture:
         return SIDE / len(self.levels)
 
 
-def matrix_picture(sent: np.ndarray, ranks_per_cell: int, gpus_per_node: int) -> MatrixPicture:
-    """The picture of bytes by sender and receiver, shape (n, n).
+def matrix_picture(
+    sent: np.ndarray, ranks_per_cell: int, gpus_per_node: int, firsts: np.ndarray | None = None
+) -> MatrixPicture:
+    """The picture of bytes by sender and receiver, shape (n, n); firsts: the first rank of each of
+    the n cells, where these are not all ranks in their order.
 
     >>> picture = matrix_picture(np.array([[0.0, 1e9], [1e3, 0.0]]), 1, gpus_per_node=8)
     >>> picture.levels.tolist(), picture.labels
     ([[0, 24], [1, 0]], ((0, '0'), (1, '1')))
+    >>> matrix_picture(np.ones((2, 2)), 1, 8, np.array([5, 13])).labels
+    ((0, '5'), (1, '13'))
     """
     high = float(sent.max(initial=0.0)) or 1.0
     least = float(sent[sent > 0].min(initial=high))
@@ -58,20 +63,18 @@ def matrix_picture(sent: np.ndarray, ranks_per_cell: int, gpus_per_node: int) ->
     at = np.log(np.maximum(sent, low) / low) / span
     levels = np.where(sent > 0, 1 + np.rint((LEVELS - 1) * at), 0).astype(np.uint8)
     n = len(sent)
-    nodes = ranks_per_cell > 1
+    firsts = np.arange(n) * ranks_per_cell if firsts is None else firsts
+    nodes = firsts // gpus_per_node
+    names = firsts.tolist() if ranks_per_cell == 1 else [f"N{node}" for node in nodes.tolist()]
+    begins = tuple((np.flatnonzero(np.diff(nodes)) + 1).tolist())
     cell = SIDE / n
-    widest = CHARACTER * len(_label(n - 1, ranks_per_cell, gpus_per_node)) + APART
-    unit = 1 if nodes or cell >= widest else gpus_per_node
+    widest = CHARACTER * max(len(str(name)) for name in (names[0], names[-1])) + APART
+    of_node = begins[0] if begins and ranks_per_cell == 1 else 1
+    unit = 1 if cell >= widest else of_node
     step = unit * 2 ** max(0, math.ceil(math.log2(widest / (cell * unit))))
-    labels = tuple((at, _label(at, ranks_per_cell, gpus_per_node)) for at in range(0, n, step))
-    is_lined = not nodes and cell * gpus_per_node >= 6
-    borders = tuple(range(gpus_per_node, n, gpus_per_node)) if is_lined else ()
-    return MatrixPicture(levels, low, high, borders, labels)
-
-
-def _label(cell: int, ranks_per_cell: int, gpus_per_node: int) -> str:
-    """The rank of a cell, or the first node of several ranks."""
-    return str(cell) if ranks_per_cell == 1 else f"N{cell * ranks_per_cell // gpus_per_node}"
+    labels = tuple((at, str(names[at])) for at in range(0, n, step))
+    is_lined = ranks_per_cell == 1 and cell * of_node >= 6
+    return MatrixPicture(levels, low, high, begins if is_lined else (), labels)
 
 
 def label_place(cell: float) -> tuple[float, float, str]:

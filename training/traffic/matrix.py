@@ -1,9 +1,10 @@
 """Who sends how much to whom in one step: bytes from each sender (row) to each receiver (column).
 
 Up to CELLS ranks a row and a column are one rank; above that they are so many whole nodes that
-there are CELLS rows at most, and what stays inside them stands on the diagonal. Real libraries may
-take other ways than these (trees, several rings, switches that reduce); how much leaves a rank for
-its group is the same, to whom is not.
+there are CELLS rows at most, and what stays inside them stands on the diagonal. A part of a job
+(training.traffic.parts) has its own ranks alone. Real libraries may take other ways than these
+(trees, several rings, switches that reduce); how much leaves a rank for its group is the same, to
+whom is not.
 """
 
 from __future__ import annotations
@@ -28,34 +29,64 @@ FEW = 16
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """Bytes by kind, sender and receiver: float64, shape (kinds, n, n); n cells of some ranks."""
+    """Bytes by kind, sender and receiver: float64, shape (kinds, n, n); n cells of some ranks.
+
+    ranks: whose they are, in the order of cells, int64. leaving: bytes that these send to others.
+    """
 
     kinds: tuple[str, ...]
     sent: np.ndarray
     ranks_per_cell: int
+    ranks: np.ndarray
+    leaving: float = 0.0
 
     @property
     def total(self) -> np.ndarray:
         """Bytes of all kinds: shape (n, n)."""
         return self.sent.sum(axis=0)
 
+    @property
+    def firsts(self) -> np.ndarray:
+        """The first rank of each cell: int64, shape (n,)."""
+        return self.ranks[:: self.ranks_per_cell]
+
 
 def matrix(
-    rows: Iterable[Traffic], every: Mapping[str, Grouping], mesh: Mesh, gpus_per_node: int
+    rows: Iterable[Traffic],
+    every: Mapping[str, Grouping],
+    mesh: Mesh,
+    gpus_per_node: int,
+    ranks: np.ndarray | None = None,
 ) -> Matrix:
-    """The bytes of all transfers of a step, added up by kind.
+    """The bytes of all transfers of a step, added up by kind; between some ranks, else all.
 
     >>> from groups import parse_mesh
     >>> from groups.megatron import dense_groupings
     >>> mesh = parse_mesh("tp2-dp2")
     >>> row = Traffic("dp", "gradients", "all_reduce", 8.0, (1,), (8.0,), size=2, by_stage=(8.0,),
-    ...               total=32.0, across=0.0, seconds=0.0)
+    ...               total=32.0, across=0.0, times=(0.0,))
     >>> matrix([row], dense_groupings(mesh), mesh, gpus_per_node=8).total.tolist()
     [[0.0, 0.0, 8.0, 0.0], [0.0, 0.0, 0.0, 8.0], [8.0, 0.0, 0.0, 0.0], [0.0, 8.0, 0.0, 0.0]]
+    >>> part = matrix([row], dense_groupings(mesh), mesh, 8, np.array([0, 1, 2]))
+    >>> part.total.tolist(), part.leaving  # of rank 1, to rank 3
+    ([[0.0, 0.0, 8.0], [0.0, 0.0, 0.0], [8.0, 0.0, 0.0]], 8.0)
     """
-    per_cell = ranks_per_cell(mesh.world_size, gpus_per_node)
-    cell = np.arange(mesh.world_size) // per_cell
-    size = int(cell[-1]) + 1
+    ranks = np.arange(mesh.world_size) if ranks is None else ranks
+    per_cell = ranks_per_cell(len(ranks), _of_node(ranks, gpus_per_node))
+    cells = -(-len(ranks) // per_cell)
+    cell = np.full(mesh.world_size, cells)  # all others are one more cell
+    cell[ranks] = np.arange(len(ranks)) // per_cell
+    kinds, sent = _by_kind(rows, every, mesh, cell, cells)
+    leaving = float(sent[:, :cells, cells:].sum())
+    return Matrix(kinds, sent[:, :cells, :cells], per_cell, ranks, leaving)
+
+
+def _by_kind(
+    rows: Iterable[Traffic], every: Mapping[str, Grouping], mesh: Mesh, cell: np.ndarray, most: int
+) -> tuple[tuple[str, ...], np.ndarray]:
+    """The kinds, and the bytes of each between cells; cell: of each rank, ``most`` of a rank whose
+    bytes to others like it do not count."""
+    size = int(cell.max()) + 1
     alike: dict[tuple[str, str], np.ndarray] = {}  # bytes by stage of one kind in one pattern
     once: dict[str, Traffic] = {}
     for row in rows:
@@ -69,6 +100,8 @@ def matrix(
         grouping = carrier(every, kind)
         assert grouping is not None  # it carries the rows
         groups, by_rank = np.asarray(grouping.groups()), _by_rank(by_stage, mesh)
+        if size > most:
+            groups = groups[(cell[groups] < most).any(axis=1)]
         if pattern == PAIRWISE:
             sent[kinds.index(kind)] += _pairs(groups, by_rank, cell, size)
         elif pattern == ONCE:
@@ -76,7 +109,13 @@ def matrix(
         else:
             others = np.roll(groups, 1 if pattern == BEFORE else -1, axis=1)
             sent[kinds.index(kind)] += _added(groups, others, by_rank, cell, size)
-    return Matrix(kinds, sent, per_cell)
+    return kinds, sent
+
+
+def _of_node(ranks: np.ndarray, gpus_per_node: int) -> int:
+    """How many of some ranks stand on one node; 1 where nodes have different numbers of them."""
+    _, counts = np.unique(ranks // gpus_per_node, return_counts=True)
+    return int(counts[0]) if (counts[:-1] == counts[0]).all() and counts[-1] <= counts[0] else 1
 
 
 def ranks_per_cell(world: int, gpus_per_node: int) -> int:

@@ -3,7 +3,8 @@
     sent       bytes that one rank sends in a step, on the stage that sends most (`collectives`)
     total      the same, summed over all ranks of the job
     across     of the total, what leaves an NVLink domain
-    seconds    the bytes over the bandwidth of the links: no latency, nobody else on them
+    seconds    the bytes over the bandwidth of the links: no latency, nobody else on them; links
+               carry both directions at once, so that a rank's time is that of what it sends
 
 A group of n members, each sending B bytes, in members' order:
 
@@ -39,7 +40,7 @@ step waits for each kind is what training.estimate says.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -65,7 +66,7 @@ class Traffic(Demand):
         size: ranks of a group.
         by_stage: bytes that one rank sends, for each pipeline stage.
         total, across: of all ranks, and the part that leaves NVLink domains.
-        seconds: the time that the links need for the bytes.
+        times: seconds that the links need for the bytes of each stage.
         near: ranks of a group in one domain, at most.
     """
 
@@ -73,8 +74,13 @@ class Traffic(Demand):
     by_stage: tuple[float, ...]
     total: float
     across: float
-    seconds: float
+    times: tuple[float, ...]
     near: int = 1
+
+    @property
+    def seconds(self) -> float:
+        """The time that the links need, on the stage that needs most."""
+        return max(self.times)
 
     @property
     def leaving(self) -> float:
@@ -128,6 +134,24 @@ def traffic(
     return sorted(rows, key=lambda row: -row.seconds)
 
 
+def seconds_together(rows: Iterable[Traffic]) -> float:
+    """The time that the links need for several transfers, on the stage that needs most for all.
+
+    What one stage sends forward and the next one back are no two turns of one link.
+
+    >>> from groups.megatron import groupings
+    >>> from training.clusters import CLUSTERS
+    >>> from training.models import MODELS
+    >>> sent = traffic(MODELS["llama3-8b"].model, Split(pp=2), Training(), groupings(2, pp=2),
+    ...                CLUSTERS["dgx-h100"], gpus_per_node=1)
+    >>> [(row.what, row.times[0] > 0, row.times[1] > 0) for row in sent]
+    [('activations', True, False), ('gradients', False, True)]
+    >>> seconds_together(sent) == sent[0].seconds == sent[0].sent / CLUSTERS["dgx-h100"].nic
+    True
+    """
+    return max(map(sum, zip(*(row.times for row in rows))), default=0.0)
+
+
 CARRIERS = {"dp-cp": ("dp-cp", "dp", "cp"), "edp": ("edp", "dp-cp", "dp")}
 """Groups that carry a kind, the first that there is: a framework may have no cp, or no experts."""
 
@@ -150,21 +174,22 @@ def _placed(demand: Demand, where: Reach, ranks: int, cluster: Cluster, model: M
         leaves = where.links if pattern == NEXT else (where.links[-1], *where.links[:-1])
         across = ranks * sum(sent * share for sent, share in zip(by_stage, leaves))
         speeds = (cluster.nic if share else cluster.nvlink for share in leaves)
-        seconds = max(sent / speed for sent, speed in zip(by_stage, speeds))
+        times = tuple(sent / speed for sent, speed in zip(by_stage, speeds))
     elif pattern == ONCE:
         across = total * outside / factor
-        volume = max(demand.volumes)
-        seconds = max(inside * volume / cluster.nvlink, outside * volume / cluster.nic)
+        slower = max(inside / cluster.nvlink, outside / cluster.nic)
+        times = tuple(slower * volume for volume in demand.volumes)
     else:
         across = total * (where.ring if pattern == RING else where.pairs)
-        seconds = where.seconds(pattern, max(by_stage), cluster.nvlink, cluster.nic)
+        links = cluster.nvlink, cluster.nic
+        times = tuple(where.seconds(pattern, sent, *links) for sent in by_stage)
     return Traffic(
         **vars(demand),
         size=where.size,
         by_stage=by_stage,
         total=total,
         across=across,
-        seconds=seconds,
+        times=times,
         near=where.near,
     )
 

@@ -260,6 +260,8 @@ class State:
     # Whose data parallel group ZeRO is pictured for; empty: the pinned rank's, else 0's.
     of_rank: Any = _field("memory")
     cp_algorithm: Any = _field("traffic")
+    # The ranks whose bytes are pictured; empty: those of which something is seen.
+    traffic_part: Any = _field("traffic", link="part")
 
     rank: Any = _field("page")  # the pinned one, as it was typed; empty: none
     lang: Any = _field("page", choices=LANGUAGES)  # empty: as the reader's browser asks

@@ -20,10 +20,11 @@ const data = () => {
   return read;
 };
 
-const named = (cell, { per, node, world, words }) =>
-  per === 1
-    ? filled(words.rank, { rank: cell, node: Math.floor(cell / node) })
-    : filled(words.cells, { first: cell * per, last: Math.min(world, (cell + 1) * per) - 1 });
+const named = (cell, { firsts, lasts, per, node, words }) => {
+  const [first, last] = [firsts[cell], lasts[cell]];
+  if (per === 1) return filled(words.rank, { rank: first, node: Math.floor(first / node) });
+  return filled(last - first < per ? words.cells : words.among, { first, last });
+};
 
 const sizesOf = ({ dataset }) =>
   Object.fromEntries(['n', 'cell', 'left', 'top'].map((name) => [name, Number(dataset[name])]));
@@ -64,9 +65,12 @@ for (const kind of ['pointermove', 'pointerdown']) {
     tell();
   });
 }
-// The sender of a cell, in the picture of the job; a touch only tells of it.
+// The sender of a cell in the picture of the job, of many ranks the part that the first of them is
+// in; a touch only tells of it.
 const lead = () => {
-  if (at && data()) say('set', { view: 'groups', rank: String(at[0] * data().matrix.per) });
+  if (!at || !data()) return;
+  const { firsts, zoom } = data().matrix;
+  say('set', { ...(zoom ? { traffic_part: zoom } : { view: 'groups' }), rank: String(firsts[at[0]]) });
 };
 on('click', 'svg.traffic-matrix', (svg, event) => {
   if (event.pointerType !== 'touch' && cellAt(svg, event)) lead();

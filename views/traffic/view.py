@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 from markupsafe import Markup
 
 from descriptions import (
@@ -13,18 +12,13 @@ from descriptions import (
     CP_CHOICES,
     LEFT_OUT,
     PURPOSES,
-    SAVED,
     TRAFFIC,
     Text,
     counted,
     joined,
 )
 from groups.layout import Layout
-from render.scenes.charts import MatrixChart
-from render.scenes.matrix import MatrixPicture, matrix_picture
-from render.svg.matrix import matrix_svg, scale_png
-from training.traffic.matrix import Matrix, matrix
-from training.traffic.per_step import Traffic, traffic
+from training.traffic.per_step import Traffic, seconds_together, traffic
 
 from ..base import form
 from ..base.context import Context, Pictures, View
@@ -37,6 +31,7 @@ from ..base.units import bytes_text, seconds_text
 from ..estimate.words import step_of
 from ..memory.host import crossing_html
 from ..nodes.view import share_bar
+from .matrix import matrix_html, matrix_pictures
 
 
 def traffic_html(context: Context) -> str:
@@ -72,7 +67,7 @@ def _answer(context: Context) -> Markup:
         said,
         _kinds(rows, language),
         _every(rows, language),
-        _matrix(rows, layout, language),
+        matrix_html(context, rows),
         left_out_html(LEFT_OUT, language),
         tag("p", TRAFFIC["sources"][language], " ", sources, class_="traffic-source"),
     )
@@ -126,7 +121,7 @@ def _kinds(rows: Sequence[Traffic], language: str) -> Markup:
     by_kind: dict[str, list[Traffic]] = {}
     for sent in rows:
         by_kind.setdefault(sent.kind, []).append(sent)
-    took = {kind: sum(sent.seconds for sent in entries) for kind, entries in by_kind.items()}
+    took = {kind: seconds_together(entries) for kind, entries in by_kind.items()}
     body = []
     for kind in sorted(took, key=lambda kind: -took[kind]):
         entries, seconds = by_kind[kind], took[kind]
@@ -172,112 +167,13 @@ def _every(rows: Sequence[Traffic], language: str) -> Markup:
     return fold(TRAFFIC["every"][language], listed)
 
 
-# -- who sends to whom ---------------------------------------------------------------------------
-
-
-def _matrix(rows: Sequence[Traffic], layout: Layout, language: str) -> Markup:
-    say = saying(TRAFFIC, language)
-    flows = matrix(rows, layout.every, layout.mesh, layout.gpus_per_node)
-    total = flows.total
-    picture = matrix_picture(total, flows.ranks_per_cell, layout.gpus_per_node)
-    low, high = bytes_text(picture.low), bytes_text(picture.high)
-    body = say("matrix_ranks")
-    if flows.ranks_per_cell > 1:
-        body = say("matrix_nodes", ranks=counted(flows.ranks_per_cell, "rank", language))
-    label = say("matrix_label", rows=len(total), low=low, high=high)
-    title = (tag("h3", say("matrix_title")), tag("p", body), tag("p", say("matrix_ways")))
-    scale = (tag("span", low), tag("img", src=scale_png(), alt=""), tag("span", high))
-    return tag(
-        "figure",
-        tag("figcaption", *title),
-        tag("p", say("matrix_hint"), class_="traffic-told", aria_live="polite"),
-        Markup(matrix_svg(picture, label)),
-        tag("p", *scale, class_="traffic-scale"),
-        class_="traffic-figure",
-        data_traffic=_data(flows, total, layout, language),
-    )
-
-
-def _data(flows: Matrix, total: np.ndarray, layout: Layout, language: str) -> dict:
-    """What the page's script needs to name any cell by itself.
-
-    Cells that have the same bytes of every kind are one *mix*, told by its words; ``cells`` is the
-    number of each cell's mix, row after row, in runs: "3*0,2" is 0, 0, 0, 2. Mix 0 is nothing.
-    """
-    say = saying(TRAFFIC, language)
-    sending = np.flatnonzero(total)
-    by_cell = flows.sent.reshape(len(flows.kinds), -1)[:, sending].T
-    mixes, number = np.unique(np.round(by_cell, -1), axis=0, return_inverse=True)
-    which = np.zeros(total.size, dtype=np.int64)
-    which[sending] = 1 + number.reshape(-1)
-    told = (_mix_text(flows.kinds, mix) for mix in mixes.tolist())
-    return {
-        "mixes": [say("matrix_none"), *told],
-        "cells": _runs(which),
-        "per": flows.ranks_per_cell,
-        "node": layout.gpus_per_node,
-        "world": layout.world_size,
-        "words": {name: say(f"matrix_{name}") for name in ("hint", "cell", "rank", "cells")},
-    }
-
-
-def _mix_text(kinds: Sequence[str], mix: Sequence[float]) -> str:
-    """
-    >>> _mix_text(["tp", "dp", "pp"], [2e9, 0.0, 5e8])
-    '2.50 GB (tp 2.00 GB, pp 500 MB)'
-    """
-    parts = (f"{kind} {bytes_text(sent)}" for kind, sent in zip(kinds, mix) if sent)
-    return f"{bytes_text(sum(mix))} ({', '.join(parts)})"
-
-
-def _runs(numbers: np.ndarray) -> str:
-    """Numbers as runs.
-
-    >>> _runs(np.array([0, 0, 0, 2, 1, 1]))
-    '3*0,2,2*1'
-    """
-    starts = np.flatnonzero(np.diff(numbers, prepend=-1))
-    lengths = np.diff(starts, append=len(numbers))
-    return ",".join(
-        f"{length}*{number}" if length > 1 else str(number)
-        for number, length in zip(numbers[starts].tolist(), lengths.tolist())
-    )
-
-
-NEAR = 0.03
-"""Parts of a scale that two of its words are apart at least."""
-
-
 def traffic_pictures(context: Context) -> Pictures:
     """Who sends how much to whom; nothing where nothing is sent."""
-    layout, trained = context.layout, context.trained
-    rows = rows_of(layout, trained)
-    if not rows:
-        return []
-    flows = matrix(rows, layout.every, layout.mesh, layout.gpus_per_node)
-    picture = matrix_picture(flows.total, flows.ranks_per_cell, layout.gpus_per_node)
-    language = context.language
-    each = counted(flows.ranks_per_cell, "rank", language)
-    facts = {"model": trained.name(language), "cluster": trained.cluster.name}
-    title = SAVED["bytes_sent"][language].format(**facts)
-    axes = SAVED["axes"][language].format(each=each)
-    return [(title, MatrixChart(picture, axes, scale_of(picture)))]
+    return matrix_pictures(context, rows_of(context.layout, context.trained))
 
 
 def traffic_summary(context: Context) -> str:
     return joined(job_texts(context.layout, context.trained, context.language), context.language)
-
-
-def scale_of(picture: MatrixPicture) -> tuple[tuple[float, str], ...]:
-    """Words beside a scale of colours: its ends, and powers of ten where there is room."""
-    low, high = picture.low, picture.high
-    if low == high:
-        return ((1.0, bytes_text(high)),)
-    span = np.log10(high / low)
-    powers = 10.0 ** np.arange(np.ceil(np.log10(low)), np.ceil(np.log10(high)))
-    within = [(float(np.log10(power / low) / span), power) for power in powers.tolist()]
-    kept = [(0.0, low), *(place for place in within if NEAR < place[0] < 1 - NEAR), (1.0, high)]
-    return tuple((at, bytes_text(number)) for at, number in kept)
 
 
 VIEW = View(

@@ -1,0 +1,207 @@
+"""Who sends how much to whom: of all ranks, or of a part of them in which something is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from markupsafe import Markup
+
+from descriptions import SAVED, TRAFFIC, counted
+from render.scenes.charts import MatrixChart
+from render.scenes.matrix import MatrixPicture, matrix_picture
+from render.svg.matrix import matrix_svg, scale_png
+from training.traffic.matrix import CELLS, Matrix, matrix
+from training.traffic.parts import ALL, NODE, clearest, parts_of, ranks_of_part
+from training.traffic.per_step import Traffic
+
+from ..base import form
+from ..base.context import Context, Pictures
+from ..base.html import saying, tag
+from ..base.state import as_text
+from ..base.units import bytes_text
+
+
+def matrix_html(context: Context, rows: Sequence[Traffic]) -> Markup:
+    """The picture of the part that is chosen, and what chooses another.
+
+    Errors: LayoutError for a part that there is not.
+    """
+    language, say = context.language, saying(TRAFFIC, context.language)
+    part = part_of(context, rows)
+    flows, total, picture = _flows(context, rows, part)
+    low, high = bytes_text(picture.low), bytes_text(picture.high)
+    body = say("matrix_ranks")
+    if flows.ranks_per_cell > 1:
+        body = say("matrix_nodes", ranks=counted(flows.ranks_per_cell, "rank", language))
+    label = say("matrix_label", rows=len(total), low=low, high=high)
+    title = (tag("h3", say("matrix_title")), tag("p", body, " ", _stays(flows, part, language)))
+    scale = (tag("span", low), tag("img", src=scale_png(), alt=""), tag("span", high))
+    data = _data(flows, total, context, language)
+    data["zoom"] = zoom = _closer(context, rows, part) if flows.ranks_per_cell > 1 else ""
+    data["words"]["hint"] = hint = say("matrix_hint_zoom" if zoom else "matrix_hint")
+    return tag(
+        "figure",
+        tag("figcaption", *title, tag("p", say("matrix_ways"))),
+        _choice(context, part),
+        tag("p", hint, class_="traffic-told", aria_live="polite"),
+        Markup(matrix_svg(picture, label)),
+        tag("p", *scale, class_="traffic-scale"),
+        class_="traffic-figure",
+        data_traffic=data,
+    )
+
+
+def matrix_pictures(context: Context, rows: Sequence[Traffic]) -> Pictures:
+    """The same for files; nothing where nothing is sent."""
+    if not rows:
+        return []
+    language, part = context.language, part_of(context, rows)
+    flows, _, picture = _flows(context, rows, part)
+    each = counted(flows.ranks_per_cell, "rank", language)
+    facts = {"model": context.trained.name(language), "cluster": context.trained.cluster.name}
+    title = SAVED["bytes_sent"][language].format(**facts)
+    if part != ALL:
+        title = SAVED["bytes_of_part"][language].format(title=title, part=name_of(context, part))
+    axes = SAVED["axes"][language].format(each=each)
+    return [(title, MatrixChart(picture, axes, scale_of(picture)))]
+
+
+# -- parts ---------------------------------------------------------------------------------------
+
+
+def part_of(context: Context, rows: Sequence[Traffic]) -> str:
+    """The part that is chosen; the one in which most is seen where none is, or the job lacks it."""
+    chosen, layout = as_text(context.state.traffic_part).strip(), context.layout
+    ranks_of_part(chosen or ALL, layout.mesh, layout.gpus_per_node, 0)  # refuses what is none
+    is_here = chosen in parts_of(layout.mesh, layout.gpus_per_node)
+    return chosen if is_here else _clearest(context, rows)
+
+
+def _clearest(context: Context, rows: Sequence[Traffic]) -> str:
+    layout = context.layout
+    job = (layout.every, layout.mesh, layout.gpus_per_node, context.rank)
+    return clearest(rows, *job, CELLS)
+
+
+def _closer(context: Context, rows: Sequence[Traffic], part: str) -> str:
+    """What a cell of several ranks leads to; empty for the picture of the job."""
+    found = _clearest(context, rows)
+    if found not in (ALL, part):
+        return found
+    here = parts_of(context.layout.mesh, context.layout.gpus_per_node)
+    return NODE if NODE in here and found != ALL else ""
+
+
+def name_of(context: Context, part: str) -> str:
+    """A part in words, with its ranks."""
+    return _name(context, part, len(_ranks(context, part)))
+
+
+def _name(context: Context, part: str, ranks: int) -> str:
+    gpus = counted(ranks, "gpu", context.language)
+    return TRAFFIC[f"part_{part}"][context.language].format(rank=context.rank, gpus=gpus)
+
+
+def _choice(context: Context, part: str) -> Markup | str:
+    parts = parts_of(context.layout.mesh, context.layout.gpus_per_node)
+    if len(parts) == 1:
+        return ""
+    options = [(name_of(context, one), one) for one in parts]
+    return form.fields(form.choice("traffic_part", context.state, options, counts=part))
+
+
+def _ranks(context: Context, part: str) -> np.ndarray:
+    layout = context.layout
+    return ranks_of_part(part, layout.mesh, layout.gpus_per_node, context.rank)
+
+
+def _stays(flows: Matrix, part: str, language: str) -> str:
+    """How much of what its ranks send a part does not show."""
+    if part == ALL:
+        return ""
+    inside = float(flows.sent.sum())
+    sent = inside + flows.leaving
+    facts = {"sent": bytes_text(sent), "inside": f"{100 * inside / (sent or 1):.0f}%"}
+    return TRAFFIC["matrix_part"][language].format(**facts)
+
+
+# -- the picture ---------------------------------------------------------------------------------
+
+
+def _flows(
+    context: Context, rows: Sequence[Traffic], part: str
+) -> tuple[Matrix, np.ndarray, MatrixPicture]:
+    """Bytes by kind, of all kinds, and their picture."""
+    layout = context.layout
+    ranks = _ranks(context, part)
+    flows = matrix(rows, layout.every, layout.mesh, layout.gpus_per_node, ranks)
+    total = flows.total
+    per, firsts = flows.ranks_per_cell, flows.firsts
+    return flows, total, matrix_picture(total, per, layout.gpus_per_node, firsts)
+
+
+def _data(flows: Matrix, total: np.ndarray, context: Context, language: str) -> dict:
+    """What the page's script needs to name any cell by itself.
+
+    Cells that have the same bytes of every kind are one *mix*, told by its words; ``cells`` is the
+    number of each cell's mix, row after row, in runs: "3*0,2" is 0, 0, 0, 2. Mix 0 is nothing.
+    ``firsts`` and ``lasts`` are the first and last rank of each cell.
+    """
+    say = saying(TRAFFIC, language)
+    sending = np.flatnonzero(total)
+    by_cell = flows.sent.reshape(len(flows.kinds), -1)[:, sending].T
+    mixes, number = np.unique(np.round(by_cell, -1), axis=0, return_inverse=True)
+    which = np.zeros(total.size, dtype=np.int64)
+    which[sending] = 1 + number.reshape(-1)
+    told = (_mix_text(flows.kinds, mix) for mix in mixes.tolist())
+    per, ranks = flows.ranks_per_cell, flows.ranks
+    ends = np.minimum(np.arange(per, len(ranks) + per, per), len(ranks)) - 1
+    return {
+        "mixes": [say("matrix_none"), *told],
+        "cells": _runs(which),
+        "firsts": flows.firsts.tolist(),
+        "lasts": ranks[ends].tolist(),
+        "per": per,
+        "node": context.layout.gpus_per_node,
+        "words": {name: say(f"matrix_{name}") for name in ("cell", "rank", "cells", "among")},
+    }
+
+
+def _mix_text(kinds: Sequence[str], mix: Sequence[float]) -> str:
+    """
+    >>> _mix_text(["tp", "dp", "pp"], [2e9, 0.0, 5e8])
+    '2.50 GB (tp 2.00 GB, pp 500 MB)'
+    """
+    parts = (f"{kind} {bytes_text(sent)}" for kind, sent in zip(kinds, mix) if sent)
+    return f"{bytes_text(sum(mix))} ({', '.join(parts)})"
+
+
+def _runs(numbers: np.ndarray) -> str:
+    """Numbers as runs.
+
+    >>> _runs(np.array([0, 0, 0, 2, 1, 1]))
+    '3*0,2,2*1'
+    """
+    starts = np.flatnonzero(np.diff(numbers, prepend=-1))
+    lengths = np.diff(starts, append=len(numbers))
+    return ",".join(
+        f"{length}*{number}" if length > 1 else str(number)
+        for number, length in zip(numbers[starts].tolist(), lengths.tolist())
+    )
+
+
+NEAR = 0.03
+"""Parts of a scale that two of its words are apart at least."""
+
+
+def scale_of(picture: MatrixPicture) -> tuple[tuple[float, str], ...]:
+    """Words beside a scale of colours: its ends, and powers of ten where there is room."""
+    low, high = picture.low, picture.high
+    if low == high:
+        return ((1.0, bytes_text(high)),)
+    span = np.log10(high / low)
+    powers = 10.0 ** np.arange(np.ceil(np.log10(low)), np.ceil(np.log10(high)))
+    within = [(float(np.log10(power / low) / span), power) for power in powers.tolist()]
+    kept = [(0.0, low), *(place for place in within if NEAR < place[0] < 1 - NEAR), (1.0, high)]
+    return tuple((at, bytes_text(number)) for at, number in kept)
