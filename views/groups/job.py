@@ -17,7 +17,7 @@ from render.scenes.marked import Mark
 from render.svg import job as svg
 
 from ..base.context import Context, Pictures
-from ..base.html import explained, tag, together
+from ..base.html import button, explained, tag, together
 from ..base.resolve import sizes_of
 from ..base.state import State, is_empty
 from ..base.units import ranges_text, ranks_text
@@ -58,9 +58,29 @@ def hero_html(spec: PictureSpec) -> Markup:
         "div",
         tag("h2", question(rank, language), class_="question"),
         tag("p", sentence_of(layout, rank, language), class_="answer", aria_live="polite"),
-        tag("div", *figures, class_="jobs"),
+        tag("div", *figures, _player(language), class_="jobs"),
         tag("div", tag("div", class_="told"), hint, **card),
         class_="hero two" if len(spec.sides) > 1 else "hero",
+    )
+
+
+def _player(language: str) -> Markup:
+    """What plays a step on the pictures (views/gradio/picture/film.js); empty until it does."""
+    play, stop = JOB["film_play"][language], JOB["film_stop"][language]
+    strip = Markup(
+        '<svg viewBox="0 0 1000 16" preserveAspectRatio="none" aria-hidden="true"></svg>'
+    )
+    label = {"aria_label": JOB["film_at"][language]}
+    place = tag("input", type="range", min=0, max=1000, value=0, **label)
+    return tag(
+        "div",
+        button(play, data_play="play", data_start=play, data_stop=stop),
+        tag(
+            "div", strip, place, tag("div", class_="film-names"), class_="film-strip", data_told=""
+        ),
+        class_="film player",
+        role="group",
+        aria_label=JOB["film"][language],
     )
 
 

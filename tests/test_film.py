@@ -1,0 +1,137 @@
+"""A step played on the picture of the job: what the server tells of it, and what the page shows."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from browser import type_sizes, wait_until
+from hypothesis import given
+from hypothesis import strategies as st
+
+from training.pipeline import Durations, plan_of, simulate
+from training.pipeline.plan import KINDS
+from views.base.link import from_query, state_texts
+from views.groups.film import MOST_MOVES, PARTS, WHOLE, busy_texts, film, moves_of
+
+
+def asked(query: str) -> dict:
+    return json.loads(film(json.dumps(state_texts(from_query(query)))))
+
+
+@given(
+    st.sampled_from(("gpipe", "1f1b", "zb-h1", "zb-v", "dualpipe")),
+    st.sampled_from((2, 4)),
+    st.sampled_from((8, 12)),
+)
+def test_a_rank_is_busy_as_long_as_its_ops_take(name, p, m):
+    timeline = simulate(plan_of(name, p=p, m=m), Durations())
+    for text, row in zip(busy_texts(timeline), timeline.rows()):
+        ran = sum(end - start for _, start, end in row) / timeline.makespan
+        assert abs(len(text.replace(" ", "")) / len(text) - ran) < 3 * len(row) / PARTS
+
+
+def test_every_forward_goes_down_the_stages_and_every_backward_up():
+    timeline = simulate(plan_of("1f1b", p=4, m=6), Durations())
+    moves = moves_of(timeline)
+    assert len(moves) == 2 * 4 * 6
+    for micro, is_backward, before, rank, made, begun, ended in moves:
+        assert 0 <= micro < 6
+        assert 0 <= made <= begun < ended <= WHOLE
+        assert before == (min(rank + 1, 3) if is_backward else rank - 1)
+
+
+def test_interleaved_micro_batches_come_back_to_the_first_rank():
+    timeline = simulate(plan_of("interleaved", p=2, m=2, v=2), Durations())
+    assert {(0, 1, 0), (1, 0, 1)} <= {(kind, *way) for _, kind, *way in by_ranks(timeline)}
+
+
+def by_ranks(timeline):
+    return [move[:4] for move in moves_of(timeline)]
+
+
+def test_the_seconds_are_those_of_step_time():
+    found = asked("nodes=8&tp=4&pp=4&model=llama3-8b&global_batch=64")
+    assert sum(found["seconds"].values()) == pytest.approx(found_step(found), rel=0.06)
+    assert len(found["busy"]) == 4
+    assert set("".join(found["busy"])) == {"F", "B", " "}
+
+
+def found_step(found: dict) -> float:
+    number, unit = re.fullmatch(r"([\d.]+) (m?s)", found["step"]).groups()
+    return float(number) / (1 if unit == "s" else 1000)
+
+
+def test_what_cannot_be_played_is_refused_in_words():
+    found = asked("nodes=2&tp=2&pp=2&global_batch=7")
+    assert list(found) == ["refused"]
+    assert "7" in found["refused"]
+
+
+def test_long_steps_have_no_dots_and_stay_small():
+    text = film(json.dumps(state_texts(from_query("nodes=64&pp=64&layers=64&micro_batches=512"))))
+    found = json.loads(text)
+    assert found["moves"] == []
+    assert MOST_MOVES < 2 * 64 * 512
+    assert len(text) < 50_000
+    assert all(set(one) <= {*KINDS, "P", " "} for one in found["busy"])
+
+
+# -- in a browser ----------------------------------------------------------------------------------
+
+
+def scrub(page, part: float) -> None:
+    page.evaluate(
+        """part => { const slider = document.querySelector('.film input');
+        slider.value = 1000 * part; slider.dispatchEvent(new Event('input', {bubbles: true})); }""",
+        part,
+    )
+    wait_until(page, "() => document.querySelector('.play .cover[class*=is-]')")
+
+
+def covers(page) -> list[str]:
+    script = "all => all.map(one => one.getAttribute('class').replace('cover is-', ''))"
+    return page.eval_on_selector_all(".play .cover", script)
+
+
+@pytest.mark.browser
+def test_scrubbing_shows_who_computes_and_where_micro_batches_are(open_page):
+    page = open_page()
+    scrub(page, 0.02)
+    assert covers(page) == ["f", "idle"]
+    dots = page.eval_on_selector_all(".play .dot text", "all => all.map(one => one.textContent)")
+    assert dots == ["0"] * 4  # one in each replica
+    scrub(page, 0.85)
+    assert covers(page) == ["dp", "dp"]
+    assert page.query_selector(".play .dot") is None
+    lines = page.eval_on_selector_all(
+        ".flows.on path", "all => all.map(one => Number(one.style.strokeDashoffset))"
+    )
+    assert lines
+    assert all(0 <= left < 1 for left in lines)
+    scrub(page, 0.99)
+    assert covers(page) == ["optimizer", "optimizer"]
+
+
+@pytest.mark.browser
+def test_playing_asks_the_server_once(open_page):
+    page = open_page()
+    sent = []
+    page.on("request", lambda request: sent.append(request.url))
+    page.click(".film [data-play=play]")
+    wait_until(page, "() => Number(document.querySelector('.film input').value) > 60")
+    first = int(page.input_value(".film input"))
+    wait_until(page, f"() => Number(document.querySelector('.film input').value) > {first}")
+    assert len(sent) == 1
+    page.click(".film [data-play=play]")
+    assert page.inner_text(".film [data-play=play]") == "Play a step"
+
+
+@pytest.mark.browser
+def test_another_layout_ends_it(open_page):
+    page = open_page()
+    scrub(page, 0.3)
+    type_sizes(page, tp=4)
+    wait_until(page, "() => !document.querySelector('.play')")
+    assert page.input_value(".film input") == "0"

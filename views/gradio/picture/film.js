@@ -1,0 +1,324 @@
+// Plays a training step on the picture of the job, from the ops that the server worked out once
+// (views/groups/film.py): stages that compute are tinted, those that wait fade, micro-batches are dots
+// on each replica's way through the stages, then gradients run along the groups that average them.
+const SHOWN = 8; // seconds in which a step is shown
+const WHOLE = 10000; // parts of the pipeline's time
+const LEAST_TAIL = { dp: 0.12, optimizer: 0.07 }; // of the step, or it would not be seen
+const LARGEST_TAIL = 0.3;
+const TRAVEL = { near: 0.15, far: 0.4 }; // seconds that a dot is shown between two stages
+const DOTTED = 16; // replicas in which dots are shown
+const LINED = 256; // GPUs up to which lines of gradients are drawn
+const COVERED = 131072; // GPUs up to which the picture plays along, not the strip alone
+
+let reel = null; // what is played: null until it is asked for
+let covers = []; // what it draws on each picture
+let waited = 0; // ms of playing before it was there
+let moment = 0; // in the step, 0 to 1
+let turns = 0; // pictures so far
+
+const filmBar = () => element.querySelector('.film');
+const filmStrip = () => element.querySelector('.film-strip');
+const IS_DATA = /^e?dp(-cp)?$/;
+
+// --- What is asked once ------------------------------------------------------------------------------
+
+async function load() {
+  const turn = turns;
+  filmStrip().dataset.told = card.film_wait;
+  const { answer } = await post('component_server', questionOf('film', state));
+  if (turn !== turns) return; // another picture has come
+  filmStrip().dataset.told = answer?.refused ?? '';
+  if (answer?.moves) reel = reelOf(answer);
+}
+
+function reelOf({ busy, moves, seconds, step, layers }) {
+  const averages = kinds.some((kind) => IS_DATA.test(kind.name) && members(kind, 0).length > 1);
+  const whole = seconds.pipeline === null ? 0 : seconds.pipeline + seconds.dp + seconds.optimizer;
+  const share = (name) => {
+    if (name === 'dp' && !averages) return 0;
+    return Math.min(Math.max(whole ? seconds[name] / whole : 0, LEAST_TAIL[name]), LARGEST_TAIL);
+  };
+  const dp = share('dp');
+  const optimizer = share('optimizer');
+  return { busy, moves, step, layers, ends: { pipeline: 1 - dp - optimizer, dp: 1 - optimizer, optimizer: 1 } };
+}
+
+// --- What is drawn over a picture ---------------------------------------------------------------------
+
+const axesOf = (view) => kinds[view.kinds[0]]?.axes ?? grids[0];
+const stageOf = (axes, rank) => {
+  const axis = axes.find(({ name }) => name === 'pp');
+  return axis ? coordinate(axis, rank) : 0;
+};
+
+function coverOf(view) {
+  const axes = axesOf(view);
+  const { svg } = view;
+  const holder = svgNode('g', { 'aria-hidden': 'true' }, 'play');
+  const stages = reel.busy.map(() => svgNode('path', {}, 'cover'));
+  const paths = areasOf(view, axes, stages.length);
+  stages.forEach((path, stage) => path.setAttribute('d', paths[stage]));
+  const lines = svgNode('g', {}, 'joins flows');
+  const dots = svgNode('g', {}, 'dots');
+  holder.append(...stages, lines, dots);
+  svg.append(holder);
+  svg.style.setProperty('--layer', `${layerSeconds().toFixed(3)}s`);
+  return { view, axes, holder, stages, dots, lines, boxes: boxesOf(view, axes), flows: null };
+}
+
+// The cells of each stage as one path; of a raster, whole runs of a row.
+function areasOf(view, axes, number) {
+  const paths = Array.from({ length: number }, () => []);
+  if (view.cells.length) {
+    for (let rank = 0; rank < mesh.world; rank++) {
+      const [x, y] = spot(view, rank);
+      paths[stageOf(axes, rank)].push(`M${x.toFixed(1)} ${y.toFixed(1)}h${view.wide}v${view.tall}h-${view.wide}z`);
+    }
+  } else {
+    rankAt(view, 0, 0); // so that the table of ranks is there
+    for (let row = 0; row < view.rows; row++) {
+      for (let column = 0; column < view.columns; ) {
+        const rank = view.rankAt[row * view.columns + column];
+        const stage = rank < 0 ? -1 : stageOf(axes, rank);
+        const from = column;
+        do column++;
+        while (column < view.columns && stageAt(view, axes, row, column) === stage);
+        if (stage < 0) continue;
+        const wide = (column - from) * view.wide;
+        const corner = `M${view.left + from * view.wide} ${view.top + row * view.tall}`;
+        paths[stage].push(`${corner}h${wide}v${view.tall}h-${wide}z`);
+      }
+    }
+  }
+  return paths.map((parts) => parts.join(''));
+}
+
+function stageAt(view, axes, row, column) {
+  const rank = view.rankAt[row * view.columns + column];
+  return rank < 0 ? -1 : stageOf(axes, rank);
+}
+
+// The boxes of each stage, which pulse layer by layer.
+function boxesOf(view, axes) {
+  const found = reel.busy.map(() => []);
+  if (view.boxed < 0 || !view.cells.length) return found;
+  const places = new Map();
+  for (let rank = 0; rank < mesh.world; rank++) places.set(rank, spot(view, rank));
+  for (const box of view.svg.querySelectorAll('.box')) {
+    const at = (name) => box[name].baseVal.value;
+    const inside = ([x, y]) => x >= at('x') && y >= at('y') && x < at('x') + at('width') && y < at('y') + at('height');
+    const first = [...places.keys()].find((rank) => inside(places.get(rank)));
+    if (first !== undefined) found[stageOf(axes, first)].push(box);
+  }
+  return found;
+}
+
+// How long a layer of an op is shown, from the shortest run of a letter.
+function layerSeconds() {
+  const runs = reel.busy.flatMap((text) => text.match(/(.)\1*/g) ?? []).filter((run) => run[0] !== ' ');
+  const shortest = Math.min(...runs.map((run) => run.length), reel.busy[0].length);
+  const op = (shortest / reel.busy[0].length) * reel.ends.pipeline * SHOWN;
+  return Math.max(0.12, op / Math.max(1, Math.min(reel.layers, 4)));
+}
+
+// --- One moment ---------------------------------------------------------------------------------------
+
+function goTo(now) {
+  moment = now;
+  const bar = filmBar();
+  if (!bar || !reel) return;
+  const { ends } = reel;
+  const phase = now < ends.pipeline ? 'pipeline' : now < ends.dp ? 'dp' : 'optimizer';
+  const slider = bar.querySelector('input');
+  slider.value = Math.round(now * slider.max);
+  slider.setAttribute('aria-valuetext', card['film_' + phase]);
+  for (const cover of covers) {
+    drawBusy(cover, phase, now / ends.pipeline);
+    drawDots(cover, phase === 'pipeline' ? (now / ends.pipeline) * WHOLE : Infinity);
+    drawFlows(cover, phase === 'dp' ? (now - ends.pipeline) / (ends.dp - ends.pipeline) : phase === 'pipeline' ? 0 : 2);
+  }
+}
+
+const NAMES = { F: 'f', B: 'b', I: 'i', W: 'w', P: 'p', ' ': 'idle' };
+
+function drawBusy({ stages, boxes }, phase, part) {
+  stages.forEach((path, stage) => {
+    const text = reel.busy[stage];
+    const letter = text[Math.min(text.length - 1, Math.floor(part * text.length))];
+    const name = phase === 'pipeline' ? NAMES[letter] : phase;
+    if (path.dataset.now === name) return;
+    path.dataset.now = name;
+    path.setAttribute('class', 'cover is-' + name);
+    const computes = phase === 'pipeline' && letter !== ' ';
+    boxes[stage].forEach((box) => box.classList.toggle('pulse', computes));
+  });
+}
+
+// One pipeline of each replica, through the GPU with the coordinates of the chosen one.
+function pipelines({ view, axes }) {
+  const data = kinds.find(({ name, axes: own }) => name === 'dp' && own === axes);
+  const all = data ? members(data, active()) : [active()];
+  return view.cells.length && all.length <= DOTTED ? all : view.cells.length ? [active()] : [];
+}
+
+function drawDots(cover, time) {
+  const { view, axes, dots } = cover;
+  const axis = axes.find(({ name }) => name === 'pp');
+  const second = WHOLE / (SHOWN * reel.ends.pipeline);
+  let used = 0;
+  if (time <= WHOLE) {
+    for (const base of pipelines(cover)) {
+      const rankOn = (stage) => base + (stage - stageOf(axes, base)) * (axis?.stride ?? 0);
+      for (const [micro, kind, before, at, made, , ended] of reel.moves) {
+        if (time < made || time >= ended) continue;
+        const [to, from] = [rankOn(at), before < 0 ? null : rankOn(before)];
+        const isFar = from !== null && Math.floor(from / mesh.gpusPerNode) !== Math.floor(to / mesh.gpusPerNode);
+        const way = from === null || from === to ? 0 : Math.min(ended - made, second * TRAVEL[isFar ? 'far' : 'near']);
+        const gone = way ? Math.min(1, (time - made) / way) : 1;
+        placeDot(cover, used++, micro, kind, gone < 1 && isFar, between(view, from ?? to, to, gone));
+      }
+    }
+  }
+  while (dots.children.length > used) dots.lastChild.remove();
+}
+
+function between(view, from, to, gone) {
+  const [a, b] = [spot(view, from), spot(view, to)];
+  const eased = gone * gone * (3 - 2 * gone);
+  // In a corner of its cell: the number there stays in sight.
+  return [0, 1].map((i) => a[i] + (b[i] - a[i]) * eased + (i ? 0.12 * view.tall : 0.88 * view.wide));
+}
+
+function placeDot({ view, dots }, number, micro, kind, isFar, [x, y]) {
+  let dot = dots.children[number];
+  if (!dot) {
+    dot = svgNode('g', {}, 'dot');
+    const radius = Math.max(6, Math.min(11, 0.42 * Math.min(view.wide, view.tall)));
+    dot.append(svgNode('circle', { r: radius }, ''), svgNode('text', { 'font-size': radius * 1.15 }, ''));
+    dots.append(dot);
+  }
+  dot.setAttribute('class', `dot is-${kind ? 'b' : 'f'}${isFar ? ' far' : ''}`);
+  dot.setAttribute('transform', `translate(${x.toFixed(1)},${y.toFixed(1)})`);
+  if (dot.lastChild.textContent !== String(micro)) dot.lastChild.textContent = micro;
+}
+
+// Along every group that averages gradients at once; those that leave their node take all the time.
+function drawFlows(cover, part) {
+  cover.flows ??= flowsOf(cover);
+  cover.lines.classList.toggle('on', part > 0 && part < 2);
+  for (const [path, isFar] of cover.flows) {
+    path.style.strokeDashoffset = 1 - Math.min(1, Math.max(0, isFar ? part : 2.5 * part));
+  }
+}
+
+function flowsOf({ view, lines }) {
+  const i = view.kinds.findIndex((number) => IS_DATA.test(kinds[number].name));
+  if (i < 0 || !view.cells.length || mesh.world > LINED) return [];
+  const kind = kinds[view.kinds[i]];
+  const groups = new Map();
+  for (let rank = 0; rank < mesh.world; rank++) {
+    const index = groupIndex(kind, rank);
+    if (!groups.has(index)) groups.set(index, []);
+    groups.get(index).push(rank);
+  }
+  const drawn = [];
+  for (const ranks of groups.values()) {
+    if (ranks.length < 2) continue;
+    const isFar = new Set(ranks.map((rank) => Math.floor(rank / mesh.gpusPerNode))).size > 1;
+    const group = svgNode('g', {}, isFar ? 'far' : '');
+    group.innerHTML = joinsOf(view, kind.tone, ranks, view.pad + 5 + 6 * view.levels[i]);
+    for (const path of group.children) {
+      path.setAttribute('pathLength', 1);
+      drawn.push([path, isFar]);
+    }
+    lines.append(group);
+  }
+  return drawn;
+}
+
+// --- The strip ----------------------------------------------------------------------------------------
+
+// What the chosen GPU does over the step, and what comes after.
+function drawStrip() {
+  const bar = filmBar();
+  if (!reel) return;
+  const { ends } = reel;
+  const text = reel.busy[stageOf(grids[0], active())] ?? reel.busy[0];
+  const each = (1000 * ends.pipeline) / text.length;
+  let boxes = '';
+  let from = 0;
+  for (const run of text.match(/(.)\1*/g)) {
+    if (run[0] !== ' ') boxes += `<rect class="is-${NAMES[run[0]]}" x="${(from * each).toFixed(1)}" width="${Math.max(1, run.length * each - 1).toFixed(1)}" height="16"/>`;
+    from += run.length;
+  }
+  const tails = ['dp', 'optimizer'].filter((name) => ends[name] > (name === 'dp' ? ends.pipeline : ends.dp));
+  for (const name of tails) {
+    const left = 1000 * (name === 'dp' ? ends.pipeline : ends.dp);
+    boxes += `<rect class="is-${name}" x="${(left + 2).toFixed(1)}" width="${(1000 * ends[name] - left - 2).toFixed(1)}" height="16"/>`;
+  }
+  bar.querySelector('svg').innerHTML = boxes;
+  const names = ['pipeline', ...tails];
+  const starts = { pipeline: 0, dp: ends.pipeline, optimizer: ends.dp };
+  bar.querySelector('.film-names').innerHTML = names
+    .map((name) => {
+      const side = name === 'optimizer' ? 'right:0' : `left:${(100 * starts[name]).toFixed(1)}%`;
+      return `<span style="${side}">${card['film_' + name]}</span>`;
+    })
+    .join('');
+  filmStrip().dataset.told = filled(reel.step ? card.film_step : card.film_unit, { step: reel.step, shown: SHOWN });
+}
+
+// --- Playing ------------------------------------------------------------------------------------------
+
+function begin() {
+  if (covers.length || !reel) return;
+  if (mesh.world <= COVERED) covers = views.filter(({ svg }) => svg.matches('.job')).map(coverOf);
+  drawStrip();
+}
+
+const player = playerOf('.film', {
+  begin() {
+    waited = 0;
+    if (!reel) load();
+    return moment;
+  },
+  at(from, time) {
+    if (!filmBar()) return false;
+    if (!reel) {
+      waited = time;
+      return filmStrip().dataset.told === card.film_wait;
+    }
+    begin();
+    goTo((from + (time - waited) / 1000 / SHOWN) % 1);
+    return true;
+  },
+  go: () => {},
+});
+
+function rewind() {
+  player.stop();
+  turns += 1;
+  for (const { holder, boxes } of covers) {
+    holder.remove();
+    boxes.flat().forEach((box) => box.classList.remove('pulse'));
+  }
+  [reel, covers, moment] = [null, [], 0];
+  const bar = filmBar();
+  if (!bar) return;
+  filmStrip().dataset.told = '';
+  bar.querySelector('input').value = 0;
+  bar.querySelector('svg').innerHTML = '';
+  bar.querySelector('.film-names').innerHTML = '';
+}
+
+on('input', '.film input', async (slider) => {
+  player.stop();
+  const to = slider.value / slider.max;
+  if (!reel) await load();
+  begin();
+  goTo(Math.min(to, 0.9999));
+});
+document.addEventListener('state', () => {
+  if (reel) drawStrip();
+});
+watch('value', rewind);

@@ -1,0 +1,135 @@
+"""A training step as the page's script plays it on the picture of the job.
+
+The ops are those of the Pipeline view, the seconds those of Step time: nothing is timed here.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from groups import LayoutError
+from groups.budget import within
+from training.pipeline import Timeline
+from training.pipeline.plan import KINDS, F
+
+from ..base.context import Context
+from ..base.html import as_json
+from ..base.link import from_values, parsed
+from ..base.problems import sentence
+from ..base.resolve import resolve
+from ..base.trained import schedule_name
+from ..estimate.words import step_text
+from ..pipeline.chart import timed, timed_schedule
+from ..pipeline.inputs import clock_of, counts_of, follows_layers, schedule_of, spend_on, stages_of
+
+PARTS = 600
+"""Parts of the pipeline's time, in each of which a rank does one thing; fewer of many ranks."""
+
+LETTERS = 64 * PARTS
+"""Of all ranks together."""
+
+MOST_MOVES = 4_000
+"""Ops up to which each one's micro-batch is shown on its way."""
+
+PAIR = "P"
+"""What a rank does that runs two ops whose kernels overlap."""
+
+IDLE = " "
+
+WHOLE = 10_000
+"""Times of moves are whole parts of the pipeline's time: so many are all of it."""
+
+AFTER = {"dp": ("dp",), "optimizer": ("optimizer", "offload")}
+"""What follows the pipeline, and the parts of a step (training.estimate) that it is made of."""
+
+
+@within()
+def film(sent: Any) -> str:
+    """The film of a state that the page sends, as JSON; {"refused": sentence} where there is none.
+
+    busy      per pipeline rank a letter for each part of the time: F, B, I, W as ops are named
+              (training.pipeline.plan), P two at once, a space where it waits
+    moves     [micro-batch, 0 forward or 1 backward, rank before (-1: none), rank, made, begun,
+              ended]: when what the op needs was made, when it begins, when it ends
+    seconds   of the pipeline, of gradients, of the optimizer; null where they are not known
+    step      the whole step in words; layers: that an op runs through, at most
+    """
+    state = from_values(parsed(sent))
+    try:
+        return as_json(film_of(Context(resolve(state), state)))
+    except LayoutError as error:
+        return as_json({"refused": sentence(error, state.language)})
+
+
+def film_of(context: Context) -> dict[str, Any]:
+    """Errors: LayoutError for a schedule, a batch or layers that cannot be."""
+    layout, state = context.layout, context.known
+    spec = schedule_of(schedule_name(state), layout, state)
+    spend_on([spec])
+    stages = stages_of(spec, state)
+    held = stages if follows_layers(state) else None
+    timeline, _ = timed(timed_schedule(spec, held, clock_of(state), state))
+    seconds: dict[str, float | None] = dict.fromkeys(("pipeline", *AFTER))
+    step = ""
+    with suppress(LayoutError):  # the film needs no model, its seconds do
+        estimate = context.trained.estimate(layout)
+        step = step_text(estimate)
+        for name, parts in AFTER.items():
+            seconds[name] = sum(estimate.parts[part] for part in parts)
+        seconds["pipeline"] = estimate.seconds - sum(filter(None, seconds.values()))
+    return {
+        "busy": busy_texts(timeline),
+        "moves": moves_of(timeline),
+        "seconds": seconds,
+        "step": step,
+        "layers": max(counts_of(stages, state), default=1) if stages else 1,
+    }
+
+
+def busy_texts(timeline: Timeline) -> list[str]:
+    """What each rank does in each of the equal parts of the time: its op in the middle of it.
+
+    >>> from training.pipeline import plan_of, simulate
+    >>> first, last = busy_texts(simulate(plan_of("1f1b", p=2, m=1)))
+    >>> [(kind, first.count(kind)) for kind in "F B"], last[99:101], last[-99:]  == " " * 99
+    ([('F', 100), (' ', 300), ('B', 200)], ' F', True)
+    """
+    plan = timeline.plan
+    parts = min(PARTS, max(1, LETTERS // plan.p))
+    middles = (np.arange(parts) + 0.5) * timeline.makespan / parts
+    letters = np.array([*KINDS, PAIR])
+    letter = np.where(plan.second >= 0, PAIR, letters[plan.first & 3])
+    texts = []
+    for begin, end in zip(plan.starts[:-1], plan.starts[1:]):
+        place = begin + np.searchsorted(timeline.start[begin:end], middles, side="right") - 1
+        is_busy = (place >= begin) & (timeline.end[np.maximum(place, 0)] > middles)
+        texts.append("".join(np.where(is_busy, letter[np.maximum(place, 0)], IDLE).tolist()))
+    return texts
+
+
+def moves_of(timeline: Timeline) -> list[list[int]]:
+    """The way of each micro-batch from op to op; none where there are more than MOST_MOVES.
+
+    >>> from training.pipeline import plan_of, simulate
+    >>> for move in moves_of(simulate(plan_of("1f1b", p=2, m=1))): print(move)
+    [0, 0, -1, 0, 0, 0, 1667]
+    [0, 1, 1, 0, 6667, 6667, 10000]
+    [0, 0, 0, 1, 1667, 1667, 3333]
+    [0, 1, 1, 1, 3333, 3333, 6667]
+    """
+    plan = timeline.plan
+    ops, place = plan.ops
+    if len(ops) > MOST_MOVES:
+        return []
+    kind, micro_batch, _ = plan.split(ops)
+    needed, rank = plan.needed[ops], plan.rank_of_place
+    before = np.where(needed >= 0, rank[needed], np.where(kind == F, -1, rank[place]))
+    start, end = timeline.start[place], timeline.end[place]
+    made = np.where(needed >= 0, timeline.end[needed], start)
+    times = np.rint(np.array([made, start, end]) * (WHOLE / (timeline.makespan or 1.0)))
+    rows = np.stack([micro_batch, kind != F, before, rank[place], *times.astype(int)], axis=1)
+    is_way = kind != KINDS.index("W")  # which nothing is sent for
+    return [[int(value) for value in row] for row in rows[is_way]]
