@@ -201,6 +201,7 @@ def test_a_tap_pins_and_a_second_tap_lets_go(open_page):
 def test_the_card_stays_in_sight_and_in_place_while_it_is_filled(open_page):
     page = open_page(width=1400, height=700)
     below = page.locator(".kinds")
+    cell(page, "dp", 5).scroll_into_view_if_needed()
     before = below.bounding_box()["y"]
     cell(page, "dp", 5).hover()
     expect(page.locator(".told .gpu b")).to_have_text("GPU 5")
