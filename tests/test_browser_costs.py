@@ -34,7 +34,7 @@ from views.base.units import bytes_text, seconds_text
 from views.compare.sides import COSTS, cost_of
 from views.estimate.words import about
 from views.memory.stages import gib
-from views.traffic.view import rows_of
+from views.traffic.rows import rows_of
 
 pytestmark = pytest.mark.browser
 

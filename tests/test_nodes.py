@@ -14,8 +14,11 @@ from pages import LAYOUTS, groups_of, shown, spans, table, text_of
 from descriptions import PAGE, counted
 from groups.audit import DOMAINS
 from views.base.context import Context
+from views.base.link import published
 from views.base.resolve import resolve
 from views.base.state import State
+from views.estimate.words import step_text
+from views.nodes.view import nodes_summary
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -85,6 +88,29 @@ def test_cp_is_waited_for_where_keys_are_gathered_or_exchanged(language):
         assert (fine in picture) == (not is_waited)
     inside = shown(State(nodes=2, tp=1, cp=8, pp=1, cp_algorithm="a2a"), "nodes", language)
     assert PAGE["audit_fine"][language].format(names="tp, cp, ep, etp") in inside
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_groups_that_leave_their_node_are_told_by_what_they_cost(language):
+    """DeepSeek-V3 spreads experts over nodes on purpose (arXiv:2412.19437 section 2.1.2)."""
+    context = Context.of(State(**published("deepseek-v3")).changed({"lang": language}))
+    said = nodes_summary(context).replace("\xa0", " ")
+    step = context.trained.estimate(context.layout)
+    assert f"{step.parts['ep'] * 1000:.0f} ms" in said
+    assert step_text(step) in said
+    assert "DeepSeek-V3" in said
+    model = context.trained.model
+    routing = PAGE["audit_routing"][language]
+    assert routing.format(chosen=model.router_group_top_k, groups=model.router_groups) in said
+    for words in ("belongs", "should", "\N{CJK UNIFIED IDEOGRAPH-5E94}该"):
+        assert words not in said
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_of_a_job_that_cannot_be_timed_only_that_a_layer_waits_is_told(language):
+    """Seven heads are not cut by tp 16."""
+    said = nodes_summary(Context.of(State(tp=16, pp=1, heads="7", lang=language)))
+    assert PAGE["audit_waits"][language] in said
 
 
 @pytest.mark.parametrize("name", LAYOUTS)

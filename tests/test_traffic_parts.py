@@ -26,7 +26,8 @@ from views.base.link import published, to_query
 from views.base.state import State
 from views.base.units import bytes_text, seconds_text
 from views.traffic.matrix import matrix_pictures, part_of
-from views.traffic.view import rows_of, traffic_html
+from views.traffic.rows import rows_of
+from views.traffic.view import traffic_html
 
 H100 = CLUSTERS["dgx-h100"]
 

@@ -31,7 +31,7 @@ from ..base.units import bytes_text, seconds_text
 from ..column import is_still
 from ..estimate.words import KINDS, about
 from ..memory.stages import gib
-from ..traffic.view import rows_of
+from ..traffic.rows import rows_of
 
 WAYS = tuple(name for name in fields_of("training") if name not in ("cluster", "capacity"))
 """How a layout is trained, beside what its job says of that."""

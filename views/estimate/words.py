@@ -35,6 +35,16 @@ def about(estimate: Estimate) -> str:
     return f"{_two(estimate.seconds / size)} {unit} ({low}–{high})"
 
 
+def seconds_about(seconds: float) -> str:
+    """Seconds as an estimate says them, in two digits: "58 ms".
+
+    >>> seconds_about(0.0577), seconds_about(2.38)
+    ('58 ms', '2.4 s')
+    """
+    size, unit = next(((s, u) for s, u in SECONDS if seconds >= 0.2 * s), SECONDS[-1])
+    return f"{_two(seconds / size)} {unit}"
+
+
 def step_text(estimate: Estimate) -> str:
     """The step alone, as `about` says it: "2.9 s"."""
     return about(estimate).partition(" (")[0]

@@ -19,6 +19,7 @@ from ..base.html import button, cell, chips, fine, intro, row, saying, table, ta
 from ..base.resolve import AUTO, main_groupings
 from ..base.state import State
 from ..hosts.inputs import placement_or_none
+from .cost import cost_of_waiting
 
 
 def nodes_html(context: Context) -> Markup:
@@ -32,7 +33,7 @@ def nodes_html(context: Context) -> Markup:
         hosts = counted(len(placement.hosts), "host", language)
         note = fine(say("nodes_named", hosts=hosts))
     audit = audit_of(layout, placement, waited=waited_for(context.state))
-    warnings = audit.warnings(language)
+    warnings = audit.warnings(context)
     items = (tag("li", warning) for warning in warnings)
     return together(
         intro(say("nodes_title"), say("nodes_body"), language),
@@ -87,20 +88,22 @@ class Audit:
         heads = self.heads(language)[: COLUMNS + 2]
         return [("", TableChart(tuple(heads), tuple(rows)))] if rows else []
 
-    def warnings(self, language: str) -> list[str]:
-        """A plain sentence for each kind that waits for its messages and leaves the node."""
-        warnings = []
+    def warnings(self, context: Context) -> list[str]:
+        """For each kind that waits for its messages and leaves the node: how far, and what that
+        costs."""
+        warnings, language = [], context.language
         for names, spans, _ in self.rows:
             reach = spans[self.sizes.index(self.node)]
             if self._is_slow(names, reach):
                 fits = [span.domain for span in spans if not span.crossing]
+                cost = [*cost_of_waiting(names, context), _holds(fits, language)]
                 warnings.append(
-                    PAGE["audit_warning_fits" if fits else "audit_warning"][language].format(
+                    PAGE["audit_warning"][language].format(
                         kind=" = ".join(names),
                         crossing=f"{reach.crossing:,}",
                         groups=f"{reach.groups:,}",
                         nodes=counted(reach.most, "node", language),
-                        domain=min(fits, default=0),
+                        cost=joined(cost, language),
                     )
                 )
         return warnings
@@ -115,6 +118,12 @@ class Audit:
     def _is_slow(self, names: Iterable[str], reach: Span) -> bool:
         """Whether any of the names that share these groups waits for its messages."""
         return reach.crossing > 0 and not self.waited.isdisjoint(names)
+
+
+def _holds(fits: Sequence[int], language: str) -> str:
+    """The smallest domains that hold all groups, if any do."""
+    words = PAGE["audit_holds" if fits else "audit_holds_none"][language]
+    return words.format(domain=min(fits, default=0))
 
 
 def waited_for(state: State) -> frozenset[str]:
@@ -240,7 +249,7 @@ def nodes_summary(context: Context) -> str:
     language = context.language
     waited = waited_for(context.state)
     audit = audit_of(context.layout, placement_or_none(context), waited=waited)
-    return joined(audit.warnings(language) or [_fine(context)], language)
+    return joined(audit.warnings(context) or [_fine(context)], language)
 
 
 VIEW = View(

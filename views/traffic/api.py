@@ -13,7 +13,7 @@ from ..base.endpoint import fixes_tried, job_facts, training_endpoint
 from ..estimate.measured import measured_facts
 from ..estimate.words import estimate_facts
 from ..memory.host import host_facts
-from .view import rows_of
+from .rows import rows_of
 
 
 @training_endpoint

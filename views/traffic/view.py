@@ -18,7 +18,7 @@ from descriptions import (
     joined,
 )
 from groups.layout import Layout
-from training.traffic.per_step import Traffic, seconds_together, traffic
+from training.traffic.per_step import Traffic, seconds_together
 
 from ..base import form
 from ..base.context import Context, Pictures, View
@@ -32,6 +32,7 @@ from ..estimate.words import step_of
 from ..memory.host import crossing_html
 from ..nodes.view import share_bar
 from .matrix import matrix_html, matrix_pictures
+from .rows import rows_of
 
 
 def traffic_html(context: Context) -> str:
@@ -70,20 +71,6 @@ def _answer(context: Context) -> Markup:
         matrix_html(context, rows),
         left_out_html(LEFT_OUT, language),
         tag("p", TRAFFIC["sources"][language], " ", sources, class_="traffic-source"),
-    )
-
-
-def rows_of(layout: Layout, trained: Trained) -> list[Traffic]:
-    """Every transfer of a step. Errors: as of `Trained.stages`."""
-    return traffic(
-        trained.model,
-        trained.split,
-        trained.training,
-        layout.every,
-        trained.cluster,
-        layout.gpus_per_node,
-        trained.cp_algorithm,
-        [stage.parameters for stage in trained.stages()],
     )
 
 

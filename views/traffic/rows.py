@@ -1,0 +1,22 @@
+"""What is sent in a step of what is trained."""
+
+from __future__ import annotations
+
+from groups.layout import Layout
+from training.traffic.per_step import Traffic, traffic
+
+from ..base.trained import Trained
+
+
+def rows_of(layout: Layout, trained: Trained) -> list[Traffic]:
+    """Every transfer of a step. Errors: as of `Trained.stages`."""
+    return traffic(
+        trained.model,
+        trained.split,
+        trained.training,
+        layout.every,
+        trained.cluster,
+        layout.gpus_per_node,
+        trained.cp_algorithm,
+        [stage.parameters for stage in trained.stages()],
+    )
