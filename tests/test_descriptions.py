@@ -49,6 +49,7 @@ MEGATRON_JOBS = [
     {"tp": 2, "cp": 2, "pp": 2, "ep": 4, "num_distributed_optimizer_instances": 2},
     {"cp": 8, "hierarchical_context_parallel_sizes": [2, 2, 2], "hybrid_context_parallel": True},
     {"tp": 2, "gtp": 2, "egtp": 2},
+    {"ep": 4, "create_all_gather_group": True},
 ]
 
 

@@ -845,3 +845,19 @@ def test_a_text_that_costs_too_much_is_read_up_to_where_that_is_said(monkeypatch
     assert 0 < len(log.ranks) < 100
     (note,) = log.notes
     assert (note.code, note.facts["before"]) == ("text-cut", f"'rank {log.ranks[-1]} failed'")
+
+
+def test_a_second_communicator_for_all_gathers_is_told_from_the_group_that_scatters():
+    """Its ranks are those of dp-cp, also beside a layout that does not say that it exists."""
+    name = "DATA_PARALLEL_GROUP_WITH_CP"
+    text = "".join(
+        f"[rank4]:[E] [PG ID {n} PG GUID {n}{n}({name}{twin}) Rank 2] Timeout at NCCL work: 3\n"
+        for n, twin in ((1, ""), (2, "_AG"))
+    )
+    log = read_log(text)
+    assert sorted(filter(None, log.groups.values())) == ["dp-cp", "dp-cp-ag"]
+    rows = match_layout(log, 8, tp=2).rows
+    assert [row.members for row in rows] == [(0, 2, 4, 6)] * 2
+    assert all(row.agrees for row in rows)
+    twin = match_layout(log, 8, tp=2, create_all_gather_group=True).rows[1]
+    assert twin.names[0] == "dp-cp-ag"

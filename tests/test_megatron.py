@@ -17,7 +17,7 @@ from cases import every
 
 from groups import Axis, LayoutError, Mesh, fit, rank_groups
 from groups.megatron.grids import GTP, ORDER, expert_grid, grids, mended
-from groups.megatron.parallel_state import groupings, process_groups
+from groups.megatron.parallel_state import FAMILIES, groupings, process_groups
 
 DATA = Path(__file__).parent / "data"
 
@@ -369,6 +369,44 @@ def test_a_mended_order_is_a_whole_one_with_pp_last(order):
     names = mended(order).split("-")
     assert sorted(names) == sorted(ORDER.split("-"))
     assert names[-1] == "pp"
+
+
+# -- main, after 0.16.1 --------------------------------------------------------------------------
+
+MAIN = read("megatron_main")["cases"]
+OF_MAIN = {family.parallel_state: name for name, family in FAMILIES.items()}
+
+
+@every("case", [case for case in MAIN if "groups" in case])
+def test_every_group_of_main_is_made_with_its_key_of_nccl_options(case):
+    found = process_groups(**case["config"])
+    names = set()
+    for description, (key, groups) in case["groups"].items():
+        name = OF_MAIN[description]
+        names.add(name)
+        assert FAMILIES[name].option == key
+        if name in found:
+            assert [sorted(ranks) for ranks in lists(found[name])] == groups, name
+        else:  # main makes these even where nothing is cut: each rank alone, and tp-ep-pp again
+            assert name in {"gtp", "egtp", "tp-ep-egtp-pp"}
+            assert name == "tp-ep-egtp-pp" or {len(ranks) for ranks in groups} == {1}
+    for name in found.keys() - names:  # no group of its own there: it stands for another one
+        assert name in {"gtp-dp", "gtp-dp-cp", "egtp-edp"}
+
+
+@every("case", [case for case in MAIN if "error" in case])
+def test_gathers_of_their_own_beside_gtp_ask_main_for_ranks_that_do_not_exist(case):
+    assert "is out of range" in case["error"]
+    error = refused(**case["config"])
+    assert (error.code, error.control) == ("gathers-with-gtp", "create_all_gather_group")
+    assert_alternatives_work(error, case["config"])
+
+
+def test_every_option_key_of_main_is_one_of_a_family():
+    keys = {key for case in MAIN for key, _ in case.get("groups", {}).values()}
+    gtp = {"gtp_remat", "gtp_remat_dp", "gtp_remat_dp_cp"}
+    gtp |= {"expt_gtp_remat", "ep_gtp_remat_dp", "tp_ep_gtp_remat_pp"}
+    assert gtp <= keys <= {family.option for family in FAMILIES.values()}
 
 
 # -- gtp -----------------------------------------------------------------------------------------

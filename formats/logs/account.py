@@ -15,6 +15,7 @@ from groups.grouping import Grouping
 from groups.notes import Note
 from groups.placement import Placement
 
+from .matching import grouping_of
 from .model import WORLD, Log, Wait
 
 MOST_SENTENCES = 3
@@ -80,7 +81,7 @@ def members_of(wait: Wait, groupings: Mapping[str, Grouping]) -> tuple[int, ...]
     if wait.group.complete:
         return wait.group.members
     some = (*wait.waiting, *wait.absent)
-    grouping = groupings.get(wait.group.kind or "")
+    grouping = grouping_of(wait.group.kind, groupings)
     if wait.group.kind == WORLD and groupings:
         return tuple(range(next(iter(groupings.values())).world_size))
     if grouping is None or not some or max(some) >= grouping.world_size:
@@ -97,7 +98,7 @@ def _unheard(log: Log, first: Wait, groupings: Mapping[str, Grouping], place: Pl
     """The first sentence where members of groups are not seen to wait: who, in which group."""
     diagnosis = log.diagnosis
     suspects = diagnosis.suspects
-    grouping = groupings.get(first.group.kind or "")
+    grouping = grouping_of(first.group.kind, groupings)
     index = None if grouping is None else grouping.index_of(first.waiting[0])
     facts: dict[str, object] = {"op": first.op, "seq": first.seq, "kind": first.group.title}
     facts |= {"group": first.group.key, "index": index}

@@ -62,7 +62,8 @@ def members_by_layout(
     for groups in families.values():
         kind = groups[0].group.kind
         is_said = groups[0].group.description is not None
-        tried = [every[kind]] if kind in every else [] if is_said else list(every.values())
+        known = grouping_of(kind, every)
+        tried = [known] if known else [] if is_said else list(every.values())
         fitting: dict[tuple[tuple[int, ...], ...], str] = {}
         for grouping in tried:
             if _fits(groups, grouping) and (is_said or _is_seen(groups, grouping, job.dumped)):
@@ -74,6 +75,12 @@ def members_by_layout(
             members |= dict(zip(names, ranks))
             kinds |= dict.fromkeys(names, kind)
     return members, kinds
+
+
+def grouping_of(kind: str | None, every: Mapping[str, Grouping]) -> Grouping | None:
+    """The layout's grouping of a kind; of a second communicator that the layout does not have
+    (dp-cp-ag, edp-ag) the one whose ranks it has."""
+    return every.get(kind or "") or every.get((kind or "").removesuffix("-ag"))
 
 
 def _fits(groups: Sequence[Group], grouping: Grouping) -> bool:
@@ -196,7 +203,7 @@ def _matched(
     first = claim.rank
     if max(claim.members, default=first) >= world:
         return Matched(claim, agrees=False)
-    grouping = every.get(claim.kind or "")
+    grouping = grouping_of(claim.kind, every)
     if grouping is None:  # a group without a kind is found by its members
         names = _names(every, first, claim.members)
         index = every[names[0]].index_of(first) if names else None

@@ -43,6 +43,8 @@ def kind_of(name: str | None, guid: str | None = None) -> str | None:
 
     >>> kind_of("TENSOR_MODEL_PARALLEL_GROUP"), kind_of("DATA_PARALLEL_GROUP_WITH_CP_GLOO")
     ('tp', 'dp-cp')
+    >>> kind_of("DATA_PARALLEL_GROUP_WITH_CP_AG")
+    'dp-cp-ag'
     >>> kind_of("mesh_dp_shard"), kind_of("default_pg"), kind_of("undefined"), kind_of("my group")
     ('dp-shard', 'world', None, None)
     """
@@ -52,9 +54,10 @@ def kind_of(name: str | None, guid: str | None = None) -> str | None:
         return WORLD
     if name.startswith("mesh_"):
         return _TORCHTITAN.get(name.removeprefix("mesh_"))
-    stem = _TWINS.sub("", name.upper())
-    if stem in _MEGATRON:
-        return _MEGATRON[stem]
+    whole = name.upper()
+    stem = _TWINS.sub("", whole)
+    if whole in _MEGATRON or stem in _MEGATRON:
+        return _MEGATRON.get(whole) or _MEGATRON[stem]
     if level := _LEVEL.match(stem):
         return f"hcp-l{int(level[1])}"
     if hybrid := _HYBRID.match(stem):

@@ -19,7 +19,7 @@ from ..alternatives import MOST, divisors, divisors_near, works
 from ..errors import LayoutError, quoted, refusal
 from ..grouping import Grouping, Groups
 from ..mesh import MAX_RANKS, Mesh, whole_number
-from .grids import GTP, dense_grid, expert_grid, grids, mended
+from .grids import GTP, ORDER, dense_grid, expert_grid, grids, mended
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,7 @@ def groupings(
     num_distributed_optimizer_instances: int = 1,
     hierarchical_context_parallel_sizes: Sequence[int] | None = None,
     hybrid_context_parallel: bool = False,
+    create_all_gather_group: bool = False,
     embedding_stages: Sequence[int] = (0, -1),
     virtual_pipeline_model_parallel_size: int | None = None,
     use_sharp: bool = False,
@@ -87,6 +88,8 @@ def groupings(
         by_name |= _levels(by_name["cp"], hierarchical_context_parallel_sizes)
     if hybrid_context_parallel:
         by_name |= _hybrid(by_name["dp-cp"], by_name["pp"].size)
+    if create_all_gather_group:
+        by_name |= _all_gather_groups(world, dense, expert, sizes)
     return by_name
 
 
@@ -126,10 +129,10 @@ def process_groups(world: int, **options: object) -> dict[str, Groups]:
     """All groups that Megatron creates, by name, in Megatron's order of groups and members.
 
     options: tp, cp, pp, ep, etp, order, num_distributed_optimizer_instances,
-    hierarchical_context_parallel_sizes, hybrid_context_parallel; embedding_stages (the pipeline
-    stages that share the word embedding, counted from the end if negative),
-    virtual_pipeline_model_parallel_size, use_sharp and sharp_enabled_group (checked, they change no
-    group), gtp and egtp. intra-dist-opt is as Megatron lists it; torch sorts the ranks of a group.
+    hierarchical_context_parallel_sizes, hybrid_context_parallel, create_all_gather_group;
+    embedding_stages (the pipeline stages that share the word embedding, counted from the end if
+    negative), virtual_pipeline_model_parallel_size, use_sharp and sharp_enabled_group (checked,
+    they change no group), gtp and egtp. intra-dist-opt is as Megatron lists it; torch sorts the ranks of a group.
 
     >>> groups = process_groups(16, tp=2, pp=4)
     >>> groups["embd"].tolist()
@@ -261,6 +264,29 @@ def _hybrid(data: Grouping, pp: int) -> dict[str, Grouping]:
     return {
         f"hybrid-dp-cp-{run}": replace(data, name=f"hybrid-dp-cp-{run}", length=run) for run in runs
     }
+
+
+def _all_gather_groups(
+    world: int, dense: Mesh, expert: Mesh, sizes: Mapping[str, object]
+) -> dict[str, Grouping]:
+    """Second communicators of dp-cp, and of edp where experts are spread, so that Megatron FSDP
+    gathers parameters while it scatters gradients.
+
+    Megatron makes them of the default order, whatever the order of the job is
+    (create_all_gather_groups, main at d98e8a64), and counts gtp twice, in dp and beside it.
+    """
+    control, has_experts = "create_all_gather_group", expert.size("ep") > 1
+    counted = {"gtp": dense, **({"egtp": expert} if has_experts else {})}
+    twice = [name for name, mesh in counted.items() if GTP in mesh.names and mesh.size(GTP) > 1]
+    if twice:
+        ones = dict.fromkeys(("gtp", "egtp"), 1)
+        raise refusal("gathers-with-gtp", control, {control: False}, ones, gtp=" x ".join(twice))
+    checked_grids: Callable[..., tuple[Mesh, Mesh]] = grids
+    dense, expert = checked_grids(world, **{**sizes, "order": ORDER})
+    made = {"dp-cp-ag": replace(_families(dense_grid(dense))["dp-cp"], name="dp-cp-ag")}
+    if has_experts:
+        made["edp-ag"] = replace(_families(expert_grid(expert))["edp"], name="edp-ag")
+    return made
 
 
 # -- options that change no group ----------------------------------------------------------------
