@@ -132,7 +132,8 @@ def process_groups(world: int, **options: object) -> dict[str, Groups]:
     hierarchical_context_parallel_sizes, hybrid_context_parallel, create_all_gather_group;
     embedding_stages (the pipeline stages that share the word embedding, counted from the end if
     negative), virtual_pipeline_model_parallel_size, use_sharp and sharp_enabled_group (checked,
-    they change no group), gtp and egtp. intra-dist-opt is as Megatron lists it; torch sorts the ranks of a group.
+    they change no group), gtp and egtp. intra-dist-opt is as Megatron lists it; torch sorts the
+    ranks of a group.
 
     >>> groups = process_groups(16, tp=2, pp=4)
     >>> groups["embd"].tolist()
