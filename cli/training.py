@@ -20,6 +20,8 @@ from .state import asked_context
 
 GIB = 2**30
 
+VERDICTS = {"fits": "fits", "close": "is close to the limit", "over": "does not fit"}
+
 Facts = dict[str, Any]
 
 
@@ -97,7 +99,7 @@ def search(inputs: CommandLine) -> Table:
 
     layout, facts = _facts(inputs, search_facts)
     sizes = [*SIZES, "memory_schedule", "micro_batch", "recompute"]
-    columns = ["place", *sizes, "step_seconds", "low_seconds", "high_seconds", "needed_gib"]
+    columns = ["place", *sizes, "step_seconds", "low_seconds", "high_seconds", "needed_gib", "fit"]
     listed = [[place, row] for place, row in enumerate(facts["best"], 1)]
     if (given := facts["given"]) is not None:
         listed.append([facts["given_place"] or "-", given])
@@ -107,6 +109,7 @@ def search(inputs: CommandLine) -> Table:
             *(row[name] for name in sizes),
             *(round(row[name], 3) for name in columns if name.endswith("_seconds")),
             _gib(row["needed_bytes"]),
+            row["fit"],
         ]
         for place, row in listed
     ]
@@ -190,9 +193,11 @@ def _step(facts: Facts) -> str:
 
 
 def _fit(facts: Facts) -> str:
-    needed, capacity = (f"{facts[name] / GIB:,.1f}" for name in ("needed_bytes", "capacity_bytes"))
-    verdict = "fits" if facts["fits"] else "does not fit"
-    return f"{verdict}: stage {facts['fullest_stage']} needs {needed} of {capacity} GiB"
+    """The verdict, and what nine of ten real runs need."""
+    names = (*(f"{name}_bytes" for name in ("needed", "memory_low", "memory_high", "capacity")),)
+    needed, low, high, capacity = (f"{facts[name] / GIB:,.1f}" for name in names)
+    needs = f"needs {needed} ({low} to {high}) of {capacity} GiB"
+    return f"{VERDICTS[facts['fit']]}: stage {facts['fullest_stage']} {needs}"
 
 
 def _gib(count: float) -> float:

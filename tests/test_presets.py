@@ -313,11 +313,8 @@ def test_a_preset_trains_as_its_source_states(name):
 
 
 NOT_ALONE = {
-    "korthikanti-1t": "holds 63 GiB of tensors; kernels that fuse less are reckoned to need more",
-    "llama3-405b-1": "within 2 % of a GPU; its source frees tensors early (section 3.3.2)",
     "kimi-k2": "activations go to host memory too (arXiv:2507.20534 section 2.4.3)",
     "mcore-guide-mixtral-8x7b": "a recommendation that states no sequence and no recomputation",
-    "mcore-guide-llama-3-8b": "the same",
 }
 
 

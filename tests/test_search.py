@@ -13,7 +13,7 @@ from benchmarks.published import FIRST, WHY, everything
 from groups.errors import LayoutError
 from groups.megatron.parallel_state import grids
 from training.estimate import Estimate, estimate_of
-from training.estimate.memory import fit_of
+from training.estimate.memory import CLOSE, FITS, fit_of
 from training.model import Model
 from training.models import MODELS
 from training.pipeline import SCHEDULES
@@ -112,18 +112,25 @@ def test_every_way_takes_as_long_as_the_estimate_says_and_none_better_is_missed(
     ]
     assert not wrong
     fitting: dict[tuple[int, ...], float] = {}
+    surely = []
     for one in (one for ways in every for _, one in ways):
-        room = rooms.ROOM_OF_EXCHANGE if one.request.training.ep_overlap else rooms.ROOM
-        if one.fit.needed <= room * asked.bytes_of_gpu:
+        room = rooms.ROOM_OF_EXCHANGE if one.request.training.ep_overlap else rooms.USABLE
+        if one.fits and one.fit.needed <= room * asked.bytes_of_gpu:
             sizes = rooms.sizes_of(one.request.split)
             fitting[sizes] = min(one.seconds, fitting.get(sizes, one.seconds))
+            surely += [one.seconds] if one.verdict == FITS else []
     quickest = sorted(fitting.values())[:5]
     found = search(asked, most=5)
     if quickest:
-        assert [one.seconds for one in found.best] == pytest.approx(quickest)
+        taken = [one.seconds for one in found.best]
+        if all(one.verdict == CLOSE for one in found.best[:-1]) and surely:
+            assert min(taken[-1], min(surely)) == pytest.approx(min(surely))
+            taken, quickest = taken[:-1], quickest[: len(taken) - 1]
+        assert taken == pytest.approx(quickest)
         assert all(one.fits for one in found.best)
+        assert not surely or any(one.verdict == FITS for one in found.best)
     else:
-        assert not any(one.fit.needed <= rooms.ROOM * asked.bytes_of_gpu for one in found.best)
+        assert not any(one.fit.needed <= rooms.USABLE * asked.bytes_of_gpu for one in found.best)
 
 
 def test_chunks_that_fill_a_gpu_are_timed_nearly_as_the_estimate_says():
@@ -227,10 +234,14 @@ def test_stages_next_to_each_other_send_over_nvlink():
 
 def test_a_layout_that_fills_more_of_a_gpu_than_the_room_for_it_is_not_among_the_best():
     needed = search(job(**SMALL)).best[0].fit.needed
-    for filled in (0.94, 0.97):  # of 0.95
-        capacity = needed / filled
-        most = max(one.fit.needed for one in search(job(**SMALL, capacity=capacity)).best)
-        assert most <= rooms.ROOM * capacity, filled
+    for filled, verdicts in ((0.89, {FITS}), (0.97, {FITS, CLOSE}), (1.0, {FITS, CLOSE})):
+        best = search(job(**SMALL, capacity=needed / filled)).best
+        assert max(one.fit.needed for one in best) <= rooms.USABLE * needed / filled, filled
+        assert {one.verdict for one in best} <= verdicts | {CLOSE}
+        is_there = [one.fit.needed == needed for one in best]
+        assert any(is_there) == (filled < rooms.USABLE)
+        if any(is_there):
+            assert best[is_there.index(True)].verdict == (FITS if filled < 0.9 else CLOSE)
 
 
 def test_where_nothing_fits_those_that_lack_least_come_first():

@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 
 from benchmarks.estimate_errors import Answered, answered
 from training.estimate import estimate
+from training.estimate.memory import CLOSE, FITS, OVER, fit_of
 from training.estimate.runs import is_nanotron, runs
 from training.models import MODELS
 from training.search.verdict import (
     APART,
-    FITS,
-    NEAR,
-    OVER,
     Outcome,
     Verdict,
     outcome_of,
@@ -29,7 +27,7 @@ numbers = st.floats(min_value=1e-6, max_value=1e9)
 lacking = st.lists(st.sampled_from(["gpu", "model", "batch"]), max_size=3, unique=True).map(tuple)
 outcomes = st.builds(
     Outcome,
-    fit=st.sampled_from([FITS, NEAR, OVER]),
+    fit=st.sampled_from([FITS, CLOSE, OVER]),
     seconds=numbers,
     across=st.one_of(st.just(0.0), numbers),
     lacks=lacking,
@@ -58,7 +56,7 @@ def test_what_cannot_run_is_never_better(first, second):
 
 @given(outcomes, outcomes)
 def test_close_to_the_limit_is_neither_better_nor_worse(first, second):
-    near = [side._replace(fit=NEAR if side.fit == FITS else side.fit) for side in (first, second)]
+    near = [side._replace(fit=CLOSE if side.fit == FITS else side.fit) for side in (first, second)]
     for one in (first, near[0]):
         for other in (second, near[1]):
             assert verdict(one, other) == verdict(first, second)
@@ -79,7 +77,7 @@ def test_a_slower_step_never_makes_a_layout_better(first, second, times):
     [
         # The quicker one lacks memory; one that is close does not.
         (Outcome(FITS, 9.0, 9e9), Outcome(OVER, 1.0, 0.0), 0, "memory"),
-        (Outcome(NEAR, 1.0, 9e9), Outcome(FITS, 9.0, 0.0), 0, "time"),
+        (Outcome(CLOSE, 1.0, 9e9), Outcome(FITS, 9.0, 0.0), 0, "time"),
         (Outcome(OVER, 1.0, 0.0), Outcome(OVER, 9.0, 0.0), None, "memory"),
         # 9 % is within the error, 11 % is not; then bytes count, from 1 % on.
         (Outcome(FITS, 1.0, 9e9), Outcome(FITS, 1.09, 1e9), 1, "bytes"),
@@ -89,7 +87,7 @@ def test_a_slower_step_never_makes_a_layout_better(first, second, times):
         # What only one of them lacks may move them apart; what both lack moves both.
         (Outcome(FITS, 1.0, 1e9, ("gpu",)), Outcome(FITS, 1.3, 1e9), None, "nothing"),
         (Outcome(FITS, 1.0, 1e9, ("gpu",)), Outcome(FITS, 1.3, 1e9, ("gpu",)), 0, "time"),
-        (None, Outcome(NEAR, 1.0, 0.0), 1, "refused"),
+        (None, Outcome(CLOSE, 1.0, 0.0), 1, "refused"),
         (None, Outcome(OVER, 1.0, 0.0), None, "refused"),
         (None, None, None, "refused"),
     ],
@@ -99,12 +97,12 @@ def test_memory_decides_before_time_and_time_before_bytes(first, second, better,
 
 
 def test_an_estimate_says_what_comes_of_a_layout():
-    sizes = {"gpus": 64, "tp": 8, "global_batch": 32}
-    fitting, over = (estimate(MODELS["llama3-70b"].model, **sizes, pp=pp) for pp in (8, 1))
+    sizes = {"gpus": 64, "global_batch": 64}
+    fitting, over = (estimate(MODELS["llama3-70b"].model, **sizes, tp=tp, pp=tp) for tp in (8, 1))
     room = fitting.fit.needed / 0.95
-    request = replace(fitting.request, capacity=room)
-    near = replace(fitting, request=request, known_fit=fitting.fit)
-    assert [outcome_of(one, 0.0).fit for one in (fitting, near, over)] == [FITS, NEAR, OVER]
+    request = replace(fitting.request, capacity=room, precision_is_stated=True)
+    near = replace(fitting, request=request, known_fit=fit_of(request))
+    assert [outcome_of(one, 0.0).fit for one in (fitting, near, over)] == [FITS, CLOSE, OVER]
     assert verdict(*(outcome_of(one, 0.0) for one in (over, fitting))) == Verdict(1, "memory", 0.1)
 
 

@@ -46,9 +46,12 @@ class Estimate:
         low, high: the interval that holds 90 % of real runs.
         parts: seconds by cause (training.estimate.seconds.PARTS); they sum to ``seconds``.
         memory: bytes that are allocated at most on the fullest rank.
-        fits: whether the cluster's GPU holds that and what comes beside (``fit.needed``).
+        memory_low, memory_high: the interval that holds 90 % of what real runs need.
+        verdict: "fits", "close" or "over": whether the cluster's GPU holds that.
+        fits: whether it may; False only where even ``memory_low`` does not fit.
         fit: memory in full; worked out when it is asked for.
         software: whose constants were taken (training.estimate.constants).
+        named: the software that the request names; empty: none.
         stalls: share of runs like this in which messages stall.
         near: whether public runs are near; what they lack stands in ``lacks``.
     """
@@ -62,14 +65,27 @@ class Estimate:
     lacks: tuple[str, ...]
     request: Request = field(repr=False)
     known_fit: Fit | None = field(default=None, repr=False, compare=False)
+    named: str = field(default="", repr=False)
 
     @cached_property
     def fit(self) -> Fit:
-        return self.known_fit or fit_of(self.request)
+        return self.known_fit or fit_of(self.request, self.named)
 
     @property
     def memory(self) -> float:
         return self.fit.allocated
+
+    @property
+    def memory_low(self) -> float:
+        return self.fit.low
+
+    @property
+    def memory_high(self) -> float:
+        return self.fit.high
+
+    @property
+    def verdict(self) -> str:
+        return self.fit.verdict
 
     @property
     def fits(self) -> bool:
@@ -135,7 +151,7 @@ def _estimated(model: Model, asked: Arguments, software: str) -> Estimate:
     """Errors: LayoutError whose alternatives are arguments."""
     try:
         request = request_of(model, asked)
-        return estimate_of(request, software or software_of(request))
+        return estimate_of(request, software or software_of(request), named=software)
     except LayoutError as error:
         refused = error.renamed(OF_SCHEDULES)
         fixes = [_as_arguments(fix, asked) for fix in refused.alternatives]
@@ -156,15 +172,17 @@ def _as_arguments(fix: Mapping[str, object], asked: Arguments) -> dict[str, obje
     return change if change.keys() <= vars(asked).keys() else {}
 
 
-def estimate_of(request: Request, software: str, fit: Fit | None = None) -> Estimate:
+def estimate_of(
+    request: Request, software: str, fit: Fit | None = None, named: str = ""
+) -> Estimate:
     """The estimate of a request that is checked already, with one software's constants.
 
-    fit: its `fit_of`, where it is known.
+    fit: its `fit_of`, where it is known; named: the software that is asked for, not guessed.
     """
     constants = constants_of(FAMILIES[request.cluster], software)
     on_host, fullness = (0.0, 0.0), 0.0
     if request.training.offload != "none" or "stall" in constants:
-        fit = fit or fit_of(request)
+        fit = fit or fit_of(request, named)
         on_host, fullness = fit.on_host, fit.needed / request.bytes_of_gpu
     elif fit is None:
         require_counted(request.model, request.split, request.training)
@@ -188,6 +206,7 @@ def estimate_of(request: Request, software: str, fit: Fit | None = None) -> Esti
         lacks=lacking,
         request=request,
         known_fit=fit,
+        named=named,
     )
 
 

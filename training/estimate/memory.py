@@ -1,36 +1,43 @@
 """Whether a layout fits: what is allocated at the worst moment, and what the GPU must have for it.
 
-    allocated   training.memory, to the byte: within 2 % of 18 runs of Megatron (SimuMax's)
-    needed      what the machine must hold beside: kernels that fuse less than Megatron's, a 32-bit
-                copy of a rank's share of the gradients, memory in pieces too small to use,
-                buffers of NCCL and of CUDA itself
+    allocated   training.memory, to the byte: within 2 % of 18 runs of Megatron (SimuMax's); where
+                kernels fuse less than Megatron's, by the constants of UNFUSED
+    needed      what the machine must hold for that: besides, memory in pieces too small to use,
+                buffers of NCCL and of CUDA itself; with fused kernels allocated * PIECES + CONTEXT
+    low, high   what nine of ten real runs are between, by SPREAD
 
-needed is allocated * PIECES + CONTEXT with experts, 8-bit numbers or chunks, which few but fused
-kernels train, and with FlashAttention where a request tells everything, else with ZeRO-2 and 3:
-FSDP runs whose micro-batches were chosen to fill a GPU are 93 to 95 % full by `allocated` (llm-
-foundry). For all others it is the sum of UNFUSED: fitted to 1,013 runs whose memory nvidia-smi or
-torch told (nanotron, BigScience), and better on each of their models when fitted to the others
-alone (`python -m benchmarks.fit_memory`). Formats that nobody says are LEAN, if wider ones lack
-room.
+    fits        the high end is within what programs get of a GPU
+    close       the limit lies between both ends
+    over        not even the low end is within it, or the host lacks room
 
-Of those sources' good runs 2 % are said not to fit; of nanotron's failures 83 % are told, and some
-failed for want of something else. Three BigScience runs that ran out of memory are not told so, and
-cannot be: another run of theirs with the same sizes and a larger micro-batch fitted (tp 4, pp 6, of
-181 billion parameters with 4 samples; of 184 billion with 1 it failed). Between them gradients
-began to be summed in 32 bits beside those in 16, which no setting says.
+Kernels are those of the software that is named. Where nobody names one, they are fused with
+experts, 8-bit numbers, chunks, context parallelism or ZeRO-2 and 3, which few but fused kernels
+train, and with FlashAttention on GPUs of 8-bit numbers: FSDP runs whose micro-batches were chosen
+to fill a GPU are 93 to 95 % full by `allocated` (llm-foundry). For nanotron and all others they are
+UNFUSED: fitted to 1,013 runs whose memory nvidia-smi or torch told (nanotron, BigScience), and
+better on each of their models when fitted to the others alone (`python -m benchmarks.fit_memory`).
+Formats that nobody says are LEAN, if wider ones do not fit; then all that is told is of these.
+
+Three BigScience runs that ran out of memory are not told so, and cannot be: another run of theirs
+with the same sizes and a larger micro-batch fitted (tp 4, pp 6, of 181 billion parameters with 4
+samples; of 184 billion with 1 it failed). Between them gradients began to be summed in 32 bits
+beside those in 16, which no setting says.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
 
 from ..clusters import GIB
 from ..memory.per_stage import StageMemory, memory_per_stage
 from ..recipe import PRECISIONS, WIDE
 from ..split import padded_vocabulary
-from .request import Request, TrainingJob
+from .constants import software_of
+from .request import Request
+
+FITS, CLOSE, OVER = "fits", "close", "over"
+"""The three verdicts."""
 
 LEAN = {True: "bf16-bf16", False: "fp8-bf16"}
 """What is taken where nobody says the formats and more does not fit: by whether products are in 16
@@ -51,10 +58,12 @@ UNFUSED = {
 
 PIECES, CONTEXT = 1.03, 1 * GIB
 
-USABLE, CLOSE = 0.99, 0.9
-"""Shares of a GPU's memory: what programs get of it (of 80 GiB 79.35: CUDA's deviceQuery on A100),
-and from where on it is close: of nanotron's runs that needed 90 to 99 % of it, and whose fate shows
-that it was memory, 27 of 42 failed."""
+USABLE = 0.99
+"""The share of a GPU's memory that programs get: of 80 GiB 79.35 (CUDA's deviceQuery on A100)."""
+
+SPREAD = {"fused": (1.0, 1.1), "unfused": (0.85, 1.35)}
+"""The interval's ends, by kernels: the low one over what is allocated where kernels are fused, as
+that is exact, and over what is needed where not; the high one over what is needed."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +73,8 @@ class Fit:
     Attributes:
         allocated: what tensors take at the worst moment.
         needed: what a GPU must have for that.
-        fits: whether the cluster's GPU has so much, and its host what is there.
+        low, high: what nine of ten real runs are between.
+        verdict: FITS, CLOSE or OVER.
         stage: the fullest.
         parts: of ``allocated``, by training.memory's PARTS.
         host: bytes that a rank has in host memory, on the stage that has most there.
@@ -73,11 +83,33 @@ class Fit:
 
     allocated: float
     needed: float
-    fits: bool
+    low: float
+    high: float
+    verdict: str
     stage: int
     parts: dict[str, float]
     host: float = 0.0
     on_host: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def fits(self) -> bool:
+        """Whether the cluster's GPU, and its host, may have so much."""
+        return self.verdict != OVER
+
+
+@dataclass(frozen=True)
+class Occupied:
+    """What the fullest rank holds by one reading of formats and kernels; as `Fit` has it."""
+
+    stage: int
+    parts: dict[str, float]
+    needed: float
+    low: float
+    high: float
+
+    @property
+    def allocated(self) -> float:
+        return sum(self.parts.values())
 
 
 def room_of(capacity: float) -> float:
@@ -85,40 +117,80 @@ def room_of(capacity: float) -> float:
     return (capacity - CONTEXT) / PIECES
 
 
-def least_needed(job: TrainingJob, allocated: np.ndarray) -> np.ndarray:
-    """What a GPU must have at least for so many bytes, where a request tells everything."""
-    return allocated * PIECES + CONTEXT if job.training.flash else allocated
+def fit_of(request: Request, software: str = "") -> Fit:
+    """What the fullest rank holds, and whether it can; software: whose kernels, where one is named.
 
-
-def fit_of(request: Request) -> Fit:
-    """What the fullest rank holds, and whether it can."""
+    >>> from training.estimate import estimate
+    >>> from training.models import MODELS
+    >>> model, sizes = MODELS["llama3-8b"].model, {"gpus": 8, "tp": 1, "cp": 2, "sequence": 8192}
+    >>> fits = [estimate(model, **sizes, software=name).fit for name in ("megatron", "nanotron")]
+    >>> [(fit.verdict, fit.low < fit.needed < fit.high) for fit in fits]
+    [('fits', True), ('over', True)]
+    """
     training, capacity = request.training, request.bytes_of_gpu
+    is_fused = has_fused_kernels(request, software)
     stages = memory_per_stage(request.model, request.split, training, room_of(capacity))
     most = max(stages, key=lambda stage: stage.on_host)
     host = request.machine.host_of(request.gpus_per_node) / min(request.gpus, request.gpus_per_node)
-    fullest = max(stages, key=lambda stage: stage.total)
-    lean = stages
+    held, limit = _fullest(request, stages, is_fused), USABLE * capacity
+    low = held.low
     if not request.precision_is_stated:
-        small = replace(training, precision=LEAN[request.training.products in WIDE])
-        lean = memory_per_stage(request.model, request.split, small, room_of(capacity))
-    needed = max(_needed(request, stage) for stage in lean)
-    if fullest.total > capacity >= needed:
-        fullest = max(lean, key=lambda stage: stage.total)
-    fits = needed <= USABLE * capacity and not most.on_host > host > 0
-    held = (fullest.stage, dict(fullest.parts), most.on_host, most.host_shares)
-    return Fit(fullest.total, needed, fits, *held)
+        how = replace(training, precision=LEAN[training.products in WIDE])
+        small = memory_per_stage(request.model, request.split, how, room_of(capacity))
+        lean = _fullest(request.trained(how), small, is_fused)
+        low = min(low, lean.low)
+        if held.high > limit or not is_fused:  # UNFUSED was fitted with these
+            held = lean
+    verdict = OVER if low > limit or most.on_host > host > 0 else CLOSE
+    if verdict == CLOSE and held.high <= limit:
+        verdict = FITS
+    sizes = (held.allocated, held.needed, min(low, held.allocated), held.high)
+    return Fit(*sizes, verdict, held.stage, held.parts, most.on_host, most.host_shares)
 
 
-def _needed(request: Request, stage: StageMemory) -> float:
+def has_fused_kernels(request: Request, software: str = "") -> bool:
+    """Whether layers run kernels that keep no more than training.memory counts."""
     training = request.training
-    is_fused = training.flash if request.precision_is_stated else training.zero >= 2
     is_simple = training.products in WIDE and not request.model.experts and request.split.vpp == 1
-    if is_fused or not is_simple:
-        return stage.total * PIECES + CONTEXT
+    if not is_simple or request.precision_is_stated:
+        return training.flash or not is_simple
+    if training.zero >= 2:
+        return True
+    if (software or software_of(request)) == "nanotron":
+        return False
+    is_known = software or request.split.cp > 1 or request.machine.fp8
+    return training.flash and bool(is_known)
+
+
+def _fullest(request: Request, stages: Sequence[StageMemory], is_fused: bool) -> Occupied:
+    low, high = SPREAD["fused" if is_fused else "unfused"]
+    held = []
+    for stage in stages:
+        parts = dict(stage.parts) if is_fused else unfused_parts(request, stage)
+        total = sum(parts.values())
+        needed = total * PIECES + CONTEXT if is_fused else total + UNFUSED["beside"]
+        least = low * (total if is_fused else needed)
+        held.append(Occupied(stage.stage, parts, needed, least, high * needed))
+    return max(held, key=lambda each: each.needed)
+
+
+def unfused_parts(request: Request, stage: StageMemory) -> dict[str, float]:
+    """What a stage holds where kernels fuse less, by training.memory's PARTS.
+
+    What joins the optimizer's state there is counted with it, as are the scores' gradients with the
+    output."""
     terms = unfused_terms(request, stage)
     if request.precision_is_stated:  # the format of gradients too
         terms["gradients"] /= UNFUSED["gradients"]
-    return sum(UNFUSED[name] * size for name, size in terms.items())
+    sizes = {name: UNFUSED[name] * size for name, size in terms.items()}
+    parts = {
+        "weights": sizes["weights"],
+        "gradients": sizes["gradients"],
+        "optimizer": sizes["states"],
+        "activations": sizes["kept"] + sizes["gated"],
+        "output" if stage.parameters.is_last else "working": sizes["logits"] + sizes["rest"],
+    }
+    return {name: size for name, size in parts.items() if size}
 
 
 def unfused_terms(request: Request, stage: StageMemory) -> dict[str, float]:

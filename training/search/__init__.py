@@ -1,11 +1,12 @@
 """Layouts for a model on a cluster: all that are valid, each at its best, the quickest first.
 
     cost    seconds of a step as training.estimate says them, with the constants of one software
-    fits    what the estimate says a GPU must have (training.estimate.memory) is within its memory
+    fits    what the estimate says a GPU must have (training.estimate.memory) is within its memory,
+            or likely so
 
 Of every valid layout each way to train on it is timed (`space` says which, `timed` how). From the
-quickest on, memory is worked out, and the first way of a layout that fits stands for it. A layout
-that fits comes before any that does not.
+quickest on, memory is worked out, and the first way of a layout that fits, or is close and
+likely fits, stands for it. Where there is none, those come first that lack least memory.
 
 Errors of the estimate are larger than differences between neighbours: among the first few only a
 run tells. What is not VARIED is as on screen.

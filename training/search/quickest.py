@@ -13,7 +13,7 @@ import numpy as np
 from groups.budget import spend
 
 from ..estimate import Estimate, estimate_of
-from ..estimate.memory import Fit, fit_of, least_needed
+from ..estimate.memory import FITS, USABLE, Fit, fit_of, room_of
 from ..estimate.request import Request, require_numbers
 from ..pipeline.figures import is_taken
 from ..pipeline.spec import least_group
@@ -24,12 +24,10 @@ from .timed import TimedLayout, Timer, software_for
 MOST = 10
 """Layouts that a search returns."""
 
-ROOM = 0.95
-"""Share of a GPU's memory that a layout may need: batches and routing are not alike every step."""
-
 ROOM_OF_EXCHANGE = 0.85
-"""The same where experts' exchange hides or HybridEP sends it: their buffers stay, and those of the
-CUDA graphs that such runs take (NVIDIA-NeMo/Megatron-Bridge 067f987 perf_recipes)."""
+"""Share of a GPU's memory that a layout may need where experts' exchange hides or HybridEP sends
+it: their buffers stay, and those of the CUDA graphs that such runs take (NVIDIA-NeMo/
+Megatron-Bridge 067f987 perf_recipes)."""
 
 MOST_TRIED = 600
 """Layouts that are timed; of more some, spread evenly. Where there are so many that some are left
@@ -48,7 +46,8 @@ class SearchResult:
     """What a search found: the best, best first, and what became of the others.
 
     Attributes:
-        best: those that fit; or, if none does, those that lack least memory.
+        best: those that more likely fit than not, close ones too, the quickest that fits for sure
+            among them; or, if there are none, those that lack least memory.
         tried: layouts that were timed.
         ways: ways to train on them.
         too_large: layouts whose weights, optimizer state and activations do not fit in any way.
@@ -95,8 +94,9 @@ def search(job: SearchJob, most: int = MOST) -> SearchResult:
     complete = step == 1 and len(chosen) == len(splits) < 4 * MOST_TRIED
     spend(LAYOUT * len(chosen) * len(jobs), "layouts")
     ways = _Ways(job, [layout for each in jobs for layout in Timer(each).timed(chosen)])
-    capacity = ROOM * job.bytes_of_gpu
-    may_fit = np.isfinite(ways.seconds) & (ways.bytes <= capacity)
+    usable = USABLE * job.bytes_of_gpu
+    most_bytes = room_of(usable) if job.training.flash else usable
+    may_fit = np.isfinite(ways.seconds) & (ways.bytes <= most_bytes)
     best, sure = ways.best(may_fit, most)
     shown = np.where(may_fit, ways.seconds, np.inf)
     starts = [start for start, end in pairwise(ways.starts) if start < end]
@@ -143,10 +143,12 @@ class _Ways:
 
         And whether no more would have had to be tried.
         """
-        needed = least_needed(self.job, self.bytes)
-        order = np.flatnonzero(may_fit & (needed <= ROOM * self.job.bytes_of_gpu))
+        order = np.flatnonzero(may_fit)
         order = order[np.argsort(self.seconds[order], kind="stable")]
-        fitting, tries = self._estimates(order, most, self._has_room)
+        fitting, tries = self._estimates(order, most, self._may_fit)
+        if fitting and all(one.verdict != FITS for one in fitting):
+            sure, _ = self._estimates(order, 1, lambda request, fit: fit.verdict == FITS)
+            fitting = [*fitting[: most - len(sure)], *sure]
         if not fitting:
             size = np.where(np.isfinite(self.seconds), self.bytes, np.inf)
             order = np.lexsort((self.seconds, size))[:MOST_ESTIMATES]
@@ -176,9 +178,9 @@ class _Ways:
                 estimates[split] = estimate_of(request, software_for(self.job.training), fit)
         return list(estimates.values()), tries
 
-    def _has_room(self, request: Request, fit: Fit) -> bool:
+    def _may_fit(self, request: Request, fit: Fit) -> bool:
         has_buffers = request.training.ep_overlap or request.training.dispatcher == "hybridep"
-        room = ROOM_OF_EXCHANGE if has_buffers else ROOM
+        room = ROOM_OF_EXCHANGE if has_buffers else USABLE
         return fit.fits and fit.needed <= room * self.job.bytes_of_gpu
 
     def _place(self, at: int) -> tuple[int, int]:

@@ -10,12 +10,10 @@ from __future__ import annotations
 from groups.notes import Note
 
 from ..estimate import Estimate
+from ..estimate.memory import CLOSE
 
 MATTERS = 0.01
 """Share of a step below which a difference is not told."""
-
-TIGHT = 0.05
-"""Share of a GPU's memory that fragments and buffers may well need."""
 
 MOST = 3
 """Reasons told of one layout."""
@@ -41,7 +39,7 @@ def compared(estimate: Estimate, other: Estimate) -> list[Note]:
     if estimate.fits != other.fits:
         facts = {"memory": estimate.fit.needed, "other": other.fit.needed}
         reasons.append(Note("fits" if estimate.fits else "lacks", facts))
-    reasons += _tight(estimate)
+    reasons += _close(estimate)
     gains = {part: estimate.parts[part] - other.parts[part] for part in estimate.parts}
     for part, seconds in sorted(gains.items(), key=lambda item: -abs(item[1])):
         if abs(seconds) >= MATTERS * other.seconds:
@@ -53,18 +51,17 @@ def compared(estimate: Estimate, other: Estimate) -> list[Note]:
 def alone(estimate: Estimate) -> list[Note]:
     """What one layout's step is made of, beside computation."""
     lacks = Note("lacks", {"memory": estimate.fit.needed, "other": estimate.request.bytes_of_gpu})
-    reasons = _tight(estimate) if estimate.fits else [lacks]
+    reasons = _close(estimate) if estimate.fits else [lacks]
     for part, seconds in sorted(estimate.parts.items(), key=lambda item: -item[1]):
         if part != "compute" and seconds >= MATTERS * estimate.seconds:
             reasons.append(_reason(part, "", seconds, estimate))
     return reasons[:MOST] or [Note("nothing")]
 
 
-def _tight(estimate: Estimate) -> list[Note]:
-    left = estimate.request.bytes_of_gpu - estimate.fit.needed
-    return (
-        [Note("tight", {"left": left})] if 0 <= left < TIGHT * estimate.request.bytes_of_gpu else []
-    )
+def _close(estimate: Estimate) -> list[Note]:
+    fit = estimate.fit
+    facts = {"memory": fit.low, "other": fit.high}
+    return [Note("close", facts)] if fit.verdict == CLOSE else []
 
 
 def _reason(part: str, direction: str, seconds: float, estimate: Estimate) -> Note:

@@ -15,10 +15,7 @@ from typing import NamedTuple
 
 from ..estimate import Estimate
 from ..estimate.answer import FAR
-from ..estimate.memory import CLOSE
-
-FITS, NEAR, OVER = "fits", "close", "over"
-"""Whether a layout fits: it does, its limit lies within the error of memory, it does not."""
+from ..estimate.memory import OVER
 
 APART = 1.1
 """The ratio of two estimated steps from which on the order of the real ones is known: 9 of 10 pairs
@@ -33,7 +30,8 @@ MATTERS = 0.01
 class Outcome(NamedTuple):
     """What comes of a layout.
 
-    fit: FITS, NEAR or OVER. seconds: of a step. across: bytes that leave NVLink domains in a step.
+    fit: "fits", "close" or "over" (training.estimate.memory). seconds: of a step. across: bytes
+    that leave NVLink domains in it.
     lacks: in what no public run is near to it (training.estimate.Estimate.lacks).
     """
 
@@ -55,14 +53,7 @@ class Verdict(NamedTuple):
 
 def outcome_of(estimate: Estimate, across: float) -> Outcome:
     """What an estimate and the bytes of its step say."""
-    return Outcome(fit_of_estimate(estimate), estimate.seconds, across, estimate.lacks)
-
-
-def fit_of_estimate(estimate: Estimate) -> str:
-    if not estimate.fits:
-        return OVER
-    is_near = estimate.fit.needed > CLOSE * estimate.request.bytes_of_gpu
-    return NEAR if is_near else FITS
+    return Outcome(estimate.verdict, estimate.seconds, across, estimate.lacks)
 
 
 def verdict(first: Outcome | None, second: Outcome | None) -> Verdict:
@@ -70,15 +61,15 @@ def verdict(first: Outcome | None, second: Outcome | None) -> Verdict:
 
     Swapped, they have the same verdict, and of a layout and itself none is better.
 
-    >>> small, large = Outcome(FITS, 2.4, 9e9), Outcome(OVER, 2.2, 9e9)
+    >>> small, large = Outcome("fits", 2.4, 9e9), Outcome("over", 2.2, 9e9)
     >>> verdict(small, large)
     Verdict(better=0, by='memory', error=0.1)
-    >>> verdict(small, Outcome(FITS, 2.5, 5e10)), verdict(Outcome(NEAR, 4.8, 0), small)[:2]
+    >>> verdict(small, Outcome("fits", 2.5, 5e10)), verdict(Outcome("close", 4.8, 0), small)[:2]
     (Verdict(better=0, by='bytes', error=0.1), (1, 'time'))
 
     What no public run is like may be off by more; only what one of both lacks moves them apart.
 
-    >>> round(verdict(small, Outcome(FITS, 2.8, 9e9, ("gpu",))).error, 3)
+    >>> round(verdict(small, Outcome("fits", 2.8, 9e9, ("gpu",))).error, 3)
     0.375
     """
     if first is None or second is None:

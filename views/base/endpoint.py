@@ -24,6 +24,7 @@ from groups.conventions import CONVENTIONS, OWN
 from groups.errors import in_any_case, not_a_choice, quoted
 from groups.layout import Job, Layout, world_of
 from groups.mesh import whole_number
+from training.estimate.memory import Fit
 from training.parameters import active_parameters, total_parameters
 from training.pipeline import SCHEDULES
 from training.recipe import Training
@@ -367,6 +368,19 @@ def _trainable_of(given: Mapping[str, Any]) -> Context:
 
 training_endpoint = serving(_trainable_of, TRAINING, LAYOUT)
 """A function of a model on a layout, as one of the parameters of both."""
+
+
+def fit_facts(fit: Fit) -> dict[str, Any]:
+    """Whether a layout fits, and what the fullest GPU needs, by most likely and by both ends."""
+    return {
+        "fit": fit.verdict,
+        "fits": fit.fits,
+        "memory_bytes": fit.allocated,
+        "needed_bytes": fit.needed,
+        "memory_low_bytes": fit.low,
+        "memory_high_bytes": fit.high,
+        "fullest_stage": fit.stage,
+    }
 
 
 def job_facts(trained: Trained) -> dict[str, Any]:

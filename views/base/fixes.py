@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from groups import LayoutError, Mesh
 from groups.alternatives import MOST, divisors, with_working, works
-from training.estimate.memory import Fit, fit_of
+from training.estimate.memory import FITS, Fit, fit_of
 
 from .context import Context
 from .problems import problem_html
@@ -95,14 +95,14 @@ def fit_after(changes: Changes, context: Context) -> Fit | None:
 
 
 def fixes_to_fit(context: Context) -> list[tuple[Changes, float]]:
-    """Changes after which the fullest rank fits, with what it needs then; the mildest first.
+    """Changes after which the fullest rank surely fits, with what it needs then; mildest first.
 
     What takes no byte from it is no way to fit, be it reckoned to need less beside its tensors:
     FlashAttention where scores are computed again anyway.
     """
     now = fit_of(context.trained.request(context.layout))
     tried = ((changes, fit_after(changes, context)) for changes in _milder(context))
-    fitting = ((changes, fit) for changes, fit in tried if fit and fit.fits)
+    fitting = ((changes, fit) for changes, fit in tried if fit and fit.verdict == FITS)
     smaller = (
         (changes, fit.needed)
         for changes, fit in fitting

@@ -8,10 +8,16 @@ from typing import Any
 
 from groups.grouping import Grouping
 from groups.layout import Layout
-from training.search.verdict import fit_of_estimate
 
 from ..base.context import Context
-from ..base.endpoint import fixes_tried, job_facts, require_text, stated, training_endpoint
+from ..base.endpoint import (
+    fit_facts,
+    fixes_tried,
+    job_facts,
+    require_text,
+    stated,
+    training_endpoint,
+)
 from ..estimate.measured import measured_facts
 from ..estimate.words import estimate_facts
 from .named import context_named
@@ -102,10 +108,7 @@ def _side(side: Side, found: Compared) -> dict[str, Any]:
         **known,
         **estimate_facts(step),
         **measured_facts(side.worked),
-        "memory_bytes": step.memory,
-        "needed_bytes": step.fit.needed,
-        "fit": fit_of_estimate(step),
-        "fullest_stage": step.fit.stage,
+        **fit_facts(step.fit),
         "across_bytes": side.across,
     }
 

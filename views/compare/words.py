@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from descriptions import PAGE, joined
-from training.estimate.memory import USABLE
+from training.estimate.memory import CLOSE, OVER, USABLE
 from training.search import compared
-from training.search.verdict import NEAR, OVER, Verdict, fit_of_estimate
+from training.search.verdict import Verdict
 
 from ..base.html import saying
 from ..base.trained import GIB
 from ..base.units import bytes_text, seconds_text
 from ..estimate.measured import measured_text
 from ..estimate.words import step_text
-from ..memory.stages import gib
+from ..memory.stages import gib, interval_text
 from ..search.view import reason_text
 from .sides import COSTS, PARTS, Compared, Cost, Side
 
@@ -100,8 +100,8 @@ def _besides(found: Compared, language: str) -> Iterator[str]:
     """Who is close to the limit, and what a step costs where one has more GPUs."""
     say = saying(PAGE, language)
     for side in found.sides:
-        if side.estimate and fit_of_estimate(side.estimate) == NEAR:
-            facts = {"needed": needed_text(side), "capacity": capacity_text(found)}
+        if side.estimate and side.estimate.verdict == CLOSE:
+            facts = {"needed": interval_text(side.estimate.fit), "capacity": capacity_text(found)}
             yield say("verdict_close", name=side.name, **facts)
     fewer, more = sorted(found.sides, key=lambda side: side.layout.world_size)
     ratio = more.layout.world_size / fewer.layout.world_size
@@ -156,7 +156,7 @@ def _lacks_host(side: Side, found: Compared) -> bool:
     """Whether it is the host's memory that lacks room."""
     assert side.estimate
     assert found.trained
-    return side.estimate.fit.needed <= USABLE * found.trained.capacity
+    return side.estimate.memory_low <= USABLE * found.trained.capacity
 
 
 # -- the costs -----------------------------------------------------------------------------------
@@ -240,8 +240,8 @@ def _why_memory(found: Compared, verdict: Verdict) -> str:
         if verdict.better is None:
             return "why_neither"
         return "why_fits" if verdict.better else "why_over"
-    fits = [fit_of_estimate(side.estimate) for side in found.sides if side.estimate]
-    return "" if OVER in fits else "why_close" if NEAR in fits else "why_both"
+    fits = [side.estimate.verdict for side in found.sides if side.estimate]
+    return "" if OVER in fits else "why_close" if CLOSE in fits else "why_both"
 
 
 def difference(before: float, after: float, language: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from training.estimate import MeasuredRun, sources
 
 from ..base.context import Context
-from ..base.endpoint import fixes_tried, job_facts, stated, training_endpoint
+from ..base.endpoint import fit_facts, fixes_tried, job_facts, stated, training_endpoint
 from .measured import measured_facts
 from .view import NEAREST
 from .words import estimate_facts
@@ -20,7 +20,8 @@ def estimate(
 ) -> str:
     """About how long a training step takes, and whether it fits in memory, as JSON.
 
-    A step takes about step_seconds, nine of ten real ones between low and high; parts say for what.
+    A step takes about step_seconds, nine of ten real ones between low and high; parts say for what. "fit" is "fits", "close" where the limit of memory lies within its error,
+    memory_low_bytes to memory_high_bytes, or "over".
     "nearest" are the measured runs of others that are most like it.
 
     Args:
@@ -49,10 +50,7 @@ def step_facts(context: Context) -> dict[str, Any]:
         **estimate_facts(step),
         **measured_facts(context),
         "capacity_bytes": trained.capacity,
-        "memory_bytes": step.memory,
-        "needed_bytes": step.fit.needed,
-        "fits": step.fits,
-        "fullest_stage": step.fit.stage,
+        **fit_facts(step.fit),
         "nearest": [_run(run) for run in step.nearest(NEAREST)],
     }
 

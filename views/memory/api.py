@@ -9,7 +9,7 @@ from training.estimate.memory import fit_of
 from training.memory.per_stage import largest
 
 from ..base.context import Context
-from ..base.endpoint import fixes_tried, job_facts, stated, training_endpoint
+from ..base.endpoint import fit_facts, fixes_tried, job_facts, stated, training_endpoint
 from ..estimate.measured import measured_facts
 
 
@@ -18,7 +18,9 @@ def memory_per_rank(context: Context, capacity: float = 0.0, cluster: str = "dgx
     """What a rank of each pipeline stage holds at its worst moment of a step, as JSON.
 
     All ranks of a stage hold the same: weights, gradients, optimizer state, activations and what
-    else there is, each in bytes. "needed_bytes" adds what a GPU must have beside tensors.
+    else there is, each in bytes. "needed_bytes" adds what a GPU must have beside tensors; nine of
+    ten real runs need between memory_low_bytes and memory_high_bytes. "fit" is "fits", "close"
+    where the limit lies between these, or "over"; "fits" is false only then.
 
     Args:
         capacity: memory of one GPU in GiB (2**30 bytes); 0: the cluster's.
@@ -42,8 +44,7 @@ def memory_facts(context: Context) -> dict[str, Any]:
     return {
         **job_facts(trained),
         "capacity_bytes": trained.capacity,
-        "fits": fit.fits,
-        "needed_bytes": fit.needed,
+        **fit_facts(fit),
         "fullest_stage": most.stage,
         "fullest_bytes": most.total,
         "host_bytes_per_rank": fit.host,

@@ -12,6 +12,7 @@ from descriptions import JOB, MEMORY, counted
 from groups.layout import Layout
 from render.scenes.groups import PANEL_LIMIT
 from render.scenes.heat import LEVELS, Heat, level_colours, levels
+from training.estimate.memory import Fit
 from training.memory.activations import layer_activations
 from training.memory.per_stage import PARTS, StageMemory, largest
 from training.parameters import layer_parameters, on_one_rank
@@ -187,6 +188,16 @@ def gib(number: float) -> str:
     """
     amount = number / GIB
     return f"{amount:,.1f} GiB" if amount >= 0.05 else f"{amount:.3f} GiB"
+
+
+def interval_text(fit: Fit) -> str:
+    """What a GPU needs, with the interval of nine of ten real runs, in GiB without the unit.
+
+    >>> interval_text(Fit(60e9, 64.4e9, 60e9, 70.9e9, "fits", 0, {}))
+    '60.0 (55.9–66.0)'
+    """
+    needed, low, high = (f"{number / GIB:,.1f}" for number in (fit.needed, fit.low, fit.high))
+    return f"{needed} ({low}–{high})"
 
 
 def millions(number: float) -> str:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from descriptions import JOB, MEMORY, PAGE, SAVED, counted, joined
 from render.palette import PALETTE
 from render.scenes.charts import Bar, BarsChart
-from training.estimate.memory import CLOSE, USABLE, fit_of
+from training.estimate.memory import FITS, OVER, USABLE, fit_of
 from training.memory.per_stage import StageMemory, largest
 from training.model import BIASES
 from training.models import MODELS
@@ -38,6 +38,7 @@ from .stages import (
     grid_html,
     grid_label,
     heat_of,
+    interval_text,
     millions,
     parts_of,
     visible_stages,
@@ -120,7 +121,8 @@ def _unstated(state: State, language: str) -> Markup | str:
 def _verdict(context: Context, stages: Sequence[StageMemory]) -> Markup:
     language, say = context.language, saying(MEMORY, context.language)
     words = verdict_text(context, stages)
-    if fit_of(context.trained.request(context.layout)).fits:
+    fit = fit_of(context.trained.request(context.layout))
+    if fit.verdict == FITS:
         return tag("div", tag("p", words), class_="verdict fits", role="status")
     buttons = [
         form.setter(
@@ -129,26 +131,26 @@ def _verdict(context: Context, stages: Sequence[StageMemory]) -> Markup:
         for changes, total in fixes_to_fit(context)
     ]
     then = tag("span", say("ways" if buttons else "way_none"))
-    sentences = (tag("p", words), _unstated(context.state, language))
+    unstated = "" if fit.fits else _unstated(context.state, language)
+    sentences = (tag("p", words), unstated)
     fixes = tag("p", then, *buttons, class_="fixes")
-    return tag("div", *sentences, fixes, class_="verdict over", role="status")
+    return tag("div", *sentences, fixes, class_=f"verdict {fit.verdict}", role="status")
 
 
 def verdict_text(context: Context, stages: Sequence[StageMemory]) -> str:
     trained = context.trained
     most, fit = largest(tuple(stages)), fit_of(trained.request(context.layout))
     over = [stage for stage in stages if stage.total > trained.capacity]
-    full = fit.needed / trained.capacity
-    code = "verdict_close" if full > CLOSE else "verdict_fits"
-    if not fit.fits:
-        code = "verdict_over" if over else "verdict_tight" if full > USABLE else "verdict_host"
+    code = f"verdict_{fit.verdict}"
+    if fit.verdict == OVER and not over:
+        code = "verdict_tight" if fit.low > USABLE * trained.capacity else "verdict_host"
     return MEMORY[code][context.language].format(
         stage=most.stage,
         total=gib(most.total),
         needed=gib(fit.needed),
+        interval=interval_text(fit),
         capacity=gib(trained.capacity),
         missing=gib(most.total - trained.capacity),
-        share=f"{100 * full:.0f}",
         host=gib(fit.host * context.layout.gpus_per_node),
         count=len(over),
         stages=len(stages),

@@ -12,7 +12,7 @@ from training.search import alone, compared, published_layouts, search
 from training.split import SIZES
 
 from ..base.context import Context
-from ..base.endpoint import fixes_tried, job_facts, stated, training_endpoint
+from ..base.endpoint import fit_facts, fixes_tried, job_facts, stated, training_endpoint
 from ..estimate.measured import measured_facts
 from ..estimate.words import estimate_facts
 from .view import reason_text
@@ -92,10 +92,7 @@ def _candidate(estimate: Estimate, reasons: list[Note]) -> dict[str, Any]:
         "micro_batches": training.micro_batches,
         "recompute": training.recompute,
         "ep_overlap": training.ep_overlap,
-        "memory_bytes": estimate.memory,
-        "needed_bytes": estimate.fit.needed,
-        "fits": estimate.fits,
-        "fullest_stage": estimate.fit.stage,
+        **fit_facts(estimate.fit),
         **estimate_facts(estimate),
         "reasons": [
             {"code": reason.code, "words": reason_text(reason, "en")} for reason in reasons

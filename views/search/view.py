@@ -14,6 +14,7 @@ from groups.notes import Note
 from groups.presets import PRESETS
 from render.files.tables import BarCell, TableChart
 from training.estimate import Estimate
+from training.estimate.memory import FITS
 from training.search import (
     LEAST_TOKENS,
     MOST_SAMPLES,
@@ -153,8 +154,9 @@ class Ranked:
 
     def memory(self, language: str) -> str:
         held = gib(self.estimate.fit.needed)
-        words = TRAFFIC["over_memory"][language]
-        return held if self.estimate.fits else words.format(memory=held)
+        if self.estimate.verdict == FITS:
+            return held
+        return TRAFFIC[f"{self.estimate.verdict}_memory"][language].format(memory=held)
 
 
 def ranked(
@@ -214,7 +216,7 @@ def reason_text(reason: Note, language: str) -> str:
     facts = dict(reason.facts)
     if "seconds" in facts:
         facts["seconds"] = seconds_text(facts["seconds"])
-    facts |= {name: gib(facts[name]) for name in ("memory", "other", "left") if name in facts}
+    facts |= {name: gib(facts[name]) for name in ("memory", "other") if name in facts}
     if "recompute" in facts:
         facts["recompute"] = within_sentence(MEMORY[f"recompute_{facts['recompute']}"][language])
     return REASONS[reason.code][language].format(**facts)
@@ -231,7 +233,7 @@ def _row(entry: Ranked, longest: float, context: Context) -> Markup:
     measured = measured_text(context) if entry.is_current else ""
     bar = tag("span", *shares, class_="search-bar", role="img", aria_label=title, title=title)
     held: str = entry.memory(context.language)
-    memory = held if estimate.fits else tag("span", held, class_="over")
+    memory = held if estimate.verdict == FITS else tag("span", held, class_=estimate.verdict)
     stage = tag("small", say("stage", stage=estimate.fit.stage))
     name = entry.sizes if entry.is_current else _opener(estimate, entry.sizes, context)
     reasons = (tag("li", reason) for reason in entry.reasons)
