@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 
 
@@ -161,6 +162,22 @@ def in_any_case(value: object, choices: Iterable[str]) -> object:
         return value
     named = (choice for choice in choices if choice.lower() == value.lower())
     return next(named, value)
+
+
+def nearest_names(name: str, choices: Iterable[str], most: int = 3) -> list[str]:
+    """The choices that a name that is none of them may have meant, nearest first: those that go on
+    where it ends, then those that are written much alike.
+
+    >>> nearest_names("llama3", ["llama3-8b", "llama2", "gpt"])
+    ['llama3-8b', 'llama2']
+    >>> nearest_names("Deepseek V3", ["deepseek-v2", "deepseek-v3"], most=1)
+    ['deepseek-v3']
+    """
+    lower = "-".join(name.lower().split())
+    known = {choice.lower(): choice for choice in choices if choice}
+    longer = [choice for choice in known if lower and choice.startswith(lower)]
+    alike = get_close_matches(lower, [*known], n=most, cutoff=0.6)
+    return [known[choice] for choice in dict.fromkeys([*longer, *alike])][:most]
 
 
 def alternative_text(alternative: Mapping[str, object]) -> str:

@@ -144,9 +144,29 @@ def test_a_published_layout_that_is_chosen_while_a_link_is_read_keeps_what_that_
     expect_address(page, State(**preset_states()[name], view="memory", of_rank="3"))
 
 
+def test_a_name_in_a_link_that_there_is_not_is_mended_in_one_click(open_page):
+    page = open_page()
+    visit(page, "?preset=llama3-405b&show=memory&framework=megatronn")
+    notice = page.locator("#notice .refusal")
+    expect(notice).to_have_count(2)
+    expect(page.locator(".picture[data-view=memory]")).to_be_visible()
+    notice.get_by_role("button", name="Megatron Core", exact=True).click()
+    expect(notice).to_have_count(1)  # of the other it is still said
+    type_in(page, "rank", "7")
+    settle(page)
+    notice.get_by_role("button", name="Llama 3 405B, Table 4 row 2").click()
+    expect(notice).to_have_count(1)  # of the framework, which the link still says
+    opened = State(**preset_states()["llama3-405b-2"], preset="llama3-405b-2", view="memory")
+    expect_address(page, opened)
+    expect(page.locator(".picture[data-view=memory]")).to_be_visible()
+    page.go_back()
+    settle(page)
+    expect(box(page, "rank")).to_have_value("7")  # nothing that was had is lost
+
+
 def test_a_bad_link_is_said_and_one_to_a_refused_layout_is_mended_in_one_click(open_page):
     page = open_page()
-    query = "v=1&tp=4&show=%3Cb%3Enowhere"
+    query = "v=1&tp=4&%3Cb%3Enowhere=1"
     with pytest.raises(LayoutError) as found:
         from_query(query)
     visit(page, f"?{query}")

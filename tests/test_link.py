@@ -20,7 +20,14 @@ from groups import LayoutError
 from groups.conventions import CONVENTIONS, OWN
 from groups.presets import PRESETS
 from views.base import form
-from views.base.link import LONGEST_QUERY, LONGEST_VALUE, from_query, from_values, to_query
+from views.base.link import (
+    LONGEST_QUERY,
+    LONGEST_VALUE,
+    as_far_as_known,
+    from_query,
+    from_values,
+    to_query,
+)
 from views.base.problems import sentence
 from views.base.resolve import from_preset
 from views.base.state import FIELDS, State, fields_of
@@ -314,6 +321,70 @@ def test_garbage_in_a_size_is_a_state_that_the_page_refuses(text):
     assert refusal.value.control == "tp"
     assert "refusal" in answer(found).status
     assert again(found) == found
+
+
+# -- names that there are not --------------------------------------------------------------------
+
+
+def notice(link: str, language: str = "en") -> str:
+    return html.unescape(drawn(link=f"{link}&lang={language}", lang=language)["regions"]["notice"])
+
+
+def offered(text: str) -> list[dict]:
+    """What the buttons of a notice set, or open."""
+    sets = [json.loads(marks) for marks in re.findall(r'data-set="(\{[^>]*\})"', text)]
+    opens = [{"link": link} for link in re.findall(r'data-query="([^"]*)"', text)]
+    return sets + opens
+
+
+@every("language", LANGUAGES)
+def test_a_published_layout_that_there_is_not_offers_the_nearest_and_keeps_the_rest(language):
+    link = "preset=llama3-405b&pp=8&show=memory"
+    said = notice(link, language)
+    assert "llama3-405b" in said
+    (error,) = as_far_as_known(link)[1]
+    assert sentence(error, language) in said
+    near = [from_query(choice["link"]) for choice in offered(said)]
+    assert [state.preset for state in near] == [f"llama3-405b-{row}" for row in (1, 2, 3)]
+    for state in near:
+        published = preset_states()[state.preset]
+        assert (str(state.tp), state.model) == (published["tp"], published["model"])
+        assert (state.pp, state.view, state.language) == (8, "memory", language)
+    shown = drawn(link=link)["state"]
+    assert (shown["pp"], shown["view"], shown["preset"]) == ("8", "memory", "")
+
+
+UNKNOWN_NAMES = {
+    "model=llama3-8&tp=4": {"model": "llama3-8b"},
+    "model=GPT 18.4B&tp=4": {"model": "gpt-18.4b"},
+    "cluster=dgx_h100&tp=4": {"cluster": "dgx-h100"},
+    "framework=megatronn&tp=4": {"framework": "megatron"},
+    "show=pipelin&tp=4": {"view": "pipeline"},
+    "v=1&show=pipelin&tp=4": {"view": "pipeline"},
+    "v=2&group_type=mo&tp=4": {"group_type": "moe"},
+}
+
+
+@every("language", LANGUAGES)
+@every("link", UNKNOWN_NAMES)
+def test_any_name_in_a_link_that_there_is_not_offers_the_nearest(link, language):
+    wanted = UNKNOWN_NAMES[link]
+    found = offered(notice(link, language))
+    assert found[0] == wanted
+    assert drawn(link=link)["state"]["tp"] == "4"
+    for name, value in (pair for fix in found for pair in fix.items()):
+        assert as_far_as_known(f"{FIELDS[name].link}={value}")[1] == []
+
+
+def test_several_names_are_told_one_by_one_and_what_is_near_to_none_offers_none():
+    said = notice("framework=caffe&cluster=abacus&tp=4")
+    assert said.count('class="refusal"') == 2
+    assert offered(said) == []
+    # What the page wrote says the layout itself: another name would open nothing.
+    assert offered(notice("v=2&tp=4&preset=llama3-405b")) == []
+    assert offered(notice("v=2&preset=llama3-405b"))
+    hostile = drawn(link="show=%3Cscript%3E&tp=4")["regions"]["notice"]
+    assert "<script" not in hostile
 
 
 # -- fuzz ----------------------------------------------------------------------------------------

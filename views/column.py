@@ -38,8 +38,8 @@ from training.published import derived_options
 
 from .base import form
 from .base.html import button, outside, saying, tag, together
-from .base.link import state_texts
-from .base.problems import change_label, control_label, value_text, within_sentence
+from .base.link import state_texts, with_name
+from .base.problems import change_label, control_label, sentence, value_text, within_sentence
 from .base.resolve import (
     SIZES,
     from_preset,
@@ -154,13 +154,20 @@ def _model(start: State) -> list[Markup]:
     ]
 
 
+def menu_label(preset: str, language: str) -> str:
+    """The name of a published layout, and how many GPUs it has."""
+    chosen = PRESETS[preset]
+    facts = {"name": chosen.name, "gpus": f"{chosen.world_size:,}"}
+    return SHELL["menu"][language].format(**facts)
+
+
 def _presets(language: str) -> Markup:
     families: dict[str, list[Markup]] = {family: [] for family in (*FAMILY_OF, "other")}
-    for name, preset in PRESETS.items():
+    for name in PRESETS:
         marked = (family for family, marks in FAMILY_OF.items() if any(m in name for m in marks))
-        gpus = f"{preset.world_size:,}"
-        label = SHELL["menu"][language].format(name=preset.name, gpus=gpus)
-        families[next(marked, "other")].append(tag("option", label, value=name))
+        families[next(marked, "other")].append(
+            tag("option", menu_label(name, language), value=name)
+        )
     offered = [tag("option", SHELL["own_layout"][language], value="")]
     for family, options in families.items():
         offered.append(tag("optgroup", *options, label=SHELL[f"family_{family}"][language]))
@@ -231,10 +238,25 @@ def _remaining(name: str, mesh: Mesh | None, language: str) -> Markup:
     return tag("p", tag("b", label), result, class_="remains", title=formula)
 
 
-def notice_html(text: str, language: str) -> Markup:
-    """A message that a reader can close."""
+def notice_html(text: str, language: str, *ways: Markup) -> Markup:
+    """A message that a reader can close, with buttons that mend what it is about."""
     close = button(PAGE["close"][language], data_close=True)
-    return tag("div", tag("p", text), close, class_="refusal", role="alert")
+    tries = tag("span", PAGE["try"][language])
+    fixes = tag("p", tries, *ways, class_="fixes") if ways else ""
+    return tag("div", tag("p", text), fixes, close, class_="refusal", role="alert")
+
+
+def unknown_html(error: LayoutError, link: str, language: str) -> Markup:
+    """A name in a link that there is not, and the nearest to choose: a published layout opens with
+    all else that the link says, anything else changes what is on the page by then."""
+    ways, leads = list[Markup](), dict[str, Any]()
+    for name, value in (pair for fix in error.alternatives for pair in fix.items()):
+        label, leads = value_text(name, value, language), {"data_set": {name: value}}
+        if name == "preset":
+            label, query = menu_label(str(value), language), with_name(link, name, str(value))
+            leads = {"data_query": query, "data_with": {}}
+        ways.append(button(label, class_="fix", data_close=True, **leads))
+    return notice_html(sentence(error, language), language, *ways)
 
 
 def slider_stops(state: State, world: int | None) -> dict[str, list[int]]:

@@ -26,10 +26,8 @@ from unittest import mock
 from groups import LayoutError
 from views.all import ENDPOINTS
 from views.base.endpoint import words_of
-from views.base.link import from_query
-from views.base.problems import sentence
-from views.column import notice_html
-from views.page import answer
+from views.base.link import as_far_as_known
+from views.page import answer, link_notice
 
 from .reading import lines_of_document, lines_of_json
 
@@ -51,16 +49,16 @@ def _file(name: str) -> str:
 
 
 def _page(question: str) -> list[str]:
-    """The page at an address; of a bad link what is said of it."""
+    """The page at an address, with what is said of the link; of a bad one nothing else."""
     language, query, *boxes = question.split(" ")
     typed = dict(box.split("=", 1) for box in boxes)
     typed = {name: _file(text[1:]) if text[:1] == "@" else text for name, text in typed.items()}
     try:
-        state = from_query(query)
-    except LayoutError as error:
-        return lines_of_document(notice_html(sentence(error, language), language))
+        state, _ = as_far_as_known(query)
+    except LayoutError:
+        return lines_of_document(link_notice(query, language))
     found = answer(replace(state, lang=state.lang or language, **typed))
-    parts = (found.status, found.picture, found.details)
+    parts = (link_notice(query, language), found.status, found.picture, found.details)
     return lines_of_document("\n".join(part for part in parts if part))
 
 

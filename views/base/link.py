@@ -17,7 +17,12 @@ nothing else of: the page writes what the layout is made of.
 (64, 8, 16)
 
 A value that the page refuses is a state too, and comes back as it was typed; what is not such a
-state at all (an unknown name, another version, a choice that there is not) is a bad link.
+state at all (an unknown name, another version, a choice that there is not) is a bad link. The page
+itself opens one whose names have changed or are mistyped as far as there is what it names:
+
+>>> state, unknown = as_far_as_known("preset=llama3-405b&show=memory")
+>>> state.view, str(unknown[0]).split("; try ")[1]
+('memory', 'preset llama3-405b-1, preset llama3-405b-2 or preset llama3-405b-3')
 """
 
 from __future__ import annotations
@@ -29,13 +34,15 @@ from typing import Any
 from urllib.parse import parse_qsl, quote
 
 from groups import LayoutError
-from groups.errors import quoted
+from groups.errors import nearest_names, quoted
+from training.clusters import CLUSTERS
+from training.models import MODELS
 from training.pipeline import SCHEDULES
 
 from .problems import refusal
 from .resolve import from_preset
 from .state import FIELDS, State, as_text, language_of, parse_number
-from .trained import fields_of_preset
+from .trained import UNKNOWN, fields_of_preset
 
 VERSION = "2"
 FIRST_TYPE = "dp+tp+pp"
@@ -78,6 +85,50 @@ def to_query(state: State) -> str:
 
 def from_query(query: object) -> State:
     """The state that a query is about. Errors: bad-link, which names the part that is wrong."""
+    return _state(_parts(query))
+
+
+NAMES: dict[str, Iterable[str]] = {
+    **{row.link: row.choices for row in FIELDS.values() if row.link and row.choices},
+    **{"model": ("", UNKNOWN, *MODELS), "cluster": ("", *CLUSTERS)},
+}
+"""What a link may name, by the fields of a link that name something."""
+
+
+def as_far_as_known(query: object) -> tuple[State, list[LayoutError]]:
+    """The state that a query is about without the names in it that there are not, and their
+    refusals, each with the nearest names that there are. Errors: bad-link."""
+    parts = _parts(query)
+    unknown = {
+        link: text
+        for link, text in parts.items()
+        if link in NAMES and len(text) <= LONGEST_VALUE and text not in NAMES[link]
+    }
+    known = {link: text for link, text in parts.items() if link not in unknown}
+    refused = []
+    for link, text in unknown.items():
+        name = LONG[link]
+        # Beside a layout the name of a published one opens nothing.
+        said = (LONG.get(other) for other in known if "v" in known)
+        opens = name != "preset" or not _has_layout(filter(None, said))
+        near = nearest_names(text, NAMES[link]) if opens else []
+        fixes = ({name: choice} for choice in near)
+        refused.append(refusal("unknown-name", name, *fixes, value=quoted(text)))
+    return _state(known), refused
+
+
+def with_name(query: str, link: str, text: str) -> str:
+    """A query in which a field names something else.
+
+    >>> with_name("preset=llama3-405b&pp=8", "preset", "llama3-405b-1")
+    'preset=llama3-405b-1&pp=8'
+    """
+    parts = {**_parts(query), link: text}
+    return "&".join(f"{name}={quote(said, safe=':,|*()')}" for name, said in parts.items())
+
+
+def _parts(query: object) -> dict[str, str]:
+    """The texts of a query by their names in links. Errors: bad-link."""
     text = query.removeprefix("?") if isinstance(query, str) else None
     if text is None or len(text) > 3 * LONGEST_QUERY:
         raise _bad(query)
@@ -93,11 +144,17 @@ def from_query(query: object) -> State:
         if name in given or (name in FIELDS and FIELDS[name].link not in ("", name)):
             raise _bad(f"{name}={value}")
         given[name] = value
+    if given.get("v") not in (None, "1", VERSION):
+        raise _bad(text)
+    return given
+
+
+def _state(parts: Mapping[str, str]) -> State:
+    """The state of a link's parts. Errors: bad-link."""
+    given = dict(parts)
     version = given.pop("v", None)
     if version == "1":
         given = _of_version_1(given)
-    elif version not in (None, VERSION):
-        raise _bad(text)
     fields = dict(_field(link, text) for link, text in given.items())
     is_whole = version is None or (version == VERSION and not _has_layout(fields))
     if is_whole and fields.get("preset"):
@@ -217,7 +274,7 @@ def from_values(values: Mapping[str, Any]) -> State:
             fields[name] = parse(value) if parse else value
     link, linked = link_of(values), dict[str, Any]()
     with suppress(LayoutError):  # a bad one is told when the page is drawn
-        linked = {} if link is None else vars(from_query(link))
+        linked = {} if link is None else vars(as_far_as_known(link)[0])
     return State(**{**linked, **fields, "lang": language_of(fields.get("lang"))})
 
 

@@ -21,6 +21,7 @@ from descriptions import (
     SHORT_LABELS,
     SPANS,
     TYPES,
+    VIEWS,
     WORK,
     Text,
     close_up,
@@ -196,7 +197,9 @@ def value_text(control: str, value: Any, language: str) -> str:
         return str(NAMED[control][value].name)
     if control in ("schedule", "against") and value in SCHEDULES:
         return SCHEDULES[value].title
-    if control == "group_type":
+    if control == "view" and value in VIEWS:
+        return VIEWS[value][language]
+    if control == "group_type" and value in TYPES:
         return TYPES[value].title[language]
     if isinstance(value, bool):
         return PAGE["on" if value else "off"][language]
