@@ -343,7 +343,7 @@ WHERE = """() => ['#field-tp', '#rank input', '#tools summary', '#picture', '#de
 def test_a_refusal_moves_nothing_and_covers_no_control(open_page):
     page = open_page()
     for width in (1400, 800):
-        page.set_viewport_size({"width": width, "height": 900})
+        page.set_viewport_size({"width": width, "height": 700})  # the column stands beside
         for view in ("groups", "memory"):
             show(page, view)
             before = page.evaluate(WHERE)

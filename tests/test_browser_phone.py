@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from addresses import follow_link
+from browser import box, expect, expect_layout, overflow, slider
 from test_browser_access import BRINGS, open_state
 
 from descriptions import VIEWS
@@ -138,6 +142,56 @@ def test_no_name_of_a_group_lies_over_another_on_a_phone(phone):
         open_state(phone, view=view, **experts)
         phone.wait_for_selector(".tags > g")
         assert phone.evaluate(TAGS) == [], view
+
+
+SCREENS = {"a phone": (400, 800), "a tablet upright": (820, 1180)}
+LANES = {"en": ("Change", "Done"), "zh": ("修改", "完成")}
+
+
+@pytest.mark.parametrize("language", LANES)
+@pytest.mark.parametrize("screen", SCREENS)
+def test_sliders_open_over_the_lower_half_and_the_picture_stays_in_sight(
+    open_page, screen, language
+):
+    width, height = SCREENS[screen]
+    page = open_page(width=width, height=height, touch=True)
+    follow_link(page, f"v=2&lang={language}")
+    change, done = LANES[language]
+    bar, column = page.locator("#foot button"), page.locator("#controls")
+    expect(bar).to_have_text(re.compile(rf"^tp 2 · pp 2 · dp 4\s*{change}$"), use_inner_text=True)
+    expect(bar).to_have_attribute("aria-expanded", "false")
+    assert box_of(page, "#foot")["bottom"] == height
+    expect(column).not_to_be_visible()
+    page.locator("#details").scroll_into_view_if_needed()  # far below the picture
+    bar.click()
+    expect(bar).to_have_text(re.compile(rf"^tp 2 · pp 2 · dp 4\s*{done}$"), use_inner_text=True)
+    sheet, picture = box_of(page, "#controls"), box_of(page, "#picture svg")
+    assert sheet["top"] >= height / 2
+    assert 0 <= picture["top"] < picture["bottom"] <= sheet["top"]
+    for size in ("nodes", "gpus_per_node", "tp", "pp"):  # without scrolling
+        slider(page, size).click(trial=True)
+    slider(page, "tp").focus()
+    page.keyboard.press("ArrowRight")
+    expect_layout(page, tp=4)
+    expect(bar).to_contain_text("tp 4 · pp 2 · dp 2")
+    assert box_of(page, "#picture svg")["bottom"] <= sheet["top"]
+    page.keyboard.press("Escape")
+    expect(column).not_to_be_visible()
+    expect(bar).to_be_focused()
+    page.locator("#chips .mono").click()  # leads to an input
+    expect(column).to_be_visible()
+    expect(box(page, "tp")).to_be_focused()
+    assert overflow(page) == (0, [])
+
+
+def box_of(page, selector: str) -> dict:
+    return page.locator(selector).first.evaluate("one => one.getBoundingClientRect().toJSON()")
+
+
+def test_beside_the_picture_there_is_no_bar_at_the_foot(open_page):
+    page = open_page(width=1024, height=768)
+    expect(page.locator("#controls")).to_be_visible()
+    expect(page.locator("#foot")).not_to_be_visible()
 
 
 def test_numbers_of_64_gpus_are_seen_on_a_phone(phone):

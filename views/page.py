@@ -21,6 +21,7 @@ from descriptions import LANGUAGES, PAGE, SECTIONS, SHELL
 from descriptions import VIEWS as TITLES
 from groups import LayoutError
 from groups.budget import spend, within
+from groups.layout import Layout
 
 from .all import SECTIONS as PLACES
 from .all import VIEWS, view_of
@@ -28,6 +29,7 @@ from .base import form
 from .base.context import Context
 from .base.html import as_json, button, fold, tag, together
 from .base.link import (
+    as_far_as_known,
     from_query,
     from_values,
     link_of,
@@ -41,7 +43,7 @@ from .base.problems import refusal_html, sentence
 from .base.resolve import sizes_text
 from .base.state import FIELDS, State, fields_of
 from .base.trained import batch_of
-from .column import column_html, derived_html, notice_html, source_html
+from .column import column_html, derived_html, notice_html, source_html, unknown_html
 from .export import PICTURES, SLIDES, TABLES, download
 from .groups.shown import PictureSpec
 from .groups.view import framed
@@ -57,6 +59,7 @@ class Answer:
     """What the page shows for a state; no picture and no details for a refusal."""
 
     chips: Markup
+    foot: Markup
     derived: Markup
     status: str
     picture: Markup | None
@@ -89,14 +92,17 @@ def _answer(state: State) -> Answer:
         world = context.layout.world_size
         spend(world // 8 if world > MANY else 0, "ranks")
     except LayoutError as error:
-        chips, derived = chips_html(None, language), derived_html(None, state, language)
-        return Answer(chips, derived, refusal_html(error, language), None, None)
+        derived, status = derived_html(None, state, language), refusal_html(error, language)
+        chips, foot = chips_html(None, language), foot_html(None, language)
+        return Answer(chips, foot, derived, status, None, None)
     view = VIEWS[view_of(state)]
     body = view.html(context)  # in which every refusal has its place
     spec = PictureSpec(context.layout, state)
     picture = body if view.is_framed else framed(spec, view.name, body)
-    chips, derived = chips_html(context, language), derived_html(context.layout, state, language)
-    return Answer(chips, derived, "", picture, view.details(context) if view.details else "")
+    chips, foot = chips_html(context, language), foot_html(context.layout, language)
+    derived = derived_html(context.layout, state, language)
+    details = view.details(context) if view.details else Markup()
+    return Answer(chips, foot, derived, "", picture, details)
 
 
 # -- what the browser asks -----------------------------------------------------------------------
@@ -124,13 +130,18 @@ def draw(sent: Any) -> str:
     answered: dict[str, Any] = {"language": language, "view": view, "regions": regions}
     answered["drawn"] = to_query(drawn)
     if link is not None:
-        regions["notice"] = ""
-        try:
-            from_query(link)
-        except LayoutError as error:
-            regions["notice"] = notice_html(sentence(error, language), language)
+        regions["notice"] = link_notice(link, language)
         answered["state"] = state_texts(state)
     return as_json(answered)
+
+
+def link_notice(link: str, language: str) -> Markup:
+    """What is to be said of a link: nothing, or what of it cannot be read, or is not there."""
+    try:
+        unknown = as_far_as_known(link)[1]
+    except LayoutError as error:
+        return notice_html(sentence(error, language), language)
+    return together(*(unknown_html(error, link, language) for error in unknown))
 
 
 OF_LAYOUT = fields_of("job", "model", "training")
@@ -236,6 +247,23 @@ def _chip(field: str, text: str, kind: str = "") -> Markup:
     return button(text, class_=f"chip-job {kind}", tabindex=tab, data_leads=f"field-{field}")
 
 
+MAIN = ("tp", "pp", "dp")
+"""Sizes that are named where they are 1 too."""
+
+
+def foot_html(layout: Layout | None, language: str) -> Markup:
+    """On narrow screens the sizes, at the foot of the screen; it opens and closes their inputs."""
+    sizes = SHELL["no_layout"][language]
+    if layout is not None:
+        every = {name: layout.mesh.size(name) for name in ("tp", "pp", "cp", "dp")}
+        every["ep"] = layout.expert.size("ep") if layout.expert is not None else 1
+        shown = (f"{name} {size:,}" for name, size in every.items() if size > 1 or name in MAIN)
+        sizes = " · ".join(shown)
+    change, done = (tag("b", SHELL[name][language], class_=name) for name in ("change", "done"))
+    label = tag("span", sizes, class_="now")
+    return button(together(label, change, done), aria_controls="controls")
+
+
 def nav_html(view: str, language: str) -> Markup:
     """The sections in one row, and the views of the one that is shown."""
     here = next(name for name, views in PLACES.items() if view in views)
@@ -283,6 +311,7 @@ def first_html() -> Markup:
     # Below the folds what comes and goes: no input moves under the hand.
     column = map(region, ("sizes", "derived", "folds", "source"))
     page = (
+        region("foot"),
         tag("aside", *column, id="controls", class_="column"),
         region("status"),
         tag("main", *main, id="main", tabindex=-1),

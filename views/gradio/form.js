@@ -64,8 +64,10 @@ document.addEventListener('click', (event) => {
   if (button) say('set', JSON.parse(button.dataset.set));
   const preset = hit('data-preset');
   if (preset) say('preset', { name: preset.dataset.preset });
-  if (hit('data-close')) {
-    paintRegion('notice', '');
+  const closed = hit('data-close')?.closest('.refusal');
+  if (closed) {
+    const others = [...closed.parentElement.children].filter((one) => one !== closed);
+    paintRegion('notice', others.map((one) => one.outerHTML).join(''));
     keepFocus(event.target);
   }
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
@@ -80,6 +82,7 @@ function leadTo(id) {
   for (let fold = box.closest('details'); fold; fold = fold.parentElement.closest('details')) {
     fold.open = true;
   }
+  say('lead', box);
   box.focus();
   box.scrollIntoView({ block: 'nearest' });
 }

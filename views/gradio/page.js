@@ -84,6 +84,34 @@ document.addEventListener('drawn', () => {
   if (one?.isConnected) showTip(one);
 });
 
+// --- On narrow screens the inputs of the job open over the lower half -----------------------------
+const page = element.querySelector('#page');
+const foot = element.querySelector('#foot');
+const isChanging = () => page.classList.contains('changing');
+
+function openSheet(isOpen) {
+  page.classList.toggle('changing', isOpen);
+  tellSheet();
+  const picture = element.querySelector('#picture svg');
+  if (!isOpen || !picture || !foot.checkVisibility()) return;
+  // What the inputs change stays in sight above them.
+  const { top, bottom } = picture.getBoundingClientRect();
+  const room = element.querySelector('#controls').getBoundingClientRect().top;
+  if (top < 0 || bottom > room) scrollBy({ top: Math.min(top - 8, Math.max(bottom - room + 8, 0)) });
+}
+
+const tellSheet = () =>
+  foot.querySelector('button').setAttribute('aria-expanded', isChanging());
+
+on('click', '#foot button', () => openSheet(!isChanging()));
+document.addEventListener('lead', ({ detail }) => detail.closest('#controls') && openSheet(true));
+document.addEventListener('drawn', tellSheet);
+document.addEventListener('keydown', ({ key, target }) => {
+  if (key !== 'Escape' || !isChanging() || !foot.checkVisibility()) return;
+  openSheet(false);
+  if (target.closest?.('#controls')) foot.querySelector('button').focus();
+});
+
 // --- Copying --------------------------------------------------------------------------------------
 // Where the clipboard is closed to the page (plain http), by selection.
 async function copy(text) {
