@@ -9,11 +9,14 @@ import pytest
 from browser import box, expect, pass_time, settle, wait_until
 
 from descriptions import ENTRIES, RUN, STORIES, TOUR
+from views.base.context import Context
 from views.base.html import unparted
 from views.base.link import from_query, to_query
 from views.base.state import State
+from views.compare.sides import comparison_of
 from views.page import answer
 from views.stories import BRINGS, EVIDENCE, LINKS, tour_html
+from views.traffic.rows import rows_of
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -38,6 +41,39 @@ def test_a_step_of_the_tour_comes_with_the_page_and_nothing_does_off_it(language
     for off in ("", "7", "-1", "x", "1.0", None, 2.0, ["1"]):
         assert tour_html(State(tour=off, lang=language)) == ""
     assert "tour" not in to_query(State(tour="3", tp=4))
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_tour_ends_with_the_proof_and_its_numbers_are_those_of_the_page(language):
+    shown = [Context.of(from_query(step.query)) for step in TOUR]
+    texts = [step.text[language] for step in TOUR]
+    assert "DDP" in texts[0]
+    assert shown[0].layout.mesh.size("dp") == shown[0].layout.world_size
+    needs = shown[1].trained.estimate(shown[1].layout)
+    assert not needs.fits
+    assert f"{needs.fit.needed / 2**30:.0f} GiB" in texts[1]
+    rows = rows_of(shown[5].layout, shown[5].trained)
+    for kind, digits in (("tp", 1), ("pp", 2)):
+        sent = max(map(sum, zip(*(row.by_stage for row in rows if row.kind == kind))))
+        assert f"{sent / 1e9:.{digits}f} GB" in texts[5]
+    cluster = shown[5].trained.cluster
+    assert cluster.nvlink == 9 * cluster.nic
+    proof = shown[6].once(comparison_of)
+    assert [side.layout.mesh.size("tp") for side in proof.sides] == [8, 16]
+    for side in proof.sides:
+        assert f"{side.estimate.seconds:.1f} s" in texts[6]
+    assert (proof.verdict.better, proof.verdict.by) == (0, "time")
+
+
+def test_the_tour_changes_model_and_batch_only_where_it_says_so():
+    shown = [Context.of(from_query(step.query)) for step in TOUR]
+    batches = {context.trained.batch.global_batch for context in shown[:-1]}
+    models = {context.trained.chosen for context in shown[:-1]}
+    assert (len(batches), len(models)) == (1, 1)
+    last = shown[-1].trained
+    for text in TOUR[-1].text.en, TOUR[-1].text.zh:
+        assert str(last.batch.global_batch) in text
+        assert last.name("en") in text
 
 
 def open_start(page):
