@@ -29,6 +29,7 @@ with without_stubs():
     import gradio as gr
 from starlette.middleware import Middleware
 
+from groups.program import PAGE
 from views import page
 from views.all import ENDPOINTS
 from views.gradio import widgets
@@ -113,7 +114,7 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)  # where it is a file too
     port = os.environ.pop("GRADIO_SERVER_PORT", "").strip()  # Gradio reads it as a number
-    instead = "choose another one, such as GRADIO_SERVER_PORT=8080 python app.py"
+    instead = f"choose another one, such as GRADIO_SERVER_PORT=8080 {PAGE}"
     if port and not (port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65_536):
         sys.exit(f"GRADIO_SERVER_PORT={port[:30]} is no port, 1 to 65535: {instead}")
     demo = create_app()

@@ -17,7 +17,7 @@ from formats.documents import exports
 from formats.documents.check import check_document
 from formats.documents.exports import OWN_PREFIX, groups_by_name, meshes
 from formats.documents.tables import Table, cell
-from groups import budget
+from groups import __version__, budget
 from groups.audit import DOMAINS, Span, audit
 from groups.conventions import CONVENTIONS
 from groups.errors import LayoutError, quoted
@@ -26,10 +26,10 @@ from groups.layout import Layout, framework_name
 from groups.mesh import MAX_RANKS, coordinates, require_rank, whole_number
 from groups.placement import Placement
 from groups.presets import PRESETS
+from groups.program import PROGRAM
 
 from .hosts import order, slow_ranks
 from .inputs import (
-    PROGRAM,
     CommandError,
     CommandLine,
     Options,
@@ -60,6 +60,9 @@ def run(argv: Sequence[str], stdin: TextIO, stdout: TextIO, stderr: TextIO) -> i
         parser = options_parser()
         if not {"-h", "--help"}.isdisjoint(argv):
             stdout.write(parser.format_help())
+            return 0
+        if "--version" in argv:
+            stdout.write(f"parallel-groups {__version__}\n")
             return 0
         options = Options(read_options(parser, argv))
         words = options.words

@@ -18,17 +18,17 @@ from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from formats.sections import sections
+from groups import __version__
 from groups.alternatives import with_working
 from groups.conventions import CONVENTIONS, OWN
 from groups.errors import LayoutError, alternative_text, in_any_case, not_a_choice, quoted
 from groups.layout import Job, Layout
 from groups.placement import Placement
 from groups.presets import LAYOUT, PRESETS
+from groups.program import PROGRAM
 
 from .counts import COUNTS, with_counts
 from .spelling import known_options, nearest
-
-PROGRAM = "python -m groups"
 
 FIELDS = tuple(field.name for field in fields(Job))
 
@@ -76,7 +76,7 @@ def options_parser() -> argparse.ArgumentParser:
         prog=PROGRAM,
         usage=f"{PROGRAM} [COMMAND] [LAYOUT] [NAME ...]",
         description="Which GPUs of a training job are in which process groups.",
-        epilog=guide,
+        epilog=guide.replace("{program}", PROGRAM),
         formatter_class=_LAID_OUT,
         add_help=False,
         allow_abbrev=False,
@@ -94,6 +94,7 @@ def options_parser() -> argparse.ArgumentParser:
                 place = either[one_of] = either.get(one_of) or group.add_mutually_exclusive_group()
             place.add_argument(option(name), help=said[0] if said else None, **more)
     group.add_argument("-h", "--help", action="help", help="this text")
+    group.add_argument("--version", action="version", version=__version__, help="of this program")
     return parser
 
 

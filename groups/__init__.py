@@ -14,3 +14,5 @@ A mesh of named axes numbers the ranks, and every kind of group is a request to 
 from .alternatives import fit
 from .errors import LayoutError
 from .mesh import MAX_RANKS, Axis, Mesh, coordinates, group_index, parse_mesh, rank_groups, rank_of
+
+__version__ = "1.0.0"

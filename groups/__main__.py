@@ -6,7 +6,7 @@ import os
 import sys
 
 from cli.command import run
-from cli.inputs import PROGRAM
+from groups.program import PROGRAM
 
 
 def main() -> int:

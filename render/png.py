@@ -7,7 +7,6 @@ import io
 from collections.abc import Sequence
 
 import numpy as np
-from PIL import Image
 
 LEVEL = 3
 """Of zlib: 6 takes a third to a half longer, for a seventh less at most."""
@@ -24,6 +23,8 @@ def png(
     >>> png(np.zeros((1, 1), dtype=np.uint8), [])[1:4]
     b'PNG'
     """
+    from PIL import Image  # what only says sizes in words needs none
+
     image = Image.fromarray(pixels)
     if palette is None:
         image = image.convert("RGB")

@@ -20,6 +20,7 @@ from documents import groups_csv, groups_json, ranks_csv, ranks_json
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import groups
 from cli.command import COMMANDS, run
 from cli.inputs import FIELDS, PROGRAM
 from formats.documents.exports import groups_by_name
@@ -30,6 +31,9 @@ from groups.layout import Job
 from groups.presets import PRESETS
 
 ROOT = Path(__file__).parent.parent
+
+RUNNING = f"python -m {groups.__name__}"
+"""What a process of the command line calls itself."""
 
 
 class Answer(NamedTuple):
@@ -56,7 +60,7 @@ def answered(command: str, stdin: str = "") -> Answer:
 
 
 def process(command: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, "-m", "groups", *command.split()]
+    words = [sys.executable, "-m", groups.__name__, *command.split()]
     return subprocess.run(words, cwd=ROOT, input=stdin, capture_output=True, text=True)
 
 
@@ -477,7 +481,7 @@ REFUSED = {
     "--order tp-tp": "try --order tp-cp-ep-dp-pp",
     "--framework llama3 --ep 2": "Llama 3 trainer has no ep; try --ep 1 or --framework megatron",
     "--framework torchtitan --etp 2": "try without --etp",
-    "--framework titan": "'titan' is no framework; `python -m groups frameworks` lists them; "
+    "--framework titan": "'titan' is no framework; `PROGRAM frameworks` lists them; "
     "try --framework torchtitan",
     "--preset deepseek": "try --preset deepseek-v3 or ",
     "--preset x": "'x' is no preset",
@@ -520,7 +524,7 @@ def test_a_bad_layout_is_one_line_on_standard_error_and_status_2(command):
     assert answer.err.startswith(f"{PROGRAM}: ")
     assert answer.err.count("\n") == 1
     assert answer.err.endswith("\n")
-    assert REFUSED[command] in answer.err
+    assert REFUSED[command].replace("PROGRAM", PROGRAM) in answer.err
 
 
 @pytest.mark.parametrize(
@@ -566,7 +570,7 @@ def test_a_process_answers_on_standard_output_with_status_0():
 def test_a_process_refuses_on_standard_error_with_status_2():
     done = process("--tp 3")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"{PROGRAM}: {REFUSED['--tp 3']}\n"
+    assert done.stderr == f"{RUNNING}: {REFUSED['--tp 3']}\n"
 
 
 def test_a_process_reads_standard_input():
@@ -578,19 +582,20 @@ def test_a_process_reads_standard_input():
 def test_the_help_names_every_command_on_one_page():
     done = process("--help")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(f"usage: {PROGRAM} ")
+    assert done.stdout.startswith(f"usage: {RUNNING} ")
     for command in COMMANDS:
         assert f"\n  {command}" in done.stdout
     assert {*TARGETS} <= set(re.findall(r"[\w-]+", done.stdout))
     assert "\x1b" not in done.stdout
-    assert max(map(len, done.stdout.splitlines())) <= 100
-    assert answered("ranks -h").out == done.stdout
+    asked = answered("ranks -h").out
+    assert asked.replace(PROGRAM, RUNNING) == done.stdout
+    assert max(map(len, asked.splitlines())) <= 100
 
 
 @pytest.mark.parametrize("form", ["text", "csv"])
 def test_a_reader_that_has_seen_enough_ends_it_quietly(form):
     """As `| head -1` does, with more output than a pipe holds."""
-    words = [sys.executable, "-m", "groups", "ranks", "--nodes", "4096", "--format", form]
+    words = [sys.executable, "-m", groups.__name__, "ranks", "--nodes", "4096", "--format", form]
     with subprocess.Popen(
         words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as running:
@@ -602,17 +607,19 @@ def test_a_reader_that_has_seen_enough_ends_it_quietly(form):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 def test_what_cannot_be_written_is_one_line_too():
-    words = [sys.executable, "-m", "groups", "dp"]
+    words = [sys.executable, "-m", groups.__name__, "dp"]
     with open("/dev/full", "w") as full:
         done = subprocess.run(words, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
-    assert done.stderr == f"{PROGRAM}: cannot write: No space left on device\n"
+    assert done.stderr == f"{RUNNING}: cannot write: No space left on device\n"
 
 
 def test_the_command_line_needs_numpy_only():
-    code = (
-        "import sys, cli.command; print({'gradio', 'matplotlib', 'texts', 'views', 'training', "
-        "'torch'} & set(sys.modules))"
-    )
+    code = """
+from cli.command import run
+import sys
+loaded = {part for name in sys.modules for part in name.split(".")[:2]}
+print({"gradio", "matplotlib", "texts", "views", "training", "torch"} & loaded)
+"""
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.strip() == "set()", done.stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import csv
 import json
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -179,12 +178,11 @@ def test_names_of_a_layout_may_be_in_any_case_for_programs():
 
 
 def test_the_guide_has_examples_of_these_commands():
-    guide = (Path(__file__).parent.parent / "cli" / "guide.txt").read_text(encoding="utf-8")
-    examples = [
-        line.strip() for line in guide.splitlines() if line.startswith("  python -m groups")
-    ]
+    guide = options_parser().epilog.splitlines()
+    examples = [line.strip() for line in guide if line.startswith(f"  {PROGRAM} ")]
+    assert len(examples) > 5
     for example in examples:
-        words = example.removeprefix("python -m groups ").split("<")[0].split(">")[0]
+        words = example.removeprefix(f"{PROGRAM} ").split("<")[0].split(">")[0]
         if "--args" not in words and " - " not in words:
             assert ask(words).status == 0, example
 

@@ -170,15 +170,21 @@ def test_writing_leaves_the_settings_of_matplotlib_as_they_were():
 
 
 def test_pyplot_is_never_imported():
-    code = (
-        "import sys; from groups import fit; from groups.grouping import plain\n"
-        "from render.scenes import groups as scene; from render.files import figure as f, paint\n"
-        "m = fit(512, tp=8); views = [scene.overview(m, [plain(m, 'tp')], g, 3) for g in (8, 16)]\n"
-        "from descriptions import SAVED; words = {n: one.en for n, one in SAVED.items()}\n"
-        "made = f.figure([*zip('ab', views)], 'c', 'light', words)\n"
-        "[paint.to_bytes(made, form) for form in ('png', 'svg', 'pdf')]\n"
-        "print('matplotlib.pyplot' in sys.modules, 'tkinter' in sys.modules)"
-    )
+    code = """
+from descriptions import SAVED
+from groups import fit
+from groups.grouping import plain
+from render.files import figure, paint
+from render.scenes import groups as scene
+import sys
+mesh = fit(512, tp=8)
+views = [scene.overview(mesh, [plain(mesh, "tp")], group, 3) for group in (8, 16)]
+words = {name: one.en for name, one in SAVED.items()}
+made = figure.figure([*zip("ab", views)], "c", "light", words)
+for form in ("png", "svg", "pdf"):
+    paint.to_bytes(made, form)
+print("matplotlib.pyplot" in sys.modules, "tkinter" in sys.modules)
+"""
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["False", "False"]
     assert run.stderr == ""

@@ -127,9 +127,12 @@ def test_a_worker_that_dies_is_told_busy_and_replaced(worker):
 
 
 def test_what_the_worker_imports_builds_no_page():
-    code = "import sys, views.server.worker, views.page"
+    code = """
+from views import page
+from views.server import worker
+import sys"""
     out = subprocess.run(
-        [sys.executable, "-c", f"{code}; print({{'gradio', 'matplotlib'}} & {{*sys.modules}})"],
+        [sys.executable, "-c", f"{code}\nprint({{'gradio', 'matplotlib'}} & {{*sys.modules}})"],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -152,7 +155,10 @@ def test_a_worker_that_has_grown_ends_after_its_answer_and_what_is_printed_is_no
     questions = [("builtins", "print", ("hello",), {}), ("builtins", "divmod", (7, 2), {})]
 
     def answers(grown: int) -> list[object]:
-        code = f"import views.server.worker as one; one.GROWN = {grown}; one.main()"
+        code = f"""
+from views.server import worker
+worker.GROWN = {grown}
+worker.main()"""
         out = subprocess.run(
             [sys.executable, "-c", code],
             cwd=ROOT,

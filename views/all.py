@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 
-import descriptions
+from descriptions import VIEWS as NAMES
 
 from .base.context import View
 from .base.state import State
@@ -26,9 +26,7 @@ from .ranks.api import rank_card, shared_by_ranks
 from .search.api import better_layouts
 from .traffic.api import traffic_per_step
 
-VIEWS: dict[str, View] = {
-    name: import_module(f".{name}.view", __package__).VIEW for name in descriptions.VIEWS
-}
+VIEWS: dict[str, View] = {name: import_module(f".{name}.view", __package__).VIEW for name in NAMES}
 
 SECTIONS: dict[str, tuple[str, ...]] = {
     section: tuple(name for name, view in VIEWS.items() if view.section == section)

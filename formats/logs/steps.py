@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from groups.conventions import OWN
 from groups.layout import Job
 from groups.notes import Note
+from groups.program import PROGRAM
 
 from .account import place_of
 from .case import Case
@@ -79,7 +80,7 @@ def share_command(job: Job | None, *words: str) -> str:
         value = getattr(job or start, name)
         if value is not None and value != getattr(start, name):
             options += [f"--{name.replace('_', '-')}", str(value)]
-    return shlex.join(["python", "-m", "groups", "share", *words, *options])
+    return f"{PROGRAM} {shlex.join(['share', *words, *options])}"
 
 
 _SIZES = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp")

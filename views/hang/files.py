@@ -25,6 +25,7 @@ from formats.logs import read_log
 from formats.logs.bounds import PAGE
 from formats.logs.case import MOST_CONNECTED
 from formats.logs.model import Log
+from formats.logs.steps import share_command
 from groups.budget import LIMIT, spend, within
 from groups.errors import LayoutError
 from groups.grouping import Grouping
@@ -92,7 +93,8 @@ def _refused(error: LayoutError, language: str) -> str:
     said = sentence(error, language)
     codes = {error.code, error.facts.get("because")}
     if any(str(code).startswith(TOO_MUCH) for code in codes):
-        said = f"{said} {RUN['files_elsewhere'][language]}"
+        command = share_command(None, "FOLDER")
+        said = f"{said} {RUN['files_elsewhere'][language].format(command=command)}"
     return json.dumps({"refused": said})
 
 

@@ -1,4 +1,4 @@
-"""A process that works out one heavy answer after the other: python -m views.server.worker.
+"""A process that works out one heavy answer after the other: its module run by Python.
 
 It is started when it is first asked, begins anew when it has grown, takes too long or dies, and
 ends when it is asked nothing for a while, or with the server: its input is closed then.
@@ -21,7 +21,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[__name__.count(".")]
+"""Where packages are found: the checkout, or the folder into which this was installed."""
 
 LONGEST = 30.0
 """Seconds that an answer may take: several times what its budget allows on a slow machine."""
@@ -90,7 +91,7 @@ class Worker:
 
     def _started(self) -> subprocess.Popen[bytes]:
         self.process = process = subprocess.Popen(
-            [sys.executable, "-m", "views.server.worker"],
+            [sys.executable, "-m", __name__],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

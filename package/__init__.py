@@ -1,0 +1,9 @@
+"""Which GPUs of a training job form which groups, and what they do: all rooms in one package.
+
+>>> from package import __version__
+>>> from groups import fit
+>>> str(fit(16, tp=2, pp=2))
+'tp2-cp1-dp4-pp2'
+"""
+
+from groups import __version__
