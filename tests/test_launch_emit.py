@@ -55,7 +55,7 @@ SAYS = {
     ),
 }
 SAYS["vllm"] = (*("nodes", "gpus_per_node", "tp", "pp", "cp"), "seq")
-SAYS["sglang"] = (*("nodes", "gpus_per_node", "tp", "pp"), "seq")
+SAYS["sglang"] = SAYS["vllm"]
 SAYS["torchtitan-toml"] = SAYS["torchtitan-main"] = SAYS["torchtitan"]
 
 

@@ -101,7 +101,8 @@ def emitted(
     unsaid = [name for name in TOLD if name in given and name not in said and not target.serves]
     listed = ", ".join(_told(name, given[name]) for name in unsaid)
     known = {**target.of_recipe, **(model or {}), **given}
-    stop = what_stops(target.frameworks[0], job, known) if target.frameworks[0] in CHECKS else ""
+    program = target.id if target.id in CHECKS else target.frameworks[0]
+    stop = what_stops(program, job, known) if program in CHECKS else ""
     lines = (
         f"{target.name} does not start so: {stop}" if stop else "",
         f"{target.name} has no option for {listed}" if listed else "",
@@ -244,7 +245,8 @@ class Target:
     @cached_property
     def unsaid(self) -> tuple[str, ...]:
         """Fields of a Job that it has no words for; torchtitan has none for a plain etp."""
-        said = {*self.fields.values(), *({"etp"} if "torchtitan" in self.frameworks else ())}
+        said = {LEADS_TO.get(field, field) for field in self.fields.values()}
+        said |= {"etp"} if "torchtitan" in self.frameworks else set()
         return tuple(name for name in OF_JOB if name not in said)
 
     def to_fill_in(
@@ -318,6 +320,8 @@ class Target:
         values |= {"levels": tuple(job.levels or ()) or None, "hybrid": job.hybrid or None}
         values |= {"instances": job.instances if several else None, "deepspeed": True}
         values |= {"dp_served": replicas(job)}
+        if "served_cp" in fields:  # inside of what is called tp there
+            values |= {"tp": job.tp * job.cp, "served_cp": job.cp}
         values |= {"mapping": job.framework == "megatron-pp-dp" or None, **model}
         values["distributed_optimizer"] = several or model.get("distributed_optimizer")
         values |= self._layers(job, model)

@@ -16,9 +16,10 @@ from groups.grouping import Grouping
 from groups.layout import Job
 from groups.notes import Note
 from groups.serving import sglang_groups, vllm_groups
+from training.models import MODELS
 
 from ..errors import refusal
-from .flags import AXES, MODEL, TRAINING, Row, Schema
+from .flags import AXES, MODEL, TRAINING, Row, Schema, published_model
 from .words import Default
 
 
@@ -115,14 +116,18 @@ class Parsed:
         sizes: dict[str, Any] = {names[key]: n for key, n in self.serving.items() if key in names}
         sizes |= {axis: values.get(axis, 1) for axis in ("tp", "pp")}
         if name == "sglang":
+            sizes["tp"] *= values.get("cp", 1)
             return sglang_groups(**sizes)
+        model = MODELS.get(published_model(str(self.training.get("named", ""))))
+        sizes["moe"] = bool(sizes.get("moe") or (model and model.model.experts))
         return vllm_groups(pcp=values.get("cp", 1), **sizes)
 
 
 OF_SERVERS = {
-    "vllm": {"dp_served": "dp", "dcp": "dcp", "expert_parallel": "experts"},
+    "vllm": {"dp_served": "dp", "dcp": "dcp", "expert_parallel": "moe", "eplb": "eplb"},
     "sglang": {"dp_served": "dp", "dp_attention": "dp_attention", "dcp": "dcp"}
-    | {"served_cp": "attn_cp", "served_ep": "ep", "moe_dp": "moe_dp"},
+    | {"served_cp": "attn_cp", "served_ep": "ep", "moe_dp": "moe_dp", "pdmux": "pdmux"}
+    | {"shared_experts_tp": "shared_experts_tp"},
 }
 """What the functions of groups.serving call the fields of SERVING."""
 

@@ -184,6 +184,7 @@ class Meaning(Unsaid):
         elif ends:
             self.ignored.append(replace(ends[0].item, code="only-one-accounted", sets=""))
         self._layers(stated, values, len(ends))
+        values |= self._attention(said, values)
         if "local_batch" in said and values.get("pp", 1) == 1:
             values.setdefault("micro_batch", said["local_batch"])
         for tokens, name in (("micro_tokens", "micro_batch"), ("step_tokens", "global_batch")):
@@ -193,6 +194,13 @@ class Meaning(Unsaid):
         if replicate and replicate.value > 1:
             self.ignored.append(replace(replicate.item, code="not-drawn", sets=""))
         return values
+
+    def _attention(self, said: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, int]:
+        """Sizes tp and cp of SGLang's attention, whose cp lies inside of what it calls tp; where
+        its dp lies there too, they are left together."""
+        tp, cp = values.get("tp", 1), said.get("served_cp", 0)
+        is_apart = cp and "sglang" in self.schemas and not said.get("dp_attention")
+        return {"tp": tp // cp, "cp": cp} if is_apart and tp % cp == 0 else {}
 
     def _layers(self, stated: Mapping[str, Said], values: dict[str, Any], accounted: int) -> None:
         """Layers from their number or a layout; chunks from how many layers one has."""
@@ -279,7 +287,7 @@ class Meaning(Unsaid):
         if set(self.schemas) & {"vllm", "sglang"}:
             if not any(name in values for name in AXES):
                 return None
-            size *= values.get("cp", 1) if "vllm" in self.schemas else 1
+            size *= values.get("cp", 1)
             return size * (1 if said.get("dp_attention") else said.get("dp_served", 1))
         shard = said.get("shard", -1)
         if shard == -1:

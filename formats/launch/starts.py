@@ -164,13 +164,21 @@ def _of_torchtitan(job: Job, model: Mapping[str, Any]) -> Iterator[LayoutError]:
 
 
 def _of_server(job: Job, model: Mapping[str, Any]) -> Iterator[LayoutError]:
-    """Of vllm-project/vllm 00193b8 vllm/config/parallel.py and model.py; SGLang has no such cp."""
-    heads, dp = model.get("heads"), replicas(job)
-    if heads and heads % job.tp:
-        yield not_a_multiple("heads", heads, {"tp": job.tp}, maximum=MAX_SIZE)
+    """Of vllm-project/vllm 00193b8 vllm/config/parallel.py and model.py."""
+    dp = replicas(job)
+    yield from _of_heads(job, model)
     if job.cp > 1 and dp > 1:
         yield refusal("prefill-with-replicas", "cp", cp=job.cp, dp=dp)
 
 
-CHECKS = {"megatron": _of_megatron, "torchtitan": _of_torchtitan, "vllm": _of_server}
-"""What a program checks, by the first framework that it makes."""
+def _of_heads(job: Job, model: Mapping[str, Any]) -> Iterator[LayoutError]:
+    heads = model.get("heads")
+    if heads and heads % job.tp:
+        yield not_a_multiple("heads", heads, {"tp": job.tp}, maximum=MAX_SIZE)
+
+
+CHECKS = {
+    **{"megatron": _of_megatron, "torchtitan": _of_torchtitan},
+    **{"vllm": _of_server, "sglang": _of_heads},
+}
+"""What a program checks, by its target or by the first framework that it makes."""
