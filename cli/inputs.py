@@ -11,9 +11,10 @@ import argparse
 import difflib
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
@@ -258,7 +259,8 @@ class CommandLine:
         return hosts
 
     def files(self) -> dict[str, bytes] | None:
-        """The bytes of the files and folders that all words name; None where one names none.
+        """The bytes of the files that all words name, and of those anywhere in folders; None where
+        a word names neither.
 
         Errors: LayoutError for more than a log's reader takes.
         """
@@ -268,8 +270,8 @@ class CommandLine:
             return None
         named = map(Path, self.words)
         try:
-            inside = (sorted(path.iterdir()) if path.is_dir() else [path] for path in named)
-            files = [file for listed in inside for file in listed if file.is_file()]
+            found = (file for path in named for file in _inside(path) if file.is_file())
+            files = [*islice(found, COMMAND_LINE.files + 1)]
             COMMAND_LINE.require(len(files), sum(file.stat().st_size for file in files))
             return {str(file): file.read_bytes() for file in files}
         except OSError as error:
@@ -287,6 +289,20 @@ class CommandLine:
             raise CommandError(f"cannot read {quoted(path)}: {error.strerror}") from None
         except ValueError:
             raise CommandError(f"cannot read {quoted(path)}: it is not UTF-8 text") from None
+
+
+def _inside(path: Path) -> Iterator[Path]:
+    """A file, or the files in a folder and in the folders in it, such as one of each node."""
+
+    def refuse(error: OSError) -> NoReturn:
+        raise error
+
+    if not path.is_dir():
+        yield path
+        return
+    for folder, folders, names in os.walk(path, onerror=refuse):
+        folders.sort()
+        yield from (Path(folder, name) for name in sorted(names))
 
 
 def checked(job: Job) -> Layout:

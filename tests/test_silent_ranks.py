@@ -17,6 +17,7 @@ import sys
 from dataclasses import replace
 
 import pytest
+from recorded import DATA
 
 from cli.command import run
 from formats.logs import read_log
@@ -359,9 +360,9 @@ def test_files_that_are_too_large_are_for_the_command_line_with_the_layout_on_sc
 # -- the command and the endpoint -----------------------------------------------------------------
 
 
-def shared(text: str, *options: str) -> str:
+def shared(text: str, *options: str, of: str = "-") -> str:
     out, err = io.StringIO(), io.StringIO()
-    assert run(["share", "-", *options], io.StringIO(text), out, err) == 0, err.getvalue()
+    assert run(["share", of, *options], io.StringIO(text), out, err) == 0, err.getvalue()
     return out.getvalue()
 
 
@@ -376,6 +377,19 @@ def test_the_command_says_the_verdict_the_contradiction_and_the_steps_of_the_pag
     small = shared(TEXT, "--nodes", "2")  # which has not these ranks
     assert "of a job of at least 256 GPUs; the layout has 16. Try --tp 8" in small
     assert "not together in" not in small
+
+
+def test_the_command_reads_the_folders_of_all_nodes_in_a_folder(tmp_path):
+    """Each node keeps its ranks' dumps in a folder of its own."""
+    dumps = sorted((DATA / "hang" / "dumps" / "a_missing_rank2").glob("nccl_trace_rank_?"))
+    flat, by_node = tmp_path / "flat", tmp_path / "nodes"
+    for dump in dumps:
+        for folder in (flat, by_node / f"node{int(dump.name[-1]) // 2}" / "dumps"):
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / dump.name).write_bytes(dump.read_bytes())
+    said = [shared("", "--gpus", "4", of=str(folder)) for folder in (flat, by_node)]
+    assert "GPU 2" in said[0].splitlines()[0]
+    assert said[0] == said[1]
 
 
 def test_the_verdict_of_the_command_is_that_of_the_page_in_words_and_facts():
