@@ -102,7 +102,7 @@ def options_parser() -> argparse.ArgumentParser:
 def read_options(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Namespace:
     """What the words of a command line say. Errors: CommandError, with the nearest option."""
     known = [name for action in parser._actions for name in action.option_strings]
-    words = [*known_options(argv, known)]
+    words = known_options(argv, known)
     try:
         return parser.parse_intermixed_args(words)
     except CommandError as error:

@@ -1,33 +1,94 @@
-"""Options by other names: what Megatron and launchers call a size is taken as ours."""
+"""Options by other names: what Megatron and launchers call a size or a way to train is taken as
+ours, and what cannot be taken is answered with the option that may be meant."""
 
 from __future__ import annotations
 
 import difflib
+import re
+import shlex
 from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 
-OTHER = {"world": "gpus", "seq": "sequence"}
+CHUNK = "chunk"
+"""Layers of a chunk, where we ask for the number of chunks."""
+
+OTHER = {"world": "gpus", "seq": "sequence", CHUNK: "vpp"}
 """Fields of launch files whose options are called otherwise here."""
 
+SWITCHES = ("flash", "sequence_parallel", "ep_overlap")
+"""Options that are on or off; on where neither is said, as launch commands have them."""
 
-def known_options(argv: Sequence[str], known: Collection[str]) -> Iterator[str]:
-    """The words of a command line, with options that launch files have under our names.
+BESIDE = ("recompute_method", "recompute_layers")
+"""Fields that say how another one is done, of which nothing follows here."""
 
-    >>> [*known_options(["--tensor-model-parallel-size", "2", "dp"], ["--tp"])]
+MODELS_OWN = ("--model", "--changes")
+"""What says a shape here: a published model, and what differs from it."""
+
+AXES = {
+    **{"tensor": "tp", "pipeline": "pp", "pipe": "pp", "context": "cp", "expert": "ep"},
+    "data": "dp",
+}
+"""Axes as names of sizes call them: tensor-parallel-size."""
+
+
+def known_options(argv: Sequence[str], known: Collection[str]) -> list[str]:
+    """The words of a command line, with options that launch files have under our names; what
+    these say of training stands first, so that our own options stand over it.
+
+    >>> known_options(["--tensor-model-parallel-size", "2", "dp"], ["--tp"])
     ['--tp', '2', 'dp']
-    >>> [*known_options(["--nproc_per_node=4"], ["--gpus-per-node"])]
+    >>> known_options(["--nproc_per_node=4"], ["--gpus-per-node"])
     ['--gpus-per-node=4']
+    >>> known_options(["memory", "--use-distributed-optimizer", "--sequence-parallel"],
+    ...               ["--zero", "--sequence-parallel"])
+    ['--zero=1', 'memory', '--sequence-parallel=on']
     """
-    for word in argv:
+    words, theirs = list[str](), list[list[str]]()
+    left = [*argv]
+    while left:
+        word = left.pop(0)
         name, equals, value = word.partition("=")
-        if name.startswith("--") and name not in known and (ours := _ours(name, known)):
-            yield f"{ours}{equals}{value}"
+        if not name.startswith("--"):
+            words.append(word)
+        elif name in known or (ours := _ours(name, known)):
+            name = name if name in known else ours
+            if _is_switch(name) and not equals and (not left or left[0].startswith("--")):
+                equals, value = "=", "on"
+            words.append(f"{name}{equals}{value}")
+        elif count := _words_of(word):
+            theirs.append([word, *left[: count - 1]])
+            del left[: count - 1]
         else:
-            yield word
+            words.append(word)
+    return [*_translated(theirs, known), *words]
 
 
 def nearest(name: str, known: Collection[str]) -> list[str]:
-    """Options that a name that is none may have meant."""
+    """Options that a name that is none may have meant.
+
+    >>> nearest("--tensor-parallel-size", ["--tp"]), nearest("--pressets", ["--preset", "--pp"])
+    (['--tp'], ['--preset'])
+    """
+    axis = re.fullmatch(r"--([a-z]+)[-_](?:model[-_])?parallel(?:[-_]size|[-_]degree)?", name)
+    if axis and f"--{AXES.get(axis[1])}" in known:
+        return [f"--{AXES[axis[1]]}"]
+    from formats.launch.flags import row_of
+    from formats.launch.training import SHAPE
+
+    row = row_of(name.lower())
+    if row is not None and (option := _option(row.field)) in known:
+        return [option]
+    if row is not None and row.field in SHAPE and set(MODELS_OWN) <= {*known}:
+        return [*MODELS_OWN]
     return difflib.get_close_matches(name, known, n=2, cutoff=0.7)
+
+
+def _is_switch(name: str) -> bool:
+    return name.removeprefix("--").replace("-", "_") in SWITCHES
+
+
+def _option(field: str) -> str:
+    return f"--{OTHER.get(field, field).replace('_', '-')}"
 
 
 def _ours(name: str, known: Collection[str]) -> str:
@@ -37,7 +98,54 @@ def _ours(name: str, known: Collection[str]) -> str:
     from formats.launch.flags import row_of  # tables that other words do without
 
     row = row_of(lower)
-    if row is None or row.kind not in ("size", "count", "nodes", "devices"):
+    if row is None:
         return ""
-    option = f"--{OTHER.get(row.field, row.field).replace('_', '-')}"
-    return option if option in known else ""
+    option = _option(row.field)
+    is_size = row.kind in ("size", "count", "nodes", "devices") and row.field != CHUNK
+    return option if is_size and option in known else ""
+
+
+def _words_of(word: str) -> int:
+    """How many words an option of a launch command takes with its own; 0 for what is none."""
+    from formats.launch.flags import row_of
+
+    row = row_of(word.partition("=")[0].lower())
+    if row is None:
+        return 0
+    return 1 if row.kind in ("switch", "off") or "=" in word else 2
+
+
+def _translated(theirs: Sequence[Sequence[str]], known: Collection[str]) -> Iterator[str]:
+    """What options of a launch command say, as ours; those of which nothing follows as they are.
+
+    >>> [*_translated([["--recompute-granularity", "full"], ["--bf16"]], ["--recompute"])]
+    ['--recompute=full', '--bf16']
+    """
+    from formats.launch.flags import row_of
+
+    taken = []
+    for option in theirs:
+        row = row_of(option[0].partition("=")[0].lower())
+        others = [other for other in theirs if other is not option]
+        says_nothing = _options_of(theirs, known) == _options_of(others, known)
+        is_beside = row is not None and row.field in BESIDE and bool(_options_of(others, known))
+        if is_beside or not says_nothing or _options_of([option], known):
+            taken.append(option)
+    yield from (f"{name}={value}" for name, value in _options_of(taken, known).items())
+    yield from (word for option in theirs if option not in taken for word in option)
+
+
+def _options_of(theirs: Sequence[Sequence[str]], known: Collection[str]) -> dict[str, str]:
+    """What a launch command with these options says of training, by our options."""
+    from formats.launch import parse
+    from formats.launch.training import training_of
+
+    if not theirs:
+        return {}
+    said = training_of(parse(shlex.join(word for option in theirs for word in option)))
+    options = {_option(name): _text(name, value) for name, value in said.items()}
+    return {name: value for name, value in options.items() if name in known and value}
+
+
+def _text(name: str, value: Any) -> str:
+    return ("on" if value else "off") if name in SWITCHES else str(value)

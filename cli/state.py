@@ -16,6 +16,7 @@ from views.base.state import State
 from views.launch.inputs import training_stated, with_pasted
 
 from .inputs import CommandLine, checked
+from .spelling import SWITCHES
 
 RENAMED = {"memory_schedule": "schedule"}
 """Parameters of endpoints whose options are called as the page calls them."""
@@ -25,9 +26,6 @@ OPTIONS = (
     *("layers", "experts", "sequence", "cluster", "capacity", "cp_algorithm"),
 )
 """The options of a command line that say what is trained, and on what."""
-
-SWITCHES = ("flash", "sequence_parallel", "ep_overlap")
-"""Options that are on or off."""
 
 
 @contextmanager

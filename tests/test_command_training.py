@@ -167,6 +167,45 @@ def test_a_count_that_cannot_be_is_answered_with_those_that_can(command, says):
     assert says in answer.err
 
 
+@pytest.mark.parametrize(
+    ("said", "plain"),
+    [
+        ("--use-distributed-optimizer --bf16", "--zero 1 --precision bf16-fp32"),
+        ("--data-parallel-sharding-strategy optim_grads_params", "--zero 3"),
+        ("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1",
+         "--recompute full"),
+        ("--recompute-granularity=selective --recompute-modules=moe_act",
+         "--recompute partial"),
+        ("--fp8-format hybrid --fp8-recipe mxfp8", "--products mxfp8"),
+        ("--sequence-parallel --tp 2", "--sequence-parallel on --tp 2"),
+        ("--num-virtual-stages-per-pipeline-rank 2 --pp 2", "--vpp 2 --pp 2"),
+        ("--moe-enable-deepep --ep 2", "--dispatcher deepep --ep 2"),
+        ("--attention-backend unfused", "--flash off"),
+        ("--zero 2 --use-distributed-optimizer", "--zero 2"),  # ours stand over it
+    ],
+)  # fmt: skip
+def test_megatron_s_options_of_training_are_taken_as_ours(said, plain):
+    assert answered(f"memory {said}").out == answered(f"memory {plain}").out
+
+
+@pytest.mark.parametrize(
+    ("command", "meant"),
+    [
+        ("layout --tensor-parallel-size 4", "--tp"),
+        ("layout --pipeline-parallel-size 4", "--pp"),
+        ("layout --data-parallel-size 4", "--dp"),
+        ("memory --num-layers-per-virtual-pipeline-stage 4 --pp 2 --bf16", "--vpp"),
+        ("memory --recompute-method uniform", "--recompute"),
+        ("memory --hidden-size 4096", "--model or --changes"),
+        ("memory --bf16 --swiglu", "--model or --changes"),
+    ],
+)
+def test_what_cannot_be_taken_alone_is_answered_with_the_right_option(command, meant):
+    answer = ask(command)
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err.endswith(f"; did you mean {meant}?\n")
+
+
 def test_words_that_are_no_options_stay_as_they_are():
     words = ["share", "3,11", "--tp", "2", "-"]
     assert [*known_options(words, ["--tp"])] == words
