@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import io
+import json
 import os
 import pickle
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from groups import LayoutError, fit
 from groups.budget import spend
+from views.base.problems import sentence
 from views.page import draw
-from views.server.lanes import LIGHT, WAITING, Lanes
-from views.server.worker import Worker
+from views.server.lanes import LIGHT, WAITING, Lanes, answering
+from views.server.worker import MOST_MORE, Worker, too_much_memory
 
 ROOT = Path(__file__).parent.parent
 LARGE = '{"nodes": "131072", "tp": "8", "pp": "16"}'
@@ -115,15 +118,61 @@ def test_too_many_heavy_requests_are_told_busy_while_light_ones_pass():
     assert (len(busy), found.count("elsewhere")) == (3, WAITING + 1)
 
 
-def test_a_worker_that_dies_is_told_busy_and_replaced(worker):
+def test_a_worker_that_dies_is_told_in_words_and_replaced(worker, monkeypatch):
     lanes = Lanes(worker)
     run(lanes.run(os.getpid, heavy=True))
     first = worker.process
     with pytest.raises(LayoutError) as refusal:
         run(lanes.run(os._exit, 1, heavy=True))
-    assert refusal.value.code == "busy"
+    assert refusal.value.code == "ended-early"
     run(lanes.run(os.getpid, heavy=True))
     assert worker.process not in (None, first)
+    monkeypatch.setattr("views.server.worker.LONGEST", 0.0)
+    with pytest.raises(LayoutError) as refusal:
+        run(lanes.run(time.sleep, 600, heavy=True))
+    assert refusal.value.code == "took-too-long"
+    monkeypatch.undo()
+    run(lanes.run(os.getpid, heavy=True))
+    worker.process.kill()
+    worker.process.wait()
+    assert run(lanes.run(divmod, 7, 2, heavy=True)) == (3, 1)  # dead before it was asked
+
+
+@pytest.mark.parametrize("work", [bytearray, np.zeros])
+def test_memory_beyond_its_limit_is_refused_and_the_worker_goes_on(worker, work):
+    lanes = Lanes(worker)
+    run(lanes.run(os.getpid, heavy=True))
+    process = worker.process
+    with pytest.raises(LayoutError) as refusal:
+        run(lanes.run(work, MOST_MORE, heavy=True))
+    assert refusal.value.code == "too-much-memory"
+    assert (run(lanes.run(divmod, 7, 2, heavy=True)), worker.process) == ((3, 1), process)
+    assert len(run(lanes.run(bytearray, MOST_MORE // 10, heavy=True))) == MOST_MORE // 10
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_what_the_worker_could_not_do_is_told_to_the_page_in_its_language(language):
+    class Small(_Elsewhere):
+        def ask(self, work, values, named):
+            raise too_much_memory()
+
+    asked = answering(draw, Lanes(Small()), heavy=True)
+    told = json.loads(run(asked(f'{{"paste":"...","lang":"{language}"}}')))
+    assert told == {"refused": sentence(too_much_memory(), language)}
+    assert json.loads(run(asked(b'{"lang":"zh"}\n\xff')))["refused"].startswith("所需内存")
+
+
+def test_a_worker_ends_with_the_server_in_the_middle_of_its_work():
+    code = """
+from views.server.worker import main
+main()"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    pickle.dump(("time", "sleep", (600,), {}), process.stdin)
+    process.stdin.close()
+    assert process.wait(60) == 0
+    process.stdout.close()
 
 
 def test_what_the_worker_imports_builds_no_page():
@@ -159,17 +208,14 @@ def test_a_worker_that_has_grown_ends_after_its_answer_and_what_is_printed_is_no
 from views.server import worker
 worker.GROWN = {grown}
 worker.main()"""
-        out = subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=ROOT,
-            input=b"".join(map(pickle.dumps, questions)),
-            capture_output=True,
-        ).stdout
-        file = io.BytesIO(out)
-        found = []
-        while file.tell() < len(out):
-            found.append(pickle.load(file))
+        found: list[object] = []
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, **pipes) as process:
+            process.stdin.write(b"".join(map(pickle.dumps, questions)))
+            process.stdin.flush()
+            while len(found) < 2 * len(questions) and True not in found[::2]:
+                found += [pickle.load(process.stdout), pickle.load(process.stdout)]
         return found
 
-    assert answers(10**15) == [(True, None, False), (True, (3, 1), False)]
-    assert answers(0) == [(True, None, True)]
+    assert answers(10**15) == [False, (True, None), False, (True, (3, 1))]
+    assert answers(0) == [True, (True, None)]

@@ -154,7 +154,7 @@ on('click', '[data-save]', async (button) => {
   if (status === 404 && loadAgain()) return;
   if (!file) return hint(isRefused(status) ? refusalOf(told) : saidIn('waiting'));
   hint(file.note ?? '');
-  if (file.refused) paintRegion('notice', file.refused);
+  if (file.refused) paintRegion('notice', file.refused.startsWith('<') ? file.refused : boxed(file.refused));
   else saveFile(file);
 });
 

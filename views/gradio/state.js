@@ -154,9 +154,9 @@ async function draw() {
       show(answer, question);
     } else if (status === 404 && loadAgain()) {
       return; // the page goes
-    } else if (isRefused(status)) {
+    } else if (answer?.refused || isRefused(status)) {
       answered = turn;
-      tellRefused(refusalOf(told), question);
+      tellRefused(answer?.refused ?? refusalOf(told), question);
     } else {
       tellWait(answer?.busy || isBusy(status) ? 'busy' : 'waiting');
       await new Promise((go) => setTimeout(go, AGAIN));
@@ -176,6 +176,8 @@ function tellWork() {
   paintRegion('picture', `<div class="picture"><div class="intro working" role="status">${said}</div></div>`);
 }
 
+const boxed = (text) => `<div class="refusal" role="alert"><p>${text}</p></div>`;
+
 // Why there is no answer yet: where a refusal stands; in place of the picture where none is seen yet.
 function tellWait(why) {
   const text = saidIn(why);
@@ -183,14 +185,14 @@ function tellWait(why) {
   const isFirst = classList.contains('waiting');
   if (why === 'waiting' && !isFirst) return hint(text);
   classList.toggle('held', isFirst);
-  paintRegion(isFirst ? 'picture' : 'status', `<div class="refusal" role="alert"><p>${text}</p></div>`);
+  paintRegion(isFirst ? 'picture' : 'status', boxed(text));
 }
 
 // A change that is refused stays in its box. Of a page that has shown nothing yet, the start is shown.
 function tellRefused(text, question) {
   const { classList } = element.querySelector('.app');
   if (!classList.contains('waiting')) return hint(text);
-  paintRegion('notice', `<div class="refusal" role="alert"><p>${text}</p></div>`);
+  paintRegion('notice', boxed(text));
   if (!question.link) return classList.remove('waiting', 'held');
   state = { ...starts, ...unlinked(), lang: question.lang };
   tell();

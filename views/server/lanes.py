@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -22,7 +23,8 @@ from groups import LayoutError
 from groups.budget import Budget, within
 
 from ..base.endpoint import words_of
-from .worker import LostError, Worker
+from ..base.problems import sentence
+from .worker import Worker
 
 Result = TypeVar("Result")
 
@@ -48,7 +50,7 @@ class TooHeavyError(Exception):
 
 
 class BusyError(LayoutError):
-    """The refusal where too many wait for the worker, or it went away."""
+    """The refusal where too many wait for the worker."""
 
     def __init__(self) -> None:
         super().__init__("busy", "the server is busy with other large requests: please try again")
@@ -102,8 +104,6 @@ class Lanes:
         try:
             async with self._turn:
                 return await to_thread.run_sync(self.worker.ask, work, values, named)
-        except LostError:
-            raise BusyError from None
         finally:
             self._waiting -= 1
 
@@ -119,13 +119,19 @@ def _bitten(work: Callable[..., Any], values: Any, named: Any) -> tuple[Any, flo
 def answering(
     function: Callable[[Any], str], lanes: Lanes, *, heavy: bool = False
 ) -> Callable[[Any], Awaitable[str]]:
-    """The same function of a text for the page's script, which is told where the server is busy."""
+    """The same function of a text for the page's script, which is told where the server is busy,
+    and what the worker could not do: {"busy": true}, {"refused": sentence}."""
 
     async def answered(sent: Any) -> str:
         try:
             return await lanes.run(function, sent, heavy=heavy)
         except BusyError:
             return '{"busy": true}'
+        except LayoutError as error:
+            said = sent.encode() if isinstance(sent, str) else sent
+            return json.dumps(
+                {"refused": sentence(error, "zh" if b'"lang":"zh"' in said else "en")}
+            )
 
     answered.__name__ = function.__name__
     return answered

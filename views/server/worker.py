@@ -1,7 +1,8 @@
 """A process that works out one heavy answer after the other: its module run by Python.
 
 It is started when it is first asked, begins anew when it has grown, takes too long or dies, and
-ends when it is asked nothing for a while, or with the server: its input is closed then.
+ends when it is asked nothing for a while, or with the server: its input is closed then, whatever it
+is about to do. Its memory has a limit of the system's, past which a question is refused.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import ctypes
 import importlib
 import os
 import pickle
+import queue
 import signal
 import subprocess
 import sys
@@ -20,6 +22,8 @@ import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from groups import LayoutError
 
 ROOT = Path(__file__).parents[__name__.count(".")]
 """Where packages are found: the checkout, or the folder into which this was installed."""
@@ -33,14 +37,39 @@ IDLE = 30.0
 GROWN = 300_000_000
 """Bytes of memory with which a worker is replaced; a new one has about 60 MB."""
 
+MOST_MORE = 500_000_000
+"""Bytes of addresses that an answer may take beside those of the worker as it begins."""
 
-M_MMAP_THRESHOLD = -3
+
+M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8
 LARGE = 1 << 20
 """Bytes of a piece of memory that glibc is to take from the system by itself, and give back."""
 
 
-class LostError(Exception):
-    """The worker went away, or was ended, before it answered."""
+class LostError(LayoutError):
+    """The refusal where the worker went away, or was ended, before it answered."""
+
+
+def too_long() -> LostError:
+    return LostError(
+        "took-too-long",
+        f"this took longer than the {LONGEST:.0f} seconds of one request: send less of it",
+        facts={"seconds": int(LONGEST)},
+    )
+
+
+def too_much_memory() -> LayoutError:
+    return LayoutError(
+        "too-much-memory", "this takes more memory than one request may: send less of it"
+    )
+
+
+def ended_early() -> LostError:
+    return LostError(
+        "ended-early",
+        "the process that works on large requests ended before it had answered, as one does that "
+        "takes too much memory: send less, or try again",
+    )
 
 
 class Worker:
@@ -67,15 +96,18 @@ class Worker:
                 self.close()
 
     def _call(self, work: Callable[..., Any], values: Any, named: Any) -> Any:
+        if self.process and self.process.poll() is not None:
+            self.close()
         process = self.process or self._started()
-        limit = _after(LONGEST, process.kill)
+        is_late = threading.Event()
+        limit = _after(LONGEST, lambda: (is_late.set(), process.kill()))
         try:
             pickle.dump((work.__module__, work.__qualname__, values, named), process.stdin)
             process.stdin.flush()
-            is_answer, result, is_last = pickle.load(process.stdout)
+            is_last, (is_answer, result) = pickle.load(process.stdout), pickle.load(process.stdout)
         except (OSError, EOFError, pickle.UnpicklingError) as error:
             self.close()
-            raise LostError from error
+            raise (too_long() if is_late.is_set() else ended_early()) from error
         finally:
             limit.cancel()
         if is_last:
@@ -133,28 +165,65 @@ def main() -> None:
     """Answer what is asked on the standard input until that ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server ends it
     give_back_large_pieces()
-    questions, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    _limit_memory()
+    answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever somebody prints is no answer
+    questions: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(sys.stdin.buffer, questions), daemon=True).start()
     is_last = False
-    with contextlib.suppress(EOFError):
-        while not is_last:
-            module, name, values, named = pickle.load(questions)
-            result: Any
-            try:
-                is_answer = True
-                result = getattr(importlib.import_module(module), name)(*values, **named)
-            except Exception as error:
-                is_answer, result = False, error
-            is_last = _memory() > GROWN
-            pickle.dump((is_answer, result, is_last), answers)
-            answers.flush()
-            del result
+    while not is_last:
+        module, name, values, named = questions.get()
+        try:
+            answer = _answered(module, name, values, named)
+        except MemoryError:
+            answer = pickle.dumps((False, too_much_memory()))
+        is_last = _memory() > GROWN
+        pickle.dump(is_last, answers)
+        answers.write(answer)
+        answers.flush()
+        del answer, values, named
 
 
-def _memory() -> int:
-    """Bytes of this process in memory; 0 where the system does not tell."""
+def _answered(module: str, name: str, values: Any, named: Any) -> bytes:
+    """Whether it is an answer, and what the function returns, or raises but for MemoryError."""
+    try:
+        result = getattr(importlib.import_module(module), name)(*values, **named)
+        return pickle.dumps((True, result))
+    except MemoryError:
+        raise
+    except Exception as error:
+        return pickle.dumps((False, error))
+
+
+def _listen(stream: Any, questions: queue.SimpleQueue[Any]) -> None:
+    """Hand on what is asked; where the server has gone, so has whoever waits for an answer."""
+    try:
+        while True:
+            questions.put(pickle.load(stream))
+    except (EOFError, OSError, pickle.UnpicklingError):
+        os._exit(0)
+
+
+def _limit_memory() -> None:
+    """No more addresses than those of today and `MOST_MORE`, where the system has such a limit."""
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)  # each thread would take addresses for its own
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        import numpy  # noqa: F401  # it takes addresses for each core, most of which nobody uses
+
+        if begun := _memory(0):
+            most = begun + MOST_MORE
+            resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def _memory(place: int = 1) -> int:
+    """Bytes of this process in memory, or (place 0) of its addresses; 0 where the system does not
+    tell."""
     sizes = Path("/proc/self/statm")
-    return int(sizes.read_text().split()[1]) * os.sysconf("SC_PAGESIZE") if sizes.exists() else 0
+    pages = sizes.read_text().split()[place] if sizes.exists() else 0
+    return int(pages) * os.sysconf("SC_PAGESIZE")
 
 
 if __name__ == "__main__":
