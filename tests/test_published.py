@@ -16,17 +16,19 @@ from recorded import DATA
 
 from descriptions import CONTROLS, DERIVED, ESTIMATE, PAGE
 from groups.presets import PRESETS
+from training.models import model_of_preset
 from training.published import derived_options, published_steps
 from views.base.context import Context
 from views.base.link import published, to_query
+from views.base.problems import change_label
 from views.base.state import FIELDS, State
-from views.column import source_html
 from views.compare.view import compare_html, compare_summary
 from views.estimate.api import step_facts
 from views.estimate.measured import measured_of, measured_text
 from views.estimate.view import estimate_html, estimate_summary
 from views.memory.api import memory_facts
 from views.memory.view import memory_html, memory_summary
+from views.published import TAKEN, source_html, taken_line
 from views.search.api import search_facts
 from views.search.view import search_html, search_summary
 from views.traffic.api import traffic_facts
@@ -197,3 +199,43 @@ def test_a_derived_option_is_marked_with_its_reason_while_it_is_shown(language):
     assert f"{mark}vpp 8" in said
     assert why in said
     assert why not in plain(source_html(state.changed({"vpp": "4"}), language))
+
+
+def _says(field: str, name: str, state: State, context: Context) -> bool:
+    """Whether a source states or implies a field, or it has no consequence."""
+    also = {"schedule": "vpp", "global_batch": "micro_batches"}.get(field, field)
+    if getattr(state, field) or getattr(state, also):
+        return True
+    mesh = context.layout.mesh
+    return (field == "schedule" and mesh.size("pp") == 1) or (
+        field == "zero" and mesh.size("dp") == 1
+    )
+
+
+@every("language", ["en", "zh"])
+@every("name", PRESETS)
+def test_what_a_source_leaves_open_is_stated_derived_or_named_as_taken(name, language):
+    """No option that the time of a step depends on is read in silence, in any of the 62."""
+    state = shown(name, lang=language).state
+    if model_of_preset(name) is None:
+        assert taken_line(state) == ""
+        return
+    context = Context.of(state)
+    silent = [field for field in TAKEN if not _says(field, name, state, context)]
+    line = taken_line(state)
+    assert bool(line) == bool(silent)
+    asked, batch = context.trained.request(context.layout).training, context.trained.batch
+    counts = {**vars(asked), "cluster": context.trained.cluster_id, **batch._asdict()}
+    counts["global_batch"] = batch.global_batch
+    for field in silent:
+        assert change_label(field, str(counts[field]), language) in line
+    parts = line.split(PAGE["semicolon"][language]) if line else []
+    assert len(parts) == len(silent)
+    assert plain(line) in plain(source_html(state, language))
+
+
+def test_what_is_chosen_on_the_page_is_no_longer_taken():
+    state = shown("kimi-k2").state
+    assert "Micro-batch size 1" in taken_line(state)
+    assert "Micro-batch" not in taken_line(state.changed({"micro_batch": "2"}))
+    assert taken_line(state.changed({"micro_batch": "2", "global_batch": "1024"})) == ""

@@ -7,7 +7,6 @@ No input is a component of Gradio's: all of them, and everything else on the pag
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -15,11 +14,9 @@ from markupsafe import Markup
 
 from descriptions import (
     CONTROLS,
-    DERIVED,
     DP_KINDS,
     LANGUAGES,
     MEMORY,
-    NOTES,
     PAGE,
     SHELL,
     TYPES,
@@ -34,12 +31,11 @@ from groups.mesh import Mesh
 from groups.presets import PRESETS
 from training.models import MODELS
 from training.pipeline import SCHEDULES
-from training.published import derived_options
 
 from .base import form
-from .base.html import button, outside, saying, tag, together
+from .base.html import button, saying, tag, together
 from .base.link import state_texts, with_name
-from .base.problems import change_label, control_label, sentence, value_text, within_sentence
+from .base.problems import sentence, value_text
 from .base.resolve import (
     SIZES,
     from_preset,
@@ -48,7 +44,7 @@ from .base.resolve import (
     sizes_or_none,
     unit_of,
 )
-from .base.state import State, as_text
+from .base.state import State
 from .base.trained import CHOICES, UNKNOWN
 
 FAMOUS = ("playground-16", "llama3-405b-2", "deepseek-v3", "bloom-176b")
@@ -297,58 +293,6 @@ def world_of(state: State) -> int | None:
         return resolve(alone).world_size
     except LayoutError:
         return None
-
-
-PUBLISHED = {
-    "account_for_embedding": "account",
-    "account_for_loss": "account",
-    "attention_heads": "heads",
-}
-"""Names of published layouts that are not those of controls."""
-
-
-def source_html(state: State, language: str) -> Markup:
-    """Where a published layout comes from, and what of it is derived, under a name that the closed
-    menu cuts; nothing for another one."""
-    name = state.preset
-    if not is_still(name, state):
-        return Markup()
-    preset = PRESETS[name]
-    source: object = "; ".join(preset.source)
-    if preset.url:
-        source = outside(preset.url, source)
-    words = "preset_derived" if preset.derived else "preset_stated"
-    labels = (
-        PAGE["world"][language]
-        if name == "world_size"
-        else control_label(PUBLISHED.get(name, name), language)
-        for name in preset.derived
-    )
-    names = PAGE["and_list"][language].join(dict.fromkeys(map(within_sentence, labels)))
-    derived = PAGE[words][language].format(names=names)
-    note = preset.note and NOTES[preset.note][language]
-    lines = (tag("p", line) for line in (source, derived, note, *derived_lines(state)) if line)
-    whole = tag("b", preset.name) if len(preset.name) > MENU else ""
-    return tag("div", whole, *lines, class_="source")
-
-
-def derived_lines(state: State) -> Iterator[str]:
-    """Options of training that the source of the chosen published layout implies and does not
-    state, with the reason; those that the page still has.
-
-    >>> from .base.link import published
-    >>> [*derived_lines(State(**{**published("falcon-180b"), "preset": "falcon-180b"}))]
-    ['Derived: Schedule 1F1B. No chunks are named.']
-    """
-    said: dict[str, list[str]] = {}
-    for option in derived_options(state.preset):
-        if as_text(getattr(state, option.field)) == option.value:
-            change = change_label(option.field, option.value, state.language)
-            said.setdefault(option.reason, []).append(change)
-    for reason, changes in said.items():
-        names = PAGE["and_list"][state.language].join(changes)
-        why = DERIVED[reason][state.language]
-        yield PAGE["option_derived"][state.language].format(names=names, why=why)
 
 
 def is_still(preset: Any, state: State) -> bool:

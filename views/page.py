@@ -43,10 +43,11 @@ from .base.problems import refusal_html, sentence
 from .base.resolve import sizes_text
 from .base.state import FIELDS, State, fields_of
 from .base.trained import batch_of
-from .column import column_html, derived_html, notice_html, source_html, unknown_html
+from .column import column_html, derived_html, notice_html, unknown_html
 from .export import PICTURES, SLIDES, TABLES, download
 from .groups.shown import PictureSpec
 from .groups.view import framed
+from .published import source_html
 from .server.bodies import LARGEST_BODY
 from .stories import entries_html, examples_html, tour_html
 

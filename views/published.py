@@ -1,0 +1,114 @@
+"""Where the published layout on screen comes from, what of it is derived, and what is left open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from markupsafe import Markup
+
+from descriptions import DERIVED, NOTES, PAGE
+from groups import LayoutError
+from groups.presets import PRESETS
+from training.models import model_of_preset
+from training.published import derived_options
+
+from .base.context import Context
+from .base.html import outside, tag
+from .base.problems import change_label, control_label, within_sentence
+from .base.state import State, as_text, is_empty
+from .base.trained import CHOICES, schedule_name
+from .column import MENU, is_still
+
+PUBLISHED = {
+    "account_for_embedding": "account",
+    "account_for_loss": "account",
+    "attention_heads": "heads",
+}
+"""Names of published layouts that are not those of controls."""
+
+
+def source_html(state: State, language: str) -> Markup:
+    """Where a published layout comes from, and what of it is derived, under a name that the closed
+    menu cuts; nothing for another one."""
+    name = state.preset
+    if not is_still(name, state):
+        return Markup()
+    preset = PRESETS[name]
+    source: object = "; ".join(preset.source)
+    if preset.url:
+        source = outside(preset.url, source)
+    words = "preset_derived" if preset.derived else "preset_stated"
+    labels = (
+        PAGE["world"][language]
+        if name == "world_size"
+        else control_label(PUBLISHED.get(name, name), language)
+        for name in preset.derived
+    )
+    names = PAGE["and_list"][language].join(dict.fromkeys(map(within_sentence, labels)))
+    derived = PAGE[words][language].format(names=names)
+    note = preset.note and NOTES[preset.note][language]
+    lines = (
+        tag("p", line)
+        for line in (source, derived, note, *derived_lines(state), taken_line(state))
+        if line
+    )
+    whole = tag("b", preset.name) if len(preset.name) > MENU else ""
+    return tag("div", whole, *lines, class_="source")
+
+
+def derived_lines(state: State) -> Iterator[str]:
+    """Options of training that the source of the chosen published layout implies and does not
+    state, with the reason; those that the page still has.
+
+    >>> from .base.link import published
+    >>> [*derived_lines(State(**{**published("falcon-180b"), "preset": "falcon-180b"}))]
+    ['Derived: Schedule 1F1B. No chunks are named.']
+    """
+    said: dict[str, list[str]] = {}
+    for option in derived_options(state.preset):
+        if as_text(getattr(state, option.field)) == option.value:
+            change = change_label(option.field, option.value, state.language)
+            said.setdefault(option.reason, []).append(change)
+    for reason, changes in said.items():
+        names = PAGE["and_list"][state.language].join(changes)
+        why = DERIVED[reason][state.language]
+        yield PAGE["option_derived"][state.language].format(names=names, why=why)
+
+
+TAKEN = ("cluster", "precision", "zero", "recompute", "schedule", "micro_batch", "global_batch")
+"""Options of training on which the time of a step depends most."""
+
+
+def taken_line(state: State) -> str:
+    """What the estimate takes where the source of the chosen published layout says nothing and
+    implies nothing; empty where all is said, or its model is not known.
+
+    >>> from .base.link import published
+    >>> taken_line(State(**{**published("llama3-405b-1"), "preset": "llama3-405b-1"}))
+    ''
+    >>> taken_line(State(**{**published("kimi-k2"), "preset": "kimi-k2"}))
+    'Not stated, taken: Micro-batch size 1; Global batch size 1,024.'
+    """
+    if model_of_preset(state.preset) is None:
+        return ""
+    try:
+        context = Context.of(state)
+        batch = context.trained.batch
+    except LayoutError:
+        return ""
+    counts = {name: CHOICES[name][0] for name in TAKEN if name in CHOICES}
+    counts |= {"schedule": schedule_name(state)}
+    counts |= {"micro_batch": batch.micro_batch, "global_batch": batch.global_batch}
+    said = {"schedule": "vpp", "global_batch": "micro_batches"}  # fields that say it too
+    alone = {"schedule": "pp", "zero": "dp"}  # of no consequence on an axis of one
+    names = [
+        change_label(name, as_text(counts[name]), state.language)
+        for name in TAKEN
+        if is_empty(getattr(state, name))
+        and not (name in said and not is_empty(getattr(state, said[name])))
+        and not (name in alone and context.layout.mesh.size(alone[name]) == 1)
+    ]
+    if not names:
+        return ""
+    listed = PAGE["semicolon"][state.language].join(names)
+    return PAGE["option_taken"][state.language].format(names=listed)
