@@ -73,7 +73,7 @@ ROWS: dict[str, tuple[str, str]] = {
 """The same without a number: rows in turn, so that the eye follows them."""
 
 _WORDS: dict[str, frozenset[str]] = {
-    "dp": frozenset({"dp", "edp", "data", "dp_shard", "fsdp", "batch", "global"}),
+    "dp": frozenset({"dp", "edp", "data", "dp_shard", "batch", "global"}),
     "ep": frozenset({"ep", "expert", "expt_ep"}),
     "pp": frozenset({"pp", "mp", "embd", "pipe", "stage"}),
     "cp": frozenset({"cp", "hcp", "sep", "context"}),

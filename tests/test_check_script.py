@@ -106,9 +106,9 @@ def test_names_are_taken_in_the_order_given_and_once():
 
 def test_a_framework_s_own_groups_are_checked_by_the_name_of_documents():
     layout = Job(nodes=2, tp=2, pp=2, framework="torchtitan").layout()
-    script = loaded(check_script(layout, ["own.fsdp"]))
+    script = loaded(check_script(layout, ["own.dp_shard_cp"]))
     (kind,) = script.KINDS
-    own = groups_by_name(layout, ["own.fsdp"])["own.fsdp"]
+    own = groups_by_name(layout, ["own.dp_shard_cp"])["own.dp_shard_cp"]
     assert sorted(map(sorted, script.groups_of(kind))) == sorted(map(sorted, own.groups()))
 
 

@@ -76,6 +76,8 @@ ORDERS = {
     "megatron-deepspeed": "tp-dp-pp",
     "deepspeed": "tp-ep-dp-pp",
     "deepspeed-data-first": "tp-dp-ep-pp",
+    "deepspeed-ulysses": "cp-dp",
+    "deepspeed-zeropp": "dp",
     "device-mesh": "tp-cp-dp-pp",
     "torchtitan": "tp-cp-ep-dp-pp",
     "llama3": "tp-cp-pp-dp",

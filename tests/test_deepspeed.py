@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recorded import as_sets, cases, refusal
+from recorded import as_sets, cases, load, refusal
 from reference.deepspeed import (
     default_topology,
     expert_mesh,
@@ -15,6 +15,7 @@ from reference.deepspeed import (
     topology,
 )
 
+from formats.launch import parse
 from groups import Axis, Mesh, coordinates, group_index, rank_groups
 from groups.conventions import CONVENTIONS
 
@@ -136,6 +137,29 @@ def test_deepspeed_expert_groups(case):
     assert as_sets(rank_groups(mesh, "expert_data")) == as_sets(case["groups"]["edp"])
 
 
+@pytest.mark.parametrize("case", load("deepspeed_zeropp"))
+def test_zero_plus_plus_and_ulysses_make_these_groups(case):
+    world, per_node = case["world_size"], case["gpus_per_node"]
+    convention = CONVENTIONS["deepspeed-zeropp"]
+    mesh = convention.mesh(world, all_to_all_local=per_node)
+    kinds = {group.name: group.kind for group in convention.groups}
+    whole = rank_groups(mesh, kinds["data"]).tolist()
+    assert whole == [list(range(world))]
+    for axis in ("local", "global"):
+        wanted = [ranks for name, ranks in case["all_to_all"].items() if name.startswith(axis)]
+        found = rank_groups(mesh, f"all_to_all_{axis}").tolist()
+        assert found == (wanted or [[rank] for rank in range(world)])  # on one node there is none
+    assert case["zero_hpz_partition_size"] == per_node
+    found = rank_groups(mesh, kinds["zero_param_intra"]).tolist()
+    assert found == case["zero_param_intra_parallel"]
+    ulysses = CONVENTIONS["deepspeed-ulysses"]
+    if size := case.get("sequence_parallel_size"):
+        mesh = ulysses.mesh(world, sequence_parallel=size)
+        assert rank_groups(mesh, "sequence_parallel").tolist() == case["sequence_parallel"]
+        (joined,) = ulysses.groups
+        assert rank_groups(mesh, joined.kind).tolist() == case["sequence_data_parallel"]
+
+
 @given(*[st.integers(1, 4)] * 4)
 def test_every_deepspeed_expert_group_lies_inside_a_data_group(tp, ep, edp, pp):
     world = tp * ep * edp * pp
@@ -148,3 +172,20 @@ def test_every_deepspeed_expert_group_lies_inside_a_data_group(tp, ep, edp, pp):
 @pytest.mark.parametrize("ep", [0, True, 2.5, "2"])
 def test_deepspeed_has_no_words_for_an_ep_that_is_no_size(ep):
     assert refusal(expert_mesh, 8, ep=ep).quote == ""
+
+
+@pytest.mark.parametrize(
+    ("config", "framework"),
+    [
+        ('"stage": 3', "deepspeed"),
+        ('"stage": 3, "zero_hpz_partition_size": 8', "deepspeed-zeropp"),
+        ('"stage": 3, "zero_quantized_gradients": true', "deepspeed-zeropp"),
+        ('"stage": 3}, "sequence_parallel_size": 2, "x": {"y": 1', "deepspeed-ulysses"),
+    ],
+)
+def test_a_configuration_says_which_groups_deepspeed_makes(config, framework):
+    text = f'{{"train_batch_size": 64, "zero_optimization": {{{config}}}}}'
+    read = parse(text)
+    assert read.framework.job == framework
+    job = read.job()
+    assert job.layout().world_size == job.nodes * job.gpus_per_node

@@ -91,8 +91,8 @@ def own_groups(framework, layout):
         sizes = {
             own.name: ours.size(plays.get(own.axis, own.axis)) for own in axes if own.axis != "dp"
         }
-        if framework == "horovod":
-            sizes = {"local": layout.gpus_per_node}
+        if framework in ("horovod", "deepspeed-zeropp"):
+            sizes = {convention.of_node: layout.gpus_per_node}
         if framework == "tf-replicator":
             sizes["in_graph"] = layout.gpus_per_node // sizes["device"]
         mesh = convention.mesh(layout.world_size, grid, **sizes)

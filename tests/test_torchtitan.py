@@ -74,6 +74,7 @@ def test_row_major_numbers_ranks_as_numpy_does(shape):
 def test_every_torchtitan_group(case):
     dense, sparse = torchtitan_meshes(case["world_size"], **case["degrees"])
     joined = {group.name: group.kind for group in CONVENTIONS["torchtitan"].groups}
+    joined["fsdp"] = joined["dp_shard_cp"]  # its name with spmd_backend partial_dtensor
     for name, expected in case["groups"].items():
         mesh = sparse if name in ("ep", "efsdp") else dense
         assert rank_groups(mesh, joined.get(name, name)).tolist() == expected, name
@@ -124,6 +125,17 @@ def test_a_bad_world_is_refused_in_every_function(world):
         error = refusal(made, world)
         assert (error.control, error.quote) == ("world", "")
     assert refusal(device_mesh, world, (2,), ("a",)).control == "world"
+
+
+def test_torchtitan_s_fsdp_has_no_group_of_that_name_by_default():
+    """fully_shard joins (dp_shard, cp) to dp_shard_cp (torch 2.13.0 _fsdp_init.py); the backend
+    that makes a mesh "fsdp" is no longer the default (b5bcd76 parallel_dims.py, fsdp.py)."""
+    convention = CONVENTIONS["torchtitan"]
+    joined = {group.name: group.kind for group in convention.groups}
+    assert "fsdp" not in joined
+    mesh = convention.mesh(16, tp=2, cp=2, pp=2)
+    (name,) = (name for name in joined if name.startswith("dp_shard_"))
+    assert rank_groups(mesh, joined[name]).tolist()[0] == [0, 2, 4, 6]
 
 
 def test_torchtitan_numbers_experts_as_megatron_does_with_etp_1():

@@ -156,6 +156,8 @@ class Meaning(Unsaid):
             name = job if name == "megatron" else name
         if job == "deepspeed" and said.get("data_first"):
             job = "deepspeed-data-first"
+        elif job == "deepspeed":
+            job = _deepspeed_of(said)
         return Guess(name, job)
 
     def _refuse_removed(self, first: Mapping[str, Item]) -> None:
@@ -315,6 +317,15 @@ class Meaning(Unsaid):
         assumed["nodes"] = fewest_nodes(size)
         facts = {"field": "nodes", "assumed": assumed["nodes"]}
         self.missing.append(Note("fewest-nodes", facts))
+
+
+def _deepspeed_of(said: Mapping[str, Any]) -> str:
+    """DeepSpeed's job: with sequence groups of Ulysses, with groups of ZeRO++, or neither."""
+    if said.get("cp", 1) > 1:
+        return "deepspeed-ulysses"
+    is_data = all(said.get(name, 1) <= 1 for name in ("tp", "pp", "ep"))
+    has_groups = said.get("quantized") or said.get("hpz", 1) > 1
+    return "deepspeed-zeropp" if is_data and has_groups else "deepspeed"
 
 
 def fewest_nodes(size: Mapping[str, Any]) -> int:
