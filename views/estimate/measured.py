@@ -74,14 +74,22 @@ def measured_text(context: Context) -> str:
 
 def measured_html(context: Context) -> Markup:
     """The same with its source, and how the figure there becomes seconds."""
+    said = measured_text(context)
+    return tag("p", tag("b", said), " ", _source(context), class_="measured") if said else Markup()
+
+
+def source_html(context: Context) -> Markup:
+    """The source alone, below a headline that has the rest; empty where nothing was measured."""
+    return tag("p", _source(context), class_="measured") if measured_of(context) else Markup()
+
+
+def _source(context: Context) -> Markup:
     step, language = measured_of(context), context.language
-    if step is None:
-        return Markup()
+    assert step is not None
     address = url_of(step.source)
     source = outside(address, step.source) if address else step.source
     how = ESTIMATE[f"counted_{step.counted}"][language].format(value=step.value)
-    said = tag("b", measured_text(context))
-    return tag("p", said, " ", tag("small", source, how), class_="measured")
+    return tag("small", source, how)
 
 
 def _seconds(step: PublishedStep, language: str) -> str:

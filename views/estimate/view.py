@@ -26,7 +26,7 @@ from ..base.html import chips, fine, heads_of, intro, saying, scrolling, table, 
 from ..base.units import seconds_text
 from ..nodes.view import share_bar
 from ..traffic.view import left_out_html
-from .measured import measured_html, measured_text
+from .measured import measured_text, source_html
 from .words import KINDS, about, lacks_text
 
 NEAREST = 5
@@ -47,9 +47,10 @@ def _answer(context: Context) -> Markup:
     label = say("cloud_label", about=about(estimate))
     drawn = Markup(scene_svg("cloud", cloud, draw_points(cloud, "page"), label))
     job = job_text(estimate, context.trained.name(language), language)
+    steps = filter(None, (say("about", about=about(estimate)), measured_text(context)))
     return together(
-        tag("p", tag("b", say("about", about=about(estimate))), " ", job, class_="about"),
-        measured_html(context),
+        tag("p", tag("b", " · ".join(steps)), " ", job, class_="about"),
+        source_html(context),
         tag("p", say("far" if estimate.lacks else "close", lacks=lacks_text(estimate, language))),
         parts_html(estimate, language),
         tag("h3", say("cloud_title")),
