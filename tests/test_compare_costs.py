@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from descriptions import LANGUAGES, PAGE
+from descriptions import LANGUAGES, PAGE, REASONS
 from groups.presets import PRESETS
 from views.base.context import Context
 from views.base.html import unparted
-from views.base.link import from_query, to_query
+from views.base.link import from_query, published, to_query
 from views.base.resolve import from_preset, resolve
 from views.base.state import State
 from views.base.trained import trained_of
@@ -204,6 +204,16 @@ def test_the_quicker_of_two_that_fit_is_better_and_says_by_what():
     facts = {"better": "tp 8 dp 2", "worse": "tp 16", "quick": quick, "slow": slow}
     words = PAGE["verdict_time"]["zh"].format(**facts)
     assert verdict_of(ACROSS, IN_NODE, "zh").startswith(words)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_makes_a_step_quicker_is_not_its_memory(language):
+    """Both are close to the limit, which is told, but is no reason for seconds."""
+    one, two = (State(**published(f"llama3-405b-{row}")) for row in (1, 2))
+    said = verdict_of(two, one, language)
+    mostly = PAGE["verdict_mostly"][language].split("{reason}")[0]
+    computes = REASONS["computes-less"][language].split("{seconds}")[-1].split("{")[0].strip()
+    assert computes.split("(")[0].strip() in said.partition(mostly)[2]
 
 
 def test_a_layout_that_does_not_fit_is_not_better_by_being_quicker():

@@ -28,7 +28,7 @@ from render.scenes.job import JobPicture
 from training.pipeline import plan_of, simulate
 from views.all import ENDPOINTS, VIEWS
 from views.base.context import Context
-from views.base.link import from_query, to_query
+from views.base.link import from_query, published, state_texts, to_query
 from views.base.resolve import from_preset, resolve
 from views.base.state import State
 from views.compare.sides import kept_context
@@ -257,6 +257,17 @@ def test_the_address_of_a_slide_says_the_other_layout_by_what_differs():
         assert "kept" not in memory
         assert memory.startswith(address.partition("?")[0] + "?v=2&")
     assert short_address(ADDRESS, Context.of(State())) == ADDRESS
+
+
+@pytest.mark.parametrize("name", ["llama3-405b-2", "deepseek-v3", "megatron2021-76.1b"])
+def test_the_address_of_a_published_layout_is_its_name(name):
+    state = State(**{**published(name), "preset": name}).changed({"view": "memory", "lang": "zh"})
+    for changes in ({}, {"zero": "2", "micro_batch": ""}):
+        state = state.changed(changes)
+        address = f"https://huggingface.co/spaces/somebody/playground?{to_query(state)}"
+        short = short_address(address, Context.of(state))
+        assert len(short) < 130
+        assert state_texts(from_query(short.partition("?")[2])) == state_texts(state)
 
 
 def test_every_slide_has_the_question_of_its_view_and_the_answer():

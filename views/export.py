@@ -20,6 +20,7 @@ from render.marks import Drawing
 
 from .all import VIEWS, view_of
 from .base.context import Context, Pictures
+from .base.link import short_query
 from .base.resolve import sizes_text
 from .base.state import is_empty
 from .compare.sides import short_kept
@@ -100,10 +101,13 @@ def slide_of(context: Context, theme: str = "light", address: str = "") -> Drawi
 
 
 def short_address(address: str, context: Context) -> str:
-    """An address as a slide shows it: the layout that is compared is said by what differs, and not
-    at all where the slide is of another view."""
+    """An address as a slide shows it: a published layout by its name; the layout that is compared
+    by what differs, and not at all where the slide is of another view."""
     before, mark, query = address.partition("?")
     parts = [part for part in query.split("&") if not part.startswith("kept=")]
+    short = short_query(replace(context.state, kept=""))
+    if short.startswith("preset=") and len(short) < len("&".join(parts)):
+        parts = [short]
     if not is_empty(context.state.kept) and view_of(context.state) == "compare":
         parts.append(f"kept={quote(short_kept(context), safe=SAFE)}")
     return before + mark + "&".join(parts)

@@ -35,6 +35,7 @@ from urllib.parse import parse_qsl, quote
 
 from groups import LayoutError
 from groups.errors import nearest_names, quoted
+from groups.presets import PRESETS
 from training.clusters import CLUSTERS
 from training.models import MODELS
 from training.pipeline import SCHEDULES
@@ -81,6 +82,28 @@ def to_query(state: State) -> str:
         parts = {"nodes": f"nodes={STARTS['nodes']}", **parts}
     query = "&".join(parts.values())
     return f"v={VERSION}&{query}" if 0 < len(query) <= LONGEST_QUERY else ""
+
+
+def short_query(state: State) -> str:
+    """The shortest query that opens the same: of a published layout its name, and what differs.
+
+    >>> short_query(State(**{**published("llama3-405b-1"), "preset": "llama3-405b-1", "zero": "1"}))
+    'preset=llama3-405b-1&zero=1'
+    >>> short_query(State(tp=4))
+    'v=2&tp=4'
+    """
+    whole, name = to_query(state), state.preset
+    if not whole or not isinstance(name, str) or name not in PRESETS:
+        return whole
+    starts = {**STARTS, **{field: as_text(value) for field, value in published(name).items()}}
+    said = {field: text for field, text in state_texts(state).items() if text != starts[field]}
+    parts = [f"preset={name}"]
+    for field, text in said.items():
+        if field != "preset" and len(text) <= LONGEST_VALUE:
+            parts.append(f"{FIELDS[field].link}={quote(text, safe=':,|*()', errors='replace')}")
+    short = "&".join(parts)
+    opens_same = len(short) < len(whole) and state_texts(from_query(short)) == state_texts(state)
+    return short if opens_same else whole
 
 
 def from_query(query: object) -> State:

@@ -23,6 +23,9 @@ from .sides import COSTS, PARTS, Compared, Cost, Side
 SAME = 0.0005
 """Share by which numbers that are said to be the same differ at most."""
 
+OF_MEMORY = ("fits", "lacks", "close")
+"""Reasons that say nothing of time (training.search.reasons)."""
+
 FEW = 0.1
 """From which ratio on, or its inverse, a difference is told in times and not as a share."""
 
@@ -62,7 +65,8 @@ def _sentence(found: Compared, language: str) -> Iterator[str]:
     elif by == "time":
         quick, slow = step_text(better.estimate), step_text(worse.estimate)
         yield say("verdict_time", better=better.name, worse=worse.name, quick=quick, slow=slow)
-        (reason, *_) = compared(better.estimate, worse.estimate)
+        reasons = compared(better.estimate, worse.estimate)
+        reason = next(reason for reason in reasons if reason.code not in OF_MEMORY)
         yield say("verdict_mostly", reason=reason_text(reason, language))
     else:
         yield _alike(found, language)
