@@ -175,7 +175,7 @@ def test_a_count_that_cannot_be_is_answered_with_those_that_can(command, says):
         ("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1",
          "--recompute full"),
         ("--recompute-granularity=selective --recompute-modules=moe_act",
-         "--recompute partial"),
+         "--recompute moe_act"),
         ("--fp8-format hybrid --fp8-recipe mxfp8", "--products mxfp8"),
         ("--sequence-parallel --tp 2", "--sequence-parallel on --tp 2"),
         ("--num-virtual-stages-per-pipeline-rank 2 --pp 2", "--vpp 2 --pp 2"),

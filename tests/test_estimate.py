@@ -204,8 +204,11 @@ def test_attention_is_computed_as_often_as_its_kernel_and_recomputation_ask():
     found = {}
     for is_flash in (True, False):
         request = asked(flash=is_flash).request
-        work = LayerWork(Products(), Products(), request.machine.peak, *[0.0, 0.0, Products(), 0.0],
-                         tp=NONE, cp=NONE, ep=NONE)  # fmt: skip
+        work = LayerWork(
+            *(Products(), Products(), request.machine.peak, 0.0, Products(), Products(), 0.0),
+            **dict.fromkeys(("tp", "cp", "ep", "block"), NONE),
+            dropped=lambda _: 0.0,
+        )
         seconds = layer_seconds(request, work, constants)
         found[is_flash] = {name: seconds(name).compute for name in ("none", "selective", "full")}
     assert found[True] == {"none": 3.5, "selective": 3.5, "full": 4.5}

@@ -20,6 +20,7 @@ from training.models import MODELS
 from training.parameters import total_parameters
 from training.recipe import OFFLOAD, PRECISIONS, Training
 from training.search import SearchJob
+from training.search.space import recomputations
 from training.search.timed import Timer
 from training.split import Split
 from views.base.context import Context
@@ -181,7 +182,7 @@ def test_the_search_times_states_in_host_memory_as_the_estimate_does(offload, ze
     split = Split(tp=2, dp=4)
     (timed,) = Timer(job).timed([split])
     for at, size in enumerate(timed.micro_batches):
-        for again, name in enumerate(("none", "selective", "partial", "full")):
+        for again, name in enumerate(recomputations(job)):
             how = replace(training, micro_batch=size, micro_batches=16 // size, recompute=name)
             one = estimate_of(job.request(split, how), "fsdp" if zero >= 2 else "megatron")
             assert timed.seconds[0, at, again] == pytest.approx(one.seconds, rel=1e-9)

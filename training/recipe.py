@@ -14,11 +14,8 @@ from .errors import refusal, require_choice
 from .model import MAX_SIZE, Model
 from .pipeline.schedules import SCHEDULES, Schedule
 from .pipeline.spec import ScheduleSpec
+from .recompute import modules_of, recomputation
 from .split import Split
-
-RECOMPUTE = ("none", "selective", "partial", "full")
-"""What is computed again in the backward pass: nothing, the core of attention, also what is cheap
-(norms, MLA's projections up, activation functions), whole layers."""
 
 PRODUCTS = ("bf16", "fp16", "fp8", "mxfp8", "nvfp4")
 """Number formats of the layers' matrix products; all else stays in 16 bits."""
@@ -81,7 +78,7 @@ class Training:
     group_size: int | None = None  # micro-batches of a group, where the schedule takes some; pp
     precision: str = "bf16-fp32"
     zero: int = 1
-    recompute: str = "selective"
+    recompute: str = "selective"  # or "none", "full", modules (training.recompute)
     sequence_parallel: bool = True
     instances: int = 1  # of the distributed optimizer
     flash: bool = True  # attention as one kernel that keeps no scores
@@ -100,11 +97,17 @@ class Training:
         whole_number(self.zero, "zero", minimum=0, maximum=3)
         for name, offered in _CHOICES.items():
             require_choice(name, getattr(self, name), offered)
+        object.__setattr__(self, "recompute", recomputation(self.recompute))
         require_offload(self.offload, self.zero)
 
     @property
     def rule(self) -> Schedule:
         return SCHEDULES[self.schedule]
+
+    @property
+    def recomputed(self) -> frozenset[str]:
+        """The modules that are computed again; none with whole layers."""
+        return modules_of(self.recompute)
 
     @property
     def is_eager(self) -> bool:
@@ -149,7 +152,6 @@ class Training:
 _CHOICES: dict[str, tuple[object, ...]] = {
     "schedule": tuple(SCHEDULES),
     "precision": tuple(PRECISIONS),
-    "recompute": RECOMPUTE,
     "products": PRODUCTS,
     "offload": tuple(OFFLOAD),
     "kernels": KERNELS,

@@ -31,6 +31,8 @@ from groups.mesh import Mesh
 from groups.presets import PRESETS
 from training.models import MODELS
 from training.pipeline import SCHEDULES
+from training.recompute import MODULES, WORDS
+from training.recompute import OWN as OWN_MODULES
 
 from .base import form
 from .base.html import button, saying, tag, together
@@ -132,7 +134,18 @@ def _model(start: State) -> list[Markup]:
         default, values = CHOICES[name]
         options = [(value_text(name, value, language), value) for value in values]
         unsaid = say("by_default", name=value_text(name, default, language))
-        return form.choice(name, start, options, unsaid=unsaid)
+        if name != "recompute":
+            return form.choice(name, start, options, unsaid=unsaid)
+        return together(form.choice(name, start, options, unsaid=unsaid, others=True), modules())
+
+    def modules() -> Markup:
+        """A box for any set of modules, beside the choices that are one word."""
+        names = (*MODULES, *OWN_MODULES)
+        named = (tag("option", say(f"module_{name}"), value=name) for name in names)
+        marks = {"hint": say("recompute_hint"), "list": "all-modules"}
+        marks |= {"sets": "recompute", "besides": " ".join(WORDS)}
+        box = form.text("recompute_modules", start, **marks)
+        return together(box, tag("datalist", *named, id="all-modules"))
 
     models = [(published.name, name) for name, published in MODELS.items()]
     models.append((say("own_model"), UNKNOWN))

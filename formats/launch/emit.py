@@ -114,7 +114,7 @@ def emitted(
 TOLD = (
     *(*MODEL, "hidden", "ffn", "heads", "kv_heads", "sequence_parallel", "zero", "recompute"),
     *("schedule", "formats", "fp16", "fp32", "grad_reduce_in_bf16", "fp8", "products"),
-    *("ep_overlap", "dispatcher_backend", "dispatch"),
+    *("ep_overlap", "dispatcher_backend", "dispatch", "recompute_modules", "recompute_own"),
 )
 """What a comment tells where a target has no word for it."""
 
@@ -123,6 +123,7 @@ def _told(name: str, value: object) -> str:
     """A field and its value, as a comment has them."""
     if name == "account":
         return "embedding and loss as a layer each"
+    value = ",".join(value) if isinstance(value, tuple) else value
     return name if value is True else f"{name} {quoted(value)}"
 
 

@@ -19,6 +19,7 @@ from training.model import ROUTER_GROUPS, Model
 from training.models import MODELS, model_of_preset, said_of_preset, training_of_preset
 from training.pipeline.schedules import DEFAULT_VIRTUAL, SCHEDULES
 from training.recipe import DISPATCHERS, PRECISIONS, Training
+from training.recompute import MODULES, OWN, WORDS, modules_in, modules_of, written
 
 from .flags import MODEL, PLACEHOLDERS, published_model, table, words_of
 from .items import Parsed
@@ -110,14 +111,22 @@ _FIRST_DENSE = re.compile(r"\(?\[0\]\*(\d{1,4})\+\[1\]\*\d{1,4}\)?")
 
 
 def _recomputed(said: dict[str, Any]) -> dict[str, str]:
-    """What is computed again, by its newest name or an older one."""
+    """What is computed again, by its newest name or an older one; of modules those that there are
+    in a transformer (`training.recompute.MODULES`).
+
+    >>> _recomputed({"recompute": "selective", "recompute_modules": "moe_act layernorm"})
+    {'recompute': 'moe_act,layernorm'}
+    """
     word = "none" if said.get("recompute") is False else said.get("recompute")
-    if word not in ("none", "selective", "full"):
+    if word not in WORDS:
         word = "full" if said.get("recompute_whole") is True else ""
         word = word or ("selective" if said.get("recompute_core") is True else "")
-    if word == "selective" and said.get("recompute_modules", "core_attn") != "core_attn":
-        word = "partial"
-    return {"recompute": word} if word else {}
+    if word == "full":
+        return {"recompute": word}
+    named = str(said.get("recompute_modules", "core_attn")).replace(",", " ").split()
+    modules = {*named} & {*MODULES} if word == "selective" else set()
+    modules |= {"moe"} if said.get("recompute_moe") is True else set()
+    return {"recompute": written(modules)} if word or modules else {}
 
 
 def _dispatched(said: dict[str, Any]) -> dict[str, str]:
@@ -181,11 +190,38 @@ def options_of(
         options.pop("group_size", None)
     for name, values in WRITTEN.items():
         options |= values.get(said.get(name), {})
+    options |= _recomputing(said.get("recompute", ""), shape)
     if "products" in said and not options.get("bf16"):  # whose name says the weights are
         options.pop("mixed", None)
     if "zero" in said:
         options |= {"zero": said["zero"], "distributed_optimizer": said["zero"] == 1}
     return options
+
+
+def _recomputing(recompute: str, shape: Model | Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a recomputation: of modules those of the model, for others Megatron refuses; of
+    those that only DeepSeek-V3 has, what is most like them, and which they are.
+
+    >>> _recomputing("mla_up_proj,norms", {})["recompute_modules"]
+    ('layernorm', 'mla_up_proj')
+    >>> _recomputing("mla_up_proj", MODELS["llama3-8b"].model)
+    {}
+    """
+    if recompute == "full":
+        return {"recompute": "full", "recompute_method": "uniform", "recompute_layers": 1}
+    modules = modules_of(recompute) if recompute else frozenset[str]()
+    own = tuple(name for name in OWN if name in modules)
+    named = {OWN.get(name, name) for name in modules}
+    if isinstance(shape, Model):
+        named &= modules_in(shape, MODULES)
+    if not named:
+        return {"recompute_own": own} if own else {}
+    found: dict[str, Any] = {"recompute": "selective"}
+    if named != {"core_attn"}:
+        found["recompute_modules"] = tuple(name for name in MODULES if name in named)
+    if "moe_act" in named:
+        found["grouped_gemm"] = True
+    return found | ({"recompute_own": own} if own else {})
 
 
 def _sizes(shape: Mapping[str, Any]) -> dict[str, Any]:
@@ -278,11 +314,6 @@ MEGATRONS_SCHEDULES = ("1f1b", "interleaved")
 """Those that virtual stages alone choose between."""
 
 WRITTEN: dict[str, dict[Any, dict[str, Any]]] = {
-    "recompute": {
-        "selective": {"recompute": "selective"},
-        "partial": {"recompute": "selective", "recompute_modules": ("layernorm", "core_attn")},
-        "full": {"recompute": "full", "recompute_method": "uniform", "recompute_layers": 1},
-    },
     "precision": {name: {"bf16": True, "formats": name} for name in PRECISIONS}
     | {"bf16-fp32": {"bf16": True, "mixed": "bf16_mixed"}}
     | {"bf16-bf16": {"bf16": True, "mixed": "bf16_mixed", "grad_reduce_in_bf16": True}}

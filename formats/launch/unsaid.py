@@ -26,7 +26,7 @@ shape of its model: lists of options alone are a part of several."""
 ALSO = {
     "distributed_optimizer": ("sharding", "torch_fsdp", "zero"),
     "zero": ("sharding", "torch_fsdp", "distributed_optimizer"),
-    "recompute": ("recompute_core", "recompute_whole"),
+    "recompute": ("recompute_core", "recompute_whole", "recompute_moe"),
     "precision": ("bf16", "fp16"),
     "attention": ("flash",),
 }

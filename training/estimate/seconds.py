@@ -17,8 +17,9 @@ passes over them (training.memory.host).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import exp, log2
+from operator import add
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ from ..clusters import Cluster
 from ..memory.host import UPDATE, crossing
 from ..pipeline.figures import idle_time
 from ..recipe import PRECISIONS
+from ..recompute import modules_of
 from .request import Request
 from .work import Ends, LayerWork, Messages, Number, Products, Replicas, Work
 
@@ -94,18 +96,22 @@ def layer_seconds(request: Request, work: LayerWork, c: Constants) -> Callable[[
         each *= c["route_passes"]
     passed, scores = each * work.kept, c["score_passes"] * work.core / machine.hbm
     attention, backward = _attention(request, work, c), 2.5 if is_flash else 2.0
-    partial = _products(work.lifted, peak, share, c) + each * work.dropped / 3.0
     messages = [message_seconds(sent, machine, c) for sent in (work.tp, work.cp, work.ep)]
+    block = message_seconds(work.block, machine, c)
     exposed = (c["tp_exposed"], c["cp_exposed"], c["ep_exposed"])
 
     def seconds(recompute: str) -> Timed:
         again = 1.0 if recompute == "full" else 0.0
-        core_again = 0.0 if recompute == "none" or (is_flash and not again) else 1.0
+        modules = modules_of(recompute)
+        core_again = 1.0 if again or ("core_attn" in modules and not is_flash) else 0.0
         compute = (3.0 + again) * forward + (1.0 + again / 3.0) * passed
         compute += (1.0 + backward + core_again) * attention + (1.0 + core_again / 3.0) * scores
-        if recompute == "partial":
-            compute += partial
-        tp, cp, ep = ((2.0 + again) * seconds * shown for seconds, shown in zip(messages, exposed))
+        sent = [(2.0 + again) * seconds for seconds in messages]
+        if modules - {"core_attn"}:
+            compute += each * work.dropped(recompute) / 3.0
+            compute += _modules_again(work, modules, (peak, share), c)
+            sent = [*map(add, sent, _sent_again(work, modules, messages, block))]
+        tp, cp, ep = (seconds * shown for seconds, shown in zip(sent, exposed))
         if request.training.rule.pairs:  # experts' messages hide behind computation
             ep = beyond(ep, compute)
         elif request.training.ep_overlap:
@@ -113,6 +119,34 @@ def layer_seconds(request: Request, work: LayerWork, c: Constants) -> Callable[[
         return Timed(compute, tp, cp, ep)
 
     return seconds
+
+
+def _modules_again(
+    work: LayerWork, modules: frozenset[str], reached: tuple[float, float], c: Constants
+) -> float:
+    """Seconds of the matrix products of modules, forward."""
+    peak, share = reached
+    seconds = _products(work.lifted, peak, share, c) if "mla_up_proj" in modules else 0.0
+    if not modules.isdisjoint(_around(work)):
+        seconds += _products(work.mlp, peak, share, c)
+    if "moe" in modules:
+        seconds += _products(work.experts, peak, share * c["expert_share"], c)
+    return seconds
+
+
+def _around(work: LayerWork) -> tuple[str, ...]:
+    """The modules that the one MLP of a layer is in, or its shared experts."""
+    return ("moe", "shared_experts") if work.experts.operations else ("mlp",)
+
+
+def _sent_again(
+    work: LayerWork, modules: frozenset[str], messages: Sequence[float], block: float
+) -> tuple[float, float, float]:
+    """Seconds of messages that are sent again inside modules: of tp, cp and ep."""
+    tp, _, ep = messages
+    if work.experts.operations and "moe" in modules:
+        return (tp - block, 0.0, ep)
+    return (0.0 if modules.isdisjoint(_around(work)) else min(block, tp - block), 0.0, 0.0)
 
 
 def beyond(shown: Number, hidden: Number) -> Number:

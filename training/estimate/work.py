@@ -16,6 +16,7 @@ The output layer is on the last stage, with a head for each MTP module; the embe
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from math import gcd, log2
 from operator import add
@@ -80,12 +81,14 @@ class LayerWork(NamedTuple):
     experts: Products
     attention: float  # operations in 16 bits
     kept: float  # bytes of activations kept for the backward
-    dropped: float  # of them, what partial recomputation computes again
-    lifted: Products  # MLA's projections up, which it computes again too
+    lifted: Products  # MLA's projections up, of products
+    mlp: Products  # the MLP or the shared experts, of products
     core: float  # bytes of attention's scores, where no kernel fuses them
     tp: Messages
     cp: Messages
     ep: Messages
+    block: Messages  # of tp, what one of a layer's two blocks sends
+    dropped: Callable[[str], float]  # of kept, what a recomputation computes again
 
 
 class Ends(NamedTuple):
@@ -205,21 +208,30 @@ def layer_work(request: Request, *, moe: bool) -> LayerWork:
     model, split, training = request.model, request.split, request.training
     t, tokens = split.tp, request.tokens
     products, lifted = _attention_products(model, t, tokens)
-    experts = Products()
+    experts, ffn = Products(), model.shared_expert_ffn if moe else model.ffn
+    mlp = _mlp(Products(), model, tokens, ffn / t)
+    products = _mlp(products, model, tokens, ffn / t)
     if moe:
-        products = _mlp(products, model, tokens, model.shared_expert_ffn / t)
         products = products.plus(tokens / t, model.experts, model.hidden)
         local = model.experts / split.ep
         rows = tokens / t * model.top_k * split.etp / local
         experts = _mlp(experts, model, rows, model.expert_ffn / split.etp, local)
-    else:
-        products = _mlp(products, model, tokens, model.ffn / t)
     widths = model.query_width + model.attention_width
     attention = 2.0 * tokens * model.sequence * widths / t * (0.5 if training.flash else 1.0)
-    kept = _kept(model, split, training.micro_batch, training.sequence_parallel, moe)
+    how = _plain(training.micro_batch, training.sequence_parallel, training.kernels)
+    kept = _kept(model, split, how, moe, "selective")
     core = 0.0 if training.flash else 5.0 * tokens * model.heads * model.sequence / t
     messages = (_tensor(request, moe), _context(request), _expert(request) if moe else NONE)
-    return LayerWork(products, experts, attention, *kept, lifted, core, *messages)
+
+    def dropped(recompute: str) -> float:
+        return kept - _kept(model, split, how, moe, recompute)
+
+    return LayerWork(
+        *(products, experts, attention, kept, lifted, mlp, core),
+        *messages,
+        block=_blocks(request, 1.0),
+        dropped=dropped,
+    )
 
 
 def _attention_products(model: Model, t: int, tokens: float) -> tuple[Products, Products]:
@@ -244,20 +256,14 @@ def _mlp(products: Products, model: Model, rows: float, ffn: float, times: float
 
 
 @lru_cache(maxsize=1024)
-def _kept(
-    model: Model, split: Split, micro_batch: int, parallel: bool, moe: bool
-) -> tuple[float, float]:
-    """Bytes that one layer keeps, and those of them that partial recomputation does not."""
-    how = _plain(micro_batch, parallel)
-    selective, partial = (
-        layer_bytes(model, split, how, moe, name) for name in ("selective", "partial")
-    )
-    return selective, selective - partial
+def _kept(model: Model, split: Split, how: Training, moe: bool, recompute: str) -> float:
+    """Bytes that one layer keeps of a micro-batch."""
+    return layer_bytes(model, split, how, moe, recompute)
 
 
 @lru_cache(maxsize=64)
-def _plain(micro_batch: int, parallel: bool) -> Training:
-    return Training(micro_batch=micro_batch, sequence_parallel=parallel)
+def _plain(micro_batch: int, parallel: bool, kernels: str) -> Training:
+    return Training(micro_batch=micro_batch, sequence_parallel=parallel, kernels=kernels)
 
 
 def _tensor(request: Request, moe: bool) -> Messages:
@@ -267,13 +273,18 @@ def _tensor(request: Request, moe: bool) -> Messages:
     """
     model, split = request.model, request.split
     blocks = 1.0 + (not moe or model.shared_expert_ffn > 0)
-    whole = 2.0 * request.tokens * model.hidden
-    messages = collective(split.tp, request.stride("tp"), request.domain, whole, 2.0 * blocks)
+    messages = _blocks(request, blocks)
     if moe and split.etp > 1:
-        routed = whole / split.tp * model.top_k * split.etp
+        routed = 2.0 * request.tokens * model.hidden / split.tp * model.top_k * split.etp
         more = collective(split.etp, request.stride("etp"), request.domain, routed, 2.0)
         messages = messages.plus(more)
     return messages
+
+
+def _blocks(request: Request, number: float) -> Messages:
+    """What so many blocks send, forward."""
+    whole, tp = 2.0 * request.tokens * request.model.hidden, request.split.tp
+    return collective(tp, request.stride("tp"), request.domain, whole, 2.0 * number)
 
 
 def _context(request: Request) -> Messages:

@@ -9,10 +9,11 @@ byte; q, k, v, o: width of queries, keys, values and attention's output; f: ffn)
     core                                            5as softmax: its output, mask, and masked
     mlp         2h input, h mask                    2f + 2f, gated 4f + 2f
 
-Partial recomputation is what DeepSeek-V3 did (arXiv:2412.19437 sections 3.2.3 and 3.3.2): norms,
-what MLA projects up, and the activation function are computed again. Then both 2h inputs are gone,
-of MLA 2q + 2k + 2v, and 2f of every MLP and expert; and the core, as with selective. Where products
-have 8 bits, what the activation function reads is kept in 8 bits too, as there.
+A module that is computed again (training.recompute) keeps its input only: of the norms both 2h
+inputs of the products that read them are gone, of MLA's projections up 2q + 2k + 2v, of an
+activation function what it writes (2f, an expert's too), of an MLP all that is inside. Modules that
+Megatron checkpoints as a whole keep their input in 16 bits; the activation functions that
+DeepSeek-V3 computed again (arXiv:2412.19437 section 3.3.2) keep what they read as products do.
 
 Products of 8 and 4 bits keep their inputs in 8 (Transformer Engine saves what the gradient of the
 weights reads): one byte in place of two for the inputs of both blocks, what the activation function
@@ -34,6 +35,7 @@ from __future__ import annotations
 
 from ..model import Model
 from ..recipe import WIDE, Training
+from ..recompute import modules_of
 from ..split import Split, padded_vocabulary
 
 PARTS = ("norms", "attention", "core", "mlp", "experts", "input")
@@ -55,39 +57,91 @@ def layer_activations(
     >>> sum(parts.values()) == 34 * 2048 * 12288 / 8
     True
     """
-    h, t, dropout = model.hidden, split.tp, training.dropout
     tokens, whole = training.tokens(model, split), _whole(split, training)
     recompute = recompute or training.recompute
     if recompute == "full":
-        return {"input": tokens * training.element * h * whole}
-    is_partial, is_wide = recompute == "partial", training.products in WIDE
-    number, element = training.element, training.element if is_wide else 1  # of a product's input
-    again = 0 if is_partial else element  # bytes of what partial recomputation drops
-    kept = again + dropout  # of a block's input, and its mask
-    wide = number * model.attention_width + (0 if is_wide else model.attention_width)
-    if not (is_partial and model.is_mla):
-        wide += number * (model.query_width + model.key_width + model.value_width)
-    latent = model.q_lora_rank + model.kv_lora_rank + model.qk_rope_head_dim  # 0 without MLA
-    reads = element if is_partial else number  # bytes of what the activation function reads
-
-    def inside(ffn: int) -> int:
-        """What the activation function reads and writes."""
-        return (2 if model.gated else 1) * reads * ffn + again * ffn
-
+        return {"input": tokens * training.element * model.hidden * whole}
+    layer = _Layer(model, split, training, modules_of(recompute), moe)
     parts = {
-        "norms": tokens * 2 * number * h * whole,
-        "attention": tokens * ((kept * h + number * latent * model.is_mla) * whole + wide / t),
-        "core": 0.0,
-        "mlp": tokens
-        * (kept * h * whole + inside(model.shared_expert_ffn if moe else model.ffn) / t),
+        "norms": tokens * 2 * training.element * model.hidden * whole,
+        "attention": tokens * layer.attention(whole),
+        "core": tokens * layer.core(),
+        "mlp": tokens * layer.mlp(whole),
+        "experts": tokens * whole * layer.experts(),
     }
-    if recompute == "none" and not training.flash:
-        scores = tokens * model.heads * model.sequence / t
-        parts["core"] = scores * (2 * number + 1 if dropout else number)
-    if moe:
-        copy = element * h * split.etp + inside(model.expert_ffn)
-        parts["experts"] = tokens * whole * model.top_k * copy
     return {part: number for part, number in parts.items() if number}
+
+
+def computed_again(model: Model, split: Split, training: Training, *, moe: bool = False) -> float:
+    """Bytes that a layer holds besides while its backward runs: what it computes again, of modules
+    the half of the layer that has more, for the other is gone by then or not there yet."""
+    kept = layer_activations(model, split, training, moe=moe)
+    all_of_it = layer_activations(model, split, training, moe=moe, recompute="none")
+    if training.recompute == "full":
+        return sum(all_of_it.values()) - sum(kept.values())
+    again = {part: size - kept.get(part, 0.0) for part, size in all_of_it.items()}
+    halves = (("attention", "core"), ("mlp", "experts"))
+    return max(0.0, *(sum(again.get(part, 0.0) for part in half) for half in halves))
+
+
+class _Layer:
+    """Bytes that one token keeps of one layer, by part."""
+
+    def __init__(
+        self, model: Model, split: Split, training: Training, again: frozenset[str], moe: bool
+    ) -> None:
+        self.model, self.split, self.training, self.again = model, split, training, again
+        self.moe = moe
+        self.is_wide = training.products in WIDE
+        self.element = training.element if self.is_wide else 1  # bytes of a product's input
+
+    def _is_again(self, norm_is_apart: bool) -> bool:
+        """Whether the output of a norm is computed again."""
+        is_apart = norm_is_apart or self.training.is_eager
+        return "norms" in self.again or ("layernorm" in self.again and is_apart)
+
+    def _input(self, norm_is_apart: bool, *whole_modules: str) -> float:
+        """What is kept of a block's input, and the mask of its dropout."""
+        kept = 0.0 if self._is_again(norm_is_apart) else self.element
+        if not self.again.isdisjoint(whole_modules):
+            is_apart = norm_is_apart or self.training.is_eager
+            kept = self.training.element if kept and is_apart else 0.0
+        return (kept + self.training.dropout) * self.model.hidden
+
+    def attention(self, whole: float) -> float:
+        model, number = self.model, self.training.element
+        wide = number * model.attention_width + (0 if self.is_wide else model.attention_width)
+        if not (model.is_mla and "mla_up_proj" in self.again):
+            wide += number * (model.query_width + model.key_width + model.value_width)
+        latent = model.q_lora_rank + model.kv_lora_rank + model.qk_rope_head_dim  # 0 without MLA
+        own = self._input(model.is_mla) + number * latent * model.is_mla
+        return own * whole + wide / self.split.tp
+
+    def core(self) -> float:
+        if self.training.flash or "core_attn" in self.again:
+            return 0.0
+        number = self.training.element
+        scores = self.model.heads * self.model.sequence / self.split.tp
+        return scores * (2 * number + 1 if self.training.dropout else number)
+
+    def mlp(self, whole: float) -> float:
+        """Of the one MLP, or of the shared experts."""
+        names = ("moe", "shared_experts") if self.moe else ("mlp",)
+        ffn = self.model.shared_expert_ffn if self.moe else self.model.ffn
+        inside = self._inside(ffn, "mlp_act") if self.again.isdisjoint(names) else 0.0
+        return self._input(self.moe, *names) * whole + inside / self.split.tp
+
+    def experts(self) -> float:
+        if not self.moe or "moe" in self.again:
+            return 0.0
+        inside = self._inside(self.model.expert_ffn, "moe_act", "mlp_act")
+        return self.model.top_k * (self.element * self.model.hidden * self.split.etp + inside)
+
+    def _inside(self, ffn: int, *functions: str) -> float:
+        """What the activation function reads and writes."""
+        reads = self.element if "mlp_act" in self.again else self.training.element
+        writes = self.element if self.again.isdisjoint(functions) else 0
+        return (2 if self.model.gated else 1) * reads * ffn + writes * ffn
 
 
 def embedding_activations(model: Model, split: Split, training: Training) -> float:

@@ -32,7 +32,12 @@ from ..parameters import StageParameters, layer_parameters, on_one_rank, stage_p
 from ..pipeline.figures import micro_batches_in_flight, outputs_in_flight
 from ..recipe import PRECISIONS, WIDE, Training
 from ..split import Split, padded_vocabulary
-from .activations import embedding_activations, layer_activations, output_activations
+from .activations import (
+    computed_again,
+    embedding_activations,
+    layer_activations,
+    output_activations,
+)
 from .host import Crossing, Number, crossing, moved
 
 PARTS = (
@@ -192,9 +197,9 @@ def _beside_kept(
     if parameters.is_last:
         held = outputs_in_flight(training.pipeline(split))
         parts["output"] = held * output_activations(model, split, training)
-    if training.recompute == "full":  # of the layer whose backward runs, beyond its input
-        moe = bool(moe_layers)
-        parts["recomputed"] = layer_bytes(model, split, training, moe, "none") - layer[moe]
+    kinds = [moe for moe, number in ((False, plain), (True, moe_layers)) if number]
+    again = (computed_again(model, split, training, moe=moe) for moe in kinds)
+    parts["recomputed"] = max(again, default=0.0)
     parts["working"] = _working(model, split, training, parameters)
     return of_layers, parts
 

@@ -37,11 +37,11 @@ def published_layouts(job: SearchJob, result: SearchResult) -> Iterator[Placed]:
     >>> from training.models import MODELS
     >>> from training.recipe import Training
     >>> from .quickest import search
-    >>> job = SearchJob(MODELS["qwen3-235b-a22b"].model, Training(products="fp8"),
-    ...                 global_batch=8192, gpus=256, gpus_per_node=8, cluster="dgx-h100")
-    >>> (placed,) = published_layouts(job, search(job))
+    >>> job = SearchJob(MODELS["mixtral-8x22b"].model, Training(),
+    ...                 global_batch=256, gpus=256, gpus_per_node=8, cluster="dgx-h100")
+    >>> placed, *_ = published_layouts(job, search(job))
     >>> placed.preset, placed.place > 10, 0 < placed.slower < 0.3
-    ('bridge-qwen3_235b_a22b-dgx-h100-256', True, True)
+    ('mcore-guide-mixtral-8x22b', True, True)
     """
     best = {sizes_of(estimate.request.split) for estimate in result.best}
     found: dict[tuple[int, ...], Placed] = {}

@@ -5,7 +5,7 @@ A layout is the sizes of both grids. Of each are tried
     micro-batch    powers of two up to MOST_SAMPLES, and the one on screen
     chunks         one, and where schedules interleave every number of them that deals layers out
                    equally, embedding and loss taking a layer's place each or not; a few that do not
-    recomputation  all of training.memory's
+    recomputation  those of training.recompute.usual, and the one on screen
     exchange       of experts, hidden behind another micro-batch's computation, and not
 
 unless the job holds one of them fixed. Everything else of the layout on screen (ZeRO, sequence
@@ -23,7 +23,8 @@ from groups.alternatives import divisors
 
 from ..estimate.request import EXPERT, Request, TrainingJob
 from ..pipeline.figures import is_known
-from ..recipe import RECOMPUTE, Training
+from ..recipe import Training
+from ..recompute import and_own, usual
 from ..split import Split, with_kv_copies
 
 LEAST_TOKENS = 4096
@@ -55,14 +56,14 @@ class SearchJob(TrainingJob):
         cp: of the layout on screen.
         vpp, account: the same, where ``fixed`` holds vpp.
         fixed: those of VARIED that are as on screen in every layout.
-        recomputations: those there are.
+        recomputations: those that the framework has; none: `usual` of the model.
     """
 
     cp: int = 1
     vpp: int = 1
     account: bool = False
     fixed: frozenset[str] = frozenset()
-    recomputations: tuple[str, ...] = RECOMPUTE
+    recomputations: tuple[str, ...] = ()
 
     def request(self, split: Split, training: Training) -> Request:
         """One layout, trained in one way, as the estimate is asked about it."""
@@ -182,7 +183,9 @@ def micro_batches(job: SearchJob, split: Split) -> list[int]:
 
 def recomputations(job: SearchJob) -> tuple[str, ...]:
     """Those that are tried."""
-    return (job.training.recompute,) if "recompute" in job.fixed else job.recomputations
+    if "recompute" in job.fixed:
+        return (job.training.recompute,)
+    return and_own(job.recomputations or usual(job.model), job.training.recompute)
 
 
 @lru_cache(maxsize=256)

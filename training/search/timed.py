@@ -46,6 +46,7 @@ from ..pipeline.figures import peaks
 from ..pipeline.schedules import SCHEDULES
 from ..pipeline.spec import ScheduleSpec
 from ..recipe import PRECISIONS, Training
+from ..recompute import is_beside_exchange
 from ..split import Dealing, Split
 from .space import Dealt, SearchJob, dealings, micro_batches, recomputations
 
@@ -272,7 +273,7 @@ class Timer:
 def _can_overlap(job: SearchJob, split: Split, stages: Stages) -> np.ndarray:
     """Whether experts' exchange can hide, by dealing and recomputation, as `require` has it."""
     chunks = (stages.chunks > 1) | (split.pp == 1)
-    again = np.array([name != "full" for name in recomputations(job)])
+    again = np.array([is_beside_exchange(name) for name in recomputations(job)])
     return (chunks[:, None] & again) & (split.ep > 1)
 
 

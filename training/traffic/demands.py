@@ -7,7 +7,8 @@ of the model on a rank, X = b s/c h bytes of one activation tensor:
     kind     what one layer and micro-batch costs                                   source
     tp       forward 2 all-reduces of X, backward 2; with sequence parallelism      [1] 3.2, [2]
              2 all-gathers + 2 reduce-scatters, backward the same and 2 all-gathers [3]
-             of the saved input again; full recomputation the forward again
+             of the saved input again; full recomputation the forward again,
+             and that of mlp, moe or shared_experts what is sent inside them
     cp       K V of b s/c tokens, (c-1) times round the ring, twice back; as much   [4]
              with all-gather; or four all-to-alls forward, four backward
     ep       two all-to-alls of T k h bytes forward, two backward, T tokens a rank; [5]
@@ -43,6 +44,7 @@ from ..errors import refusal, require_choice
 from ..model import MAX_SIZE, Model
 from ..parameters import StageParameters, stage_parameters
 from ..recipe import PRECISIONS, Training
+from ..recompute import is_beside_exchange, written
 from ..split import Split
 
 RING, PAIRWISE, NEXT, BEFORE, ONCE = "ring", "pairwise", "next", "before", "once"
@@ -138,6 +140,10 @@ class _Step:
         self.first = [self.share * stage.is_first for stage in stages]
         self.last = [self.share * stage.is_last for stage in stages]
 
+    def goes_again(self, *modules: str) -> bool:
+        """Whether one of these is computed again, where whole layers are not."""
+        return not self.training.recomputed.isdisjoint(modules)
+
     def each(
         self, kind: str, what: str, operation: str, size: float, times: Iterable[float], *how: str
     ) -> Demand:
@@ -159,10 +165,14 @@ def _tensor(step: _Step) -> Iterator[Demand]:
     if step.split.tp == 1:
         return
     shared = 1 if step.model.shared_expert_ffn else 0
-    blocks = [2 * n + (shared - 1) * moe for n, moe in zip(step.layers, step.moe_layers)]
-    for what in step.passes:
+    kinds = [*zip(step.layers, step.moe_layers)]
+    blocks = [2 * n + (shared - 1) * moe for n, moe in kinds]
+    mlp, of_experts = step.goes_again("mlp"), step.goes_again("moe", "shared_experts")
+    again = [mlp * (n - moe) + of_experts * shared * moe for n, moe in kinds]
+    passes = [(what, blocks) for what in step.passes]
+    for what, times in (*passes, ("recompute", again)):
         for operation in ("all_gather", "reduce_scatter") if step.is_cut else ("all_reduce",):
-            yield step.each("tp", what, operation, step.activation, blocks)
+            yield step.each("tp", what, operation, step.activation, times)
     if step.is_cut:
         yield step.each("tp", "regather", "all_gather", step.activation, blocks, "weights")
         held = [sum(stage.by_kind.get(kind, 0) for kind in REPLICATED) for stage in step.stages]
@@ -215,7 +225,8 @@ def _expert(step: _Step) -> Iterator[Demand]:
     how = (beside, ONCE if step.training.sends_once else PAIRWISE)
     routed = step.activation / (split.tp if step.is_cut else 1) * step.model.top_k
     sent = routed * step.training.dispatched
-    for what in step.passes if any(moe) else ():
+    passes = [*step.passes, *(["recompute"] if step.goes_again("moe") else [])]
+    for what in passes if any(moe) else ():
         if split.ep > 1 and sent == routed:
             yield step.each("ep", what, "all_to_all", routed, [2 * n for n in moe], *how)
         elif split.ep > 1:
@@ -319,7 +330,7 @@ def require(model: Model, split: Split, training: Training, cp_algorithm: str = 
 
 def _require_overlap(split: Split, training: Training) -> None:
     """Refuse to hide experts' exchange where Megatron cannot (NVIDIA/Megatron-LM d98e8a6
-    core/transformer/transformer_config.py:3002)."""
+    core/transformer/transformer_config.py:3002-3032)."""
     off = {"ep_overlap": 0}
     if split.ep == 1:
         raise refusal("overlap-without-ep", "ep_overlap", off)
@@ -327,3 +338,6 @@ def _require_overlap(split: Split, training: Training) -> None:
         raise refusal("overlap-needs-chunks", "ep_overlap", {"vpp": 2}, off, pp=split.pp)
     if training.recompute == "full":
         raise refusal("overlap-needs-kept", "ep_overlap", {"recompute": "selective"}, off)
+    if not is_beside_exchange(training.recompute):
+        fewer = {"recompute": written(training.recomputed - {"moe"})}
+        raise refusal("overlap-needs-experts-kept", "ep_overlap", fewer, off)

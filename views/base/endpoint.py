@@ -277,7 +277,8 @@ TRAINING = Parameters(
     group_size = 0: micro-batches of a group, for "interleaved"; 0: pp.
     precision = "bf16-fp32": formats of weights and gradients.
     zero = 1 from 0: stage of ZeRO, 0 to 3; 1: Megatron's distributed optimizer.
-    recompute = "selective": "none", "selective", "partial" or "full".
+    recompute = "selective": "none", "selective", "full", or modules of Megatron's with commas
+        between them, such as "layernorm,moe_act".
     flash = True: whether attention is one kernel that keeps no scores.
     products = "bf16": "bf16", "fp16", "fp8", "mxfp8" or "nvfp4" in the layers.
     offload = "none": in host memory: "none", "optimizer", "parameters" or "chunks".

@@ -25,18 +25,20 @@ def choice(
     *,
     unsaid: str = "",
     counts: object = "",
+    others: bool = False,
 ) -> Markup:
     """A list of options, each a label and its value; a value that is none of them is shown too.
 
     unsaid: the label of the empty value, where that can be chosen; counts: what is chosen in place
-    of it where it cannot.
+    of it where it cannot; others: other values may come, which the page's script adds.
     """
     offered = [*([(unsaid, "")] if unsaid else []), *options]
     said = getattr(state, name)
     chosen = as_text(counts if is_empty(said) else said)
     if chosen not in {code for _, code in offered}:
         offered.append((chosen, chosen))
-    items = (tag("option", label, value=code, selected=code == chosen) for label, code in offered)
+    items = [tag("option", label, value=code, selected=code == chosen) for label, code in offered]
+    items += [tag("option", hidden=True, data_other=True)] if others else []
     return _field(name, tag("select", *items, **_marks(name)), state)
 
 

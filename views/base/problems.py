@@ -15,6 +15,7 @@ from descriptions import (
     CALLED,
     CONTROLS,
     CP_CHOICES,
+    LANGUAGES,
     MEMORY,
     PAGE,
     REFUSALS,
@@ -34,6 +35,7 @@ from groups.errors import refusals
 from training.clusters import CLUSTERS
 from training.models import MODELS
 from training.pipeline import SCHEDULES
+from training.recompute import WORDS
 
 from .form import setter
 from .html import button, tag, together
@@ -185,6 +187,8 @@ def _choice_words(name: str, value: Any) -> Text | None:
     """What a choice of the model's training is called."""
     if name == "cp_algorithm":
         return CP_CHOICES.get(value)
+    if name == "recompute" and isinstance(value, str) and value not in ("", *WORDS):
+        return dict.fromkeys(LANGUAGES, value.replace(",", ", "))
     return MEMORY.get(f"{name}_{value}") or (MEMORY[value] if value in ("on", "off") else None)
 
 

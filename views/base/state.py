@@ -28,6 +28,7 @@ from groups.megatron import ORDER
 from groups.mesh import whole_number
 from groups.presets import PRESETS
 from training.pipeline.spec import OF_SCHEDULES
+from training.recompute import recomputation
 
 _NUMBER = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,12})?", re.ASCII)
 
@@ -52,6 +53,18 @@ def parse_names(value: Any) -> Any:
     if isinstance(value, str):
         value = value.replace(",", " ").split()
     return tuple(value) if isinstance(value, list) else value
+
+
+def parse_recompute(value: Any) -> Any:
+    """What is computed again, as it is written everywhere; what is no such text is kept as it is.
+
+    >>> parse_recompute("moe_act layernorm"), parse_recompute("selective"), parse_recompute("some")
+    ('moe_act,layernorm', 'selective', 'some')
+    """
+    try:
+        return recomputation(value)
+    except LayoutError:
+        return value
 
 
 def as_text(value: Any) -> str:
@@ -245,7 +258,7 @@ class State:
     # How it is trained; trained.py says what counts where one is empty.
     precision: Any = _field("training")
     zero: Any = _field("training")
-    recompute: Any = _field("training")
+    recompute: Any = _field("training", parse=parse_recompute)
     flash: Any = _field("training")
     products: Any = _field("training")
     offload: Any = _field("training")

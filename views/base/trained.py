@@ -38,9 +38,9 @@ from training.recipe import (
     OFFLOAD,
     PRECISIONS,
     PRODUCTS,
-    RECOMPUTE,
     Training,
 )
+from training.recompute import WORDS, and_own, recomputation, usual
 from training.search import SearchJob, software_for
 from training.split import SPREADS, Split, held_by_ranks, with_kv_copies
 from training.traffic.demands import CP_ALGORITHMS, require
@@ -57,7 +57,7 @@ GIB = 2**30
 CHOICES: dict[str, tuple[str, Collection[str]]] = {
     "precision": ("bf16-fp32", PRECISIONS),
     "zero": ("1", ("0", "1", "2", "3")),
-    "recompute": ("selective", RECOMPUTE),
+    "recompute": ("selective", WORDS),  # or modules, with commas between them
     "flash": ("on", ON_OFF),
     "products": ("bf16", PRODUCTS),
     "offload": ("none", OFFLOAD),
@@ -196,16 +196,24 @@ def group_size(state: State, schedule: str) -> int | None:
     return count_of(state.group_size, "group_size", 0) if is_said else None
 
 
-def recomputations_of(state: State, now: str) -> tuple[str, ...]:
-    """What the framework or the software of the published layout may compute again, and ``now``.
+def recomputations_of(state: State, model: Model, now: str) -> tuple[str, ...]:
+    """What the framework or the software of the published layout may compute again, and ``now``,
+    the mildest first; modules are Megatron's.
 
-    >>> recomputations_of(State(preset="bloom-176b"), "partial"), recomputations_of(State(), "full")
-    (('none', 'partial', 'full'), ('none', 'selective', 'partial', 'full'))
+    >>> from training.models import MODELS
+    >>> llama = MODELS["llama3-8b"].model
+    >>> recomputations_of(State(preset="bloom-176b"), llama, "selective")
+    ('none', 'selective', 'full')
+    >>> recomputations_of(State(), llama, "full")
+    ('none', 'selective', 'core_attn,mlp', 'full')
     """
     is_older = isinstance(state.preset, str) and state.preset.startswith(OLDER)
-    if not is_older and state.framework not in WHOLE_LAYERS:
-        return RECOMPUTE
-    return tuple(name for name in RECOMPUTE if name in ("none", now, "full"))
+    known = usual(model)
+    if is_older or state.framework in WHOLE_LAYERS:
+        known = ("none", "full")
+    elif state.framework not in MEGATRONS:
+        known = WORDS
+    return and_own(known, now)
 
 
 def fields_of_preset(name: str) -> dict[str, str]:
@@ -316,7 +324,7 @@ def trained_of(layout: Layout, state: State) -> Trained:
         group_size=group_size(state, schedule),
         precision=_stated(state, "precision"),
         zero=int(_stated(state, "zero")),
-        recompute=_stated(state, "recompute"),
+        recompute=recomputation(_text(state, "recompute")),
         flash=ON_OFF[_stated(state, "flash")],
         products=_stated(state, "products"),
         offload=_stated(state, "offload"),
@@ -335,7 +343,7 @@ def trained_of(layout: Layout, state: State) -> Trained:
         raise error.renamed({"precision": "products"}).replace(alternatives=wide) from None
     capacity = _capacity(state, CLUSTERS[cluster])
     algorithm = _stated(state, "cp_algorithm", offered=3)
-    again = recomputations_of(state, training.recompute)
+    again = recomputations_of(state, chosen.model, training.recompute)
     return Trained(chosen, split, training, cluster, capacity, batch, algorithm, again)
 
 
@@ -388,6 +396,11 @@ def _capacity(state: State, cluster: Cluster) -> float:
 
 def _stated(state: State, name: str, offered: int = 0) -> str:
     """A field's choice, else its default; of another one so many are offered instead."""
-    value, (default, choices) = getattr(state, name), CHOICES[name]
-    value = default if is_empty(value) else value
-    return require_choice(name, value, choices, [*choices][:offered])
+    choices = CHOICES[name][1]
+    return require_choice(name, _text(state, name), choices, [*choices][:offered])
+
+
+def _text(state: State, name: str) -> Any:
+    """What a field says, or what counts where it is empty."""
+    value = getattr(state, name)
+    return CHOICES[name][0] if is_empty(value) else value

@@ -30,6 +30,12 @@ function fill(box) {
   if (box.type === 'checkbox') {
     box.checked = value === '1' || value === 'true';
   } else if (box.tagName === 'SELECT') {
+    const other = box.querySelector('option[data-other]');
+    if (other) {
+      other.value = other.textContent = '';
+      other.hidden = [...box.options].some((option) => option.value === value && option !== other);
+      if (!other.hidden) other.value = other.textContent = value;
+    }
     if ([...box.options].some((option) => option.value === value)) box.value = value;
   } else if (box.value !== value) {
     box.value = value;

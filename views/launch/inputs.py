@@ -14,6 +14,7 @@ from groups.stages.holdings import MAX_BATCH
 from groups.stages.layout_strings import is_layout, parse_layout
 from training.model import Model
 from training.pipeline import SCHEDULES
+from training.recompute import recomputation
 
 from ..base.model import FLAGS, ON_OFF, SIZES, UNKNOWN, model_of, stated_layout, typed_sizes
 from ..base.resolve import MODEL
@@ -132,7 +133,8 @@ def options_of_page(layout: Layout, state: State) -> dict[str, Any]:
         said["account"] = True
     for name, choices in CHOSEN.items():
         if not is_empty(value := getattr(state, name)):
-            text = require_choice(name, value, choices)
+            is_set = name == "recompute"  # of modules
+            text = recomputation(value) if is_set else require_choice(name, value, choices)
             said[name] = ON_OFF.get(text, parse_number(text))
     shape = _shape(state)
     if isinstance(shape, Model):

@@ -8,13 +8,14 @@ from typing import Any
 
 from markupsafe import Markup
 
-from descriptions import MEMORY, REASONS, SEARCH_LEFT_OUT, TRAFFIC, counted, joined
+from descriptions import REASONS, SEARCH_LEFT_OUT, TRAFFIC, counted, joined
 from groups import LayoutError
 from groups.notes import Note
 from groups.presets import PRESETS
 from render.files.tables import BarCell, TableChart
 from training.estimate import Estimate
 from training.estimate.memory import FITS
+from training.recompute import WORDS, modules_of
 from training.search import (
     LEAST_TOKENS,
     MOST_SAMPLES,
@@ -32,7 +33,7 @@ from ..base.fixes import fixes_of, or_refused
 from ..base.html import cell, dotted, fine, intro, row, saying, table, tag, together
 from ..base.link import to_query
 from ..base.model import model_name, stated_layout
-from ..base.problems import problem_html, said_html, within_sentence
+from ..base.problems import problem_html, said_html, value_text, within_sentence
 from ..base.resolve import resolve
 from ..base.state import State
 from ..base.units import seconds_text
@@ -202,7 +203,7 @@ def _names(estimate: Estimate, job: SearchJob, language: str) -> tuple[str, list
     if training.group_size and training.rule.grouped:
         rest.append(say("with_groups", count=training.group_size))
     if training.recompute != "none":
-        rest.append(say(f"with_{training.recompute}"))
+        rest.append(_recomputed(training.recompute, language))
     if training.ep_overlap:
         rest.append(say("with_overlap"))
     if split.account:
@@ -212,14 +213,28 @@ def _names(estimate: Estimate, job: SearchJob, language: str) -> tuple[str, list
     return " ".join(f"{name}{getattr(split, name)}" for name in names), rest
 
 
+def _recomputed(recompute: str, language: str) -> str:
+    """What is computed again, as a part of a sentence; modules by their number, for lines are
+    short: the page says their names where one points."""
+    if recompute in WORDS:
+        return TRAFFIC[f"with_{recompute}"][language]
+    return TRAFFIC["with_modules"][language].format(count=len(modules_of(recompute)))
+
+
 def reason_text(reason: Note, language: str) -> str:
     facts = dict(reason.facts)
     if "seconds" in facts:
         facts["seconds"] = seconds_text(facts["seconds"])
     facts |= {name: gib(facts[name]) for name in ("memory", "other") if name in facts}
     if "recompute" in facts:
-        facts["recompute"] = within_sentence(MEMORY[f"recompute_{facts['recompute']}"][language])
+        facts["recompute"] = _named_in_sentence(facts["recompute"], language)
     return REASONS[reason.code][language].format(**facts)
+
+
+def _named_in_sentence(recompute: str, language: str) -> str:
+    if recompute in WORDS:
+        return within_sentence(value_text("recompute", recompute, language))
+    return TRAFFIC["modules"][language].format(count=len(modules_of(recompute)))
 
 
 def _row(entry: Ranked, longest: float, context: Context) -> Markup:
@@ -237,9 +252,11 @@ def _row(entry: Ranked, longest: float, context: Context) -> Markup:
     stage = tag("small", say("stage", stage=estimate.fit.stage))
     name = entry.sizes if entry.is_current else _opener(estimate, entry.sizes, context)
     reasons = (tag("li", reason) for reason in entry.reasons)
+    again = estimate.request.training.recompute
+    modules = None if again in WORDS else value_text("recompute", again, context.language)
     return row(
         together(entry.place, tag("small", say("on_screen")) if entry.is_current else ""),
-        cell(name, tag("small", dotted(*entry.rest)), class_="search-name"),
+        cell(name, tag("small", dotted(*entry.rest), title=modules), class_="search-name"),
         # On a phone a cell says which column it is of.
         cell(about(estimate), bar, tag("small", measured), data_label=say("column_step")),
         cell(memory, " ", stage, data_label=say("column_memory")),
