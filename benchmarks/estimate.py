@@ -22,7 +22,8 @@ from .page_client import Servers
 from .timing import ResultTable
 
 STEPS = ("step", "step90")
-HEAD = ("runs of", "n", "step", "p90", "bias", "cover", "high/low", "order", "regret", "memory")
+HEAD = ("runs of", "n", "step", "p90", "bias", "cover", "high/low", "order", "regret")
+HEAD += ("memory", "holds")
 
 GOALS: dict[str, tuple[str, Callable[[ErrorFigures, ErrorFigures, ErrorFigures], bool]]] = {
     "step <= 12 %": ("step", lambda own, book, every: own.step <= 0.12),
@@ -114,13 +115,15 @@ def _row(name: str, figures: ErrorFigures) -> tuple[str, ...]:
             _number(figures.order),
             _percent(figures.regret, 1),
         ),
-        _percent(figures.memory, 1),
+        _percent(figures.held, 1),
+        _percent(figures.holds),
     )
 
 
 def write(asked: Sequence[Answered], unseen: dict[str, np.ndarray]) -> None:
     """data/errors.csv; unseen: log(estimated / measured) by group, the fit blind to the source."""
     names = ("runs", "step", "step90", "bias", "cover", "wide", "order", "regret", "memory")
+    names += ("held", "holds")
     with (DATA / "errors.csv").open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(("group", *names, "unseen_step", "unseen_step90"))

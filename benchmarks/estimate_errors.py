@@ -6,6 +6,8 @@ order   Spearman's rank correlation of estimated and measured, in sets of one mo
         sequence, global batch and software, of four runs or more; by their number of runs
 regret  how much slower than the fastest of its set the run estimated fastest is
 memory  |estimated / measured - 1| where a source says what was allocated
+held    the same, also where a source says what was reserved, or not which: of what is needed
+holds   share of measured memory within [memory_low, memory_high]
 oom     of sources that say which runs lacked memory: share told right; of those that did,
         caught; of those that ran, lost
 """
@@ -57,6 +59,8 @@ class ErrorFigures:
     regret90: float
     memory: float
     memory90: float
+    held: float
+    holds: float
     right: float
     caught: float
     lost: float
@@ -86,6 +90,7 @@ def figures(several: Sequence[Answered]) -> ErrorFigures:
         if answer.found and answer.run.kind == "allocated"
     ]
     right, caught, lost = _oom(several)
+    told = [answer for answer in several if answer.found and answer.run.memory]
     return ErrorFigures(
         runs=len(ran),
         refused=len(ran) - len(timed),
@@ -101,6 +106,8 @@ def figures(several: Sequence[Answered]) -> ErrorFigures:
         regret90=_quantile(regrets, 0.9),
         memory=_quantile(memory, 0.5),
         memory90=_quantile(memory, 0.9),
+        held=_quantile([_memory_error(answer) for answer in told], 0.5),
+        holds=_mean([_is_held(answer) for answer in told]),
         right=right,
         caught=caught,
         lost=lost,
@@ -116,7 +123,15 @@ def _is_covered(answer: Answered) -> bool:
 def _memory_error(answer: Answered) -> float:
     assert answer.found
     assert answer.run.memory
-    return abs(answer.found.memory / (answer.run.memory * 2**30) - 1)
+    is_allocated = answer.run.kind == "allocated"
+    said = answer.found.memory if is_allocated else answer.found.fit.needed
+    return abs(said / (answer.run.memory * 2**30) - 1)
+
+
+def _is_held(answer: Answered) -> bool:
+    assert answer.found
+    assert answer.run.memory
+    return answer.found.memory_low <= answer.run.memory * 2**30 <= answer.found.memory_high
 
 
 def _sets(timed: Sequence[Answered]) -> tuple[float, list[float]]:

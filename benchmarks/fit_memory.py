@@ -5,7 +5,7 @@ needed over measured is made small, an error beyond NEAR counting by its size; e
 drawn to what physics suggests (PRIOR: a value, and how far in logarithms it may well be). Runs that
 fill a GPU weigh most, and a source as the 0.3th power of its runs. Then the same with each source,
 and each of nanotron's models, left out: the error there, and what is told of those that failed and
-that ran.
+that ran; and of all of these SPREAD, from runs that fill a good part of a GPU.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ import numpy as np
 
 from groups.errors import LayoutError
 from training.clusters import GIB
-from training.estimate.memory import LEAN, UNFUSED, unfused_terms
-from training.estimate.request import request_of
-from training.estimate.runs import MeasuredRun, runs
+from training.estimate.memory import LEAN, SPREAD, UNFUSED, USABLE, kernels_of, unfused_terms
+from training.estimate.nanotron import dealt_by_cost
+from training.estimate.request import Request, request_of
+from training.estimate.runs import MeasuredRun, is_nanotron, runs
 from training.memory.per_stage import memory_per_stage
 
 from .fit_estimate import descend
@@ -31,15 +32,28 @@ PRIOR = {
     **{"kept": (1.3, 0.2), "gated": (0.4, 0.5), "logits": (10.0, 0.2), "rest": (1.0, 0.02)},
     "beside": (3 * GIB, 0.5),
 }
-NEAR, FULL = 0.1, 40.0
-"""Error from which on it counts by its size; GiB from which on a run weighs in full."""
+NEAR, FULL, LARGE = 0.1, 40.0, 30.0
+"""Error from which on it counts by its size; GiB from which on a run weighs in full, and from which
+on it tells the spread."""
 
 
 @dataclass(frozen=True)
 class FilledRun:
     run: MeasuredRun
     terms: np.ndarray  # stages, constants
-    capacity: float
+    asked: Request
+
+    @property
+    def capacity(self) -> float:
+        return self.asked.bytes_of_gpu
+
+    @property
+    def kernels(self) -> str:
+        return kernels_of(self.asked, is_fused=False)
+
+    @property
+    def low(self) -> float:
+        return SPREAD[self.kernels][0]
 
     def needed(self, constants: np.ndarray) -> float:
         return float((self.terms @ constants).max())
@@ -51,13 +65,14 @@ def cases() -> Iterator[FilledRun]:
         if run.group in SOURCES:
             try:
                 asked = request_of(run.shape, run.arguments)
+                asked = dealt_by_cost(asked) if is_nanotron(run) else asked
                 training = replace(asked.training, precision=LEAN[True])
                 stages = memory_per_stage(asked.model, asked.split, training)
             except LayoutError:
                 continue
             asked = replace(asked, training=training)
             terms = [[unfused_terms(asked, stage)[name] for name in PRIOR] for stage in stages]
-            yield FilledRun(run, np.array(terms), asked.bytes_of_gpu)
+            yield FilledRun(run, np.array(terms), asked)
 
 
 def errors(several: Sequence[FilledRun], constants: np.ndarray) -> np.ndarray:
@@ -89,7 +104,7 @@ def told(several: Sequence[FilledRun], constants: np.ndarray) -> str:
     off = abs(errors([case for case in several if case.run.memory], constants))
     bad, good = (
         [
-            case.needed(constants) > case.capacity
+            case.low * case.needed(constants) > USABLE * case.capacity
             for case in several
             if (case.run.status == "ok") == ran
         ]
@@ -114,12 +129,21 @@ def main() -> None:
         *((name, lambda case, name=name: case.run.group == name) for name in SOURCES),
         *((name, lambda case, name=name: case.run.model == name) for name in models),
     ]  # type: ignore[misc]
+    ratios: dict[str, list[float]] = {}
     for name, is_out in wanted:
         out, rest = (
             [case for case in every if is_out(case)],
             [case for case in measured if not is_out(case)],
         )
-        print(f"{name}\n  UNFUSED:  {told(out, now)}\n  left out: {told(out, fit(rest))}")
+        blind = fit(rest)
+        print(f"{name}\n  UNFUSED:  {told(out, now)}\n  left out: {told(out, blind)}")
+        if name != "Playbook":  # whose models are left out one by one
+            for case in out:
+                if (memory := case.run.memory or 0.0) > LARGE:
+                    ratios.setdefault(case.kernels, []).append(memory * GIB / case.needed(blind))
+    for name, several in ratios.items():
+        low, high = np.quantile(several, [0.07, 0.97])
+        print(f"{name}: {low:.2f} to {high:.2f} of what is needed, of {len(several)} runs")
 
 
 if __name__ == "__main__":

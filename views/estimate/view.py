@@ -27,7 +27,7 @@ from ..base.units import seconds_text
 from ..nodes.view import share_bar
 from ..traffic.view import left_out_html
 from .measured import measured_text, source_html
-from .words import KINDS, about, lacks_text
+from .words import KINDS, about, fit_text, lacks_text
 
 NEAREST = 5
 """Measured runs that are shown."""
@@ -51,6 +51,7 @@ def _answer(context: Context) -> Markup:
     return together(
         tag("p", tag("b", " · ".join(steps)), " ", job, class_="about"),
         source_html(context),
+        tag("p", fit_text(estimate, language)),
         tag("p", say("far" if estimate.lacks else "close", lacks=lacks_text(estimate, language))),
         parts_html(estimate, language),
         tag("h3", say("cloud_title")),
@@ -128,12 +129,14 @@ def _layout(run: MeasuredRun) -> str:
 
 def _errors(language: str) -> Markup:
     """The error by source: of the fit, and with that kind of source left out of it."""
-    shares = ("step", "step90", "cover", "unseen_step", "unseen_step90")
+    shares = ("step", "step90", "cover", "unseen_step", "unseen_step90", "held", "holds")
     rows = []
     for row in error_table():
         percents = (f"{100 * float(row[name]):.0f}%" if row[name] else "–" for name in shares)
         rows.append((_group(row["group"], language), f"{int(row['runs']):,}", *percents))
-    heads = heads_of(ESTIMATE, "group runs error error90 cover unseen unseen90", language)
+    heads = heads_of(
+        ESTIMATE, "group runs error error90 cover unseen unseen90 memory holds", language
+    )
     return together(
         tag("h3", ESTIMATE["errors_title"][language]),
         tag("p", ESTIMATE["errors_body"][language]),
@@ -246,10 +249,11 @@ def estimate_summary(context: Context) -> str:
     """How long a step takes, and of what."""
     language = context.language
     estimate = context.trained.estimate(context.layout)
-    said = ESTIMATE["about"][language].format(about=about(estimate))
+    head = ESTIMATE["about"][language].format(about=about(estimate))
     job = job_text(estimate, context.trained.name(language), language)
-    whole = ESTIMATE["whole"][language].format(about=said[:1].upper() + said[1:], job=job)
-    return joined((whole, *filter(None, [measured_text(context)])), language)
+    whole = ESTIMATE["whole"][language].format(about=head[:1].upper() + head[1:], job=job)
+    said = measured_text(context), fit_text(estimate, language)
+    return joined((whole, *filter(None, said)), language)
 
 
 VIEW = View(

@@ -15,6 +15,7 @@ from ..base import form
 from ..base.context import Context
 from ..base.html import saying, tag, together
 from ..base.units import SECONDS
+from ..memory.stages import gib, interval_text
 from .measured import measured_html
 
 KINDS = ("tp", "cp", "ep", "pp", "dp")
@@ -64,6 +65,15 @@ def step_line(estimate: Estimate, language: str) -> Markup:
         words.append(say("far", lacks=lacks_text(estimate, language)))
     more = form.setter({"view": "estimate"}, say("more"))
     return tag("p", joined(words, language), " ", more, class_="step-line")
+
+
+def fit_text(estimate: Estimate, language: str) -> str:
+    """Whether it fits, with what nine of ten real runs need, in one sentence."""
+    capacity = gib(estimate.request.bytes_of_gpu)
+    interval = interval_text(estimate.fit)
+    return ESTIMATE[f"memory_{estimate.verdict}"][language].format(
+        interval=interval, capacity=capacity
+    )
 
 
 def lacks_text(estimate: Estimate, language: str) -> str:

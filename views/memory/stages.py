@@ -8,13 +8,13 @@ from functools import partial
 import numpy as np
 from markupsafe import Markup
 
-from descriptions import JOB, MEMORY, counted
+from descriptions import JOB, MEMORY, counted, joined
 from groups.layout import Layout
 from render.scenes.groups import PANEL_LIMIT
 from render.scenes.heat import LEVELS, Heat, level_colours, levels
 from training.estimate.memory import Fit
 from training.memory.activations import layer_activations
-from training.memory.per_stage import PARTS, StageMemory, largest
+from training.memory.per_stage import PARTS, StageMemory, exchange_buffers, largest
 from training.parameters import layer_parameters, on_one_rank
 from training.pipeline.figures import outputs_in_flight
 from training.recipe import PRECISIONS
@@ -152,8 +152,16 @@ def _formulas(trained: Trained, stage: StageMemory, language: str) -> dict[str, 
         "embedding": f"{held} × {tokens} × {model.hidden:,} × 1 B{cut}",
         "output": f"{outputs}{tokens} × ({inputs} + {logits}){modules}",
         "recomputed": say("formula_recomputed"),
-        "working": say("formula_working"),
+        "working": _working(trained, stage, language),
     }
+
+
+def _working(trained: Trained, stage: StageMemory, language: str) -> str:
+    say, buffers = saying(MEMORY, language), 0.0
+    if stage.parameters.moe_layers:
+        buffers = exchange_buffers(trained.model, trained.split, trained.training)
+    more = [say("formula_buffers", size=gib(buffers))] if buffers else []
+    return joined([say("formula_working"), *more], language)
 
 
 def _states(trained: Trained, stage: StageMemory, each: int, from_stage: int) -> str:
