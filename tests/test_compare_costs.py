@@ -214,6 +214,8 @@ def test_what_makes_a_step_quicker_is_not_its_memory(language):
     mostly = PAGE["verdict_mostly"][language].split("{reason}")[0]
     computes = REASONS["computes-less"][language].split("{seconds}")[-1].split("{")[0].strip()
     assert computes.split("(")[0].strip() in said.partition(mostly)[2]
+    close = PAGE["verdict_close_both"][language].split("{first}")[0].strip()
+    assert said.count(close) == 1
 
 
 def test_a_layout_that_does_not_fit_is_not_better_by_being_quicker():

@@ -103,10 +103,18 @@ def _alike(found: Compared, language: str) -> str:
 def _besides(found: Compared, language: str) -> Iterator[str]:
     """Who is close to the limit, and what a step costs where one has more GPUs."""
     say = saying(PAGE, language)
-    for side in found.sides:
-        if side.estimate and side.estimate.verdict == CLOSE:
-            facts = {"needed": interval_text(side.estimate.fit), "capacity": capacity_text(found)}
-            yield say("verdict_close", name=side.name, **facts)
+    near = {
+        side.name: interval_text(side.estimate.fit)
+        for side in found.sides
+        if side.estimate and side.estimate.verdict == CLOSE
+    }
+    if len(near) == 2:
+        first, second = near.values()
+        facts = {"first": first, "second": second, "capacity": capacity_text(found)}
+        yield say("verdict_close_both", **facts)
+    else:
+        for name, needed in near.items():
+            yield say("verdict_close", name=name, needed=needed, capacity=capacity_text(found))
     fewer, more = sorted(found.sides, key=lambda side: side.layout.world_size)
     ratio = more.layout.world_size / fewer.layout.world_size
     if ratio > 1 and more.estimate and fewer.estimate:
