@@ -74,6 +74,22 @@ class Job:
         job = self if is_same else replace(self, levels=levels, order=order)
         return Layout(job, every["tp"].mesh, expert, every)
 
+    @classmethod
+    def from_device_mesh(
+        cls, mesh: object, gpus_per_node: int = 8, axes: Mapping[str, str] | None = None
+    ) -> Job:
+        """The job of a torch DeviceMesh, or of the text that one prints; see `device_mesh`.
+
+        >>> job = Job.from_device_mesh("DeviceMesh((dp=4, tp=2), 'cuda', stride=(2, 1))")
+        >>> job.tp, job.framework, str(job.layout().mesh)
+        (2, 'device-mesh', 'tp2-cp1-dp4-pp1')
+
+        Errors: LayoutError as `device_mesh.job_of_mesh`.
+        """
+        from .device_mesh import job_of_mesh
+
+        return job_of_mesh(mesh, gpus_per_node, axes)
+
     def _groupings(self, world: int) -> dict[str, Grouping]:
         sizes = {"tp": self.tp, "cp": self.cp, "pp": self.pp, "ep": self.ep}
         if self.framework == OWN:
@@ -151,6 +167,16 @@ class Layout:
     mesh: Mesh = field(compare=False)  # the grid of dense layers
     expert: Mesh | None = field(compare=False)  # that of experts; None if the framework has none
     every: Mapping[str, Grouping] = field(compare=False, repr=False)  # by Megatron's names
+
+    @classmethod
+    def from_process_groups(cls, config: object, gpus_per_node: int = 8) -> Layout:
+        """The layout that makes the groups of a running rank: its `pg_config`; see `running`.
+
+        Errors: LayoutError as `running.read_process_groups` and `Running.layout`.
+        """
+        from .running import read_process_groups
+
+        return read_process_groups(config).layout(gpus_per_node)
 
     @property
     def framework(self) -> str:

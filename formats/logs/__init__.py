@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from groups.group_names import WORLD
 from groups.grouping import (
     LONGEST_TEXT,
     MOST_RANKS,
@@ -26,7 +27,7 @@ from .diagnosis import diagnosis_of
 from .evidence import Evidence, read_files
 from .job import LoggedJob, job_of
 from .matching import agrees, members_by_layout
-from .model import WORLD, Log, ProcessGroup, Stall
+from .model import Log, ProcessGroup, Stall
 from .reading import LogReading
 from .recorder import Dump
 from .silence import heard

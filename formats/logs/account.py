@@ -11,12 +11,13 @@ from functools import partial
 
 import numpy as np
 
+from groups.group_names import WORLD
 from groups.grouping import Grouping
 from groups.notes import Note
 from groups.placement import Placement
 
 from .matching import grouping_of
-from .model import WORLD, Log, Wait
+from .model import Log, Wait
 
 MOST_SENTENCES = 3
 

@@ -21,6 +21,7 @@ from functools import cached_property
 from typing import Any
 
 from groups.errors import LayoutError
+from groups.group_names import WORLD
 from groups.grouping import Grouping
 from groups.layout import Layout
 from groups.notes import Note
@@ -28,7 +29,7 @@ from groups.placement import Placement
 
 from .account import account_of
 from .matching import Match, match_layout
-from .model import WORLD, Log
+from .model import Log
 from .silence import heard
 
 MOST_CONNECTED = 16_384

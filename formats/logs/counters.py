@@ -16,9 +16,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import chain
 
+from groups.group_names import WORLD
+
 from .diagnosis import first_reason, hops_of
 from .job import parties_of
-from .model import WORLD, Diagnosis, ProcessGroup, Stall, Wait
+from .model import Diagnosis, ProcessGroup, Stall, Wait
 
 _UNEVEN = ("COALESCED", "ALLTOALL", "GATHER", "SCATTER")
 IN_PAIRS = {"SEND", "RECV", "COALESCED"}

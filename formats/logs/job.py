@@ -7,7 +7,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .model import WORLD, Party, ProcessGroup, Wait, kind_of
+from groups.group_names import WORLD, kind_of
+
+from .model import Party, ProcessGroup, Wait
 from .recorder import Call, Dump, GroupKey
 
 _UNEVEN_INPUTS = ("all_to_all", "alltoall", "scatter")

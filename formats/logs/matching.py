@@ -27,11 +27,12 @@ from typing import Any
 
 from groups.alternatives import divisors
 from groups.errors import LayoutError
+from groups.group_names import WORLD
 from groups.grouping import Grouping
 from groups.megatron import groupings
 
 from .job import Group, LoggedJob
-from .model import WORLD, Log
+from .model import Log
 
 ORDERS = ("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp", "tp-cp-pp-ep-dp", "tp-pp-dp-cp-ep")
 MOST_TRIED = 2_000

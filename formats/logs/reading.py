@@ -11,9 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from groups.group_names import WORLD, kind_of
 from groups.notes import Note
 
-from .model import WORLD, ProcessGroup, kind_of
+from .model import ProcessGroup
 
 MOST_STALLS = 200_000
 MOST_NAMES = 20_000

@@ -1,0 +1,228 @@
+"""What runs, read back: device meshes and process groups, of eight real processes too."""
+
+from __future__ import annotations
+
+import json
+import os
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from running_jobs import JOB, LAYOUTS
+
+from groups.errors import LayoutError
+from groups.layout import Job, Layout
+from groups.running import Difference, RunningGroup, read_process_groups
+
+MESHES = {
+    "megatron tp2 pp2": "tp2-cp1-dp2-pp2",
+    "megatron tp2 cp2 pp2": "tp2-cp2-dp1-pp2",
+    "megatron ep4 pp2": "tp1-cp1-dp4-pp2 etp1-ep4-edp1-pp2",
+    "megatron tp2 ep2 etp1": "tp2-cp1-dp4-pp1 etp1-ep2-edp4-pp1",
+    "megatron tp2 pp2, dp last": "tp2-cp1-pp2-dp2",
+    "torchtitan pp2 dp_shard2 tp2": "tp2-cp1-dp2-pp2",
+    "torchtitan dp_replicate2 dp_shard2 tp2": "tp2-cp1-dp4-pp1",
+    "torchtitan dp_shard2 cp2 tp2": "tp2-cp2-dp2-pp1",
+    "torchtitan pp2 ep4": "tp1-cp1-dp4-pp2 etp1-ep4-edp1-pp2",
+    "torchtitan tp2 ep2": "tp2-cp1-dp4-pp1 etp1-ep2-edp4-pp1",
+    "accelerate dp_replicate2 cp2 tp2": "tp2-cp2-dp2-pp1",
+    "deepspeed pipe2 data2 model2": "tp2-dp2-pp2-cp1",
+    "deepspeed pipe2 data4": "tp1-dp4-pp2-cp1",
+    "deepspeed experts 4": "tp1-dp8-pp1-cp1 etp1-ep4-edp2-pp1",
+    "deepspeed data4 tensor2": "tp2-cp1-dp4-pp1",
+    "vllm tp2 pp2 dp2": "tp2-cp1-pp2-dp2",
+    "vllm tp4 pp2": "tp4-cp1-pp2-dp1",
+    "vllm tp4 dp2": "tp4-cp1-pp1-dp2",
+}
+"""The grid of dense layers that each of the layouts has, and that of experts where it has one."""
+
+
+def known(ran, name: str) -> list[dict]:
+    """What each of the eight processes knew in one of the layouts."""
+    assert ran.status == 0, ran.err[-2000:]
+    number = [*LAYOUTS].index(name)
+    files = [ran.folder / f"{number}.{rank}.json" for rank in range(8)]
+    if not files[0].exists() and os.environ.get("REQUIRE_TORCH") != "1":
+        pytest.skip("megatron-core is missing")
+    return [json.loads(file.read_text()) for file in files]
+
+
+@pytest.mark.torch_job(JOB)
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_the_layout_of_eight_processes_follows_from_what_any_of_them_knows(ran, name):
+    dense, *expert = MESHES[name].split()
+    framework = name.split()[0]
+    for one in known(ran, name):
+        layout = Layout.from_process_groups(one)
+        assert str(layout.mesh) == dense
+        assert not expert or str(layout.expert) == expert[0]
+        assert layout.framework.startswith(framework) or "dp_" in name or "data4" in name
+        bare = Layout.from_process_groups(one["pg_config"])  # without its own rank
+        assert (str(bare.mesh), bare.job) == (str(layout.mesh), layout.job)
+
+
+@pytest.mark.torch_job(JOB)
+@pytest.mark.parametrize("name", [name for name, (way, _) in LAYOUTS.items() if way == "mesh"])
+def test_a_device_mesh_prints_the_job_that_its_groups_make(ran, name):
+    first, *_ = known(ran, name)
+    assert Job.from_device_mesh(first["mesh"]).layout() == Layout.from_process_groups(first)
+
+
+@pytest.mark.torch_job(JOB)
+def test_a_profiler_trace_says_it_too_in_its_first_lines(ran):
+    (name,) = [name for name in LAYOUTS if name == "vllm tp4 dp2"]
+    whole = (ran.folder / "trace.json").read_text()
+    running = read_process_groups(whole)
+    assert (running.rank, running.world) == (5, 8)
+    assert str(running.layout().mesh) == MESHES[name]
+    beginning = whole[: whole.index("traceEvents")]
+    assert read_process_groups(beginning) == running
+
+
+@pytest.mark.torch_job(JOB)
+def test_where_eight_processes_differ_from_what_was_meant_is_told_rank_by_rank(ran):
+    one = known(ran, "deepspeed pipe2 data2 model2")[5]
+    running = read_process_groups(one)
+    assert [*running.differences(Job(tp=2, pp=2).layout())] == []
+    found = [*running.differences(Job(tp=2, pp=2, framework="megatron-pp-dp").layout())]
+    assert [one for one in found if one.rank == 5] == [
+        Difference(5, "dp", (5, 7), (1, 5)),
+        Difference(5, "pp", (1, 5), (5, 7)),
+        Difference(5, "mp", (0, 1, 4, 5), (4, 5, 6, 7)),
+    ]
+    assert {one.rank for one in found} == {*range(8)}
+    with pytest.raises(LayoutError) as refused:
+        next(running.differences(Job(nodes=2).layout()))
+    assert refused.value.code == "other-world"
+
+
+# -- without torch -------------------------------------------------------------------------------
+
+
+def config_of(layout: Layout, rank: int, kinds: dict[str, str]) -> list[dict]:
+    """What a rank would know of a layout's groups, under these names."""
+    return [
+        {"pg_name": str(at), "pg_desc": name, "ranks": layout.every[kind].members(rank).tolist()}
+        for at, (kind, name) in enumerate(kinds.items(), start=1)
+    ]
+
+
+MEGATRON = {
+    "tp": "TENSOR_MODEL_PARALLEL_GROUP",
+    "cp": "CONTEXT_PARALLEL_GROUP",
+    "dp": "DATA_PARALLEL_GROUP",
+    "pp": "PIPELINE_MODEL_PARALLEL_GROUP",
+    "ep": "EXPERT_MODEL_PARALLEL_GROUP",
+    "etp": "EXPERT_TENSOR_PARALLEL_GROUP",
+    "edp": "EXPERT_DATA_PARALLEL_GROUP",
+}
+
+
+@given(
+    st.permutations(["tp", "cp", "ep", "dp", "pp"]),
+    *(st.sampled_from([1, 2, 3]) for _ in range(3)),
+    st.sampled_from([1, 2]),
+    st.integers(0, 71),
+)
+def test_every_order_that_megatron_makes_is_read_back_from_one_rank(order, tp, cp, pp, ep, rank):
+    job = Job(nodes=9, tp=tp, cp=cp, pp=pp, ep=ep, framework="own", order="-".join(order))
+    try:
+        layout = job.layout()
+    except LayoutError:
+        return
+    config = {"rank": rank, "world_size": 72, "pg_config": config_of(layout, rank, MEGATRON)}
+    found = Layout.from_process_groups(config)
+    for kind in MEGATRON:
+        assert found.every[kind].groups().tolist() == layout.every[kind].groups().tolist()
+
+
+def test_a_rank_in_another_group_than_the_rest_of_the_job_is_told():
+    layout = Job(tp=2, pp=2).layout()
+    config = config_of(layout, 5, MEGATRON)
+    config[0]["ranks"] = [5, 6]
+    running = read_process_groups({"rank": 5, "world_size": 8, "pg_config": config})
+    with pytest.raises(LayoutError) as refused:
+        running.layout()
+    assert refused.value.code == "groups-no-layout"
+    assert [*running.differences(layout)] == [Difference(5, "tp", (5, 6), (4, 5))]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "spread"),
+    [
+        ((3,), ()),
+        ((0, 2, 4), ((2, 3),)),
+        ((9, 1, 3, 11), ((2, 2), (8, 2))),
+        ((0, 1, 3), None),
+        ((0, 2, 4, 7), None),
+        ((4, 4), None),
+    ],
+)
+def test_a_group_is_runs_of_equal_steps(ranks, spread):
+    assert RunningGroup("x", None, ranks).spread == spread
+
+
+def test_groups_without_a_name_that_no_framework_makes_are_refused():
+    config = [{"pg_name": str(at), "ranks": ranks} for at, ranks in enumerate([[0, 3], [0, 5]], 1)]
+    with pytest.raises(LayoutError) as refused:
+        Layout.from_process_groups({"rank": 0, "world_size": 8, "pg_config": config})
+    assert refused.value.code == "groups-unnamed"
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        *(None, 7, "", "{}", "[]", "[" * 10**5, '{"pg_config": 3}', [{}], [{"ranks": "0-7"}]),
+        *([{"ranks": [0, 1]}, {"ranks": [2, 3]}], '[{"ranks": [true]}]', [{"ranks": [-1, 0]}]),
+    ],
+)
+def test_what_is_no_list_of_groups_is_refused(config):
+    with pytest.raises(LayoutError) as refused:
+        Layout.from_process_groups(config)
+    assert refused.value.code in ("no-process-groups", "not-a-whole-number")
+
+
+def mesh(names: tuple[str, ...], shape: tuple[int, ...], order=None) -> SimpleNamespace:
+    """A DeviceMesh, as far as it is read."""
+    ranks = np.arange(np.prod(shape)).reshape(shape) if order is None else order
+    return SimpleNamespace(mesh=ranks, mesh_dim_names=names)
+
+
+def test_a_mesh_of_experts_takes_their_axis_out_of_the_data():
+    layout = Job.from_device_mesh(mesh(("dp", "ep", "tp"), (2, 2, 2))).layout()
+    assert (str(layout.mesh), str(layout.expert)) == ("tp2-cp1-dp4-pp1", "etp2-ep2-edp2-pp1")
+
+
+def test_older_torch_prints_the_ranks_themselves():
+    text = "DeviceMesh('cuda', [[0, 1], [2, 3], [4, 5], [6, 7]], mesh_dim_names=('dp', 'tp'))"
+    assert Job.from_device_mesh(text) == Job.from_device_mesh(mesh(("dp", "tp"), (4, 2)))
+
+
+def test_a_mesh_that_is_not_row_major_is_an_order_of_its_own():
+    order = np.arange(8).reshape(2, 4).T  # its first axis is the fastest
+    job = Job.from_device_mesh(mesh(("dp", "tp"), (4, 2), order))
+    assert (job.framework, job.layout().every["tp"].groups().tolist()) == (
+        "own",
+        [[0, 4], [1, 5], [2, 6], [3, 7]],
+    )
+
+
+@pytest.mark.parametrize(
+    ("given_mesh", "code"),
+    [
+        (7, "no-device-mesh"),
+        ("dp=2", "no-device-mesh"),
+        ("DeviceMesh((x=8), 'cpu', stride=(1,))", "mesh-axis-unknown"),
+        ("DeviceMesh((tp=2), 'cpu', stride=(4,))", "mesh-not-regular"),
+        (mesh(("dp", "tp"), (2, 2), np.array([[0, 1], [2, 4]])), "mesh-not-regular"),
+        (mesh((), (2, 4)), "mesh-axis-unknown"),
+        (mesh(("dp", "tp", "cp", "dp_shard"), (2, 2, 2, 2)), "mesh-no-layout"),
+        ("DeviceMesh((dp=4096, tp=4096), 'cpu', stride=(4096, 1))", "too-many-ranks"),
+    ],
+)
+def test_what_is_no_mesh_of_a_job_is_refused(given_mesh, code):
+    with pytest.raises(LayoutError) as refused:
+        Job.from_device_mesh(given_mesh)
+    assert refused.value.code == code
