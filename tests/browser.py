@@ -203,9 +203,9 @@ READ = """() => {
   const panels = [...document.querySelectorAll('svg.panel')].map((svg) => {
     const groups = [];
     const alone = [];
-    for (const {dataset} of svg.querySelectorAll('.c')) {
-      (dataset.g === '' ? alone : groups[Number(dataset.g)] ??= []).push(Number(dataset.r));
-    }
+    JSON.parse(svg.dataset.known).groups.forEach((group, rank) => {
+      (group < 0 ? alone : groups[group] ??= []).push(rank);
+    });
     return [svg.dataset.kind, groups, alone];
   });
   return [
@@ -325,12 +325,14 @@ LIT = """() => [...document.querySelectorAll('svg.panel')].map((svg) => {
 
 
 def expect_lit(page: Page, layout: Seen, rank: int | None, pinned: int | None = None) -> None:
-    """Wait until exactly the groups of ``rank`` are lit, in every panel; itself, if in none."""
+    """Wait until exactly the groups of ``rank`` are lit, in every panel; itself, if in none. Where
+    none is chosen, those of GPU 0."""
+    rank = rank or 0
     wanted = [
         [
             kind,
-            [] if rank is None else members(layout, kind, rank) or [rank],
-            [] if rank is None else [rank],
+            members(layout, kind, rank) or [rank],
+            [rank],
             [] if pinned is None else [pinned],
         ]
         for kind, *_ in drawn(layout)[3]
@@ -538,8 +540,67 @@ def fix(page: Page, number: int = 0, mouse: bool = True) -> None:
         button.evaluate("button => button.click()")
 
 
-def cell(page: Page, kind: str, rank: int) -> Locator:
-    return page.locator(f'svg.panel[data-kind="{kind}"] .c[data-r="{rank}"]')
+SPOT = """(svg, rank) => {
+  const { folds, left, top, sides } = JSON.parse(svg.dataset.known);
+  let [x, y, rest] = [left, top, rank];
+  for (const [size, period, dx, dy, jumpX, jumpY] of folds) {
+    const at = rest % size;
+    rest = Math.floor(rest / size);
+    x += (at % period) * dx + Math.floor(at / period) * jumpX;
+    y += (at % period) * dy + Math.floor(at / period) * jumpY;
+  }
+  return [x, y, ...sides];
+}"""
+"""Where a rank's cell is in a picture, in its own pixels: left, top, width, height."""
+
+WRITTEN = f"""(svg, rank) => {{
+  const [left, top, wide, tall] = ({SPOT})(svg, rank);
+  const within = (text, at) => {{
+    const {{ x, y, width, height }} = text.getExtentOfChar(at);
+    const [middle, half] = [x + width / 2, y + height / 2];
+    return middle > left && middle < left + wide && half > top && half < top + tall;
+  }};
+  return [...svg.querySelectorAll('.digits text')].flatMap((text) => {{
+    const all = [...text.textContent];
+    return all.filter((one, at) => one.trim() && within(text, at)).join('') || [];
+  }});
+}}"""
+"""What is written in a rank's cell, by where each letter is."""
+
+
+class Cell:
+    """A GPU in a picture, which is no element of its own: a place to point at."""
+
+    def __init__(self, svg: Locator, rank: int) -> None:
+        self.svg, self.rank = svg, rank
+
+    @property
+    def place(self) -> Any:
+        x, y, wide, tall = self.svg.evaluate(SPOT, self.rank)
+        area = self.svg.bounding_box()
+        assert area
+        scale = area["width"] / self.svg.evaluate("svg => svg.viewBox.baseVal.width")
+        return {"x": scale * (x + wide / 2), "y": scale * (y + tall / 2)}
+
+    def hover(self) -> None:
+        self.svg.hover(position=self.place)
+
+    def click(self) -> None:
+        self.svg.click(position=self.place)
+
+    def tap(self) -> None:
+        self.svg.tap(position=self.place)
+
+    def texts(self) -> list[str]:
+        return self.svg.evaluate(WRITTEN, self.rank)
+
+
+def cell(page: Page, kind: str, rank: int) -> Cell:
+    return Cell(page.locator(f'svg.panel[data-kind="{kind}"]'), rank)
+
+
+def job_cell(page: Page, rank: int, number: int = 0) -> Cell:
+    return Cell(page.locator("svg.job").nth(number), rank)
 
 
 def point_at(page: Page, overview: scene.Overview, rank: int, grid: int = 0) -> None:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -93,11 +94,14 @@ def panels(picture: str) -> dict[str, np.ndarray]:
     """The group of each rank in every panel, read back from the page; -1 for a rank in none."""
     found = {}
     for kind, svg in re.findall(r'<svg class="panel" data-kind="([^"]+)"(.*?)</svg>', picture):
-        cells = re.findall(r'data-r="(\d+)" data-g="(\d*)"', svg)
-        assert [int(rank) for rank, _ in cells] == list(range(len(cells)))
         assert kind not in found
-        found[kind] = np.array([int(group or -1) for _, group in cells])
+        found[kind] = np.array(known_of(svg)["groups"])
     return found
+
+
+def known_of(svg: str) -> dict[str, Any]:
+    """What a picture tells the page's script."""
+    return json.loads(html.unescape(re.findall(r'data-known="([^"]*)"', svg)[0]))
 
 
 def refusal_of(controls: State) -> LayoutError:

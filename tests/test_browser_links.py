@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from addresses import expect_address, follow_link, next_step, reload, visit
 from browser import (
+    Cell,
     box,
     cell,
     choose_preset,
@@ -358,7 +359,7 @@ def test_a_kept_layout_stands_beside_the_one_that_is_shown(open_page):
     expect_comparison()
     # A GPU pointed at lights up in both jobs: they have the same ranks.
     jobs = page.locator(".both svg.job")
-    jobs.first.locator('.j[data-r="3"]').hover()
+    Cell(jobs.first, 3).hover()
     for at, layout in enumerate((before, after)):
         expect(jobs.nth(at).locator(".j.me")).to_have_attribute("data-r", "3")
         marked = (
@@ -370,11 +371,11 @@ def test_a_kept_layout_stands_beside_the_one_that_is_shown(open_page):
         assert sorted(marked) == sorted({rank for group in groups for rank in group} - {3})
     # In panels of two layouts a cell would light up in one only.
     for side in (0, 1):
-        at = page.locator(".still .grid").nth(side).locator('.c[data-r="3"]').first
+        at = Cell(page.locator(".still .grid").nth(side).locator("svg.panel").first, 3)
         at.hover()
         at.click()
     settle(page)
-    expect(page.locator(".still :is(.c.on, .c.me, .c.pin, svg.lit)")).to_have_count(0)
+    expect(page.locator(".still .c")).to_have_count(0)
     expect(box(page, "rank")).to_have_value("")
     expect_address(page, State(tp=4, view="compare", kept="?v=2&zero=1"))
     reload(page)

@@ -196,7 +196,7 @@ def test_beside_the_picture_there_is_no_bar_at_the_foot(open_page):
 
 def test_numbers_of_64_gpus_are_seen_on_a_phone(phone):
     open_state(phone, nodes="8", tp="2", pp="2", cp="2")
-    number = phone.locator(".job .j > text").first
+    number = phone.locator(".job .digits text").first
     size = "(one) => parseFloat(getComputedStyle(one).fontSize) * one.getScreenCTM().a"
     assert number.is_visible()
     assert number.evaluate(size) >= 10

@@ -7,6 +7,7 @@ import re
 import pytest
 from browser import (
     READ,
+    Cell,
     alone,
     box,
     cell,
@@ -109,7 +110,7 @@ def test_another_framework_shows_what_its_order_moves(open_page):
     other = seen(controls.changed({"order": "dp-tp-cp-ep-pp"}))
     expect_comparison(page, layout, other)
     # A GPU pinned here lights up in both pictures of every kind.
-    page.locator(".pair").first.locator('.c[data-r="9"]').first.click()
+    Cell(page.locator(".pair svg.panel").first, 9).click()
     expect(page.locator(".c.pin")).to_have_count(2 * page.locator(".pair").count())
     expect(box(page, "rank")).to_have_value("9")
     type_in(page, "versus_order", "tp-dp")
@@ -248,7 +249,7 @@ def test_a_gpu_of_a_middle_stage_is_in_no_embedding_group(open_page):
     cell(page, "embd", 5).hover()  # stage 1 of 4
     expect_lit(page, layout, 5)
     expect_card(page, layout, 5)
-    assert cell(page, "embd", 5).locator("text").all_text_contents() == ["5", "–"]
+    assert cell(page, "embd", 5).texts() == ["5", "–"]
     cell(page, "embd", 12).hover()  # stage 3, the last one
     expect_lit(page, layout, 12)
 

@@ -203,7 +203,7 @@ def test_a_name_that_ends_in_a_digit_is_parted_from_the_index_and_a_long_one_lef
     assert shown.index_text(-1) == "–"
     rank_size, index_size = shown.text_sizes
     assert 0 < index_size * 0.625 * len(shown.index_text(7)) <= shown.side + 1e-6
-    assert index_size <= 12 < rank_size
+    assert index_size <= 15 < rank_size
 
 
 @every("name", ["hcp-l0", "hcp-l1", "hybrid-dp-cp-8", "intra-dist-opt"])

@@ -7,6 +7,7 @@ import io
 import json
 import re
 import xml.etree.ElementTree as ET
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from groups.grouping import Grouping, plain
 from groups.megatron.parallel_state import groupings
 from render import palette
 from render.scenes import groups as scene
+from render.scenes.geometry import Fold, places_of
 from render.svg import groups as svg
 
 SIXTEEN = fit(16, order="tp-cp-dp-pp", tp=2, pp=2)
@@ -29,8 +31,30 @@ def plains(mesh, *kinds):
     return [plain(mesh, kind) for kind in kinds]
 
 
-def cells(picture: ET.Element) -> list[ET.Element]:
-    return [g for g in picture.iter("g") if "c" in g.get("class", "").split()]
+def known_of(picture: ET.Element) -> dict:
+    return json.loads(picture.get("data-known"))
+
+
+def numbers_of(picture: ET.Element, name: str) -> list[str]:
+    """The numbers of a class, as the rows of cells have them."""
+    rows: dict[float, list[tuple[float, str]]] = {}
+    for text in next(g for g in picture if g.get("class") == f"digits {name}"):
+        words = text.text.split(" ")
+        spacing = re.fullmatch(r"word-spacing:calc\((.*)px - (\d)ch\)", text.get("style") or "")
+        assert (len(words) > 1) == bool(spacing)
+        if spacing:  # a word and a blank are so wide: what is left is the distance of cells
+            assert {len(word) + 1 for word in words} == {int(spacing[2])}
+        apart = float(spacing[1]) if spacing else 0.0
+        first = float(text.get("x")) - apart * (len(words) - 1) / 2
+        row = rows.setdefault(float(text.get("y")), [])
+        row += [(first + at * apart, word) for at, word in enumerate(words)]
+    return [word for _, row in sorted(rows.items()) for _, word in sorted(row)]
+
+
+def colours_of(picture: ET.Element) -> dict[str, int]:
+    """How many cells each colour has."""
+    (cells,) = (g for g in picture if g.get("class") == "cells")
+    return {path.get("class"): path.get("d").count("M") for path in cells}
 
 
 def panel_of(mesh, kind, gpus_per_node=8, description="x") -> ET.Element:
@@ -55,64 +79,75 @@ def image_of(picture: ET.Element, name: str) -> Image.Image:
         ("pp", "0 1 2 3 4 5 6 7   0 1 2 3 4 5 6 7"),
     ],
 )
-def test_every_gpu_is_a_cell_that_knows_its_rank_group_and_colour(kind, groups):
-    drawn = cells(panel_of(SIXTEEN, kind))
-    assert [int(g.get("data-r")) for g in drawn] == list(range(16))
-    assert [g.get("data-g") for g in drawn] == groups.split()
-    assert [g.get("class") for g in drawn] == [f"c g{number}" for number in groups.split()]
+def test_every_gpu_is_a_cell_whose_group_and_colour_are_known(kind, groups):
+    drawn = panel_of(SIXTEEN, kind)
+    assert known_of(drawn)["groups"] == list(map(int, groups.split()))
+    counted = Counter(f"g{number}" for number in groups.split())
+    assert colours_of(drawn) == counted
 
 
 def test_colours_go_round_after_ten_but_the_group_index_does_not():
-    drawn = cells(panel_of(fit(256, tp=8), "tp"))
-    assert [g.get("data-g") for g in drawn[::8]] == [str(n) for n in range(32)]
-    assert {g.get("class") for g in drawn} == {f"c g{n}" for n in range(10)}
+    drawn = panel_of(fit(256, tp=8), "tp")
+    assert known_of(drawn)["groups"][::8] == list(range(32))
+    assert set(colours_of(drawn)) == {f"g{n}" for n in range(10)}
+    assert sum(colours_of(drawn).values()) == 256
 
 
 def test_large_cells_say_rank_and_group():
-    texts = [(t.text, t.get("class")) for g in cells(panel_of(SIXTEEN, "tp")) for t in g]
-    said = [text for text in texts if text[0]]
-    assert said[:4] == [("0", "r"), ("tp0", "i"), ("1", "r"), ("tp0", "i")]
-    assert said[-2:] == [("15", "r"), ("tp7", "i")]
-    assert len(said) == 32
+    drawn = panel_of(SIXTEEN, "tp")
+    assert numbers_of(drawn, "r") == [str(rank) for rank in range(16)]
+    assert numbers_of(drawn, "i") == [f"tp{rank // 2}" for rank in range(16)]
 
 
 def test_middle_cells_say_the_rank_only():
     """72 GPUs a node: cells of 30 pixels."""
-    drawn = cells(panel_of(fit(256), "dp", gpus_per_node=72))
-    texts = [t for g in drawn for t in g.iter("text")]
-    assert [t.text for t in texts] == [str(rank) for rank in range(256)]
-    assert {t.get("class") for t in texts} == {"r"}
+    drawn = panel_of(fit(256), "dp", gpus_per_node=72)
+    assert sorted(map(int, numbers_of(drawn, "r"))) == list(range(256))
+    assert [g.get("class") for g in drawn.iter("g")].count("digits i") == 0
 
 
 def test_cells_stand_where_the_scene_says_with_a_gap_of_two_pixels():
-    shown = scene.panel(plain(SIXTEEN, "tp"), 8)
-    for rank, g in enumerate(cells(panel_of(SIXTEEN, "tp"))):
-        x, y = map(float, re.fullmatch(r"translate\((.*),(.*)\)", g.get("transform")).groups())
-        assert (x, y) == (shown.x[rank] + 1, shown.y[rank] + 1)
-        (square,) = g.iter("rect")
-        assert float(square.get("width")) == float(square.get("height")) == shown.cell - 2
+    """The corner, moved in by the radius that the line round it has."""
+    shown = scene.panel(plain(fit(256, tp=2), "tp"), 8)
+    drawn = panel_of(fit(256, tp=2), "tp")
+    (cells,) = (g for g in drawn if g.get("class") == "cells")
+    radius = float(cells.get("stroke-width")) / 2
+    found = []
+    for path in cells:
+        for x, y, wide, tall in re.findall(r"M(\S+) (\S+?)h([\d.]+)v([\d.]+)h", path.get("d")):
+            assert float(wide) == float(tall) == pytest.approx(shown.cell - 2 - 2 * radius)
+            found.append((float(x) - radius, float(y) - radius))
+    wanted = zip((shown.x + 1).tolist(), (shown.y + 1).tolist())
+    assert np.array(sorted(found)) == pytest.approx(np.array(sorted(wanted)), abs=0.02)
+
+
+@pytest.mark.parametrize("gpus_per_node", [1, 5, 8, 16, 72, 300])
+def test_the_script_is_told_where_the_cells_of_a_panel_are(gpus_per_node):
+    shown = scene.panel(plain(fit(240, tp=2), "tp"), gpus_per_node)
+    known = known_of(ET.fromstring(svg.panel_svg(shown, "x")))
+    folds = [Fold(*fold) for fold in known["folds"]]
+    x, y = places_of(folds, np.arange(240))
+    assert x + known["left"] == pytest.approx(shown.x + 1)
+    assert y + known["top"] == pytest.approx(shown.y + 1)
 
 
 def test_frames_and_row_labels_are_drawn():
     picture = panel_of(SIXTEEN, "tp")
-    frames, rows = (next(g for g in picture if g.get("class") == c) for c in ("frames", "rows"))
-    assert len(frames) == 2
+    frames = [p for p in picture if p.get("class", "").startswith("node ")]
+    assert [path.get("d").count("M") for path in frames] == [2, 2]  # the edge, what is inside
+    (rows,) = (g for g in picture if g.get("class") == "rows")
     assert [text.text for text in rows] == ["N0", "N1"]
 
 
 def test_a_gpu_in_no_group_is_grey_has_no_group_number_and_says_a_dash():
     """16 GPUs, tp 2, pp 4: the middle stages share no embedding."""
     shown = scene.panel(groupings(16, tp=2, pp=4)["embd"], 8)
-    drawn = cells(ET.fromstring(svg.panel_svg(shown, "x")))
-    outer, middle = [*drawn[:4], *drawn[12:]], drawn[4:12]
-    assert [g.get("class") for g in outer] == [f"c g{n}" for n in (0, 1, 2, 3)] * 2
-    assert [g.get("data-g") for g in outer] == ["0", "1", "2", "3"] * 2
-    assert {g.get("class") for g in middle} == {"c gn"}
-    assert {g.get("data-g") for g in middle} == {""}
-    assert [int(g.get("data-r")) for g in drawn] == list(range(16))
-    said = [t.text for g in drawn for t in g.iter("text") if t.get("class") == "i"]
-    first = ["embd0", "embd1", "embd2", "embd3"]
-    assert said == [*first, *["–"] * 8, *first]
+    drawn = ET.fromstring(svg.panel_svg(shown, "x"))
+    first = [0, 1, 2, 3]
+    assert known_of(drawn)["groups"] == [*first, *[-1] * 8, *first]
+    assert colours_of(drawn) == {"gn": 8, "g0": 2, "g1": 2, "g2": 2, "g3": 2}
+    outer = [f"embd{number}" for number in first]
+    assert numbers_of(drawn, "i") == [*outer, *["–"] * 8, *outer]
 
 
 def test_cells_too_small_for_a_number_have_none():
@@ -123,7 +158,7 @@ def test_cells_too_small_for_a_number_have_none():
 
 def test_a_name_that_ends_in_a_digit_is_parted_from_its_index():
     shown = scene.panel(Grouping("hcp-l0", SIXTEEN, "tp"), 8)
-    texts = [t.text for t in ET.fromstring(svg.panel_svg(shown, "x")).iter("text")]
+    texts = numbers_of(ET.fromstring(svg.panel_svg(shown, "x")), "i")
     assert "hcp-l0:3" in texts
     assert "hcp-l03" not in texts
 
@@ -132,12 +167,13 @@ def test_outlined_cells_are_those_that_are_asked_for():
     shown = scene.panel(plain(SIXTEEN, "tp"), 8)
     outlined = np.zeros(16, dtype=bool)
     outlined[[0, 5, 15]] = True
-    drawn = cells(ET.fromstring(svg.panel_svg(shown, "x", outlined)))
-    moved = [int(g.get("data-r")) for g in drawn if "moved" in g.get("class").split()]
-    assert moved == [0, 5, 15]
-    assert drawn[5].get("class") == "c g2 moved"
-    assert drawn[6].get("class") == "c g3"
-    assert "moved" not in svg.panel_svg(shown, "x")
+    drawn = ET.fromstring(svg.panel_svg(shown, "x", outlined))
+    (moved,) = (path for path in drawn if path.get("class") == "moved")
+    corners = re.findall(r"M(\S+) (\S+?)h", moved.get("d"))
+    wanted = [(shown.x[rank] + 1, shown.y[rank] + 1) for rank in (0, 5, 15)]
+    assert [(float(x), float(y)) for x, y in corners] == wanted
+    assert known_of(drawn)["moved"] == [0, 5, 15]
+    assert 'class="moved' not in svg.panel_svg(shown, "x")
     none = svg.panel_svg(shown, "x", np.zeros(16, dtype=bool))
     assert none == svg.panel_svg(shown, "x")
 
@@ -157,12 +193,13 @@ def test_a_description_is_spoken_and_can_break_nothing(view):
 @pytest.mark.parametrize(("world", "gpus_per_node"), [(1, 1), (10, 8), (256, 1), (256, 72)])
 def test_any_panel_is_well_formed_and_inside_its_view_box(world, gpus_per_node):
     picture = panel_of(fit(world), "dp", gpus_per_node)
-    assert len(cells(picture)) == world
+    assert sum(colours_of(picture).values()) == world
     left, top, width, height = map(float, picture.get("viewBox").split())
     assert (left, top) == (0, 0)
-    for rect in (r for r in picture.iter("rect") if r.get("x")):
-        assert float(rect.get("x")) + float(rect.get("width")) <= width
-        assert float(rect.get("y")) + float(rect.get("height")) <= height
+    for path in picture.iter("path"):
+        for x, y, wide, tall in re.findall(r"M(\S+) (\S+?)h([\d.]+)v([\d.]+)h", path.get("d")):
+            assert float(x) + float(wide) <= width
+            assert float(y) + float(tall) <= height
 
 
 # -- overviews -----------------------------------------------------------------------------------
@@ -354,8 +391,7 @@ def test_the_style_sheet_gives_every_group_its_fill_and_ink():
         assert names["gn"] == palette.NO_GROUP[theme]
         for number, colour in enumerate(palette.GROUPS[theme]):
             assert names[f"g{number}"] == colour
-            assert f".g{number}>rect{{fill:var(--g{number})}}" in css
-            assert f".g{number}>text{{fill:var(--gi)}}" in css
+            assert f".g{number}{{fill:var(--g{number});stroke:var(--g{number})}}" in css
 
 
 def test_the_style_sheet_gives_every_kind_its_colour_in_both_themes():
@@ -368,4 +404,4 @@ def test_the_style_sheet_gives_every_tone_a_class_and_no_group_a_grey():
     css = svg.style()
     for tone in palette.TONES:
         assert f".t-{tone}{{--kind:var(--kind-{tone});--tint:var(--tint-{tone})}}" in css
-    assert ".gn>rect{fill:var(--gn)}.gn>text{fill:var(--gi)}" in css
+    assert ".gn{fill:var(--gn);stroke:var(--gn)}" in css

@@ -22,10 +22,6 @@ NOW = """() => {
   const fields = document.querySelectorAll('#page :is(input, select, textarea)');
   const plain = document.querySelector('#page').cloneNode(true);
   plain.querySelectorAll('[tabindex]').forEach((one) => one.removeAttribute('tabindex'));
-  for (const cell of plain.querySelectorAll('.c[role]')) {  // it has had the focus
-    cell.removeAttribute('role');
-    cell.removeAttribute('aria-label');
-  }
   const all = JSON.stringify([
     location.search, document.title, document.body.className, plain.innerHTML,
     [...fields].map((one) => [one.id, one.value, one.checked]),
@@ -98,8 +94,8 @@ class Visitors:
             return page
         page.emulate_media(color_scheme="dark" if dark else "light")
         page.goto(self.server)
-        # The page's own script has run once a cell can be reached by keyboard.
-        page.wait_for_selector('svg.panel .c[tabindex="0"]', state="attached")
+        # The page's own script has run once a GPU is marked.
+        page.wait_for_selector("svg.panel .c.me", state="attached")
         visitor.dark, visitor.start = dark, ""
         if started:
             settle(page)

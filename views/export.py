@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from urllib.parse import quote
 
-from descriptions import PAGE, SAVED, counted
+from descriptions import PAGE, SAVED, SHELL, counted
 from formats.documents.exports import groups_json_parts, ranks_csv_parts
 from groups import LayoutError
 from groups.budget import spend
@@ -21,8 +21,10 @@ from render.marks import Drawing
 from .all import VIEWS, view_of
 from .base.context import Context, Pictures
 from .base.link import short_query
+from .base.model import model_name, model_of
 from .base.resolve import sizes_text
 from .base.state import is_empty
+from .base.trained import batch_of
 from .compare.sides import short_kept
 from .groups.details import groups_csv, groups_text
 from .groups.job import groups_pictures, job_pictures
@@ -96,8 +98,23 @@ def slide_of(context: Context, theme: str = "light", address: str = "") -> Drawi
         title = view.title[language]
         sentence = view.summary(context) if view.summary else ""
     sizes = _machines(layout, language) + PAGE["colon"][language] + sizes_text(layout)
+    sizes = " · ".join(filter(None, (sizes, model_text(context))))
     shown = short_address(address, context)
     return slide(SlideText(title, sentence, sizes, shown), drawn, theme, _key(language))
+
+
+def model_text(context: Context) -> str:
+    """The model and the samples of a step; nothing of what is refused, which is told where it
+    counts."""
+    try:
+        chosen, batch = model_of(context.state), batch_of(context.layout, context.state)
+    except LayoutError:
+        return ""
+    return SHELL["batch_chip"][context.language].format(
+        model=model_name(chosen, context.language),
+        batch=f"{batch.global_batch:,}",
+        tokens=f"{chosen.model.sequence:,}",
+    )
 
 
 def short_address(address: str, context: Context) -> str:

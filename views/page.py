@@ -38,13 +38,11 @@ from .base.link import (
     state_texts,
     to_query,
 )
-from .base.model import model_name, model_of
 from .base.problems import refusal_html, sentence
 from .base.resolve import sizes_text
 from .base.state import FIELDS, State, fields_of
-from .base.trained import batch_of
 from .column import column_html, derived_html, notice_html, unknown_html
-from .export import PICTURES, SLIDES, TABLES, download
+from .export import PICTURES, SLIDES, TABLES, download, model_text
 from .groups.shown import PictureSpec
 from .groups.view import framed
 from .published import source_html
@@ -225,22 +223,9 @@ def chips_html(context: Context | None, language: str) -> Markup:
     chips = (
         _chip("nodes", machines),
         _chip("tp", sizes_text(layout), "mono"),
-        _chip("model", _model_chip(context, language)),
+        _chip("model", model_text(context) or SHELL["model_chip"][language]),
     )
     return tag("div", *chips, role="group", aria_label=SHELL["job"][language])
-
-
-def _model_chip(context: Context, language: str) -> str:
-    """The model and the samples of a step; what is refused is told where it counts."""
-    try:
-        chosen, batch = model_of(context.state), batch_of(context.layout, context.state)
-    except LayoutError:
-        return SHELL["model_chip"][language]
-    return SHELL["batch_chip"][language].format(
-        model=model_name(chosen, language),
-        batch=f"{batch.global_batch:,}",
-        tokens=f"{chosen.model.sequence:,}",
-    )
 
 
 def _chip(field: str, text: str, kind: str = "") -> Markup:

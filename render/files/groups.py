@@ -86,7 +86,7 @@ def draw_job(picture: JobPicture, theme: str) -> Iterator[Mark]:
         yield _lines(picture.node_ends, look.edge, 1.5, (4.4, 3.5))
     else:
         yield from _draw_plain(picture, theme)
-        yield _lines(picture.node_ends, look.page, 2.4)
+        yield _lines(picture.node_ends, look.page, min(2.4, 0.6 * picture.sides[0]))
         yield from _draw_tags(picture.tags, theme)
     for label in picture.labels:
         layers = picture.layers[label.first] if label.name == "layers" else ""
@@ -133,6 +133,14 @@ def _draw_plain(picture: JobPicture, theme: str) -> Iterator[Mark]:
     rows, columns = board.shape
     left, top = picture.plan.left, picture.plan.top
     yield Pixels(pixels, (left, top, left + columns * cell, top + rows * cell))
+    for tone, segments in picture.hairs:
+        yield _lines(segments, KIND_COLOURS[theme][tone], 1.0)
+    for mark in picture.marks:  # over what says how far the others reach
+        corners = np.stack(picture.corners(mark.ranks), axis=-1)
+        yield Blocks(corners, np.full(2, cell), KIND_MARKS[theme][mark.tone])
+    yield Blocks(
+        np.stack(picture.corners(picture.rank), axis=-1), np.full(2, cell), GROUP_INK[theme]
+    )
     yield ring(*picture.middle, max(8.0, cell * 1.1), look.ink, 2.0)
 
 

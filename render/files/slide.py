@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from ..marks import LOOKS, Drawing, Mark, Words, advance, shortened, wrapped
+from ..scenes.charts import OverTime
 from ..scenes.geometry import LETTERS
 from .figure import MARGIN as FROM
 from .figure import SMALL as OF_KEY
@@ -178,20 +179,36 @@ class _Arranged:
         return placed
 
 
+def on_one_axis(scenes: Sequence[Any]) -> list[Any]:
+    """The same scenes, those over time as wide as the narrowest of them: a moment of one stands
+    below that of the others."""
+    plots = [scene.most_plot for scene in scenes if isinstance(scene, OverTime)]
+    return [
+        replace(scene, most_plot=min(plots)) if isinstance(scene, OverTime) else scene
+        for scene in scenes
+    ]
+
+
+def _like(scene: Any) -> type:
+    return OverTime if isinstance(scene, OverTime) else type(scene)
+
+
 def _arranged(
     pictures: Sequence[tuple[str, Any]], columns: int, top: float, bottom: float, theme: str
 ) -> _Arranged:
-    """Pictures in so many columns, each fitted to its place; those of one type in one scale."""
+    """Pictures in so many columns, each fitted to its place; those of one type in one scale, and
+    all over time on one axis."""
     lines = -(-len(pictures) // columns)
     wide = (WIDTH - 2 * MARGIN - (columns - 1) * APART) / columns
     heads = [wrapped(title, wide / LABEL, bold=True, most=2) for title, _ in pictures]
     tall = (bottom - top - (lines - 1) * APART) / lines - _height(heads)
     room = wide / LETTERS, tall / LETTERS
-    scenes = [scene.fitted(room) if hasattr(scene, "fitted") else scene for _, scene in pictures]
+    fitted = [scene.fitted(room) if hasattr(scene, "fitted") else scene for _, scene in pictures]
+    scenes = on_one_axis(fitted)
     marks = [scene_marks(scene, theme) for scene in scenes]
     scales: dict[type, float] = {}
     for scene, drawn in zip(scenes, marks):
         most = min(LARGEST, LOUD / _smallest(drawn), wide / scene.width, tall / scene.height)
-        scales[type(scene)] = max(0.02, min(most, scales.get(type(scene), LARGEST)))
-    each = [scales[type(scene)] for scene in scenes]
+        scales[_like(scene)] = max(0.02, min(most, scales.get(_like(scene), LARGEST)))
+    each = [scales[_like(scene)] for scene in scenes]
     return _Arranged(top, bottom, columns, heads, scenes, marks, each)

@@ -23,7 +23,7 @@ from .geometry import LETTERS
 from .matrix import APART, CHARACTER, LEFT, SIDE, TOP, MatrixPicture
 from .timeline import AXIS, Strip
 
-Chart = TypeVar("Chart", bound="_OverTime")
+Chart = TypeVar("Chart", bound="OverTime")
 
 Entry = tuple[str, str]
 """A line of a legend: a colour, and what it means."""
@@ -52,7 +52,9 @@ UNIT = 44
 
 
 @dataclass(frozen=True, eq=False)
-class _OverTime:
+class OverTime:
+    """What stands over an axis of time."""
+
     strip: Strip
     legend: tuple[Entry, ...] = ()
     most_plot: int = field(default=PLOT, kw_only=True)
@@ -84,7 +86,7 @@ class _OverTime:
 
 
 @dataclass(frozen=True, eq=False)
-class TimelineChart(_OverTime):
+class TimelineChart(OverTime):
     """A timeline with its axis of times below."""
 
     @property
@@ -93,7 +95,7 @@ class TimelineChart(_OverTime):
 
 
 @dataclass(frozen=True, eq=False)
-class HeldChart(_OverTime):
+class HeldChart(OverTime):
     """What each rank of a timeline holds, a curve a rank; ``most`` fills a row."""
 
     most: float = 0.0

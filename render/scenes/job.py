@@ -11,6 +11,7 @@ of the axes gives the same picture with other numbers in it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -26,11 +27,14 @@ from groups.mesh import require_rank
 from ..palette import GROUP_INK, KIND_COLOURS
 from .cell_lines import CellLines, cell_lines, node_end_runs
 from .geometry import places_of, require_whole
-from .job_plan import NUMBERS, WHOLE, JobPlan, Label, Rectangle, largest_plan
+from .job_plan import PLAIN, WHOLE, JobPlan, Label, Rectangle, largest_plan
 from .marked import Mark, MarkedCells, Places, marks_of
 
 SHADES = 2
 """Rows are shaded in turn, so that the eye follows them: as many rows as one label speaks for."""
+
+LEAST = 10.3
+"""Pixels of the letters of a number that a slide enlarges to ten points."""
 
 FEW = 8
 """Members of a group that the key names."""
@@ -64,10 +68,13 @@ class JobPicture(MarkedCells):
     layers: tuple[str, ...] = ()  # of each stage, where a model is set
     words: Mapping[str, str] = field(default_factory=dict)  # of each name of a label
 
-    left, top, seen = JobPlan.left, JobPlan.top, 6.0
+    left, top, seen = JobPlan.left, JobPlan.top, 0.0  # as wide as they are
 
     def fitted(self, room: tuple[float, float]) -> JobPicture:
-        """Laid out anew for a slide's room."""
+        """In a slide's room, folded as it is here; anew where its numbers would not be read so."""
+        same = replace(self, plan=self.plan.fitted(room))
+        if not self.is_numbered or same.number_size >= LEAST:
+            return same
         return replace(self, plan=largest_plan(self.mesh, room))
 
     def legend_of(self, theme: str, words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -83,7 +90,7 @@ class JobPicture(MarkedCells):
 
     @property
     def is_numbered(self) -> bool:
-        return self.plan.metrics is NUMBERS
+        return self.plan.metrics is not PLAIN
 
     @property
     def width(self) -> float:
@@ -101,7 +108,8 @@ class JobPicture(MarkedCells):
     def number_size(self) -> float:
         """Pixels of the letters of a numbered cell."""
         wide, tall = self.sides
-        return min(15.0, wide * 0.47, tall * 0.72)
+        digits = max(2, len(str(self.num_cells - 1)))
+        return min(15.0, wide * 1.37 / digits, tall * 0.72)
 
     @property
     def num_cells(self) -> int:
@@ -168,6 +176,13 @@ class JobPicture(MarkedCells):
             for x, y in zip(self.x[first].tolist(), self.y[first].tolist())
         )
 
+    def _around(self, ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Top and foot of the cells of each rank's replica in its stage."""
+        plan = self.plan
+        _, y = places_of(plan.outside, ranks)
+        top = self.top + plan.origin[1] + y
+        return top, top + plan.sizes.replica_height - 2 * plan.metrics.pad * plan.scale
+
     @cached_property
     def replicas(self) -> tuple[Rectangle, ...]:
         return tuple(self.plan.replica_frames())
@@ -200,31 +215,62 @@ class JobPicture(MarkedCells):
         )
 
     def _joined(self, mark: Mark) -> Iterator[JobLine]:
-        """A bar below each row that has several members, dots down each column of single ones."""
+        """A bar below each stage that has several members, dots down each column of single ones.
+
+        Both stay between cells: from one with others below it, in the gap on its right; dots past
+        others, in that on its left.
+        """
         wide, tall = self.sides
-        scale, pad = self.plan.scale, self.plan.metrics.pad
-        places = sorted(zip(self.y[mark.ranks].tolist(), self.x[mark.ranks].tolist()))
-        rows: dict[float, list[float]] = {}
-        for y, x in places:
-            rows.setdefault(y, []).append(x + wide / 2)
+        plan, ranks = self.plan, mark.ranks
+        gap, level = plan.metrics.gap * plan.scale / 2, self.levels[mark.kind]
+        down = (plan.metrics.pad + 5 + 6 * level) * plan.scale
+        rows: dict[float, list[tuple[float, float, float]]] = {}
+        tops, feet = self._around(ranks)
+        each = (self.y[ranks], self.x[ranks], tops, feet)
+        for y, x, top, foot in sorted(zip(*(np.round(at, 2).tolist() for at in each))):
+            rows.setdefault(foot, []).append((x, y, top))
         bars: list[Segment] = []
-        columns: dict[float, list[float]] = {}
-        for y, xs in rows.items():
-            if len(xs) == 1:
-                columns.setdefault(xs[0], []).append(y)
+        columns: dict[float, list[tuple[float, float, float]]] = {}
+        for foot, row in rows.items():
+            if len(row) == 1:
+                ((x, y, top),) = row
+                columns.setdefault(x, []).append((y, top, foot))
                 continue
-            bar = y + tall + (pad + 5 + 6 * self.levels[mark.kind]) * scale
-            bars.append((xs[0], bar, xs[-1], bar))
-            bars += [(x, bar, x, y + tall + 2 * scale) for x in xs]
+            bar, ends = foot + down, []
+            for x, y, _ in row:
+                is_last = y + tall > foot - 0.5
+                ends.append(x + (wide / 2 if is_last else wide + gap))
+                start = y + (tall + 2 * plan.scale if is_last else tall / 2)
+                bars.append((ends[-1], bar, ends[-1], start))
+                if not is_last:
+                    bars.append((ends[-1], start, x + wide, start))
+            bars.append((min(ends), bar, max(ends), bar))
         if bars:
             yield JobLine(mark.tone, tuple(bars), is_dotted=False)
-        dots = tuple(
-            (x, above + tall, x, below)
-            for x, ys in columns.items()
-            for above, below in pairwise(ys)
-        )
+        dots = [
+            (x + wide / 2, above + tall, x + wide / 2, below)
+            if above + tall > foot - 0.5 and below < top + 0.5
+            else (x - gap, above + tall / 2, x - gap, below + tall / 2)
+            for x, column in columns.items()
+            for (above, _, foot), (below, top, _) in pairwise(column)
+        ]
         if dots:
-            yield JobLine(mark.tone, dots, is_dotted=True)
+            yield JobLine(mark.tone, tuple(dots), is_dotted=True)
+
+    @cached_property
+    def hairs(self) -> tuple[tuple[str, tuple[Segment, ...]], ...]:
+        """Of plain cells, how far each group reaches: along each row with several members that are
+        not beside each other, else down each column of a band. The tone, and from end to end."""
+        found = []
+        for mark in self.marks:
+            x, y = (self.x[mark.ranks].round(2), self.y[mark.ranks].round(2))
+            rows = _extents(y, x, self.sides[0], self.sides[1], math.inf)
+            down = () if rows else _extents(x, y, self.sides[1], self.sides[0], self.plan.jump[1])
+            lines = [(first, at, last, at) for at, first, last in rows]
+            lines += [(at, first, at, last) for at, first, last in down]
+            if lines:
+                found.append((mark.tone, tuple(lines)))
+        return tuple(found)
 
     @cached_property
     def lines_of_cells(self) -> tuple[CellLines, CellLines]:
@@ -259,6 +305,27 @@ class JobPicture(MarkedCells):
                 middle = above + (0.74 if self.is_numbered else 0.5) * (below - above)
                 segments.append((xs[first] - reach_x, middle, xs[last] + wide + reach_x, middle))
         return tuple(tuple(float(value) for value in segment) for segment in segments)  # type: ignore[misc]
+
+
+def _extents(
+    lines: np.ndarray, places: np.ndarray, side: float, across: float, jump: float
+) -> list[tuple[float, float, float]]:
+    """(middle, start, end) of each line with several cells that are not all beside each other;
+    what is a jump further is in another band. side, across: a cell's along the line, and across."""
+    rows: dict[float, list[float]] = {}
+    for line, place in sorted(zip(lines.tolist(), places.tolist())):
+        rows.setdefault(line, []).append(place)
+    found = []
+    for line, row in rows.items():
+        start = 0
+        for end in range(1, len(row) + 1):
+            if end < len(row) and row[end] - row[start] < jump - side:
+                continue
+            count, length = end - start, row[end - 1] - row[start]
+            if length > (count - 0.5) * side:
+                found.append((line + across / 2, row[start], row[end - 1] + side))
+            start = end
+    return found
 
 
 def _stride(mesh: Mesh, name: str) -> int:

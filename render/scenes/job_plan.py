@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
@@ -18,18 +18,18 @@ from groups.alternatives import divisors
 from . import geometry
 from .geometry import Fold
 
-NUMBERED = 256
-"""GPUs up to which each cell says its number."""
+FULL, NUMBERED = 64, 256
+"""GPUs up to which a cell is about as high as wide, and up to which each says its number."""
 
-WHOLE, TALL, HALF = (736.0, 420.0), (736.0, 560.0), (516.0, 420.0)
-"""Room for a picture alone beside the card, for one of plain cells there, and for one of two side
-by side, in pixels."""
+WHOLE, TALL, HALF, WIDE = (736.0, 420.0), (736.0, 560.0), (516.0, 420.0), (1160.0, 270.0)
+"""Room for a picture alone beside the card, for one of many cells there, and for one of two side
+by side or below each other, in pixels."""
 
 LEFT, TOP = 88.0, 26.0
 """Room for the labels of the rows and of the columns of each band."""
 
-READABLE = 20.0
-"""Pixels of a cell that has room for three digits."""
+DIGIT = 6.6
+"""Pixels of a cell that each digit of its number needs."""
 
 LOOSE = 8
 """Bands below each other that have their labels above them."""
@@ -60,6 +60,10 @@ class Metrics(NamedTuple):
 
 
 NUMBERS = Metrics(52, 46, 4, 7, 6, 8, 6, 26, 14, 1)
+MANY = NUMBERS._replace(height=34, gap=6)
+ALONE = {"pad": 2, "frame": 5}
+"""What frames less of replicas that are one GPU a stage."""
+
 PLAIN = Metrics(1, 1, 0, 0, 0, 0, 0, 0, 0, 14)
 
 
@@ -141,6 +145,19 @@ class JobPlan:
         dp, pp = self.mesh.size(self.data), self.mesh.size("pp")
         return -(-pp // self.stages), -(-dp // self.replicas)
 
+    def fitted(self, room: tuple[float, float]) -> JobPlan:
+        """As large as another room allows, folded as it is."""
+        full = self.full
+        band = full.band_width, full.band_height
+        return replace(self, scale=_scale(self.metrics, self.bands, band, self.stages, room))
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether some row goes on below itself."""
+        box, others = _product(self.mesh, self.box), _product(self.mesh, self.others)
+        is_whole = self.cells_across == box and self.boxes_across == others
+        return self.bands != (1, 1) or not is_whole
+
     @cached_property
     def jump(self) -> tuple[float, float]:
         """Pixels from a band to the next; of plain cells, a whole number of cells."""
@@ -187,6 +204,15 @@ class JobPlan:
         inside[self.data] = Fold(size(self.data), self.replicas, dx=dx, jump_y=self.jump[1])
         inside["pp"] = Fold(size("pp"), self.stages, dy=dy, jump_x=self.jump[0])
         return tuple(inside[name] for name in self.mesh.names)
+
+    @property
+    def outside(self) -> tuple[Fold, ...]:
+        """The same of what numbers replicas and stages alone: where those begin."""
+        outer = (self.data, "pp")
+        return tuple(
+            fold if name in outer else Fold(fold.size, fold.size)
+            for name, fold in zip(self.mesh.names, self.folds)
+        )
 
     def _within(
         self, names: Sequence[str], across: int, dx: float, dy: float
@@ -276,14 +302,20 @@ def _product(mesh: Mesh, names: Sequence[str]) -> int:
 
 @lru_cache(maxsize=128)
 def largest_plan(mesh: Mesh, room: tuple[float, float]) -> JobPlan:
-    """The layout that shows a mesh largest; what goes on in a next band has to gain much by it."""
-    metrics = NUMBERS if mesh.world_size <= NUMBERED else PLAIN
+    """The layout that shows a mesh largest; what goes on in a next band has to gain much by it.
+
+    Numbered cells are joined: their stages stand below each other wherever numbers are read so.
+    """
+    metrics = metrics_of(mesh.world_size)
     data = geometry.data_axis(mesh)
     dp, pp = mesh.size(data), mesh.size("pp")
     inner = [name for name in mesh.names if name not in ("dp", "edp", "pp")]
     box, others = _box_axes(mesh, inner)
     box_size, others_size = _product(mesh, box), _product(mesh, others)
+    if metrics is not PLAIN and box_size * others_size == 1:
+        metrics = metrics._replace(**ALONE)
     best, most = None, 0.0
+    readable = DIGIT * len(str(mesh.world_size - 1))
     for cells in _across(mesh, box, metrics):
         for boxes in _across(mesh, others, metrics):
             plan = JobPlan(mesh, metrics, box, others, cells, boxes, dp, pp, 1.0)
@@ -294,9 +326,12 @@ def largest_plan(mesh: Mesh, room: tuple[float, float]) -> JobPlan:
                 band = _band_size(metrics, wide, tall, replicas, stages)
                 scale = _scale(metrics, bands, band, stages, room)
                 number = bands[0] * bands[1]
-                gain = scale * folded * (0.7 if number > 1 else 1) * 0.97 ** min(number, 32)
-                if metrics is NUMBERS and scale * metrics.width < READABLE:
-                    gain *= 0.3
+                gain = scale * folded * 0.97 ** min(number, 32)
+                if metrics is PLAIN:
+                    gain *= 0.7 if number > 1 else 1
+                else:
+                    gain *= (0.5 if number > 1 else 1) * (0.25 if bands[0] > 1 else 1)
+                    gain *= 1 if scale * metrics.width >= readable else 0.3
                 if gain > most * 1.0001:
                     best, most = (cells, boxes, replicas, stages, scale), gain
     assert best is not None
@@ -318,12 +353,16 @@ def _across(mesh: Mesh, names: Sequence[str], metrics: Metrics) -> list[int]:
         return [1]
     step = _product(mesh, names[:-1])
     last = mesh.size(names[-1])
-    fewest = 4 if metrics is NUMBERS else 16
+    fewest = 16 if metrics is PLAIN else 2
     return [
         step * divisor
         for divisor in divisors(last)
         if divisor == last or step * divisor >= fewest or divisor == 1
     ]
+
+
+def metrics_of(gpus: int) -> Metrics:
+    return NUMBERS if gpus <= FULL else MANY if gpus <= NUMBERED else PLAIN
 
 
 def _bands(dp: int, pp: int) -> Iterator[tuple[int, int]]:

@@ -1,8 +1,9 @@
 """Panels and overviews -> inline SVG for the page, themed by its CSS, spoken by screen readers.
 
 Only class names are written here, no colours: ``g0`` to ``g9`` are the group palette, and the
-page's style sheet (`style`) gives them fill and ink. Cells carry ``data-r`` (rank) and ``data-g``
-(group index), which is all that the page's script needs to light up a group.
+page's style sheet (`style`) gives them fill and ink. Cells are few elements (`cells`): where each
+rank is, and its group, stands in ``data-known``, which is all that the page's script needs to light
+up a group.
 """
 
 from __future__ import annotations
@@ -27,21 +28,22 @@ from ..palette import (
     rgb,
 )
 from ..png import png_uri
+from ..scenes.geometry import GAP, Fold, node_columns
 from ..scenes.groups import Gap, Overview, Panel
-from .parts import corners, frames_svg, known_svg, rows_svg, tags_svg
+from .cells import LETTER, frames, numbers, outline
+from .parts import known_svg, rows_svg, tags_svg
 
 
 def style() -> str:
     """The palette as CSS: colours of groups and kinds as names that each theme fills."""
-    numbers = range(len(PALETTE))
-    groups = "".join(f".g{i}>rect{{fill:var(--g{i})}}.g{i}>text{{fill:var(--gi)}}" for i in numbers)
+    groups = "".join(f".g{i}{{fill:var(--g{i});stroke:var(--g{i})}}" for i in range(len(PALETTE)))
     themes = "".join(
         f"{where}{{{_named(theme)}}}" for where, theme in ((":root", "light"), (".dark", "dark"))
     )
     chips = "".join(
         f".t-{tone}{{--kind:var(--kind-{tone});--tint:var(--tint-{tone})}}" for tone in TONES
     )
-    return f"{themes}{groups}.gn>rect{{fill:var(--gn)}}.gn>text{{fill:var(--gi)}}{chips}"
+    return f"{themes}{groups}.gn{{fill:var(--gn);stroke:var(--gn)}}{chips}"
 
 
 def _named(theme: str) -> str:
@@ -59,28 +61,58 @@ def panel_svg(panel: Panel, description: str, outlined: np.ndarray | None = None
 
     outlined: bool, shape (world_size,): ranks to draw a frame round.
     """
-    framed = [""] * len(panel.group) if outlined is None else np.where(outlined, " moved", "")
-    side = panel.side
-    rank_size, index_size = panel.text_sizes
+    side, (rank_size, index_size) = panel.side, panel.text_sizes
     room = 1.38 * side / len(str(len(panel.group) - 1))  # how large the rank may be drawn
-    texts = _cell_texts(panel, side)
-    square = f'<rect width="{side:g}" height="{side:g}" rx="{min(6.0, side / 6):g}"/>'
-    cells = "".join(
-        f'<g class="c g{colour if group >= 0 else "n"}{framed[rank]}" data-r="{rank}" '
-        f'data-g="{group if group >= 0 else ""}" transform="translate({corner})">'
-        f"{square}{text}</g>"
-        for rank, (colour, group, corner, text) in enumerate(
-            zip(panel.colour.tolist(), panel.group.tolist(), corners(panel.tiles), texts)
-        )
-    )
+    longest = max(map(len, map(panel.index_text, (0, panel.grouping.num_groups - 1))))
+    most = min(1.3 * index_size, side / (LETTER * longest))
+    radius = min(6.0, side / 6)
+    x, y = panel.x + GAP / 2, panel.y + GAP / 2
+    moved = ""
+    if outlined is not None and outlined.any():
+        around = outline(x[outlined], y[outlined], (side, side), 0.0)
+        moved = f'<path class="moved" d="{around}"/>'
     return (
-        f'<svg class="panel" data-kind="{panel.kind}" role="group" '
+        f'<svg class="panel" data-kind="{panel.kind}" {_known(panel, outlined)} role="group" '
         f'data-rank-size="{rank_size:.1f}" data-index-size="{index_size:.1f}" '
         f'viewBox="0 0 {panel.width:g} {panel.height:g}" style="--width:{panel.width:g}px;'
-        f"--w:{panel.width:g};--size:{index_size:.1f}px;--most:{1.3 * index_size:.1f}px;"
+        f"--w:{panel.width:g};--size:{index_size:.1f}px;--most:{most:.1f}px;"
         f'--rank:{rank_size:.1f}px;--room:{room:.1f}px" '
         f'aria-label="{escape(description)}">'
-        f"{frames_svg(panel.frames)}{rows_svg(panel.labels)}{cells}</svg>"
+        f"{frames('node', panel.frames, 6.0)}{rows_svg(panel.labels)}"
+        f'<g class="cells" stroke-width="{2 * radius:g}">{_fills(panel, x, y, radius)}</g>'
+        f'<g class="marked"></g>{moved}{_cell_texts(panel, x + side / 2, y)}</svg>'
+    )
+
+
+def _known(panel: Panel, outlined: np.ndarray | None) -> str:
+    """Where each rank is, its group, and which are outlined."""
+    gpus, nodes = panel.gpus_per_node, len(panel.frames)
+    steps = (
+        (float(at[apart] - at[0]) if apart < len(at) else 0.0)
+        for at, apart in ((panel.x, gpus), (panel.y, gpus * panel.across))
+    )
+    right, down = steps
+    folds = (
+        Fold(gpus, node_columns(gpus), dx=panel.cell, jump_y=panel.cell),
+        Fold(nodes, panel.across, dx=right, jump_y=down),
+    )
+    return known_svg(
+        folds=folds,
+        left=float(panel.x[0]) + GAP / 2,
+        top=float(panel.y[0]) + GAP / 2,
+        sides=(panel.side, panel.side),
+        groups=panel.group.tolist(),
+        moved=[] if outlined is None else np.flatnonzero(outlined).tolist(),
+    )
+
+
+def _fills(panel: Panel, x: np.ndarray, y: np.ndarray, radius: float) -> str:
+    """The cells of each colour."""
+    colours, size = panel.colour, (panel.side, panel.side)
+    return "".join(
+        f'<path class="g{"n" if colour < 0 else colour}" '
+        f'd="{outline(x[colours == colour], y[colours == colour], size, radius)}"/>'
+        for colour in np.unique(colours).tolist()
     )
 
 
@@ -128,17 +160,15 @@ def _gap(overview: Overview, gap: Gap) -> str:
     return f'<path class="gaps {gap.name}" stroke-width="{gap.width:.2f}" d="{"".join(lines)}"/>'
 
 
-def _cell_texts(panel: Panel, side: float) -> list[str]:
-    """The rank in each cell, and under it the group where a cell has room for both."""
-    middle = f'x="{side / 2:g}"'
+def _cell_texts(panel: Panel, x: np.ndarray, y: np.ndarray) -> str:
+    """The rank in each cell, and under it the group where a cell has room for both; x: of their
+    middles."""
+    side, (size, small) = panel.side, panel.text_sizes
     if not panel.shows_rank:
-        return [""] * len(panel.group)
-    size, small = panel.text_sizes
-    baseline = side * 0.5 if panel.shows_index else side / 2 + size * 0.36
-    above = f'<text class="r" {middle} y="{baseline:.1f}" font-size="{size:.1f}">'
+        return ""
+    down = side * 0.5 if panel.shows_index else side / 2 + size * 0.36
+    ranks = numbers(list(map(str, range(len(x)))), x, y + down, "r", size)
     if not panel.shows_index:
-        return [f"{above}{rank}</text>" for rank in range(len(panel.group))]
-    below = f'</text><text class="i" {middle} y="{side * 0.85:.1f}" font-size="{small:.1f}">'
-    groups = panel.group.tolist()
-    indices = {group: panel.index_text(group) for group in set(groups)}
-    return [f"{above}{rank}{below}{indices[group]}</text>" for rank, group in enumerate(groups)]
+        return ranks
+    indices = list(map(panel.index_text, panel.group.tolist()))
+    return ranks + numbers(indices, x, y + side * 0.85, "i", small)

@@ -17,7 +17,8 @@ from ..palette import GROUP_INK, KIND_MARKS, rgb
 from ..png import png_uri
 from ..scenes.job import SHADES, JobPicture, Segment
 from ..scenes.job_plan import Label, Rectangle
-from .parts import known_svg, tags_svg, written
+from .cells import frames, numbers, outline
+from .parts import known_svg, tags_svg
 
 MOST_LAYERS = 9
 """Letters of a stage's layers up to which the word stands beside them."""
@@ -46,26 +47,36 @@ def job_svg(
     tags = "" if picture.is_numbered else tags_svg(picture.tags if is_still else ())
     return (
         f'<svg class="job {look}" {_data(picture, kinds)} tabindex="0" role="group" '
-        f'viewBox="0 0 {width:.1f} {height:.1f}" style="--width:{width:.0f}px;{_letters(picture)}" '
+        f'viewBox="0 0 {width:.1f} {height:.1f}" style="--width:{width:.0f}px;{_letters(picture)};'
+        f'--ends:{min(3.0, 0.6 * picture.sides[0]):.1f}px" '
         f'aria-label="{escape(description)}">'
         f'{body}<path class="ends" d="{ends}"/>{tags}<g class="rows">{labels}</g></svg>'
     )
 
 
 def _data(picture: JobPicture, kinds: Sequence[int]) -> str:
-    plan, sizes = picture.plan, {mark.kind: len(mark.ranks) for mark in picture.marks}
+    plan, metrics = picture.plan, picture.plan.metrics
     return known_svg(
         folds=plan.folds,
         left=plan.left + plan.origin[0],
         top=plan.top + plan.origin[1],
         sides=picture.sides,
         scale=plan.scale,
-        pad=plan.metrics.pad,
+        pad=metrics.pad,
+        gap=metrics.gap,
+        frame=(metrics.frame, metrics.ends),
+        outside=[name in (plan.data, "pp") for name in picture.mesh.names],
+        boxes=[name not in plan.box for name in picture.mesh.names],
+        deep=plan.sizes.replica_height,
+        staged=_place(picture.mesh.names, "pp"),
         kinds=kinds,
         levels=[*picture.levels.values()],
-        swell=[picture.swell(sizes.get(kind, 1)) for kind in picture.levels],
-        boxed=[*picture.levels].index(picture.box_kind) if picture.box_kind else -1,
+        boxed=_place([*picture.levels], picture.box_kind),
     )
+
+
+def _place(names: Sequence[str], name: str) -> int:
+    return [*names].index(name) if name in names else -1
 
 
 def _label_svg(label: Label, picture: JobPicture) -> str:
@@ -98,47 +109,64 @@ def _label_text(label: Label, picture: JobPicture) -> str:
 
 
 def _numbered(picture: JobPicture, is_still: bool) -> str:
-    wide, tall = picture.sides
-    scale = picture.plan.scale
-    tone = f"box t-{picture.box_tone}" if picture.box_tone else "box"
-
-    def framed(name: str, frame: Rectangle, radius: float, can_be_on: bool = True) -> str:
-        is_on = is_still and can_be_on and picture.holds_rank(frame)
-        return _rectangle(f"{name} on" if is_on else name, frame, radius)
-
-    frames = "".join(framed("replica", each, 14 * scale) for each in picture.replicas)
-    boxes = "".join(framed(tone, box, 10 * scale, bool(picture.box_kind)) for box in picture.boxes)
-    inside = (
-        f'<rect width="{wide:.2f}" height="{tall:.2f}" rx="{6 * scale:.1f}"/>'
-        f'<text x="{wide / 2:.2f}" y="{tall / 2:.2f}" font-size="{picture.number_size:.1f}">'
+    """Frames and cells; in places of their own, what the script marks: the replica and the box of
+    the chosen GPU, its groups below the numbers and, above them, itself."""
+    plan, (wide, tall) = picture.plan, picture.sides
+    scale, radius = plan.scale, 6 * plan.scale
+    around = (
+        _here("replica", picture.replicas, picture, 14 * scale, is_still),
+        _here(f"box t-{picture.box_tone}", picture.boxes, picture, 10 * scale, is_still)
+        if picture.box_kind
+        else "",
     )
-    places = zip(written(picture.x, ".2f"), written(picture.y, ".2f"))
-    marked = _marked(picture) if is_still else {}
-    cells = "".join(
-        f'<g class="j{marked.get(rank, "")}" data-r="{rank}" transform="translate({left},{top})">'
-        f"{inside}{rank}</text></g>"
-        for rank, (left, top) in enumerate(places)
-    )
+    size, x, y = picture.number_size, picture.x, picture.y
+    ranks, cells = list(map(str, range(len(x)))), outline(x, y, (wide, tall), radius)
     joins = "".join(
         f'<path class="t-{line.tone}{" dots" if line.is_dotted else ""}" '
         f'd="{_lines(line.segments)}"/>'
         for line in (picture.lines if is_still else ())
     )
-    return f'{frames}{boxes}{cells}<g class="joins">{joins}</g>'
-
-
-def _marked(picture: JobPicture) -> dict[int, str]:
-    """What the class of each marked cell has more: that of its smallest group."""
-    marked = {rank: f" m t-{mark.tone}" for mark in picture.marks for rank in mark.ranks.tolist()}
-    return {**marked, picture.rank: " me"}
-
-
-def _rectangle(name: str, box: Rectangle, radius: float) -> str:
-    x, y, width, height = box
+    marks, chosen = _marked(picture, radius) if is_still else ("", "")
     return (
-        f'<rect class="{name}" x="{x:.2f}" y="{y:.2f}" width="{width:.2f}" '
-        f'height="{height:.2f}" rx="{radius:.1f}"/>'
+        f"{frames('replica', picture.replicas, 14 * scale)}{around[0]}"
+        f"{frames('box', picture.boxes, 10 * scale)}{around[1]}"
+        f'<path class="cells" stroke-width="{2 * radius:g}" d="{cells}"/>'
+        f'<g class="marked">{marks}</g>'
+        f"{numbers(ranks, x + wide / 2, y + tall / 2, 'n', size)}"
+        f'<g class="joins">{joins}</g><g class="itself">{chosen}</g>'
     )
+
+
+def _here(
+    name: str, boxes: Sequence[Rectangle], picture: JobPicture, radius: float, is_still: bool
+) -> str:
+    """The frame of the one that the chosen GPU is in, which the script puts in its place."""
+    _, _, wide, tall = boxes[0]
+    x, y, *_ = next(filter(picture.holds_rank, boxes))
+    place = f'x="{x:.2f}" y="{y:.2f}" ' if is_still else ""
+    return (
+        f'<rect class="{name} on" {place}width="{wide:.2f}" height="{tall:.2f}" rx="{radius:.1f}"/>'
+    )
+
+
+def _marked(picture: JobPicture, radius: float) -> tuple[str, str]:
+    """The cells of the groups, each in the tone of its smallest one, and the chosen one."""
+    wide, tall = picture.sides
+    size = f'width="{wide:.2f}" height="{tall:.2f}" rx="{radius:.1f}"'
+    tones = {rank: mark.tone for mark in picture.marks for rank in mark.ranks.tolist()}
+    tones.pop(rank := picture.rank, None)
+    cells = "".join(
+        f'<rect class="j m t-{tone}" data-r="{one}" x="{picture.x[one]:.2f}" '
+        f'y="{picture.y[one]:.2f}" {size}/>'
+        for one, tone in tones.items()
+    )
+    left, top = float(picture.x[rank]), float(picture.y[rank])
+    chosen = (
+        f'<g class="j me" data-r="{rank}" transform="translate({left:.2f},{top:.2f})">'
+        f'<rect {size}/><text x="{wide / 2:.2f}" y="{tall / 2:.2f}" '
+        f'font-size="{picture.number_size:.1f}px">{rank}</text></g>'
+    )
+    return cells, chosen
 
 
 def _lines(segments: Iterable[Segment]) -> str:
@@ -151,8 +179,9 @@ def _lines(segments: Iterable[Segment]) -> str:
 def _plain(picture: JobPicture, is_still: bool) -> str:
     cell, plan = picture.sides[0], picture.plan
     rows, columns = picture.board_shape
-    marks, spot = "", ""
+    marks, spot, hairs = "", "", ""
     if is_still:
+        hairs = "".join(f'<path class="t-{tone}" d="{_lines(of)}"/>' for tone, of in picture.hairs)
         tones = [KIND_MARKS["light"][mark.tone] for mark in picture.marks]
         colours = [rgb(colour) for colour in (*tones, GROUP_INK["light"])]
         x, y = picture.middle
@@ -160,9 +189,10 @@ def _plain(picture: JobPicture, is_still: bool) -> str:
         spot = f'cx="{x:.2f}" cy="{y:.2f}" '
     return (
         f"{_rows(picture)}"
+        f'<g class="hairs">{hairs}</g>'
         f'<image class="marks" {marks}x="{plan.left:g}" y="{plan.top:g}" '
         f'width="{columns * cell:.4f}" height="{rows * cell:.4f}" preserveAspectRatio="none"/>'
-        f'<path class="gaps" d="{_gaps(picture)}"/>'
+        f'<path class="gaps" stroke-width="{min(1.0, 0.16 * cell):.2f}" d="{_gaps(picture)}"/>'
         f'<circle class="chosen" {spot}r="{max(8.0, cell * 1.1):.1f}"/>'
     )
 

@@ -32,7 +32,8 @@ SCRIPTS = ("shared.js", "paint.js", "ask.js", "state.js", "form.js", "sizes.js")
 """What the page is run by, in this order; page.js starts it."""
 
 PICTURE = tuple(
-    f"picture/{name}.js" for name in ("ranks", "places", "marks", "card", "picture", "film")
+    f"picture/{name}.js"
+    for name in ("ranks", "places", "marks", "inset", "card", "picture", "film")
 )
 """What lights up the groups of a GPU, and plays a step."""
 

@@ -12,7 +12,7 @@ from groups.grouping import Grouping
 from groups.layout import Layout
 from render.scenes import groups
 from render.scenes import job as scene
-from render.scenes.job_plan import HALF, NUMBERED, TALL, WHOLE
+from render.scenes.job_plan import NUMBERED
 from render.scenes.marked import Mark
 from render.svg import job as svg
 
@@ -54,13 +54,15 @@ def hero_html(spec: PictureSpec) -> Markup:
     figures = (_figure(spec, mesh, groupings) for _, mesh, groupings in spec.sides)
     hint = tag("p", JOB["hint"][language], class_="hint")
     card = {"class_": "card aside", "style": f"--kinds:{len(spec.listed)}"}
+    is_large = layout.world_size > NUMBERED and len(spec.sides) == 1
+    inset = tag("div", class_="inset", aria_hidden="true") if is_large else ""
     return tag(
         "div",
         tag("h2", question(rank, language), class_="question"),
         tag("p", sentence_of(layout, rank, language), class_="answer", aria_live="polite"),
         tag("div", *figures, _player(language), class_="jobs"),
-        tag("div", tag("div", class_="told"), hint, **card),
-        class_="hero two" if len(spec.sides) > 1 else "hero",
+        tag("div", tag("div", tag("div", class_="told"), hint, **card), inset, class_="side"),
+        class_=spec.look,
     )
 
 
@@ -87,7 +89,7 @@ def _player(language: str) -> Markup:
 def _figure(spec: PictureSpec, mesh: Mesh, groupings: Sequence[Grouping]) -> Markup:
     """One grid; its title says which, where there are two."""
     layout, language, has_two = spec.layout, spec.language, len(spec.sides) > 1
-    room = HALF if has_two else WHOLE if layout.world_size <= NUMBERED else TALL
+    room = spec.room
     groupings = marked(layout, groupings)
     picture = job_of_grid(spec, mesh, groupings, room)
     of_experts = mesh == layout.expert
@@ -148,11 +150,10 @@ def job_pictures(context: Context) -> Pictures:
     """The picture of the job with the groups of the chosen rank: of each grid."""
     layout, language, spec = context.layout, context.language, spec_of(context)
     has_two = len(spec.sides) > 1
-    room = HALF if has_two else WHOLE
     return [
         (
             PAGE[grid][language] + PAGE["colon"][language] + sizes_of(mesh) if has_two else "",
-            job_of_grid(spec, mesh, marked(layout, groupings), room),
+            job_of_grid(spec, mesh, marked(layout, groupings), spec.room),
         )
         for grid, mesh, groupings in spec.sides
     ]

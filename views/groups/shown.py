@@ -11,6 +11,7 @@ from groups import Mesh
 from groups.grouping import Grouping
 from groups.layout import Layout
 from render.palette import tones
+from render.scenes.job_plan import FULL, HALF, NUMBERED, TALL, WHOLE, WIDE, largest_plan
 
 from ..base.context import Context
 from ..base.resolve import main_groupings
@@ -38,6 +39,27 @@ class PictureSpec(Context):
     def sides(self) -> list[tuple[str, Mesh, tuple[Grouping, ...]]]:
         """What is listed, by its grid."""
         return by_grid(self.layout, self.listed)
+
+    @property
+    def room(self) -> tuple[float, float]:
+        """Of a picture of the job: alone, or of two below or beside each other."""
+        if len(self.sides) == 1:
+            return WHOLE if self.layout.world_size <= FULL else TALL
+        return WIDE if self.is_stacked else HALF
+
+    @cached_property
+    def is_stacked(self) -> bool:
+        """Whether two pictures stand below each other, as their rows would break beside."""
+        meshes = [mesh for _, mesh, _ in self.sides]
+        if self.layout.world_size > NUMBERED or len(meshes) == 1:
+            return False
+        beside, below = ([largest_plan(mesh, room) for mesh in meshes] for room in (HALF, WIDE))
+        return any(plan.is_folded for plan in beside) and not any(plan.is_folded for plan in below)
+
+    @property
+    def look(self) -> str:
+        """The classes of the first screen."""
+        return f"hero{' two' * (len(self.sides) > 1)}{' stacked' * self.is_stacked}"
 
     @cached_property
     def known(self) -> list[Grouping]:

@@ -45,10 +45,6 @@ from .shown import PictureSpec, by_grid
 
 PANEL_LIMIT = scene.PANEL_LIMIT
 
-COLOURED = 64
-"""GPUs up to which panels have all groups in colour; above, only where that is asked for: many
-groups in ten repeating colours say nothing."""
-
 
 def groups_html(context: Context) -> Markup:
     """The picture of the job and of each visible group, and how to read them."""
@@ -74,14 +70,12 @@ def _kinds(spec: PictureSpec) -> Markup:
         section(spec, grouping, _panel(layout, grouping, has_two), words)
         for grouping in sorted(spec.visible, key=lambda grouping: has_two and grouping.size == 1)
     )
-    is_grey = COLOURED < layout.world_size <= PANEL_LIMIT
-    kinds = tag("div", *sections, class_="kinds grey" if is_grey else "kinds")
-    if is_grey:
+    kinds = tag("div", *sections, class_="kinds")
+    if layout.world_size <= PANEL_LIMIT:
+        # The chosen group is in its kind's colour: many in ten repeating ones say nothing.
         box = tag("input", type="checkbox")
         switch = tag("label", box, " ", JOB["colour_all"][spec.language], class_="switch")
         return together(switch, kinds)
-    if layout.world_size <= PANEL_LIMIT:
-        return kinds
     views = (
         overview_figure(spec, mesh, groupings, grid if has_two else "")
         for grid, mesh, groupings in spec.sides

@@ -106,7 +106,7 @@ function placesOf(rank) {
   const parts = [filled(card.place, { node, local: rank % mesh.gpusPerNode })];
   parts.push(filled(card.stage, { stage }));
   if (mesh.layers.length) parts.push(filled(card.layers, { layers: mesh.layers[stage] }));
-  return parts.map((part, at) => `<span>${at ? '<span class="dot">· </span>' : ''}${part}</span>`).join(' ');
+  return parts.map((part, at) => `<span>${part}${at < parts.length - 1 ? ' ·' : ''}</span>`).join(' ');
 }
 
 // The members of a group, the rank itself in bold; of a large one, how many they are.
@@ -125,15 +125,15 @@ function chipOf(kind, rank) {
 function cardOf(rank) {
   const isKept = rank === pinned && !element.querySelector('.hero .hint');
   const kept = isKept ? part(card.pinned, '', 'i') : '';
-  const head = part(filled(card.gpu, { rank }), '', 'b') + part(placesOf(rank), 'quiet dotted') + kept;
+  const head = part(filled(card.gpu, { rank }), '', 'b') + part(placesOf(rank), 'quiet') + kept;
   const groups = kinds.slice(0, mesh.told).map((kind) => {
     const ranks = ordered(kind, rank);
-    if (!ranks.length) return chipOf(kind, rank) + part(card.in_none, 'quiet');
+    if (!ranks.length) return chipOf(kind, rank) + part(part(card.in_none, 'quiet'), 'with');
     const nodes = nodesOf(ranks);
     const where = nodes > 1 ? filled(card.crosses, { nodes: nodes.toLocaleString('en') }) : card.stays;
     const index = filled(card.group, { kind: '', index: groupIndex(kind, rank) }).trim();
-    const placed = part(where, nodes > 1 ? 'crosses' : 'quiet') + part(index, 'index');
-    return chipOf(kind, rank) + peersOf(ranks, rank) + placed;
+    const members = peersOf(ranks, rank) + part(where, nodes > 1 ? 'crosses' : 'quiet');
+    return chipOf(kind, rank) + part(members, 'with') + part(index, 'index');
   });
-  return `<p class="gpu">${head}</p>` + groups.map((group) => `<p>${group}</p>`).join('');
+  return `<p class="gpu">${head}</p>` + groups.map((group) => `<p class="row">${group}</p>`).join('');
 }

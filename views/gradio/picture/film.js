@@ -60,16 +60,17 @@ function coverOf(view) {
   stages.forEach((path, stage) => path.setAttribute('d', paths[stage]));
   const lines = svgNode('g', {}, 'joins flows');
   const dots = svgNode('g', {}, 'dots');
+  const boxes = boxesOf(view, axes, holder);
   holder.append(...stages, lines, dots);
   svg.append(holder);
   svg.style.setProperty('--layer', `${layerSeconds().toFixed(3)}s`);
-  return { view, axes, holder, stages, dots, lines, boxes: boxesOf(view, axes), flows: null };
+  return { view, axes, holder, stages, dots, lines, boxes, flows: null };
 }
 
 // The cells of each stage as one path; of a raster, whole runs of a row.
 function areasOf(view, axes, number) {
   const paths = Array.from({ length: number }, () => []);
-  if (view.cells.length) {
+  if (isNumbered(view)) {
     for (let rank = 0; rank < mesh.world; rank++) {
       const [x, y] = spot(view, rank);
       paths[stageOf(axes, rank)].push(`M${x.toFixed(1)} ${y.toFixed(1)}h${view.wide}v${view.tall}h-${view.wide}z`);
@@ -99,18 +100,20 @@ function stageAt(view, axes, row, column) {
 }
 
 // The boxes of each stage, which pulse layer by layer.
-function boxesOf(view, axes) {
-  const found = reel.busy.map(() => []);
-  if (view.boxed < 0 || !view.cells.length) return found;
-  const places = new Map();
-  for (let rank = 0; rank < mesh.world; rank++) places.set(rank, spot(view, rank));
-  for (const box of view.svg.querySelectorAll('.box')) {
-    const at = (name) => box[name].baseVal.value;
-    const inside = ([x, y]) => x >= at('x') && y >= at('y') && x < at('x') + at('width') && y < at('y') + at('height');
-    const first = [...places.keys()].find((rank) => inside(places.get(rank)));
-    if (first !== undefined) found[stageOf(axes, first)].push(box);
+function boxesOf(view, axes, holder) {
+  const own = view.svg.querySelector('.box.on');
+  if (!own) return reel.busy.map(() => []);
+  const paths = reel.busy.map(() => new Set());
+  const size = `h${own.getAttribute('width')}v${own.getAttribute('height')}h-${own.getAttribute('width')}z`;
+  for (let rank = 0; rank < mesh.world; rank++) {
+    const [x, y] = corner(view, rank, view.boxes).map((at) => (at - view.pad * view.scale).toFixed(1));
+    paths[stageOf(axes, rank)].add(`M${x} ${y}${size}`);
   }
-  return found;
+  return paths.map((parts) => {
+    const box = svgNode('path', { d: [...parts].join('') }, own.getAttribute('class').replace(' on', ' frame'));
+    holder.append(box);
+    return [box];
+  });
 }
 
 // How long a layer of an op is shown, from the shortest run of a letter.
@@ -158,7 +161,7 @@ function drawBusy({ stages, boxes }, phase, part) {
 function pipelines({ view, axes }) {
   const data = kinds.find(({ name, axes: own }) => name === 'dp' && own === axes);
   const all = data ? members(data, active()) : [active()];
-  return view.cells.length && all.length <= DOTTED ? all : view.cells.length ? [active()] : [];
+  return !isNumbered(view) ? [] : all.length <= DOTTED ? all : [active()];
 }
 
 function drawDots(cover, time) {
@@ -213,7 +216,7 @@ function drawFlows(cover, part) {
 
 function flowsOf({ view, lines }) {
   const i = view.kinds.findIndex((number) => IS_DATA.test(kinds[number].name));
-  if (i < 0 || !view.cells.length || mesh.world > LINED) return [];
+  if (i < 0 || !isNumbered(view) || mesh.world > LINED) return [];
   const kind = kinds[view.kinds[i]];
   const groups = new Map();
   for (let rank = 0; rank < mesh.world; rank++) {
@@ -226,7 +229,7 @@ function flowsOf({ view, lines }) {
     if (ranks.length < 2) continue;
     const isFar = new Set(ranks.map((rank) => Math.floor(rank / mesh.gpusPerNode))).size > 1;
     const group = svgNode('g', {}, isFar ? 'far' : '');
-    group.innerHTML = joinsOf(view, kind.tone, ranks, view.pad + 5 + 6 * view.levels[i]);
+    group.innerHTML = joinsOf(view, kind.tone, ranks, view.levels[i]);
     for (const path of group.children) {
       path.setAttribute('pathLength', 1);
       drawn.push([path, isFar]);

@@ -1,14 +1,23 @@
 // Marks a rank's groups: in panels by their cells, in the picture of the job by its cells and what
 // joins them, among many cells by pixels.
 
-function lightPanel({ svg, cells }, rank) {
-  svg.classList.toggle('lit', rank !== null);
-  const group = rank === null ? null : cells[rank].dataset.g;
-  cells.forEach((cell, i) => {
-    cell.classList.toggle('on', cell.dataset.g === group && (group !== '' || i === rank));
-    cell.classList.toggle('me', i === rank);
-    cell.classList.toggle('pin', i === pinned);
+// A group of a panel: its cells below the numbers; the rank itself, and the pinned one, on frames.
+function lightPanel(view, rank) {
+  const group = view.groups[rank];
+  const ranks = [];
+  view.groups.forEach((one, at) => {
+    if (at === rank || at === pinned || (one === group && group >= 0)) ranks.push(at);
   });
+  const names = (one) =>
+    'c' + (one === rank || (view.groups[one] === group && group >= 0) ? ' on' : '') +
+    (one === rank ? ' me' : '') + (one === pinned ? ' pin' : '');
+  view.svg.querySelector('.marked').innerHTML = ranks.map((one) => cellOf(view, one, names(one), view.wide / 6)).join('');
+}
+
+function cellOf(view, rank, name, round) {
+  const [x, y] = spot(view, rank);
+  const place = `x="${x.toFixed(2)}" y="${y.toFixed(2)}" width="${view.wide}" height="${view.tall}"`;
+  return `<rect class="${name}" data-r="${rank}" ${place} rx="${round.toFixed(1)}"/>`;
 }
 
 // The groups of a rank that a picture marks, the largest first.
@@ -19,51 +28,74 @@ const marksOf = (view, rank) =>
     .sort((a, b) => b.ranks.length - a.ranks.length);
 
 function markCells(view, rank) {
-  const { boxed, levels, pad } = view;
+  const { boxed, scale, svg } = view;
+  const round = 6 * scale;
   const marks = marksOf(view, rank);
   const toneOf = new Map();
   for (const { tone, ranks } of marks) for (const one of ranks) toneOf.set(one, tone);
-  view.cells.forEach((cell, i) => {
-    const mark = i === rank ? ' me' : toneOf.has(i) ? ' m t-' + toneOf.get(i) : '';
-    const name = 'j' + mark + (i === pinned ? ' pin' : '');
-    if (cell.className.baseVal !== name) cell.setAttribute('class', name);
-  });
+  toneOf.delete(rank);
+  let cells = '';
+  for (const [one, tone] of toneOf) cells += cellOf(view, one, 'j m t-' + tone, round);
+  svg.querySelector('.marked').innerHTML = cells;
   const [x, y] = spot(view, rank);
-  for (const frame of view.svg.querySelectorAll('.box, .replica')) {
-    const at = (name) => frame[name].baseVal.value;
-    const isOn = x >= at('x') && y >= at('y') && x < at('x') + at('width') && y < at('y') + at('height');
-    frame.classList.toggle('on', isOn && (frame.matches('.replica') || boxed >= 0));
-  }
+  const size = parseFloat(svg.style.getPropertyValue('--size'));
+  const number = `<text x="${view.wide / 2}" y="${view.tall / 2}" font-size="${size}px">${rank}</text>`;
+  const kept = inside(pinned) && pinned !== rank ? cellOf(view, pinned, 'j pin', round) : '';
+  svg.querySelector('.itself').innerHTML =
+    `${kept}<g class="j me${rank === pinned ? ' pin' : ''}" data-r="${rank}" transform="translate(${x.toFixed(2)},${y.toFixed(2)})">` +
+    `<rect width="${view.wide}" height="${view.tall}" rx="${round.toFixed(1)}"/>${number}</g>`;
+  place(svg.querySelector('.replica.on'), corner(view, rank, view.outside, true), view.frame.map((by) => by * scale), view);
+  place(svg.querySelector('.box.on'), corner(view, rank, view.boxes), [0, 0], view);
   const joins = marks.filter(({ i, ranks }) => i !== boxed && ranks.length > 1);
-  view.svg.querySelector('.joins').innerHTML = joins
-    .map(({ i, tone, ranks }) => joinsOf(view, tone, ranks, pad + 5 + 6 * levels[i]))
+  svg.querySelector('.joins').innerHTML = joins
+    .map(({ tone, ranks, i }) => joinsOf(view, tone, ranks, view.levels[i]))
     .join('');
 }
 
-// A bar below each row that has several members, dots down each column of single ones.
-function joinsOf(view, tone, ranks, below) {
-  const at = (x, y) => `${x.toFixed(2)} ${y.toFixed(2)}`;
+function place(frame, [x, y], [left, top], { pad, scale }) {
+  frame?.setAttribute('x', (x - left - pad * scale).toFixed(2));
+  frame?.setAttribute('y', (y - top - pad * scale).toFixed(2));
+}
+
+// A bar below each stage that has several members, dots down each column of single ones; between the
+// cells, as `JobPicture.lines` in render/scenes/job.py.
+function joinsOf(view, tone, ranks, level) {
+  const { wide, tall, scale, pad } = view;
+  const gap = (view.gap * scale) / 2;
+  const line = (x0, y0, x1, y1) => `M${x0.toFixed(2)} ${y0.toFixed(2)}L${x1.toFixed(2)} ${y1.toFixed(2)}`;
   const rows = new Map();
-  const spots = ranks.map((rank) => spot(view, rank)).sort((a, b) => a[1] - b[1] || a[0] - b[0]);
-  for (const [x, y] of spots) {
-    const key = y.toFixed(2);
-    if (!rows.has(key)) rows.set(key, { y, xs: [] });
-    rows.get(key).xs.push(x + view.wide / 2);
+  for (const rank of ranks) {
+    const [x, y] = spot(view, rank);
+    const top = corner(view, rank, view.outside)[1];
+    const foot = top + view.deep - 2 * pad * scale;
+    if (!rows.has(foot.toFixed(1))) rows.set(foot.toFixed(1), []);
+    rows.get(foot.toFixed(1)).push({ x, y, top, foot });
   }
   let bars = '';
   let dots = '';
-  const columns = new Map(); // the lowest single member so far, of each column
-  for (const { y, xs } of rows.values()) {
-    if (xs.length === 1) {
-      const [x] = xs;
-      const above = columns.get(x.toFixed(2));
-      if (above !== undefined) dots += `M${at(x, above + view.tall)}L${at(x, y)}`;
-      columns.set(x.toFixed(2), y);
+  const columns = new Map();
+  for (const row of [...rows.values()].sort(([a], [b]) => a.foot - b.foot)) {
+    const [{ x, foot }] = row;
+    if (row.length === 1) {
+      const above = columns.get(x.toFixed(1));
+      const below = row[0];
+      columns.set(x.toFixed(1), below);
+      if (!above) continue;
+      const isNext = above.y + tall > above.foot - 0.5 && below.y < below.top + 0.5;
+      dots += isNext
+        ? line(x + wide / 2, above.y + tall, x + wide / 2, below.y)
+        : line(x - gap, above.y + tall / 2, x - gap, below.y + tall / 2);
       continue;
     }
-    const bar = y + view.tall + below * view.scale;
-    bars += `M${at(xs[0], bar)}L${at(xs.at(-1), bar)}`;
-    for (const x of xs) bars += `M${at(x, bar)}L${at(x, y + view.tall + 2 * view.scale)}`;
+    const bar = foot + (pad + 5 + 6 * level) * scale;
+    const ends = row.map(({ x, y }) => {
+      const isLast = y + tall > foot - 0.5;
+      const end = x + (isLast ? wide / 2 : wide + gap);
+      const start = y + (isLast ? tall + 2 * scale : tall / 2);
+      bars += line(end, bar, end, start) + (isLast ? '' : line(end, start, x + wide, start));
+      return end;
+    });
+    bars += line(Math.min(...ends), bar, Math.max(...ends), bar);
   }
   const path = (d, name) => (d ? `<path class="t-${tone}${name}" d="${d}"/>` : '');
   return path(bars, '') + path(dots, ' dots');
@@ -78,13 +110,16 @@ function markPixels(view, rank) {
   const style = getComputedStyle(element);
   for (const { i, tone, ranks } of marksOf(view, rank)) {
     context.fillStyle = style.getPropertyValue((isJob ? '--mark-' : '--kind-') + tone);
-    const side = 2 * view.swell[i] + 1;
+    const swell = view.swell?.[i] ?? 0;
     for (const one of ranks) {
       const [column, row] = square(view, one);
-      context.fillRect(column - view.swell[i], row - view.swell[i], side, side);
+      context.fillRect(column - swell, row - swell, 2 * swell + 1, 2 * swell + 1);
     }
   }
   if (isJob) {
+    const hairs = marksOf(view, rank).map(({ tone, ranks }) => hairsOf(view, tone, ranks));
+    view.svg.querySelector('.hairs').innerHTML = hairs.join('');
+    magnify(view, rank);
     context.fillStyle = style.getPropertyValue('--gi');
     context.fillRect(...square(view, rank), 1, 1);
   }
@@ -94,6 +129,40 @@ function markPixels(view, rank) {
   ring.setAttribute('cx', x + view.wide / 2);
   ring.setAttribute('cy', y + view.tall / 2);
   view.svg.querySelector('.tags').innerHTML = tagsOf(view, rank);
+}
+
+// How far a group reaches: along each row with several members that are not beside each other, else
+// down each column of a band; as `JobPicture.hairs` in render/scenes/job.py.
+function hairsOf(view, tone, ranks) {
+  const spots = ranks.map((rank) => spot(view, rank));
+  const rows = extents(spots.map(([x, y]) => [y, x]), view.wide, view.tall, Infinity);
+  const columns = rows.length ? [] : extents(spots, view.tall, view.wide, view.jumpY);
+  const lines = rows.map(([at, first, last]) => `M${first} ${at}H${last}`);
+  lines.push(...columns.map(([at, first, last]) => `M${at} ${first}V${last}`));
+  return lines.length ? `<path class="t-${tone}" d="${lines.join('')}"/>` : '';
+}
+
+function extents(spots, side, across, jump) {
+  const lines = new Map();
+  for (const [line, place] of spots) {
+    const key = line.toFixed(1);
+    if (!lines.has(key)) lines.set(key, []);
+    lines.get(key).push([place, line]);
+  }
+  const found = [];
+  for (const line of lines.values()) {
+    line.sort(([a], [b]) => a - b);
+    let start = 0;
+    for (let end = 1; end <= line.length; end++) {
+      if (end < line.length && line[end][0] - line[start][0] < jump - side) continue;
+      const [first, last] = [line[start][0], line[end - 1][0]];
+      if (last - first > (end - start - 0.5) * side) {
+        found.push([line[0][1] + across / 2, first, last + side].map((one) => one.toFixed(2)));
+      }
+      start = end;
+    }
+  }
+  return found;
 }
 
 // Left and right of the band at a place; of the picture where a band has no room for what is so wide.
@@ -130,7 +199,7 @@ function tagsOf(view, rank) {
     const { name } = kinds[view.kinds[i]];
     const own = TAG.letter * name.length + TAG.around;
     const wide = own * grow;
-    const reach = view.wide * (view.swell[i] + 0.5);
+    const reach = view.wide * ((view.swell?.[i] ?? 0) + 0.5);
     let [x, y] = end;
     const [left, right] = bandAt(view, x, wide);
     const bottom = view.top + view.rows * view.tall;

@@ -22,15 +22,9 @@ function read() {
     name, tone, axes: grids[grid], names, length, stride, places, joined,
   }));
   const all = [...element.querySelectorAll('svg.panel')];
-  panels = all.filter(isAlive).map((svg) => ({ svg, cells: [...svg.querySelectorAll('.c')] }));
+  panels = all.filter(isAlive).map(readView);
   views = [...element.querySelectorAll('svg.job, svg.overview')].filter(isAlive).map(readView);
-  views.forEach(({ svg }) => svg.setAttribute('tabindex', '0'));
-  panels.forEach(({ svg, cells }) => {
-    cells.forEach((cell) => cell.removeAttribute('tabindex'));
-    const first = cells[inside(pinned) ? pinned : 0];
-    if (first) prepare(first);
-    svg.classList.remove('lit');
-  });
+  for (const { svg } of [...panels, ...views]) svg.setAttribute('tabindex', '0');
   density.disconnect();
   const drawn = {};
   for (const svg of [...all, ...element.querySelectorAll('svg.job.numbered')]) {
@@ -88,8 +82,8 @@ function light() {
   cancelAnimationFrame(frame);
   frame = requestAnimationFrame(() => {
     const rank = active();
-    panels.forEach((panel) => lightPanel(panel, chosen()));
-    views.forEach((view) => (view.cells.length ? markCells : markPixels)(view, rank));
+    panels.forEach((panel) => lightPanel(panel, rank));
+    views.forEach((view) => (isNumbered(view) ? markCells : markPixels)(view, rank));
     ask(rank);
     tell(rank);
   });
@@ -107,26 +101,12 @@ function pin(rank) {
   say('pin', { rank: rank ?? '' });
 }
 
-function prepare(cell) {
-  const panel = cell.closest('svg');
-  panel.querySelector('.c[tabindex="0"]')?.setAttribute('tabindex', '-1');
-  const rank = Number(cell.dataset.r);
-  const kind = panel.dataset.kind;
-  cell.setAttribute('tabindex', '0');
-  cell.setAttribute('role', 'button');
-  const named = cell.dataset.g === '' ? card.none : card.group;
-  const group = filled(named, { kind, index: cell.dataset.g });
-  cell.setAttribute('aria-label', filled(card.gpu, { rank }) + ', ' + group);
-}
-
 // --- What people do -------------------------------------------------------------------------------
 
+const viewOf = (svg) => svg && [...panels, ...views].find((one) => one.svg === svg);
+
 function rankOf(event) {
-  if (event.target.closest?.('.still')) return null;
-  const cell = event.target.closest?.('.c, .j');
-  if (cell) return Number(cell.dataset.r);
-  const svg = event.target.closest?.('svg.job.plain, svg.overview');
-  const view = svg && views.find((one) => one.svg === svg);
+  const view = viewOf(event.target.closest?.('svg.job, svg.overview, svg.panel'));
   return view ? rankUnder(view, event) : null;
 }
 
@@ -136,19 +116,12 @@ function onKey(event) {
     pin(null);
     return;
   }
-  const cell = event.target.closest?.('.c');
-  const view = views.find((one) => one.svg === event.target);
-  if (!cell && !view) return;
+  const view = viewOf(event.target);
+  if (!view) return;
   const step = STEPS[event.key];
   if (event.key === 'Enter' || event.key === ' ') {
-    const rank = cell ? Number(cell.dataset.r) : active();
+    const rank = active();
     pin(rank === pinned ? null : rank);
-  } else if (step && cell) {
-    const next = neighbour(cell, step);
-    if (next) {
-      prepare(next);
-      next.focus();
-    }
   } else if (step) {
     hover(rankBeside(view, active(), step) ?? hovered);
   } else {
@@ -161,10 +134,6 @@ element.addEventListener('pointermove', (event) => {
   if (event.pointerType !== 'touch') hover(rankOf(event));
 });
 element.addEventListener('pointerleave', () => hover(null));
-element.addEventListener('focusin', (event) => {
-  const cell = event.target.closest?.('.c');
-  if (cell && event.target.matches(':focus-visible')) hover(Number(cell.dataset.r));
-});
 element.addEventListener('focusout', () => hover(null));
 element.addEventListener('click', (event) => {
   const rank = rankOf(event);

@@ -1,19 +1,23 @@
 // Where each rank is in a picture of one mesh, and which rank is at a place. A rank's cell is a sum
 // over the axes, each folded once: as render/scenes/job_plan.py.
 
-// The picture of the job, and the view of its nodes; few cells are elements, many are pixels.
+// The picture of the job, the view of its nodes, panels of a kind; cells have numbers, or are pixels.
 function readView(svg) {
   const known = JSON.parse(svg.dataset.known);
   const [wide, tall] = known.sides;
-  const view = { ...known, svg, wide, tall, cells: [...svg.querySelectorAll('.j')], rankAt: null };
+  const view = { ...known, svg, wide, tall, rankAt: null };
   // From a band of the job to the next one beside it.
   const beside = svg.matches('.job') ? view.folds.filter(([size, period]) => size > period) : [];
   view.jump = Math.max(0, ...beside.map((fold) => fold[4]));
+  const [data] = view.folds.filter((_, number) => view.outside?.[number] && number !== view.staged);
+  view.jumpY = data?.[0] > data?.[1] ? data[5] : Infinity;
   const pixels = svg.querySelector('.marks');
   view.columns = Math.round(pixels?.width.baseVal.value / wide);
   view.rows = Math.round(pixels?.height.baseVal.value / tall);
   return view;
 }
+
+const isNumbered = ({ svg }) => !svg.matches('.plain, .overview');
 
 function spot(view, rank) {
   let x = view.left;
@@ -25,6 +29,20 @@ function spot(view, rank) {
     y += (at % period) * dy + Math.floor(at / period) * jumpY;
   }
   return [x, y];
+}
+
+// The first cell of what a rank is in: of the folds that are kept, where the rank is; of the others,
+// the first. isBand: of the first stage of its band.
+function corner(view, rank, kept, isBand = false) {
+  let first = 0;
+  let stride = 1;
+  view.folds.forEach(([size, period], number) => {
+    const at = Math.floor(rank / stride) % size;
+    const isStage = isBand && number === view.staged;
+    if (kept[number]) first += (isStage ? at - (at % period) : at) * stride;
+    stride *= size;
+  });
+  return spot(view, first);
 }
 
 // Column and row of a rank's cell.
@@ -50,9 +68,18 @@ function rankAt(view, column, row) {
 function rankUnder(view, event) {
   const box = view.svg.getBoundingClientRect();
   const scale = view.svg.viewBox.baseVal.width / box.width;
+  if (isNumbered(view)) return rankWithin(view, (event.clientX - box.left) * scale, (event.clientY - box.top) * scale);
   const column = Math.floor(((event.clientX - box.left) * scale - view.left) / view.wide);
   const row = Math.floor(((event.clientY - box.top) * scale - view.top) / view.tall);
   return rankAt(view, column, row);
+}
+
+function rankWithin(view, atX, atY) {
+  for (let rank = 0; rank < mesh.world; rank++) {
+    const [x, y] = spot(view, rank);
+    if (atX >= x && atX < x + view.wide && atY >= y && atY < y + view.tall) return rank;
+  }
+  return null;
 }
 
 // --- The next one by an arrow key -------------------------------------------------------------------
@@ -75,18 +102,10 @@ function nearest(places, [fromX, fromY], [dx, dy]) {
   return best;
 }
 
-// The cell of a panel beside a cell.
-function neighbour(cell, step) {
-  const cells = [...cell.parentNode.querySelectorAll('.c')];
-  const matrixOf = (one) => one.transform.baseVal.consolidate().matrix;
-  const places = cells.map(matrixOf).map(({ e, f }) => [e, f]);
-  return cells[nearest(places, places[cells.indexOf(cell)], step)];
-}
-
 // The rank beside a rank; null at the edge.
 function rankBeside(view, rank, step) {
-  if (view.cells.length) {
-    const places = view.cells.map((_, one) => spot(view, one));
+  if (isNumbered(view)) {
+    const places = Array.from({ length: mesh.world }, (_, one) => spot(view, one));
     const next = nearest(places, places[rank], step);
     return next < 0 ? null : next;
   }
