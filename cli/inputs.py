@@ -33,7 +33,7 @@ from .spelling import known_options, nearest
 
 FIELDS = tuple(field.name for field in fields(Job))
 
-SIZES = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp", "instances")
+SIZES = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp", "instances", "gtp", "egtp")
 
 _OPTIONS = {
     *(*FIELDS, "gpus", "dp", "preset", "domains", "include", "exclude", "num_nodes", "objective"),
@@ -50,6 +50,7 @@ _EITHER = {"framework": "order", "order": "order", "preset": "args", "args": "ar
 
 _OTHERWISE: dict[str, dict[str, Any]] = {
     "hybrid": {"action": argparse.BooleanOptionalAction},
+    "gathers": {"action": argparse.BooleanOptionalAction},
     "account": {"action": "store_const", "const": "1"},
     "worse": {"choices": ("high", "low")},
     "format": {"choices": ("text", "json", "csv"), "default": "text"},

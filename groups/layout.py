@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from .alternatives import fit
 from .conventions import CONVENTIONS, MEGATRONS, OWN, Convention
 from .errors import LayoutError, not_a_choice, refusal
 from .grouping import Grouping
-from .megatron.grids import ORDER
+from .megatron.grids import GTP, ORDER
 from .megatron.parallel_state import dense_groupings, groupings
 from .mesh import MAX_RANKS, Mesh, too_many_ranks, whole_number
 
@@ -60,6 +60,9 @@ class Job:
     instances: int = 1  # of the distributed optimizer
     levels: Sequence[int] | None = None  # sizes of hierarchical context parallelism
     hybrid: bool = False
+    gtp: int = 1  # of dense weights, gathered before each use; Megatron's main alone has it
+    egtp: int = 1  # of experts' weights
+    gathers: bool = False  # whether Megatron FSDP gathers in communicators of its own
 
     def layout(self) -> Layout:
         """Both grids and every group.
@@ -117,10 +120,10 @@ class Job:
 
     def _refuse_megatrons_options(self, convention: Convention) -> None:
         """Options that only Megatron has: ignoring them would show another job than was asked."""
-        given = {"instances": self.instances != 1, "levels": bool(self.levels)}
-        options = [name for name, is_given in {**given, "hybrid": self.hybrid}.items() if is_given]
+        silent = {"instances": 1, "levels": None, "hybrid": False}
+        silent |= {name: getattr(Job, name) for name in LATER}
+        options = [name for name, none in silent.items() if (getattr(self, name) or none) != none]
         if options:
-            silent = {"instances": 1, "levels": None, "hybrid": False}
             sentence = f"{convention.name} has no {' and no '.join(options)}"
             fixes = ({name: silent[name] for name in options}, {"framework": "megatron"})
             facts = {"framework": convention.name, "option": ", ".join(options)}
@@ -139,8 +142,25 @@ _ARGUMENTS = {
     "num_distributed_optimizer_instances": "instances",
     "hierarchical_context_parallel_sizes": "levels",
     "hybrid_context_parallel": "hybrid",
+    "gtp": "gtp",
+    "egtp": "egtp",
+    "create_all_gather_group": "gathers",
 }
 """What Megatron's groups are asked for by, and the fields of a Job that they are."""
+
+
+LATER = ("gtp", "egtp", "gathers")
+"""Fields that are said only where they are not as at the start: older documents have none."""
+
+
+def fields_said(job: Job) -> dict[str, object]:
+    """The fields of a job as documents have them.
+
+    >>> fields_said(Job(tp=2, gtp=2)).keys() - fields_said(Job(tp=2)).keys()
+    {'gtp'}
+    """
+    said = asdict(job)
+    return {n: value for n, value in said.items() if n not in LATER or value != getattr(Job, n)}
 
 
 def _refuse_missing_axes(convention: Convention, sizes: Mapping[str, object], world: int) -> None:
@@ -199,7 +219,9 @@ class Layout:
         """Whether experts are spread in a way of their own: else their grid is the dense one."""
         mesh, expert = self.mesh, self.expert
         return expert is not None and (
-            expert.size("ep") > 1 or expert.size("etp") != mesh.size("tp")
+            expert.size("ep") > 1
+            or expert.size("etp") != mesh.size("tp")
+            or expert.size(GTP) != mesh.size(GTP)
         )
 
     @property
@@ -239,6 +261,7 @@ def own_groupings(layout: Layout) -> list[Grouping]:
     convention = CONVENTIONS["megatron" if layout.framework == OWN else layout.framework]
     if layout.framework in MEGATRONS:
         names = [axis.name for axis in (*convention.axes, *convention.expert_axes)]
+        names += [name for name in ("gtp", "egtp") if name in layout.every]
         return [layout.every[name] for name in dict.fromkeys(names)]
     meshes = {"dense": _own_mesh(layout, "dense", layout.mesh)}
     if convention.expert_axes and layout.expert is not None:

@@ -185,7 +185,7 @@ def test_removed_options_name_what_to_use():
 
 
 def test_what_changes_groups_but_is_not_drawn_is_told_apart():
-    text = "--tensor-parallel-num-weight-shards 4 --use-sharp --no-such-option"
+    text = "--mics-shard-size 4 --use-sharp --no-such-option"
     assert codes(parse(text).ignored) == ["not-drawn", "no-group", "unknown"]
 
 

@@ -133,6 +133,9 @@ CHANGED = {
     "instances": ["2", "3", "two"],
     "levels": ["2x4", "2 4", "x"],
     "hybrid": [True],
+    "gtp": ["2", "3", "two"],
+    "egtp": ["2", "0"],
+    "gathers": [True],
     "layers": ["96", "Et*3|(tt|)*14,L", "&#?+% /"],
     "vpp": ["2", "-"],
     "first_layers": ["7", "few"],
@@ -456,6 +459,7 @@ CHOSEN = {
     "preset": st.sampled_from(["", *PRESETS]),
     "lang": st.sampled_from(["", *LANGUAGES]),
     "hybrid": st.booleans(),
+    "gathers": st.booleans(),
     "account": st.booleans(),
     "more": st.lists(st.text(max_size=20), max_size=5).map(tuple),
 }

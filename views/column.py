@@ -26,6 +26,7 @@ from groups import MAX_RANKS, LayoutError
 from groups.alternatives import divisors
 from groups.conventions import CONVENTIONS, OWN
 from groups.layout import Layout
+from groups.megatron.grids import GTP
 from groups.megatron.parallel_state import FAMILIES
 from groups.mesh import Mesh
 from groups.presets import PRESETS
@@ -99,11 +100,12 @@ def column_html(language: str) -> dict[str, Markup]:
     )
     frameworks.append((PAGE["own_order"][language], OWN))
     order = (form.choice("framework", start, frameworks), order, instances, levels)
+    weights = (*(form.text(n, start) for n in ("gtp", "egtp")), form.check("gathers", start))
     sizes = (_size(name, language) for name in ("nodes", "gpus_per_node", "tp", "pp", "cp"))
     folds = (
         fold("groups", *groups),
         fold("experts", _size("ep", language), etp),
-        fold("order", *order, form.check("hybrid", start)),
+        fold("order", *order, form.check("hybrid", start), *weights),
         fold("model", *_model(start)),
     )
     above = together(_partly(language), _presets(language), *sizes)
@@ -241,8 +243,10 @@ def _remaining(name: str, mesh: Mesh | None, language: str) -> Markup:
     if mesh is not None:
         sizes = {axis: f"{mesh.size(axis):,}" for axis in axes}
         world, size = f"{mesh.world_size:,}", f"{mesh.size(name):,}"
-        how = f"{world} / ({'·'.join(sizes.values())}) = "
-        formula = PAGE[words][language].format(world=world, **sizes)
+        gtp = [f"{mesh.size(GTP):,}"] if mesh.size(GTP) > 1 else []
+        how = f"{world} / ({'·'.join([*sizes.values(), *gtp])}) = "
+        more = "".join(f" × {'gtp' if name == 'dp' else 'egtp'} {size}" for size in gtp)
+        formula = PAGE[words][language].format(world=world, more=more, **sizes)
     label, result = SHELL[f"size_{name}"][language], tag("span", how, tag("strong", size))
     return tag("p", tag("b", label), result, class_="remains", title=formula)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from groups.errors import LayoutError, quoted
-from groups.layout import Job, Layout
+from groups.layout import LATER, Job, Layout
 from groups.placement import Placement
 
 from ..errors import refusal
@@ -95,6 +95,7 @@ def _layout(said: Mapping[str, Any]) -> Layout:
             said, field.name, *types.get(field.name, (type(field.default),)), at="job."
         )
         for field in fields(Job)
+        if field.name in said or field.name not in LATER
     }
     try:
         return Job(**job).layout()

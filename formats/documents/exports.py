@@ -19,7 +19,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
@@ -30,7 +30,7 @@ from groups.budget import spend
 from groups.conventions import CONVENTIONS, MEGATRONS
 from groups.errors import LayoutError, in_any_case, quoted
 from groups.grouping import Grouping
-from groups.layout import Layout, framework_name, own_groupings
+from groups.layout import Layout, fields_said, framework_name, own_groupings
 from groups.megatron.parallel_state import family
 from groups.mesh import Mesh
 from groups.placement import Placement
@@ -110,6 +110,9 @@ def meshes(layout: Layout) -> dict[str, Mesh]:
     if layout.framework not in MEGATRONS:
         of_axes = dict.fromkeys(grouping.mesh for grouping in own_groupings(layout))
         by_name |= dict(zip(("own", "own-expert"), of_axes))
+    for name, group in (("gathers", "dp-cp-ag"), ("gathers-expert", "edp-ag")):
+        if group in layout.every and layout.every[group].mesh not in by_name.values():
+            by_name[name] = layout.every[group].mesh  # of another order than the job's
     return by_name
 
 
@@ -119,7 +122,7 @@ def heading(layout: Layout, schema: str, placement: Placement | None = None) -> 
     return {
         "schema": schema,
         "version": VERSION,
-        "job": asdict(layout.stated_job),
+        "job": fields_said(layout.stated_job),
         "meshes": {name: str(mesh) for name, mesh in meshes(layout).items()},
         "world_size": layout.world_size,
         "gpus_per_node": layout.gpus_per_node,

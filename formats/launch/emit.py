@@ -42,7 +42,7 @@ from .training import is_model
 DENIED = frozenset(row.field for row in OPTIONS.values() if row.kind == "off")
 """Fields whose options say no."""
 
-SILENT = {"levels": None, "hybrid": False}
+SILENT = {"levels": None, "hybrid": False, "gathers": False}
 """What asks for nothing; of a size that is 1."""
 
 
@@ -189,7 +189,7 @@ def _shown(value: object) -> str:
 
 # -- the text of a target ------------------------------------------------------------------------
 
-OF_JOB = ("cp", "pp", "ep", "etp", "instances", "levels", "hybrid")
+OF_JOB = ("cp", "pp", "ep", "etp", "instances", "levels", "hybrid", "gtp", "egtp", "gathers")
 """Fields of a Job that a target may have no words for."""
 
 
@@ -320,7 +320,9 @@ class Target:
         values = {name: getattr(job, name) for name in sizes}
         values |= {"levels": tuple(job.levels or ()) or None, "hybrid": job.hybrid or None}
         values |= {"instances": job.instances if several else None, "deepspeed": True}
-        values |= {"dp_served": replicas(job)}
+        values |= {"shards": job.tp * job.gtp if job.gtp > 1 else None}
+        values |= {"expert_shards": (job.etp or job.tp) * job.egtp if job.egtp > 1 else None}
+        values |= {"gathers": job.gathers or None, "dp_served": replicas(job)}
         if "served_cp" in fields:  # inside of what is called tp there
             values |= {"tp": job.tp * job.cp, "served_cp": job.cp}
         values |= {"mapping": job.framework == "megatron-pp-dp" or None, **model}

@@ -36,7 +36,7 @@ AXES = ("tp", "pp", "cp", "ep")
 
 LIMITS = {
     **dict.fromkeys(("layers", "vpp", "first", "last", "mtp", "chunk"), MAX_LAYERS),
-    **dict.fromkeys(("micro_batch", "global_batch", "seq"), MAX_BATCH),
+    **dict.fromkeys(("micro_batch", "global_batch", "seq", "positions_max"), MAX_BATCH),
     **dict.fromkeys(("micro_tokens", "step_tokens"), MAX_BATCH**2),
 }
 """The largest value of a field; of all others it is MAX_RANKS."""

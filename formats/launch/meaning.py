@@ -187,6 +187,7 @@ class Meaning(Unsaid):
             self.ignored.append(replace(ends[0].item, code="only-one-accounted", sets=""))
         self._layers(stated, values, len(ends))
         values |= self._attention(said, values)
+        values |= self._weight_shards(stated, values)
         if "local_batch" in said and values.get("pp", 1) == 1:
             values.setdefault("micro_batch", said["local_batch"])
         for tokens, name in (("micro_tokens", "micro_batch"), ("step_tokens", "global_batch")):
@@ -203,6 +204,19 @@ class Meaning(Unsaid):
         tp, cp = values.get("tp", 1), said.get("served_cp", 0)
         is_apart = cp and "sglang" in self.schemas and not said.get("dp_attention")
         return {"tp": tp // cp, "cp": cp} if is_apart and tp % cp == 0 else {}
+
+    def _weight_shards(
+        self, stated: Mapping[str, Said], values: Mapping[str, Any]
+    ) -> dict[str, int]:
+        """Sizes gtp and egtp: how often the slices of tp, and of etp, are cut again."""
+        tp, found = values.get("tp", 1), {}
+        sizes = {"shards": ("gtp", tp), "expert_shards": ("egtp", values.get("etp") or tp)}
+        for name, (axis, size) in sizes.items():
+            if name in stated and stated[name].value % size:
+                self._differs(stated[name], "shards-do-not-fit", size)
+            elif name in stated:
+                found[axis] = stated[name].value // size
+        return found
 
     def _layers(self, stated: Mapping[str, Said], values: dict[str, Any], accounted: int) -> None:
         """Layers from their number or a layout; chunks from how many layers one has."""
@@ -334,13 +348,14 @@ def fewest_nodes(size: Mapping[str, Any]) -> int:
     >>> fewest_nodes({"tp": 1, "cp": 1, "pp": 4, "ep": 8, "etp": 1, "gpus_per_node": 8})
     4
     """
-    dense = size["tp"] * size["cp"] * size["pp"]
-    expert = (size.get("etp") or size["tp"]) * size["ep"] * size["pp"]
-    world = math.lcm(dense, expert if size["ep"] > 1 else 1, size["gpus_per_node"])
+    gtp, egtp = size.get("gtp", 1), size.get("egtp", 1)
+    dense = size["tp"] * size["cp"] * size["pp"] * gtp
+    expert = (size.get("etp") or size["tp"]) * size["ep"] * size["pp"] * egtp
+    world = math.lcm(dense, expert if size["ep"] * egtp > 1 else 1, size["gpus_per_node"])
     return int(world // size["gpus_per_node"])
 
 
 _ORDER = (
     *("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp", "framework"),
-    *("instances", "levels", "hybrid", *flags.MODEL),
+    *("instances", "levels", "hybrid", "gtp", "egtp", "gathers", *flags.MODEL),
 )

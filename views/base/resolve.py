@@ -38,7 +38,7 @@ MODEL = ("layers", "vpp", "group_size", "experts", "micro_batch", "global_batch"
 AUTO = "auto"
 """The type of groups that follows the layout."""
 
-MAIN, EXPERTS_MAIN = ("tp", "cp", "dp", "pp"), ("etp", "ep", "edp")
+MAIN, EXPERTS_MAIN = ("tp", "gtp", "cp", "dp", "pp"), ("etp", "ep", "egtp", "edp")
 """Kinds of the dense grid, and of the grid of experts."""
 
 
@@ -111,6 +111,9 @@ def _layout(state: State) -> Layout:
         instances=parse_number(state.instances),
         levels=None if is_empty(state.levels) else _levels(state.levels),
         hybrid=state.hybrid is True,
+        gtp=parse_number(state.gtp),
+        egtp=parse_number(state.egtp),
+        gathers=state.gathers is True,
     ).layout()
     visible_groups(layout, state)
     return layout
@@ -137,7 +140,7 @@ def _fixes(error: LayoutError, state: State) -> list[dict[str, Any]]:
 
 def sizes_or_none(state: State, beside: str = "") -> dict[str, int] | None:
     """The sizes that are said, without one of them; None where any of these is no size."""
-    names = [*SIZES, *([] if is_empty(state.etp) else ["etp"])]
+    names = [*SIZES, "gtp", "egtp", *([] if is_empty(state.etp) else ["etp"])]
     said = {name: parse_number(getattr(state, name)) for name in names if name != beside}
     try:
         return {name: whole_number(said[name], name, maximum=MAX_RANKS) for name in said}
@@ -151,8 +154,8 @@ def unit_of(sizes: Mapping[str, int]) -> int:
     >>> unit_of({"tp": 2, "pp": 2, "cp": 1, "ep": 4})
     16
     """
-    tp, pp = sizes["tp"], sizes["pp"]
-    return math.lcm(tp * pp * sizes["cp"], sizes.get("etp", tp) * sizes["ep"] * pp)
+    tp, pp, gtp, egtp = sizes["tp"], sizes["pp"], sizes.get("gtp", 1), sizes.get("egtp", 1)
+    return math.lcm(tp * pp * sizes["cp"] * gtp, sizes.get("etp", tp) * sizes["ep"] * pp * egtp)
 
 
 def _machine_fixes(state: State, name: str) -> list[dict[str, Any]]:

@@ -167,6 +167,9 @@ class State:
     # Of hierarchical context parallelism, such as 2x4; empty: none.
     levels: Any = _field("job")
     hybrid: Any = _switch("job", False)
+    gtp: Any = _number("job", 1)
+    egtp: Any = _number("job", 1)
+    gathers: Any = _switch("job", False)
     # And what is cut, and how often.
     layers: Any = _field("job")
     vpp: Any = _field("job", "", "virtual_pipeline_model_parallel_size")

@@ -17,7 +17,9 @@ from groups import LayoutError
 from groups.alternatives import not_a_multiple
 from groups.conventions import MEGATRONS
 from groups.errors import quoted
+from groups.grouping import Grouping
 from groups.layout import Layout
+from groups.megatron.grids import GTP
 from groups.mesh import whole_number
 from groups.stages.holdings import MAX_BATCH
 from training.clusters import CLUSTERS, Cluster
@@ -112,7 +114,7 @@ def batch_of(layout: Layout, state: State) -> Batch:
     >>> batch_of(resolve(State()), State())
     Batch(micro_batch=1, micro_batches=8, dp=4, is_given=False)
     """
-    dp, each = layout.mesh.size("dp"), count_of(state.micro_batch, "micro_batch", 1)
+    dp, each = readers_of(layout).size, count_of(state.micro_batch, "micro_batch", 1)
     count = 0  # where it is not said, as the samples
     if not is_empty(state.micro_batches):
         typed = parse_number(state.micro_batches)
@@ -132,6 +134,11 @@ def batch_of(layout: Layout, state: State) -> Batch:
     if samples not in (0, batch.global_batch):
         raise _disagree(batch, samples)
     return batch
+
+
+def readers_of(layout: Layout) -> Grouping:
+    """The ranks that read different samples: dp, with gtp those of gtp too."""
+    return layout.every.get("gtp-dp") or layout.every["dp"]
 
 
 def micro_batches_unasked(pp: int) -> int:
@@ -166,7 +173,7 @@ def with_micro_batches(layout: Layout, state: State, count: int) -> dict[str, An
     if is_empty(state.global_batch):
         return {"micro_batches": count}
     micro_batch = 1 if is_empty(state.micro_batch) else parse_number(state.micro_batch)
-    changes: dict[str, Any] = {"global_batch": count * micro_batch * layout.mesh.size("dp")}
+    changes: dict[str, Any] = {"global_batch": count * micro_batch * readers_of(layout).size}
     return changes if is_empty(state.micro_batches) else {**changes, "micro_batches": ""}
 
 
@@ -313,6 +320,9 @@ def trained_of(layout: Layout, state: State) -> Trained:
 
     Errors: LayoutError about the field or the control that cannot be.
     """
+    if GTP in layout.mesh.names:
+        fix = {"gtp": 1, "egtp": 1}
+        raise refusal("gtp-is-not-counted", "gtp" if layout.mesh.size(GTP) > 1 else "egtp", fix)
     chosen = model_of(state)
     split = _split(layout, chosen.model, state)
     batch = batch_of(layout, state)

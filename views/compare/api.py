@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import Any
 
 from groups.grouping import Grouping
-from groups.layout import Layout
+from groups.layout import Layout, fields_said
 
 from ..base.context import Context
 from ..base.endpoint import (
@@ -97,7 +96,7 @@ def compare_facts(found: Compared) -> dict[str, Any]:
 def _side(side: Side, found: Compared) -> dict[str, Any]:
     known: dict[str, Any] = {
         "name": side.name,
-        "job": asdict(side.layout.stated_job),
+        "job": fields_said(side.layout.stated_job),
         "world_size": side.layout.world_size,
         "refused": "",
     }

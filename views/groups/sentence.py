@@ -26,9 +26,9 @@ def spoken(layout: Layout) -> list[tuple[str, Grouping]]:
     Gradients are averaged over cp too, where there is one.
     """
     data = "dp" if layout.mesh.size("cp") == 1 else "dp-cp"
-    names = [("tp", "tp"), ("cp", "cp"), ("pp", "pp"), ("dp", data)]
+    names = [("tp", "tp"), ("gtp", "gtp"), ("cp", "cp"), ("pp", "pp"), ("dp", data)]
     if layout.has_experts:
-        names.insert(2, ("ep", "ep"))
+        names.insert(3, ("ep", "ep"))
     roles = [(role, layout.every[name]) for role, name in names if name in layout.every]
     return [(role, grouping) for role, grouping in roles if grouping.size > 1]
 

@@ -31,7 +31,7 @@ from ..base.state import (
 from ..base.trained import CHOICES, batch_of
 
 UNASKED = (
-    *("cp", "ep", "etp", "instances", "levels", "hybrid"),
+    *("cp", "ep", "etp", "instances", "levels", "hybrid", "gtp", "egtp", "gathers"),
     *("micro_batches", "schedule", "group_size", "first_layers", "last_layers", "pipe_layout"),
 )
 """Sizes and options of a job that are as at the start where a text is silent about them."""

@@ -22,7 +22,7 @@ from ..base.context import Context, View
 from ..base.html import cell, chips, dotted, heading, row, saying, table, tag, together
 from ..base.problems import leads_html, sentence
 from ..base.state import State, is_empty, parse_number
-from ..base.trained import batch_of
+from ..base.trained import batch_of, readers_of
 from ..base.units import ranges_text, ranks_text
 from ..hosts.inputs import hosts_cell, hosts_head, placement_or_none
 from ..nodes.view import same_groups
@@ -121,13 +121,14 @@ class _Card:
         return joined([text, *cut], self.language)
 
     def _samples(self, at: dict[str, int]) -> str:
-        dp, batch = self.layout.mesh.size("dp"), batch_of(self.layout, self.state)
-        starts = sample_starts(dp, at["dp"], batch.micro_batch, batch.global_batch)
+        readers, batch = readers_of(self.layout), batch_of(self.layout, self.state)
+        dp, place = readers.size, int(np.searchsorted(readers.members(self.rank), self.rank))
+        starts = sample_starts(dp, place, batch.micro_batch, batch.global_batch)
         runs = (range(first, first + batch.micro_batch) for first in starts[:SAMPLES])
         texts = list(map(ranges_text, runs))
         listed = ", ".join([*texts, "…"] if len(starts) > SAMPLES else texts)
         count = counted(len(starts), "microbatch", self.language)
-        reads = self.say("rank_reads", place=at["dp"], dp=dp)
+        reads = self.say("rank_reads", place=place, dp=dp)
         samples = self.say("rank_samples_of", samples=listed, count=count)
         return joined([reads, samples], self.language)
 
