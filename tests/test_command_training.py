@@ -135,7 +135,7 @@ def test_what_cannot_be_trained_is_one_line_with_options_that_work(command):
         ("--dp 4 --nodes 2 --tp 4", "--nodes 2 --tp 4"),
         ("--gpus 32 --dp 8 --tp 4", "--nodes 4 --tp 4"),
         ("DP TP --nodes 2 --tp 2", "dp tp --nodes 2 --tp 2"),
-        ("--framework Torchtitan FSDP --tp 2", "--framework torchtitan fsdp --tp 2"),
+        ("--framework Torchtitan DP_Shard_CP --tp 2", "--framework torchtitan dp_shard_cp --tp 2"),
         ("layout --preset DeepSeek-V3", "layout --preset deepseek-v3"),
         (
             "--tensor-model-parallel-size 2 --nnodes=2 --nproc_per_node 4",
