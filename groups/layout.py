@@ -221,7 +221,7 @@ class Layout:
         return expert is not None and (
             expert.size("ep") > 1
             or expert.size("etp") != mesh.size("tp")
-            or expert.size(GTP) != mesh.size(GTP)
+            or expert.size(GTP) > 1
         )
 
     @property

@@ -50,7 +50,8 @@ def sizes_text(layout: Layout) -> str:
 
 def sizes_of(mesh: Mesh) -> str:
     """The axes of a mesh that are larger than 1; dp1 for a single rank."""
-    return " · ".join(f"{axis.name}{axis.size}" for axis in mesh.axes if axis.size > 1) or "dp1"
+    sizes = {axis.name.removesuffix("_remat"): axis.size for axis in mesh.axes if axis.size > 1}
+    return " · ".join(f"{name}{size}" for name, size in sizes.items()) or "dp1"
 
 
 def from_preset(preset: str) -> State:
