@@ -219,9 +219,7 @@ class Layout:
         """Whether experts are spread in a way of their own: else their grid is the dense one."""
         mesh, expert = self.mesh, self.expert
         return expert is not None and (
-            expert.size("ep") > 1
-            or expert.size("etp") != mesh.size("tp")
-            or expert.size(GTP) > 1
+            expert.size("ep") > 1 or expert.size("etp") != mesh.size("tp") or expert.size(GTP) > 1
         )
 
     @property

@@ -23,6 +23,8 @@ from training.search import SearchJob, search, software_for, valid_splits
 from training.search import quickest as rooms
 from training.search.space import dealings, micro_batches, recomputations
 from training.search.timed import TimedLayout, Timer
+from views.base.state import State
+from views.page import answer
 
 law = settings(max_examples=25, deadline=None)
 
@@ -293,3 +295,11 @@ def test_pipelines_of_an_odd_length_deal_out_layers_that_they_do_not_divide():
     job = SearchJob(MODELS["gpt-529.6b"].model, training, 432, 216, 72, "dgx-h100")
     assert {3, 9} <= {split.pp for split in valid_splits(job)}
     assert search(job).best
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_page_says_how_much_of_a_gpu_a_layout_may_need(language):
+    """The shares that the search goes by, of layouts with and without buffers of an exchange."""
+    page = answer(State(view="search", lang=language)).picture
+    assert "99%" in page
+    assert "85%" in page

@@ -13,7 +13,7 @@ run tells. What is not VARIED is as on screen.
 """
 
 from .published import Placed, published_layouts
-from .quickest import MOST, SearchResult, search
+from .quickest import MOST, ROOM_OF_EXCHANGE, SearchResult, search
 from .reasons import alone, compared
 from .space import LEAST_TOKENS, MOST_SAMPLES, VARIED, SearchJob, valid_splits
 from .timed import software_for

@@ -14,11 +14,12 @@ from groups.notes import Note
 from groups.presets import PRESETS
 from render.files.tables import BarCell, TableChart
 from training.estimate import Estimate
-from training.estimate.memory import FITS
+from training.estimate.memory import FITS, USABLE
 from training.recompute import WORDS, modules_of
 from training.search import (
     LEAST_TOKENS,
     MOST_SAMPLES,
+    ROOM_OF_EXCHANGE,
     SearchJob,
     SearchResult,
     alone,
@@ -79,6 +80,7 @@ def _answer(context: Context) -> Markup:
         tag("span", tag("i", class_=f"search-{part}"), say(f"part_{part}")) for part in COLOURS
     )
     facts = {"least": f"{LEAST_TOKENS:,}", "samples": str(MOST_SAMPLES)}
+    facts |= {"usable": f"{USABLE:.0%}", "room": f"{ROOM_OF_EXCHANGE:.0%}"}
     return together(
         said,
         why,
