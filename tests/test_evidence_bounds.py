@@ -276,6 +276,94 @@ def test_dumps_of_512_ranks_are_far_within_the_bounds_of_a_page():
         assert allowance.taken["memory"] < 20 * len(content)
 
 
+# -- who waits for whom: no more work than a limit -----------------------------------------------
+
+
+def call_of(group: object, seq: int, ended: bool = False) -> dict[str, object]:
+    state = "completed" if ended else "started"
+    return {**entry(seq), "process_group": (str(group), "tp"), "state": state}
+
+
+def dumps_of(many: dict[int, list[dict[str, object]]], **config: str) -> dict[str, bytes]:
+    """Dumps by rank: what each has called, and the members of groups by name."""
+    groups = {
+        str(at): {"name": name, "ranks": ranks} for at, (name, ranks) in enumerate(config.items())
+    }
+    return {
+        f"nccl_trace_rank_{rank}": dump_of(pg_config=groups, entries=calls)
+        for rank, calls in many.items()
+    }
+
+
+def alike(ranks: int, groups: int) -> dict[str, bytes]:
+    """Ranks that wait in all groups, each in an order of its own."""
+    calls = {
+        rank: [call_of((at + rank) % groups, 1) for at in range(groups)] for rank in range(ranks)
+    }
+    return dumps_of(calls, **{str(at): str([*range(ranks)]) for at in range(groups)})
+
+
+def apart(ranks: int, _: int) -> dict[str, bytes]:
+    """Every rank waits in one group, at a number of its own."""
+    return dumps_of(
+        {rank: [call_of(0, rank)] for rank in range(ranks)}, **{"0": str([*range(ranks)])}
+    )
+
+
+def of_one_name(ranks: int, _: int) -> dict[str, bytes]:
+    """As many groups of one name as there are ranks."""
+    return {
+        name: content
+        for rank in range(ranks)
+        for name, content in dumps_of(
+            {rank: [call_of("g", at) for at in range(4)]}, g=str([rank, rank + 1])
+        ).items()
+    }
+
+
+def in_turn(ranks: int, groups: int) -> dict[str, bytes]:
+    """Each rank waits for another in every group: idle ones, without end."""
+    calls = {rank: [call_of(at, 1) for at in range(rank % groups)] for rank in range(ranks)}
+    return dumps_of(calls, **{str(at): str([*range(ranks)]) for at in range(groups)})
+
+
+@pytest.mark.parametrize("made", [alike, apart, of_one_name, in_turn])
+def test_who_waits_for_whom_is_found_within_a_limit_of_work(made):
+    with within() as small:
+        read_log(made(16, 8))
+    with within() as larger:
+        read_log(made(32, 8))
+    assert larger.spent <= 9 * max(small.spent, 100)
+    with within(20 * PAGE.work) as large, suppress(LayoutError):
+        read_log(made(160, 80), bounds=replace(PAGE, work=20_000))
+    assert large.spent <= 40_000  # the one step that is refused is counted, and not done
+
+
+def test_too_many_that_wait_for_each_other_are_refused_in_words():
+    with pytest.raises(LayoutError) as error:
+        read_log(in_turn(40, 20), bounds=replace(PAGE, work=50))
+    assert error.value.facts["what"] == "groups"
+    assert sentence(error.value, "zh") != sentence(error.value, "en")
+
+
+def test_numbers_that_nobody_called_are_not_looked_at():
+    calls = [call_of(0, 1, ended=True), call_of(0, 2**60)]
+    log = read_log(dumps_of({0: calls, 1: calls[:1]}, **{"0": "[0, 1]"}))
+    assert log.missing == (1,)
+
+
+def test_an_operation_older_by_many_is_reached_over_those_between():
+    """Rank 0 waits in three groups in turn; rank 3 alone is missing from the first of them."""
+    calls = {
+        0: [call_of(at, 1) for at in "abc"],
+        1: [call_of("b", 1)],
+        2: [call_of("c", 1)],
+        3: [call_of("z", 1, ended=True)],
+    }
+    log = read_log(dumps_of(calls, a="[0, 3]", b="[0, 1]", c="[0, 2]"))
+    assert (log.missing, len(log.diagnosis.waits)) == ((3,), 3)
+
+
 # -- what is said of the files -------------------------------------------------------------------
 
 HEADS = {

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from groups.budget import within
 from groups.group_names import WORLD
 from groups.grouping import (
     LONGEST_TEXT,
@@ -45,22 +46,19 @@ def read_log(
     in a group of whom the dumps name only those who called, or lines only those who wait. bounds:
     how much is read; the command line reads more than the page.
 
-    Errors: LayoutError for no or too much evidence (`formats.logs.bounds`), and for a lone dump
-    that cannot be read.
+    Errors: LayoutError for no or too much evidence (`formats.logs.bounds`), for dumps in which too
+    many operations hang together, and for a lone dump that cannot be read.
     """
     reading, dumps = read_files(evidence, bounds)
-    job = job_of(dumps)
-    assumed: dict[str, str] = {}
-    if groupings:
-        members, assumed = members_by_layout(job, groupings)
-        job = job_of(dumps, members) if members else job
+    with within(bounds.work):
+        job, assumed = _joined_dumps(dumps, groupings)
+        waiting = diagnosis_of(job)
     _add_dumps(reading, dumps, job)
     kinds = {key: named.kind for key, named in reading.groups.items()}
     stalls = joined(Stall(*stall) for stall in reading.stalls)
-    diagnosis = diagnosis_of(job)
-    _say_members(reading, [wait.group for wait in diagnosis.waits], assumed)
-    if not diagnosis.waits:
-        diagnosis = diagnosis_of_stalls(stalls, kinds, reading.relayed)
+    _say_members(reading, [wait.group for wait in waiting.waits], assumed)
+    by_lines = not waiting.waits
+    diagnosis = diagnosis_of_stalls(stalls, kinds, reading.relayed) if by_lines else waiting
     ambiguous = _settle_bare(reading)
     log = Log(
         ranks=tuple(sorted(reading.ranks)),
@@ -80,6 +78,17 @@ def read_log(
         relayed=tuple(sorted(reading.relayed)),
     )
     return heard(log, groupings if groupings and agrees(log, groupings) else {})
+
+
+def _joined_dumps(
+    dumps: Sequence[Dump], groupings: Mapping[str, Grouping] | None
+) -> tuple[LoggedJob, dict[str, str]]:
+    """The dumps as one job, and of which groups the layout says the members."""
+    job = job_of(dumps)
+    if not groupings:
+        return job, {}
+    members, assumed = members_by_layout(job, groupings)
+    return (job_of(dumps, members) if members else job), assumed
 
 
 def _add_dumps(reading: LogReading, dumps: Sequence[Dump], job: LoggedJob) -> None:

@@ -25,10 +25,9 @@ class Bounds:
     bytes: int = 32 * MEGABYTE
     files: int = 16_384
     memory: int = 448 * MEGABYTE  # of the values that pickles and JSON unpack to, counted high
-    entries: int = (
-        200_000  # recorded operations; a recorder keeps 2,000 unless it is told otherwise
-    )
-    groups: int = 400_000  # that dumps describe
+    entries: int = 131_072  # recorded operations; a recorder keeps 2,000 unless told otherwise
+    groups: int = 131_072  # that dumps describe
+    work: int = 1_500_000  # units (groups.budget) of finding who waits for whom
     ranks: int = 2 * MAX_RANKS  # in different lists of members
     held: int = 204_800  # values in one list of a pickle, and ready for it
     density: int = 24  # of memory for each byte that is read; recorders' dumps have 10 to 20

@@ -18,8 +18,10 @@ Where that does not settle it, nobody is named.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
+
+from groups.budget import spend
 
 from .job import Group, LoggedJob, signature, waits_of
 from .model import Diagnosis, Hop, Party, Wait
@@ -89,6 +91,7 @@ def hops_of(waits: Sequence[Wait], named: Iterable[int], roots: Iterable[int]) -
         hops.append(Hop(tuple(first), through, tuple(sorted(new))))
         reached |= new
         through = tuple(sorted(new))
+        spend(sum(len(wait.absent) + len(wait.unknown) for wait in left.values()) // 8, "groups")
         places = [place for place, wait in left.items() if reached & {*wait.absent, *wait.unknown}]
         first = [left.pop(place) for place in places]
     return tuple(hops)
@@ -99,22 +102,41 @@ def hops_of(waits: Sequence[Wait], named: Iterable[int], roots: Iterable[int]) -
 
 def _edges(waits: Sequence[Wait], job: LoggedJob) -> Edges:
     edges: Edges = {}
-    waits_of_rank: dict[int, list[int]] = defaultdict(list)
+    waits_of_rank: dict[int, dict[int, bool]] = defaultdict(dict)  # whether it waits there
     for place, wait in enumerate(waits):
         for rank in {*wait.waiting, *wait.callers}:
-            waits_of_rank[rank].append(place)
+            waits_of_rank[rank][place] = False
+        for rank in wait.waiting:
+            waits_of_rank[rank][place] = True
     for place, wait in enumerate(waits):
+        spend((len(wait.absent) + len(wait.possible)) // 4, "groups")
         following = edges["wait", place] = {
             ("rank", rank) for rank in (*wait.absent, *wait.possible)
         }
         edges |= {node: edges.get(node, set()) for node in following}
-        for rank in wait.waiting:
-            own = _order(wait, rank, job)
-            older = (at for at in waits_of_rank[rank] if _order(waits[at], rank, job) < own)
-            following |= {("wait", at) for at in older}
+    for rank, places in waits_of_rank.items():
+        for place, older in _next_older(rank, places, waits, job):
+            edges["wait", place] |= {("wait", at) for at in older}
     for rank, places in waits_of_rank.items():
         edges.setdefault(("rank", rank), set()).update(("wait", place) for place in places)
     return edges
+
+
+def _next_older(
+    rank: int, places: Mapping[int, bool], waits: Sequence[Wait], job: LoggedJob
+) -> Iterator[tuple[int, list[int]]]:
+    """For each operation that a rank waits in, those that it entered before; of many the latest in
+    which it waits, from which a way leads to the others."""
+    by_order: dict[int, list[int]] = defaultdict(list)
+    for at in places:
+        by_order[_order(waits[at], rank, job)].append(at)
+    older: list[int] = []
+    for order in sorted(by_order):
+        here = by_order[order]
+        waiting = [at for at in here if places[at]]
+        spend(len(waiting) * len(older) // 4, "groups")
+        yield from ((at, older) for at in waiting)
+        older = here if waiting else [*older, *here]
 
 
 def _order(wait: Wait, rank: int, job: LoggedJob) -> int:
@@ -194,7 +216,8 @@ def _look_at(sink: set[Node], waits: Sequence[Wait], edges: Edges, job: LoggedJo
 def _idle(waits: Sequence[Wait], edges: Edges, job: LoggedJob) -> list[int]:
     """Ranks with a dump that wait nowhere and did not go through all of these operations."""
     calls = [(job.group_of(wait), wait.seq) for wait in waits]
-    still = (rank for rank in job.dumped if not edges.get(("rank", rank)))
+    still = [rank for rank in job.dumped if not edges.get(("rank", rank))]
+    spend((len(job.dumped) + len(still) * len(calls)) // 4, "groups")
     return [rank for rank in still if not all(group.called(rank, seq) for group, seq in calls)]
 
 
@@ -207,6 +230,7 @@ def _is_missing(idle: Sequence[int], job: LoggedJob) -> bool:
 def _one_rank(rank: int, waits: Sequence[Wait], edges: Edges, job: LoggedJob) -> Verdict:
     """A rank that nothing holds: it, or one that alone entered what two or more idle members
     never did."""
+    spend(sum(2 + len(wait.absent) + len(wait.possible) for wait in waits) // 16, "groups")
     places = [place for place, wait in enumerate(waits) if rank in wait.absent]
     if not places:
         places = [place for place, wait in enumerate(waits) if rank in wait.possible]
@@ -252,6 +276,7 @@ def _odd_parties(wait: Wait, job: LoggedJob) -> set[int]:
 def _is_supported(wait: Wait, party: Party, job: LoggedJob) -> bool:
     """Whether ranks of other groups of the family called just this at the same number."""
     wait_group = job.group_of(wait)
+    spend(sum(2 + len(group.calls) for group in job.groups.values()) // 8, "groups")
     return any(
         signature(calls[wait.seq], sizes=party.sizes != "") == (party.op, party.sizes)
         for group in job.groups.values()
@@ -268,7 +293,9 @@ def _odd_orders(ranks: Iterable[int], waits: Iterable[Wait], job: LoggedJob) -> 
     """
     waits = [wait for wait in waits if not wait.peers]
     odd = set()
+    size = sum(2 + len(wait.waiting) + len(wait.absent) + len(wait.possible) for wait in waits)
     for rank in ranks:
+        spend(size // 16, "groups")
         entered = [wait for wait in waits if rank in wait.waiting]
         left = [wait for wait in waits if rank in wait.absent or rank in wait.possible]
         if any(_is_odd(rank, *pair, job) for pair in product(entered, left)):
@@ -280,6 +307,7 @@ def _is_odd(rank: int, entered: Wait, left: Wait, job: LoggedJob) -> bool:
     """Whether this rank alone went into one group before it had been in the other."""
     families = job.group_of(entered).family, job.group_of(left).family
     same = other = 0
+    spend(len(job.dumped), "groups")
     for fellow in job.dumped:
         first, second = (
             _place(job.of_family(family, fellow), fellow, wait.seq)

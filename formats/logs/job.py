@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
+from groups.budget import spend
 from groups.group_names import WORLD, kind_of
 
 from .model import Party, ProcessGroup, Wait
@@ -28,7 +30,21 @@ class Group:
 
     def called(self, rank: int, seq: int) -> bool:
         """Whether a rank has called the collective of this number, or a later one."""
-        return bool(self.calls.get(rank)) and max(self.calls[rank]) >= seq
+        return self._last.get(rank, -1) >= seq
+
+    @cached_property
+    def _last(self) -> dict[int, int]:
+        """The number of each rank's last collective."""
+        return {rank: max(calls) for rank, calls in self.calls.items() if calls}
+
+    @cached_property
+    def by_number(self) -> dict[int, dict[int, list[Call]]]:
+        """The collectives by number, then by rank."""
+        numbers: dict[int, dict[int, list[Call]]] = defaultdict(dict)
+        for rank, calls in self.calls.items():
+            for seq, made in calls.items():
+                numbers[seq][rank] = made
+        return numbers
 
     def pending(self, rank: int) -> int | None:
         """The number of the first collective that a rank has called and that did not end."""
@@ -46,6 +62,9 @@ class LoggedJob:
     dumped: tuple[int, ...]
     recorded_from: dict[int, int]  # by rank: time of its oldest call, 0 if that is its first ever
     backend: str
+
+    def has_dump(self, rank: int) -> bool:
+        return rank in self.recorded_from
 
     def group_of(self, wait: Wait) -> Group:
         return self._by_identity[id(wait.group)]
@@ -82,10 +101,10 @@ def job_of(dumps: Sequence[Dump], members: Mapping[str, Iterable[int]] | None = 
         for name in {call.group for call in dump.calls}:
             callers[name].add(rank)
     groups: dict[GroupKey, Group] = {}
+    members_of = _Members(known)
     for rank, dump in ranked:
         for call in dump.calls:
-            fitting = [ranks for ranks in known[call.group] if rank in ranks]
-            key = (call.group, fitting[0] if len(fitting) == 1 else ())
+            key = (call.group, members_of(call.group, rank))
             if key not in groups:
                 groups[key] = _new_group(dump, *key, callers[call.group], dumped)
             group = groups[key]
@@ -94,6 +113,31 @@ def job_of(dumps: Sequence[Dump], members: Mapping[str, Iterable[int]] | None = 
             else:
                 group.calls[rank].setdefault(call.seq, []).append(call)
     return LoggedJob(groups, dumped, recorded_from, backend)
+
+
+class _Members:
+    """Which of the lists of a group's name a rank is in; a list is looked through once."""
+
+    def __init__(self, known: Mapping[str, set[tuple[int, ...]]]) -> None:
+        lists = {id(ranks): ranks for of_name in known.values() for ranks in of_name}
+        self._by_name = {name: {*map(id, of_name)} for name, of_name in known.items()}
+        self._by_rank: dict[int, set[int]] = defaultdict(set)
+        for at, ranks in lists.items():
+            for rank in ranks:
+                self._by_rank[rank].add(at)
+        self._lists = lists
+        self._found: dict[tuple[str, int], tuple[int, ...]] = {}
+
+    def __call__(self, name: str, rank: int) -> tuple[int, ...]:
+        """The one list with the rank; empty where there is none, or several."""
+        found = self._found.get((name, rank))
+        if found is None:
+            of_name, of_rank = self._by_name.get(name, set()), self._by_rank.get(rank, set())
+            spend(min(len(of_name), len(of_rank)) // 8, "groups")
+            fitting = of_name & of_rank
+            found = self._lists[fitting.pop()] if len(fitting) == 1 else ()
+            self._found[name, rank] = found
+        return found
 
 
 def _new_group(
@@ -150,13 +194,14 @@ def _collective_waits(group: Group, job: LoggedJob) -> Iterator[Begun]:
     numbers = sorted({seq for seq in pending.values() if seq is not None})
     members = group.group.members
     for seq in _first_difference(group, numbers) if numbers else ():
+        spend((len(members) + len(pending)) // 4, "groups")
         parties = _parties(group, seq)
-        calls = {rank: calls[seq] for rank, calls in group.calls.items() if seq in calls}
+        calls = group.by_number[seq]
         begun = min(called[0].created_ns for called in calls.values())
         absent = tuple(
             rank
             for rank in members
-            if rank in job.dumped
+            if job.has_dump(rank)
             and not group.called(rank, seq)
             and (rank in group.calls or job.recorded_from[rank] <= begun)
         )
@@ -171,7 +216,7 @@ def _collective_waits(group: Group, job: LoggedJob) -> Iterator[Begun]:
                 waiting=tuple(sorted(rank for rank, number in pending.items() if number == seq)),
                 absent=absent,
                 parties=tuple(parties) if len(parties) > 1 else (),
-                unknown=tuple(rank for rank in members if rank not in job.dumped),
+                unknown=tuple(rank for rank in members if not job.has_dump(rank)),
                 possible=_possible(group, job) if is_open else (),
                 late=_late(calls) if is_open else (),
             ),
@@ -184,9 +229,9 @@ def _first_difference(group: Group, numbers: list[int]) -> list[int]:
     if len(_parties(group, numbers[0])) > 1:
         return numbers
     lowest = max((min(calls) for calls in group.calls.values() if calls), default=numbers[0])
-    for seq in range(lowest, numbers[0]):
-        ops = {signature(calls[seq], sizes=False) for calls in group.calls.values() if seq in calls}
-        if len(ops) > 1:
+    for seq in sorted(seq for seq in group.by_number if lowest <= seq < numbers[0]):
+        made = group.by_number[seq].values()
+        if len({signature(calls, sizes=False) for calls in made}) > 1:
             return [seq, *numbers]
     return numbers
 
@@ -195,9 +240,8 @@ def _parties(group: Group, seq: int) -> list[Party]:
     """Who called what at this place, the largest party first."""
     sizes = not _sizes_vary(group, seq)
     by_signature: dict[Signature, list[int]] = defaultdict(list)
-    for rank, calls in group.calls.items():
-        if seq in calls:
-            by_signature[signature(calls[seq], sizes)].append(rank)
+    for rank, calls in group.by_number[seq].items():
+        by_signature[signature(calls, sizes)].append(rank)
     return parties_of(by_signature)
 
 
@@ -209,10 +253,11 @@ def parties_of(called: Mapping[Signature, Iterable[int]]) -> list[Party]:
 
 def _sizes_vary(group: Group, seq: int) -> bool:
     """Whether members have finished this operation with different sizes before: then they may."""
-    ops = Counter(calls[seq][-1].op for calls in group.calls.values() if seq in calls)
+    ops = Counter(calls[-1].op for calls in group.by_number[seq].values())
     name = next((op for op, _ in ops.most_common(1)), None)
     for earlier in range(seq - 1, max(seq - 200, -1), -1):
-        calls = [calls[earlier] for calls in group.calls.values() if earlier in calls]
+        calls = [*group.by_number.get(earlier, {}).values()]
+        spend(len(calls), "groups")
         ended = len(calls) > 1 and all(call[-1].op == name and call[-1].ended for call in calls)
         if ended and len({signature(call) for call in calls}) > 1:
             return True
@@ -223,6 +268,7 @@ def _possible(group: Group, job: LoggedJob) -> tuple[int, ...]:
     """Ranks that may be in a group whose members nothing says: those in no group of its family."""
     if group.group.complete or group.group.kind == WORLD:
         return ()
+    spend(len(job.dumped) // 4, "groups")
     return tuple(rank for rank in job.dumped if job.of_family(group.family, rank) is None)
 
 
@@ -265,9 +311,9 @@ def _p2p_waits(group: Group, job: LoggedJob) -> Iterator[Begun]:
                 op="send/recv",
                 seq=call.seq,
                 waiting=tuple(sorted(ends[op] for op in sides)),
-                absent=tuple(rank for rank in missing if rank in job.dumped),
+                absent=tuple(rank for rank in missing if job.has_dump(rank)),
                 parties=parties,
-                unknown=tuple(rank for rank in missing if rank not in job.dumped),
+                unknown=tuple(rank for rank in missing if not job.has_dump(rank)),
                 peers=(ends["send"], ends["recv"]),
             ),
         )

@@ -125,6 +125,7 @@ _QUALIFIED = re.compile(
 
 _ZEROS = bytes.maketrans(b"123456789", b"000000000")
 _PIECE = 1 << 20
+_EMPTY = re.compile(r"\n{2,200}")
 MOST_SHAPES = 20_000
 """Kept at a time."""
 
@@ -169,7 +170,7 @@ def _lines(text: str) -> Iterator[tuple[str, str]]:
     at = 0
     while at < len(text):
         end = text.find("\n", at + _PIECE)
-        piece = text[at:] if end < 0 else text[at:end]
+        piece = _EMPTY.sub("\n", text[at:] if end < 0 else text[at:end])
         zeros = piece.encode("utf-8", "surrogatepass").translate(_ZEROS)
         same = zeros.decode("utf-8", "surrogatepass").split("\n")
         yield from ((line, zero) for line, zero in zip(piece.split("\n"), same) if line)

@@ -1,11 +1,14 @@
-"""Gradio imported without the type stubs that it writes of its own classes."""
+"""Gradio imported without the type stubs that it writes of its own classes, and without a port."""
 
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+PORT = "GRADIO_SERVER_PORT"
 
 
 @contextmanager
@@ -13,7 +16,8 @@ def without_stubs() -> Iterator[None]:
     """Where Gradio is imported in here, it leaves the stubs in its folder as they are.
 
     It reads and parses the file of each of its classes twice, to write anew what stands there: a
-    third of the time that the app takes to start. Of a class without a file it makes none.
+    third of the time that the app takes to start. Of a class without a file it makes none. It reads
+    the port as a number as well, with a traceback where it is none: app.py says that in words.
     """
     whole = inspect.getfile
 
@@ -22,8 +26,11 @@ def without_stubs() -> Iterator[None]:
             raise OSError(f"no stub of {what.__name__} is wanted")
         return whole(what)
 
+    port = os.environ.pop(PORT, None)
     inspect.getfile = file_of
     try:
         yield
     finally:
         inspect.getfile = whole
+        if port is not None:
+            os.environ[PORT] = port
