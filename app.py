@@ -34,6 +34,7 @@ from views import page
 from views.all import ENDPOINTS
 from views.gradio import widgets
 from views.groups.film import film
+from views.groups.lens import lens
 from views.hang.files import evidence
 from views.server.connections import watch
 from views.server.guard import Guard
@@ -59,7 +60,7 @@ def create_app() -> gr.Blocks:
         delete_cache=(600, 3600),
         analytics_enabled=False,
     ) as demo:
-        functions = [answering(handler, lanes) for handler in (page.draw, page.save, film)]
+        functions = [answering(handler, lanes) for handler in (page.draw, page.save, film, lens)]
         functions.append(answering(evidence, lanes, heavy=True))
         widgets.page(page.first_html(), page.script_data(), *functions)
         for name, endpoint in ENDPOINTS.items():

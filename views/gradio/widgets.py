@@ -33,9 +33,9 @@ SCRIPTS = ("shared.js", "paint.js", "ask.js", "state.js", "form.js", "sizes.js")
 
 PICTURE = tuple(
     f"picture/{name}.js"
-    for name in ("ranks", "places", "marks", "inset", "card", "picture", "film")
+    for name in ("ranks", "places", "marks", "inset", "card", "picture", "film", "lens")
 )
-"""What lights up the groups of a GPU, and plays a step."""
+"""What lights up the groups of a GPU, plays a step, and colours the mesh by its costs."""
 
 
 def script(*names: str | Path) -> str:

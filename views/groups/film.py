@@ -67,11 +67,8 @@ def film(sent: Any) -> str:
 def film_of(context: Context) -> dict[str, Any]:
     """Errors: LayoutError for a schedule, a batch or layers that cannot be."""
     layout, state = context.layout, context.known
-    spec = schedule_of(schedule_name(state), layout, state)
-    spend_on([spec])
-    stages = stages_of(spec, state)
-    held = stages if follows_layers(state) else None
-    timeline, _ = timed(timed_schedule(spec, held, clock_of(state), state))
+    timeline = timeline_of(context)
+    stages = stages_of(schedule_of(schedule_name(state), layout, state), state)
     seconds: dict[str, float | None] = dict.fromkeys(("pipeline", *AFTER))
     step = ""
     with suppress(LayoutError):  # the film needs no model, its seconds do
@@ -87,6 +84,19 @@ def film_of(context: Context) -> dict[str, Any]:
         "step": step,
         "layers": max(counts_of(stages, state), default=1) if stages else 1,
     }
+
+
+def timeline_of(context: Context) -> Timeline:
+    """The pipeline of the job, as its view draws it; a job without stages is one rank of it.
+
+    Errors: LayoutError for a schedule, a batch or layers that cannot be.
+    """
+    state = context.known
+    spec = schedule_of(schedule_name(state), context.layout, state)
+    spend_on([spec])
+    stages = stages_of(spec, state)
+    held = stages if follows_layers(state) else None
+    return timed(timed_schedule(spec, held, clock_of(state), state))[0]
 
 
 def busy_texts(timeline: Timeline) -> list[str]:

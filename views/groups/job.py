@@ -56,13 +56,36 @@ def hero_html(spec: PictureSpec) -> Markup:
     card = {"class_": "card aside", "style": f"--kinds:{len(spec.listed)}"}
     is_large = layout.world_size > NUMBERED and len(spec.sides) == 1
     inset = tag("div", class_="inset", aria_hidden="true") if is_large else ""
+    told, costs = tag("div", class_="told"), tag("div", class_="costs")
     return tag(
         "div",
         tag("h2", question(rank, language), class_="question"),
         tag("p", sentence_of(layout, rank, language), class_="answer", aria_live="polite"),
-        tag("div", *figures, _player(language), class_="jobs"),
-        tag("div", tag("div", tag("div", class_="told"), hint, **card), inset, class_="side"),
+        tag("div", _lenses(language), *figures, _player(language), class_="jobs"),
+        tag("div", tag("div", told, costs, hint, **card), inset, class_="side"),
         class_=spec.look,
+    )
+
+
+LENSES = ("", "memory", "traffic", "pipeline", "hang")
+"""What the cells may be coloured by, by the view that explains it; first their groups."""
+
+
+def _lenses(language: str) -> Markup:
+    """The row above the picture (views/gradio/picture/lens.js), and a line for its scale."""
+    names = ((name, JOB[f"lens_{name or 'groups'}"][language]) for name in LENSES)
+    buttons = (
+        button(
+            label, data_lens=name, tabindex=-1 if name else 0, aria_pressed=str(not name).lower()
+        )
+        for name, label in names
+    )
+    group = {"role": "group", "aria_label": JOB["lenses"][language]}
+    return tag(
+        "div",
+        tag("div", *buttons, class_="lenses", **group),
+        tag("p", class_="lens-key", aria_live="polite"),
+        class_="lens-row",
     )
 
 

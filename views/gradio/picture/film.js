@@ -275,6 +275,7 @@ function drawStrip() {
 
 function begin() {
   if (covers.length || !reel) return;
+  say('lens', '');
   if (mesh.world <= COVERED) covers = views.filter(({ svg }) => svg.matches('.job')).map(coverOf);
   drawStrip();
 }

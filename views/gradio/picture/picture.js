@@ -86,6 +86,7 @@ function light() {
     views.forEach((view) => (isNumbered(view) ? markCells : markPixels)(view, rank));
     ask(rank);
     tell(rank);
+    tellCosts(rank);
   });
 }
 

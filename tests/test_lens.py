@@ -1,0 +1,83 @@
+"""What GPUs cost, on the picture of the job: the numbers of other views, and ways to them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from browser import type_sizes, wait_until
+from playwright.sync_api import expect
+
+from views.base.context import Context
+from views.base.link import from_query, state_texts
+from views.base.trained import GIB
+from views.groups.lens import lens, sent_by_stage
+
+LOG = (Path(__file__).parent / "golden/inputs/watchdog.log").read_text(encoding="utf-8")
+
+
+def asked(query: str, **more: str) -> dict:
+    return json.loads(lens(json.dumps({**state_texts(from_query(query)), **more})))
+
+
+def test_memory_is_that_of_its_view_and_what_is_too_much_is_marked():
+    query = "nodes=8&tp=2&pp=4&model=llama3-70b"
+    stages = Context.of(from_query(query)).trained.stages()
+    found = asked(query)["lenses"]["memory"]
+    assert [float(one.split()[0]) for one in found["said"]] == [
+        round(stage.total / GIB, 1) for stage in stages
+    ]
+    assert found["full"] == [stage.total > 80 * GIB for stage in stages]
+    assert any(found["full"])
+
+
+def test_bytes_by_kind_are_those_of_traffic():
+    context = Context.of(from_query("nodes=2&tp=2&pp=2&model=llama3-8b"))
+    sent = sent_by_stage(context)
+    said = asked("nodes=2&tp=2&pp=2&model=llama3-8b")["lenses"]["traffic"]["said"]
+    assert {*sent} == {"tp", "pp", "dp-cp"}
+    assert all(all(kind in one for kind in sent) for one in said)
+
+
+def test_a_hang_has_its_roles_and_none_without_evidence():
+    assert "hang" not in asked("nodes=2&tp=2&pp=2")["lenses"]
+    found = asked("nodes=2&tp=2&pp=2", evidence=LOG)["lenses"]["hang"]["ranks"]
+    assert found["1"] == "culprit"
+    assert found["0"] == "first"
+
+
+def test_a_layout_that_cannot_be_has_no_costs():
+    assert asked("nodes=2&tp=3") == {}
+
+
+@pytest.mark.browser
+def test_a_lens_colours_the_stages_and_leads_to_its_view(open_page):
+    page = open_page()
+    page.click(".lenses [data-lens=memory]")
+    wait_until(page, "() => document.querySelectorAll('.tints .tint').length === 2")
+    shares = page.eval_on_selector_all(
+        ".tint", "all => all.map(one => Number(one.style.getPropertyValue('--share')))"
+    )
+    assert 0 < shares[1] < shares[0] < 1
+    page.click(".lenses [data-lens='']")
+    assert page.query_selector(".tint") is None
+    page.click(".lenses [data-lens=memory]")
+    page.click(".lens-key .leads")
+    expect(page.locator("#nav .subs [aria-current]")).to_have_text("Memory")
+
+
+@pytest.mark.browser
+def test_the_card_says_what_its_gpu_costs_without_a_jump(open_page):
+    page = open_page()
+    below = page.locator(".kinds").bounding_box()["y"]
+    wait_until(page, "() => document.querySelector('.costs').textContent.includes('of 80 GiB')")
+    assert page.locator(".kinds").bounding_box()["y"] == below
+    before = page.inner_text(".costs")
+    type_sizes(page, tp=4)
+    wait_until(
+        page,
+        "(before) => { const now = document.querySelector('.costs').innerText;"
+        " return now && now !== before; }",
+        before,
+    )

@@ -1,0 +1,147 @@
+"""What a GPU costs, stage by stage: the other views' numbers, to be seen on the picture of the job.
+
+The page asks for them once the picture stands: its card leads to the views that explain them, and
+its lenses colour the mesh by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from descriptions import JOB
+from formats.logs import read_log
+from groups import LayoutError
+from groups.budget import within
+
+from ..base.context import Context
+from ..base.html import as_json
+from ..base.link import from_values, parsed
+from ..base.resolve import resolve
+from ..base.state import is_empty
+from ..base.trained import GIB
+from ..base.units import bytes_text
+from ..estimate.words import about
+from ..hang.picture import ROLES, chain_of
+from ..pipeline.chart import percent
+from ..traffic.view import rows_of
+from .film import timeline_of
+
+DIGITS = 3
+"""Of the shares by which stages are coloured."""
+
+
+@within()
+def lens(sent: Any) -> str:
+    """What is known of the costs of a state that the page sends, as JSON.
+
+        costs     sentences of the card, each {"view": that explains it, "said": words}
+        lenses    by view {"shares": of its scale, by pipeline stage, "said": by stage, "scale":
+                  [least, most] in words}; of a hang {"ranks": {rank: role}}
+
+    What is refused, or not asked for, is left out.
+    """
+    state = from_values(parsed(sent))
+    try:
+        context = Context(resolve(state), state)
+    except LayoutError:
+        return "{}"
+    lenses: dict[str, Any] = {}
+    for name, work in LENSES.items():
+        with suppress(LayoutError):  # the view itself says why
+            lenses[name] = work(context)
+    return as_json({"costs": costs_of(context), "lenses": lenses})
+
+
+def costs_of(context: Context) -> list[dict[str, str]]:
+    """The step, which is the same for all GPUs."""
+    try:
+        step = about(context.trained.estimate(context.layout))
+    except LayoutError:
+        return []
+    return [{"view": "estimate", "said": JOB["cost_step"][context.language].format(step=step)}]
+
+
+def memory_lens(context: Context) -> dict[str, Any]:
+    """The most that a GPU of each stage holds, beside what it has."""
+    most = context.trained.capacity
+    held = [stage.total for stage in context.trained.stages()]
+    say = JOB["cost_memory"][context.language].format
+    said = [say(held=f"{one / GIB:.1f}", most=f"{most / GIB:,.0f}") for one in held]
+    scale = ["0", f"{most / GIB:,.0f} GiB"]
+    return {**scaled(np.array(held) / most, said, scale), "full": [one > most for one in held]}
+
+
+def traffic_lens(context: Context) -> dict[str, Any]:
+    """What a GPU of each stage sends in a step, of all kinds."""
+    by_kind = sent_by_stage(context)
+    sent = sum(by_kind.values(), np.zeros(context.layout.mesh.size("pp")))
+    most = float(sent.max(initial=0.0))
+    say = JOB["cost_traffic"][context.language].format
+    said = [
+        say(sent=bytes_text(one), kinds=_kinds(by_kind, stage))
+        for stage, one in enumerate(sent.tolist())
+    ]
+    return scaled(sent / (most or 1.0), said, ["0", bytes_text(most)])
+
+
+def _kinds(by_kind: dict[str, np.ndarray], stage: int) -> str:
+    """Each kind that a rank of the stage sends over, that with most bytes first."""
+    sent = sorted(((float(one[stage]), kind) for kind, one in by_kind.items()), reverse=True)
+    return " · ".join(f"{kind} {bytes_text(one)}" for one, kind in sent if one)
+
+
+def idle_lens(context: Context) -> dict[str, Any]:
+    """The share of the pipeline's time in which a GPU of each stage waits."""
+    timeline = timeline_of(context)
+    plan = timeline.plan
+    busy = np.add.reduceat(timeline.end - timeline.start, plan.starts[:-1])
+    idle = 1.0 - busy / (timeline.makespan or 1.0)
+    say = JOB["cost_idle"][context.language].format
+    most = float(idle.max(initial=0.0))
+    said = [say(share=percent(one)) for one in idle.tolist()]
+    return scaled(idle / (most or 1.0), said, ["0", percent(most)])
+
+
+def hang_lens(context: Context) -> dict[str, Any]:
+    """The part that each rank of the evidence has in a hang, but for those without one.
+
+    Errors: LayoutError where no evidence is pasted.
+    """
+    if is_empty(context.state.evidence):
+        raise LayoutError("no-evidence", "no evidence of a hang is pasted")
+    layout = context.layout
+    log = read_log(context.state.evidence, layout.every)
+    chain = chain_of(log, layout, layout.every)
+    ranks = {str(rank): ROLES[chain[rank]] for rank in np.flatnonzero(chain).tolist()}
+    if not ranks:
+        raise LayoutError("no-evidence", "the evidence does not say who waits")
+    return {"ranks": ranks}
+
+
+LENSES: dict[str, Callable[[Context], dict[str, Any]]] = {
+    "memory": memory_lens,
+    "traffic": traffic_lens,
+    "pipeline": idle_lens,
+    "hang": hang_lens,
+}
+"""By the view that explains them."""
+
+
+def scaled(shares: np.ndarray, said: Sequence[str], scale: Sequence[str]) -> dict[str, Any]:
+    return {
+        "shares": np.round(np.minimum(shares, 1.0), DIGITS).tolist(),
+        "said": list(said),
+        "scale": list(scale),
+    }
+
+
+def sent_by_stage(context: Context) -> dict[str, np.ndarray]:
+    """Bytes that a rank of each stage sends over each kind in a step: float64, shape (stages,)."""
+    sums: dict[str, np.ndarray] = {}
+    for row in rows_of(context.layout, context.trained):
+        sums[row.kind] = sums.get(row.kind, 0.0) + np.array(row.by_stage, dtype=float)
+    return sums
