@@ -131,7 +131,8 @@ AT_REST = """(patience) => new Promise((go, fail) => {
   let frames = 0;
   const late = setTimeout(fail, patience, new Error('The page does not come to rest.'));
   const look = () => {
-    frames = window.questions ? 0 : frames + 1;
+    const isBusy = window.questions || document.querySelector('.costs[aria-busy]');
+    frames = isBusy ? 0 : frames + 1;
     if (frames < 3) return requestAnimationFrame(look);
     clearTimeout(late);
     go();
@@ -188,6 +189,7 @@ def next_frame(page: Page) -> None:
 
 def requests_during(page: Page, act: Callable[[], None]) -> list[str]:
     """What the page fetches while ``act`` runs, and until it is at rest after it."""
+    settle(page)  # what the card of the GPU costs is asked for once the picture stands
     before = len(WATCHES[page].requests)
     act()
     settle(page)

@@ -56,7 +56,7 @@ def hero_html(spec: PictureSpec) -> Markup:
     card = {"class_": "card aside", "style": f"--kinds:{len(spec.listed)}"}
     is_large = layout.world_size > NUMBERED and len(spec.sides) == 1
     inset = tag("div", class_="inset", aria_hidden="true") if is_large else ""
-    told, costs = tag("div", class_="told"), tag("div", class_="costs")
+    told, costs = tag("div", class_="told"), tag("div", class_="costs", aria_busy="true")
     return tag(
         "div",
         tag("h2", question(rank, language), class_="question"),
@@ -92,9 +92,7 @@ def _lenses(language: str) -> Markup:
 def _player(language: str) -> Markup:
     """What plays a step on the pictures (views/gradio/picture/film.js); empty until it does."""
     play, stop = JOB["film_play"][language], JOB["film_stop"][language]
-    strip = Markup(
-        '<svg viewBox="0 0 1000 16" preserveAspectRatio="none" aria-hidden="true"></svg>'
-    )
+    strip = tag("div", class_="film-track", aria_hidden="true")
     label = {"aria_label": JOB["film_at"][language]}
     place = tag("input", type="range", min=0, max=1000, value=0, **label)
     return tag(

@@ -38,7 +38,7 @@ DIGITS = 3
 def lens(sent: Any) -> str:
     """What is known of the costs of a state that the page sends, as JSON.
 
-        costs     sentences of the card, each {"view": that explains it, "said": words}
+        step      how long a step takes, in words
         lenses    by view {"shares": of its scale, by pipeline stage, "said": by stage, "scale":
                   [least, most] in words}; of a hang {"ranks": {rank: role}}
 
@@ -53,16 +53,12 @@ def lens(sent: Any) -> str:
     for name, work in LENSES.items():
         with suppress(LayoutError):  # the view itself says why
             lenses[name] = work(context)
-    return as_json({"costs": costs_of(context), "lenses": lenses})
-
-
-def costs_of(context: Context) -> list[dict[str, str]]:
-    """The step, which is the same for all GPUs."""
-    try:
-        step = about(context.trained.estimate(context.layout))
-    except LayoutError:
-        return []
-    return [{"view": "estimate", "said": JOB["cost_step"][context.language].format(step=step)}]
+    step = ""
+    with suppress(LayoutError):
+        step = JOB["cost_step"][context.language].format(
+            step=about(context.trained.estimate(context.layout))
+        )
+    return as_json({"step": step, "lenses": lenses})
 
 
 def memory_lens(context: Context) -> dict[str, Any]:

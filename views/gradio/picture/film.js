@@ -247,21 +247,19 @@ function drawStrip() {
   if (!reel) return;
   const { ends } = reel;
   const text = reel.busy[stageOf(grids[0], active())] ?? reel.busy[0];
-  const each = (1000 * ends.pipeline) / text.length;
+  const each = (100 * ends.pipeline) / text.length;
+  const box = (kind, left, wide) => `<i class="is-${kind}" style="left:${left.toFixed(2)}%;width:${wide.toFixed(2)}%"></i>`;
   let boxes = '';
   let from = 0;
   for (const run of text.match(/(.)\1*/g)) {
-    if (run[0] !== ' ') boxes += `<rect class="is-${NAMES[run[0]]}" x="${(from * each).toFixed(1)}" width="${Math.max(1, run.length * each - 1).toFixed(1)}" height="16"/>`;
+    if (run[0] !== ' ') boxes += box(NAMES[run[0]], from * each, run.length * each);
     from += run.length;
   }
   const tails = ['dp', 'optimizer'].filter((name) => ends[name] > (name === 'dp' ? ends.pipeline : ends.dp));
-  for (const name of tails) {
-    const left = 1000 * (name === 'dp' ? ends.pipeline : ends.dp);
-    boxes += `<rect class="is-${name}" x="${(left + 2).toFixed(1)}" width="${(1000 * ends[name] - left - 2).toFixed(1)}" height="16"/>`;
-  }
-  bar.querySelector('svg').innerHTML = boxes;
-  const names = ['pipeline', ...tails];
   const starts = { pipeline: 0, dp: ends.pipeline, optimizer: ends.dp };
+  for (const name of tails) boxes += box(name, 100 * starts[name], 100 * (ends[name] - starts[name]));
+  bar.querySelector('.film-track').innerHTML = boxes;
+  const names = ['pipeline', ...tails];
   bar.querySelector('.film-names').innerHTML = names
     .map((name) => {
       const side = name === 'optimizer' ? 'right:0' : `left:${(100 * starts[name]).toFixed(1)}%`;
@@ -311,7 +309,7 @@ function rewind() {
   if (!bar) return;
   filmStrip().dataset.told = '';
   bar.querySelector('input').value = 0;
-  bar.querySelector('svg').innerHTML = '';
+  bar.querySelector('.film-track').innerHTML = '';
   bar.querySelector('.film-names').innerHTML = '';
 }
 

@@ -13,7 +13,9 @@ const keyOf = () => element.querySelector('.lens-key');
 async function askCosts() {
   const turn = ++asking;
   const { answer } = await post('component_server', questionOf('lens', state));
-  if (turn !== asking || !answer?.lenses || !element.querySelector('.lenses')) return;
+  if (turn !== asking) return;
+  element.querySelector('.costs')?.removeAttribute('aria-busy');
+  if (!answer?.lenses || !element.querySelector('.lenses')) return;
   known = answer;
   tellCosts(active());
   if (lensed) tint();
@@ -26,6 +28,7 @@ function settle() {
   removeTints();
   if (!element.querySelector('.lenses')) return;
   press();
+  element.querySelector('.costs').setAttribute('aria-busy', 'true');
   tellCosts(active());
   settle.timer = setTimeout(askCosts, SETTLED);
 }
@@ -45,11 +48,10 @@ function tellCosts(rank) {
   const place = element.querySelector('.card .costs');
   if (!place) return;
   const stage = stageOf(grids[0], rank);
-  const told = ['memory', 'traffic', 'pipeline']
-    .map((view) => [view, known?.lenses[view]?.said[stage]])
-    .filter(([, said]) => said);
-  const whole = (known?.costs ?? []).map(({ view, said }) => [view, said]);
-  place.replaceChildren(...[...told, ...whole].map(([view, said]) => leading(view, said)));
+  const { step, lenses } = known ?? {};
+  const told = ['memory', 'pipeline', 'traffic'].map((view) => [view, lenses?.[view]?.said[stage]]);
+  told.splice(1, 0, ['estimate', step]);
+  place.replaceChildren(...told.filter(([, said]) => said).map((one) => leading(...one)));
 }
 
 // --- The mesh ---------------------------------------------------------------------------------------
