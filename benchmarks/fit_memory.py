@@ -130,6 +130,7 @@ def main() -> None:
         *((name, lambda case, name=name: case.run.model == name) for name in models),
     ]  # type: ignore[misc]
     ratios: dict[str, list[float]] = {}
+    over, ran = list[bool](), list[bool]()
     for name, is_out in wanted:
         out, rest = (
             [case for case in every if is_out(case)],
@@ -139,8 +140,13 @@ def main() -> None:
         print(f"{name}\n  UNFUSED:  {told(out, now)}\n  left out: {told(out, blind)}")
         if name != "Playbook":  # whose models are left out one by one
             for case in out:
+                over.append(case.low * case.needed(blind) > USABLE * case.capacity)
+                ran.append(case.run.status == "ok")
                 if (memory := case.run.memory or 0.0) > LARGE:
                     ratios.setdefault(case.kernels, []).append(memory * GIB / case.needed(blind))
+    lost = float(np.mean([is_over for is_over, did_run in zip(over, ran) if did_run]))
+    right = float(np.mean([is_over != did_run for is_over, did_run in zip(over, ran)]))
+    print(f"all left out in turn: {100 * lost:.1f} % of good runs lost, {100 * right:.1f} % right")
     for name, several in ratios.items():
         low, high = np.quantile(several, [0.07, 0.97])
         print(f"{name}: {low:.2f} to {high:.2f} of what is needed, of {len(several)} runs")

@@ -396,6 +396,28 @@ def test_a_step_is_told_with_its_interval_its_memory_and_the_nearest_runs(ask):
     assert all(run["measured_seconds"] > 0 and run["source"] for run in found["nearest"])
 
 
+FIT = ("fit", "fits", "memory_low_bytes", "memory_high_bytes", "needed_bytes", "memory_bytes")
+
+
+@pytest.mark.parametrize(
+    ("filled", "fit"), [(0.85, "fits"), (0.95, "close"), (1.02, "close"), (1.1, "over")]
+)
+def test_every_endpoint_says_the_same_of_three_verdicts(ask, filled, fit):
+    """filled: what is needed over what a GPU has; the limit is within the error of 0.9 to 1.03."""
+    job = {"nodes": 8, "tp": 8, "pp": 2, "model": "llama3-70b", "global_batch": 128}
+    job["capacity"] = ask("estimate", **job)["needed_bytes"] / 2**30 / filled
+    found = ask("estimate", **job)
+    assert (found["fit"], found["fits"]) == (fit, fit != "over")
+    assert found["memory_low_bytes"] < found["needed_bytes"] < found["memory_high_bytes"]
+    others = [
+        ask("memory_per_rank", **job),
+        ask("better_layouts", **job)["given"],
+        ask("compare", kept="~tp=4;pp=4", **job)["second"],
+    ]
+    for other in others:
+        assert {name: other[name] for name in FIT} == {name: found[name] for name in FIT}
+
+
 # -- refusals ------------------------------------------------------------------------------------
 
 ONES = ", ".join(["1"] * 15)

@@ -164,6 +164,20 @@ def test_every_part_of_a_way_to_fit_takes_bytes_from_the_fullest_rank(name):
     assert not wrong
 
 
+@every("language", LANGUAGES)
+def test_each_of_the_three_verdicts_has_its_colour_its_words_and_the_interval(language):
+    """What is needed over what a GPU has; a close one is offered ways to fit for sure."""
+    state = State(nodes=8, tp=8, pp=2, model="llama3-70b", global_batch="128")
+    needed = fit_of(Context.of(state).trained.request(Context.of(state).layout)).needed
+    for filled, verdict in ((0.85, "fits"), (0.95, "close"), (1.1, "over")):
+        html = shown(replace(state, capacity=f"{needed / GIB / filled:.2f}"), language)
+        assert f'class="verdict {verdict}"' in html
+        assert MEMORY[f"verdict_{verdict}"][language].split("{")[0] in unescape(html)
+        assert ('class="fixes"' in html) == (verdict != "fits")
+        if verdict != "over":
+            assert f"{needed / GIB:,.1f} (" in html
+
+
 def test_a_stage_of_zero_without_replicas_needs_what_none_needs():
     states = State(**preset_states()["korthikanti-1t"])
     contexts = (Context.of(replace(states, zero=zero)) for zero in "0123")
