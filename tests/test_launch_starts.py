@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import csv
 import importlib
+import itertools
 import os
 import shlex
 import warnings
@@ -26,6 +27,7 @@ from formats.launch.training import options_of, options_of_preset
 from groups.layout import Job
 from groups.presets import PRESETS
 from training.models import MODELS, model_of_preset
+from training.recompute import MODULES, written
 from training.search import search
 from training.split import held_by_ranks
 from views.base.context import Context
@@ -158,13 +160,29 @@ def test_megatron_takes_the_command_of_every_published_layout(key, parser, megat
     assert (words[0] == "CUDA_DEVICE_MAX_CONNECTIONS=1") == cuts  # before Blackwell it is asserted
 
 
-JOBS = {
-    "llama3-405b": ("dgx-h100", 64, 8, 1024),
-    "deepseek-v3": ("gb200-nvl72", 64, 4, 2048),
-    "qwen3-235b-a22b": ("dgx-h100", 32, 8, 2048),
-    "kimi-k2": ("dgx-h100", 128, 8, 4096),
-}
-"""A cluster, its nodes, their GPUs and a batch; stages divide the layers of few."""
+JOBS = (
+    # a model, a cluster, its nodes, their GPUs and a batch; stages divide the layers of few
+    ("llama3-8b", "dgx-h200", 1, 8, 64),
+    ("llama3-8b", "dgx-h100", 2, 8, 128),
+    ("llama3-8b", "dgx-a100", 4, 8, 256),
+    ("llama3-70b", "dgx-h100", 8, 8, 512),
+    ("llama3-70b", "dgx-a100-40gb", 16, 8, 512),
+    ("llama3-405b", "dgx-h100", 64, 8, 1024),
+    ("llama3-405b", "gb200-nvl72", 32, 4, 512),
+    ("nemotron4-340b", "dgx-h100", 96, 8, 768),
+    ("gpt3-175b", "dgx-a100", 48, 8, 1536),
+    ("bloom-176b", "dgx-a100", 48, 8, 1920),
+    ("mixtral-8x7b", "dgx-h100", 8, 8, 256),
+    ("mixtral-8x22b", "dgx-h100", 16, 8, 256),
+    ("qwen3-30b-a3b", "dgx-h100", 4, 8, 512),
+    ("qwen3-235b-a22b", "dgx-h100", 32, 8, 2048),
+    ("qwen3-235b-a22b", "gb300-nvl72", 16, 4, 1024),
+    ("deepseek-v3", "gb200-nvl72", 64, 4, 2048),
+    ("deepseek-v3", "dgx-h100", 128, 8, 15360),
+    ("deepseek-v3", "hgx-h800", 256, 8, 16384),
+    ("kimi-k2", "dgx-h100", 128, 8, 4096),
+    ("kimi-k2", "dgx-b200", 32, 8, 2048),
+)
 
 EFFECT = ("micro_batch", "micro_batches", "zero", "recompute", "products", "precision", "schedule")
 
@@ -180,9 +198,10 @@ def trained_as(context: Context) -> dict[str, Any]:
     return said | {"held": held_by_ranks(context.trained.model, split.dealing)}
 
 
-@every("name", JOBS)
-def test_megatron_takes_better_layouts_and_trains_as_they_are_counted(name, parser, megatron):
-    cluster, nodes, gpus, batch = JOBS[name]
+@every("name, cluster, nodes, gpus, batch", JOBS)
+def test_megatron_takes_better_layouts_and_trains_as_they_are_counted(
+    name, cluster, nodes, gpus, batch, parser, megatron
+):
     start = State(model=name, cluster=cluster, nodes=nodes, gpus_per_node=gpus, tp=4, pp=1)
     start = start.changed({"global_batch": str(batch)})
     context = Context.of(start)
@@ -199,6 +218,21 @@ def test_megatron_takes_better_layouts_and_trains_as_they_are_counted(name, pars
         assert built(megatron, configured(megatron, said)) == layers
         again = State().changed({**stated(State(), parse(command)), "cluster": cluster})
         assert trained_as(Context.of(again)) == trained_as(opened)
+
+
+def test_megatron_takes_every_set_of_modules_that_is_computed_again(parser, megatron):
+    """With 8-bit products too; and it has no others."""
+    job = Job(nodes=2, ep=2)
+    shape = MODELS["deepseek-v3"].model
+    for count in (1, 2, 6, 7):
+        for modules in itertools.combinations(MODULES, count):
+            said = {"recompute": written(modules), "products": "fp8", "precision": "bf16-fp32"}
+            words = words_of(emit(job, options_of(shape, said, 1)))
+            options = parser.parse_args(words[words.index("pretrain_gpt.py") + 1 :])
+            assert {*configured(megatron, options).recompute_modules} == {*modules}
+    options.recompute_modules = ["norms"]
+    with pytest.raises(AssertionError, match="Invalid choices for recompute_modules"):
+        configured(megatron, options)
 
 
 def test_megatron_stops_at_what_the_first_line_names(parser, megatron):
