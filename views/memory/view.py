@@ -12,7 +12,7 @@ from markupsafe import Markup
 from descriptions import JOB, MEMORY, PAGE, SAVED, counted, joined
 from render.palette import PALETTE
 from render.scenes.charts import Bar, BarsChart
-from training.estimate.memory import FITS, OVER, USABLE, fit_of
+from training.estimate.memory import FITS, OVER, SPREAD, USABLE, fit_of
 from training.memory.per_stage import StageMemory, largest
 from training.model import BIASES
 from training.models import MODELS
@@ -72,7 +72,7 @@ def _stages(context: Context) -> Markup:
                 bars_html(context, stages),
                 host_html(context, stages),
                 grid_html(context, stages),
-                fine(say("left_out")),
+                fine(say("left_out", **_spread())),
             ),
             tag("div", zero, _kinds(trained, stages, language)),
             class_="memory-halves",
@@ -106,6 +106,13 @@ def _inputs(chosen: ChosenModel | None, context: Context) -> Markup:
     is_typed = any(not is_empty(getattr(state, name)) for name in (*OWN_SIZES, *FLAGS, "biases"))
     more = fold(say("shape"), shape, is_open=is_typed)
     return tag("div", main, more, class_="memory-inputs")
+
+
+def _spread() -> dict[str, str]:
+    """The ends of memory's interval, in percent."""
+    low, high = SPREAD["unfused"]
+    ends = {"fused": SPREAD["fused"][1], "graphs": SPREAD["fused, graphs"][1]}
+    return {name: f"{100 * end:.0f}" for name, end in {**ends, "low": low, "high": high}.items()}
 
 
 def _unstated(state: State, language: str) -> Markup | str:
