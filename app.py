@@ -36,6 +36,7 @@ from views.gradio import widgets
 from views.groups.film import film
 from views.groups.lens import lens
 from views.hang.files import evidence
+from views.preview import head_html, preview
 from views.server.connections import watch
 from views.server.guard import Guard
 from views.server.lanes import Lanes, answering, serving
@@ -61,7 +62,8 @@ def create_app() -> gr.Blocks:
         analytics_enabled=False,
     ) as demo:
         functions = [answering(handler, lanes) for handler in (page.draw, page.save, film, lens)]
-        functions.append(answering(evidence, lanes, heavy=True))
+        heavy = (answering(handler, lanes, heavy=True) for handler in (evidence, preview))
+        functions.extend(heavy)
         widgets.page(page.first_html(), page.script_data(), *functions)
         for name, endpoint in ENDPOINTS.items():
             gr.api(serving(endpoint, lanes), api_name=name)
@@ -99,7 +101,7 @@ def launch_options() -> dict[str, Any]:
     """Everything that launch() needs for this page; tests launch it the same way."""
     # The endpoints are MCP tools too where Gradio's extra for it is installed, as on a Space.
     has_mcp = importlib.util.find_spec("mcp") is not None
-    around = {"middleware": [Middleware(Guard, widgets.first_script())]}
+    around = {"middleware": [Middleware(Guard, widgets.first_script(), head_html)]}
     looks = {"theme": theme(), "css": widgets.style_sheets()}
     return {**LAUNCH, **looks, "mcp_server": has_mcp, "app_kwargs": around}
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
+from addresses import follow_link
 from browser import (
     PATIENCE,
     choose_preset,
@@ -19,7 +21,7 @@ from browser import (
 )
 from PIL import Image
 
-from descriptions import PAGE
+from descriptions import PAGE, SHELL
 from views.base.problems import sentence
 from views.base.resolve import from_preset
 from views.base.state import State
@@ -131,3 +133,26 @@ def test_files_of_16_gpus_and_none_of_a_refused_layout(open_page):
     settle(page)
     assert files == []
     expect_refusal(page, State(tp=3), still=layout)
+
+
+def test_a_frame_for_a_web_page_is_copied_from_the_menu_and_shows_picture_and_card(
+    open_page, server
+):
+    page = open_page()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server)
+    follow_link(page, "v=2&tp=4&rank=5")
+    page.locator("#tools summary").click()
+    page.get_by_role("button", name=SHELL["copy_frame"]["en"]).click()
+    expect(page.locator("#hint")).to_have_text(SHELL["frame_copied"]["en"])
+    copied = page.evaluate("navigator.clipboard.readText()")
+    found = page.evaluate(
+        """(html) => {
+          const frame = new DOMParser().parseFromString(html, 'text/html').body.firstChild;
+          return [frame.nodeName, frame.src, frame.title];
+        }""",
+        copied,
+    )
+    name, address, title = found
+    assert (name, title) == ("IFRAME", PAGE["title"]["en"])
+    assert address.startswith(server)
+    assert {"tp=4", "rank=5", "embed=1"} <= {*urlsplit(address).query.split("&")}

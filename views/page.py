@@ -281,6 +281,7 @@ def tools_html(view: str, language: str) -> Markup:
         rows.append(tag("p", tag("span", title), *saves, role="group", aria_label=title))
     files = ((file, PAGE[f"download_{file}"][language]) for file in VIEWS[view].files)
     rows += [button(label, data_save=file) for file, label in files]
+    rows.append(button(SHELL["copy_frame"][language], data_copy_frame=True))
     return fold(SHELL["save"][language], tag("div", *rows, class_="items"), kind="menu")
 
 
@@ -317,7 +318,7 @@ def first_html() -> Markup:
 
 
 SAID = (
-    *("waiting", "working", "working_why", "busy", "whole"),
+    *("waiting", "working", "working_why", "busy", "whole", "frame_copied"),
     *("long", "unread", "slow", "refused"),
 )
 """The words of the script's own."""

@@ -34,7 +34,7 @@ def tag(name: str, *children: object, **attributes: object) -> Markup:
             start = f'{start}{_attribute(key)}="{value}"'
         else:
             start = f'{start}{_attribute(key)}="{attribute_value(value)}"'
-    if name in ("input", "img", "br"):
+    if name in ("input", "img", "br", "meta"):
         return _markup(f"<{start}>")
     # Most of a page is made here: to ask for markup first, and `_markup` in place, is quicker.
     told = _written if name in VERBATIM else _read
@@ -72,13 +72,13 @@ def figure(caption: object, drawn: str) -> Markup:
 
 
 def painted(heat: Heat, label: str) -> Markup:
-    """The GPUs in their colours, each leading to its groups, under what the colours mean."""
+    """The GPUs in their colours, each leading to its groups, over what the colours mean."""
     items = (
         tag("li", words, style=f"background:{colour};color:{ink(colour)}")
         for colour, words in heat.legend
     )
     picture = Markup(heat_svg(heat, label))
-    return together(tag("ul", *items, class_="parts"), tag("div", picture, class_="chain"))
+    return together(tag("div", picture, class_="chain"), tag("ul", *items, class_="parts"))
 
 
 def scrolling(kind: str, *children: object) -> Markup:

@@ -92,7 +92,7 @@ const isChanging = () => page.classList.contains('changing');
 function openSheet(isOpen) {
   page.classList.toggle('changing', isOpen);
   tellSheet();
-  const picture = element.querySelector('#picture svg');
+  const picture = element.querySelector('#picture :is(svg, .memory-bars, table)');
   if (!isOpen || !picture || !foot.checkVisibility()) return;
   // What the inputs change stays in sight above them.
   const { top, bottom } = picture.getBoundingClientRect();
@@ -138,6 +138,19 @@ on('click', '.copy, [data-copy-link]', async (button) => {
     button.textContent = button.dataset.label;
     delete button.dataset.label;
   }, 1500);
+});
+
+// What shows picture and card of the layout on screen in another page, as ?embed=1 (below).
+on('click', '[data-copy-frame]', async () => {
+  const url = new URL(location.href);
+  url.searchParams.set('embed', '1');
+  const title = element.querySelector('h1').textContent;
+  const frame = document.createElement('iframe');
+  const marks = { src: url.href, title, width: '100%', height: '560', loading: 'lazy', style: 'border:0' };
+  for (const [name, value] of Object.entries(marks)) frame.setAttribute(name, value);
+  await copy(frame.outerHTML);
+  hint(saidIn('frame_copied'));
+  setTimeout(() => hint(''), 4000);
 });
 
 // --- Files: made in memory, so that nothing of one visitor's can be fetched by another ------------

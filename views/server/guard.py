@@ -8,11 +8,14 @@ with a traceback in the log.
 from __future__ import annotations
 
 import asyncio
+import base64
 import inspect
 import json
 import logging
 import os
+import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -44,6 +47,12 @@ USED = ("data", "fn_index", "session_hash", "trigger_id")
 MOST_OF_ONE = 32
 """Calls of one endpoint that may wait: half of all (app.py), so that the others are answered."""
 
+PREVIEW = "/preview.png"
+"""The picture of the link in its query, for those who show the link (views/preview.py)."""
+
+GRADIOS = re.compile(rb'<meta\s+(?:property="og:|name="twitter:)[^>]*>\s*')
+"""What Gradio says of itself where others show a link to the page."""
+
 NOT_SERVED = (API + "deep_link",)
 """What Gradio would write to disk for anybody who asks: the page's own links hold everything."""
 
@@ -58,11 +67,18 @@ class Guard:
     """The middleware around Gradio's own application.
 
     head: what comes first in the head of a page, where Gradio has no way to put anything.
+    of_link: what is said there of the link that a page is opened by, from its query and the address
+        of the page.
     """
 
-    def __init__(self, app: Callable[..., Any], head: str = "") -> None:
+    def __init__(
+        self,
+        app: Callable[..., Any],
+        head: str = "",
+        of_link: Callable[[str, str], str] = lambda query, address: "",
+    ) -> None:
         self.app = app
-        self._head = head.encode()
+        self._head, self._of_link = head, of_link
         self._bodies = Bodies()
         self._turn = asyncio.Lock()
 
@@ -70,7 +86,7 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        answer = _Answer(send, _headers(scope), self._head)
+        answer = _Answer(send, _headers(scope), partial(self._head_of, scope))
         try:
             await self._serve(scope, receive, answer)
         except RefusedError as refused:
@@ -83,10 +99,19 @@ class Guard:
             LOG.debug("in full", exc_info=True)
             await answer.say(400, {"detail": "The server cannot read this request."})
 
+    def _head_of(self, scope: Scope) -> bytes:
+        """What comes first in the head of a page."""
+        is_first = _path(scope) == "/"
+        said = self._of_link(_query(scope), _address(scope)) if is_first else ""
+        return f"{self._head}{said}".encode("utf-8", "replace")
+
     async def _serve(self, scope: Scope, receive: Callable, answer: _Answer) -> None:
-        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        path = _path(scope)
         if path.startswith(NOT_SERVED):
             raise RefusedError(404, "There is nothing here.")
+        if path == PREVIEW and scope["method"] in ("GET", "HEAD"):
+            await self._preview(scope, answer)
+            return
         if scope["method"] in ("GET", "HEAD", "OPTIONS"):
             if path.startswith(CALL):
                 _require_answer(scope["app"].get_blocks(), path)
@@ -122,6 +147,17 @@ class Guard:
 
         await self.app(scope, again, answer.send)
 
+    async def _preview(self, scope: Scope, answer: _Answer) -> None:
+        """The picture of the link in the query."""
+        blocks = scope["app"].get_blocks().blocks.values()
+        (make,) = filter(None, (_function(block, "preview") for block in blocks))
+        told = await make(_query(scope))
+        if told.startswith("{"):
+            raise RefusedError(503, "The server is busy: try again in a moment.")
+        kept = {"cache-control": "public, max-age=86400"}
+        picture = Response(base64.b64decode(told), headers=kept, media_type="image/png")
+        await picture({"type": "http"}, _nothing, answer.send)
+
     async def _files(self, blocks: Any, body: bytes) -> str:
         """What the files of a hang say; those that are there wait for each other."""
         (read,) = filter(None, (_function(block, "evidence") for block in blocks.blocks.values()))
@@ -132,7 +168,9 @@ class Guard:
 class _Answer:
     """An answer on its way out; headers of ours go with it, with a page our part of its head."""
 
-    def __init__(self, send: Callable, headers: Mapping[str, str], head: bytes) -> None:
+    def __init__(
+        self, send: Callable, headers: Mapping[str, str], head: Callable[[], bytes]
+    ) -> None:
         self._send, self._headers, self._head = send, headers, head
         self._page: Message | None = None  # its start, until it is known how long it becomes
         self._begun = self._ended = False
@@ -154,7 +192,7 @@ class _Answer:
     async def _begin(self, start: Message, message: Message) -> Message:
         """Send the start of a page; its first part, with ours in its head."""
         page = message.get("body", b"")
-        whole = page.replace(b"<head>", b"<head>" + self._head, 1)
+        whole = GRADIOS.sub(b"", page).replace(b"<head>", b"<head>" + self._head(), 1)
         headers = MutableHeaders(scope=start)
         if "content-length" in headers:
             headers["content-length"] = str(int(headers["content-length"]) + len(whole) - len(page))
@@ -175,6 +213,23 @@ class _Answer:
         await answer({"type": "http"}, self._send, self.send)
 
 
+def _path(scope: Scope) -> str:
+    return str(scope["path"]).removeprefix(scope.get("root_path", ""))
+
+
+def _query(scope: Scope) -> str:
+    return bytes(scope["query_string"]).decode("latin-1")
+
+
+def _address(scope: Scope) -> str:
+    """The address of the page as its reader has it, behind a proxy too."""
+    told = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    host = told.get("host", "")
+    scheme = told.get("x-forwarded-proto", "").split(",")[0].strip() or scope.get("scheme", "http")
+    is_plain = re.fullmatch(r"[\w.:\[\]-]{1,255}", host, re.ASCII) and scheme in ("http", "https")
+    return f"{scheme}://{host}{scope.get('root_path', '')}/" if is_plain else "/"
+
+
 def _headers(scope: Scope) -> dict[str, str]:
     """Security headers: the page fetches from itself alone, and is not shown inside another's.
 
@@ -182,7 +237,7 @@ def _headers(scope: Scope) -> dict[str, str]:
     page says so in its address, ``?embed=1``; on a Space, Hugging Face does.
     """
     hosts = f" {SPACES_HOSTS}" if os.environ.get("SPACE_ID") else ""
-    query = parse_qs(scope["query_string"].decode("latin-1"))
+    query = parse_qs(_query(scope))
     ancestors = "*" if query.get("embed") == ["1"] else f"'self'{hosts}"
     policy = (
         f"default-src 'self'{hosts}; script-src 'self' 'unsafe-inline' 'unsafe-eval'{hosts}; "
@@ -250,6 +305,11 @@ def _require_answer(blocks: Any, path: str) -> None:
         minutes = LONGEST_UNREAD // 60
         why = f"There is no such answer: it was fetched, or not within {minutes:.0f} minutes."
         raise RefusedError(404, why)
+
+
+async def _nothing() -> Message:
+    """What comes after a request that is read."""
+    return {"type": "http.disconnect"}
 
 
 async def _asked_by_page(blocks: Any, sent: dict[str, Any]) -> str:

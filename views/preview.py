@@ -1,0 +1,111 @@
+"""What other programs show of a link to the page: a title, a description and a picture of the job.
+
+Chats and search engines read the head of the page at an address and run none of its scripts, so the
+server writes there what the link is about; its picture is a slide, made when somebody asks for it.
+"""
+
+from __future__ import annotations
+
+import base64
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any
+
+from markupsafe import Markup
+
+from descriptions import PAGE, SHELL, joined
+from groups import LayoutError
+from groups.budget import within
+
+from .base.context import Context
+from .base.html import tag, together
+from .base.link import as_far_as_known, to_query
+from .base.model import model_name, model_of
+from .base.resolve import sizes_text
+from .base.state import State
+from .base.trained import batch_of
+from .export import picture_file
+from .groups.sentence import sentence_of
+
+PICTURE = "preview.png"
+"""The name of the picture, under the address of the page; its query is that of the link."""
+
+WIDE, HIGH = 1920, 1080
+"""Pixels of a slide as PNG (export.py)."""
+
+
+def context_of(query: object) -> Context:
+    """The job of a link, as far as there is what it names; the page's first where it has none."""
+    with suppress(LayoutError):
+        state, _ = as_far_as_known(query)
+        return Context.of(state)
+    return Context.of(State())
+
+
+def head_html(query: str, address: str) -> Markup:
+    """The elements of a page's head for a link; address: of the page, without a query.
+
+    >>> 'content="16 GPUs ' in head_html("?tp=4", "https://a.b/")
+    True
+    """
+    context = context_of(query)
+    try:
+        with within():
+            title, text = title_of(context), text_of(context)
+    except LayoutError:  # too large a job for a few words
+        context = context_of("")
+        title, text = title_of(context), text_of(context)
+    asked = to_query(context.state)
+    link = f"{address}?{asked}" if asked else address
+    said = {
+        "og:type": "website",
+        "og:site_name": PAGE["title"][context.language],
+        "og:title": title,
+        "og:description": text,
+        "og:url": link,
+        "og:image": f"{address}{PICTURE}?{_drawn(context)}",
+        "og:image:width": WIDE,
+        "og:image:height": HIGH,
+        "og:image:alt": title,
+    }
+    names = {"description": text, "twitter:card": "summary_large_image"}
+    return together(
+        *(tag("meta", property=name, content=content) for name, content in said.items()),
+        *(tag("meta", name_=name, content=content) for name, content in names.items()),
+    )
+
+
+def title_of(context: Context) -> str:
+    """The machines and the sizes of the job."""
+    layout, language = context.layout, context.language
+    machines = SHELL["gpus_chip"][language].format(
+        world=f"{layout.world_size:,}", nodes=f"{layout.nodes:,}", gpus=f"{layout.gpus_per_node:,}"
+    )
+    return f"{machines}{PAGE['colon'][language]}{sizes_text(layout)}"
+
+
+def text_of(context: Context) -> str:
+    """What the chosen GPU shares with whom, and what is trained where that is known."""
+    language = context.language
+    said = [sentence_of(context.layout, context.rank, language)]
+    with suppress(LayoutError):
+        chosen, batch = model_of(context.state), batch_of(context.layout, context.state)
+        facts = {"batch": f"{batch.global_batch:,}", "tokens": f"{chosen.model.sequence:,}"}
+        model = model_name(chosen, language)
+        said.append(SHELL["batch_chip"][language].format(model=model, **facts))
+    return joined(said, language)
+
+
+def preview(query: Any) -> str:
+    """The picture for a link, as base64. Errors: LayoutError past the budget of a request."""
+    return _preview(_drawn(context_of(query)))
+
+
+def _drawn(context: Context) -> str:
+    """The query of the picture: whatever view is asked for, it is of the job."""
+    return to_query(context.state.changed({"view": "groups"}))
+
+
+@lru_cache(maxsize=32)
+def _preview(query: str) -> str:
+    return base64.b64encode(picture_file(context_of(query), "png", address="")).decode()
