@@ -457,6 +457,9 @@ TOASTS = ".toast-wrap > *, [data-testid^=toast], .toast-body"
 
 
 UNFOLD = """(at) => {
+  const bar = document.querySelector('#foot button');
+  const isShut = bar?.checkVisibility() && bar.getAttribute('aria-expanded') === 'false';
+  if (isShut && at?.closest('#controls')) bar.click();
   for (; at; at = at.parentElement) if (at.nodeName === 'DETAILS') at.open = true;
 }"""
 
@@ -468,7 +471,7 @@ def box(page: Page, name: str) -> Locator:
 
 
 def unfold(page: Page, name: str) -> None:
-    """Open the folds that a field is in, as a click on each would."""
+    """Open the folds that a field is in, and on a phone the column, as a click on each would."""
     page.evaluate(f"name => ({UNFOLD})(document.getElementById(`field-${{name}}`))", name)
 
 

@@ -89,6 +89,7 @@ def test_a_long_log_goes_the_way_of_files_and_files_that_are_too_large_go_nowher
     follow_link(page, "v=1&show=hang")
     line = "[rank3]:[E] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)\n"
     page.evaluate(PASTE, line * 4000)
+    expect(page.locator(".example")).to_have_count(0)
     expect(page.locator(".verdict")).to_have_count(1)
     expect(box(page, "evidence")).to_have_value("")
     page.evaluate("Object.defineProperty(File.prototype, 'size', { get: () => 2 ** 26 })")
@@ -104,7 +105,7 @@ def test_a_long_log_goes_the_way_of_files_and_files_that_are_too_large_go_nowher
 def test_machines_give_a_better_order_that_the_page_can_use(open_page):
     page = open_page()
     follow_link(page, "v=1&show=hosts&nodes=8&tp=8&ep=16&etp=1")
-    page.get_by_role("button", name="Try an example").click()
+    page.get_by_role("button", name="Use this example").click()
     expect(page.locator(".verdict")).to_contain_text("ep 4 → 0, dp 16 → 0, pp 0 → 32.")
     page.get_by_role("button", name="Use this order").click()
     expect(page.locator(".verdict")).to_contain_text("Keep the order")
@@ -118,5 +119,5 @@ def test_a_text_that_is_too_long_for_a_question_is_said_and_not_sent(open_page):
     follow_link(page, "v=1&show=hosts")
     write(page, "hosts", "n" * 1_000_001)
     expect(page.locator("#hint")).to_contain_text("bytes of at most 980,000")
-    page.get_by_role("button", name="Try an example").click()
+    page.get_by_role("button", name="Use this example").click()
     expect(page.locator(".picture")).to_contain_text("2 hosts for 16 GPUs")

@@ -20,11 +20,9 @@ from groups.budget import within
 from .base.context import Context
 from .base.html import tag, together
 from .base.link import as_far_as_known, to_query
-from .base.model import model_name, model_of
 from .base.resolve import sizes_text
 from .base.state import State
-from .base.trained import batch_of
-from .export import picture_file
+from .export import model_text, picture_file
 from .groups.sentence import sentence_of
 
 PICTURE = "preview.png"
@@ -87,13 +85,8 @@ def title_of(context: Context) -> str:
 def text_of(context: Context) -> str:
     """What the chosen GPU shares with whom, and what is trained where that is known."""
     language = context.language
-    said = [sentence_of(context.layout, context.rank, language)]
-    with suppress(LayoutError):
-        chosen, batch = model_of(context.state), batch_of(context.layout, context.state)
-        facts = {"batch": f"{batch.global_batch:,}", "tokens": f"{chosen.model.sequence:,}"}
-        model = model_name(chosen, language)
-        said.append(SHELL["batch_chip"][language].format(model=model, **facts))
-    return joined(said, language)
+    said = (sentence_of(context.layout, context.rank, language), model_text(context))
+    return joined([*filter(None, said)], language)
 
 
 def preview(query: Any) -> str:

@@ -11,18 +11,14 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from descriptions import ENTRIES, SHELL, STORIES, TOUR, TOUR_WORDS
+from groups.layout import Job
 
 from .base.html import button, fold, saying, tag
 from .base.state import State, parse_number
+from .hang.example import watchdog_example
 
-_TP4 = "PG ID 2 PG GUID 40(TENSOR_MODEL_PARALLEL_GROUP)"
-_STUCK = " failure detected by watchdog at work sequence id: 7"
-EVIDENCE = "\n".join(
-    f"[rank{rank}]:[E] [{_TP4} Rank {rank % 4}] PG status: last enqueued work: {last}, "
-    f"last completed work: 6{_STUCK if last == 7 else ''}"
-    for rank, last in ((4, 7), (5, 6), (6, 7), (7, 7))
-)
-"""A watchdog's lines of one tp group of 4, as PyTorch prints them (formats/logs/lines.py)."""
+EVIDENCE = watchdog_example(Job(tp=4).layout())
+"""A watchdog's lines of one tp group of 4."""
 
 HOSTS = "\n".join(f"gpu-{node}" for node in range(8))
 RACKS = (

@@ -78,6 +78,12 @@ def fields(*inputs: object) -> Markup:
     return tag("div", *inputs, class_="fields")
 
 
+def line(*inputs: object) -> Markup:
+    """What a view asks above its picture, in one line, each name before its box; what is asked
+    rarely is a fold in it."""
+    return tag("div", *inputs, class_="fields line")
+
+
 def setter(changes: Mapping[str, Any], label: str) -> Markup:
     """A button by which the page's script sets fields of the state, such as a fix of a refusal."""
     said = {name: as_text(value) for name, value in merged(changes).items()}
@@ -89,6 +95,14 @@ def copyable(text: str, language: str, words: str = "copy_text") -> Markup:
     done = PAGE["copied"][language]
     copies = button(PAGE[words][language], class_="copy", data_done=done)
     return together(copies, tag("pre", text, tabindex=0))
+
+
+def example(language: str, changes: Mapping[str, Any], *shown: object) -> Markup:
+    """What a view shows that nobody has told anything yet: in grey, of an example that a button
+    makes real. Nothing in it can be reached, by keyboard or screen reader either."""
+    use = setter(changes, PAGE["example_use"][language])
+    grey = tag("div", *shown, class_="grey", inert=True)
+    return tag("section", tag("p", PAGE["example"][language], " ", use), grey, class_="example")
 
 
 def opener(query: str, label: str) -> Markup:

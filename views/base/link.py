@@ -136,7 +136,7 @@ def as_far_as_known(query: object) -> tuple[State, list[LayoutError]]:
         opens = name != "preset" or not _has_layout(filter(None, said))
         near = nearest_names(text, NAMES[link]) if opens else []
         fixes = ({name: choice} for choice in near)
-        refused.append(refusal("unknown-name", name, *fixes, value=quoted(text)))
+        refused.append(refusal("unknown-name", name, *fixes, control=name, value=quoted(text)))
     return _state(known), refused
 
 

@@ -15,11 +15,22 @@ from render.svg.marks import scene_svg
 from training.collectives.operations import COLLECTIVES, MAPPINGS
 
 from ..base.context import Context, Pictures, View
-from ..base.form import check, choice, fields, number, text
-from ..base.html import chip, chips, intro, saying, scrolling, tag, tone_class
+from ..base.form import check, choice, fields, line, number, text
+from ..base.html import (
+    chip,
+    chips,
+    explained,
+    fold,
+    heading,
+    saying,
+    scrolling,
+    tag,
+    together,
+    tone_class,
+)
 from ..base.names import kind_text
 from ..base.problems import problem_html, said_html
-from ..base.state import State
+from ..base.state import State, is_empty
 from ..base.units import bytes_text, seconds_text
 from .buckets import buckets_html
 from .inputs import (
@@ -68,13 +79,17 @@ def collectives_html(context: Context) -> Markup:
     """
     layout, state, language = context.layout, context.state, context.language
     watched, counting, problems = resolve_inputs(layout, state)
+    does = together(tag("code", op_name(watched.op)), PAGE["colon"][language])
     body = (
-        intro(PAGE["collectives_title"][language], PAGE["collectives_body"][language], language),
+        heading(
+            PAGE["collectives_title"][language],
+            tag("p", does, OPERATION_TEXTS[watched.op].does[language]),
+        ),
         _inputs(layout, watched, state, language),
         *(problem_html(error, language) for error in problems),
         _notices(layout, watched, language),
-        _operation(layout, watched, language),
         _before_and_after(layout, watched, counting, language),
+        _operation(layout, watched, language),
         _cost(watched, language),
         steps_html(watched, state, language),
         buckets_html(context, counting),
@@ -94,15 +109,21 @@ def _inputs(layout: Layout, watched: CollectiveSpec, state: State, language: str
     values = [(say(f"collectives_values_{name}"), name) for name in VALUES]
     has_root = "root" in watched.operation.options
     index = say("collectives_index_hint", index=watched.index, last=last)
-    return fields(
-        choice("collective_group", state, groups, counts=watched.grouping.name),
-        number("collective_index", state, hint=index),
-        choice("collective", state, operations, counts=watched.op),
+    rarely = (
         choice("collective_direction", state, directions, counts="forward"),
         number("collective_root", state, hint=watched.members[watched.root]) if has_root else "",
         text("collective_shape", state, hint=shape_text(watched.shape)),
         choice("collective_values", state, values, counts="count"),
         check("collective_all", state),
+    )
+    names = ("direction", "root", "shape", "values", "all")
+    said = (getattr(state, f"collective_{name}") for name in names)
+    is_open = not all(map(is_empty, said))
+    return line(
+        choice("collective", state, operations, counts=watched.op),
+        choice("collective_group", state, groups, counts=watched.grouping.name),
+        number("collective_index", state, hint=index),
+        fold(say("collectives_more"), fields(*rarely), is_open=is_open),
     )
 
 
@@ -133,8 +154,8 @@ def _operation(layout: Layout, watched: CollectiveSpec, language: str) -> Markup
     used = tag("b", PAGE["collectives_used"][language])
     does = (
         tag("h3", tag("code", op_name(watched.op))),
-        tag("p", words.does[language]),
         tag("p", used, " ", words.used[language]),
+        tag("p", explained(PAGE["collectives_body"][language], language)),
     )
     group = tag("h3", chips([watched.grouping.name]), " ", kind.title), tag("p", kind.body)
     return tag("div", tag("div", *does), tag("div", *group), class_="collectives-what")
@@ -193,9 +214,9 @@ def _before_and_after(
         figures.append(tag("figure", caption, scrolling("collectives-scroll", drawn)))
     return tag(
         "div",
+        tag("div", *figures, class_="collectives-figures"),
         tag("h3", say("collectives_numbers")),
         tag("p", joined(map(say, said), language)),
-        tag("div", *figures, class_="collectives-figures"),
         class_="collectives-now",
     )
 

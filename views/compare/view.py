@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -12,6 +14,7 @@ from markupsafe import Markup
 
 from descriptions import PAGE, counted, joined
 from groups import LayoutError
+from groups.alternatives import divisors
 from groups.audit import moved_ranks, span
 from groups.grouping import Grouping
 from groups.layout import Layout
@@ -34,6 +37,7 @@ from ..base.html import (
     together,
 )
 from ..base.problems import control_label, each_once, refusal_line, within_sentence
+from ..base.resolve import resolve
 from ..base.state import is_empty
 from ..groups.job import job_pictures
 from ..groups.shown import PictureSpec
@@ -71,7 +75,7 @@ def compare_html(context: Context) -> Markup:
         pairs = (form.opener(link, say(name)) for name, link in PAIRS.items())
         head = heading(say("compare_title"), tag("p", say("compare_empty")))
         ways = tag("p", Markup(" ").join(pairs), class_="openers")
-        return framed(spec, "compare", head, inputs, ways)
+        return framed(spec, "compare", head, inputs, ways, _example(context))
     try:
         found = context.once(comparison_of)
     except LayoutError as error:
@@ -82,6 +86,23 @@ def compare_html(context: Context) -> Markup:
     both = tag("div", costs_html(found, language), jobs_html(found, language), class_="both")
     parts = (inputs, both, _settings(found, language), _groups_of(found, language))
     return framed(spec_of_both(found), "compare", heading(say("compare_title")), said, *parts)
+
+
+def _example(context: Context) -> Markup:
+    """This layout beside the same GPUs with another tp, the nearest that can be compared; nothing
+    where there is none."""
+    tp, language = context.layout.mesh.size("tp"), context.language
+    sizes = divisors(tp * context.layout.mesh.size("dp"))
+    for other in sorted(sizes, key=lambda size: abs(math.log(size / tp))):
+        with suppress(LayoutError):
+            changed = context.state.changed({"tp": other})
+            resolve(changed)
+            changes = {"kept": f"?{query_to_keep(changed)}"}
+            found = comparison_of(Context(context.layout, context.state.changed(changes)))
+            if other != tp and (verdict := verdict_text(found, language)):
+                said = tag("div", tag("p", verdict), class_="verdict")
+                return form.example(language, changes, said, costs_html(found, language))
+    return Markup()
 
 
 # -- costs and settings --------------------------------------------------------------------------

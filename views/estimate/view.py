@@ -22,7 +22,18 @@ from training.parameters import active_parameters
 
 from ..base.context import Context, Pictures, View
 from ..base.fixes import or_refused
-from ..base.html import chips, fine, heads_of, intro, saying, scrolling, table, tag, together
+from ..base.html import (
+    chips,
+    explained,
+    fine,
+    heading,
+    heads_of,
+    saying,
+    scrolling,
+    table,
+    tag,
+    together,
+)
 from ..base.units import seconds_text
 from ..nodes.view import share_bar
 from ..traffic.view import left_out_html
@@ -35,8 +46,11 @@ NEAREST = 5
 
 def estimate_html(context: Context) -> str:
     say, language = saying(ESTIMATE, context.language), context.language
-    head, body = intro(say("title"), say("body"), language), or_refused(context, _answer)
-    return together(head, tag("div", body, _errors(language), class_="estimate"))
+    body = or_refused(context, _answer)
+    how = fine(explained(say("body"), language))
+    return together(
+        heading(say("title")), tag("div", body, how, _errors(language), class_="estimate")
+    )
 
 
 def _answer(context: Context) -> Markup:
@@ -51,9 +65,9 @@ def _answer(context: Context) -> Markup:
     return together(
         tag("p", tag("b", " · ".join(steps)), " ", job, class_="about"),
         source_html(context),
+        parts_html(estimate, language),
         tag("p", fit_text(estimate, language)),
         tag("p", say("far" if estimate.lacks else "close", lacks=lacks_text(estimate, language))),
-        parts_html(estimate, language),
         tag("h3", say("cloud_title")),
         fine(say("cloud_body")),
         scrolling("scroll", drawn),

@@ -35,6 +35,7 @@ from ..base.problems import fix_label, problem_html
 from ..base.state import is_empty
 from ..base.units import ranges_text, ranks_text
 from ..hosts.inputs import placement_or_none
+from .example import watchdog_example
 from .files import log_of
 from .picture import heat_of_chain
 
@@ -50,7 +51,23 @@ def hang_html(context: Context) -> str:
         empty = "" if case else tag("p", RUN["hang_empty"][language])
     except LayoutError as error:
         answer = problem_html(error, language)
-    return together(heading(RUN["hang_title"][language], empty), answer, _ways_in(context))
+    example = _example(context) if empty else ""
+    head = heading(RUN["hang_title"][language], empty)
+    return together(head, answer, _ways_in(context), example)
+
+
+def _example(context: Context) -> Markup | str:
+    """What a watchdog's lines would show, of a group of this layout."""
+    evidence = watchdog_example(context.layout)
+    if not evidence:
+        return ""
+    layout, language = context.layout, context.language
+    case = case_of(read_log(evidence, layout.every), layout)
+    parts = [_verdict(case, language)]
+    if _has_chain(case):
+        picture = painted(_chain(case, language), RUN["chain_label"][language])
+        parts += [tag("h3", RUN["chain_title"][language]), picture]
+    return form.example(language, {"evidence": evidence}, *parts)
 
 
 def hang_pictures(context: Context) -> list[tuple[str, Heat]]:
@@ -80,7 +97,7 @@ def _ways_in(context: Context) -> Markup:
         Markup(" "),
         tag("strong", role="status"),
     )
-    box = form.fields(form.area("evidence", state, rows=5))
+    box = form.fields(form.area("evidence", state, rows=3))
     return together(box, tag("p", *files, class_="files", data_said=said))
 
 

@@ -26,7 +26,7 @@ MOST_OF_EXAMPLE = 512
 
 def hosts_html(context: Context) -> Markup:
     """What the text says, where the groups stand, a better order; then measurements."""
-    layout, state, language = context.layout, context.state, context.language
+    state, language = context.state, context.language
     say, empty = saying(RUN, language), ""
     try:
         hosts, placement = context.once(hosts_of), context.once(placement_here)
@@ -34,13 +34,24 @@ def hosts_html(context: Context) -> Markup:
         empty = "" if hosts else tag("p", say("hosts_empty"))
     except LayoutError as error:
         body = refused_html(error, state)
-    boxes = [form.area(name, state, rows=5) for name in ("hosts", "racks")]
-    example: Markup | str = ""
-    if is_empty(state.hosts) and layout.nodes <= MOST_OF_EXAMPLE:
-        names, racks = example_of(layout)
-        example = tag("p", form.setter({"hosts": names, "racks": racks}, say("hosts_example")))
-    inputs = together(form.fields(*boxes), example)
+    boxes = [form.area(name, state, rows=3) for name in ("hosts", "racks")]
+    inputs = together(
+        tag("div", *boxes, class_="fields two"), _example(context) if is_empty(state.hosts) else ""
+    )
     return together(heading(say("hosts_title"), empty), body, inputs, measures_html(context))
+
+
+def _example(context: Context) -> Markup:
+    """What machines by name would show, of those of the layout by turns in two racks."""
+    if context.layout.nodes > MOST_OF_EXAMPLE:
+        return Markup()
+    changes = dict(zip(("hosts", "racks"), example_of(context.layout), strict=True))
+    shown = Context(context.layout, context.state.changed(changes))
+    hosts, placement = shown.once(hosts_of), shown.once(placement_here)
+    if hosts is None or placement is None:
+        return Markup()
+    parts = (fine(_said(placement, context.language)), order_html(hosts, shown))
+    return form.example(context.language, changes, *parts, _audit(placement, shown))
 
 
 def example_of(layout: Layout) -> tuple[str, str]:

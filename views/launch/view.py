@@ -52,9 +52,10 @@ def _pasted(layout: Layout, state: State, language: str) -> Markup:
     """The box for the text, the way to the layout that it states, and what was understood."""
     say = saying(PAGE, language)
     question = say("launch_question")
-    box = form.fields(form.area("paste", state, rows=6))
+    box = form.fields(form.area("paste", state, rows=4))
     if is_empty(state.paste):
-        return together(heading(question, tag("p", say("launch_empty"))), box)
+        said = heading(question, tag("p", say("launch_empty")))
+        return together(said, box, _example(layout, state))
     try:
         text = read_pasted(state)
     except LayoutError as error:
@@ -68,6 +69,22 @@ def _pasted(layout: Layout, state: State, language: str) -> Markup:
         _served(text, language),
         _report(text, language),
     )
+
+
+def _example(layout: Layout, state: State) -> Markup:
+    """What a command would show."""
+    changes = {"paste": EXAMPLE}
+    shown, language = state.changed(changes), state.language
+    text = read_pasted(shown)
+    parts = (_verdict(layout, shown, text, language), _report(text, language))
+    return form.example(language, changes, tag("pre", EXAMPLE), *parts)
+
+
+EXAMPLE = """torchrun --nnodes 4 --nproc-per-node 8 pretrain_gpt.py \\
+  --tensor-model-parallel-size 4 --pipeline-model-parallel-size 2 --sequence-parallel \\
+  --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 4096 \\
+  --micro-batch-size 1 --global-batch-size 128"""
+"""A command that asks for 32 GPUs, in Megatron's options."""
 
 
 def _verdict(layout: Layout, state: State, text: Parsed, language: str) -> Markup:

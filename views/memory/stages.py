@@ -77,8 +77,9 @@ def bars_html(context: Context, stages: Sequence[StageMemory]) -> Markup:
     some = fine(say("bars_some", shown=len(visible), stages=len(stages)))
     parts = (tag("li", say(f"part_{part}"), style=_coloured(part)) for part in parts_of(stages))
     return together(
-        tag("ul", *parts, class_="memory-legend"),
         tag("div", *bars, class_="memory-bars", style=style, role="list", aria_label=title),
+        tag("ul", *parts, class_="memory-legend"),
+        fine(say("bars_hint")),
         some if len(visible) < len(stages) else "",
         tag("div", told[most.stage], class_="memory-formula", aria_live="polite"),
     )

@@ -10,6 +10,7 @@ from functools import partial
 from markupsafe import Markup
 
 from descriptions import JOB, MEMORY, PAGE, SAVED, counted, joined
+from groups import LayoutError
 from render.palette import PALETTE
 from render.scenes.charts import Bar, BarsChart
 from training.estimate.memory import FITS, OVER, SPREAD, USABLE, fit_of
@@ -21,10 +22,10 @@ from training.split import SPREADS, padded_vocabulary
 
 from ..base import form
 from ..base.context import Context, Pictures, View
-from ..base.fixes import fixes_to_fit, or_refused
-from ..base.html import fine, fold, intro, saying, table, tag, together
+from ..base.fixes import fixes_of, fixes_to_fit, or_refused
+from ..base.html import explained, fine, fold, heading, saying, table, tag, together
 from ..base.model import FLAGS, MODEL_SIZES, ON_OFF, SIZES, ChosenModel, model_name, model_of
-from ..base.problems import change_label, control_label, fix_label, tried
+from ..base.problems import change_label, control_label, fix_label, problem_html, tried
 from ..base.state import State, is_empty
 from ..base.trained import Trained
 from ..column import is_still
@@ -49,27 +50,31 @@ from .zero import moments_of, sharing_group, sharing_ranks, zero_html
 def memory_html(context: Context) -> str:
     language = context.language
     chosen = tried([], lambda: model_of(context.state))
-    header = _header(chosen, language) if chosen else ""
-    head = intro(MEMORY["title"][language], MEMORY["body"][language], language)
-    body = tag("div", header, or_refused(context, _stages), class_="memory")
-    return together(head, _inputs(chosen, context), body)
+    inputs = _inputs(chosen, context)
+    try:
+        stages = context.trained.stages()
+        parts = (_verdict(context, stages), inputs, _stages(context, stages))
+    except LayoutError as error:
+        parts = (problem_html(error, language, fixes_of(error, context)), inputs, Markup())
+    return together(heading(MEMORY["title"][language]), tag("div", *parts, class_="memory"))
 
 
-def _stages(context: Context) -> Markup:
-    language, say = context.language, saying(MEMORY, context.language)
-    trained, stages = context.trained, context.trained.stages()
+def _stages(context: Context, stages: Sequence[StageMemory]) -> Markup:
+    """Bars of the stages, then what they were worked out of, then the GPUs and who holds what."""
+    language, say, trained = context.language, saying(MEMORY, context.language), context.trained
     zero = or_refused(context, partial(zero_html, stages=stages))
     return together(
-        _verdict(context, stages),
-        step_of(context),
-        tag("ul", *(tag("li", note) for note in _noted(context)), class_="memory-notes fine"),
         tag(
             "div",
             tag(
                 "div",
-                tag("h3", say("bars_title")),
-                fine(say("bars_hint")),
                 bars_html(context, stages),
+                fine(explained(say("body"), language)),
+                _header(trained.chosen, language),
+                step_of(context),
+                tag(
+                    "ul", *(tag("li", note) for note in _noted(context)), class_="memory-notes fine"
+                ),
                 host_html(context, stages),
                 grid_html(context, stages),
                 fine(say("left_out", **_spread())),
@@ -93,10 +98,6 @@ def _inputs(chosen: ChosenModel | None, context: Context) -> Markup:
         [(say(f"{prefix}{name}"), name) for name in names]
         for prefix, names in (("spread_", SPREADS), ("", ON_OFF), ("biases_", BIASES))
     )
-    main = form.fields(
-        form.choice("spread", state, spreads, unsaid=say("by_layers")),
-        form.number("of_rank", state, hint=context.rank),
-    )
     sizes = {name: getattr(chosen.model, name) if chosen else "" for name in OWN_SIZES}
     shape = form.fields(
         *(form.number(name, state, hint=size) for name, size in sizes.items()),
@@ -104,8 +105,11 @@ def _inputs(chosen: ChosenModel | None, context: Context) -> Markup:
         form.choice("biases", state, biases, unsaid=say("by_preset")),
     )
     is_typed = any(not is_empty(getattr(state, name)) for name in (*OWN_SIZES, *FLAGS, "biases"))
-    more = fold(say("shape"), shape, is_open=is_typed)
-    return tag("div", main, more, class_="memory-inputs")
+    return form.line(
+        form.choice("spread", state, spreads, unsaid=say("by_layers")),
+        form.number("of_rank", state, hint=context.rank),
+        fold(say("shape"), shape, is_open=is_typed),
+    )
 
 
 def _spread() -> dict[str, str]:

@@ -15,7 +15,19 @@ from groups.placement import Placement
 from render.files.tables import BarCell, TableChart
 
 from ..base.context import Context, Pictures, View
-from ..base.html import button, cell, chips, fine, intro, row, saying, table, tag, together
+from ..base.html import (
+    button,
+    cell,
+    chips,
+    explained,
+    fine,
+    heading,
+    row,
+    saying,
+    table,
+    tag,
+    together,
+)
 from ..base.resolve import AUTO, main_groupings
 from ..base.state import State
 from ..hosts.inputs import placement_or_none
@@ -34,12 +46,15 @@ def nodes_html(context: Context) -> Markup:
         note = fine(say("nodes_named", hosts=hosts))
     audit = audit_of(layout, placement, waited=waited_for(context.state))
     warnings = audit.warnings(context)
-    items = (tag("li", warning) for warning in warnings)
+    answer, *others = warnings or [_fine(context)]
+    items = (tag("li", warning) for warning in others)
+    said = tag("ul", tag("li", answer), class_="warnings") if warnings else tag("p", answer)
     return together(
-        intro(say("nodes_title"), say("nodes_body"), language),
-        note,
-        tag("ul", *items, class_="warnings") if warnings else fine(_fine(context)),
+        heading(say("nodes_title"), said),
         audit.table(audit.heads(language), language),
+        tag("ul", *items, class_="warnings") if others else "",
+        note,
+        fine(explained(say("nodes_body"), language)),
     )
 
 

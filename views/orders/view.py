@@ -169,7 +169,7 @@ def orders_html(context: Context) -> Markup:
         return framed(PictureSpec(layout, context.state), "orders", *parts)
     head = heading(PAGE["moved_title"][language], tag("p", unbroken(compared.summary())))
     pictures = (_panels if layout.world_size <= PANEL_LIMIT else _overviews)(compared)
-    parts = (head, inputs, card_html(compared.spec), _table(compared), pictures)
+    parts = (head, inputs, pictures, card_html(compared.spec), _table(compared))
     return framed(compared.spec, "orders", *parts, _framework(layout, language))
 
 
@@ -177,7 +177,7 @@ def _inputs(state: State) -> Markup:
     """What to compare with: a framework from the list, or an order that is typed."""
     names = {AUTO: PAGE["versus_auto"][state.language]}
     names |= {name: convention.name for name, convention in CONVENTIONS.items()}
-    return form.fields(
+    return form.line(
         form.choice("versus", state, ((label, name) for name, label in names.items())),
         form.text("versus_order", state, sets="versus", besides=" ".join(names)),
     )

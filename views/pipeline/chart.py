@@ -111,30 +111,34 @@ class _Drawn:
 def _drawn(schedules: Sequence[TimedSchedule], ranks: Sequence[int], language: str) -> list[_Drawn]:
     """Timelines to compare, on one axis."""
     say = saying(PAGE, language)
-    results = [timed(schedule) for schedule in schedules]
-    strips = strips_of([timeline for timeline, _ in results], ranks)
+    strips = strips_of([timed(schedule)[0] for schedule in schedules], ranks)
     most = [float(strip.held.max()) for strip in strips]
     drawn = []
-    for schedule, strip, (_, figures), held in zip(schedules, strips, results, most):
-        title = say(
-            "pipeline_picture",
-            schedule=schedule.title,
-            p=schedule.spec.p,
-            m=schedule.spec.m,
-            makespan=amount(figures.makespan),
-            idle=percent(figures.bubble_of_total),
-            span=percent(figures.bubble_of_span),
-        )
+    for schedule, strip, held in zip(schedules, strips, most):
+        title = schedule_text(schedule, language)
         below = say("pipeline_memory", schedule=schedule.title, most=amount(held))
         drawn.append(_Drawn(schedule, strip, title, below, max(most)))
     return drawn
+
+
+def schedule_text(schedule: TimedSchedule, language: str) -> str:
+    """What a schedule comes to, in one sentence."""
+    figures = timed(schedule)[1]
+    return PAGE["pipeline_picture"][language].format(
+        schedule=schedule.title,
+        p=schedule.spec.p,
+        m=schedule.spec.m,
+        makespan=amount(figures.makespan),
+        idle=percent(figures.bubble_of_total),
+        span=percent(figures.bubble_of_span),
+    )
 
 
 @lru_cache(maxsize=8)
 def chart_html(
     schedules: tuple[TimedSchedule, ...], ranks: tuple[int, ...], language: str
 ) -> Markup:
-    """Toolbar, legend, the timelines on one axis, the memory curves, and the card of an op."""
+    """The timelines on one axis, the memory curves, legend, toolbar, and the card of an op."""
     say, drawn = saying(PAGE, language), _drawn(schedules, ranks, language)
     labels, pictures = list[Markup](), list[Markup]()
 
@@ -160,10 +164,10 @@ def chart_html(
     )
     return tag(
         "div",
-        _toolbar(drawn[0].strip, language),
-        _legend(schedules, language),
-        tag("p", words["idle"], class_="pipeline-card", role="status"),
         tag("div", *chart, class_="pipeline-chart"),
+        _legend(schedules, language),
+        _toolbar(drawn[0].strip, language),
+        tag("p", words["idle"], class_="pipeline-card", role="status"),
         class_="pipeline-views",
         data_strips=[_data(each.schedule, each.strip) for each in drawn],
         data_words=words,

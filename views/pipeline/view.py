@@ -16,14 +16,21 @@ from training.pipeline.spec import ScheduleSpec
 
 from ..base import form
 from ..base.context import TABLES, Context, View
-from ..base.html import fold, intro, saying, tag, together
+from ..base.html import fold, heading, saying, tag, together
 from ..base.problems import each_once, problem_html, tried
 from ..base.resolve import resolve
 from ..base.state import OF_MATHS, State, fixes_or_reset, is_empty
 from ..base.trained import batch_of, schedule_name, with_micro_batches
 from ..base.units import ranges_text
 from ..estimate.words import step_of
-from .chart import amount, chart_html, pipeline_pictures, timed_schedule
+from .chart import (
+    TimedSchedule,
+    amount,
+    chart_html,
+    pipeline_pictures,
+    schedule_text,
+    timed_schedule,
+)
 from .inputs import (
     MOST_RANKS,
     Clock,
@@ -49,10 +56,10 @@ Stages = tuple[Stage, ...] | None
 def pipeline_html(context: Context) -> Markup:
     """The whole view as HTML; the pinned rank's pipeline is shown unless another is asked for."""
     say = saying(PAGE, context.language)
-    head = intro(say("pipeline_title"), say("pipeline_body"), context.language)
     p = context.layout.every["pp"].size
     if 1 < p <= MOST_RANKS:
-        return tag("div", head, *_Page(context).parts(), class_="pipeline")
+        return tag("div", *_Page(context).parts(), class_="pipeline")
+    head = heading(say("pipeline_title"))
     long = say("pipeline_long", p=f"{p:,}", most=f"{MOST_RANKS:,}")
     body = _without(say("pipeline_none") if p == 1 else long, context)
     return tag("div", head, body, class_="pipeline")
@@ -99,13 +106,31 @@ class _Page:
         if not is_empty(self.state.pipe_group):
             group = tried(self.refused, lambda: group_of(self.layout, self.state))
         group = group or self.pinned
+        timed = self._timed(schedules, clock)
+        answer = "" if not timed else tag("p", schedule_text(timed[0], self.language))
+        yield heading(self.say("pipeline_title"), answer)
         yield self._inputs()
-        yield self._problems(self.refused)
-        yield self._times()
-        yield self._problems(self.refused_times)
-        if schedules and clock is not None:
-            yield from self._drawn(schedules, clock, group, message)
+        yield self._problems([*self.refused, *self.refused_times])
+        if timed and clock is not None:
+            yield chart_html(timed, group[1], self.language)
+            yield tag("p", self.say("pipeline_body"), class_="pipeline-note")
+            summary = self._summary(next(iter(schedules)), group, clock)
+            yield tag("p", summary, class_="pipeline-summary")
+            yield step_of(self.context)
+            yield figures_html(timed, group[1], clock, message, self.language)
         yield self._layers(schedules, group[1])
+
+    def _timed(
+        self, schedules: Mapping[ScheduleSpec, Stages], clock: Clock | None
+    ) -> tuple[TimedSchedule, ...]:
+        """The schedules with the durations of their ops; none where that is refused."""
+        if not schedules or clock is None:
+            return ()
+        before = len(self.refused)
+        tried(self.refused, lambda: spend_on([*schedules]))
+        if len(self.refused) > before:
+            return ()
+        return tuple(timed_schedule(*each, clock, self.state) for each in schedules.items())
 
     def _schedules(self) -> dict[ScheduleSpec, Stages]:
         """The schedule, and the one to compare with, as far as they are not refused; each with the
@@ -165,36 +190,16 @@ class _Page:
         return error.replace(alternatives=fixes)
 
     def _inputs(self) -> Markup:
+        """What is asked most in one line, durations under their title."""
         options = [(rule.title, name) for name, rule in SCHEDULES.items()]
-        return form.fields(
-            form.choice("against", self.state, options, unsaid=self.say("pipeline_no_second")),
-            form.number("pipe_group", self.state, hint=self.pinned[0]),
-        )
-
-    def _times(self) -> Markup:
         boxes = [form.number(name, self.state, hint=hint) for name, hint in TIMES.items()]
         is_open = any(not is_empty(getattr(self.state, name)) for name in TIMES)
-        title = self.say("pipeline_times")
-        return fold(title, form.fields(*boxes), kind="pipeline-times", is_open=is_open)
-
-    def _drawn(
-        self,
-        schedules: Mapping[ScheduleSpec, Stages],
-        clock: Clock,
-        group: tuple[int, tuple[int, ...]],
-        message: float | None,
-    ) -> Iterator[Markup]:
-        refused: list[LayoutError] = []
-        tried(refused, lambda: spend_on([*schedules]))
-        if refused:
-            yield self._problems(refused)
-            return
-        timed = tuple(timed_schedule(*each, clock, self.state) for each in schedules.items())
-        summary = self._summary(next(iter(schedules)), group, clock)
-        yield tag("p", summary, class_="pipeline-summary")
-        yield step_of(self.context)
-        yield chart_html(timed, group[1], self.language)
-        yield figures_html(timed, group[1], clock, message, self.language)
+        times = form.fields(*boxes)
+        return form.line(
+            form.choice("against", self.state, options, unsaid=self.say("pipeline_no_second")),
+            form.number("pipe_group", self.state, hint=self.pinned[0]),
+            fold(self.say("pipeline_times"), times, kind="pipeline-times", is_open=is_open),
+        )
 
     def _summary(
         self, schedule: ScheduleSpec, group: tuple[int, tuple[int, ...]], clock: Clock

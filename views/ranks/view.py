@@ -47,7 +47,7 @@ def ranks_html(context: Context) -> Markup:
     card = _Card(layout, state, rank, context.language, placement)
     facts = (together(tag("dt", name), tag("dd", text)) for name, text in card.facts())
     title = PAGE["rank_title"][context.language].format(rank=rank)
-    return together(shared, heading(title), tag("dl", *facts, class_="rank"), card.groups())
+    return together(shared, heading(title), card.groups(), tag("dl", *facts, class_="rank"))
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def _group_row(
 def _together(context: Context, placement: Placement | None) -> Markup:
     """Which groups have all the pasted ranks, smallest first."""
     layout, ranks, language = context.layout, context.state.ranks, context.language
-    say, box = saying(PAGE, language), form.fields(form.area("ranks", context.state))
+    say, box = saying(PAGE, language), form.fields(form.area("ranks", context.state, rows=1))
     if is_empty(ranks):
         return together(heading(say("together_title"), tag("p", say("together_empty"))), box)
     head = heading(say("together_title"))

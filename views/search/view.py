@@ -31,7 +31,18 @@ from training.search import (
 from ..base import form
 from ..base.context import Context, Pictures, View
 from ..base.fixes import fixes_of, or_refused
-from ..base.html import cell, dotted, fine, intro, row, saying, table, tag, together
+from ..base.html import (
+    cell,
+    dotted,
+    explained,
+    fine,
+    heading,
+    row,
+    saying,
+    table,
+    tag,
+    together,
+)
 from ..base.link import to_query
 from ..base.model import model_name, stated_layout
 from ..base.problems import problem_html, said_html, value_text, within_sentence
@@ -56,9 +67,9 @@ TOLD = 2
 def search_html(context: Context) -> Markup:
     language, say = context.language, saying(TRAFFIC, context.language)
     world = counted(context.layout.world_size, "gpu", language)
-    head = intro(say("search_title"), say("search_body", world=world), language)
-    body = tag("div", or_refused(context, _answer), class_="search")
-    return together(head, inputs_html(context.state), body)
+    how = fine(explained(say("search_body", world=world), language))
+    body = tag("div", or_refused(context, _answer), how, class_="search")
+    return together(heading(say("search_title")), inputs_html(context.state), body)
 
 
 def _answer(context: Context) -> Markup:

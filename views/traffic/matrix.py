@@ -42,11 +42,11 @@ def matrix_html(context: Context, rows: Sequence[Traffic]) -> Markup:
     data["words"]["hint"] = hint = say("matrix_hint_zoom" if zoom else "matrix_hint")
     return tag(
         "figure",
-        tag("figcaption", *title, tag("p", say("matrix_ways"))),
         _choice(context, part),
-        tag("p", hint, class_="traffic-told", aria_live="polite"),
         Markup(matrix_svg(picture, label)),
+        tag("p", hint, class_="traffic-told", aria_live="polite"),
         tag("p", *scale, class_="traffic-scale"),
+        tag("figcaption", *title, tag("p", say("matrix_ways"))),
         class_="traffic-figure",
         data_traffic=data,
     )
@@ -108,7 +108,7 @@ def _choice(context: Context, part: str) -> Markup | str:
     if len(parts) == 1:
         return ""
     options = [(name_of(context, one), one) for one in parts]
-    return form.fields(form.choice("traffic_part", context.state, options, counts=part))
+    return form.line(form.choice("traffic_part", context.state, options, counts=part))
 
 
 def _ranks(context: Context, part: str) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from markupsafe import Markup
 
@@ -23,7 +24,19 @@ from training.traffic.per_step import Traffic, seconds_together
 from ..base import form
 from ..base.context import Context, Pictures, View
 from ..base.fixes import or_refused
-from ..base.html import chips, fine, fold, heads_of, intro, row, saying, table, tag, together
+from ..base.html import (
+    chips,
+    explained,
+    fine,
+    fold,
+    heading,
+    heads_of,
+    row,
+    saying,
+    table,
+    tag,
+    together,
+)
 from ..base.model import model_name
 from ..base.state import State
 from ..base.trained import CHOICES, Trained
@@ -37,23 +50,47 @@ from .rows import rows_of
 
 def traffic_html(context: Context) -> str:
     language = context.language
-    body = or_refused(context, _answer)
-    head = intro(TRAFFIC["title"][language], TRAFFIC["body"][language], language)
+    rows: list[Traffic] = []
+    body = or_refused(context, partial(_answer, found=rows))
+    said = tag("p", answer_text(rows, language)) if rows else ""
     has_cp = context.layout.mesh.size("cp") > 1
     inputs = inputs_html(context.state) if has_cp else ""
+    head = heading(TRAFFIC["title"][language], said)
     return together(head, inputs, tag("div", body, class_="traffic"))
+
+
+def answer_text(rows: Sequence[Traffic], language: str) -> str:
+    """Which kind sends most, and how much of all leaves NVLink domains."""
+    kinds = dict.fromkeys(sent.kind for sent in rows)
+    of_kind = {kind: [sent for sent in rows if sent.kind == kind] for kind in kinds}
+    most = max(kinds, key=lambda kind: sum(sent.total for sent in of_kind[kind]))
+    total, across = (sum(getattr(sent, name) for sent in rows) for name in ("total", "across"))
+    words = "answer" if across else "answer_inside"
+    return TRAFFIC[words][language].format(
+        kind=most,
+        sent=bytes_text(_by_rank(of_kind[most])),
+        total=bytes_text(total),
+        across=bytes_text(across),
+    )
+
+
+def _by_rank(rows: Sequence[Traffic]) -> float:
+    """Bytes that a rank of the stage that sends most sends."""
+    return max(map(sum, zip(*(sent.by_stage for sent in rows))))
 
 
 def inputs_html(state: State) -> Markup:
     """The field that this view and Better layouts have beside the column."""
     default, names = CHOICES["cp_algorithm"]
     algorithms = [(CP_CHOICES[name][state.language], name) for name in names]
-    return form.fields(form.choice("cp_algorithm", state, algorithms, counts=default))
+    return form.line(form.choice("cp_algorithm", state, algorithms, counts=default))
 
 
-def _answer(context: Context) -> Markup:
+def _answer(context: Context, found: list[Traffic]) -> Markup:
+    """The matrix, then what it sums up; ``found`` takes every transfer."""
     layout, trained, language = context.layout, context.trained, context.language
     rows = rows_of(layout, trained)
+    found.extend(rows)
     job = (tag("p", text) for text in job_texts(layout, trained, language))
     said = together(
         tag("div", *job, class_="traffic-job"),
@@ -65,10 +102,11 @@ def _answer(context: Context) -> Markup:
     note = CLUSTER_NOTES.get(trained.cluster_id)
     sources = "; ".join((*trained.cluster.source, *([note[language]] if note else [])))
     return together(
-        said,
-        _kinds(rows, language),
-        _every(rows, language),
         matrix_html(context, rows),
+        _kinds(rows, language),
+        fine(explained(TRAFFIC["body"][language], language)),
+        said,
+        _every(rows, language),
         left_out_html(LEFT_OUT, language),
         tag("p", TRAFFIC["sources"][language], " ", sources, class_="traffic-source"),
     )
@@ -112,8 +150,7 @@ def _kinds(rows: Sequence[Traffic], language: str) -> Markup:
     body = []
     for kind in sorted(took, key=lambda kind: -took[kind]):
         entries, seconds = by_kind[kind], took[kind]
-        on_stages = map(sum, zip(*(sent.by_stage for sent in entries)))
-        cells = (chips([kind]), f"{entries[0].size:,}", bytes_text(max(on_stages)))
+        cells = (chips([kind]), f"{entries[0].size:,}", bytes_text(_by_rank(entries)))
         body.append(row(*cells, *_totals(entries, language), seconds_text(seconds)))
     sums = (TRAFFIC["sum"][language], "", "", *_totals(rows, language))
     body.append(row(*sums, seconds_text(sum(took.values())), class_="traffic-sum"))

@@ -1,0 +1,95 @@
+"""The picture comes first in every view, and a view that has been told nothing shows an example."""
+
+from __future__ import annotations
+
+import pytest
+from addresses import expect_address, follow_link
+from browser import expect, overflow, settle, show
+from test_browser_access import BRINGS, open_state
+
+from descriptions import PAGE, VIEWS
+from views.base.state import State
+
+pytestmark = pytest.mark.browser
+
+FIRST = {
+    "groups": "svg.job",
+    "nodes": ".audit",
+    "orders": "svg.panel, svg.overview",
+    "ranks": ".shared, .peers",
+    "collectives": "svg.collectives-exchange",
+    "pipeline": "svg.pipeline-strip",
+    "memory": ".memory-bars",
+    "traffic": "svg.traffic-matrix",
+    "estimate": ".estimate-parts",
+    "search": ".search-table",
+    "compare": ".costs",
+    "hang": "svg.heat",
+    "hosts": ".audit, svg",
+    "launch": ".verdict",
+}
+"""What each view is about: its first picture; else its bars, its table or its verdict."""
+
+WITHIN = 350
+"""Pixels from the top of a window of 1400 by 900 within which it begins."""
+
+JOBS = {
+    "16 GPUs": {},
+    "32 GPUs with cp, which do not fit": {"nodes": "4", "cp": "2", "model": "llama3-405b"},
+    "2,048 GPUs": {"nodes": "256", "tp": "8", "pp": "16", "ep": "8", "etp": "1",
+                   "model": "deepseek-v3"},
+}  # fmt: skip
+
+OWN = {"compare": {"kept": "?v=2&tp=4&zero=1"}}
+"""What a view is told here."""
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("job", JOBS)
+def test_the_first_picture_of_every_view_begins_within_350_pixels(shared_page, job, language):
+    assert {*FIRST} == {*VIEWS}
+    late = {}
+    for view, picture in FIRST.items():
+        brought = {**BRINGS.get(view, {}), **OWN.get(view, {})}
+        if view == "hosts":
+            brought = {"hosts": f"n[1-{JOBS[job].get('nodes', 2)}]"}
+        open_state(shared_page, view=view, lang=language, **{**JOBS[job], **brought})
+        first = shared_page.locator(f"#picture :is({picture})").first
+        top = first.evaluate("one => one.getBoundingClientRect().top + scrollY")
+        if top > WITHIN:
+            late[view] = round(top)
+    assert late == {}
+
+
+EXAMPLES = {"compare": "kept", "hang": "evidence", "hosts": "hosts", "launch": "paste"}
+"""Views that wait for something, by the field that takes it."""
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("view", EXAMPLES)
+def test_a_view_that_was_told_nothing_shows_an_example_in_grey_one_click_away(
+    open_page, view, language
+):
+    page = open_page()
+    follow_link(page, f"v=2&tp=4&show={view}&lang={language}")
+    example = page.locator(".example")
+    shown = example.locator(".grey")
+    expect(shown).to_be_in_viewport()
+    assert shown.evaluate("one => one.inert && getComputedStyle(one).filter") == "grayscale(1)"
+    told = shown.locator(".verdict > p").first.inner_text()
+    example.get_by_role("button", name=PAGE["example_use"][language], exact=True).click()
+    settle(page)
+    expect(example).to_have_count(0)
+    expect(page.locator(f"#field-{EXAMPLES[view]}")).not_to_have_value("")
+    expect(page.locator("#picture .verdict > p").first).to_have_text(told)
+    show(page, "groups", language)
+    if view != "compare":  # whose kept layout a link holds
+        expect_address(page, State(tp=4, lang=language))  # nothing else has changed
+
+
+def test_examples_fit_into_a_phone(open_page):
+    page = open_page(width=400, height=800, touch=True)
+    for view in EXAMPLES:
+        show(page, view)
+        expect(page.locator(".example .grey")).to_be_visible()
+        assert overflow(page) == (0, []), view

@@ -1,0 +1,48 @@
+"""A hang to look at: what PyTorch's watchdog prints of one group of a layout, in which one GPU is
+missing."""
+
+from __future__ import annotations
+
+from groups.layout import Layout
+
+NAMES = {
+    "tp": "TENSOR_MODEL_PARALLEL_GROUP",
+    "dp": "DATA_PARALLEL_GROUP",
+    "pp": "PIPELINE_MODEL_PARALLEL_GROUP",
+    "cp": "CONTEXT_PARALLEL_GROUP",
+}
+"""Kinds of group that an example may have, the first that is no single rank, by what Megatron calls
+them (parallel_state.py)."""
+
+MOST = 64
+"""Ranks of a group whose lines can be looked through."""
+
+
+def watchdog_example(layout: Layout) -> str:
+    """The lines of the second group of the first kind of several ranks, or of its only one, whose
+    second member did not come as far as the others (formats/logs/lines.py has their form).
+
+    >>> from groups.layout import Job
+    >>> text = watchdog_example(Job(nodes=1, tp=4, pp=1).layout())
+    >>> [line[:8] for line in text.splitlines()], text.count("failure detected")
+    (['[rank4]:', '[rank5]:', '[rank6]:', '[rank7]:'], 3)
+
+    Empty where every group is one rank or too large to read, or the world too large to draw.
+    """
+    sizes = {name: layout.mesh.size(name) for name in NAMES}
+    kind = next((name for name, size in sizes.items() if 1 < size <= MOST), "")
+    if not kind or layout.world_size > LARGEST:
+        return ""
+    grouping = layout.every[kind]
+    ranks = [int(rank) for rank in grouping.members(int(grouping.firsts()[:2][-1]))]
+    group = f"PG ID 2 PG GUID 40({NAMES[kind]})"
+    stuck = " failure detected by watchdog at work sequence id: 7"
+    return "\n".join(
+        f"[rank{rank}]:[E] [{group} Rank {place}] PG status: last enqueued work: {6 + (place != 1)}"
+        f", last completed work: 6{stuck if place != 1 else ''}"
+        for place, rank in enumerate(ranks)
+    )
+
+
+LARGEST = 4_096
+"""Ranks of a layout whose picture of a chain is quick to draw."""
