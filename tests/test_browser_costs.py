@@ -238,6 +238,26 @@ def test_a_better_layout_is_opened_in_one_click_and_compared_with_the_one_before
     }
 
 
+def test_any_set_of_modules_is_typed_beside_the_choices_and_shown_among_them(shared_page):
+    page = shared_page
+    modules = "core_attn,mla_up_proj,norms,mlp_act"
+    follow(page, State(recompute=modules, view="memory"))
+    chosen, typed = box(page, "recompute"), box(page, "recompute_modules")
+    expect(chosen).to_have_value(modules)
+    expect(typed).to_have_value(modules)
+    type_in(page, "recompute_modules", "mlp,moe")
+    settle(page)
+    expect(chosen).to_have_value("mlp,moe")
+    expect_address(page, State(recompute="mlp,moe", view="memory"))
+    chosen.select_option("full")
+    settle(page)
+    expect(typed).to_have_value("")
+    expect(chosen.locator("option:not([hidden])")).to_have_count(4)  # and what counts unasked
+    type_in(page, "recompute_modules", "mlps")
+    settle(page)
+    expect(page.locator("#picture .refusal")).to_contain_text("shared_experts")
+
+
 # --- What all views share -------------------------------------------------------------------------
 
 INPUTS = {
