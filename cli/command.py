@@ -41,6 +41,7 @@ from .inputs import (
     read_options,
     sentence,
 )
+from .running import running
 from .share import share, shared_rows
 
 LIMIT = 8 * budget.LIMIT
@@ -99,6 +100,7 @@ _TAKES = {
     "order": (0, 1, "one launcher, such as order slurm"),
     "slow": (1, 1, "one file of measurements, or - for standard input"),
     "serve": (1, 1, "one file, or - for standard input"),
+    "running": (1, 1, "one file, such as a profiler trace, or - for standard input"),
     "emit": (0, 1, "one framework, such as emit torchtitan"),
     "check": (1, 1, "one file, or - for standard input"),
     "compare": (1, 2, "one layout or two, such as compare llama3-405b-1 --tp 4"),
@@ -321,6 +323,7 @@ COMMANDS: dict[str, Callable[[CommandLine], Iterator[str] | Table]] = {
     "order": order,
     "slow": slow_ranks,
     "serve": _serve,
+    "running": running,
     "memory": _trained("memory"),
     "traffic": _trained("traffic"),
     "estimate": _trained("estimate"),

@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from .device_mesh import Spread, layouts_of
+from .device_mesh import Spread, job_of_mesh, layouts_of
 from .errors import quoted, refusal
 from .group_names import WORLD, kind_of
 from .layout import Job, Layout
@@ -41,6 +41,7 @@ MOST_GROUPS = 20_000
 
 AXES = ("tp", "cp", "dp", "pp", "ep", "etp", "edp")
 
+_INFO = '"distributedInfo"'
 _KEY = re.compile(r"""["']pg_(?:name|config)["']\s*:""")
 
 
@@ -89,6 +90,17 @@ class Running:
     world: int
     rank: int
     groups: tuple[RunningGroup, ...]
+
+    @classmethod
+    def of(cls, layout: Layout, rank: int = 0) -> Running:
+        """What a rank of a layout would know of the groups of its axes.
+
+        >>> Running.of(Job(tp=2).layout(), 3).groups[0]
+        RunningGroup(name='tp', kind='tp', ranks=(2, 3))
+        """
+        named = [(kind, _members(layout, kind, rank)) for kind in AXES]
+        groups = (RunningGroup(kind, kind, ranks) for kind, ranks in named if len(ranks) > 1)
+        return cls(layout.world_size, rank, tuple(groups))
 
     def layout(self, gpus_per_node: int = 8) -> Layout:
         """The layout that makes these groups; which framework's, where that is one of ours.
@@ -287,8 +299,22 @@ def _merged(runs: list[tuple[int, int]]) -> Spread:
 
 
 def is_running(text: str) -> bool:
-    """Whether a text is a trace, a ``pg_config`` or a print of it, rather than anything else."""
-    return '"distributedInfo"' in text or _KEY.search(text) is not None
+    """Whether a text is a trace, a ``pg_config`` or a DeviceMesh, rather than anything else."""
+    begins = text[:2_000_000]
+    return "DeviceMesh(" in begins or _INFO in begins or _KEY.search(begins) is not None
+
+
+def read_running(text: str) -> Running:
+    """What a text says of what runs: a trace, a ``pg_config``, or a DeviceMesh that was printed.
+
+    >>> read_running("DeviceMesh((dp=4, tp=2), 'cuda', stride=(2, 1))").groups[0]
+    RunningGroup(name='tp', kind='tp', ranks=(0, 1))
+
+    Errors: LayoutError as `read_process_groups` and `device_mesh.job_of_mesh`.
+    """
+    if _INFO not in text and "DeviceMesh(" in text and not _KEY.search(text):
+        return Running.of(job_of_mesh(text).layout())
+    return read_process_groups(text)
 
 
 def read_process_groups(config: object) -> Running:
@@ -329,7 +355,7 @@ def _group(one: object) -> tuple[RunningGroup, int]:
 
 def _parsed(text: str) -> object:
     """What a text holds: JSON, JSON that goes on behind, or what Python prints."""
-    at = text.find('"distributedInfo"')
+    at = text.find(_INFO)
     start = text.find("{", at) if at >= 0 else len(text) - len(text.lstrip("\ufeff \t\r\n"))
     with suppress(ValueError, RecursionError):
         return json.JSONDecoder().raw_decode(text, start)[0]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
 import os
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,9 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from running_jobs import JOB, LAYOUTS
 
+from cli.command import run
 from groups.errors import LayoutError
 from groups.layout import Job, Layout
 from groups.running import Difference, RunningGroup, read_process_groups
+from views.base.context import Context
+from views.base.state import State
+from views.launch.api import read_launch
+from views.launch.inputs import read_pasted, stated
+from views.launch.view import launch_html
 
 MESHES = {
     "megatron tp2 pp2": "tp2-cp1-dp2-pp2",
@@ -226,3 +235,90 @@ def test_what_is_no_mesh_of_a_job_is_refused(given_mesh, code):
     with pytest.raises(LayoutError) as refused:
         Job.from_device_mesh(given_mesh)
     assert refused.value.code == code
+
+
+# -- on the command line and on the page ---------------------------------------------------------
+
+
+def answer(command: str, stdin: str = "") -> tuple[int, str]:
+    out = io.StringIO()
+    status = run(command.split(), io.StringIO(stdin), out, out)
+    return status, out.getvalue()
+
+
+CONFIG = {"rank": 5, "world_size": 8, "pg_config": config_of(Job(tp=2, pp=2).layout(), 5, MEGATRON)}
+PASTED = json.dumps({"distributedInfo": CONFIG})
+
+
+def test_the_command_line_reads_groups_and_tells_them_from_what_was_meant(tmp_path):
+    packed = tmp_path / "trace.json.gz"
+    packed.write_bytes(gzip.compress(f"{PASTED[:-1]}, 'traceEvents': [not read".encode()))
+    status, out = answer(f"running {packed}")
+    lines = out.splitlines()
+    assert (status, lines[0]) == (0, "rank 5 of 8: tp2-cp1-dp2-pp2 (Megatron Core)")
+    assert lines[2].split() == ["TENSOR_MODEL_PARALLEL_GROUP", "tp", "2", "1", "4", "5"]
+    assert answer("running - --tp 2 --pp 2", PASTED)[1].endswith("that were meant\n")
+    status, out = answer("running - --tp 4 --format json", PASTED)
+    document = json.loads(out)
+    assert (status, document["ranks"]) == (0, 8)
+    assert {"rank": 5, "kind": "tp", "runs_with": [4, 5], "meant": [4, 5, 6, 7]} in document["rows"]
+    assert answer("running - --nodes 2", PASTED)[0] == 2
+    assert answer("running -", "tp=2")[0] == 2
+
+
+def test_every_command_begins_with_a_layout_that_runs():
+    status, out = answer("dp --args -", PASTED)
+    assert (status, out.splitlines()[1]) == (0, "dp group 0: [0, 2]")
+    assert answer("dp --args -", "DeviceMesh((dp=2, tp=4), 'cuda', stride=(4, 1))")[1].endswith(
+        "dp group 3: [3, 7]\n"
+    )
+    values = json.loads(read_launch(PASTED))["values"]
+    assert values == {"tp": 2, "pp": 2, "cp": 1, "ep": 1, "etp": 2, "framework": "megatron"}
+
+
+@pytest.mark.parametrize(
+    ("language", "same", "differs"),
+    [
+        ("en", "These are the groups on screen.", "8 GPUs have other groups than on screen."),
+        ("zh", "这些组与当前布局相同。", "8 个 GPU 的组与当前布局不同。"),
+    ],
+)
+def test_the_page_holds_what_runs_against_the_layout_on_screen(language, same, differs):
+    state = State(view="launch", lang=language, nodes=1, tp=2, pp=2, paste=PASTED)
+    html = launch_html(Context.of(state))
+    assert same in html
+    assert "TENSOR_MODEL_PARALLEL_GROUP" in html
+    other = launch_html(Context.of(replace(state, tp=4, pp=1)))
+    assert differs in other.replace("\xa0", " ")
+    assert "4–5</td><td>4–7" in other
+    changed = replace(state, tp=4, pp=1)
+    assert stated(changed, read_pasted(changed))["tp"] == 2
+
+
+def test_groups_that_no_layout_makes_are_refused_on_the_page():
+    config = {**CONFIG, "pg_config": [{**CONFIG["pg_config"][0], "ranks": [2, 5]}]}
+    state = State(view="launch", nodes=1, paste=json.dumps({"distributedInfo": config}))
+    assert "no layout makes the groups tp [2, 5]" in launch_html(Context.of(state))
+    small = State(view="launch", nodes=2, paste=PASTED)
+    assert "The layout on screen has 16 GPUs." in launch_html(Context.of(small))
+
+
+@pytest.mark.browser
+def test_a_trace_that_is_dropped_is_pasted_as_far_as_it_says_groups(open_page):
+    page = open_page("?show=launch&nodes=1&tp=4")
+    whole = f'{{"schemaVersion": 1, {PASTED[1:-1]}, "traceEvents": [{"{}, " * 99}{{}}]}}'
+    for name, packed in (("trace.json", False), ("trace.json.gz", True)):
+        page.evaluate(DROP, [name, whole, packed])
+        page.wait_for_selector(".verdict:has-text('Rank 5 of 8 runs')")
+        assert json.loads(page.input_value("#field-paste")) == json.loads(PASTED)
+        page.fill("#field-paste", "")
+
+
+DROP = """async ([name, text, packed]) => {
+  const stream = new Blob([text]).stream();
+  const body = packed ? stream.pipeThrough(new CompressionStream('gzip')) : stream;
+  const transfer = new DataTransfer();
+  transfer.items.add(new File([await new Response(body).blob()], name));
+  const bubbles = { bubbles: true, cancelable: true, dataTransfer: transfer };
+  document.dispatchEvent(new DragEvent('drop', bubbles));
+}"""

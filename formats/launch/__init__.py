@@ -27,11 +27,13 @@ from __future__ import annotations
 
 from groups.budget import within
 from groups.errors import quoted, require_length
+from groups.running import is_running
 
 from ..errors import refusal
 from .emit import TARGETS, emit
 from .items import Item, Parsed, Run
 from .meaning import Meaning
+from .running import parsed_running
 
 MAX_TEXT = 200_000
 """Characters that a text may have."""
@@ -42,10 +44,15 @@ def parse(text: str, run: str = "") -> Parsed:
 
     run: the name of one of ``runs``, where the text holds several.
 
-    Errors: LayoutError if it is no text or longer than MAX_TEXT; all else is in the answer.
+    The text may also be what a program that runs knows of its groups (`running`).
+
+    Errors: LayoutError if it is no text or longer than MAX_TEXT, and for groups that no layout
+    makes; all else is in the answer.
     """
     if not isinstance(text, str):
         raise refusal("not-a-text", "launch", value=quoted(text))
+    if is_running(text):
+        return parsed_running(text)
     require_length(text, MAX_TEXT, "launch")
     with within():
         return Meaning(text.removeprefix("\ufeff")).parsed(run)  # as Windows begins a file

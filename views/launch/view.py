@@ -20,6 +20,7 @@ from groups import LayoutError
 from groups.layout import Layout
 from groups.notes import Note
 from groups.placement import Placement
+from groups.running import is_running
 from render.files.tables import CodeChart
 
 from ..base import form
@@ -33,6 +34,7 @@ from ..base.units import ranges_text
 from ..groups.job import job_pictures
 from ..hosts.inputs import placement_or_none
 from .inputs import options_of_page, read_pasted, stated, with_pasted
+from .running import running_html
 
 SHOWN_ITEMS = 40
 """Flags of one kind that the report lists."""
@@ -60,6 +62,8 @@ def _pasted(layout: Layout, state: State, language: str) -> Markup:
         text = read_pasted(state)
     except LayoutError as error:
         return together(heading(question), box, refusal_line(error, language))
+    if is_running(text.text):
+        return together(heading(question), box, running_html(layout, state, text, language))
     return together(
         heading(question),
         box,

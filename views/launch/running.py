@@ -1,0 +1,97 @@
+"""What a running rank knows of its process groups, beside the layout on screen."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from markupsafe import Markup
+
+from descriptions import PAGE, counted
+from formats.launch import Parsed
+from groups import LayoutError
+from groups.layout import Layout, framework_name
+from groups.running import Difference, Running, read_running
+
+from ..base import form
+from ..base.html import cell, fold, heads_of, numbered, rest_text, row, saying, table, tag, together
+from ..base.resolve import sizes_text
+from ..base.state import State
+from ..base.units import ranges_text
+from .inputs import stated
+
+SHOWN = 32
+"""Groups, and differences, that the page lists."""
+
+MOST_COMPARED = 16_384
+"""Ranks whose groups are held against those on screen, one by one."""
+
+
+def running_html(layout: Layout, state: State, text: Parsed, language: str) -> Markup:
+    """The layout that runs and the way to it, where it is not the one on screen, its groups."""
+    say, running = saying(PAGE, language), read_running(text.text)
+    ran = text.job().layout()
+    facts = {"rank": running.rank, "world": f"{running.world:,}"}
+    facts |= {"sizes": sizes_text(ran), "framework": framework_name(ran.framework)}
+    said, differing = _compared(running, layout, language)
+    changes = stated(state, text)
+    use = form.setter(changes, say("use_pasted")) if changes else ""
+    return together(
+        tag(
+            "div",
+            tag("p", say("running_layout", **facts), " ", said),
+            tag("p", use, class_="fixes") if use else "",
+            class_="verdict",
+            role="status",
+        ),
+        _differences(differing, language),
+        _groups(running, language),
+    )
+
+
+def _compared(running: Running, layout: Layout, language: str) -> tuple[str, list[Difference]]:
+    """A sentence, and where the ranks have other groups than on screen."""
+    say = saying(PAGE, language)
+    if running.world > MOST_COMPARED:
+        return "", []
+    try:
+        found = [*running.differences(layout)]
+    except LayoutError:
+        return say("running_other_world", gpus=counted(layout.world_size, "gpu", language)), []
+    ranks = len({one.rank for one in found})
+    differ = say("running_differs", count=counted(ranks, "gpu", language))
+    return (differ if found else say("running_same")), found
+
+
+def _differences(found: list[Difference], language: str) -> Markup:
+    if not found:
+        return Markup()
+    heads = heads_of(PAGE, "running_rank running_kind running_ran running_meant", language)
+    rows = (
+        (str(one.rank), one.kind, ranges_text(one.ran) or "–", ranges_text(one.meant) or "–")
+        for one in found[:SHOWN]
+    )
+    title = numbered(PAGE["running_differences"][language], len(found), language)
+    rest = rest_text(len(found) - SHOWN, language)
+    return fold(title, table(heads, rows), tag("p", rest) if rest else "", is_open=True)
+
+
+def _groups(running: Running, language: str) -> Markup:
+    """The groups of the rank, as they were made, with size and stride of each."""
+    heads = heads_of(
+        PAGE, "running_name running_kind running_size running_strides running_members", language
+    )
+    rows = (
+        row(
+            cell(tag("code", one.name)),
+            one.kind or "–",
+            f"{len(one.ranks):,}",
+            "–" if not one.spread else ", ".join(f"{stride:,}" for stride, _ in one.spread),
+            ranges_text(sorted(one.ranks)),
+        )
+        for one in islice(running.named, SHOWN)
+    )
+    title = numbered(
+        PAGE["running_groups"][language].format(rank=running.rank), len(running.named), language
+    )
+    rest = rest_text(len(running.named) - SHOWN, language)
+    return fold(title, table(heads, rows), tag("p", rest) if rest else "", is_open=True)
