@@ -158,6 +158,8 @@ def _regions(state: State, parts: Answer, words: object, shown: object) -> dict[
     """The HTML of all regions that a page lacks; words: its language, shown: its view."""
     language, view = state.language, view_of(state)
     regions = {name: html for name, html in vars(parts).items() if html is not None}
+    if parts.picture is None and shown and words == language:
+        del regions["chips"], regions["foot"]  # of the last layout that works, as its picture
     regions |= {"tour": tour_html(state), "source": source_html(state, language)}
     if words != language or shown != view:
         regions |= {"nav": nav_html(view, language), "tools": tools_html(view, language)}

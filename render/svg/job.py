@@ -92,7 +92,7 @@ def _letters(picture: JobPicture) -> str:
     and may be, in pixels."""
     wide, tall = picture.sides
     digits = len(str(picture.mesh.world_size - 1))
-    most = min(wide * 1.4 / digits, tall * 0.72)
+    most = min(wide * 1.4 / digits, tall * 0.78)
     return f"--w:{picture.width + 2:.0f};--size:{picture.number_size:.1f}px;--most:{most:.1f}px"
 
 
