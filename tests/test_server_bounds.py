@@ -149,6 +149,16 @@ def test_a_body_for_which_no_other_can_make_room_is_refused():
     assert run(two) == [200, 503, 200]
 
 
+@pytest.mark.parametrize("path", guard.NAMES_ONLY)
+def test_names_of_sessions_and_events_are_short(server, path):
+    url = server.rstrip("/") + path
+    many = {"session_hash": "a", "fn_index": 0, "event_id": [[]] * 4_000}
+    said = httpx.post(url, json=many, timeout=60)
+    assert (said.status_code, len(said.content) < 200) == (413, True)
+    ended = {"session_hash": "a", "fn_index": 0, "event_id": "b"}
+    assert httpx.post(url, json=ended, timeout=60).status_code == 200
+
+
 def test_what_is_held_leaves_room_for_the_largest_upload_and_others():
     assert 2 * bodies.LARGEST_EVIDENCE < bodies.MOST_HELD <= 150 * MEGABYTE
 

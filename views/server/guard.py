@@ -38,6 +38,11 @@ TAKEN = (*EVENTS, *(API + path for path in ("component_server", "cancel", "reset
 """What may be posted, by the beginning of its path. All else that Gradio would take is refused:
 files (upload, process_recording), a log-in."""
 
+NAMES_ONLY = (API + "cancel", API + "reset")
+LARGEST_NAMES = 10_000
+"""What is posted with names of sessions and events alone, and its bytes: Gradio answers a mistake
+with all that was sent, which costs seconds where that is a megabyte of lists."""
+
 EVIDENCE = API + "evidence"
 """Where files of a hang are read, in memory, of one visitor after the other."""
 
@@ -118,6 +123,7 @@ class Guard:
             await self.app(scope, receive, answer.send)
             return
         limit = LARGEST_EVIDENCE if path == EVIDENCE else LARGEST_BODY
+        limit = LARGEST_NAMES if path.startswith(NAMES_ONLY) else limit
         if path != EVIDENCE and not path.startswith(TAKEN):
             raise RefusedError(403, "Nothing is taken in here: this page has no use for files.")
         async with self._bodies.of(Request(scope, receive), limit) as body:
