@@ -21,6 +21,7 @@ from views.hang.files import log_of
 from views.launch.api import launch_command
 from views.server import bodies, guard
 from views.server.bodies import LARGEST_BODY, LARGEST_EVIDENCE
+from views.server.guard import LARGEST_NAMES, NAMES_ONLY
 
 API = "gradio_api/"
 UPLOADS = ("upload", "upload?upload_id=1")
@@ -67,7 +68,8 @@ def test_a_body_that_says_it_is_too_large_is_refused_before_it_is_sent(server, p
     connection.endheaders()
     answer = connection.getresponse()
     assert answer.status == 413
-    assert f"{LARGEST_BODY:,}" in json.loads(answer.read())["detail"]
+    limit = LARGEST_NAMES if f"/{API}{path}" in NAMES_ONLY else LARGEST_BODY
+    assert f"may have {limit:,} bytes" in json.loads(answer.read())["detail"]
     connection.close()
 
 
