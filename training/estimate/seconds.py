@@ -97,7 +97,6 @@ def layer_seconds(request: Request, work: LayerWork, c: Constants) -> Callable[[
     passed, scores = each * work.kept, c["score_passes"] * work.core / machine.hbm
     attention, backward = _attention(request, work, c), 2.5 if is_flash else 2.0
     messages = [message_seconds(sent, machine, c) for sent in (work.tp, work.cp, work.ep)]
-    block = message_seconds(work.block, machine, c)
     exposed = (c["tp_exposed"], c["cp_exposed"], c["ep_exposed"])
 
     def seconds(recompute: str) -> Timed:
@@ -110,6 +109,7 @@ def layer_seconds(request: Request, work: LayerWork, c: Constants) -> Callable[[
         if modules - {"core_attn"}:
             compute += each * work.dropped(recompute) / 3.0
             compute += _modules_again(work, modules, (peak, share), c)
+            block = message_seconds(work.block, machine, c)
             sent = [*map(add, sent, _sent_again(work, modules, messages, block))]
         tp, cp, ep = (seconds * shown for seconds, shown in zip(sent, exposed))
         if request.training.rule.pairs:  # experts' messages hide behind computation

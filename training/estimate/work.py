@@ -210,7 +210,7 @@ def layer_work(request: Request, *, moe: bool) -> LayerWork:
     products, lifted = _attention_products(model, t, tokens)
     experts, ffn = Products(), model.shared_expert_ffn if moe else model.ffn
     mlp = _mlp(Products(), model, tokens, ffn / t)
-    products = _mlp(products, model, tokens, ffn / t)
+    products = Products(*map(add, products, mlp))
     if moe:
         products = products.plus(tokens / t, model.experts, model.hidden)
         local = model.experts / split.ep

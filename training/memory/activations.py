@@ -75,6 +75,8 @@ def layer_activations(
 def computed_again(model: Model, split: Split, training: Training, *, moe: bool = False) -> float:
     """Bytes that a layer holds besides while its backward runs: what it computes again, of modules
     the half of the layer that has more, for the other is gone by then or not there yet."""
+    if training.recompute == "none" or (training.flash and training.recompute == "selective"):
+        return 0.0
     kept = layer_activations(model, split, training, moe=moe)
     all_of_it = layer_activations(model, split, training, moe=moe, recompute="none")
     if training.recompute == "full":
