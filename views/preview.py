@@ -40,6 +40,7 @@ def context_of(query: object) -> Context:
     return Context.of(State())
 
 
+@lru_cache(maxsize=64)
 def head_html(query: str, address: str) -> Markup:
     """The elements of a page's head for a link; address: of the page, without a query.
 
