@@ -16,7 +16,7 @@ from training.pipeline.spec import ScheduleSpec
 
 from ..base import form
 from ..base.context import TABLES, Context, View
-from ..base.html import fold, heading, saying, tag, together
+from ..base.html import explained, fold, heading, saying, tag, together
 from ..base.problems import each_once, problem_html, tried
 from ..base.resolve import resolve
 from ..base.state import OF_MATHS, State, fixes_or_reset, is_empty
@@ -113,7 +113,8 @@ class _Page:
         yield self._problems([*self.refused, *self.refused_times])
         if timed and clock is not None:
             yield chart_html(timed, group[1], self.language)
-            yield tag("p", self.say("pipeline_body"), class_="pipeline-note")
+            body = explained(self.say("pipeline_body"), self.language)
+            yield tag("p", body, class_="pipeline-note")
             summary = self._summary(next(iter(schedules)), group, clock)
             yield tag("p", summary, class_="pipeline-summary")
             yield step_of(self.context)
