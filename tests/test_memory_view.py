@@ -175,7 +175,7 @@ def test_each_of_the_three_verdicts_has_its_colour_its_words_and_the_interval(la
         assert MEMORY[f"verdict_{verdict}"][language].split("{")[0] in unescape(html)
         assert ('class="fixes"' in html) == (verdict != "fits")
         if verdict != "over":
-            assert f"{needed / GIB:,.1f} (" in html
+            assert f"{needed / GIB:,.1f} GiB (" in html.replace("\xa0", " ")
 
 
 def test_a_stage_of_zero_without_replicas_needs_what_none_needs():

@@ -142,21 +142,27 @@ def _layout(run: MeasuredRun) -> str:
 
 
 def _errors(language: str) -> Markup:
-    """The error by source: of the fit, and with that kind of source left out of it."""
-    shares = ("step", "step90", "cover", "unseen_step", "unseen_step90", "held", "holds")
-    rows = []
+    """The error by source: of the fit, and with that kind of source left out of it; of memory."""
+    shares = ("step", "step90", "cover", "unseen_step", "unseen_step90")
+    heads = heads_of(ESTIMATE, "group runs error error90 cover unseen unseen90", language)
+    steps, memory = [], []
     for row in error_table():
-        percents = (f"{100 * float(row[name]):.0f}%" if row[name] else "–" for name in shares)
-        rows.append((_group(row["group"], language), f"{int(row['runs']):,}", *percents))
-    heads = heads_of(
-        ESTIMATE, "group runs error error90 cover unseen unseen90 memory holds", language
-    )
+        group = _group(row["group"], language)
+        steps.append((group, f"{int(row['runs']):,}", *(_percent(row[name]) for name in shares)))
+        if row["held"]:
+            memory.append((group, *(_percent(row[name]) for name in ("held", "holds"))))
     return together(
         tag("h3", ESTIMATE["errors_title"][language]),
         tag("p", ESTIMATE["errors_body"][language]),
-        table(heads, rows, "estimate-errors"),
+        table(heads, steps, "estimate-errors"),
+        tag("p", ESTIMATE["errors_memory"][language]),
+        table(heads_of(ESTIMATE, "group error cover", language), memory, "estimate-errors"),
         left_out_html(LIMITS, language),
     )
+
+
+def _percent(share: str) -> str:
+    return f"{100 * float(share):.0f}%" if share else "–"
 
 
 def _group(name: str, language: str) -> str:

@@ -200,13 +200,13 @@ def gib(number: float) -> str:
 
 
 def interval_text(fit: Fit) -> str:
-    """What a GPU needs, with the interval of nine of ten real runs, in GiB without the unit.
+    """What a GPU needs, with the interval of nine of ten real runs.
 
     >>> interval_text(Fit(60e9, 64.4e9, 60e9, 70.9e9, "fits", 0, {}))
-    '60.0 (55.9–66.0)'
+    '60.0 GiB (55.9–66.0)'
     """
-    needed, low, high = (f"{number / GIB:,.1f}" for number in (fit.needed, fit.low, fit.high))
-    return f"{needed} ({low}–{high})"
+    low, high = (f"{number / GIB:,.1f}" for number in (fit.low, fit.high))
+    return f"{gib(fit.needed)} ({low}–{high})"
 
 
 def millions(number: float) -> str:
