@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from browser import type_sizes, wait_until
+from browser import settle, type_sizes, wait_until
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -95,6 +95,15 @@ def covers(page) -> list[str]:
     return page.eval_on_selector_all(".play .cover", script)
 
 
+@pytest.fixture
+def moving(open_page):
+    """The page of somebody who has not asked for less motion."""
+    page = open_page()
+    page.emulate_media(reduced_motion="no-preference")
+    yield page
+    page.emulate_media(reduced_motion="reduce")
+
+
 @pytest.mark.browser
 def test_scrubbing_shows_who_computes_and_where_micro_batches_are(open_page):
     page = open_page()
@@ -115,8 +124,9 @@ def test_scrubbing_shows_who_computes_and_where_micro_batches_are(open_page):
 
 
 @pytest.mark.browser
-def test_playing_asks_the_server_once(open_page):
-    page = open_page()
+def test_playing_asks_the_server_once(moving):
+    page = moving
+    settle(page)  # what the card costs is asked for once the picture stands
     sent = []
     page.on("request", lambda request: sent.append(request.url))
     page.click(".film [data-play=play]")
@@ -135,3 +145,36 @@ def test_another_layout_ends_it(open_page):
     type_sizes(page, tp=4)
     wait_until(page, "() => !document.querySelector('.play')")
     assert page.input_value(".film input") == "0"
+
+
+@pytest.mark.browser
+def test_where_less_motion_is_asked_for_there_is_a_slider_and_no_button(open_page):
+    page = open_page()
+    assert not page.is_visible(".film [data-play=play]")
+    assert page.is_visible(".film input")
+    type_sizes(page, tp=4)
+    assert page.query_selector(".glide") is None
+
+
+WATCHED = """() => {
+  window.glides = [];
+  const look = ([{ addedNodes, removedNodes }]) => {
+    for (const one of addedNodes) if (one.className === 'glide') window.glides.push('on');
+    for (const one of removedNodes) if (one.className === 'glide') window.glides.push('off');
+  };
+  new MutationObserver((all) => all.forEach((one) => look([one])))
+    .observe(document.body, { childList: true, subtree: true });
+}"""
+
+
+@pytest.mark.browser
+def test_gpus_glide_to_another_layout_and_a_key_ends_it(moving):
+    page = moving
+    page.evaluate(WATCHED)
+    type_sizes(page, tp=4)
+    wait_until(page, "() => window.glides.join() === 'on,off'")
+    assert page.locator("svg.job.gliding").count() == 0
+    type_sizes(page, tp=2)
+    wait_until(page, "() => window.glides.length >= 3")
+    page.keyboard.press("Shift")
+    assert page.query_selector(".glide") is None

@@ -110,7 +110,10 @@ class Visitors:
 
     def _new(self, kind: Kind) -> Visitor:
         locale, touch = kind
-        context = self.browser.new_context(locale=locale, has_touch=touch, accept_downloads=True)
+        # Still, or a test would look at a picture on its way; those of motion ask for it.
+        context = self.browser.new_context(
+            locale=locale, has_touch=touch, accept_downloads=True, reduced_motion="reduce"
+        )
         context.set_default_timeout(PATIENCE)
         context.add_init_script(f"({WATCHED})()")
         expect.set_options(timeout=PATIENCE)

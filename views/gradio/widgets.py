@@ -33,7 +33,7 @@ SCRIPTS = ("shared.js", "paint.js", "ask.js", "state.js", "form.js", "sizes.js")
 
 PICTURE = tuple(
     f"picture/{name}.js"
-    for name in ("ranks", "places", "marks", "inset", "card", "picture", "film", "lens")
+    for name in ("ranks", "places", "marks", "inset", "card", "picture", "film", "lens", "glide")
 )
 """What lights up the groups of a GPU, plays a step, and colours the mesh by its costs."""
 
