@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import threading
 from itertools import product
@@ -61,12 +62,31 @@ def flashes(page):
 
 
 def knob(page, name, stop):
-    """Where the knob of a slider is in the window at one of its stops."""
+    """Where the knob of a slider is in the window at one of its stops: on a scale of powers of two
+    that is the same whatever the others are."""
     area = slider(page, name).bounding_box()
-    last = int(slider(page, name).get_attribute("max"))
+    stops = page.evaluate("JSON.parse(document.querySelector('.derived').dataset.stops)")[name]
+    doublings = page.locator(f'.size[data-size="{name}"] .ticks i').count() - 1
     width = 16  # of the knob, see page.css
-    x = area["x"] + width / 2 + (area["width"] - width) * stop / last
+    share = math.log2(stops[stop]) / doublings
+    x = area["x"] + width / 2 + (area["width"] - width) * share
     return x, area["y"] + area["height"] / 2
+
+
+def test_a_size_stands_at_one_place_of_its_slider_whatever_the_others_are(open_page):
+    """8 GPUs per node at three of seven doublings; a stop that does not work is grey."""
+    page = open_page()
+    places = set()
+    for nodes, tp in ((2, 2), (8, 1), (32, 8)):
+        type_sizes(page, nodes=nodes, tp=tp)
+        expect_layout(page, nodes=nodes, tp=tp)
+        size = page.locator('.size[data-size="gpus_per_node"]')
+        places.add(size.evaluate("one => one.style.getPropertyValue('--share')"))
+    assert places == {f"{100 * 3 / 7:.2f}%"}
+    ticks = page.locator('.size[data-size="cp"] .ticks i')
+    assert ticks.evaluate_all("all => all.map(one => one.classList.contains('no'))") == [
+        *[False] * 5, True, True, True,  # of 256 GPUs, tp 8 and pp 2 leave 16
+    ]  # fmt: skip
 
 
 def test_arrow_keys_move_a_slider_and_the_picture_without_a_spinner(open_page):

@@ -169,7 +169,7 @@ def test_sliders_open_over_the_lower_half_and_the_picture_stays_in_sight(
     assert sheet["top"] >= height / 2
     assert 0 <= picture["top"] < picture["bottom"] <= sheet["top"]
     for size in ("nodes", "gpus_per_node", "tp", "pp"):  # without scrolling
-        slider(page, size).click(trial=True)
+        page.locator(f'.size[data-size="{size}"] .track').click(trial=True)
     slider(page, "tp").focus()
     page.keyboard.press("ArrowRight")
     expect_layout(page, tp=4)
