@@ -131,9 +131,9 @@ def job_of_mesh(mesh: object, gpus_per_node: int = 8, axes: Mapping[str, str] | 
     gpus_per_node: a mesh does not say it. axes: what its axes are for, tp, cp, ep, etp, dp or pp
     by name, where the names of `group_names.DIMS` do not say it; several may be dp.
 
-    >>> job_of_mesh("DeviceMesh((a=2, b=4), 'cuda', stride=(4, 1))", axes={"a": "pp", "b": "tp"})
-    Job(nodes=1, gpus_per_node=8, tp=4, pp=2, cp=1, ep=1, etp=None, framework='device-mesh', \
-order='tp-cp-ep-dp-pp', instances=1, levels=None, hybrid=False)
+    >>> text = "DeviceMesh((a=2, b=4), 'cuda', stride=(4, 1))"
+    >>> str(job_of_mesh(text, axes={"a": "pp", "b": "tp"}).layout().mesh)
+    'tp4-cp1-dp1-pp2'
 
     Errors: LayoutError as `read_device_mesh`; ``mesh-axis-unknown`` for an axis of which nobody
     says what it is for; ``mesh-no-layout`` where no order of a Job's axes makes these groups.

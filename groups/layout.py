@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from .alternatives import fit
 from .conventions import CONVENTIONS, MEGATRONS, OWN, Convention
@@ -18,6 +19,9 @@ from .grouping import Grouping
 from .megatron.grids import GTP, ORDER
 from .megatron.parallel_state import dense_groupings, groupings
 from .mesh import MAX_RANKS, Mesh, too_many_ranks, whole_number
+
+if TYPE_CHECKING:
+    from .notebook import RankPicture
 
 
 def world_of(nodes: object, gpus_per_node: object, limit: int = MAX_RANKS) -> int:
@@ -197,6 +201,43 @@ class Layout:
         from .running import read_process_groups
 
         return read_process_groups(config).layout(gpus_per_node)
+
+    def __str__(self) -> str:
+        """The meshes, and whose order of ranks it is.
+
+        >>> print(Job(nodes=2, tp=2, ep=4, etp=1).layout())
+        2 x 8 GPUs: tp2-cp1-dp8-pp1, experts etp1-ep4-edp4-pp1 (Megatron Core)
+        """
+        experts = f", experts {self.expert}" if self.has_experts else ""
+        machines = f"{self.nodes:,} x {self.gpus_per_node:,} GPUs"
+        return f"{machines}: {self.mesh}{experts} ({framework_name(self.framework)})"
+
+    def show(self, *kinds: str, rank: int = 0) -> RankPicture:
+        """The groups of a rank, for a notebook to draw; without kinds all that are larger than 1.
+
+        >>> print(Job(nodes=2, ep=4).layout().show("ep", rank=5))
+        rank 5 of etp1-ep4-edp4-pp1: ep 4, 5, 6, 7
+
+        Errors: LayoutError for a kind that this layout has not, and for a rank.
+        """
+        from .notebook import picture_of
+
+        every = dict(self.every)
+        return picture_of(every, kinds or self._divided, rank, self.gpus_per_node, "")
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        """What a notebook shows: `show` of rank 0, and the text."""
+        from .notebook import picture_of
+
+        picture = picture_of(dict(self.every), self._divided, 0, self.gpus_per_node, str(self))
+        return picture._repr_mimebundle_()
+
+    @property
+    def _divided(self) -> tuple[str, ...]:
+        """The kinds of both grids that are larger than 1; dp where none is."""
+        names = ("tp", "cp", "dp", "pp", *(("etp", "ep", "edp") if self.has_experts else ()))
+        found = [name for name in names if name in self.every and self.every[name].size > 1]
+        return tuple(found) or ("dp",)
 
     @property
     def framework(self) -> str:

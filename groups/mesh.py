@@ -136,6 +136,17 @@ class Mesh:
         text = "-".join(f"{axis.name}{axis.size}" for axis in self.axes)
         return text + (f"+{self.offset}" if self.offset else "")
 
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        """What a notebook shows: the picture with the groups of the first rank (`notebook`)."""
+        from .grouping import plain
+        from .notebook import picture_of
+
+        groupings = {axis.name: plain(self, axis.name) for axis in self.axes if axis.size > 1}
+        if self.offset or not groupings:
+            return {"text/plain": str(self)}
+        picture = picture_of(groupings, tuple(groupings), 0, self.world_size, str(self))
+        return picture._repr_mimebundle_()
+
 
 def parse_mesh(text: str) -> Mesh:
     """Read a mesh back from its text: ``parse_mesh(str(mesh)) == mesh``.

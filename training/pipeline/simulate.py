@@ -19,6 +19,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from groups.errors import quoted
+from groups.notebook import bundle
 
 from ..errors import is_amount, refusal
 from .plan import Plan
@@ -100,6 +101,13 @@ class Timeline:
     def makespan(self) -> float:
         """From the start of the first op of all to the end of the last."""
         return float(self.end.max())
+
+    def __str__(self) -> str:
+        return f"{self.plan.p} ranks, {len(self.start):,} ops, {self.makespan:g} units of time"
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        """What a notebook shows: the ops of every rank over time (`groups.notebook`)."""
+        return bundle("timeline", self, str(self))
 
     def rows(self) -> list[list[tuple[str, float, float]]]:
         """(op, start, end) of every place, by rank.

@@ -1,0 +1,85 @@
+"""How a mesh, a layout and a timeline show themselves in a notebook.
+
+Jupyter and VS Code ask a value for ``_repr_mimebundle_``. What draws stands in another room,
+which is entered when a notebook asks, so that sums alone need none of it.
+
+>>> from groups.layout import Job
+>>> picture = Job(nodes=2, tp=2, pp=2).layout().show("tp", "pp", rank=5)
+>>> print(picture)
+rank 5 of tp2-cp1-dp4-pp2: tp 4, 5; pp 5, 13
+>>> sorted(picture._repr_mimebundle_())
+['image/svg+xml', 'text/html', 'text/plain']
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from .errors import not_a_choice
+from .mesh import require_rank
+
+if TYPE_CHECKING:
+    from .grouping import Grouping
+    from .mesh import Mesh
+
+Bundle = dict[str, str]
+"""A value in the forms that a notebook may show, by their MIME types."""
+
+
+def bundle(drawn: str, what: object, text: str) -> Bundle:
+    """What the function ``drawn`` of `render.notebook` makes of a value, beside its text; the text
+    alone where what draws is not installed."""
+    rooms = __package__.removesuffix("groups")  # in a checkout none, installed the package
+    try:
+        found: Bundle = getattr(import_module(f"{rooms}render.notebook"), drawn)(what)
+    except ImportError:
+        found = {}
+    return {"text/plain": text, **found}
+
+
+@dataclass(frozen=True)
+class RankPicture:
+    """The groups of a rank on the picture of each mesh.
+
+    sides: the meshes, and the groups that are marked on each.
+    """
+
+    sides: tuple[tuple[Mesh, tuple[Grouping, ...]], ...]
+    rank: int = 0
+    gpus_per_node: int = 8
+    text: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        for mesh, _ in self.sides:
+            require_rank(mesh, self.rank)
+
+    def __str__(self) -> str:
+        groups = [
+            f"{one.name} {', '.join(map(str, one.members(self.rank)[:16].tolist()))}"
+            for _, groupings in self.sides
+            for one in groupings
+        ]
+        meshes = " and ".join(str(mesh) for mesh, _ in self.sides)
+        return self.text or f"rank {self.rank} of {meshes}: {'; '.join(groups)}"
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Bundle:
+        return bundle("rank_picture", self, str(self))
+
+
+def picture_of(
+    groupings: dict[str, Grouping], kinds: tuple[str, ...], rank: int, gpus_per_node: int, text: str
+) -> RankPicture:
+    """The picture of the kinds of groups that are named, each on its own mesh.
+
+    Errors: LayoutError for a kind that there is not, and a rank.
+    """
+    for kind in kinds:
+        if kind not in groupings:
+            raise not_a_choice("kind", kind, groupings)
+    sides: dict[Mesh, list[Grouping]] = {}
+    for kind in kinds:
+        sides.setdefault(groupings[kind].mesh, []).append(groupings[kind])
+    each = tuple((mesh, tuple(found)) for mesh, found in sides.items())
+    return RankPicture(each, rank, gpus_per_node, text)
