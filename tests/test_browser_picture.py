@@ -391,3 +391,31 @@ def test_the_groups_of_a_gpu_are_marked_in_the_frame_in_which_a_picture_is_first
     seen = page.evaluate("window.seen")
     assert seen
     assert all(seen)
+
+
+def test_the_card_has_each_group_s_number_in_its_own_row_and_nothing_outside_of_it(open_page):
+    page = open_page()
+    for sizes in ({"nodes": 32, "tp": 8, "pp": 4}, {"nodes": 8, "tp": 2, "pp": 2}):
+        type_sizes(page, **sizes)
+        expect_layout(page, **sizes)
+        expect(page.locator(".hero .told .row")).to_have_count(3)
+        rows = page.evaluate(
+            """() => [...document.querySelectorAll('.hero .told .row')].map((row) => {
+              const names = ['.chip', '.with', '.index'];
+              const boxes = names.map((name) => row.querySelector(name).getBoundingClientRect());
+              const [chip, members, index] = boxes;
+              return [chip.right <= members.left, members.right <= index.left,
+                Math.abs(chip.top - index.top) < chip.height];
+            })"""
+        )
+        assert all(map(all, rows))
+        outside = page.evaluate(
+            """() => {
+              const card = document.querySelector('.hero .card').getBoundingClientRect();
+              return [...document.querySelectorAll('.hero .told *')].filter((one) => {
+                const { left, right } = one.getBoundingClientRect();
+                return left < card.left + 8 || right > card.right - 8;
+              }).length;
+            }"""
+        )
+        assert outside == 0

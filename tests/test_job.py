@@ -18,7 +18,7 @@ from groups.grouping import plain
 from render.scenes import job as scene
 from render.scenes import marked
 from render.scenes.job import JobPicture
-from render.scenes.job_plan import HALF, NUMBERED, TALL, WHOLE
+from render.scenes.job_plan import HALF, NUMBERED, TALL, WHOLE, WIDE
 from render.svg.job import job_svg
 from views.base.resolve import from_preset, resolve
 from views.base.state import State
@@ -367,3 +367,46 @@ def test_the_first_screen_has_at_most_120_words_before_its_last_picture(preset, 
     words = re.sub(r"<[^>]*>", " ", first)
     assert len(words.split()) <= 120
     assert len(re.findall("[一-鿿]", words)) <= 120
+
+
+# -- lines and extents -----------------------------------------------------------------------------
+
+NUMBERED_MESHES = (
+    *(text for text in MESHES if parse_mesh(text).world_size <= NUMBERED),
+    *("tp8-cp1-dp8-pp4", "tp4-cp2-dp4-pp8", "etp2-ep8-edp2-pp2", "tp2-cp1-dp16-pp2"),
+)
+
+
+@every("text, share", itertools.product(NUMBERED_MESHES, (0.0, 0.37, 0.99)))
+def test_lines_run_between_cells(text, share):
+    """None of a picture's lines has a point inside of a cell, stages stand below each other."""
+    drawn = picture(text, rank=int(share * parse_mesh(text).world_size), room=TALL)
+    wide, tall = drawn.sides
+    for line in drawn.lines:
+        for x0, y0, x1, y1 in line.segments:
+            (left, right), (top, foot) = sorted((x0, x1)), sorted((y0, y1))
+            is_across = (drawn.x + 0.5 < right) & (drawn.x + wide - 0.5 > left)
+            is_down = (drawn.y + 0.5 < foot) & (drawn.y + tall - 0.5 > top)
+            assert not (is_across & is_down).any(), (line.tone, np.flatnonzero(is_across & is_down))
+    if drawn.mesh.size("pp") < 64:
+        assert drawn.plan.bands[0] == 1
+
+
+def test_16_gpus_of_eight_experts_stand_in_one_row_of_replicas():
+    for text in ("tp2-cp1-dp8-pp1", "tp1-cp1-dp16-pp1"):
+        assert picture(text, room=WIDE).plan.bands == (1, 1)
+    assert "stacked" in answer(State(tp=2, pp=1, ep=8)).picture
+
+
+def test_a_group_of_16384_is_as_wide_as_it_is_and_a_hair_says_how_far_it_reaches():
+    """One cell in each of 16 stages, and a line from the first to the last of them."""
+    drawn = picture("tp8-cp1-dp128-pp16", rank=5000, room=TALL)
+    marks = drawn.mark_pixels()
+    groups = {mark.kind: mark.ranks for mark in drawn.marks}
+    assert np.count_nonzero(marks) == len({rank for ranks in groups.values() for rank in ranks})
+    hairs = dict(drawn.hairs)
+    ((x0, top, x1, foot),) = hairs["pp"]
+    assert x0 == x1 == pytest.approx(drawn.x[5000] + drawn.sides[0] / 2, abs=0.02)
+    ends = drawn.y[groups["pp"]].min(), drawn.y[groups["pp"]].max() + drawn.sides[1]
+    assert (top, foot) == pytest.approx(ends, abs=0.02)
+    assert "tp" not in hairs  # its cells are beside each other
