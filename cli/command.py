@@ -20,7 +20,7 @@ from formats.documents.tables import Table, cell
 from groups import __version__, budget
 from groups.audit import DOMAINS, Span, audit
 from groups.conventions import CONVENTIONS
-from groups.errors import LayoutError, quoted
+from groups.errors import LayoutError, in_any_case, quoted
 from groups.grouping import shared_groups
 from groups.layout import Layout, framework_name
 from groups.mesh import MAX_RANKS, coordinates, require_rank, whole_number
@@ -67,6 +67,8 @@ def run(argv: Sequence[str], stdin: TextIO, stdout: TextIO, stderr: TextIO) -> i
             return 0
         options = Options(read_options(parser, argv))
         words = options.words
+        if words and in_any_case(words[0], COMMANDS) in COMMANDS:
+            words = [str(in_any_case(words[0], COMMANDS)), *words[1:]]
         if not words or words[0] not in COMMANDS:
             words = ["groups", *words]  # without a command, the words are names of groups
         inputs = CommandLine(options, words[1:], stdin)
@@ -254,7 +256,8 @@ def _emit(inputs: CommandLine) -> Iterator[str]:
 
         model = options_of_preset(inputs.options.preset, job.pp)
     likely = job.framework if job.framework in TARGETS else "megatron"
-    yield emit(job, model, inputs.words[0] if inputs.words else likely).rstrip("\n") + "\n"
+    target = str(in_any_case(inputs.words[0], TARGETS)) if inputs.words else likely
+    yield emit(job, model, target).rstrip("\n") + "\n"
 
 
 def _serve(inputs: CommandLine) -> Table:

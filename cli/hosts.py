@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from formats.documents.tables import Table
-from groups.errors import not_a_choice
+from groups.errors import in_any_case, not_a_choice
 from groups.mesh import whole_number
 
 from .inputs import CommandError, CommandLine, number_of
@@ -17,8 +17,9 @@ def order(inputs: CommandLine) -> Iterator[str] | Table:
     from formats.hosts.order import TIME, better_order
     from formats.hosts.placing import FILES, launcher_files
 
-    if inputs.words and inputs.words[0] not in FILES:
-        raise not_a_choice("launcher", inputs.words[0], FILES)
+    launcher = in_any_case(inputs.words[0], FILES) if inputs.words else None
+    if launcher not in (None, *FILES):
+        raise not_a_choice("launcher", launcher, FILES)
     layout = inputs.layout()
     hosts = inputs.hosts()
     seconds, options = None, inputs.options
@@ -28,10 +29,10 @@ def order(inputs: CommandLine) -> Iterator[str] | Table:
         batch = whole_number(number_of(options.global_batch or 0), "global_batch", minimum=0)
         seconds = seconds_waited(layout, options.model, options.cluster or "dgx-h100", batch)
     better = better_order(layout, hosts, options.objective or TIME, seconds)
-    if inputs.words:
+    if launcher:
         if inputs.format != "text":
             raise CommandError("order for a launcher prints text only")
-        return iter([launcher_files(better.names, better.gpus_per_node)[inputs.words[0]]])
+        return iter([launcher_files(better.names, better.gpus_per_node)[str(launcher)]])
     return _explained(better)
 
 

@@ -12,6 +12,7 @@ from views.base.context import Context
 from views.base.endpoint import TRAINING, changes_of, fixes_tried
 from views.base.link import published
 from views.base.resolve import fields_of_job
+from views.base.spelling import as_spelled
 from views.base.state import State
 from views.launch.inputs import training_stated, with_pasted
 
@@ -81,5 +82,6 @@ def _value(name: str, text: str) -> Any:
     """An option as the page's field has it: true and false are on and off there."""
     if name == "account":
         return bool(text)
-    switch = {"true": "on", "false": "off"}.get(text.lower(), text)
-    return switch if name in SWITCHES else text
+    if name in SWITCHES:
+        text = {"true": "on", "false": "off"}.get(text.lower(), text)
+    return as_spelled(name, text)

@@ -216,6 +216,31 @@ def test_names_of_a_layout_may_be_in_any_case_for_programs():
     assert upper == ENDPOINTS["process_groups"](names="dp tp", nodes=2, tp=2)
 
 
+@pytest.mark.parametrize(
+    ("said", "plain"),
+    [
+        ("Memory --model LLaMA3-70B --gpus 64", "memory --model llama3-70b --gpus 64"),
+        ("traffic --cluster DGX-A100 --tp 8 --cp-algorithm P2P",
+         "traffic --cluster dgx-a100 --tp 8 --cp-algorithm p2p"),
+        ("estimate --schedule Interleaved --pp 2 --vpp 2 --recompute Full --precision BF16-FP32",
+         "estimate --schedule interleaved --pp 2 --vpp 2 --recompute full --precision bf16-fp32"),
+        ("emit TorchTitan --tp 2", "emit torchtitan --tp 2"),
+    ],
+)  # fmt: skip
+def test_models_clusters_and_ways_to_train_are_named_in_any_case(said, plain):
+    assert answered(said).out == answered(plain).out
+
+
+def test_a_model_and_a_cluster_may_be_in_any_case_for_programs():
+    ask_of = ENDPOINTS["memory_per_rank"]
+    names = {"model": "llama3-8b", "cluster": "dgx-a100", "recompute": "full"}
+    names |= {"memory_schedule": "interleaved", "vpp": 2, "pp": 2}
+    upper = {
+        name: value.upper() if isinstance(value, str) else value for name, value in names.items()
+    }
+    assert ask_of(**upper) == ask_of(**names)
+
+
 def test_the_guide_has_examples_of_these_commands():
     guide = options_parser().epilog.splitlines()
     examples = [line.strip() for line in guide if line.startswith(f"  {PROGRAM} ")]

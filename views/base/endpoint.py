@@ -21,7 +21,7 @@ from groups import LayoutError
 from groups.alternatives import with_working
 from groups.budget import spend, within
 from groups.conventions import CONVENTIONS, OWN
-from groups.errors import in_any_case, not_a_choice, quoted
+from groups.errors import not_a_choice, quoted
 from groups.layout import Job, Layout, world_of
 from groups.mesh import whole_number
 from training.estimate.memory import Fit
@@ -33,6 +33,7 @@ from .context import Context
 from .fixes import fixes_of
 from .model import FLAGS, OF_COLUMN, ON_OFF, SIZES
 from .problems import refusal
+from .spelling import as_spelled
 from .state import FIELDS, OF_MATHS, State, is_empty, parse_names, parse_switch, require_choice
 from .trained import Trained
 
@@ -115,9 +116,8 @@ def _stated(name: str, value: Any, row: Parameter) -> Any:
         is_switch = FIELDS[row.field].parse is parse_switch
         return value if is_switch else "on" if value else "off"
     if row.kind is str:
-        field = FIELDS[row.field]
-        value = in_any_case(value, map(str, field.choices or ()))
-        return parse_names(value) if field.parse is parse_names else value
+        value = as_spelled(row.field, value)
+        return parse_names(value) if FIELDS[row.field].parse is parse_names else value
     if row.kind is not float:
         value = whole_number(value, name, minimum=row.least)
     is_unsaid = row.start == -1 == value
@@ -304,7 +304,8 @@ def context_of(given: Mapping[str, Any], training: Parameters = TRAINING) -> Con
     model and its training are checked by the views' readers."""
     layout = layout_of(given)
     if given["memory_schedule"]:
-        require_choice("memory_schedule", given["memory_schedule"], SCHEDULES)
+        said = as_spelled("schedule", given["memory_schedule"])
+        require_choice("memory_schedule", said, SCHEDULES)
     fields = {**LAYOUT.fields(given), **training.fields(given), **changes_of(given["changes"])}
     state = State(**{**fields, "zero": str(fields["zero"])})  # a choice, as the page has it
     return Context(layout, replace(state, framework=OWN) if given["order"] else state)
@@ -327,7 +328,8 @@ def changes_of(text: Any) -> dict[str, Any]:
 def fixes_tried(context: Context, **fields: Any) -> Iterator[Context]:
     """The context with these fields too; within, a refusal has the changes that were tried and
     work, as programs say them."""
-    context = Context(context.layout, replace(context.state, **fields))
+    spelled = {name: as_spelled(name, value) for name, value in fields.items()}
+    context = Context(context.layout, replace(context.state, **spelled))
     with TRAINING.named():
         try:
             yield context
