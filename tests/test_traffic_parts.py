@@ -151,7 +151,7 @@ def test_every_part_can_be_chosen_and_says_what_it_leaves_out(part, language):
     offered = re.findall(r'<option value="(\w+)"( selected)?', page)
     assert [one for one, _ in offered if one in PARTS] == [*PARTS]
     assert (part, " selected") in offered
-    words = TRAFFIC["matrix_part"][language].split("{sent}")[1].split("{")[0]
+    words = TRAFFIC["matrix_part"][language].rpartition("}")[2]
     assert (words in unescape(page)) == (part != "all")
     data = json.loads(unescape(re.search(r'data-traffic="([^"]*)"', page)[1]))
     ranks = ranks_of_part(part, context.layout.mesh, 8, 77)
