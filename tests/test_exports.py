@@ -534,10 +534,19 @@ def test_the_schema_describes_every_field_and_column_of_the_other_commands(tmp_p
     hosts.write_text("host,rack\na,r0\nb,r1\nc,r0\nd,r1\n")
     measured.write_text("0,10\n1,10\n2,10\n3,30\n")
     server.write_text("vllm serve model -tp 4 -dp 2\n")
+    mesh = tmp_path / "mesh"
+    mesh.write_text("DeviceMesh((dp=4, tp=2), 'cuda', stride=(2, 1))")
     layout = f"--nodes 4 --tp 2 --pp 2 --hosts {hosts}"
     commands = [f"rank 3 {layout}", f"share - {layout}", "share 1,3 --tp 2", f"audit {layout}"]
     commands += [f"order {layout} --model llama3-8b", f"slow {measured} --gpus-per-node 4"]
-    commands += [f"serve {server}", "layout", "presets", "frameworks"]
+    commands += [
+        f"running {mesh}",
+        f"running {mesh} --tp 4",
+        f"serve {server}",
+        "layout",
+        "presets",
+        "frameworks",
+    ]
     section = SCHEMA.read_text(encoding="utf-8").split("## The other commands")[1]
     described = set(re.findall(r"`([^`\n]+)`", section)) | {"rows", "rack"}  # a kind of place
     for command in commands:
@@ -549,7 +558,7 @@ def test_the_schema_describes_every_field_and_column_of_the_other_commands(tmp_p
         assert ("job" in document) == (command.split()[0] in WITH_A_JOB), command
 
 
-WITH_A_JOB = ("rank", "share", "audit", "slow", "layout")
+WITH_A_JOB = ("rank", "share", "audit", "slow", "running", "layout")
 
 
 if __name__ == "__main__":

@@ -36,7 +36,8 @@ def test_the_front_matter_is_that_of_a_gradio_space():
     assert front["license"] == "mit"
     assert front["python_version"] == "3.12"
     assert len(front["short_description"]) <= 60
-    assert front["tags"]
+    assert "mcp-server" in front["tags"]
+    assert (ROOT / front["thumbnail"]).exists()
     assert {"title", "emoji", "colorFrom", "colorTo", "pinned"} <= set(front)
 
 
