@@ -16,7 +16,7 @@ Difference(rank=0, kind='dp', ran=(0, 2), meant=(0, 4))
 
 DeepSpeed and vLLM name no group: theirs are known by the order in which they make them.
 Sources: deepspeedai/DeepSpeed edaa722 deepspeed/runtime/pipe/topology.py (PipelineParallelGrid) and
-deepspeed/utils/groups.py; vllm-project/vllm 0c175ae vllm/distributed/parallel_state.py.
+deepspeed/utils/groups.py; vllm-project/vllm (0.32.0) vllm/distributed/parallel_state.py.
 """
 
 from __future__ import annotations
@@ -199,10 +199,12 @@ _MESHES = ("device-mesh", "torchtitan")
 _DEEPSPEEDS = ("deepspeed", "deepspeed-data-first")
 
 _PIPE = ("mp", "dp", "pp", "tp")
+_STAGE = ("tp", "cp", "dp")
 _ORDERS: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
     (
         "vllm",
         (
+            ("tp", "dcp", "cp", "pp", "dp", "ep", "eplb"),
             ("tp", "dcp", "cp", "pp", "dp", "ep"),
             ("tp", "dcp", "cp", "pp", "dp"),
             ("tp", "dcp", "pp", "dp", "ep"),
@@ -249,14 +251,17 @@ def _fitting(
         spreads["dp"] = _merged([run for part in parts for run in part])
     if len(named["dp-replicate"].ranks if "dp-replicate" in named else ()) > 1:
         spreads.pop("edp", None)  # torchtitan's is one of its parts
-    if framework == "vllm":
-        spreads.pop("ep", None)  # it follows from the others
     regular = {kind: spread for kind, spread in spreads.items() if spread is not None}
     if len(regular) < len(spreads):
         return
     sizes = {kind: _size(spread) for kind, spread in regular.items()}
-    if framework == "vllm" and _size_of(sizes, "tp", "cp", "pp", "dp") != running.world:
-        regular.pop("dp", None)  # the others are engines of their own
+    if framework == "vllm":
+        engine, stage = (_size_of(sizes, *names) for names in (("tp", "cp", "pp", "dp"), _STAGE))
+        if running.world % engine or sizes.pop("ep", stage) != stage:
+            return
+        regular.pop("ep", None)  # it follows from the others
+        if engine != running.world:
+            regular.pop("dp", None)  # the others are engines of their own
     frameworks = {"vllm": ("vllm",), "deepspeed": _DEEPSPEEDS}.get(framework, _named_by(named))
     for layout in layouts_of(running.world, sizes, regular, running.world, frameworks):
         if framework and layout.framework not in frameworks:

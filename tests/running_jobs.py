@@ -28,6 +28,8 @@ LAYOUTS: dict[str, tuple[str, dict]] = {
     "vllm tp2 pp2 dp2": ("vllm", {"tp": 2, "pp": 2, "dp": 2}),
     "vllm tp4 pp2": ("vllm", {"tp": 4, "pp": 2, "dp": 1}),
     "vllm tp4 dp2": ("vllm", {"tp": 4, "pp": 1, "dp": 2}),
+    "vllm tp4 pp2, dense": ("vllm", {"tp": 4, "pp": 2, "dp": 1, "experts": False}),
+    "vllm tp2 pp2, two engines": ("vllm", {"tp": 2, "pp": 2, "dp": 1, "experts": False}),
 }
 """How groups are made, and the sizes; meshes slowest axis first."""
 
@@ -81,7 +83,7 @@ def deepspeed_experts(ep):
     for at in range(WORLD // ep):
         dist.new_group(range(at * ep, (at + 1) * ep))
 
-def vllm(tp, pp, dp):
+def vllm(tp, pp, dp, experts=True):
     # vllm/distributed/parallel_state.py, initialize_model_parallel; each for GPUs and for hosts
     ranks = torch.arange(WORLD).reshape(-1, dp, pp, 1, tp)
     def make(lists):
@@ -94,7 +96,8 @@ def vllm(tp, pp, dp):
     make(ranks.transpose(3, 4).reshape(-1, 1).tolist())
     make(ranks.transpose(2, 4).reshape(-1, pp).tolist())
     make(ranks.transpose(1, 4).reshape(-1, dp).tolist())
-    make(ranks.transpose(1, 2).reshape(-1, dp * tp).tolist())
+    if experts:
+        make(ranks.transpose(1, 2).reshape(-1, dp * tp).tolist())
 
 def run(rank):
     from torch.distributed.distributed_c10d import _world
@@ -108,7 +111,7 @@ def run(rank):
                  "mesh": made if isinstance(made, str) else ""}
         with open(f"{sys.argv[0]}/{number}.{rank}.json", "w") as file:
             json.dump(known, file)
-        if way == "vllm":
+        if name == "vllm tp4 dp2":
             import torch.profiler
             with torch.profiler.profile() as profile:
                 dist.all_reduce(torch.ones(1))

@@ -45,6 +45,8 @@ MESHES = {
     "vllm tp2 pp2 dp2": "tp2-cp1-pp2-dp2",
     "vllm tp4 pp2": "tp4-cp1-pp2-dp1",
     "vllm tp4 dp2": "tp4-cp1-pp1-dp2",
+    "vllm tp4 pp2, dense": "tp4-cp1-pp2-dp1",
+    "vllm tp2 pp2, two engines": "tp2-cp1-pp2-dp2",
 }
 """The grid of dense layers that each of the layouts has, and that of experts where it has one."""
 
@@ -82,7 +84,7 @@ def test_a_device_mesh_prints_the_job_that_its_groups_make(ran, name):
 
 @pytest.mark.torch_job(JOB)
 def test_a_profiler_trace_says_it_too_in_its_first_lines(ran):
-    (name,) = [name for name in LAYOUTS if name == "vllm tp4 dp2"]
+    name = "vllm tp4 dp2"
     whole = (ran.folder / "trace.json").read_text()
     running = read_process_groups(whole)
     assert (running.rank, running.world) == (5, 8)
@@ -299,7 +301,7 @@ def test_the_page_holds_what_runs_against_the_layout_on_screen(language, same, d
 def test_groups_that_no_layout_makes_are_refused_on_the_page():
     config = {**CONFIG, "pg_config": [{**CONFIG["pg_config"][0], "ranks": [2, 5]}]}
     state = State(view="launch", nodes=1, paste=json.dumps({"distributedInfo": config}))
-    assert "no layout makes the groups tp [2, 5]" in launch_html(Context.of(state))
+    assert "No layout makes the groups tp [2, 5]." in launch_html(Context.of(state))
     small = State(view="launch", nodes=2, paste=PASTED)
     assert "The layout on screen has 16 GPUs." in launch_html(Context.of(small))
 
