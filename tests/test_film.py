@@ -6,7 +6,8 @@ import json
 import re
 
 import pytest
-from browser import settle, type_sizes, wait_until
+from addresses import follow_link
+from browser import requests_during, settle, type_sizes, wait_until
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -178,3 +179,49 @@ def test_gpus_glide_to_another_layout_and_a_key_ends_it(moving):
     wait_until(page, "() => window.glides.length >= 3")
     page.keyboard.press("Shift")
     assert page.query_selector(".glide") is None
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_gpus_glide_between_two_orders_and_the_card_tells_of_the_one_shown(moving, language):
+    page = moving
+    follow_link(page, f"v=2&show=orders&rank=5&lang={language}")
+    page.evaluate(WATCHED)
+    assert shown_orders(page) == ["1"]
+    assert "1, 3, 5, 7" in page.inner_text(".told")
+    sent = requests_during(page, lambda: page.click("[data-order='0']"))
+    assert sent == []
+    wait_until(page, "() => window.glides.join() === 'on,off'")
+    assert shown_orders(page) == ["0"]
+    assert "1, 5, 9, 13" in page.inner_text(".told")
+    assert "tp 1, pp 0, dp 1" in page.inner_text(".order-said")
+    assert page.locator(".job.gliding").count() == 0
+    cells = page.locator(".jobs:visible .job .me").get_attribute("data-r")
+    assert cells == "5"
+
+
+@pytest.mark.browser
+def test_orders_are_changed_by_the_keyboard_at_once_and_kept_on_another_size(open_page):
+    """Where less motion is asked for nothing glides; another size does not turn it back."""
+    page = open_page()
+    follow_link(page, "v=2&show=orders")
+    page.focus("[data-order='1']")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    assert page.query_selector(".glide") is None
+    assert shown_orders(page) == ["0"]
+    type_sizes(page, tp=4)
+    settle(page)
+    assert shown_orders(page) == ["0"]
+    assert "tp 0, pp 1, dp 0" in page.inner_text(".order-said")
+
+
+def shown_orders(page) -> list[str]:
+    """Which of both is pressed; all that is seen is of it."""
+    seen = page.locator("[data-shows]:visible")
+    assert seen.count() >= 4
+    sides = {*seen.evaluate_all("all => all.map(one => one.dataset.shows)")}
+    pressed = page.locator("[data-order][aria-pressed=true]")
+    orders = pressed.evaluate_all("all => all.map(one => one.dataset.order)")
+    assert sides == {*orders}
+    return orders

@@ -11,10 +11,11 @@ from pages import MOE, groups_of, known_of, shown, spans, table, text_of
 from seen import seen
 
 from descriptions import PAGE, counted
+from groups import coordinates
 from groups.conventions import CONVENTIONS
 from views.base.context import Context
 from views.base.state import State
-from views.orders.view import other_layout
+from views.orders.compared import other_layout
 from views.page import answer
 
 COMPARED = {
@@ -96,12 +97,48 @@ def test_a_size_of_experts_that_a_framework_does_not_have_is_none_of_megatrons_e
     assert 'data-view="groups"' in shown(state, "groups")
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("name", COMPARED)
+def test_who_stands_elsewhere_is_framed_and_told_under_both_orders(name, language):
+    controls, versus = COMPARED[name]
+    context = Context.of(controls)
+    layout, other = context.layout, other_layout(context, versus)
+    has_both = layout.has_experts and other.has_experts
+    ranks = range(layout.world_size)
+    dense = [rank for rank in ranks if differ(layout.mesh, other.mesh, rank)]
+    expert = [r for r in ranks if has_both and differ(layout.expert, other.expert, r)]
+    moved = sorted({*dense, *expert})
+    picture = shown(controls, "orders", language, versus=versus)
+    told = [text_of(one) for one in re.findall(r"<p data-shows=.*?</p>", picture)]
+    assert len(told) == 2
+    for text, mesh in zip(told, (other.mesh, layout.mesh)):
+        assert (f"{len(moved):,}" in text) == bool(moved)
+        if moved:
+            gpu = int(re.search(r"GPU (\d+) (?:has|在)", text)[1])
+            assert gpu in moved
+            for axis, place in coordinates(mesh, gpu).items():
+                assert (f"{axis} {place}" in text) == (mesh.size(axis) > 1), (axis, text)
+    framed = re.findall(r'<svg class="job numbered".*?</svg>', picture, re.S)
+    paths = [re.findall(r'class="moved" d="(.*?)"', one) for one in framed]
+    count = [sum(path.count("M") for path in each) for each in paths]
+    grids = [len(dense), len(expert)] if has_both else [len(dense)]
+    assert count == (grids * 2 if layout.world_size <= 256 else [])
+
+
+def differ(one, other, rank):
+    places = coordinates(one, rank), coordinates(other, rank)
+    return any(
+        places[0].get(axis, 0) != places[1].get(axis, 0) for axis in {*one.names, *other.names}
+    )
+
+
 def test_above_256_gpus_both_orders_are_on_the_nodes_with_one_ranks_groups_marked():
     controls = State(nodes=48, tp=4, pp=4)
     picture = answer(replace(controls, view="orders", rank="200")).picture
     assert picture.count('class="overview"') == 2
     assert 'data-rank="200"' in picture
-    labels = re.findall(r'aria-label="([^"]*)"', picture)
+    labels = re.findall(r'<svg class="overview[^>]*aria-label="([^"]*)"', picture)
+    assert len(labels) == 2
     for label, framework in zip(labels, ("megatron-pp-dp", "megatron")):
         layout = seen(controls.changed({"framework": framework}))
         for kind in layout.kinds:

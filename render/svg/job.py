@@ -28,12 +28,18 @@ GAP_ROOM = 4.0
 
 
 def job_svg(
-    picture: JobPicture, description: str, kinds: Sequence[int] = (), *, is_still: bool = False
+    picture: JobPicture,
+    description: str,
+    kinds: Sequence[int] = (),
+    *,
+    is_still: bool = False,
+    outlined: np.ndarray | None = None,
 ) -> str:
     """One mesh; ``description`` is its text equivalent for screen readers.
 
     kinds: the numbers under which the page's script knows the groups that it marks here, in the
-    order of their lines. is_still: whether the script marks nothing here.
+    order of their lines. is_still: whether the script marks nothing here. outlined: which ranks of
+    numbered cells have a dashed frame.
     """
     body = (_numbered if picture.is_numbered else _plain)(picture, is_still)
     labels = "".join(
@@ -42,6 +48,9 @@ def job_svg(
         for label in picture.labels
     )
     ends = _lines(picture.node_ends)
+    if outlined is not None and outlined.any():
+        around = outline(picture.x[outlined], picture.y[outlined], picture.sides, 0.0)
+        body += f'<path class="moved" d="{around}"/>'
     width, height = picture.width + 2, picture.height + 2
     look = "numbered" if picture.is_numbered else "plain"
     tags = "" if picture.is_numbered else tags_svg(picture.tags if is_still else ())

@@ -39,6 +39,7 @@ from ..base.html import (
 )
 from ..base.names import kind_text
 from ..base.units import ranks_text
+from ..orders.compared import other_layout, strip_html
 from .details import details_html, node_spans
 from .job import groups_pictures, hero_html, marks_text, spec_of
 from .shown import PictureSpec, by_grid
@@ -54,8 +55,6 @@ def groups_html(context: Context) -> Markup:
 
 def _strip(context: Context) -> Markup:
     """What the order moves against Megatron's default, where that is another one."""
-    from ..orders.view import other_layout, strip_html  # which draws with this module
-
     if context.state.framework == "megatron":
         return Markup()
     other = other_layout(context, "megatron")
@@ -183,8 +182,11 @@ def _about(context: Context) -> Markup:
     )
 
 
-def card_html(spec: PictureSpec) -> Markup:
-    """The layout in a line, and where the script tells about one GPU."""
+def card_html(spec: PictureSpec, *, has_line: bool = True) -> Markup:
+    """The layout in a line, and where the script tells about one GPU.
+
+    has_line: whether it is said here which layout.
+    """
     layout, language, kinds = spec.layout, spec.language, len(spec.listed)
     world = tag("b", counted(layout.world_size, "gpu", language))
     machines = f" = {counted(layout.nodes, 'node', language)} × {layout.gpus_per_node}"
@@ -195,7 +197,7 @@ def card_html(spec: PictureSpec) -> Markup:
     line = dotted(together(world, machines), *data, Markup(" ").join(meshes))
     return tag(
         "div",
-        tag("p", line, class_="layout"),
+        tag("p", line, class_="layout") if has_line else "",
         tag("div", class_="told", aria_live="polite"),
         class_=f"card{' wide' if kinds > 4 else ''}",
         style=f"--kinds:{kinds}",

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 from markupsafe import Markup
 
 from descriptions import FRAMEWORKS, OWN_GROUPS, PAGE, SAVED, UNSETTLED, counted
-from groups import LayoutError
-from groups.audit import Move, moves
-from groups.conventions import CONVENTIONS, MEGATRONS, OWN
+from groups import LayoutError, coordinates
+from groups.audit import Move
+from groups.conventions import CONVENTIONS, OWN
 from groups.grouping import Grouping
-from groups.layout import Layout, framework_name, own_groupings
+from groups.layout import Layout, own_groupings
 from render.scenes import groups as scene
+from render.scenes.job_plan import HALF, WHOLE
 from render.svg import groups as svg
+from render.svg.job import job_svg
 
 from ..base import form
 from ..base.context import Context, Pictures, View
 from ..base.html import (
+    button,
     cell,
     chip,
     chips,
@@ -37,124 +38,17 @@ from ..base.html import (
     tone_class,
     unbroken,
 )
-from ..base.names import megatrons_name
 from ..base.problems import refusal_line
-from ..base.resolve import resolve
+from ..base.resolve import main_groupings, sizes_of
 from ..base.state import State
 from ..base.units import ranges_text, ranks_text
+from ..groups.job import described, job_of_grid, layers_of
 from ..groups.shown import PictureSpec
 from ..groups.view import PANEL_LIMIT, card_html, framed, overview_figure
-
-AUTO = "auto"
-"""Compare with Megatron's default order, or, from that, with its other one."""
+from .compared import AUTO, Comparison, grids_of, megatrons_kind, order_title
 
 SHOWN_RANKS = 12
 """Runs of moved ranks that the table writes out."""
-
-
-def other_layout(context: Context, versus: Any) -> Layout:
-    """The same sizes under the framework or the order that they are compared with.
-
-    Errors: LayoutError if it cannot be, without alternatives: the state is another layout's.
-    """
-    text = versus.strip() if isinstance(versus, str) else versus
-    if text == AUTO and context.state.framework != "megatron":
-        text = "megatron"
-    if text == AUTO:
-        return _first_that_works(context)
-    is_known = isinstance(text, str) and text in CONVENTIONS
-    changes = {"framework": text} if is_known else {"framework": OWN, "order": text}
-    expert = context.layout.expert
-    if changes["framework"] in MEGATRONS:  # without a grid of experts etp says nothing
-        changes["etp"] = "" if expert is None else str(expert.size("etp"))
-    try:
-        return resolve(replace(context.state, **changes))
-    except LayoutError as error:
-        raise error.replace(alternatives=()) from None
-
-
-OTHERS = ("megatron-pp-dp", "tp-cp-dp-ep-pp", "tp-dp-cp-ep-pp", "dp-tp-cp-ep-pp")
-"""What Megatron's default is compared with: its other order; else data before ep, cp or tp."""
-
-
-def _first_that_works(context: Context) -> Layout:
-    """Megatron's other order refuses most MoE and context parallel jobs: then the next one."""
-    for order in OTHERS:
-        try:
-            other = other_layout(context, order)
-        except LayoutError:
-            continue
-        every = context.layout.every
-        if any(other.every[name].spread != grouping.spread for name, grouping in every.items()):
-            break
-    return other
-
-
-@dataclass(frozen=True)
-class Comparison(Context):
-    """A layout, with the groups that it shows, and the same job under another order."""
-
-    other: Layout
-
-    @classmethod
-    def with_other(cls, context: Context, other: Layout | None = None) -> Comparison:
-        """Errors: LayoutError if there is nothing to compare with."""
-        other = other or other_layout(context, context.state.versus)
-        return cls(context.layout, context.state, other)
-
-    @cached_property
-    def after(self) -> dict[str, Grouping]:
-        """The shown groups that the other order may be asked for: those of Megatron's names."""
-        names = (_megatrons(self.layout, grouping) for grouping in self.visible)
-        return {name: self.layout.every[name] for name in names if name}
-
-    @cached_property
-    def before(self) -> list[Grouping]:
-        return [self.other.every[name] for name in self.after if name in self.other.every]
-
-    @cached_property
-    def spec(self) -> PictureSpec:
-        """What its pictures mark: the groups under the other order too."""
-        return PictureSpec(self.layout, self.state, others=self.before)
-
-    @cached_property
-    def moves(self) -> list[Move]:
-        return moves(self.other.every, self.after, self.layout.gpus_per_node)
-
-    @cached_property
-    def sides(self) -> tuple[tuple[str, Layout], tuple[str, Layout]]:
-        """Titles and layouts, the other one first."""
-        other, own = ((_title(side, self.language), side) for side in (self.other, self.layout))
-        return other, own
-
-    def summary(self) -> str:
-        """Which kinds get other members under the other order."""
-        say = saying(PAGE, self.language)
-        moved, same = (
-            say("and_list").join(move.name for move in self.moves if bool(move.ranks) is is_moved)
-            for is_moved in (True, False)
-        )
-        words = "moved_some" if moved else "moved_none"
-        (before, _), (after, _) = self.sides
-        return say(words, before=before, after=after, kinds=moved, same=same or say("none"))
-
-
-def _megatrons(layout: Layout, grouping: Grouping) -> str:
-    """Megatron's name of a group; empty where it has none.
-
-    A framework's own name may be that of another group of Megatron's, such as fairscale's mp.
-    """
-    is_named_so = layout.every.get(grouping.name) == grouping
-    return grouping.name if is_named_so else megatrons_name(layout, grouping)
-
-
-def _title(layout: Layout, language: str) -> str:
-    is_own = layout.framework == OWN
-    name = PAGE["own_short"][language] if is_own else framework_name(layout.framework)
-    return f"{name} ({layout.order})"
-
-
-# -- on the page -----------------------------------------------------------------------------------
 
 
 def orders_html(context: Context) -> Markup:
@@ -168,8 +62,11 @@ def orders_html(context: Context) -> Markup:
         parts = (head, inputs, refusal_line(error, language), _framework(layout, language))
         return framed(PictureSpec(layout, context.state), "orders", *parts)
     head = heading(PAGE["moved_title"][language], tag("p", unbroken(compared.summary())))
-    pictures = (_panels if layout.world_size <= PANEL_LIMIT else _overviews)(compared)
-    parts = (head, inputs, pictures, card_html(compared.spec), _table(compared))
+    is_small = layout.world_size <= PANEL_LIMIT
+    pictures = _jobs(compared) if is_small else _overviews(compared)
+    below = _panels(compared) if is_small else ""
+    parts = (head, inputs, _switch(compared), pictures, card_html(compared.spec, has_line=False))
+    parts = (*parts, below, _table(compared))
     return framed(compared.spec, "orders", *parts, _framework(layout, language))
 
 
@@ -207,20 +104,87 @@ def _move_row(move: Move, language: str, heads: Sequence[str]) -> Markup:
     return row(chips([move.name]), *labelled)
 
 
+OWN_SIDE = 1
+"""Which of both orders is shown until another is chosen: the layout's."""
+
+
+def _shown(side: int) -> dict[str, Any]:
+    """Attributes of what is there of each order, of which one is seen (picture/order.js)."""
+    return {"data_shows": side, "hidden": side != OWN_SIDE or None}
+
+
+def _told(compared: Comparison, side: int) -> dict[str, Any]:
+    """The same of what the card tells groups of: of the other order its own, by number."""
+    if side == OWN_SIDE:
+        return _shown(side)
+    divided = (grouping for grouping in compared.before if grouping.size > 1)
+    told = dict.fromkeys((*main_groupings(compared.other), *divided))
+    return {**_shown(side), "data_tells": [*map(compared.spec.known.index, told)]}
+
+
+def _switch(compared: Comparison) -> Markup:
+    """The two orders, and what moved between them in words."""
+    say, moved, rank = saying(PAGE, compared.language), compared.is_elsewhere, compared.rank
+    ranks = ranges_text(moved.nonzero()[0][:4096].tolist(), SHOWN_RANKS)
+    rank = rank if moved[rank] else int(moved.argmax())
+    facts = {"moved": f"{moved.sum():,}", "ranks": f"{len(moved):,}", "list": ranks, "rank": rank}
+    words = "order_moved" if moved.any() else "order_same"
+    is_dashed = moved.any() and len(moved) <= PANEL_LIMIT
+    buttons, texts = [], []
+    for at, (title, layout) in enumerate(compared.sides):
+        is_own = at == OWN_SIDE
+        label = unbroken(say("order_this" if is_own else "order_other", order=title))
+        keys = {"tabindex": 0 if is_own else -1, "aria_pressed": str(is_own).lower()}
+        buttons.append(button(label, data_order=at, **keys))
+        place = coordinates(layout.mesh, rank).items()
+        where = ", ".join(f"{name} {index}" for name, index in place if layout.mesh.size(name) > 1)
+        said = unbroken(say(words, place=where, **facts))
+        dashed = together(" ", say("order_dashed")) if is_dashed else ""
+        texts.append(tag("p", said, dashed, **_shown(at)))
+    group = {"role": "group", "aria_label": say("order_switch")}
+    return together(
+        tag("div", *buttons, class_="orders", **group),
+        tag("div", *texts, aria_live="polite", class_="order-said"),
+    )
+
+
+def _jobs(compared: Comparison) -> Markup:
+    """The picture of the job under each order, the GPUs that stand elsewhere outlined."""
+    state, language = compared.state, compared.language
+    layers = layers_of(compared.known, compared.layout.mesh.size("pp"))
+    sides = []
+    for at, (title, layout) in enumerate(compared.sides):
+        spec, grids = PictureSpec(layout, state, layers), grids_of(layout)
+        figures = []
+        for name, mesh, groupings in grids:
+            picture = job_of_grid(spec, mesh, groupings, WHOLE if len(grids) == 1 else HALF)
+            caption = PAGE[name][language] + PAGE["colon"][language] + sizes_of(mesh)
+            numbers = [compared.spec.known.index(grouping) for grouping in groupings]
+            text = f"{title}. {described(layout, picture, groupings, language)}"
+            drawn = job_svg(picture, text, numbers, outlined=compared.elsewhere.get(name))
+            figures.append(figure(caption if len(grids) > 1 else "", drawn))
+        sides.append(tag("div", *figures, class_="jobs", **_told(compared, at)))
+    return together(*sides)
+
+
 def _panels(compared: Comparison) -> Markup:
     """Both pictures of each kind that moved, the ranks that moved outlined unless all did."""
     say, world = saying(PAGE, compared.language), compared.layout.world_size
     pairs = []
     for move in filter(lambda move: move.ranks, compared.moves):
         outlined = None if move.moved.all() else move.moved
-        pictures = [
-            figure(unbroken(title), svg.panel_svg(panel, f"{move.name}: {title}", outlined))
+        drawn = (
+            (title, svg.panel_svg(panel, f"{move.name}: {title}", outlined))
             for title, panel in _scenes(compared, move)
-        ]
+        )
+        pictures = (
+            tag("div", figure(unbroken(title), picture), **_shown(at))
+            for at, (title, picture) in enumerate(drawn)
+        )
         moved = say("moved_ranks", moved=f"{move.ranks:,}", ranks=f"{world:,}")
         head, kind = tag("h3", chip(move.name), " ", moved), f"pair {tone_class(move.name)}"
-        pairs.append(tag("section", head, tag("div", *pictures), class_=kind))
-    return together(*pairs)
+        pairs.append(tag("section", head, *pictures, class_=kind))
+    return tag("div", *pairs, class_="pairs") if pairs else Markup()
 
 
 def _scenes(compared: Comparison, move: Move) -> list[tuple[str, scene.Panel]]:
@@ -230,31 +194,19 @@ def _scenes(compared: Comparison, move: Move) -> list[tuple[str, scene.Panel]]:
 
 def _overviews(compared: Comparison) -> Markup:
     sides = []
-    for (title, side), groups in zip(compared.sides, (compared.before, compared.visible)):
+    for at, groups in enumerate((compared.before, compared.visible)):
+        title, side = compared.sides[at]
         drawn = overview_figure(compared.spec, side.mesh, groups)
-        sides.append(tag("div", tag("h3", unbroken(title)), drawn, class_="grid"))
-    return tag("div", *sides, class_="large grids", data_rank=compared.rank)
-
-
-def strip_html(context: Context, other: Layout) -> Markup:
-    """What the layout's order moves against another one, in a line; nothing if nothing moved."""
-    say = saying(PAGE, context.language)
-    moved = [move for move in Comparison.with_other(context, other).moves if move.ranks]
-    if not moved:
-        return Markup()
-    text = say("strip", order=other.order, kinds=say("and_list").join(move.name for move in moved))
-    leaving = [
-        say("strip_leaving", kind=move.name, before=f"{before:,}", after=f"{after:,}")
-        for move in moved
-        if (before := move.crossing_before) != (after := move.crossing_after)
-    ]
-    return tag("p", unbroken(" ".join([text, *leaving])), class_="strip")
+        sides.append(
+            tag("div", tag("h3", unbroken(title)), drawn, class_="grid", **_told(compared, at))
+        )
+    return tag("div", *sides, class_="large", data_rank=compared.rank)
 
 
 def _framework(layout: Layout, language: str) -> Markup:
     """How the layout's framework names and numbers, from which source, and what is open."""
     say = saying(PAGE, language)
-    title = _title(layout, language)
+    title = order_title(layout, language)
     if layout.framework == OWN:
         return heading(title, tag("p", say("own_order_note")))
     convention = CONVENTIONS[layout.framework]
@@ -276,7 +228,7 @@ def _own_row(layout: Layout, grouping: Grouping, language: str) -> Markup:
     alone = OWN_GROUPS.get(grouping.name, PAGE["own_none"])[language].format(axes=axes)
     first = cell(ranks_text(grouping.members(0), most=8), class_="ranks")
     name = cell(tag("code", grouping.name))
-    return row(name, _megatrons(layout, grouping) or alone, axes, first)
+    return row(name, megatrons_kind(layout, grouping) or alone, axes, first)
 
 
 # -- in files --------------------------------------------------------------------------------------

@@ -99,9 +99,16 @@ function twinIn(parent) {
   return twin;
 }
 
+// Where another order is shown, its groups.
+function toldKinds() {
+  const { tells } = element.querySelector('[data-tells]:not([hidden])')?.dataset ?? {};
+  return tells ? JSON.parse(tells).map((number) => kinds[number]) : kinds.slice(0, mesh.told);
+}
+
 function placesOf(rank) {
   const node = Math.floor(rank / mesh.gpusPerNode);
-  const pipeline = grids[0].find((axis) => axis.name === 'pp');
+  const [{ axes }] = toldKinds();
+  const pipeline = axes.find((axis) => axis.name === 'pp');
   const stage = pipeline ? coordinate(pipeline, rank) : 0;
   const parts = [filled(card.place, { node, local: rank % mesh.gpusPerNode })];
   parts.push(filled(card.stage, { stage }));
@@ -126,7 +133,7 @@ function cardOf(rank) {
   const isKept = rank === pinned && !element.querySelector('.hero .hint');
   const kept = isKept ? part(card.pinned, '', 'i') : '';
   const head = part(filled(card.gpu, { rank }), '', 'b') + part(placesOf(rank), 'quiet') + kept;
-  const groups = kinds.slice(0, mesh.told).map((kind) => {
+  const groups = toldKinds().map((kind) => {
     const ranks = ordered(kind, rank);
     if (!ranks.length) return chipOf(kind, rank) + part(part(card.in_none, 'quiet'), 'with');
     const nodes = nodesOf(ranks);

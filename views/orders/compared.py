@@ -1,0 +1,187 @@
+"""A layout beside the same job under another order of its ranks: who moves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from descriptions import PAGE
+from groups import LayoutError, Mesh
+from groups.audit import Move, moves
+from groups.conventions import CONVENTIONS, MEGATRONS, OWN
+from groups.grouping import Grouping
+from groups.layout import Layout, framework_name
+
+from ..base.context import Context
+from ..base.html import saying, tag, unbroken
+from ..base.names import megatrons_name
+from ..base.resolve import main_groupings, resolve
+from ..groups.shown import PictureSpec, by_grid, marked
+
+AUTO = "auto"
+"""Compare with Megatron's default order, or, from that, with its other one."""
+
+
+def other_layout(context: Context, versus: Any) -> Layout:
+    """The same sizes under the framework or the order that they are compared with.
+
+    Errors: LayoutError if it cannot be, without alternatives: the state is another layout's.
+    """
+    text = versus.strip() if isinstance(versus, str) else versus
+    if text == AUTO and context.state.framework != "megatron":
+        text = "megatron"
+    if text == AUTO:
+        return _first_that_works(context)
+    is_known = isinstance(text, str) and text in CONVENTIONS
+    changes = {"framework": text} if is_known else {"framework": OWN, "order": text}
+    expert = context.layout.expert
+    if changes["framework"] in MEGATRONS:  # without a grid of experts etp says nothing
+        changes["etp"] = "" if expert is None else str(expert.size("etp"))
+    try:
+        return resolve(replace(context.state, **changes))
+    except LayoutError as error:
+        raise error.replace(alternatives=()) from None
+
+
+OTHERS = ("megatron-pp-dp", "tp-cp-dp-ep-pp", "tp-dp-cp-ep-pp", "dp-tp-cp-ep-pp")
+"""What Megatron's default is compared with: its other order; else data before ep, cp or tp."""
+
+
+def _first_that_works(context: Context) -> Layout:
+    """Megatron's other order refuses most MoE and context parallel jobs: then the next one."""
+    for order in OTHERS:
+        try:
+            other = other_layout(context, order)
+        except LayoutError:
+            continue
+        every = context.layout.every
+        if any(other.every[name].spread != grouping.spread for name, grouping in every.items()):
+            break
+    return other
+
+
+@dataclass(frozen=True)
+class Comparison(Context):
+    """A layout, with the groups that it shows, and the same job under another order."""
+
+    other: Layout
+
+    @classmethod
+    def with_other(cls, context: Context, other: Layout | None = None) -> Comparison:
+        """Errors: LayoutError if there is nothing to compare with."""
+        other = other or other_layout(context, context.state.versus)
+        return cls(context.layout, context.state, other)
+
+    @cached_property
+    def after(self) -> dict[str, Grouping]:
+        """The shown groups that the other order may be asked for: those of Megatron's names."""
+        names = (megatrons_kind(self.layout, grouping) for grouping in self.visible)
+        return {name: self.layout.every[name] for name in names if name}
+
+    @cached_property
+    def before(self) -> list[Grouping]:
+        return [self.other.every[name] for name in self.after if name in self.other.every]
+
+    @cached_property
+    def spec(self) -> PictureSpec:
+        """What its pictures mark: the groups under the other order too."""
+        drawn = (groupings for _, _, groupings in grids_of(self.other))
+        others = (*self.before, *chain.from_iterable(drawn))
+        return PictureSpec(self.layout, self.state, others=others)
+
+    @cached_property
+    def elsewhere(self) -> dict[str, np.ndarray]:
+        """Of each grid that both have, bool, a rank each: whether it has another place on it."""
+        own, other = (
+            {name: mesh for name, mesh, _ in grids_of(one)} for one in (self.layout, self.other)
+        )
+        return {name: _differ(own[name], other[name]) for name in own if name in other}
+
+    @cached_property
+    def is_elsewhere(self) -> np.ndarray:
+        return np.any([*self.elsewhere.values()], axis=0)
+
+    @cached_property
+    def moves(self) -> list[Move]:
+        return moves(self.other.every, self.after, self.layout.gpus_per_node)
+
+    @cached_property
+    def sides(self) -> tuple[tuple[str, Layout], tuple[str, Layout]]:
+        """Titles and layouts, the other one first."""
+        other, own = (
+            (order_title(side, self.language), side) for side in (self.other, self.layout)
+        )
+        return other, own
+
+    def summary(self) -> str:
+        """Which kinds get other members under the other order."""
+        say = saying(PAGE, self.language)
+        moved, same = (
+            say("and_list").join(move.name for move in self.moves if bool(move.ranks) is is_moved)
+            for is_moved in (True, False)
+        )
+        words = "moved_some" if moved else "moved_none"
+        (before, _), (after, _) = self.sides
+        return say(words, before=before, after=after, kinds=moved, same=same or say("none"))
+
+
+def grids_of(layout: Layout) -> list[tuple[str, Mesh, tuple[Grouping, ...]]]:
+    """The grids of a layout's main kinds, and what a picture of each marks."""
+    grids = by_grid(layout, main_groupings(layout))
+    return [(name, mesh, marked(layout, groupings)) for name, mesh, groupings in grids]
+
+
+def _differ(one: Mesh, other: Mesh) -> np.ndarray:
+    """bool, a rank each: whether it has another coordinate on an axis of either mesh.
+
+    >>> from groups import parse_mesh
+    >>> _differ(parse_mesh("tp2-dp2"), parse_mesh("dp2-tp2")).tolist()
+    [False, True, True, False]
+    """
+    names = dict.fromkeys((*one.names, *other.names))
+    differs = np.zeros(one.world_size, dtype=bool)
+    for name in names:
+        differs |= _along(one, name) != _along(other, name)
+    return differs
+
+
+def _along(mesh: Mesh, name: str) -> np.ndarray:
+    """The coordinate of each rank on an axis, which may not be there."""
+    if name not in mesh.names:
+        return np.zeros(mesh.world_size, dtype=int)
+    return np.arange(mesh.world_size) // mesh.strides[mesh.names.index(name)] % mesh.size(name)
+
+
+def megatrons_kind(layout: Layout, grouping: Grouping) -> str:
+    """Megatron's name of a group; empty where it has none.
+
+    A framework's own name may be that of another group of Megatron's, such as fairscale's mp.
+    """
+    is_named_so = layout.every.get(grouping.name) == grouping
+    return grouping.name if is_named_so else megatrons_name(layout, grouping)
+
+
+def order_title(layout: Layout, language: str) -> str:
+    is_own = layout.framework == OWN
+    name = PAGE["own_short"][language] if is_own else framework_name(layout.framework)
+    return f"{name} ({layout.order})"
+
+
+def strip_html(context: Context, other: Layout) -> Markup:
+    """What the layout's order moves against another one, in a line; nothing if nothing moved."""
+    say = saying(PAGE, context.language)
+    moved = [move for move in Comparison.with_other(context, other).moves if move.ranks]
+    if not moved:
+        return Markup()
+    text = say("strip", order=other.order, kinds=say("and_list").join(move.name for move in moved))
+    leaving = [
+        say("strip_leaving", kind=move.name, before=f"{before:,}", after=f"{after:,}")
+        for move in moved
+        if (before := move.crossing_before) != (after := move.crossing_after)
+    ]
+    return tag("p", unbroken(" ".join([text, *leaving])), class_="strip")
