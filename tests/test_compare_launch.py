@@ -50,8 +50,9 @@ def compared(controls: State, kept: object, language: str = "en") -> str:
     return answer(replace(controls, lang=language, view="compare", kept=kept)).picture
 
 
-def launched(controls: State, paste: object = "", language: str = "en") -> str:
-    return answer(replace(controls, lang=language, view="launch", paste=paste)).picture
+def launched(controls: State, paste: object = "", language: str = "en", target: str = "") -> str:
+    asked = {"lang": language, "view": "launch", "paste": paste, "target": target}
+    return answer(replace(controls, **asked)).picture
 
 
 def table(page: str, name: str) -> dict[str, list[str]]:
@@ -570,10 +571,26 @@ def test_levels_and_switches_become_what_their_controls_hold():
 
 def test_what_cannot_say_the_layout_stands_behind_what_can():
     page = launched(State(), "")
-    sections = re.findall(r'<section class="command">(.*?)</section>', page, re.DOTALL)
-    copied = ['class="copy"' in one for one in sections]
-    assert copied == sorted(copied, reverse=True)
-    assert {*copied} == {True, False}
+    (picker,) = re.findall(r'<div [^>]*class="targets"[^>]*>(.*?)</div>', page, re.DOTALL)
+    silent = ['class="silent"' in one for one in picker.split("</button>")[:-1]]
+    assert silent == sorted(silent)
+    assert {*silent} == {True, False}
+    assert len(silent) == len(TARGETS)
+
+
+@every("target", ["", *TARGETS])
+def test_one_command_is_shown_and_its_framework_is_the_one_that_is_pressed(target):
+    page = launched(State(framework="torchtitan", pp=1), "", target=target)
+    (title,) = sections(page)
+    (pressed,) = re.findall(r'aria-pressed="true" id="target-([\w-]+)"', page)
+    assert pressed == (target or "torchtitan")
+    assert title == TARGET_NAMES[pressed]["en"]
+
+
+def test_a_framework_that_there_is_not_is_refused_with_a_way_back():
+    page = launched(State(), "", target="zz")
+    assert not sections(page)
+    assert "zz" in page
 
 
 def sections(page: str) -> dict[str, str]:
@@ -613,13 +630,13 @@ SHOWN = {
 @every("language", LANGUAGES)
 @every("controls", SHOWN.values(), ids=SHOWN)
 def test_each_framework_says_the_layout_or_why_it_cannot(controls, language):
-    found = sections(launched(controls, "", language))
-    assert {*found} == {TARGET_NAMES[target][language] for target in TARGETS}
     said = 0
     for target in TARGETS:
-        body, text = found[TARGET_NAMES[target][language]], command_or_refusal(controls, target)
+        found = sections(launched(controls, "", language, target))
+        (body,), text = found.values(), command_or_refusal(controls, target)
+        assert {*found} == {TARGET_NAMES[target][language]}
         if isinstance(text, LayoutError):
-            assert body == f"<p>{markupsafe.escape(sentence(text, language))}</p>"
+            assert body == f'<p class="note">{markupsafe.escape(sentence(text, language))}</p>'
             continue
         (shown,) = re.findall(r'<pre tabindex="0">(.*?)</pre>', body, re.DOTALL)
         for name, said_in_english in COMMENTS.items():  # the rest of it is no one's language
@@ -657,12 +674,16 @@ def test_a_command_of_megatrons_makes_the_very_same_groups():
 
 
 def test_a_framework_without_words_for_the_layout_says_for_what():
-    english = sections(launched(State(pp=2)))
-    assert english["DeepSpeed"] == ("<p>DeepSpeed&#39;s configuration has no option for pp 2.</p>")
-    chinese = sections(launched(State(pp=2), "", "zh"))
-    assert "<p>DeepSpeed 的配置文件无法表达 pp 2。</p>" in chinese["DeepSpeed"]
-    own = sections(launched(State(framework="own", order="dp-tp-cp-ep-pp")))
-    assert own["Megatron-LM"] == "<p>Megatron-LM has no option for the order dp-tp-cp-ep-pp.</p>"
+    def said(language: str, target: str, **sizes: object) -> str:
+        (body,) = sections(launched(State(**sizes), "", language, target)).values()
+        return re.sub(r"<[^>]*>", "", html.unescape(body))
+
+    deepspeed = said("en", "deepspeed", pp=2), said("zh", "deepspeed", pp=2)
+    assert deepspeed[0] == "DeepSpeed's configuration has no option for pp 2."
+    assert deepspeed[1] == "DeepSpeed 的配置文件无法表达 pp 2。"
+    own = {"framework": "own", "order": "dp-tp-cp-ep-pp"}
+    wanted = "Megatron-LM has no option for the order dp-tp-cp-ep-pp."
+    assert said("en", "megatron", **own) == wanted
 
 
 def test_a_layout_that_no_framework_has_words_for_has_no_file():

@@ -82,6 +82,8 @@ ASKED = {
     "preset": ["deepseek-v3", "playground-16"],
     "view": [*VIEWS],
     "rank": ["0", "13", "many"],
+    "lines": ["dp-cp", "pp", "zz"],
+    "target": ["torchtitan", "vllm", "zz"],
     "versus": [AUTO, *CONVENTIONS],
     "ranks": ["3, 11, 16-23", "[rank 3]: stuck\n[rank 5]: too", "", "a&b=c#d?e%20+"],
     "objective": ["pp-first", "x"],

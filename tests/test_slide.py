@@ -175,7 +175,7 @@ def test_the_slides_of_step_time_layouts_and_launch_answer_their_question():
     assert "tp 4 pp 2 dp 32: 256 GPUs, 32 × 8. tp 2 pp 2 dp 4: 16 GPUs, 2 × 8." in whole
     assert {"tp 4 pp 2 dp 32", "tp 2 pp 2 dp 4"} <= {*cost}
     assert "A step takes about" in cost
-    assert "all cross, up to 2" in said("nodes")
+    assert "pp: 8 groups on 2 nodes, 4.29 GB a step" in said("nodes")
 
 
 def test_a_slide_of_layouts_says_all_of_each():

@@ -29,7 +29,9 @@ from ..scenes.exchange import Exchange, draw_exchange
 from ..scenes.groups import Overview, Panel
 from ..scenes.heat import Heat
 from ..scenes.job import JobPicture
+from ..scenes.nodes import NodesPicture
 from ..scenes.shards import Shards, draw_shards
+from ..svg.nodes import draw_nodes
 from .charts import draw_bars, draw_heat, draw_held, draw_matrix, draw_timeline
 from .groups import chosen_ring, draw_job, draw_overview, draw_panel
 from .tables import CodeChart, TableChart, draw_code, draw_points, draw_table
@@ -93,6 +95,7 @@ DRAWINGS: dict[type, Callable[[Any, str], Iterator[Mark]]] = {
     BarsChart: draw_bars,
     Heat: draw_heat,
     Shards: draw_shards,
+    NodesPicture: draw_nodes,
     MatrixChart: draw_matrix,
     Exchange: draw_exchange,
     TableChart: draw_table,

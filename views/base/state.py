@@ -188,12 +188,14 @@ class State:
     # The page, and the views' own inputs.
     view: Any = _field("page", "groups", link="show", choices=VIEWS)
     preset: Any = _field("page", choices=("", *PRESETS))  # that was chosen last
+    lines: Any = _field("nodes")  # the kind of groups drawn; empty: those of the pinned rank
     versus: Any = _field("orders", "auto")
     ranks: Any = _field("ranks")
     kept: Any = _field("compare")  # the link of the layout to compare with
     tour: Any = _pasted("page")  # its step; empty: none
     paste: Any = _pasted("launch")  # a launch command
     run: Any = _pasted("launch")  # one of its runs or roles, where it has several
+    target: Any = _field("launch")  # whose command is written; empty: the first that can say it
     evidence: Any = _pasted("hang")
     digest: Any = _pasted("hang")  # what files of a hang said (views/hang/files.py)
     hosts: Any = _pasted("hosts")  # machines by name

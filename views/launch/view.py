@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -26,10 +26,10 @@ from render.files.tables import CodeChart
 from ..base import form
 from ..base.context import Context, Pictures, View
 from ..base.fixes import fixes_of
-from ..base.html import cell, fold, heading, numbered, row, saying, table, tag, together
+from ..base.html import button, cell, fold, heading, numbered, row, saying, table, tag, together
 from ..base.problems import control_label, fix_label, problem_html, refusal_line, sentence
 from ..base.resolve import resolve, sizes_text
-from ..base.state import State, as_text, is_empty
+from ..base.state import State, as_text, is_empty, require_choice
 from ..base.units import ranges_text
 from ..groups.job import job_pictures
 from ..hosts.inputs import placement_or_none
@@ -41,7 +41,7 @@ SHOWN_ITEMS = 40
 
 
 def launch_html(context: Context) -> Markup:
-    """What the pasted text says, then the layout as a command of each framework that can say it."""
+    """What the pasted text says, then the layout as a command of one framework."""
     layout, state, language = context.layout, context.state, context.language
     return together(
         _pasted(layout, state, language),
@@ -290,25 +290,61 @@ def _items(name: str, items: Sequence[tuple[str, str]], language: str) -> Markup
 
 
 def _commands(context: Context) -> Markup:
+    """What chooses a framework, and its command; a framework that cannot say the layout is behind
+    those that can, and tells why."""
     layout, language = context.layout, context.language
     head = heading(PAGE["emit_title"][language], tag("p", PAGE["emit_body"][language]))
     try:
-        model = options_of_page(layout, context.state)
-        commands = [_command(layout, model, name, language) for name in TARGETS]
-        commands.sort(key=lambda command: 'class="copy"' not in command)
-        return together(head, tag("div", *commands, class_="commands"))
+        options = options_of_page(layout, context.state)
+        asked = context.state.target
+        chosen = None if is_empty(asked) else require_choice("target", asked, TARGETS)
     except LayoutError as error:
         return together(head, problem_html(error, language, fixes_of(error, context)))
+    written = {name: _written_or_why(layout, options, name, language) for name in TARGETS}
+    names = sorted(written, key=lambda name: isinstance(written[name], LayoutError))
+    chosen = chosen or _usual(layout, written)
+    found = written[chosen]
+    if isinstance(found, LayoutError):
+        body = tag("p", sentence(found, language), class_="note")
+    else:
+        body = form.copyable(found, language)
+    title = tag("h3", TARGET_NAMES[chosen][language])
+    return together(
+        head,
+        _picker(names, written, chosen, language),
+        tag("section", title, body, class_="command"),
+    )
 
 
-def _command(layout: Layout, model: dict[str, Any], framework: str, language: str) -> Markup:
-    """One framework's command to copy, or why it cannot say this layout."""
+def _picker(
+    names: Iterable[str], written: Mapping[str, str | LayoutError], chosen: str, language: str
+) -> Markup:
+    """A button a framework; one that cannot say the layout is faint, and tells so."""
+    buttons = []
+    for name in names:
+        why = PAGE["emit_cannot"][language] if isinstance(written[name], LayoutError) else None
+        marks = {"data_set": {"target": name}, "data_tip": why, "class_": "silent" if why else None}
+        marks |= {"aria_pressed": str(name == chosen).lower(), "id": f"target-{name}"}
+        buttons.append(button(TARGET_NAMES[name][language], **marks))
+    label = {"role": "group", "aria_label": control_label("target", language)}
+    return tag("div", *buttons, class_="targets", **label)
+
+
+def _usual(layout: Layout, written: Mapping[str, str | LayoutError]) -> str:
+    """The framework on screen, or the first that can say the layout; the first of all where none
+    can."""
+    able = [name for name, text in written.items() if isinstance(text, str)]
+    return layout.framework if layout.framework in able else (able or [*written])[0]
+
+
+def _written_or_why(
+    layout: Layout, options: dict[str, Any], framework: str, language: str
+) -> str | LayoutError:
+    """One framework's command, or why it cannot say this layout."""
     try:
-        body = form.copyable(_written(layout, model, framework, language), language)
+        return _written(layout, options, framework, language)
     except LayoutError as error:
-        body = tag("p", sentence(error, language))
-    title = tag("h3", TARGET_NAMES[framework][language])
-    return tag("section", title, body, class_="command")
+        return error
 
 
 def _written(layout: Layout, model: dict[str, Any], framework: str, language: str) -> str:
@@ -335,19 +371,18 @@ def check_text(layout: Layout, placement: Placement | None = None) -> str:
 
 
 def launch_pictures(context: Context) -> Pictures:
-    """The command of the framework on screen, or the first that can say the layout; the job."""
-    layout, language = context.layout, context.language
-    model = options_of_page(layout, context.state)
-    refusals = []
-    for name in sorted(TARGETS, key=lambda change: change != layout.framework):
-        try:
-            code = CodeChart(_written(layout, model, name, language), SAVED["more_lines"][language])
-        except LayoutError as error:
-            refusals.append(error)
-        else:
-            (_, job), *_ = job_pictures(context)
-            return [(TARGET_NAMES[name][language], code), ("", job)]
-    raise refusals[0]
+    """The command that is shown; the job."""
+    layout, language, asked = context.layout, context.language, context.state.target
+    options = options_of_page(layout, context.state)
+    names = [*TARGETS] if is_empty(asked) else [require_choice("target", asked, TARGETS)]
+    written = {name: _written_or_why(layout, options, name, language) for name in names}
+    chosen = _usual(layout, written)
+    found = written[chosen]
+    if isinstance(found, LayoutError):
+        raise found
+    (_, job), *_ = job_pictures(context)
+    code = CodeChart(found, SAVED["more_lines"][language])
+    return [(TARGET_NAMES[chosen][language], code), ("", job)]
 
 
 VIEW = View(

@@ -15,6 +15,7 @@ from groups.placement import Placement
 from render.files.tables import BarCell, TableChart
 
 from ..base.context import Context, Pictures, View
+from ..base.fixes import or_refused
 from ..base.html import (
     button,
     cell,
@@ -32,6 +33,7 @@ from ..base.resolve import AUTO, main_groupings
 from ..base.state import State
 from ..hosts.inputs import placement_or_none
 from .cost import cost_of_waiting
+from .map import map_html, map_pictures, map_slide
 
 
 def nodes_html(context: Context) -> Markup:
@@ -51,6 +53,7 @@ def nodes_html(context: Context) -> Markup:
     said = tag("ul", tag("li", answer), class_="warnings") if warnings else tag("p", answer)
     return together(
         heading(say("nodes_title"), said),
+        or_refused(context, map_html),
         audit.table(audit.heads(language), language),
         tag("ul", *items, class_="warnings") if others else "",
         note,
@@ -252,8 +255,9 @@ NAMES, COLUMNS = 3, 6
 
 
 def nodes_pictures(context: Context) -> Pictures:
-    """A row a kind, a column a domain; nothing where every rank is alone."""
-    return audit_of(context.layout, placement_or_none(context)).pictures(context.language)
+    """The map, then a row a kind, a column a domain; nothing where every rank is alone."""
+    table = audit_of(context.layout, placement_or_none(context)).pictures(context.language)
+    return [*map_pictures(context), *table] if table else []
 
 
 def crossing_bar(share: float, text: str) -> BarCell:
@@ -274,5 +278,5 @@ VIEW = View(
     nodes_pictures,
     PAGE["nodes_title"],
     nodes_summary,
-    pins_locally=True,
+    slide=map_slide,
 )

@@ -1,0 +1,200 @@
+"""Nodes as boxes and the groups that leave them as lines, thick by bytes, as plain data.
+
+    box       a node, or an NVLink domain: so many consecutive ranks; a cell in it is a GPU
+    thread    all groups of one kind that stand on the very same boxes: one line
+    bus       a thread as a map of a city has its lines: a trunk in the free lane below a row of
+              boxes, or left of a column, and from it a stub to each of its boxes
+    inner     a group that stays inside its box: a small bus below the cells
+
+Boxes with the same pipeline stage are a row; where all have one they are wrapped. Of many rows or
+columns those are shown that the chosen threads need, and what is left out is counted.
+
+Lengths are pixels. Where all of it stands is planned in nodes_plan.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+THINNEST, THICKEST = 1.5, 10.0
+"""Pixels of lines."""
+
+PAD, HEAD, CELL, INNER = 6.0, 20.0, 16.0, 7.0
+"""Of a box: its padding, its line of text, the height of a cell and of a lane of inner groups."""
+
+
+@dataclass(frozen=True)
+class Thread:
+    """Groups of one kind on the very same boxes; bytes: what they send between these in a step.
+
+    groups: how many. members: the ranks of those that are chosen, whose cells are filled.
+    """
+
+    kind: str
+    boxes: tuple[int, ...]
+    groups: int
+    bytes: float
+    members: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Box:
+    """A node that is shown: its number, ranks from first to last, and where it stands."""
+
+    number: int
+    first: int
+    last: int
+    x: float
+    y: float
+    wide: float
+    tall: float
+
+    @property
+    def cell(self) -> float:
+        """Pixels from one cell to the next."""
+        return (self.wide - 2 * PAD) / (self.last - self.first + 1)
+
+    def middle(self, rank: int) -> float:
+        return self.x + PAD + (rank - self.first + 0.5) * self.cell
+
+
+@dataclass(frozen=True)
+class Bus:
+    """A line: its thread, thickness, straight parts, and the boxes that a part of it ends at."""
+
+    thread: Thread
+    width: float
+    parts: tuple[tuple[tuple[float, float], tuple[float, float]], ...]
+    ends: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Inner:
+    """A group that stays inside a box, by its kind: ranks, and the y of its line."""
+
+    kind: str
+    ranks: tuple[int, ...]
+    box: int
+    y: float
+
+
+@dataclass(frozen=True)
+class Left:
+    """Boxes that are left out: where their count stands, and whether they are rows."""
+
+    x: float
+    y: float
+    count: int
+    is_rows: bool
+
+
+@dataclass(frozen=True)
+class Places:
+    """Which box stands in which row, in rows of numbers; labels: of each row, empty: none."""
+
+    rows: tuple[tuple[int, ...], ...]
+    labels: tuple[str, ...]
+
+
+def places_of(stages: Sequence[int], across: int, label: str = "{stage}") -> Places:
+    """Boxes in rows by the pipeline stage of their first rank; of one stage, or of other numbers
+    of boxes, in rows of ``across``.
+
+    >>> places_of([0, 0, 1, 1], 8).rows, places_of([0] * 12, 8).rows[1], places_of([0, 1], 8).labels
+    (((0, 1), (2, 3)), (8, 9, 10, 11), ('0', '1'))
+    """
+    of_stage: dict[int, list[int]] = {}
+    for box, stage in enumerate(stages):
+        of_stage.setdefault(stage, []).append(box)
+    if len(of_stage) > 1 and len({*map(len, of_stage.values())}) == 1:
+        stages_here = sorted(of_stage)
+        rows = tuple(tuple(of_stage[stage]) for stage in stages_here)
+        return Places(rows, tuple(label.format(stage=stage) for stage in stages_here))
+    number = len(stages)
+    across = min(across, number)
+    rows = tuple(tuple(range(at, min(at + across, number))) for at in range(0, number, across))
+    return Places(rows, ("",) * len(rows))
+
+
+def shown_of(count: int, most: int, here: int, wanted: Iterable[Collection[int]]) -> list[int]:
+    """Places that are shown of so many: the chosen one, those of each set that is small enough, the
+    first and the last, then its neighbours.
+
+    >>> shown_of(5, 8, 0, []), shown_of(128, 6, 9, [{8, 9}, {*range(128)}])
+    ([0, 1, 2, 3, 4], [0, 8, 9, 10, 11, 127])
+    """
+    if count <= most:
+        return list(range(count))
+    found = {here}
+    for some in sorted(wanted, key=len):
+        if len(found | {*some}) <= most - 2:
+            found |= {*some}
+    for place in (0, count - 1, *sorted(range(count), key=lambda at: (abs(at - here), -at))):
+        if len(found) == most:
+            break
+        found.add(place)
+    return sorted(found)
+
+
+def thickness(amount: float, most: float) -> float:
+    """Pixels of a line: its area grows as the amount, its width as the root of that.
+
+    >>> thickness(25.0, 100.0), thickness(100.0, 100.0), thickness(0.0, 100.0)
+    (5.0, 10.0, 1.5)
+    """
+    return max(THINNEST, THICKEST * math.sqrt(amount / most)) if most > 0 else THINNEST
+
+
+@dataclass(frozen=True)
+class NodesPicture:
+    """What to draw. kinds: of the key, in its order, with words; scale: amounts with words."""
+
+    boxes: tuple[Box, ...]
+    buses: tuple[Bus, ...]
+    inners: tuple[Inner, ...]
+    left: tuple[Left, ...]
+    labels: tuple[tuple[float, str], ...]  # y and text of a row
+    filled: tuple[tuple[str, tuple[int, ...]], ...]  # kinds with the ranks in their colour
+    rank: int | None
+    names: tuple[str, ...]  # of the boxes
+    undrawn: int  # threads for which there was no room
+    cell_tall: float
+    width: float
+    bottom: float
+    kinds: tuple[tuple[str, float, str], ...] = ()  # kind, thickness, words
+    scale: tuple[tuple[float, str], ...] = ()  # thickness, words
+    left_words: tuple[str, str] = ("+ {count}", "+ {count}")
+
+    @property
+    def height(self) -> float:
+        return self.bottom + KEY_LINE * (len(self.kinds) + bool(self.scale)) + 6
+
+    @cached_property
+    def box_of(self) -> dict[int, Box]:
+        return {box.number: box for box in self.boxes}
+
+
+KEY_LINE = 20.0
+"""Pixels from one line of the key to the next."""
+
+
+def threads_of(kind: str, groups: np.ndarray, size: int, each: float) -> Iterator[Thread]:
+    """The groups of a kind that leave their box, those on the very same boxes as one thread.
+
+    groups: ranks, shape (groups, members); size: ranks of a box; each: bytes of one group.
+
+    >>> [(one.boxes, one.groups) for one in threads_of("dp", np.array([[0, 2], [1, 3]]), 2, 1.0)]
+    [((0, 1), 2)]
+    """
+    boxes = np.sort(groups // size, axis=1)
+    leaves = boxes[:, 0] != boxes[:, -1]
+    if not leaves.any():
+        return
+    rows, times = np.unique(boxes[leaves], axis=0, return_counts=True)
+    for row, count in zip(rows.tolist(), times.tolist()):
+        yield Thread(kind, tuple(dict.fromkeys(row)), count, each * count)

@@ -1,0 +1,313 @@
+"""Where nodes stand, and the lanes between them in which lines run: never over a box."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from .nodes import (
+    CELL,
+    HEAD,
+    INNER,
+    PAD,
+    Box,
+    Bus,
+    Inner,
+    Left,
+    NodesPicture,
+    Places,
+    Thread,
+    shown_of,
+    thickness,
+)
+
+MOST_BOXES, MOST_ROWS = 64, 6
+"""Boxes, and rows of them, that a picture has at most."""
+
+MOST_INNER = 3
+"""Lanes below the cells of a box for groups that stay inside."""
+
+MOST_LANES = 8
+"""Lanes between two rows or columns of boxes; lines of more bytes come first."""
+
+LEFT, RIGHT, TOP, APART = 64.0, 4.0, 4.0, 4.0
+"""Margins, and pixels between two lines of a lane."""
+
+GUTTER, GAP, BEYOND = 12.0, 52.0, 8.0
+"""Pixels between boxes at least, of what stands for boxes that are left out, and how far from the
+middle of that a line ends."""
+
+LETTER = 7.4
+"""Pixels of a bold letter of a name, about."""
+
+WIDEST, TALLEST_CELL = 480.0, 30.0
+"""Pixels of a box at most, and of its cells."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for: boxes of ``size`` ranks of ``world``, in their places; the threads; groups
+    that stay inside, by kind; the chosen rank, None where all groups of a kind are."""
+
+    world: int
+    size: int
+    places: Places
+    threads: Sequence[Thread]
+    inside: Sequence[tuple[str, Sequence[Sequence[int]]]]
+    filled: Sequence[tuple[str, Sequence[int]]]
+    rank: int
+    is_chosen: bool
+    width: float
+    most_across: int
+    most_rows: int = MOST_ROWS
+    names: tuple[str, ...] = ("Node {box}", "N{box}", "{box}")  # the longest first
+
+
+def nodes_picture(asked: Request) -> NodesPicture:
+    """The picture.
+
+    >>> from render.scenes.nodes import places_of
+    >>> two = Request(16, 8, places_of([0, 1], 8), [Thread("pp", (0, 1), 8, 2e9)], [], [], 0, True,
+    ...               800.0, 8)
+    >>> [(bus.ends, bus.width) for bus in nodes_picture(two).buses]
+    [((0, 1), 10.0)]
+    """
+    return _Plan(asked).picture()
+
+
+class _Plan:
+    """The lanes of every thread, then where all that stands between them is."""
+
+    def __init__(self, asked: Request) -> None:
+        self.asked, rows = asked, asked.places.rows
+        here = asked.rank // asked.size
+        self.at = {box: (r, c) for r, row in enumerate(rows) for c, box in enumerate(row)}
+        columns = max(map(len, rows))
+        sets = [
+            ({self.at[box][0] for box in one.boxes}, {self.at[box][1] for box in one.boxes})
+            for one in asked.threads
+        ]
+        row, column = self.at[here]
+        most_rows = min(asked.most_rows, max(1, MOST_BOXES // min(columns, asked.most_across)))
+        self.rows = shown_of(len(rows), most_rows, row, [of for of, _ in sets])
+        self.columns = shown_of(columns, asked.most_across, column, [of for _, of in sets])
+        self.shown = {
+            box: (self.rows.index(r), self.columns.index(c))
+            for box, (r, c) in self.at.items()
+            if r in self.rows and c in self.columns
+        }
+        self.most = max((one.bytes for one in asked.threads), default=0.0)
+        self.below = [Lanes() for _ in self.rows]
+        self.beside = [Lanes() for _ in self.columns]
+        self.drawn: list[tuple[Thread, dict[int, list[int]]]] = []
+        self.undrawn = 0
+        for one in sorted(asked.threads, key=lambda one: -one.bytes):
+            self._lay(one)
+
+    def _lay(self, one: Thread) -> None:
+        """Gives a thread its lanes, if there is room and two of its boxes are shown."""
+        by_row: dict[int, list[int]] = {}
+        for box in one.boxes:
+            if box in self.shown:
+                by_row.setdefault(self.shown[box][0], []).append(box)
+        boxes = [box for some in by_row.values() for box in some]
+        if len(boxes) < 2:
+            return
+        columns = {self.shown[box][1] for box in boxes}
+        all_rows, all_columns = ([self.at[box][at] for box in one.boxes] for at in (0, 1))
+        lanes = [] if len(by_row) == 1 else [(self.beside[min(columns)], all_rows)]
+        if len(columns) > 1:
+            lanes += [(self.below[row], all_columns) for row in by_row]
+        places = [group.free(min(reach), max(reach)) for group, reach in lanes]
+        if any(place >= MOST_LANES for place in places):
+            self.undrawn += 1
+            return
+        width = thickness(one.bytes, self.most)
+        for (group, reach), place in zip(lanes, places):
+            group.take(one, place, width, min(reach), max(reach))
+        self.drawn.append((one, by_row))
+
+    def picture(self) -> NodesPicture:
+        self._columns()
+        inner_lanes, inners = self._inner()
+        self._rows_of(inner_lanes)
+        asked, boxes = self.asked, {}
+        for box, (r, c) in self.shown.items():
+            first = box * asked.size
+            last = min(first + asked.size, asked.world) - 1
+            wide, tall = self.box_wide, self.box_tall
+            boxes[box] = Box(box, first, last, self.x[c], self.y[r], wide, tall)
+        base = HEAD + self.cell_tall + INNER * 0.75
+        laid = (
+            Inner(kind, ranks, box, boxes[box].y + base + lane * INNER)
+            for kind, ranks, box, lane in inners
+        )
+        labels = [
+            (self.y[r] + self.box_tall / 2, asked.places.labels[row])
+            for r, row in enumerate(self.rows)
+        ]
+        return NodesPicture(
+            tuple(boxes.values()),
+            tuple(self._bus(one, by_row, boxes) for one, by_row in self.drawn),
+            tuple(laid),
+            tuple(self.left_out),
+            tuple(labels),
+            tuple((kind, tuple(ranks)) for kind, ranks in asked.filled),
+            asked.rank if asked.is_chosen else None,
+            self._names(),
+            self.undrawn,
+            self.cell_tall,
+            asked.width,
+            self.bottom,
+        )
+
+    def _names(self) -> tuple[str, ...]:
+        """Of each box the longest name that has room in all of them."""
+        last = f"{max(self.shown):,}"
+        room = (self.box_wide - 2 * PAD) / LETTER
+        *longer, shortest = self.asked.names
+        fitting = (name for name in longer if len(name.format(box=last)) <= room)
+        name = next(fitting, shortest)
+        return tuple(name.format(box=f"{box:,}") for box in self.shown)
+
+    def _columns(self) -> None:
+        """Where columns begin, and how wide a box is."""
+        places = self.asked.places
+        has_rows_left = len(self.rows) < len(places.rows)
+        margin = LEFT if any(places.labels) or has_rows_left else RIGHT
+        holes = self._holes(self.columns, max(map(len, places.rows)))
+        gutters = [lanes.room for lanes in self.beside]
+        room = self.asked.width - margin - RIGHT - sum(gutters) - GAP * len(holes)
+        self.box_wide = min(WIDEST, room / len(self.columns))
+        cells = (self.box_wide - 2 * PAD) / self.asked.size
+        self.cell_tall = min(TALLEST_CELL, max(CELL, cells))
+        x, self.x = margin, []
+        self.hole_x: list[tuple[float, int, int]] = []  # middle, first column left out, how many
+        for c in range(len(self.columns)):
+            if c in holes:
+                self.hole_x.append((x + GAP / 2, self.columns[c] - holes[c], holes[c]))
+                x += GAP
+            x += gutters[c]
+            self.x.append(x)
+            x += self.box_wide
+
+    @staticmethod
+    def _holes(shown: Sequence[int], count: int) -> dict[int, int]:
+        """Before which of the shown places some are left out, and how many."""
+        steps = zip((-1, *shown), (*shown, count))
+        return {at: there - here - 1 for at, (here, there) in enumerate(steps) if there > here + 1}
+
+    def _rows_of(self, inner_lanes: int) -> None:
+        """Where rows begin, below each the lanes of its lines; what is left out."""
+        self.box_tall = HEAD + self.cell_tall + PAD + inner_lanes * INNER
+        holes = self._holes(self.rows, len(self.asked.places.rows))
+        y, self.y, self.left_out = TOP, [], []
+        for r in range(len(self.rows)):
+            if r in holes:
+                self.left_out.append(Left(0.0, y + 9, holes[r], True))
+                y += 24
+            self.y.append(y)
+            for x, _, count in self.hole_x:
+                self.left_out.append(Left(x, y + self.box_tall / 2, count, False))
+            y += self.box_tall + self.below[r].room
+        self.bottom = y + 6
+
+    def _inner(self) -> tuple[int, list[tuple[str, tuple[int, ...], int, int]]]:
+        """Groups that stay inside a box that is shown: kind, ranks, box, lane; lanes in all."""
+        ends: dict[int, list[int]] = {}
+        found, size = [], self.asked.size
+        for kind, groups in self.asked.inside:
+            begin: dict[int, int] = {}
+            for ranks in groups:
+                box = ranks[0] // size
+                if box not in self.shown:
+                    continue
+                lanes = ends.setdefault(box, [])
+                start = begin.setdefault(box, len(lanes))  # a kind has lanes of its own
+                free = (at for at in range(start, len(lanes)) if lanes[at] < ranks[0])
+                lane = next(free, len(lanes))
+                if lane >= MOST_INNER:
+                    continue
+                lanes[lane : lane + 1] = [ranks[-1]]
+                found.append((kind, tuple(ranks), box, lane))
+        return max((lane + 1 for *_, lane in found), default=0), found
+
+    def _bus(self, one: Thread, by_row: dict[int, list[int]], boxes: dict[int, Box]) -> Bus:
+        """Its trunk and stubs; from a trunk beside a column, stubs or a bus below each row."""
+        parts, ends = [], [box for some in by_row.values() for box in some]
+        columns = {self.shown[box][1] for box in ends}
+        trunk: list[float] = []
+        ys: list[float] = []
+        if len(by_row) > 1:
+            column = min(columns)
+            lanes = self.beside[column]
+            trunk = [self.x[column] - lanes.room + lanes.middle(one)]
+        for row, some in sorted(by_row.items()):
+            if len(columns) == 1:
+                (box,) = some
+                turn = self.beside[min(columns)].of[one] % 3
+                y = self.y[row] + HEAD + self.cell_tall * 0.5 + 5 * (turn - 1)
+                parts.append(((trunk[0], y), (boxes[box].x, y)))
+            else:
+                foot, lanes = self.y[row] + self.box_tall, self.below[row]
+                y = foot + lanes.middle(one)
+                shift = self.box_wide * (lanes.of[one] + 1) / (len(lanes.widths) + 1)
+                xs = [boxes[box].x + shift for box in some]
+                across = [*xs, *self._beyond(one, row, some), *trunk]
+                parts.append(((min(across), y), (max(across), y)))
+                parts += [((x, y), (x, foot)) for x in xs]
+            ys.append(y)
+        if trunk:
+            parts.insert(0, ((trunk[0], min(ys)), (trunk[0], max(ys))))
+        return Bus(one, thickness(one.bytes, self.most), tuple(parts), tuple(ends))
+
+    def _beyond(self, one: Thread, row: int, shown: Sequence[int]) -> Iterator[float]:
+        """How far a line in a row goes on to boxes that are left out: not to the middle of these,
+        where that of others may come from the other side."""
+        hidden = {self.at[box][1] for box in one.boxes if self.at[box][0] == self.rows[row]}
+        here = [self.at[box][1] for box in shown]
+        for x, first, count in self.hole_x:
+            if not hidden.isdisjoint(range(first, first + count)):
+                yield x - BEYOND if first > min(here) else x + BEYOND
+
+
+class Lanes:
+    """Side by side between two rows or columns: lines whose reaches have nothing in common share a
+    lane.
+
+    >>> lanes = Lanes()
+    >>> one, other = Thread("ep", (0, 1), 1, 1.0), Thread("ep", (2, 3), 1, 1.0)
+    >>> for thread, first, last in ((one, 0, 1), (other, 2, 3)):
+    ...     lanes.take(thread, lanes.free(first, last), 2.0, first, last)
+    >>> [*lanes.of.values()], lanes.widths
+    ([0, 0], [2.0])
+    """
+
+    def __init__(self) -> None:
+        self.of: dict[Thread, int] = {}
+        self.widths: list[float] = []
+        self._reaches: list[list[tuple[int, int]]] = []
+
+    def free(self, first: int, last: int) -> int:
+        """The first lane in which nothing reaches into these places."""
+        is_free = (
+            all(last < start or end < first for start, end in lane) for lane in self._reaches
+        )
+        return next((at for at, free in enumerate(is_free) if free), len(self.widths))
+
+    def take(self, one: Thread, at: int, width: float, first: int, last: int) -> None:
+        if at == len(self.widths):
+            self.widths.append(0.0)
+            self._reaches.append([])
+        self.of[one] = at
+        self.widths[at] = max(self.widths[at], width)
+        self._reaches[at].append((first, last))
+
+    @property
+    def room(self) -> float:
+        return max(GUTTER, sum(self.widths) + APART * (len(self.widths) + 2))
+
+    def middle(self, one: Thread) -> float:
+        """From where the lanes begin to the middle of a line."""
+        at = self.of[one]
+        return APART * (at + 1.5) + sum(self.widths[:at]) + self.widths[at] / 2

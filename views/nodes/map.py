@@ -1,0 +1,286 @@
+"""Nodes as boxes and the groups that leave them as lines: of the chosen GPU, or all of one kind."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from markupsafe import Markup
+
+from descriptions import PAGE, counted, joined
+from groups import LayoutError
+from groups.grouping import Grouping
+from groups.layout import Layout
+from render.scenes.nodes import (
+    THINNEST,
+    NodesPicture,
+    Places,
+    Thread,
+    places_of,
+    thickness,
+    threads_of,
+)
+from render.scenes.nodes_plan import MOST_BOXES, Request, nodes_picture
+from render.svg.nodes import nodes_svg
+from training.traffic.per_step import CARRIERS, carrier
+
+from ..base.context import Context, Pictures
+from ..base.html import button, fine, saying, tag
+from ..base.problems import control_label
+from ..base.resolve import EXPERTS_MAIN, MAIN, main_groupings
+from ..base.state import as_text, require_choice
+from ..base.units import bytes_text
+from ..traffic.rows import rows_of
+
+WIDE, NARROW, SLIDE = (1000.0, 16, 10, 6), (360.0, 4, 4, 6), (800.0, 8, 8, 4)
+"""Pixels across, boxes in a row at most, where all of them are shown and of more, and rows."""
+
+KINDS = (*MAIN, *EXPERTS_MAIN, *CARRIERS, "embd")
+"""What a link may ask for; of a kind that the layout lacks, the chosen GPU's groups are drawn."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """The groups that may be drawn, and of each kind the bytes that leave its boxes in a step; None
+    where no traffic can be worked out. size: ranks of a box."""
+
+    groupings: Mapping[str, Grouping]
+    across: Mapping[str, float] | None
+    size: int
+
+    @classmethod
+    def of(cls, context: Context) -> Sent:
+        layout = context.layout
+        try:
+            trained = context.trained
+            rows = rows_of(layout, trained)
+        except LayoutError:
+            rows = []
+        if not rows:
+            groupings = {one.name: one for one in main_groupings(layout) if one.size > 1}
+            return cls(groupings, None, layout.gpus_per_node)
+        size = trained.cluster.domain_of(layout.gpus_per_node)
+        groupings, across = {}, {}
+        for kind in dict.fromkeys(row.kind for row in sorted(rows, key=lambda row: -row.total)):
+            grouping = carrier(layout.every, kind)
+            if grouping is not None:
+                name = _plain_name(kind, layout)
+                groupings[name] = grouping
+                across[name] = sum(row.across for row in rows if row.kind == kind)
+        return cls(groupings, across, size)
+
+
+def _plain_name(kind: str, layout: Layout) -> str:
+    """Without cp dp-cp is dp, which is the name that everybody knows."""
+    return "dp" if kind == "dp-cp" and layout.mesh.size("cp") == 1 else kind
+
+
+def kind_of(context: Context, sent: Sent) -> str:
+    """The kind whose groups are all drawn; empty for the groups of the chosen GPU.
+
+    Errors: LayoutError for what is the name of no kind.
+    """
+    asked = as_text(context.state.lines).strip()
+    if asked:
+        require_choice("lines", asked, KINDS, [""])
+        asked = _plain_name(asked, context.layout)
+    return asked if asked in sent.groupings else ""
+
+
+def map_of(context: Context, across: tuple[float, int, int, int] = WIDE) -> NodesPicture:
+    """Errors: LayoutError as kind_of."""
+    sent = context.once(Sent.of)
+    layout, size, kind = context.layout, sent.size, kind_of(context, sent)
+    boxes = -(-layout.world_size // size)
+    threads, inside, filled = [], [], []
+    for name, grouping in sent.groupings.items():
+        if kind in ("", name):
+            members = grouping.members(context.rank)
+            of_rank = None if kind else members
+            mine = _threads(grouping, name, size, sent.across, of_rank)
+            threads += mine
+            inside.append((name, _inside(grouping, size, of_rank)))
+            filled.append((name, () if kind else members.tolist()))
+    width, all_across, most_across, most_rows = across
+    places = places_of(_stages(layout, size, boxes), min(8, most_across), "{stage}")
+    wide = max(map(len, places.rows))
+    most = (
+        all_across if wide * len(places.rows) <= MOST_BOXES and wide <= all_across else most_across
+    )
+    say = saying(PAGE, context.language)
+    unit = "node" if size == layout.gpus_per_node else "domain"
+    picture = nodes_picture(
+        Request(
+            world=layout.world_size,
+            size=min(size, layout.world_size),
+            places=_labelled(places, say("map_stage")),
+            threads=threads,
+            inside=inside,
+            filled=sorted(filled, key=lambda one: -len(one[1])),
+            rank=context.rank,
+            is_chosen=not kind,
+            width=width,
+            most_across=most,
+            most_rows=most_rows,
+            names=(say(f"map_{unit}"), say(f"map_{unit}_short"), "{box}"),
+        )
+    )
+    keys = [*_key(threads, sent, kind, context)]
+    if picture.undrawn:
+        keys.append((kind, 0.0, say("map_undrawn", lines=f"{picture.undrawn:,}")))
+    return replace(
+        picture,
+        kinds=tuple(keys),
+        scale=_scale(threads, sent, context.language),
+        left_words=(say("map_left"), say("map_left_rows")),
+    )
+
+
+def _labelled(places: Places, words: str) -> Places:
+    return replace(places, labels=tuple(one and words.format(stage=one) for one in places.labels))
+
+
+def _threads(
+    grouping: Grouping,
+    name: str,
+    size: int,
+    across: Mapping[str, float] | None,
+    members: np.ndarray | None,
+) -> list[Thread]:
+    """The lines of a kind; of a rank's group alone, with the groups on the very same boxes."""
+    groups = grouping.groups()
+    rows = [groups] if isinstance(groups, np.ndarray) else [np.array([one]) for one in groups]
+    crossing = sum(int(np.count_nonzero(np.ptp(row // size, axis=1))) for row in rows)
+    each = 1.0 if across is None else across[name] / max(crossing, 1)
+    if members is None:
+        merged: dict[tuple[int, ...], Thread] = {}
+        for row in rows:
+            for one in threads_of(name, row, size, each):
+                same = merged.get(one.boxes)
+                count = one.groups + (same.groups if same else 0)
+                merged[one.boxes] = replace(one, groups=count, bytes=each * count)
+        return list(merged.values())
+    wanted = np.sort(members // size)
+    if not len(wanted) or wanted[0] == wanted[-1]:
+        return []
+    alike = [row for row in rows if row.shape[1] == len(wanted)]
+    count = sum(
+        int(np.count_nonzero((np.sort(row // size, axis=1) == wanted).all(axis=1))) for row in alike
+    )
+    boxes = tuple(dict.fromkeys(wanted.tolist()))
+    return [Thread(name, boxes, count, each * count, tuple(members.tolist()))]
+
+
+def _inside(grouping: Grouping, size: int, members: np.ndarray | None) -> list[list[int]]:
+    """Ranks of the groups that stay in their box: of all, or of one."""
+    if members is not None:
+        stays = len(members) > 1 and np.ptp(members // size) == 0
+        return [sorted(members.tolist())] if stays else []
+    groups = grouping.groups()
+    if isinstance(groups, np.ndarray):
+        return np.sort(groups[np.ptp(groups // size, axis=1) == 0], axis=1).tolist()
+    return [sorted(one) for one in map(list, groups) if one[0] // size == one[-1] // size]
+
+
+def _stages(layout: Layout, size: int, boxes: int) -> list[int]:
+    """The pipeline stage of each box; 0 of all where a box has several."""
+    stride = 1
+    for axis in layout.mesh.axes:
+        if axis.name == "pp":
+            break
+        stride *= axis.size
+    else:
+        return [0] * boxes
+    first = np.arange(boxes) * size
+    last = np.minimum(first + size, layout.world_size) - 1
+    here, there = (ranks // stride % axis.size for ranks in (first, last))
+    is_one = bool((here == there).all()) and stride >= size
+    return here.tolist() if is_one else [0] * boxes
+
+
+# -- the key -------------------------------------------------------------------------------------
+
+
+def _key(
+    threads: Sequence[Thread], sent: Sent, kind: str, context: Context
+) -> Iterator[tuple[str, float, str]]:
+    """A line a kind: its thickness, and how much it sends; of kinds that stay inside, that."""
+    language, most = context.language, max((one.bytes for one in threads), default=0.0)
+    say = saying(PAGE, language)
+    for name in [kind] if kind else sent.groupings:
+        mine = [one for one in threads if one.kind == name]
+        number = sum(one.groups for one in mine)
+        facts = {"kind": name, "groups": counted(number, "group", language)}
+        if not mine:
+            if kind or len(sent.groupings[name].members(context.rank)) > 1:
+                yield name, THINNEST, say("map_inside", **facts)
+            continue
+        amount = sum(one.bytes for one in mine)
+        facts["sent"] = bytes_text(amount)
+        words = "map_kind" if kind else "map_thread"
+        unit = "node" if sent.size == context.layout.gpus_per_node else "nvlink_domain"
+        facts["boxes"] = counted(len(mine[0].boxes), unit, language)
+        if sent.across is None:
+            words += "_only"
+        yield name, max(thickness(one.bytes, most) for one in mine), say(words, **facts)
+
+
+def _scale(threads: Sequence[Thread], sent: Sent, language: str) -> tuple[tuple[float, str], ...]:
+    """Three thicknesses with what they mean, a power of ten each."""
+    most = max((one.bytes for one in threads), default=0.0)
+    if most <= 0:
+        return ()
+    top = 10.0 ** math.floor(math.log10(most))
+    amounts = [top, top / 10, top / 100]
+    amounts = [amount for amount in amounts if thickness(amount, most) > THINNEST]
+    if sent.across is None:
+        amounts = [amount for amount in amounts if amount >= 1]
+        return tuple(
+            (thickness(amount, most), counted(int(amount), "group", language)) for amount in amounts
+        )
+    return tuple((thickness(amount, most), bytes_text(amount)) for amount in amounts)
+
+
+# -- on the page, and in files -------------------------------------------------------------------
+
+
+def map_html(context: Context) -> Markup:
+    """What chooses the groups, the picture for wide and for narrow screens, and what it says."""
+    sent, language, say = context.once(Sent.of), context.language, saying(PAGE, context.language)
+    chosen = kind_of(context, sent)
+    names = ["", *sent.groupings]
+    buttons = (
+        button(
+            name or say("map_of_rank", rank=context.rank),
+            data_set={"lines": name},
+            aria_pressed=str(name == chosen).lower(),
+            id=f"lines-{name or 'rank'}",
+        )
+        for name in names
+    )
+    label = {"role": "group", "aria_label": control_label("lines", language)}
+    wide = map_of(context)
+    boxes = -(-context.layout.world_size // sent.size)
+    keys = joined([words + "." for *_, words in wide.kinds], language)
+    told = say("map_described", shown=len(wide.boxes), boxes=f"{boxes:,}", key=keys)
+    note = say("map_note" if sent.across is not None else "map_note_only")
+    return tag(
+        "figure",
+        tag("div", *buttons, class_="targets lines", **label),
+        Markup(nodes_svg(wide, told, "wide")),
+        Markup(nodes_svg(map_of(context, NARROW), told, "narrow")),
+        fine(note),
+        class_="nodes-figure",
+    )
+
+
+def map_pictures(context: Context) -> Pictures:
+    """The same for files."""
+    return [(PAGE["map_title"][context.language], map_of(context))]
+
+
+def map_slide(context: Context) -> Pictures:
+    """The same with larger letters."""
+    return [("", map_of(context, SLIDE))]
