@@ -36,6 +36,8 @@ from views.export import download, picture_file, short_address, slide_of
 from views.groups.job import job_pictures
 from views.groups.sentence import question, sentence_of
 from views.hosts.view import hosts_pictures, hosts_summary
+from views.nodes.map import Sent
+from views.nodes.view import nodes_pictures
 from views.page import save
 from views.search.view import search_pictures
 from views.stories import EVIDENCE
@@ -214,13 +216,15 @@ def test_in_the_dark_gpus_of_which_nothing_is_known_are_as_quiet_as_plain_cells(
     assert set(cells.fill) == {PLAIN_CELL["dark"], "#8d1c44", "#f59e0b"}
 
 
-def test_a_slide_of_nodes_names_every_kind():
+def test_a_slide_of_nodes_names_every_kind_that_sends_and_files_name_all():
     for state in (State(), from_preset("deepseek-v3")):
         context = Context.of(replace(state, view="nodes"))
-        said = " ".join(text for text, _ in words_of(slide_of(context)))
-        assert {*context.layout.every} - {*said.split()} <= {
-            name for name, grouping in context.layout.every.items() if grouping.size == 1
-        }
+        said = " ".join(text for text, _ in words_of(slide_of(context))).replace(":", " ").split()
+        every = {name for name, grouping in context.layout.every.items() if grouping.size > 1}
+        assert {*Sent.of(context).groupings} <= {*said}
+        map_picture, table = (picture for _, picture in nodes_pictures(context))
+        assert len(map_picture.kinds) == len(Sent.of(context).groupings)
+        assert every <= {name for kinds, *_ in table.rows for name in kinds.split()}
 
 
 @pytest.mark.parametrize("size", SIZES)
