@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from markupsafe import Markup
 
-from descriptions import PAGE, counted, joined
+from descriptions import PAGE, counted
 from groups import LayoutError
 from groups.grouping import Grouping
 from groups.layout import Layout
@@ -263,7 +263,7 @@ def map_html(context: Context) -> Markup:
     label = {"role": "group", "aria_label": control_label("lines", language)}
     wide = map_of(context)
     boxes = -(-context.layout.world_size // sent.size)
-    keys = joined([words + "." for *_, words in wide.kinds], language)
+    keys = PAGE["semicolon"][language].join(words for *_, words in wide.kinds)
     told = say("map_described", shown=len(wide.boxes), boxes=f"{boxes:,}", key=keys)
     note = say("map_note" if sent.across is not None else "map_note_only")
     return tag(
