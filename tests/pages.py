@@ -73,7 +73,7 @@ def text_of(fragment: str) -> str:
 def table(picture: str, name: str) -> list[list[str]]:
     """The cells of a table's rows, below its heads."""
     body = re.search(rf'class="(?:scroll )?{name}".*?<tbody>(.*?)</tbody>', picture, re.S)
-    rows = re.findall(r"<tr>(.*?)</tr>", body[1], re.S) if body else []
+    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", body[1], re.S) if body else []
     return [[text_of(cell) for cell in re.findall(r"<t[dh].*?</t[dh]>", row, re.S)] for row in rows]
 
 

@@ -49,6 +49,30 @@ def test_the_audit_counts_what_crosses_as_the_lists_of_groups_do(name):
             assert sorted(groups[one]) == sorted(groups[other])
 
 
+@pytest.mark.parametrize("view", ["nodes", "ranks"])
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_names_that_a_dense_job_does_not_need_are_folded(view, language):
+    picture = shown(State(), view, language)
+    assert PAGE["all_names"][language].replace("'", "&#39;") in picture
+    rows = re.findall(r'<tr( class="folded")?><th scope="row">(.*?)</th>', picture)
+    names = [re.findall(r'class="chip [^"]*?( folded)?">(.*?)<', head) for _, head in rows]
+    kept = [name for row in names for fold, name in row if not fold]
+    assert kept == ["tp", "dp", "pp"]
+    assert [bool(fold) for fold, _ in rows] == [all(fold for fold, _ in row) for row in names]
+    assert {"tp-cp", "etp", "tp-ep-pp", "intra-dist-opt"} <= {
+        name for row in names for _, name in row
+    }
+
+
+def test_a_name_is_not_folded_where_somebody_asked_for_it_or_a_layer_waits_for_it():
+    heads = re.findall(r'<th scope="row">.*?</th>', shown(State(more=("embd",)), "nodes"))
+    assert any('">embd<' in head and "folded" not in head for head in heads)
+    picture = shown(State(nodes=4, tp=16, pp=2), "nodes")
+    assert re.search(
+        r'<tr><th scope="row"><span class="chip t-tp">tp</span> [^/]*">tp-cp<', picture
+    )
+
+
 LATENCY_BOUND = {"tp", "ep", "etp", "tp-ep"}
 
 

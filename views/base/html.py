@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, partial
 from html import escape as escape_text
 
@@ -56,9 +56,10 @@ def chip(name: str, kind: str = "") -> Markup:
     return tag("span", name, class_=f"chip {kind}".strip())
 
 
-def chips(names: Iterable[str]) -> Markup:
-    """The names of one group, each in its own tone."""
-    return Markup(" ").join(chip(name, tone_class(name)) for name in names)
+def chips(names: Iterable[str], folded: Collection[str] = ()) -> Markup:
+    """The names of one group, each in its own tone; ``folded``: those of the class."""
+    tones = ((name, tone_class(name) + " folded" * (name in folded)) for name in names)
+    return Markup(" ").join(chip(name, tone) for name, tone in tones)
 
 
 def tone_class(name: str) -> str:

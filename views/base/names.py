@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import NamedTuple
+
+from markupsafe import Markup
 
 from descriptions import OWN_GROUPS, PAGE, kind_of
 from groups.conventions import CONVENTIONS
 from groups.grouping import Grouping
 from groups.layout import Layout
 from groups.megatron.parallel_state import FAMILIES, family
+
+from .context import Context
+from .html import tag, together
+from .resolve import main_groupings
 
 
 class KindText(NamedTuple):
@@ -58,3 +65,22 @@ def megatrons_name(layout: Layout, grouping: Grouping) -> str:
         if is_one and layout.every[name].spread == grouping.spread:
             return name
     return ""
+
+
+def rare_names(context: Context) -> frozenset[str]:
+    """Megatron's names of groups that nobody asked for and that are no axis of the job.
+
+    >>> from .state import State
+    >>> sorted(rare_names(Context.of(State())) & {"tp", "tp-cp", "embd"})
+    ['embd', 'tp-cp']
+    """
+    wanted = {grouping.name for grouping in (*main_groupings(context.layout), *context.visible)}
+    return frozenset(context.layout.every) - wanted
+
+
+def folding_names(table: Markup, names: Collection[str], language: str) -> Markup:
+    """A table of which rows and chips of the class ``folded`` are seen once all are asked for."""
+    if not names:
+        return table
+    box, label = tag("input", type="checkbox"), PAGE["all_names"][language]
+    return together(tag("label", box, " ", label, class_="switch all-names"), table)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from markupsafe import Markup
@@ -29,6 +29,7 @@ from ..base.html import (
     tag,
     together,
 )
+from ..base.names import folding_names, rare_names
 from ..base.resolve import AUTO, main_groupings
 from ..base.state import State
 from ..hosts.inputs import placement_or_none
@@ -54,7 +55,7 @@ def nodes_html(context: Context) -> Markup:
     return together(
         heading(say("nodes_title"), said),
         or_refused(context, map_html),
-        audit.table(audit.heads(language), language),
+        audit.table(audit.heads(language), language, rare_names(context)),
         tag("ul", *items, class_="warnings") if others else "",
         note,
         fine(explained(say("nodes_body"), language)),
@@ -82,15 +83,24 @@ class Audit:
             heads.append(words.format(gpus=counted(size, "gpu", language)))
         return [*heads, *(level_name(kind, language) for kind in self.places)]
 
-    def table(self, heads: Iterable[str], language: str) -> Markup:
-        """How the groups of some names stand on each kind of domain; their number leads to one."""
+    def table(
+        self, heads: Iterable[str], language: str, rare: Collection[str] = frozenset()
+    ) -> Markup:
+        """How the groups of some names stand on each kind of domain; their number leads to one.
+
+        rare: names that are folded, but for groups that are waited for beyond their node.
+        """
         rows = []
         for names, spans, lead in self.rows:
             count, tip = counted(spans[0].groups, "group", language), PAGE["audit_lead"][language]
             groups = tag("small", button(count, class_="opener", data_set=lead, data_tip=tip))
             size = cell(f"{spans[0].size:,}", Markup("<br>"), groups, class_="extent")
-            rows.append(row(chips(names), size, *(self._cell(names, s, language) for s in spans)))
-        return table(heads, rows, "audit")
+            is_rare = all(name in rare for name in names)
+            is_told = any(self._is_slow(names, reach) for reach in spans)
+            fold = {"class_": "folded"} if is_rare and not is_told else {}
+            cells = (self._cell(names, reach, language) for reach in spans)
+            rows.append(row(chips(names, () if is_told else rare), size, *cells, **fold))
+        return folding_names(table(heads, rows, "audit"), rare, language)
 
     def pictures(self, language: str) -> Pictures:
         """The same for files; nothing where every rank is alone."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,7 @@ from groups.stages.holdings import local_experts, sample_starts, sequence_chunks
 from ..base import form
 from ..base.context import Context, View
 from ..base.html import cell, chips, dotted, heading, row, saying, table, tag, together
+from ..base.names import folding_names, rare_names
 from ..base.problems import leads_html, sentence
 from ..base.state import State, is_empty, parse_number
 from ..base.trained import batch_of, readers_of
@@ -44,7 +45,7 @@ def ranks_html(context: Context) -> Markup:
         rank = require_rank(layout.mesh, 0 if is_empty(state.rank) else parse_number(state.rank))
     except LayoutError as error:
         return together(shared, _refused(error, context.language))
-    card = _Card(layout, state, rank, context.language, placement)
+    card = _Card(layout, state, rank, context.language, placement, rare_names(context))
     facts = (together(tag("dt", name), tag("dd", text)) for name, text in card.facts())
     title = PAGE["rank_title"][context.language].format(rank=rank)
     return together(shared, heading(title), card.groups(), tag("dl", *facts, class_="rank"))
@@ -59,6 +60,7 @@ class _Card:
     rank: int
     language: str
     placement: Placement | None
+    rare: frozenset[str]  # names that are folded
 
     def say(self, name: str, **facts: object) -> str:
         return PAGE[name][self.language].format(**facts)
@@ -144,11 +146,15 @@ class _Card:
         for names, grouping in same_groups(self.layout.every.values()):
             ranks, index = grouping.members(self.rank), grouping.index_of(self.rank)
             if len(ranks):
-                rows.append(_group_row(self.layout, names, index, ranks, self.placement))
+                rows.append(_group_row(self.layout, names, index, ranks, self.placement, self.rare))
             else:
-                text = CARD["none"][self.language].format(kind=grouping.name)
-                rows.append(row(chips(names), cell(text, colspan=4 + bool(self.placement))))
-        return table(_heads("peers", self.placement, self.language), rows, "peers")
+                text = cell(
+                    CARD["none"][self.language].format(kind=grouping.name),
+                    colspan=4 + bool(self.placement),
+                )
+                rows.append(row(chips(names, self.rare), text, class_=_fold_of(names, self.rare)))
+        heads = _heads("peers", self.placement, self.language)
+        return folding_names(table(heads, rows, "peers"), self.rare, self.language)
 
 
 def _heads(members: str, placement: Placement | None, language: str) -> list[str]:
@@ -162,13 +168,19 @@ def _group_row(
     index: object,
     ranks: np.ndarray | Sequence[int],
     placement: Placement | None,
+    rare: Collection[str] = (),
 ) -> Markup:
     """A group with the machines that its ranks stand on, and how many."""
     nodes = int(nodes_spanned([ranks], layout.gpus_per_node)[0])
     if placement is not None:
         nodes = len(np.unique(placement.nodes[list(ranks)]))
     listed, hosts = cell(ranks_text(ranks), class_="ranks"), hosts_cell(placement, ranks)
-    return row(chips(names), index, f"{len(ranks):,}", listed, nodes, *hosts)
+    cells = (index, f"{len(ranks):,}", listed, nodes, *hosts)
+    return row(chips(names, rare), *cells, class_=_fold_of(names, rare))
+
+
+def _fold_of(names: Iterable[str], rare: Collection[str]) -> str | None:
+    return "folded" if all(name in rare for name in names) else None
 
 
 def _together(context: Context, placement: Placement | None) -> Markup:
