@@ -301,7 +301,8 @@ def test_the_rank_card_of_a_clicked_gpu_fills_up_with_the_model(open_page):
     stage, experts, samples = (PAGE[f"rank_{of}"]["en"] for of in ("stage", "experts", "samples"))
     assert "24–47" in facts(page)[stage]  # of the model that counts where none is chosen
     assert "of 128" in facts(page)[experts]
-    assert page.locator(".peers th[scope=row]:visible").all_inner_texts() == ["tp etp", "dp ep", "pp"]
+    seen_names = page.locator(".peers th[scope=row]:visible")
+    assert seen_names.all_inner_texts() == ["tp etp", "dp ep", "pp"]
     page.locator(".all-names").click()
     rows = rows_of(page, "peers")
     wanted = {name: one.members(9) for name, one in layout.every.items() if one.size > 1}
