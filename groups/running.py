@@ -275,7 +275,8 @@ def _fitting(
 
 
 def _named_by(named: Mapping[str, RunningGroup]) -> tuple[str, ...]:
-    mesh = any(one.name.startswith("mesh_") for one in named.values())
+    # A DeviceMesh names its groups after its dims, Megatron by names of its own.
+    mesh = any(one.name.startswith("mesh_") or one.name == one.kind for one in named.values())
     return _MESHES if mesh else _MEGATRONS
 
 

@@ -28,7 +28,7 @@ from browser import (
     write,
 )
 
-from descriptions import CONTROLS, ENTRIES
+from descriptions import CONTROLS, SHELL
 from groups import LayoutError
 from views.base.problems import sentence
 from views.base.resolve import from_preset, resolve
@@ -403,7 +403,7 @@ def test_behind_a_refusal_the_last_layout_stands_in_every_view_and_language(open
     show(page, "groups", "zh")
     expect_refusal(page, State(nodes=4, tp=3), still=layout, language="zh")
     next_step(page)
-    page.get_by_role("button", name=ENTRIES["launch"]["zh"]).click()
+    page.get_by_role("button", name=SHELL["paste_script"]["zh"]).click()
     expect(box(page, "paste")).to_be_focused()
     write(page, "paste", "torchrun --nnodes 8 train.py --tensor-model-parallel-size 8")
     expect(page.locator("#picture")).to_contain_text("64 个")

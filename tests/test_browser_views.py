@@ -156,11 +156,13 @@ def test_an_order_of_ones_own_is_refused_in_megatrons_words_and_mended_in_one_cl
 # --- Dense and expert grids -----------------------------------------------------------------------
 
 
-def test_dense_and_expert_grids_stand_side_by_side_with_the_pinned_rank_in_both(open_page):
+def test_dense_and_expert_grids_stand_apart_with_the_pinned_rank_in_both(open_page):
     page = open_page()
     layout = choose_preset(page, "folding-mixtral-8x22b-folded")
     dense, expert = (grid.bounding_box() for grid in page.locator(".hero svg.job").all())
-    assert dense["x"] + dense["width"] <= expert["x"]
+    beside = dense["x"] + dense["width"] <= expert["x"]
+    below = dense["y"] + dense["height"] <= expert["y"]  # where half the width would fold stages
+    assert beside or below
     cell(page, "ep", 77).click()
     page.mouse.move(5, 5)
     expect_lit(page, layout, 77, pinned=77)

@@ -52,7 +52,7 @@ def frames(name: str, boxes: Sequence[Rectangle], radius: float) -> str:
 def numbers(texts: Sequence[str], x: np.ndarray, y: np.ndarray, name: str, size: float) -> str:
     """A text in the middle of each cell; x and y: its middle, and the baseline or the middle.
 
-    >>> numbers(["0", "1", "10"], np.array([5.0, 15, 25]), np.array([7.0, 7, 7]), "r", 8)[40:]
+    >>> numbers(["0", "1", "10"], np.array([5.0, 15, 25]), np.array([7.0, 7, 7]), "r", 8)[38:]
     '<text x="10" y="7" style="word-spacing:calc(10px - 2ch)">0 1</text><text x="25" y="7">10</text></g>'
     """  # noqa: E501
     rows: dict[tuple[float, int], list[tuple[float, str]]] = {}

@@ -37,13 +37,14 @@ from .parts import known_svg, rows_svg, tags_svg
 def style() -> str:
     """The palette as CSS: colours of groups and kinds as names that each theme fills."""
     groups = "".join(f".g{i}{{fill:var(--g{i});stroke:var(--g{i})}}" for i in range(len(PALETTE)))
+    ink = '[class*=" g"]>text{fill:var(--gi);stroke:none}'
     themes = "".join(
         f"{where}{{{_named(theme)}}}" for where, theme in ((":root", "light"), (".dark", "dark"))
     )
     chips = "".join(
         f".t-{tone}{{--kind:var(--kind-{tone});--tint:var(--tint-{tone})}}" for tone in TONES
     )
-    return f"{themes}{groups}.gn{{fill:var(--gn);stroke:var(--gn)}}{chips}"
+    return f"{themes}{groups}.gn{{fill:var(--gn);stroke:var(--gn)}}{ink}{chips}"
 
 
 def _named(theme: str) -> str:

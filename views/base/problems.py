@@ -199,7 +199,7 @@ def value_text(control: str, value: Any, language: str) -> str:
         return words[language]
     if value in NAMED.get(control, ()):
         return str(NAMED[control][value].name)
-    if control in ("schedule", "against") and value in SCHEDULES:
+    if control in ("schedule", "against") and isinstance(value, str) and value in SCHEDULES:
         return SCHEDULES[value].title
     if control == "view" and value in VIEWS:
         return VIEWS[value][language]
