@@ -141,13 +141,13 @@ def shown_of(count: int, most: int, here: int, wanted: Iterable[Collection[int]]
     return sorted(found)
 
 
-def thickness(amount: float, most: float) -> float:
+def thickness(amount: float, most: float, thickest: float = THICKEST) -> float:
     """Pixels of a line: its area grows as the amount, its width as the root of that.
 
     >>> thickness(25.0, 100.0), thickness(100.0, 100.0), thickness(0.0, 100.0)
     (5.0, 10.0, 1.5)
     """
-    return max(THINNEST, THICKEST * math.sqrt(amount / most)) if most > 0 else THINNEST
+    return max(THINNEST, thickest * math.sqrt(amount / most)) if most > 0 else THINNEST
 
 
 @dataclass(frozen=True)
@@ -163,6 +163,7 @@ class NodesPicture:
     rank: int | None
     names: tuple[str, ...]  # of the boxes
     undrawn: int  # threads for which there was no room
+    thickest: float  # pixels of the line of most bytes
     cell_tall: float
     width: float
     bottom: float

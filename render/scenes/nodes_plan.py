@@ -10,6 +10,7 @@ from .nodes import (
     HEAD,
     INNER,
     PAD,
+    THICKEST,
     Box,
     Bus,
     Inner,
@@ -32,6 +33,9 @@ MOST_LANES = 8
 
 LEFT, RIGHT, TOP, APART = 64.0, 4.0, 4.0, 4.0
 """Margins, and pixels between two lines of a lane."""
+
+MOST_THICK = 2.5
+"""Lanes side by side of the thickest lines; of more all lines are thinner."""
 
 GUTTER, GAP, BEYOND = 12.0, 52.0, 8.0
 """Pixels between boxes at least, of what stands for boxes that are left out, and how far from the
@@ -103,6 +107,11 @@ class _Plan:
         self.undrawn = 0
         for one in sorted(asked.threads, key=lambda one: -one.bytes):
             self._lay(one)
+        lanes = [*self.below, *self.beside]
+        most_lanes = max(len(one.amounts) for one in lanes)
+        self.thickest = THICKEST * min(1.0, MOST_THICK / max(most_lanes, 1))
+        for one in lanes:
+            one.widths = [thickness(most, self.most, self.thickest) for most in one.amounts]
 
     def _lay(self, one: Thread) -> None:
         """Gives a thread its lanes, if there is room and two of its boxes are shown."""
@@ -122,9 +131,8 @@ class _Plan:
         if any(place >= MOST_LANES for place in places):
             self.undrawn += 1
             return
-        width = thickness(one.bytes, self.most)
         for (group, reach), place in zip(lanes, places):
-            group.take(one, place, width, min(reach), max(reach))
+            group.take(one, place, min(reach), max(reach))
         self.drawn.append((one, by_row))
 
     def picture(self) -> NodesPicture:
@@ -156,6 +164,7 @@ class _Plan:
             asked.rank if asked.is_chosen else None,
             self._names(),
             self.undrawn,
+            self.thickest,
             self.cell_tall,
             asked.width,
             self.bottom,
@@ -259,7 +268,8 @@ class _Plan:
             ys.append(y)
         if trunk:
             parts.insert(0, ((trunk[0], min(ys)), (trunk[0], max(ys))))
-        return Bus(one, thickness(one.bytes, self.most), tuple(parts), tuple(ends))
+        width = thickness(one.bytes, self.most, self.thickest)
+        return Bus(one, width, tuple(parts), tuple(ends))
 
     def _beyond(self, one: Thread, row: int, shown: Sequence[int]) -> Iterator[float]:
         """How far a line in a row goes on to boxes that are left out: not to the middle of these,
@@ -275,16 +285,19 @@ class Lanes:
     """Side by side between two rows or columns: lines whose reaches have nothing in common share a
     lane.
 
+    amounts: of each lane the most that a line in it carries; widths: its pixels, once all are laid.
+
     >>> lanes = Lanes()
     >>> one, other = Thread("ep", (0, 1), 1, 1.0), Thread("ep", (2, 3), 1, 1.0)
     >>> for thread, first, last in ((one, 0, 1), (other, 2, 3)):
-    ...     lanes.take(thread, lanes.free(first, last), 2.0, first, last)
-    >>> [*lanes.of.values()], lanes.widths
-    ([0, 0], [2.0])
+    ...     lanes.take(thread, lanes.free(first, last), first, last)
+    >>> [*lanes.of.values()], lanes.amounts
+    ([0, 0], [1.0])
     """
 
     def __init__(self) -> None:
         self.of: dict[Thread, int] = {}
+        self.amounts: list[float] = []
         self.widths: list[float] = []
         self._reaches: list[list[tuple[int, int]]] = []
 
@@ -293,14 +306,14 @@ class Lanes:
         is_free = (
             all(last < start or end < first for start, end in lane) for lane in self._reaches
         )
-        return next((at for at, free in enumerate(is_free) if free), len(self.widths))
+        return next((at for at, free in enumerate(is_free) if free), len(self.amounts))
 
-    def take(self, one: Thread, at: int, width: float, first: int, last: int) -> None:
-        if at == len(self.widths):
-            self.widths.append(0.0)
+    def take(self, one: Thread, at: int, first: int, last: int) -> None:
+        if at == len(self.amounts):
+            self.amounts.append(0.0)
             self._reaches.append([])
         self.of[one] = at
-        self.widths[at] = max(self.widths[at], width)
+        self.amounts[at] = max(self.amounts[at], one.bytes)
         self._reaches[at].append((first, last))
 
     @property

@@ -127,13 +127,13 @@ def map_of(context: Context, across: tuple[float, int, int, int] = WIDE) -> Node
             names=(say(f"map_{unit}"), say(f"map_{unit}_short"), "{box}"),
         )
     )
-    keys = [*_key(threads, sent, kind, context)]
+    keys = [*_key(threads, sent, kind, picture.thickest, context)]
     if picture.undrawn:
         keys.append((kind, 0.0, say("map_undrawn", lines=f"{picture.undrawn:,}")))
     return replace(
         picture,
         kinds=tuple(keys),
-        scale=_scale(threads, sent, context.language),
+        scale=_scale(threads, sent, picture.thickest, context.language),
         left_words=(say("map_left"), say("map_left_rows")),
     )
 
@@ -204,7 +204,7 @@ def _stages(layout: Layout, size: int, boxes: int) -> list[int]:
 
 
 def _key(
-    threads: Sequence[Thread], sent: Sent, kind: str, context: Context
+    threads: Sequence[Thread], sent: Sent, kind: str, thickest: float, context: Context
 ) -> Iterator[tuple[str, float, str]]:
     """A line a kind: its thickness, and how much it sends; of kinds that stay inside, that."""
     language, most = context.language, max((one.bytes for one in threads), default=0.0)
@@ -224,23 +224,26 @@ def _key(
         facts["boxes"] = counted(len(mine[0].boxes), unit, language)
         if sent.across is None:
             words += "_only"
-        yield name, max(thickness(one.bytes, most) for one in mine), say(words, **facts)
+        yield name, max(thickness(one.bytes, most, thickest) for one in mine), say(words, **facts)
 
 
-def _scale(threads: Sequence[Thread], sent: Sent, language: str) -> tuple[tuple[float, str], ...]:
+def _scale(
+    threads: Sequence[Thread], sent: Sent, thickest: float, language: str
+) -> tuple[tuple[float, str], ...]:
     """Three thicknesses with what they mean, a power of ten each."""
     most = max((one.bytes for one in threads), default=0.0)
     if most <= 0:
         return ()
     top = 10.0 ** math.floor(math.log10(most))
     amounts = [top, top / 10, top / 100]
-    amounts = [amount for amount in amounts if thickness(amount, most) > THINNEST]
+    amounts = [amount for amount in amounts if thickness(amount, most, thickest) > THINNEST]
     if sent.across is None:
         amounts = [amount for amount in amounts if amount >= 1]
         return tuple(
-            (thickness(amount, most), counted(int(amount), "group", language)) for amount in amounts
+            (thickness(amount, most, thickest), counted(int(amount), "group", language))
+            for amount in amounts
         )
-    return tuple((thickness(amount, most), bytes_text(amount)) for amount in amounts)
+    return tuple((thickness(amount, most, thickest), bytes_text(amount)) for amount in amounts)
 
 
 # -- on the page, and in files -------------------------------------------------------------------
