@@ -67,8 +67,8 @@ def _box(picture: NodesPicture, box: Box, name: str, theme: str) -> Iterator[Mar
     look = LOOKS[theme]
     line = box.y + HEAD - 6
     yield Words(box.x + PAD, line, name, LABEL, look.ink, bold=True)
-    ranks = f"{box.first}–{box.last}" if box.last > box.first else str(box.first)
-    if (len(name) + len(ranks) + 2) * LETTER * LABEL <= box.wide - 2 * PAD:
+    if _has_room_for_ranks(picture):
+        ranks = f"{box.first}–{box.last}" if box.last > box.first else str(box.first)
         yield Words(box.x + box.wide - PAD, line, ranks, LABEL, look.quiet, "end")
     count, cell = box.last - box.first + 1, box.cell
     gap = 1.5 if cell > PARTED else 0.0
@@ -90,6 +90,13 @@ def _box(picture: NodesPicture, box: Box, name: str, theme: str) -> Iterator[Mar
             ink = look.quiet if is_plain else look.page
             middle = top + tall / 2 + BASELINE * 10
             yield Words(box.middle(rank) - gap / 2, middle, str(rank), 10.0, ink, "middle")
+
+
+def _has_room_for_ranks(picture: NodesPicture) -> bool:
+    """Whether every box has room for its ranks beside its name: all say them, or none."""
+    last = max(picture.boxes, key=lambda box: box.last)
+    letters = max(map(len, picture.names)) + 2 * len(str(last.last)) + 3
+    return letters * LETTER * LABEL <= last.wide - 2 * PAD
 
 
 def _inner(inner: Inner, box: Box, theme: str) -> Iterator[Mark]:
