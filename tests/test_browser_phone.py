@@ -200,3 +200,14 @@ def test_numbers_of_64_gpus_are_seen_on_a_phone(phone):
     size = "(one) => parseFloat(getComputedStyle(one).fontSize) * one.getScreenCTM().a"
     assert number.is_visible()
     assert number.evaluate(size) >= 10
+
+
+@pytest.mark.parametrize(("language", "tap"), [("en", "Tap "), ("zh", "轻触")])
+def test_a_finger_is_told_to_tap_and_a_mouse_to_point(open_page, language, tap):
+    for touch in (True, False):
+        page = open_page(width=400, height=800, touch=touch)
+        follow_link(page, f"v=2&lang={language}")
+        assert page.inner_text(".hero .hint").startswith(tap) == touch
+        follow_link(page, f"v=2&lang={language}&show=memory")
+        hint = page.locator("#picture :is(.by-mouse, .by-touch):visible").all_inner_texts()
+        assert [text.startswith(tap) for text in hint] == [touch]

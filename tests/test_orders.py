@@ -16,6 +16,7 @@ from groups.conventions import CONVENTIONS
 from views.base.context import Context
 from views.base.state import State
 from views.orders.compared import other_layout
+from views.orders.view import orders_summary
 from views.page import answer
 
 COMPARED = {
@@ -123,6 +124,16 @@ def test_who_stands_elsewhere_is_framed_and_told_under_both_orders(name, languag
     count = [sum(path.count("M") for path in each) for each in paths]
     grids = [len(dense), len(expert)] if has_both else [len(dense)]
     assert count == (grids * 2 if layout.world_size <= 256 else [])
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_brackets_in_chinese_have_one_width(name):
+    controls, versus = COMPARED[name]
+    context = Context.of(replace(controls, versus=versus, lang="zh"))
+    picture = text_of(shown(controls, "orders", "zh", versus=versus))
+    for text in (orders_summary(context), picture):
+        assert not re.search(r"\([a-z]+(-[a-z]+)+\)", text)
+    assert "\uff09 " not in orders_summary(context)  # no space behind a closing one
 
 
 def differ(one, other, rank):

@@ -51,6 +51,11 @@ def fine(*children: object) -> Markup:
     return tag("p", *children, class_="fine")
 
 
+def by_pointer(mouse: str, touch: str) -> Markup:
+    """What is said to who has a mouse and to who has a finger, of which one is seen."""
+    return together(tag("span", mouse, class_="by-mouse"), tag("span", touch, class_="by-touch"))
+
+
 def chip(name: str, kind: str = "") -> Markup:
     """The name of a kind of group; ``kind``: the class of its tone, where no parent has it."""
     return tag("span", name, class_=f"chip {kind}".strip())

@@ -283,7 +283,8 @@ def collectives_pictures(context: Context) -> Pictures:
         raise problems[0]
     language, op = context.language, op_name(watched.op)
     if watched.direction != "forward":
-        op += f" ({PAGE['collectives_backward'][language]})"
+        backward = PAGE["collectives_backward"][language]
+        op += PAGE["in_brackets"][language].format(words=backward)
     ranks = counted(watched.size, "rank", language)
     if watched.size != len(watched.members):
         words = SAVED["collective_first"][language]

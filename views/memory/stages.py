@@ -21,7 +21,7 @@ from training.recipe import PRECISIONS
 from training.split import padded_vocabulary
 
 from ..base.context import Context
-from ..base.html import button, cell, fine, painted, saying, tag, together
+from ..base.html import button, by_pointer, cell, fine, painted, saying, tag, together
 from ..base.trained import GIB, Trained
 
 MOST_ROWS = 32
@@ -79,7 +79,7 @@ def bars_html(context: Context, stages: Sequence[StageMemory]) -> Markup:
     return together(
         tag("div", *bars, class_="memory-bars", style=style, role="list", aria_label=title),
         tag("ul", *parts, class_="memory-legend"),
-        fine(say("bars_hint")),
+        fine(by_pointer(say("bars_hint"), say("bars_hint_touch"))),
         some if len(visible) < len(stages) else "",
         tag("div", told[most.stage], class_="memory-formula", aria_live="polite"),
     )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from descriptions import PAGE
+from descriptions import PAGE, close_up
 from groups import LayoutError, Mesh
 from groups.audit import Move, moves
 from groups.conventions import CONVENTIONS, MEGATRONS, OWN
@@ -127,7 +127,8 @@ class Comparison(Context):
         )
         words = "moved_some" if moved else "moved_none"
         (before, _), (after, _) = self.sides
-        return say(words, before=before, after=after, kinds=moved, same=same or say("none"))
+        facts = {"before": before, "after": after, "kinds": moved, "same": same or say("none")}
+        return close_up(say(words, **facts))
 
 
 def grids_of(layout: Layout) -> list[tuple[str, Mesh, tuple[Grouping, ...]]]:
@@ -169,7 +170,7 @@ def megatrons_kind(layout: Layout, grouping: Grouping) -> str:
 def order_title(layout: Layout, language: str) -> str:
     is_own = layout.framework == OWN
     name = PAGE["own_short"][language] if is_own else framework_name(layout.framework)
-    return f"{name} ({layout.order})"
+    return name + PAGE["in_brackets"][language].format(words=layout.order)
 
 
 def strip_html(context: Context, other: Layout) -> Markup:

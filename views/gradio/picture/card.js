@@ -61,6 +61,8 @@ function ask(rank) {
 
 const MOST = 8;
 
+// What is said to a finger, which cannot point and has no Esc.
+const touchWord = (name) => card[matchMedia('(pointer: coarse)').matches ? `${name}_touch` : name];
 const quoted = (text) => text.replaceAll('&', '&amp;').replaceAll('"', '&quot;');
 const part = (text, kind = '', name = 'span') => `<${name} class="${kind}">${text}</${name}> `;
 
@@ -72,7 +74,7 @@ function tell(rank) {
   mendWith(place, gone + cardOf(rank));
   const hint = element.querySelector('.hero .hint');
   if (!hint) return;
-  hint.textContent = rank === pinned ? card.pinned : card.hint;
+  hint.textContent = touchWord(rank === pinned ? 'pinned' : 'hint');
   hint.classList.toggle('kept', rank === pinned);
 }
 
@@ -131,7 +133,7 @@ function chipOf(kind, rank) {
 
 function cardOf(rank) {
   const isKept = rank === pinned && !element.querySelector('.hero .hint');
-  const kept = isKept ? part(card.pinned, '', 'i') : '';
+  const kept = isKept ? part(touchWord('pinned'), '', 'i') : '';
   const head = part(filled(card.gpu, { rank }), '', 'b') + part(placesOf(rank), 'quiet') + kept;
   const groups = toldKinds().map((kind) => {
     const ranks = ordered(kind, rank);
