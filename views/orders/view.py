@@ -160,7 +160,8 @@ def _jobs(compared: Comparison) -> Markup:
             picture = job_of_grid(spec, mesh, groupings, WHOLE if len(grids) == 1 else HALF)
             caption = PAGE[name][language] + PAGE["colon"][language] + sizes_of(mesh)
             numbers = [compared.spec.known.index(grouping) for grouping in groupings]
-            text = f"{title}. {described(layout, picture, groupings, language)}"
+            words = described(layout, picture, groupings, language)
+            text = title + PAGE["colon"][language] + words
             drawn = job_svg(picture, text, numbers, outlined=compared.elsewhere.get(name))
             figures.append(figure(caption if len(grids) > 1 else "", drawn))
         sides.append(tag("div", *figures, class_="jobs", **_told(compared, at)))
