@@ -27,7 +27,7 @@ PALETTE: tuple[str, ...] = (
 GROUPS: dict[str, tuple[str, ...]] = {
     "light": PALETTE,
     "dark": (
-        *("#444414", "#505074", "#746820", "#20442c", "#502c80"),
+        *("#327824", "#505074", "#6a4008", "#20442c", "#502c80"),
         *("#8c2c44", "#207474", "#2c5ca4", "#806850", "#5c2c50"),
     ),
     "page": tuple(f"var(--g{number})" for number in range(len(PALETTE))),

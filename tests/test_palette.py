@@ -6,6 +6,7 @@ for distances.
 
 from __future__ import annotations
 
+import colorsys
 import itertools
 
 import numpy as np
@@ -86,6 +87,13 @@ def test_groups_next_to_each_other_are_22_apart_and_11_for_colour_blind_eyes(the
 def test_any_two_group_colours_are_13_apart_and_8_for_colour_blind_eyes(theme):
     assert nearest(GROUPS[theme]) >= 13
     assert all(nearest(GROUPS[theme], deficiency) >= 8 for deficiency in DEFICIENCIES)
+
+
+def test_no_group_of_the_dark_theme_is_olive():
+    """Dark yellows, which read as dirt beside the others; browns and greens may be."""
+    for colour in GROUPS["dark"]:
+        hue, saturation, _ = colorsys.rgb_to_hsv(*(part / 255 for part in palette.rgb(colour)))
+        assert not (40 <= 360 * hue <= 100 and saturation > 0.25), colour
 
 
 @every("theme", THEMES)
