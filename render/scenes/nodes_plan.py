@@ -49,7 +49,7 @@ WIDEST, TALLEST_CELL = 480.0, 30.0
 
 
 @dataclass(frozen=True)
-class Request:
+class NodesRequest:
     """What is asked for: boxes of ``size`` ranks of ``world``, in their places; the threads; groups
     that stay inside, by kind; the chosen rank, None where all groups of a kind are."""
 
@@ -67,11 +67,11 @@ class Request:
     names: tuple[str, ...] = ("Node {box}", "N{box}", "{box}")  # the longest first
 
 
-def nodes_picture(asked: Request) -> NodesPicture:
+def nodes_picture(asked: NodesRequest) -> NodesPicture:
     """The picture.
 
     >>> from render.scenes.nodes import places_of
-    >>> two = Request(16, 8, places_of([0, 1], 8), [Thread("pp", (0, 1), 8, 2e9)], [], [], 0, True,
+    >>> two = NodesRequest(16, 8, places_of([0, 1], 8), [Thread("pp", (0, 1), 8, 2e9)], [], [], 0, True,
     ...               800.0, 8)
     >>> [(bus.ends, bus.width) for bus in nodes_picture(two).buses]
     [((0, 1), 10.0)]
@@ -82,7 +82,7 @@ def nodes_picture(asked: Request) -> NodesPicture:
 class _Plan:
     """The lanes of every thread, then where all that stands between them is."""
 
-    def __init__(self, asked: Request) -> None:
+    def __init__(self, asked: NodesRequest) -> None:
         self.asked, rows = asked, asked.places.rows
         here = asked.rank // asked.size
         self.at = {box: (r, c) for r, row in enumerate(rows) for c, box in enumerate(row)}
@@ -101,8 +101,8 @@ class _Plan:
             if r in self.rows and c in self.columns
         }
         self.most = max((one.bytes for one in asked.threads), default=0.0)
-        self.below = [Lanes() for _ in self.rows]
-        self.beside = [Lanes() for _ in self.columns]
+        self.below = [Gutter() for _ in self.rows]
+        self.beside = [Gutter() for _ in self.columns]
         self.drawn: list[tuple[Thread, dict[int, list[int]]]] = []
         self.undrawn = 0
         for one in sorted(asked.threads, key=lambda one: -one.bytes):
@@ -281,13 +281,13 @@ class _Plan:
                 yield x - BEYOND if first > min(here) else x + BEYOND
 
 
-class Lanes:
+class Gutter:
     """Side by side between two rows or columns: lines whose reaches have nothing in common share a
     lane.
 
     amounts: of each lane the most that a line in it carries; widths: its pixels, once all are laid.
 
-    >>> lanes = Lanes()
+    >>> lanes = Gutter()
     >>> one, other = Thread("ep", (0, 1), 1, 1.0), Thread("ep", (2, 3), 1, 1.0)
     >>> for thread, first, last in ((one, 0, 1), (other, 2, 3)):
     ...     lanes.take(thread, lanes.free(first, last), first, last)

@@ -22,7 +22,7 @@ from render.scenes.nodes import (
     thickness,
     threads_of,
 )
-from render.scenes.nodes_plan import MOST_BOXES, Request, nodes_picture
+from render.scenes.nodes_plan import MOST_BOXES, NodesRequest, nodes_picture
 from render.svg.nodes import nodes_svg
 from training.traffic.per_step import CARRIERS, carrier
 
@@ -112,7 +112,7 @@ def map_of(context: Context, across: tuple[float, int, int, int] = WIDE) -> Node
     say = saying(PAGE, context.language)
     unit = "node" if size == layout.gpus_per_node else "domain"
     picture = nodes_picture(
-        Request(
+        NodesRequest(
             world=layout.world_size,
             size=min(size, layout.world_size),
             places=_labelled(places, say("map_stage")),
