@@ -71,8 +71,8 @@ def nodes_picture(asked: NodesRequest) -> NodesPicture:
     """The picture.
 
     >>> from render.scenes.nodes import places_of
-    >>> two = NodesRequest(16, 8, places_of([0, 1], 8), [Thread("pp", (0, 1), 8, 2e9)], [], [], 0, True,
-    ...               800.0, 8)
+    >>> thread = Thread("pp", (0, 1), 8, 2e9)
+    >>> two = NodesRequest(16, 8, places_of([0, 1], 8), [thread], [], [], 0, True, 800.0, 8)
     >>> [(bus.ends, bus.width) for bus in nodes_picture(two).buses]
     [((0, 1), 10.0)]
     """
