@@ -14,7 +14,7 @@ pytestmark = pytest.mark.browser
 
 FIRST = {
     "groups": "svg.job",
-    "nodes": ".audit",
+    "nodes": ".nodes-map.wide",
     "orders": "svg.panel, svg.overview",
     "ranks": ".shared, .peers",
     "collectives": "svg.collectives-exchange",

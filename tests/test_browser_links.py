@@ -79,6 +79,7 @@ def test_an_address_shows_the_same_after_a_reload_to_somebody_else_and_on_the_wa
     chosen = replace(chosen, **said, view="nodes", preset="deepseek-v3", rank="700")
     query = expect_address(page, chosen)
     assert f"?{to_query(from_query(query))}" == query
+    settle(page)
     told = page.locator("#picture").inner_text()
     reload(page)
     other = open_page()
