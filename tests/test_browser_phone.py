@@ -140,7 +140,7 @@ def test_no_name_of_a_group_lies_over_another_on_a_phone(phone):
     experts = {"nodes": "256", "tp": "1", "pp": "16", "ep": "64", "etp": "1"}
     for view in ("groups", "orders"):
         open_state(phone, view=view, **experts)
-        phone.wait_for_selector(".tags > g")
+        phone.wait_for_selector(".tags > g:visible")
         assert phone.evaluate(TAGS) == [], view
 
 

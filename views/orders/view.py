@@ -164,7 +164,8 @@ def _jobs(compared: Comparison) -> Markup:
             text = title + PAGE["colon"][language] + words
             drawn = job_svg(picture, text, numbers, outlined=compared.elsewhere.get(name))
             figures.append(figure(caption if len(grids) > 1 else "", drawn))
-        sides.append(tag("div", *figures, class_="jobs", **_told(compared, at)))
+        jobs = "jobs two" if len(grids) > 1 else "jobs"
+        sides.append(tag("div", *figures, class_=jobs, **_told(compared, at)))
     return together(*sides)
 
 
