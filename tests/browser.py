@@ -383,10 +383,11 @@ CARD_OF = f"""async (gpu) => {{
 """The card when it is that of a GPU and drawn."""
 
 
-def card_of(layout: Seen, rank: int, pinned: bool) -> dict[str, Any]:
+def card_of(layout: Seen, rank: int, pinned: bool, touch: bool = False) -> dict[str, Any]:
     """What the card must say about a rank, from the groups themselves."""
     node, local = divmod(rank, layout.gpus_per_node)
     stage = coordinates(layout.mesh, rank)["pp"]
+    kept = JOB["pinned_touch"] if touch else CARD_WORDS["pinned"]
     groups = []
     for one in listed(layout):
         ranks = members(layout, one.name, rank)
@@ -400,7 +401,7 @@ def card_of(layout: Seen, rank: int, pinned: bool) -> dict[str, Any]:
     return {
         "gpu": f"GPU {rank}",
         "place": f"node {node}, local {local} · stage {stage}",
-        "pinned": CARD_WORDS["pinned"]["en"] if pinned else None,
+        "pinned": kept["en"] if pinned else None,
         "groups": groups,
         "said": [f"Who is grouped with GPU {rank}?", sentence_of(layout, rank, "en")],
     }
@@ -408,7 +409,8 @@ def card_of(layout: Seen, rank: int, pinned: bool) -> dict[str, Any]:
 
 def expect_card(page: Page, layout: Seen, rank: int, pinned: bool = False) -> None:
     """Wait until the card tells about this rank, and everything that it must."""
-    shown, wanted = page.evaluate(CARD_OF, f"GPU {rank}"), card_of(layout, rank, pinned)
+    touch = page.evaluate("matchMedia('(pointer: coarse)').matches")
+    shown, wanted = page.evaluate(CARD_OF, f"GPU {rank}"), card_of(layout, rank, pinned, touch)
     assert shown == wanted, f"shown {shown}, wanted {wanted}"
 
 

@@ -203,6 +203,7 @@ def test_a_file_that_is_refused_says_why(open_page):
 def test_files_of_a_hang_that_are_refused_say_why(open_page, status, name):
     page = open_page()
     follow_link(page, "v=2&show=hang")
+    settle(page)
     refusing = Refusing(page, status, path=re.compile("evidence"))
     page.set_input_files("#hang-files", files_of("a_missing_rank2"))
     command = share_command(Job(nodes=2, tp=2, pp=2), "FOLDER")  # which reads as much as it likes
