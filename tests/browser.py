@@ -131,8 +131,7 @@ AT_REST = """(patience) => new Promise((go, fail) => {
   let frames = 0;
   const late = setTimeout(fail, patience, new Error('The page does not come to rest.'));
   const look = () => {
-    const isBusy = window.questions || document.querySelector('.costs[aria-busy]');
-    frames = isBusy ? 0 : frames + 1;
+    frames = window.questions ? 0 : frames + 1;
     if (frames < 3) return requestAnimationFrame(look);
     clearTimeout(late);
     go();
@@ -187,9 +186,15 @@ def next_frame(page: Page) -> None:
     page.evaluate(NEXT_FRAME)
 
 
+def costs_told(page: Page) -> None:
+    """Wait until the card says what its GPU costs, which is asked for once a picture stands."""
+    wait_until(page, "() => !document.querySelector('.costs[aria-busy]')")
+    settle(page)
+
+
 def requests_during(page: Page, act: Callable[[], None]) -> list[str]:
     """What the page fetches while ``act`` runs, and until it is at rest after it."""
-    settle(page)  # what the card of the GPU costs is asked for once the picture stands
+    costs_told(page)
     before = len(WATCHES[page].requests)
     act()
     settle(page)

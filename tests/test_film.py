@@ -7,7 +7,7 @@ import re
 
 import pytest
 from addresses import follow_link
-from browser import requests_during, settle, type_sizes, wait_until
+from browser import costs_told, requests_during, settle, type_sizes, wait_until
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -127,7 +127,7 @@ def test_scrubbing_shows_who_computes_and_where_micro_batches_are(open_page):
 @pytest.mark.browser
 def test_playing_asks_the_server_once(moving):
     page = moving
-    settle(page)  # what the card costs is asked for once the picture stands
+    costs_told(page)
     sent = []
     page.on("request", lambda request: sent.append(request.url))
     page.click(".film [data-play=play]")
