@@ -9,10 +9,12 @@ import pytest
 from browser import type_sizes, wait_until
 from playwright.sync_api import expect
 
+from formats.logs import read_log
 from views.base.context import Context
 from views.base.link import from_query, state_texts
 from views.base.trained import GIB
 from views.groups.lens import lens, sent_by_stage
+from views.hang.files import digest_of
 
 LOG = (Path(__file__).parent / "golden/inputs/watchdog.log").read_text(encoding="utf-8")
 
@@ -45,6 +47,13 @@ def test_a_hang_has_its_roles_and_none_without_evidence():
     found = asked("nodes=2&tp=2&pp=2", evidence=LOG)["lenses"]["hang"]["ranks"]
     assert found["1"] == "culprit"
     assert found["0"] == "first"
+
+
+def test_what_files_said_counts_as_what_is_pasted_and_other_gpus_do_not():
+    pasted = asked("nodes=2&tp=2&pp=2", evidence=LOG)["lenses"]["hang"]
+    assert asked("nodes=2&tp=2&pp=2", digest=digest_of(read_log(LOG)))["lenses"]["hang"] == pasted
+    elsewhere = LOG.replace("rank1]", "rank99]").replace("Rank 1]", "Rank 99]")
+    assert "hang" not in asked("nodes=2&tp=2&pp=2", evidence=elsewhere)["lenses"]
 
 
 def test_a_layout_that_cannot_be_has_no_costs():

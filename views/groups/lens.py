@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from descriptions import JOB
-from formats.logs import read_log
 from groups import LayoutError
 from groups.budget import within
 
@@ -21,11 +20,11 @@ from ..base.context import Context
 from ..base.html import as_json
 from ..base.link import from_values, parsed
 from ..base.resolve import resolve
-from ..base.state import is_empty
 from ..base.trained import GIB
 from ..base.units import bytes_text
 from ..estimate.words import about
 from ..hang.picture import ROLES, chain_of
+from ..hang.view import case_on_page, has_chain
 from ..pipeline.chart import percent
 from ..traffic.view import rows_of
 from .film import timeline_of
@@ -105,17 +104,13 @@ def idle_lens(context: Context) -> dict[str, Any]:
 def hang_lens(context: Context) -> dict[str, Any]:
     """The part that each rank of the evidence has in a hang, but for those without one.
 
-    Errors: LayoutError where no evidence is pasted.
+    Errors: LayoutError where nothing says who waits, or it is about another number of GPUs.
     """
-    if is_empty(context.state.evidence):
-        raise LayoutError("no-evidence", "no evidence of a hang is pasted")
-    layout = context.layout
-    log = read_log(context.state.evidence, layout.every)
-    chain = chain_of(log, layout, layout.every)
-    ranks = {str(rank): ROLES[chain[rank]] for rank in np.flatnonzero(chain).tolist()}
-    if not ranks:
-        raise LayoutError("no-evidence", "the evidence does not say who waits")
-    return {"ranks": ranks}
+    case = case_on_page(context)
+    if case is None or not has_chain(case):
+        raise LayoutError("no-evidence", "no evidence says who waits in this layout")
+    chain = chain_of(case.log, case.layout, case.every)
+    return {"ranks": {str(rank): ROLES[chain[rank]] for rank in np.flatnonzero(chain).tolist()}}
 
 
 LENSES: dict[str, Callable[[Context], dict[str, Any]]] = {

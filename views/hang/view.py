@@ -46,7 +46,7 @@ ROWS = 40
 def hang_html(context: Context) -> str:
     language, empty = context.language, ""
     try:
-        case = context.once(_case)
+        case = context.once(case_on_page)
         answer = _answer(case, context) if case else ""
         empty = "" if case else tag("p", RUN["hang_empty"][language])
     except LayoutError as error:
@@ -64,7 +64,7 @@ def _example(context: Context) -> Markup | str:
     layout, language = context.layout, context.language
     case = case_of(read_log(evidence, layout.every), layout)
     parts = [_verdict(case, language)]
-    if _has_chain(case):
+    if has_chain(case):
         picture = painted(_chain(case, language), RUN["chain_label"][language])
         parts += [tag("h3", RUN["chain_title"][language]), picture]
     return form.example(language, {"evidence": evidence}, *parts)
@@ -72,15 +72,15 @@ def _example(context: Context) -> Markup | str:
 
 def hang_pictures(context: Context) -> list[tuple[str, Heat]]:
     """The chain, for files; nothing where no evidence says who waits, or its GPUs are others."""
-    case, language = context.once(_case), context.language
-    if case is None or not _has_chain(case):
+    case, language = context.once(case_on_page), context.language
+    if case is None or not has_chain(case):
         return []
     return [(RUN["chain_title"][language], _chain(case, language))]
 
 
 def hang_verdict(context: Context) -> str:
     """Who is missing, in at most three sentences; nothing without evidence."""
-    case = context.once(_case)
+    case = context.once(case_on_page)
     return _said(case, context.language) if case else ""
 
 
@@ -104,7 +104,7 @@ def _ways_in(context: Context) -> Markup:
 # -- the evidence beside the layout --------------------------------------------------------------
 
 
-def _case(context: Context) -> Case | None:
+def case_on_page(context: Context) -> Case | None:
     """What the pasted text says, else what the files said; the machines that the page names."""
     layout, state = context.layout, context.state
     if not is_empty(state.evidence):
@@ -117,7 +117,7 @@ def _case(context: Context) -> Case | None:
     return case_of(log, layout, placement_or_none(context))
 
 
-def _has_chain(case: Case) -> bool:
+def has_chain(case: Case) -> bool:
     """Whether somebody waits or is missing, and the ranks are those of the layout."""
     is_known = case.log.diagnosis.first is not None or bool(case.log.missing)
     return is_known and case.world == case.layout.world_size
@@ -144,7 +144,7 @@ def _answer(case: Case, context: Context) -> Markup:
         parts.append(_files(case.log, language))
     if note := case.contradiction:
         parts.append(_contradiction(case, note, language))
-    if _has_chain(case):
+    if has_chain(case):
         picture = painted(_chain(case, language), RUN["chain_label"][language])
         parts += [tag("h3", RUN["chain_title"][language]), picture]
     return together(
