@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from .alternatives import fit
 from .conventions import CONVENTIONS, MEGATRONS, OWN, Convention
 from .errors import LayoutError, not_a_choice, refusal
 from .grouping import Grouping
+from .inputs import Input
 from .megatron.grids import GTP, ORDER
 from .megatron.parallel_state import dense_groupings, groupings
 from .mesh import MAX_RANKS, Mesh, too_many_ranks, whole_number
@@ -51,22 +52,37 @@ class Job:
     'tp2-cp2-pp2-dp2'
     """
 
-    nodes: int = 1
-    gpus_per_node: int = 8
-    tp: int = 1
-    pp: int = 1
-    cp: int = 1
-    ep: int = 1
-    etp: int | None = None
-    framework: str = "megatron"
-    order: str = ORDER  # counts where the framework is OWN
+    nodes: Annotated[int, Input("machines in the job", stands=True)] = 1
+    gpus_per_node: Annotated[int, Input("GPUs of one machine", stands=True)] = 8
+    tp: Annotated[int, Input("tensor parallel size", stands=True)] = 1
+    pp: Annotated[int, Input("pipeline parallel size", stands=True)] = 1
+    cp: Annotated[int, Input("context parallel size", stands=True)] = 1
+    ep: Annotated[int, Input("expert parallel size", stands=True)] = 1
+    etp: Annotated[int | None, Input("expert tensor parallel size", otherwise="as tp")] = None
+    framework: Annotated[
+        str, Input("whose order of ranks", choices=(*CONVENTIONS, OWN), stands=True)
+    ] = "megatron"
+    order: Annotated[
+        str,
+        Input(
+            "an order of your own, axes from fastest to slowest, such as tp-cp-ep-dp-pp",
+            otherwise="the framework's",
+            stands=True,
+        ),
+    ] = ORDER  # counts where the framework is OWN
     # Links, endpoints, documents and the command line call them so: one name everywhere.
-    instances: int = 1  # of the distributed optimizer
-    levels: Sequence[int] | None = None  # sizes of hierarchical context parallelism
-    hybrid: bool = False
-    gtp: int = 1  # of dense weights, gathered before each use; Megatron's main alone has it
-    egtp: int = 1  # of experts' weights
-    gathers: bool = False  # whether Megatron FSDP gathers in communicators of its own
+    instances: Annotated[int, Input("instances of the distributed optimizer", stands=True)] = 1
+    levels: Annotated[
+        Sequence[int] | None, Input("sizes of hierarchical context parallelism, such as 2x4")
+    ] = None
+    hybrid: Annotated[bool, Input("hybrid context parallel groups", ticked=True)] = False
+    gtp: Annotated[
+        int, Input("ranks over which dense weights lie, gathered before each use", stands=True)
+    ] = 1  # Megatron's main alone has it
+    egtp: Annotated[int, Input("the same of experts' weights", stands=True)] = 1
+    gathers: Annotated[
+        bool, Input("communicators of their own for Megatron FSDP's all-gathers", ticked=True)
+    ] = False
 
     def layout(self) -> Layout:
         """Both grids and every group.

@@ -14,13 +14,15 @@ What is 0 is taken from the fields beside it, and stands in the value from then 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import Annotated
 
 from groups.alternatives import divisors_near, not_a_multiple
+from groups.inputs import Input, require_inputs
 from groups.mesh import whole_number
 from groups.stages.layers import MAX_LAYERS
 
-from .errors import refusal, require_choice
+from .errors import refusal
 
 MAX_SIZE = 100_000_000
 """The largest width, sequence or vocabulary of a model: far beyond any, so that bytes stay sane."""
@@ -35,9 +37,13 @@ ROUTER_GROUPS = ("router_groups", "router_group_top_k")
 """Groups of experts, and of how many of them a token's experts are (Megatron's
 --moe-router-num-groups and --moe-router-group-topk; arXiv:2412.19437 section 2.1.2)."""
 
-_FLAGS = ("gated", "tied", "learned_positions", "rms_norm")
 NEEDED = ("layers", "hidden", "heads", "vocabulary", "sequence")
 """Sizes that follow from no others."""
+
+
+def _size(means: str, maths: tuple[str, ...] = ()) -> Input:
+    """A size that may be 0, which says that there is none, or that it follows from others."""
+    return Input(means, least=0, most=MAX_SIZE, maths=maths)
 
 
 @dataclass(frozen=True)
@@ -56,46 +62,42 @@ class Model:
     another one.
     """
 
-    layers: int
-    hidden: int
-    heads: int
-    vocabulary: int
-    sequence: int
-    kv_heads: int = 0
-    head_dim: int = 0
-    ffn: int = 0
-    gated: bool = False  # SwiGLU: three matrices instead of two
-    tied: bool = False  # the output uses the embedding's matrix
-    learned_positions: bool = False  # a vector for each place of the sequence
-    rms_norm: bool = False  # one vector a norm instead of two
-    biases: str = "none"
-    experts: int = 0
-    top_k: int = 0
-    expert_ffn: int = 0
-    shared_expert_ffn: int = 0
-    dense_layers: int = 0  # so many first layers of an MoE have no experts
-    router_groups: int = 0  # of experts, of which a token goes to some only; 0: to any
-    router_group_top_k: int = 0
-    q_lora_rank: int = 0  # 0 with MLA: queries are not compressed
-    kv_lora_rank: int = 0  # 0: no MLA
-    qk_nope_head_dim: int = 0
-    qk_rope_head_dim: int = 0
-    v_head_dim: int = 0
-    mtp_layers: int = 0  # multi-token prediction modules (arXiv:2412.19437, section 2.2)
+    layers: Annotated[int, Input("transformer layers", most=MAX_LAYERS)]
+    hidden: Annotated[int, Input("hidden size", most=MAX_SIZE)]
+    heads: Annotated[int, Input("attention heads", most=MAX_SIZE)]
+    vocabulary: Annotated[int, Input("words of the vocabulary", most=MAX_SIZE)]
+    sequence: Annotated[int, Input("tokens of a sample", most=MAX_SIZE)]
+    kv_heads: Annotated[int, _size("heads of keys and values")] = 0
+    head_dim: Annotated[int, _size("width of a head")] = 0
+    ffn: Annotated[int, _size("width of the MLP between its matrices")] = 0
+    gated: Annotated[bool, Input("SwiGLU: three matrices instead of two")] = False
+    tied: Annotated[bool, Input("whether the output uses the embedding's matrix")] = False
+    rms_norm: Annotated[bool, Input("one vector a norm instead of two")] = False
+    learned_positions: Annotated[bool, Input("a vector for each place of the sequence")] = False
+    biases: Annotated[str, Input("linear layers that add a bias", choices=BIASES)] = "none"
+    experts: Annotated[int, _size("experts of an MoE layer", maths=("num_experts",))] = 0
+    top_k: Annotated[int, _size("experts that a token goes to")] = 0
+    expert_ffn: Annotated[int, _size("width of an expert between its matrices")] = 0
+    shared_expert_ffn: Annotated[int, _size("the same of the expert for all tokens")] = 0
+    dense_layers: Annotated[
+        int, Input("first layers of an MoE without experts", least=0, most=MAX_LAYERS)
+    ] = 0
+    router_groups: Annotated[
+        int, _size("groups of experts, of which a token goes to some only; 0: to any")
+    ] = 0
+    router_group_top_k: Annotated[int, _size("groups that a token goes to")] = 0
+    q_lora_rank: Annotated[int, _size("width of MLA's compressed queries; 0: not compressed")] = 0
+    kv_lora_rank: Annotated[int, _size("width of MLA's compressed keys and values; 0: no MLA")] = 0
+    qk_nope_head_dim: Annotated[int, _size("MLA's width of a head without positions")] = 0
+    qk_rope_head_dim: Annotated[int, _size("MLA's width of a head with positions")] = 0
+    v_head_dim: Annotated[int, _size("MLA's width of a head's values")] = 0
+    # arXiv:2412.19437, section 2.2
+    mtp_layers: Annotated[
+        int, Input("modules of multi-token prediction", least=0, most=MAX_LAYERS)
+    ] = 0
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name in _FLAGS:
-                require_choice(field.name, value, (False, True))
-            elif field.name == "biases":
-                require_choice(field.name, value, BIASES)
-            else:
-                minimum = 1 if field.name in NEEDED else 0
-                is_count = field.name in ("layers", "dense_layers", "mtp_layers")
-                maximum = MAX_LAYERS if is_count else MAX_SIZE
-                number = whole_number(value, field.name, minimum=minimum, maximum=maximum)
-                object.__setattr__(self, field.name, number)
+        require_inputs(self)
         self._fill_heads()
         if not self.ffn:
             object.__setattr__(self, "ffn", 4 * self.hidden)

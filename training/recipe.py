@@ -7,14 +7,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from groups.mesh import whole_number
+from groups.inputs import Input, require_inputs
 
 from .errors import refusal, require_choice
 from .model import MAX_SIZE, Model
 from .pipeline.schedules import SCHEDULES, Schedule
 from .pipeline.spec import ScheduleSpec
-from .recompute import modules_of, recomputation
+from .recompute import WORDS, modules_of, recomputation
 from .split import Split
 
 PRODUCTS = ("bf16", "fp16", "fp8", "mxfp8", "nvfp4")
@@ -72,32 +73,70 @@ class Training:
     Errors: LayoutError for a choice that there is not, or a number that is no count.
     """
 
-    micro_batch: int = 1
-    micro_batches: int = 1  # in one step, on each pipeline
-    schedule: str = "1f1b"
-    group_size: int | None = None  # micro-batches of a group, where the schedule takes some; pp
-    precision: str = "bf16-fp32"
-    zero: int = 1
-    recompute: str = "selective"  # or "none", "full", modules (training.recompute)
-    sequence_parallel: bool = True
-    instances: int = 1  # of the distributed optimizer
-    flash: bool = True  # attention as one kernel that keeps no scores
+    micro_batch: Annotated[int, Input("samples of a micro-batch", most=MAX_SIZE)] = 1
+    # In one step, on each pipeline.
+    micro_batches: Annotated[int, Input("micro-batches of each pipeline", most=MAX_SIZE)] = 1
+    schedule: Annotated[
+        str,
+        Input(
+            "the pipeline schedule",
+            choices=SCHEDULES,
+            otherwise="1f1b, with vpp interleaved",
+        ),
+    ] = "1f1b"
+    # Where the schedule takes some.
+    group_size: Annotated[
+        int | None,
+        Input("micro-batches of a group, for interleaved", most=MAX_SIZE, otherwise="pp"),
+    ] = None
+    precision: Annotated[str, Input("formats of weights and gradients", choices=PRECISIONS)] = (
+        "bf16-fp32"
+    )
+    zero: Annotated[
+        int,
+        Input(
+            "stage of ZeRO; 1 is Megatron's distributed optimizer",
+            choices=("0", "1", "2", "3"),
+            least=0,
+            most=3,
+        ),
+    ] = 1
+    recompute: Annotated[
+        str,
+        Input(
+            "what is computed again, also Megatron's modules with commas between them",
+            choices=WORDS,
+            check=recomputation,
+        ),
+    ] = "selective"
+    flash: Annotated[bool, Input("whether attention is one kernel that keeps no scores")] = True
+    products: Annotated[
+        str, Input("number format of the layers' matrix products", choices=PRODUCTS)
+    ] = "bf16"
+    offload: Annotated[str, Input("what is in host memory", choices=OFFLOAD)] = "none"
+    kernels: Annotated[
+        str,
+        Input(
+            "fused as Megatron's or eager as PyTorch's; auto is eager from ZeRO-2 on",
+            choices=KERNELS,
+        ),
+    ] = "auto"
+    sequence_parallel: Annotated[bool, Input("whether tp cuts the sequence too")] = True
+    dispatcher: Annotated[str, Input("how tokens reach their experts", choices=DISPATCHERS)] = (
+        "alltoall"
+    )
+    dispatch: Annotated[
+        str, Input("number format of what is sent to experts", choices=DISPATCH)
+    ] = "bf16"
+    ep_overlap: Annotated[
+        bool, Input("whether experts' exchange hides behind another micro-batch's computation")
+    ] = False
+    instances: Annotated[int, Input("instances of the distributed optimizer", most=MAX_SIZE)] = 1
     dropout: bool = False
-    products: str = "bf16"  # number format of the layers' matrix products
-    offload: str = "none"  # what is in host memory
-    kernels: str = "auto"
-    dispatcher: str = "alltoall"
-    dispatch: str = "bf16"  # number format of what is sent to experts
-    ep_overlap: bool = False  # experts' exchange behind another micro-batch's computation
 
     def __post_init__(self) -> None:
-        counts = ("micro_batch", "micro_batches", "instances")
-        for name in counts if self.group_size is None else (*counts, "group_size"):
-            whole_number(getattr(self, name), name, maximum=MAX_SIZE)
-        whole_number(self.zero, "zero", minimum=0, maximum=3)
-        for name, offered in _CHOICES.items():
-            require_choice(name, getattr(self, name), offered)
-        object.__setattr__(self, "recompute", recomputation(self.recompute))
+        require_inputs(self)
+        require_choice("dropout", self.dropout, (False, True))
         require_offload(self.offload, self.zero)
 
     @property
@@ -147,18 +186,6 @@ class Training:
     def ranks_sharing(self, split: Split) -> tuple[int, int]:
         """Ranks that share the states of dense parameters, and of the experts'."""
         return split.dp * split.cp // self.instances, max(1, split.edp // self.instances)
-
-
-_CHOICES: dict[str, tuple[object, ...]] = {
-    "schedule": tuple(SCHEDULES),
-    "precision": tuple(PRECISIONS),
-    "products": PRODUCTS,
-    "offload": tuple(OFFLOAD),
-    "kernels": KERNELS,
-    "dispatcher": DISPATCHERS,
-    "dispatch": tuple(DISPATCH),
-    **dict.fromkeys(("sequence_parallel", "flash", "dropout", "ep_overlap"), (False, True)),
-}
 
 
 def require_offload(offload: str, zero: int) -> None:

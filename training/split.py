@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from groups.alternatives import (
     divisors_near,
@@ -17,6 +17,7 @@ from groups.alternatives import (
     with_working,
 )
 from groups.errors import LayoutError
+from groups.inputs import Input
 from groups.mesh import MAX_RANKS, Mesh, whole_number
 from groups.stages.layers import MAX_LAYERS, needs_stages, numbered, stage_layers
 from groups.stages.layout_strings import is_layout, stage_layers_of_layout
@@ -64,12 +65,35 @@ class Split:
     ep: int = 1
     etp: int = 0
     edp: int = 0
-    vpp: int = 1
-    account: bool = False
-    spread: str = "equal"
+    vpp: Annotated[
+        int,
+        Input(
+            "chunks of layers on each pipeline rank",
+            otherwise="as the schedule has them, 2 where it can choose",
+            most=MAX_SIZE,
+            maths=("virtual_pipeline_model_parallel_size", "v"),
+        ),
+    ] = 1
+    account: Annotated[
+        bool, Input("whether embedding and loss count as a layer each", ticked=True)
+    ] = False
+    spread: Annotated[
+        str,
+        Input(
+            "layers of the stages, nearly equal where some have one more",
+            choices=SPREADS,
+            otherwise="equal, but a model's own that do not divide nearly",
+        ),
+    ] = "equal"
     placement: str = "loop"
-    first: int | None = None
-    last: int | None = None
+    first: Annotated[
+        int | None,
+        Input("layers of the first stage", name="first_layers", otherwise="as the others"),
+    ] = None
+    last: Annotated[
+        int | None,
+        Input("layers of the last stage", name="last_layers", otherwise="as the others"),
+    ] = None
 
     def __post_init__(self) -> None:
         for name in SIZES:
