@@ -33,6 +33,7 @@ from views.base.model import model_of
 from views.base.resolve import resolve
 from views.base.state import State, fields_of
 from views.base.trained import GIB, trained_of
+from views.base.units import bracketed
 from views.memory.stages import COLOURS, stage_of_ranks
 from views.memory.view import memory_html
 from views.memory.zero import MOMENTS, sharing_group
@@ -175,7 +176,9 @@ def test_each_of_the_three_verdicts_has_its_colour_its_words_and_the_interval(la
         assert MEMORY[f"verdict_{verdict}"][language].split("{")[0] in unescape(html)
         assert ('class="fixes"' in html) == (verdict != "fits")
         if verdict != "over":
-            assert f"{needed / GIB:,.1f} GiB (" in html.replace("\xa0", " ")
+            assert f"{needed / GIB:,.1f} GiB{bracketed('', language)[:-1]}" in html.replace(
+                "\xa0", " "
+            )
 
 
 def test_a_stage_of_zero_without_replicas_needs_what_none_needs():

@@ -135,7 +135,7 @@ def test_kinds_are_ranked_by_time_at_link_speed():
 def test_a_bar_shows_the_share_of_bytes_that_leaves_nvlink():
     table = html("traffic", EXPERTS)
     table = table[table.index("<tbody>") : table.index("</tbody>")]
-    told = found_in(table, r"<td>(none|[^<]*<small>\([0-9]+%)[^\n]*?--share:([0-9.]+)%")
+    told = found_in(table, r"<td>(none|[^<]*<small> \([0-9]+%)[^\n]*?--share:([0-9.]+)%")
     assert len(told) == table.count("<tr")
     assert {said == "none" for said, _ in told} == {True, False}
     for said, share in told:

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cases import every
-from pages import panels, refusal_of
+from pages import panels, refusal_of, shown, text_of
 from seen import seen
 
 from descriptions import CONTROLS, PAGE, REFUSALS, TYPES, kind_of
@@ -526,3 +526,13 @@ def test_a_refusal_has_commas_and_what_was_typed_as_typed(refuse, en, zh):
         refuse()
     assert en in sentence(refused.value, "en")
     assert zh in sentence(refused.value, "zh")
+
+
+@pytest.mark.parametrize("view", sorted({*ALL_VIEWS} - {"launch"}))  # which shows programs
+def test_numbers_in_brackets_have_those_of_their_language(view):
+    half, full = r"\(\d[\d.,–%]*\)", "\uff08" r"\d[\d.,–%]*" "\uff09"
+    for kept in ("", "v=2&tp=4"):
+        chinese = text_of(shown(State(kept=kept), view, "zh"))
+        assert not re.findall(half, chinese)
+        english = text_of(shown(State(kept=kept), view, "en"))
+        assert not re.findall(full, english)

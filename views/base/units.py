@@ -7,6 +7,8 @@ from itertools import groupby
 
 import numpy as np
 
+from descriptions import PAGE
+
 BYTES = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
@@ -39,6 +41,15 @@ def seconds_text(seconds: float) -> str:
 def _three(number: float) -> str:
     """A number in three digits, more where it has more before the point."""
     return f"{number:,.{0 if number >= 99.95 else 1 if number >= 9.995 else 2}f}"
+
+
+def bracketed(words: str, language: str) -> str:
+    """What is said in brackets, as the language writes them: behind a space, or full width.
+
+    >>> "2.9 s" + bracketed("2.5–3.6", "en")
+    '2.9 s (2.5–3.6)'
+    """
+    return PAGE["in_brackets"][language].format(words=words)
 
 
 def ranks_text(ranks: np.ndarray | Sequence[int], most: int = SHORTENED) -> str:

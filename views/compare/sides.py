@@ -254,9 +254,8 @@ class Side:
     def layout(self) -> Layout:
         return self.context.layout
 
-    @property
-    def cost(self) -> Cost | None:
-        return None if self.estimate is None else _cost(self.estimate, self.across)
+    def cost(self, language: str = "en") -> Cost | None:
+        return None if self.estimate is None else _cost(self.estimate, self.across, language)
 
 
 @dataclass(frozen=True)
@@ -331,7 +330,7 @@ def _outcome(layout: Layout, trained: Trained) -> tuple[Estimate, float]:
     return trained.estimate(layout), across
 
 
-def _cost(estimate: Estimate, across: float) -> Cost:
+def _cost(estimate: Estimate, across: float, language: str = "en") -> Cost:
     parts, needed = estimate.parts, estimate.fit.needed
     seconds = (
         parts["compute"],
@@ -341,7 +340,7 @@ def _cost(estimate: Estimate, across: float) -> Cost:
     )
     return {
         "cost_memory": (needed, gib(needed)),
-        "cost_step": (estimate.seconds, about(estimate)),
+        "cost_step": (estimate.seconds, about(estimate, language)),
         **{name: (number, seconds_text(number)) for name, number in zip(PARTS, seconds)},
         "cost_across": (across, bytes_text(across)),
     }

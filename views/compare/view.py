@@ -298,7 +298,7 @@ def _on_its_own(side: Side) -> Context:
 def compare_slide(context: Context) -> Pictures:
     """What the layouts cost; where the model does not allow that, both jobs."""
     language, found = context.language, context.once(comparison_of)
-    if any(side.cost is None for side in found.sides):
+    if any(side.estimate is None for side in found.sides):
         return _jobs(found)
     names = (side.name for side in found.sides)
     heads = PAGE["column_cost"][language], *names, PAGE["column_difference"][language]

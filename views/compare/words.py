@@ -104,7 +104,7 @@ def _besides(found: Compared, language: str) -> Iterator[str]:
     """Who is close to the limit, and what a step costs where one has more GPUs."""
     say = saying(PAGE, language)
     near = {
-        side.name: interval_text(side.estimate.fit)
+        side.name: interval_text(side.estimate.fit, language)
         for side in found.sides
         if side.estimate and side.estimate.verdict == CLOSE
     }
@@ -177,7 +177,7 @@ def _lacks_host(side: Side, found: Compared) -> bool:
 def rows_of_costs(found: Compared, language: str) -> list[tuple[str, ...]]:
     """A row a cost, in the order of COSTS: its name, both layouts, how the second differs and what
     that counts."""
-    costs = [side.cost for side in found.sides]
+    costs = [side.cost(language) for side in found.sides]
     rows = []
     for name in COSTS:
         said = ("–" if cost is None else cost[name][1] for cost in costs)
@@ -194,7 +194,7 @@ UNITS = dict(zip(COSTS, ("gib", *("seconds",) * (1 + len(PARTS)), "bytes")))
 def numbers_of_costs(found: Compared) -> list[list[Any]]:
     """A row a cost for programs: its name with its unit, both numbers, None for one that is
     refused, and what their difference counts."""
-    costs, rows = [side.cost for side in found.sides], []
+    costs, rows = [side.cost() for side in found.sides], []
     for name in COSTS:
         unit, numbers = UNITS[name], (None if cost is None else cost[name][0] for cost in costs)
         if unit == "gib":
@@ -208,7 +208,7 @@ def numbers_of_costs(found: Compared) -> list[list[Any]]:
 
 def _judged(name: str, found: Compared, language: str) -> str:
     """By how much the second layout's cost differs, and whether that decides, or why not."""
-    first, second = (side.cost for side in found.sides)
+    first, second = (side.cost() for side in found.sides)
     if first is None or second is None:
         return "–"
     differs = difference(first[name][0], second[name][0], language)
@@ -218,7 +218,7 @@ def _judged(name: str, found: Compared, language: str) -> str:
 
 def counts_text(name: str, found: Compared, language: str) -> str:
     """What the difference of a cost counts; empty where there is none to tell."""
-    first, second = (side.cost for side in found.sides)
+    first, second = (side.cost() for side in found.sides)
     if first is None or second is None:
         return ""
     before, after = first[name][0], second[name][0]

@@ -58,10 +58,10 @@ def _answer(context: Context) -> Markup:
     estimate = context.trained.estimate(context.layout)
     near = estimate.nearest(NEAREST)
     cloud = cloud_of(estimate, near, language)
-    label = say("cloud_label", about=about(estimate))
+    label = say("cloud_label", about=about(estimate, language))
     drawn = Markup(scene_svg("cloud", cloud, draw_points(cloud, "page"), label))
     job = job_text(estimate, context.trained.name(language), language)
-    steps = filter(None, (say("about", about=about(estimate)), measured_text(context)))
+    steps = filter(None, (say("about", about=about(estimate, language)), measured_text(context)))
     return together(
         tag("p", tag("b", " · ".join(steps)), " ", job, class_="about"),
         source_html(context),
@@ -269,7 +269,7 @@ def estimate_summary(context: Context) -> str:
     """How long a step takes, and of what."""
     language = context.language
     estimate = context.trained.estimate(context.layout)
-    head = ESTIMATE["about"][language].format(about=about(estimate))
+    head = ESTIMATE["about"][language].format(about=about(estimate, language))
     job = job_text(estimate, context.trained.name(language), language)
     whole = ESTIMATE["whole"][language].format(about=head[:1].upper() + head[1:], job=job)
     said = measured_text(context), fit_text(estimate, language)

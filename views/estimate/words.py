@@ -14,7 +14,7 @@ from training.estimate import Estimate
 from ..base import form
 from ..base.context import Context
 from ..base.html import saying, tag, together
-from ..base.units import SECONDS
+from ..base.units import SECONDS, bracketed
 from ..memory.stages import gib, interval_text
 from .measured import measured_html
 
@@ -22,7 +22,7 @@ KINDS = ("tp", "cp", "ep", "pp", "dp")
 """Parts of a step that are waits for a kind of group."""
 
 
-def about(estimate: Estimate) -> str:
+def about(estimate: Estimate, language: str = "en") -> str:
     """The step and its interval in one unit: "2.9 s (2.5 to 3.6)", the words left out.
 
     >>> from training.estimate import estimate
@@ -33,7 +33,7 @@ def about(estimate: Estimate) -> str:
     """
     size, unit = next(((s, u) for s, u in SECONDS if estimate.seconds >= 0.2 * s), SECONDS[-1])
     low, high = (_two(seconds / size) for seconds in (estimate.low, estimate.high))
-    return f"{_two(estimate.seconds / size)} {unit} ({low}–{high})"
+    return f"{_two(estimate.seconds / size)} {unit}{bracketed(f'{low}–{high}', language)}"
 
 
 def seconds_about(seconds: float) -> str:
@@ -60,7 +60,7 @@ def _two(number: float) -> str:
 def step_line(estimate: Estimate, language: str) -> Markup:
     """How long a step takes, in one sentence, and the way to the runs behind it."""
     say = saying(ESTIMATE, language)
-    words = [say("step", about=about(estimate))]
+    words = [say("step", about=about(estimate, language))]
     if estimate.lacks:
         words.append(say("far", lacks=lacks_text(estimate, language)))
     more = form.setter({"view": "estimate"}, say("more"))
@@ -70,7 +70,7 @@ def step_line(estimate: Estimate, language: str) -> Markup:
 def fit_text(estimate: Estimate, language: str) -> str:
     """Whether it fits, with what nine of ten real runs need, in one sentence."""
     capacity = gib(estimate.request.bytes_of_gpu)
-    interval = interval_text(estimate.fit)
+    interval = interval_text(estimate.fit, language)
     return ESTIMATE[f"memory_{estimate.verdict}"][language].format(
         interval=interval, capacity=capacity
     )

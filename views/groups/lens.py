@@ -55,7 +55,7 @@ def lens(sent: Any) -> str:
     step = ""
     with suppress(LayoutError):
         step = JOB["cost_step"][context.language].format(
-            step=about(context.trained.estimate(context.layout))
+            step=about(context.trained.estimate(context.layout), context.language)
         )
     return as_json({"step": step, "lenses": lenses})
 

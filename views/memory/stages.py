@@ -23,6 +23,7 @@ from training.split import padded_vocabulary
 from ..base.context import Context
 from ..base.html import button, by_pointer, cell, fine, painted, saying, tag, together
 from ..base.trained import GIB, Trained
+from ..base.units import bracketed
 
 MOST_ROWS = 32
 """Bars drawn: of more stages every so many, with the fullest and the last."""
@@ -199,14 +200,14 @@ def gib(number: float) -> str:
     return f"{amount:,.1f} GiB" if amount >= 0.05 else f"{amount:.3f} GiB"
 
 
-def interval_text(fit: Fit) -> str:
+def interval_text(fit: Fit, language: str = "en") -> str:
     """What a GPU needs, with the interval of nine of ten real runs.
 
     >>> interval_text(Fit(60e9, 64.4e9, 60e9, 70.9e9, "fits", 0, {}))
     '60.0 GiB (55.9–66.0)'
     """
     low, high = (f"{number / GIB:,.1f}" for number in (fit.low, fit.high))
-    return f"{gib(fit.needed)} ({low}–{high})"
+    return gib(fit.needed) + bracketed(f"{low}–{high}", language)
 
 
 def millions(number: float) -> str:

@@ -159,7 +159,7 @@ def verdict_text(context: Context, stages: Sequence[StageMemory]) -> str:
         stage=most.stage,
         total=gib(most.total),
         needed=gib(fit.needed),
-        interval=interval_text(fit),
+        interval=interval_text(fit, context.language),
         capacity=gib(trained.capacity),
         missing=gib(most.total - trained.capacity),
         host=gib(fit.host * context.layout.gpus_per_node),

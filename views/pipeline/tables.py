@@ -100,7 +100,7 @@ def _peak(schedule: TimedSchedule, figures: Figures, say: Say) -> str:
     # A formula that the simulation exceeds is not of this case, such as ZB-2p's where W holds less.
     if form is None or simulated.max() > max(form.peaks(spec.shape)) + CLOSE:
         return said
-    return f"{said} ({form.peak_formula})"
+    return said + say("in_brackets", words=form.peak_formula)
 
 
 def _rank_by_rank(

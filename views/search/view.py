@@ -271,7 +271,12 @@ def _row(entry: Ranked, longest: float, context: Context) -> Markup:
         together(entry.place, tag("small", say("on_screen")) if entry.is_current else ""),
         cell(name, tag("small", dotted(*entry.rest), title=modules), class_="search-name"),
         # On a phone a cell says which column it is of.
-        cell(about(estimate), bar, tag("small", measured), data_label=say("column_step")),
+        cell(
+            about(estimate, context.language),
+            bar,
+            tag("small", measured),
+            data_label=say("column_step"),
+        ),
         cell(memory, " ", stage, data_label=say("column_memory")),
         cell(tag("ul", *reasons), class_="search-why"),
         class_="current" if entry.is_current else None,
@@ -334,7 +339,7 @@ def search_pictures(context: Context) -> Pictures:
         name = f"{entry.sizes} · {samples}\n{' · '.join(rest)}".rstrip()
         shares = ((COLOURS[part], each / longest) for part, each in entry.parts.items())
         place = entry.place + (f"\n{say('on_screen')}" if entry.is_current else "")
-        numbers = (about(entry.estimate), BarCell(tuple(shares)), entry.memory(language))
+        numbers = (about(entry.estimate, language), BarCell(tuple(shares)), entry.memory(language))
         rows.append((place, name, *numbers, "\n".join(entry.reasons[:TOLD])))
     names = ("place", "layout", "step", "", "memory", "reasons")
     heads = tuple(say(f"column_{name}") if name else "" for name in names)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from markupsafe import Markup
 
-from descriptions import SAVED, TRAFFIC, counted
+from descriptions import PAGE, SAVED, TRAFFIC, counted
 from render.scenes.charts import MatrixChart
 from render.scenes.matrix import MatrixPicture, matrix_picture
 from render.svg.matrix import matrix_svg, scale_png
@@ -19,7 +19,7 @@ from ..base import form
 from ..base.context import Context, Pictures
 from ..base.html import saying, tag
 from ..base.state import as_text
-from ..base.units import bytes_text
+from ..base.units import bracketed, bytes_text
 
 
 def matrix_html(context: Context, rows: Sequence[Traffic]) -> Markup:
@@ -154,7 +154,7 @@ def _data(flows: Matrix, total: np.ndarray, context: Context, language: str) -> 
     mixes, number = np.unique(np.round(by_cell, -1), axis=0, return_inverse=True)
     which = np.zeros(total.size, dtype=np.int64)
     which[sending] = 1 + number.reshape(-1)
-    told = (_mix_text(flows.kinds, mix) for mix in mixes.tolist())
+    told = (_mix_text(flows.kinds, mix, language) for mix in mixes.tolist())
     per, ranks = flows.ranks_per_cell, flows.ranks
     ends = np.minimum(np.arange(per, len(ranks) + per, per), len(ranks)) - 1
     return {
@@ -168,13 +168,13 @@ def _data(flows: Matrix, total: np.ndarray, context: Context, language: str) -> 
     }
 
 
-def _mix_text(kinds: Sequence[str], mix: Sequence[float]) -> str:
+def _mix_text(kinds: Sequence[str], mix: Sequence[float], language: str = "en") -> str:
     """
     >>> _mix_text(["tp", "dp", "pp"], [2e9, 0.0, 5e8])
     '2.50 GB (tp 2.00 GB, pp 500 MB)'
     """
     parts = (f"{kind} {bytes_text(sent)}" for kind, sent in zip(kinds, mix) if sent)
-    return f"{bytes_text(sum(mix))} ({', '.join(parts)})"
+    return bytes_text(sum(mix)) + bracketed(PAGE["and_list"][language].join(parts), language)
 
 
 def _runs(numbers: np.ndarray) -> str:

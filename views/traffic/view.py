@@ -40,7 +40,7 @@ from ..base.html import (
 from ..base.model import model_name
 from ..base.state import State
 from ..base.trained import CHOICES, Trained
-from ..base.units import bytes_text, seconds_text
+from ..base.units import bracketed, bytes_text, seconds_text
 from ..estimate.words import step_of
 from ..memory.host import crossing_html
 from ..nodes.view import share_bar
@@ -169,7 +169,8 @@ def _across(total: float, across: float, language: str) -> str:
     """Bytes that leave NVLink domains, and their share."""
     if not across:
         return TRAFFIC["all_inside"][language]
-    return together(bytes_text(across), " ", tag("small", f"({100 * across / total:.0f}%)"))
+    share = bracketed(f"{100 * across / total:.0f}%", language)
+    return together(bytes_text(across), tag("small", share))
 
 
 def _every(rows: Sequence[Traffic], language: str) -> Markup:
