@@ -121,7 +121,9 @@ def _translated(theirs: Sequence[Sequence[str]], known: Collection[str]) -> Iter
     >>> [*_translated([["--recompute-granularity", "full"], ["--bf16"]], ["--recompute"])]
     ['--recompute=full', '--bf16']
     """
-    from formats.launch.flags import row_of
+    if not theirs:
+        return
+    from formats.launch.flags import row_of  # with its room, which few commands enter
 
     taken = []
     for option in theirs:

@@ -1,4 +1,4 @@
-"""How each framework names its axes and numbers its ranks: the rows of frameworks.txt.
+"""How each framework names its axes and numbers its ranks: the rows of frameworks.toml.
 
 A framework is an order of named axes, fastest first. Each of its axes plays one of Megatron's (tp,
 cp, ep, dp, pp), and every group it makes is one request to the mesh of those axes, or to a second
@@ -9,13 +9,18 @@ same axes in reverse.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from .alternatives import fitted
 from .errors import LayoutError
 from .mesh import Mesh
+from .tables import Rows, read_table
+
+AXES = ("tp", "cp", "ep", "dp", "pp")
+"""What an axis may play."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +28,12 @@ class OwnAxis:
     """One axis of a framework: its own name, and the axis of Megatron's that it plays."""
 
     name: str
-    axis: str  # "tp", "cp", "ep", "dp" or "pp"; two may play dp, such as shard and replicate
+    axis: str = ""  # one of AXES, else its name is; two may play dp, such as shard and replicate
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "axis", self.axis or self.name)
+        if self.axis not in AXES:
+            raise ValueError(f"axis should be one of {', '.join(AXES)}, not {self.axis!r}")
 
 
 @dataclass(frozen=True)
@@ -33,12 +43,12 @@ class OwnGroup:
     name: str
     kind: str  # axes of its mesh, joined by dashes
     carries: str = ""  # what it is for; empty where the source does not say
-    grid: str = "dense"  # or "expert"
+    grid: Literal["dense", "expert"] = "dense"
 
 
 @dataclass(frozen=True)
 class Convention:
-    """A framework's axes, fastest first, and its groups; frameworks.txt says what each field is.
+    """A framework's axes, fastest first, and its groups; frameworks.toml says what each field is.
 
     >>> CONVENTIONS["torchtitan"].order, CONVENTIONS["llama3"].order
     ('tp-cp-ep-dp-pp', 'tp-cp-pp-dp')
@@ -48,12 +58,21 @@ class Convention:
     axes: tuple[OwnAxis, ...]
     source: str
     url: str
-    basis: str
+    basis: Literal["executed", "read"]
     groups: tuple[OwnGroup, ...] = ()
     expert_axes: tuple[OwnAxis, ...] = ()  # empty if it has no second mesh for experts
     unsettled: str = ""
     remains: str = ""
     of_node: str = ""
+
+    def __post_init__(self) -> None:
+        named = {"dense": {a.name for a in self.axes}, "expert": {a.name for a in self.expert_axes}}
+        for group in self.groups:
+            if not named[group.grid].issuperset(group.kind.split("-")):
+                raise ValueError(f"kind should join {group.grid} axes, not {group.kind!r}")
+        for field, name in (("remains", self.remains), ("of_node", self.of_node)):
+            if name and name not in named["dense"]:
+                raise ValueError(f"{field} should be one of its axes, not {name!r}")
 
     @property
     def order(self) -> str:
@@ -103,35 +122,7 @@ MEGATRONS = ("megatron", "megatron-pp-dp", OWN)
 """Frameworks that Megatron's own rules and messages are about."""
 
 
-def _conventions(text: str) -> Iterator[tuple[str, Convention]]:
-    """The blocks of frameworks.txt."""
-    blocks: dict[str, dict[str, list[str]]] = {}
-    for block in text.strip().replace("\n    ", " ").split("\n\n"):
-        lines: dict[str, list[str]] = {}
-        for line in block.splitlines():
-            key, _, value = line.partition(": ")
-            lines.setdefault(key, []).append(value)
-        (key,), (like, *_) = lines.pop("id"), lines.pop("like", [""])
-        blocks[key] = lines = {**blocks.get(like, {}), **lines}
-        texts = {name: lines[name][0] for name in _TEXTS if name in lines}
-        axes, experts = (_axes(lines.get(name, [])) for name in ("axes", "experts"))
-        groups = *_groups(lines, "dense", "group"), *_groups(lines, "expert", "expert group")
-        yield key, Convention(axes=axes, groups=groups, expert_axes=experts, **texts)
-
-
-def _axes(lines: Sequence[str]) -> tuple[OwnAxis, ...]:
-    pairs = (text.partition("=") for line in lines for text in line.split())
-    return tuple(OwnAxis(name, axis or name) for name, _, axis in pairs)
-
-
-def _groups(lines: Mapping[str, Sequence[str]], grid: str, key: str) -> Iterator[OwnGroup]:
-    for line in lines.get(key, ()):
-        request, _, carries = line.partition(", ")
-        name, kind = request.split(" = ")
-        yield OwnGroup(name, kind, carries, grid)
-
-
-_TEXTS = ("name", "source", "url", "basis", "unsettled", "remains", "of_node")
-_FILE = Path(__file__).with_name("frameworks.txt").read_text(encoding="utf-8")
-CONVENTIONS: dict[str, Convention] = dict(_conventions(_FILE.partition("\n\n\n")[2]))
-"""Every framework by a stable id; a new one is a block of frameworks.txt."""
+CONVENTIONS: Mapping[str, Convention] = Rows(
+    lambda: read_table(Path(__file__).with_name("frameworks.toml"), dict[str, Convention])
+)
+"""Every framework by a stable id; a new one is a table of frameworks.toml."""
