@@ -20,12 +20,20 @@ from .published import derived_options
 
 @dataclass(frozen=True)
 class PublishedModel:
-    """A model somebody published; ``parameters`` is the number that its source gives."""
+    """A model somebody published; ``parameters`` is the number that its source gives.
+
+    Of ``full_every`` layers the last attends to every token, the others to a ``window`` of them; 0:
+    all attend to every token. ``weights`` is the format in which its weights are published, one of
+    training.serving.weights.FORMATS.
+    """
 
     name: str
     model: Model
     source: str
     parameters: float
+    window: int = 0
+    full_every: int = 0
+    weights: str = "bf16"
 
 
 DEFAULTS = ("llama3-8b", "qwen3-30b-a3b")
@@ -179,9 +187,9 @@ KINDS: Mapping[str, Mapping[str, object]] = {
     "gpt": {"tied": True, "learned_positions": True, "biases": "all"},
     "bloom": {"tied": True, "biases": "all"},
     "nemotron": {},
-    "palm": {**_LLAMA, "tied": True},
     "glm": {"gated": True, "tied": True, "biases": "all"},
     "llama": _LLAMA,
+    "tied-llama": {**_LLAMA, "tied": True},
     "qwen2": {**_LLAMA, "biases": "qkv"},
     "gpt-oss": {**_LLAMA, "biases": "all"},  # its sinks and its router's biases are not counted
     "deepseek": {
@@ -208,8 +216,10 @@ def _published() -> Iterator[tuple[str, PublishedModel, list[str]]]:
         row = {name: cell for name, cell in zip(header, cells) if cell != "-"}
         title, source, presets = row.pop("name"), row.pop("source"), row.pop("presets", "")
         name, kind, parameters = row.pop("id"), KINDS[row.pop("kind")], int(row.pop("parameters"))
+        window, full_every = (int(row.pop(column, 0)) for column in ("window", "full_every"))
+        served = window, full_every, row.pop("weights", "bf16")
         shape = model(**{size: int(cell) for size, cell in row.items()}, **kind)
-        yield name, PublishedModel(title, shape, source, parameters), presets.split()
+        yield name, PublishedModel(title, shape, source, parameters, *served), presets.split()
 
 
 MODELS: dict[str, PublishedModel] = {name: model for name, model, _ in _published()}

