@@ -11,8 +11,8 @@ from typing import Any
 
 from formats.launch.given_back import nodes_that_hold
 from formats.launch.items import Item, Parsed
+from formats.launch.meaning.unsaid import UNSAID
 from formats.launch.training import options_of, training_of
-from formats.launch.unsaid import UNSAID
 from groups.errors import LayoutError
 from texts.sentences import note_text
 from training.models import MODELS

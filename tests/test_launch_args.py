@@ -10,8 +10,8 @@ from cases import every
 from launch_answers import LISTS, TP, check_law, codes, only_problem, values
 
 from formats.launch import parse
-from formats.launch.configs import form_of
 from formats.launch.flags import KEYS, MODEL, NO_GROUP, NOT_DRAWN, OPTIONS, REMOVED, Row
+from formats.launch.syntax.files import form_of
 from groups.errors import LayoutError
 from groups.layout import Job
 from texts.sentences import note_text

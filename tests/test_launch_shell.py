@@ -6,9 +6,9 @@ import pytest
 from launch_answers import TP, check_law, codes, only_problem, values
 
 from formats.launch import parse
-from formats.launch.shell import read_script
+from formats.launch.syntax.shell import read_script
+from formats.launch.syntax.words import Source, calculate
 from formats.launch.training import training_of
-from formats.launch.words import Source, calculate
 
 pytestmark = pytest.mark.usefixtures("nothing_is_executed")
 

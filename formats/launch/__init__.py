@@ -19,8 +19,8 @@ A value that cannot be stands in ``problems`` with its place:
 >>> problem.code, text[problem.start : problem.end], (problem.line, problem.column)
 ('bad-value', 'eight', (1, 30))
 
-What the words mean is data in tables/, which name the sources; `shell` takes scripts
-apart, `configs` files, `recipes` Python; `meaning` puts it together.
+`syntax` makes words of a text, `sayings` reads what each word says of a field, `meaning` what they
+come to together; what options and keys mean is data in tables/, which name the sources.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ from groups.running import is_running
 from ..errors import refusal
 from .emit import TARGETS, emit
 from .items import Item, Parsed, Run
-from .meaning import Meaning
+from .meaning import meaning_of
 from .running import parsed_running
+from .sayings import read
 
 MAX_TEXT = 200_000
 """Characters that a text may have."""
@@ -55,7 +56,7 @@ def parse(text: str, run: str = "") -> Parsed:
         return parsed_running(text)
     require_length(text, MAX_TEXT, "launch")
     with within():
-        return Meaning(text.removeprefix("\ufeff")).parsed(run)  # as Windows begins a file
+        return meaning_of(read(text.removeprefix("\ufeff")), run)  # as Windows begins a file
 
 
 read_launch = parse

@@ -29,7 +29,7 @@ from groups.stages.holdings import MAX_BATCH
 from groups.stages.layers import MAX_LAYERS
 
 from ..sections import sections
-from .words import STEP, Word
+from .syntax.words import STEP, Word
 
 AXES = ("tp", "pp", "cp", "ep")
 """Degrees that a program may have a default of; where it is not known, it is asked for."""

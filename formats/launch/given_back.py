@@ -21,7 +21,8 @@ from groups.errors import LayoutError
 from groups.layout import Job
 
 from .items import Item, Parsed
-from .meaning import Meaning, fewest_nodes
+from .meaning import fewest_nodes, meaning_of
+from .sayings import read
 
 SIZES = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp")
 
@@ -61,7 +62,7 @@ def _changed(text: str, parsed: Parsed, name: str, value: int) -> tuple[str, Par
         start, end = item.written or (0, 0)
         changed = f"{text[:start]}{value}{text[end:]}"
         with within():
-            after = Meaning(changed).parsed(parsed.run)
+            after = meaning_of(read(changed), parsed.run)
         said = {**after.assumed, **after.values}
         others = (one for one in SIZES if one not in (name, "nodes"))
         if said.get(name) == value and all(said.get(n) == before.get(n) for n in others):

@@ -1,17 +1,15 @@
-"""What a text says: word by word, run by run where it holds several, and what it comes to.
+"""What a text says of a job: word by word, and what it comes to.
 
-Words are codes and facts; texts/launch.txt has their sentences. A run is a command or a function
-that makes a configuration; a role is one of several layouts of one job, such as its actor and its
-rollout. Where several differ, one is chosen, or only what they all say alike counts.
+Words are codes and facts; texts/launch.txt has their sentences.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from groups.errors import LayoutError, not_a_choice, quoted
+from groups.errors import LayoutError
 from groups.grouping import Grouping
 from groups.layout import Job
 from groups.notes import Note
@@ -19,8 +17,7 @@ from groups.serving import sglang_groups, vllm_groups
 from training.models import MODELS
 
 from ..errors import refusal
-from .flags import AXES, MODEL, TRAINING, Row, Schema, published_model
-from .words import Default
+from .flags import MODEL, TRAINING, published_model
 
 
 @dataclass(frozen=True)
@@ -38,18 +35,6 @@ class Item:
     facts: Mapping[str, Any] = field(default_factory=dict)
     error: LayoutError | None = None  # the refusal of a layout's text
     written: tuple[int, int] | None = None  # where its value stands as it is; None: worked out
-
-
-class Said(NamedTuple):
-    """One thing that the text says: this field is this value."""
-
-    field: str
-    value: Any
-    item: Item
-    row: Row
-    default: Default | None
-    run: str = ""  # the command or the function that says it, where there may be several
-    role: str = ""  # whose layout it is, in a job of several
 
 
 class Guess(NamedTuple):
@@ -130,101 +115,3 @@ OF_SERVERS = {
     | {"shared_experts_tp": "shared_experts_tp"},
 }
 """What the functions of groups.serving call the fields of SERVING."""
-
-
-# -- runs and roles ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What there is to choose from, and what is chosen; both empty where there is one run."""
-
-    runs: tuple[Run, ...] = ()
-    chosen: str = ""
-    of_roles: bool = False
-    follows: str = ""  # the role whose values are those of the chosen one where it is silent
-
-    @property
-    def is_open(self) -> bool:
-        """Whether several runs differ and none is chosen."""
-        return not self.of_roles and len(self.runs) > 1 and not self.chosen
-
-    def counting(self, sayings: Sequence[Said]) -> list[Said]:
-        """What counts for the run that is chosen; where none is, what all say alike."""
-        if self.of_roles:
-            own = {said.field for said in sayings if said.role == self.chosen}
-            return [
-                said
-                for said in sayings
-                if said.role in ("", self.chosen)
-                or (said.role == self.follows and said.field not in own)
-            ]
-        if self.chosen:
-            others = {run.name for run in self.runs} - {self.chosen}
-            return [said for said in sayings if said.run not in others]
-        differ = {
-            name
-            for name in {said.field for said in sayings}
-            if len({str(run.values.get(name)) for run in self.runs}) > 1
-        }
-        return [said for said in sayings if said.field not in differ]
-
-
-def choice_of(
-    sayings: Sequence[Said],
-    schema: Schema | None,
-    stated: Mapping[str, str],
-    wanted: str,
-    *,
-    recipes: bool,
-) -> Choice:
-    """The choice that a text leaves.
-
-    schema, stated: of the framework that the text is of. wanted: the name that was asked for.
-    recipes: whether the text is Python, whose every function may be a run.
-
-    Errors: LayoutError if ``wanted`` is the name of none of them.
-    """
-    by_role = _by_name((said.role, said) for said in sayings)
-    if schema and any(by_role):
-        usual = schema.chosen(stated, [name for name in schema.roles if name in by_role])
-        names = [name for name in schema.roles if name in by_role or name == usual]
-        chosen = _checked(wanted, names) or usual
-        runs = tuple(Run(name, by_role.get(name, {})) for name in names)
-        return Choice(runs, chosen, True, schema.follows.get(chosen, ""))
-    by_run = _by_name((said.run, said) for said in sayings)
-    telling = {
-        name: sorted((key, value) for key, value in values.items() if key in _TELLING)
-        for name, values in by_run.items()
-        if name and (recipes or not values.keys().isdisjoint(_DEGREES))
-    }
-    alike = len(set(map(str, telling.values()))) < 2
-    if len(telling) < 2 or (alike and not recipes):
-        _checked("" if wanted in telling else wanted, [])
-        return Choice()
-    runs = tuple(Run(name, by_run[name]) for name in telling)
-    return Choice(runs, _checked(wanted, list(telling)))
-
-
-def _by_name(sayings: Iterable[tuple[str, Said]]) -> dict[str, dict[str, object]]:
-    """What each run or role says, the last of each field."""
-    by_name: dict[str, dict[str, object]] = {}
-    for name, said in sayings:
-        by_name.setdefault(name, {})[said.field] = said.value
-    return by_name
-
-
-def _checked(wanted: str, names: Sequence[str]) -> str:
-    """The name that was asked for, if there is such a run."""
-    if not wanted or wanted in names:
-        return wanted
-    if names:
-        raise not_a_choice("run", wanted, names)
-    raise refusal("no-such-run", "run", {"run": ""}, run=quoted(wanted))
-
-
-_DEGREES = (*AXES, "shard", "dp_shard")
-"""What a command that is a run says at least one of."""
-
-_TELLING = (*_DEGREES, "etp", "vpp", "nodes", "gpus_per_node", "replicate", "world")
-"""Fields in which runs may differ."""

@@ -21,11 +21,11 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from groups.budget import spend
 
-from .words import STEP, CommandRun, Default, Source, Word, calculate
+from .words import STEP, CommandRun, Default, Fault, Source, Word, calculate
 
 MAX_EXPANDED = 200_000
 """Characters that variables may put in, all together: a few lines can ask for billions."""
@@ -45,15 +45,6 @@ _DEFAULT = re.compile(r":?[-=?]")
 _INSIDE = re.compile(r"[\\$'\"]")
 _ARITHMETIC = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)|[0-9]+|\S")
 _SIGNS = tuple("-+*/%()")
-
-
-class Fault(NamedTuple):
-    """Something that no shell would read as it was meant."""
-
-    code: str
-    start: int
-    end: int
-    facts: dict[str, Any]
 
 
 @dataclass

@@ -25,8 +25,8 @@ from collections.abc import Callable, Sequence
 
 from groups.budget import spend
 
+from ..flags import SLURM, words_of
 from .expand import HEREDOC, MAX_DEPTH, Expander, Shell, Variable
-from .flags import SLURM, words_of
 from .words import STEP, CommandRun, Source, Word, split
 
 

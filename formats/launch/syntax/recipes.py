@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 from groups.budget import spend
 
-from .configs import Entry
+from .files import Entry
 from .words import PYTHONS, STEP, CommandRun, Source, Word, literal
 
 MAX_NESTING = 40

@@ -25,8 +25,7 @@ from tomlkit.exceptions import TOMLKitError
 from groups.budget import spend
 from groups.errors import LayoutError
 
-from .expand import Fault
-from .words import STEP, CommandRun, Source, Word
+from .words import STEP, CommandRun, Fault, Source, Word
 
 
 class Entry(NamedTuple):

@@ -46,6 +46,15 @@ class CommandRun(NamedTuple):
     default: Default | None = None  # that this is, or that it is worked out of
 
 
+class Fault(NamedTuple):
+    """Something that no shell, or no reader of a file's format, would read as it was meant."""
+
+    code: str
+    start: int
+    end: int
+    facts: dict[str, Any]
+
+
 @dataclass(frozen=True)
 class Word:
     """A word of a command, or a value of a file, and where it stands."""

@@ -1,0 +1,102 @@
+"""What the words of a text come to together: a layout, what is assumed, and what is asked for.
+
+>>> meaning = meaning_of(read("torchrun --nnodes 2 pretrain_gpt.py --num-layers 24"))
+>>> meaning.values, meaning.assumed
+({'nodes': 2, 'framework': 'megatron', 'layers': 24}, {'tp': 1, 'pp': 1, 'cp': 1, 'ep': 1, \
+'gpus_per_node': 8})
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from groups.notes import Note
+
+from .. import flags
+from ..items import Guess, Parsed
+from ..sayings import Reading, read
+from .choice import Choice, choice_of
+from .framework import deepspeeds_tp, framework_of
+from .machines import defaulted_nodes, fewest_nodes, set_machines, set_nodes
+from .settled import Remarks, Settled, settle, values_of, variable_defaults
+from .sizes import FIELDS, sizes_of
+from .unsaid import assume_axes, assume_batch, assume_training, assume_vocabulary, may_be_any
+
+
+def meaning_of(reading: Reading, run: str = "") -> Parsed:
+    """What a text says of a job. run: the one that is asked for, if any.
+
+    Errors: LayoutError if the text has no such run.
+    """
+    reading = replace(reading, assignments=(*reading.assignments, *deepspeeds_tp(reading)))
+    choice, remarks = choice_of(reading, run), Remarks()
+    several = _several_runs(choice)
+    settled, understood = settle(choice.counting(reading.assignments), remarks)
+    role = choice.chosen if choice.of_roles else ""
+    framework = framework_of(reading, values_of(settled), role, remarks)
+    sizes = sizes_of(settled, is_sglang="sglang" in reading.schema_names, remarks=remarks)
+    assumed = set_machines(settled, sizes, serves=reading.serves, remarks=remarks)
+    if framework:
+        sizes["framework"] = framework.job
+    else:
+        remarks.missing.append(Note("unknown-framework", {"form": reading.form}))
+    may_be = may_be_any(reading, choice, remarks)
+    assume_axes(sizes, assumed, framework, may_be, remarks)
+    if reading.schema and reading.schema.etp and sizes.get("ep", 1) > 1 and "etp" not in sizes:
+        remarks.assume(assumed, "etp", reading.schema.etp)
+    set_nodes(sizes, assumed, remarks)
+    defaulted = defaulted_nodes(settled, {*sizes, *assumed})
+    remarks.missing[:0] = [*several, *_defaults(settled, defaulted)]
+    known = values_of(settled) | sizes
+    assume_batch(known, assumed, remarks)
+    assume_training(reading, framework, known, assumed, may_be, remarks)
+    if framework:
+        assume_vocabulary(known, assumed, framework, remarks)
+    return Parsed(
+        text=reading.text,
+        values={name: sizes[name] for name in FIELDS if name in sizes},
+        assumed=assumed,
+        understood=understood,
+        framework=framework,
+        training={name: known[name] for name in flags.TRAINING if name in known},
+        runs=choice.runs if len(choice.runs) > 1 else (),
+        run=choice.chosen,
+        serving={name: known[name] for name in flags.SERVING if name in known},
+        defaulted=defaulted,
+        **_remarked(reading, remarks),
+    )
+
+
+def _several_runs(choice: Choice) -> list[Note]:
+    """That a text holds several runs, of which one has to be chosen."""
+    names = ", ".join(run.name for run in choice.runs)
+    facts = {"count": len(choice.runs), "names": names[:200]}
+    return [Note("several-runs", facts)] if choice.is_open else []
+
+
+def _defaults(settled: Settled, defaulted: Mapping[str, str]) -> list[Note]:
+    """The variables that nothing sets, and the values that count for them."""
+    return [
+        Note(
+            "nodes-default" if name in defaulted.values() else "variable-default",
+            {"name": name, "value": value},
+        )
+        for name, value in variable_defaults(settled).items()
+    ]
+
+
+def _remarked(reading: Reading, remarks: Remarks) -> Mapping[str, Any]:
+    """What was read word by word, and what was remarked when it was put together. A file that a
+    command begins with is unresolved where something is asked for that it may say."""
+    configured, asks = reading.configured, bool(remarks.asks)
+    plain = tuple(replace(item, code="no-group") for item in configured)
+    problems = (*reading.problems, *remarks.problems)
+    return {
+        "ignored": (*reading.ignored, *remarks.ignored, *(() if asks else plain)),
+        "unresolved": (*reading.unresolved, *(configured if asks else ())),
+        "problems": tuple(sorted(problems, key=lambda item: item.start)),
+        "missing": tuple(remarks.missing),
+        "asks": tuple(remarks.asks),
+    }

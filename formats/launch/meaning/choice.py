@@ -1,0 +1,105 @@
+"""Which of several runs or roles counts, where a text holds several.
+
+A run is a command or a function that makes a configuration; a role is one of several layouts of one
+job, such as its actor and its rollout. Where several differ, one is chosen, or only what they all
+say alike counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from groups.errors import not_a_choice, quoted
+
+from ...errors import refusal
+from ..flags import AXES
+from ..items import Run
+from ..sayings import Assignment, Reading
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What there is to choose from, and what is chosen; both empty where there is one run."""
+
+    runs: tuple[Run, ...] = ()
+    chosen: str = ""
+    of_roles: bool = False
+    follows: str = ""  # the role whose values are those of the chosen one where it is silent
+
+    @property
+    def is_open(self) -> bool:
+        """Whether several runs differ and none is chosen."""
+        return not self.of_roles and len(self.runs) > 1 and not self.chosen
+
+    def counting(self, assignments: Sequence[Assignment]) -> list[Assignment]:
+        """What counts for the run that is chosen; where none is, what all say alike."""
+        if self.of_roles:
+            own = {one.field for one in assignments if one.role == self.chosen}
+            return [
+                one
+                for one in assignments
+                if one.role in ("", self.chosen)
+                or (one.role == self.follows and one.field not in own)
+            ]
+        if self.chosen:
+            others = {run.name for run in self.runs} - {self.chosen}
+            return [one for one in assignments if one.run not in others]
+        differ = {
+            name
+            for name in {one.field for one in assignments}
+            if len({str(run.values.get(name)) for run in self.runs}) > 1
+        }
+        return [one for one in assignments if one.field not in differ]
+
+
+def choice_of(reading: Reading, wanted: str) -> Choice:
+    """The choice that a text leaves; wanted: the name that was asked for, if any.
+
+    Errors: LayoutError if ``wanted`` is the name of none of them.
+    """
+    schema, assignments = reading.schema, reading.assignments
+    by_role = _by_name((one.role, one) for one in assignments)
+    if schema and any(by_role):
+        usual = schema.chosen(reading.stated, [name for name in schema.roles if name in by_role])
+        names = [name for name in schema.roles if name in by_role or name == usual]
+        chosen = _checked(wanted, names) or usual
+        runs = tuple(Run(name, by_role.get(name, {})) for name in names)
+        return Choice(runs, chosen, True, schema.follows.get(chosen, ""))
+    is_python = reading.form == "python"  # whose every function may be a run
+    by_run = _by_name((one.run, one) for one in assignments)
+    telling = {
+        name: sorted((key, value) for key, value in values.items() if key in _TELLING)
+        for name, values in by_run.items()
+        if name and (is_python or not values.keys().isdisjoint(_DEGREES))
+    }
+    alike = len(set(map(str, telling.values()))) < 2
+    if len(telling) < 2 or (alike and not is_python):
+        _checked("" if wanted in telling else wanted, [])
+        return Choice()
+    runs = tuple(Run(name, by_run[name]) for name in telling)
+    return Choice(runs, _checked(wanted, list(telling)))
+
+
+def _by_name(named: Iterable[tuple[str, Assignment]]) -> dict[str, Mapping[str, object]]:
+    """What each run or role says, the last of each field."""
+    by_name: dict[str, dict[str, object]] = {}
+    for name, assignment in named:
+        by_name.setdefault(name, {})[assignment.field] = assignment.value
+    return {**by_name}
+
+
+def _checked(wanted: str, names: Sequence[str]) -> str:
+    """The name that was asked for, if there is such a run."""
+    if not wanted or wanted in names:
+        return wanted
+    if names:
+        raise not_a_choice("run", wanted, names)
+    raise refusal("no-such-run", "run", {"run": ""}, run=quoted(wanted))
+
+
+_DEGREES = (*AXES, "shard", "dp_shard")
+"""What a command that is a run says at least one of."""
+
+_TELLING = (*_DEGREES, "etp", "vpp", "nodes", "gpus_per_node", "replicate", "world")
+"""Fields in which runs may differ."""

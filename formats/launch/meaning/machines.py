@@ -1,0 +1,123 @@
+"""Nodes and GPUs per node: said as such, as the whole world, or as what the sizes fill."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from groups.notes import Note
+
+from .. import flags
+from ..flags import AXES
+from ..sayings import Assignment
+from .settled import IN_ALL, Remarks, Settled, values_of
+
+GPUS_PER_NODE = 8
+"""GPUs of a node where the text does not say."""
+
+
+def set_machines(
+    settled: Settled, sizes: dict[str, Any], *, serves: bool, remarks: Remarks
+) -> dict[str, Any]:
+    """Set nodes and GPUs per node where the text gives them by other names; what is assumed of
+    them, where it gives only their product. serves: whether it starts a server."""
+    tasks = settled.get("tasks_per_node")
+    if "gpus_per_node" not in sizes and tasks and tasks.value > 1:
+        sizes["gpus_per_node"] = tasks.value
+    if "nodes" not in sizes and "single" in settled and settled["single"].value:
+        sizes["nodes"] = 1
+    filled = _filled(values_of(settled), sizes) if serves else _degrees(settled, sizes, remarks)
+    world = _world(settled, sizes)
+    size = world.value if world else filled
+    if size is None:
+        return {}
+    nodes, gpus = sizes.get("nodes"), sizes.get("gpus_per_node")
+    known = nodes or gpus or min(size, GPUS_PER_NODE)
+    if nodes and gpus:
+        counts_nodes = world is not None and world.row.rank == flags.VARIABLE_RANK and size == nodes
+        if world and world.field == "world" and size != nodes * gpus and not counts_nodes:
+            remarks.differs(world, "world-differs", nodes * gpus)
+    elif size % known:
+        if world:
+            remarks.differs(world, "world-does-not-divide", known)
+    elif nodes or gpus:
+        sizes["gpus_per_node" if nodes else "nodes"] = size // known
+    else:
+        assumed = {"nodes": size // known, "gpus_per_node": known}
+        facts = {"world": size, "gpus_per_node": known, "nodes": size // known}
+        remarks.missing.append(Note("nodes-of-world", facts))
+        return assumed
+    return {}
+
+
+def _world(settled: Settled, sizes: Mapping[str, Any]) -> Assignment | None:
+    """What says how many GPUs there are in all; tasks may be launchers, one a node."""
+    tasks = settled.get("tasks_per_node")
+    world = settled.get("world") or (None if "gpus_per_node" in sizes else settled.get("tasks"))
+    if world is None and "nodes" not in sizes:
+        world = settled.get("tasks") if not (tasks and tasks.value == 1) else None
+    is_launchers = world and world.field == "tasks" and world.value == sizes.get("nodes")
+    return None if is_launchers else world
+
+
+def _filled(stated: Mapping[str, Any], sizes: Mapping[str, Any]) -> int | None:
+    """The GPUs that the sizes of a server fill. Attention's data parallel size lies inside its
+    tp."""
+    if not any(name in sizes for name in AXES):
+        return None
+    size = math.prod(int(sizes.get(name, 1)) for name in ("tp", "pp", "cp"))
+    return size * int(1 if stated.get("dp_attention") else stated.get("dp_served", 1))
+
+
+def _degrees(settled: Settled, sizes: Mapping[str, Any], remarks: Remarks) -> int | None:
+    """The product of torchtitan's degrees, unless one is left to be what remains."""
+    stated = values_of(settled)
+    shard = stated.get("shard", -1)
+    if shard == -1:
+        return None
+    size = math.prod(int(sizes.get(name, 1)) for name in ("tp", "pp", "cp"))
+    size *= shard * stated.get("replicate", 1)
+    nodes, gpus = sizes.get("nodes"), sizes.get("gpus_per_node")
+    here = (nodes or 1) * (gpus or 1)
+    if size % here or (nodes and gpus and here != size):
+        remarks.differs(settled["shard"], "degrees-differ", size)
+    return size if size <= flags.limit_of("world") else None
+
+
+def set_nodes(sizes: Mapping[str, Any], assumed: dict[str, Any], remarks: Remarks) -> None:
+    """The fewest nodes that hold the sizes, where the text does not say how many there are."""
+    known = {**assumed, **sizes}
+    if remarks.asks:
+        for name in ("nodes", "gpus_per_node"):
+            if name not in known:
+                remarks.ask(name)
+        return
+    if "gpus_per_node" not in known:
+        remarks.assume(assumed, "gpus_per_node", GPUS_PER_NODE)
+    if "nodes" in known:
+        return
+    assumed["nodes"] = fewest_nodes({**dict.fromkeys(AXES, 1), **assumed, **sizes})
+    facts = {"field": "nodes", "assumed": assumed["nodes"]}
+    remarks.missing.append(Note("fewest-nodes", facts))
+
+
+def defaulted_nodes(settled: Settled, known: Collection[str]) -> dict[str, str]:
+    """The variable that nothing sets, and whose default says how many nodes there are."""
+    sources = ("nodes",) if "nodes" in settled else IN_ALL
+    defaults = [settled[name].default for name in sources if name in settled]
+    default = next(filter(None, defaults), None)
+    return {"nodes": default.name} if default and "nodes" in known else {}
+
+
+def fewest_nodes(size: Mapping[str, Any]) -> int:
+    """The fewest nodes that hold these sizes.
+
+    >>> fewest_nodes({"tp": 1, "cp": 1, "pp": 4, "ep": 8, "etp": 1, "gpus_per_node": 8})
+    4
+    """
+    gtp, egtp = size.get("gtp", 1), size.get("egtp", 1)
+    dense = size["tp"] * size["cp"] * size["pp"] * gtp
+    expert = (size.get("etp") or size["tp"]) * size["ep"] * size["pp"] * egtp
+    world = math.lcm(dense, expert if size["ep"] * egtp > 1 else 1, size["gpus_per_node"])
+    return int(world // size["gpus_per_node"])

@@ -1,0 +1,85 @@
+"""The one assignment of each field that counts, and what becomes of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from groups.notes import Note
+
+from ..items import Item
+from ..sayings import Assignment
+
+IN_ALL = ("world", "tasks")
+"""Fields that count all GPUs of the job."""
+
+Settled = Mapping[str, Assignment]
+"""The assignment of each field that counts."""
+
+
+@dataclass
+class Remarks:
+    """What is remarked while a layout is worked out, beside what was read word by word."""
+
+    ignored: list[Item] = field(default_factory=list)
+    problems: list[Item] = field(default_factory=list)
+    missing: list[Note] = field(default_factory=list)  # what is assumed and what is asked for
+    asks: list[str] = field(default_factory=list)
+
+    def differs(self, assignment: Assignment, code: str, count: int) -> None:
+        """A problem with what an assignment says, which another count contradicts."""
+        self.problems.append(replace(assignment.item, code=code, facts={"count": count}))
+
+    def ask(self, name: str) -> None:
+        """A field that the text leaves open and that nobody knows."""
+        self.asks.append(name)
+        self.missing.append(Note("asked", {"field": name}))
+
+    def assume(self, assumed: dict[str, Any], name: str, value: object) -> None:
+        """The value of a field that the text is silent about."""
+        assumed[name] = value
+        self.missing.append(Note("default", {"field": name, "assumed": value}))
+
+
+def settle(
+    assignments: Sequence[Assignment], remarks: Remarks
+) -> tuple[dict[str, Assignment], tuple[Item, ...]]:
+    """The assignments that count, by field, and the words that agree with them; one that differs is
+    a contradiction. Of several ways to say a field the one of the lowest rank counts, of equals the
+    last."""
+    by_field: dict[str, list[Assignment]] = {}
+    for assignment in assignments:
+        by_field.setdefault(assignment.field, []).append(assignment)
+    settled: dict[str, Assignment] = {}
+    understood: list[Item] = []
+    for name, several in by_field.items():
+        rank = min(one.row.rank for one in several)
+        counts = settled[name] = next(one for one in reversed(several) if one.row.rank == rank)
+        shown: set[tuple[Any, str]] = set()
+        for one in several:
+            if name == "tasks_per_node" and one.value == 1:
+                # One launcher a node: it says nothing of the GPUs.
+                remarks.ignored.append(replace(one.item, code="no-group", sets=""))
+            elif one.value == counts.value:
+                understood.append(replace(one.item, sets="gpus") if name in IN_ALL else one.item)
+            elif (one.value, one.item.name) not in shown:
+                shown.add((one.value, one.item.name))
+                is_same = one.item.name == counts.item.name
+                code = "given-twice" if is_same else "contradiction"
+                facts = {"kept": counts.item.value or "on", "by": counts.item.name}
+                remarks.problems.append(replace(one.item, code=code, facts=facts))
+    return settled, tuple(sorted(understood, key=lambda item: item.start))
+
+
+def values_of(settled: Settled) -> dict[str, Any]:
+    """The value of each field."""
+    return {name: assignment.value for name, assignment in settled.items()}
+
+
+def variable_defaults(settled: Settled) -> dict[str, str]:
+    """The variables that nothing sets, and the defaults that count for them."""
+    defaults: dict[str, str] = {}
+    for default in filter(None, (assignment.default for assignment in settled.values())):
+        defaults.setdefault(default.name, default.value)
+    return defaults

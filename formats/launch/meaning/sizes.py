@@ -1,0 +1,110 @@
+"""The sizes of a job and of its model that follow from what a text says by other names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from groups.stages.layout_strings import parse_layout
+
+from .. import flags
+from .settled import Remarks, Settled, values_of
+
+FIELDS = (
+    *("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp", "framework"),
+    *("instances", "levels", "hybrid", "gtp", "egtp", "gathers", *flags.MODEL),
+)
+"""Fields of a Job and of MODEL, in the order in which they are told."""
+
+
+def sizes_of(settled: Settled, *, is_sglang: bool, remarks: Remarks) -> dict[str, Any]:
+    """The values of FIELDS: those that are said, and what follows from the others."""
+    stated = values_of(settled)
+    sizes = {name: stated[name] for name in stated if name in FIELDS and stated[name] != -1}
+    sizes |= {name: 1 for name in ("tp", "pp") if sizes.get(name) == 0}  # off elsewhere
+    if {"micro_batch", "accumulation", "shard"} <= {*stated}:
+        batch = stated["micro_batch"] * stated["accumulation"] * stated["shard"]
+        sizes.setdefault("global_batch", batch)
+    ends = [settled[n] for n in ("embedding", "loss") if stated.get(n)]
+    if len(ends) == 2:  # counted as a layer each, both or none
+        sizes["account"] = True
+    elif ends:
+        remarks.ignored.append(replace(ends[0].item, code="only-one-accounted", sets=""))
+    _set_layers(settled, sizes, len(ends), remarks)
+    if is_sglang:
+        sizes |= _attention(stated, sizes)
+    sizes |= _weight_shards(settled, sizes, remarks)
+    _set_batches(stated, sizes)
+    if stated.get("replicate", 1) > 1:
+        remarks.ignored.append(replace(settled["replicate"].item, code="not-drawn", sets=""))
+    return sizes
+
+
+def _set_batches(stated: Mapping[str, Any], sizes: dict[str, Any]) -> None:
+    """Batches that are said as a device's, or in tokens."""
+    if "local_batch" in stated and sizes.get("pp", 1) == 1:
+        sizes.setdefault("micro_batch", stated["local_batch"])
+    for tokens, name in (("micro_tokens", "micro_batch"), ("step_tokens", "global_batch")):
+        if "seq" in stated and stated.get(tokens, -1) > 0 and not stated[tokens] % stated["seq"]:
+            sizes.setdefault(name, stated[tokens] // stated["seq"])
+
+
+def _attention(stated: Mapping[str, Any], sizes: Mapping[str, Any]) -> dict[str, int]:
+    """Sizes tp and cp of SGLang's attention, whose cp lies inside of what it calls tp; where its dp
+    lies there too, they are left together."""
+    tp, cp = sizes.get("tp", 1), stated.get("served_cp", 0)
+    is_apart = cp and not stated.get("dp_attention")
+    return {"tp": tp // cp, "cp": cp} if is_apart and tp % cp == 0 else {}
+
+
+def _weight_shards(settled: Settled, sizes: Mapping[str, Any], remarks: Remarks) -> dict[str, int]:
+    """Sizes gtp and egtp: how often the slices of tp, and of etp, are cut again."""
+    tp, found = sizes.get("tp", 1), {}
+    axes = {"shards": ("gtp", tp), "expert_shards": ("egtp", sizes.get("etp") or tp)}
+    for name, (axis, size) in axes.items():
+        if name in settled and settled[name].value % size:
+            remarks.differs(settled[name], "shards-do-not-fit", size)
+        elif name in settled:
+            found[axis] = settled[name].value // size
+    return found
+
+
+def _set_layers(settled: Settled, sizes: dict[str, Any], accounted: int, remarks: Remarks) -> None:
+    """Layers from their number or a layout; chunks from how many layers one has.
+
+    accounted: ends of the model, embedding and loss, that count as a layer each.
+    """
+    if "layout" in settled:
+        _set_layers_of_layout(settled, sizes, remarks)
+        return
+    chunk, count = settled.get("chunk"), settled.get("layers")
+    if not chunk:
+        return
+    layers = count.value if count else 0
+    vpp, left = divmod(layers + accounted, sizes.get("pp", 1) * chunk.value)
+    if count is None:
+        remarks.differs(chunk, "needs-layers", 0)
+    elif left or not vpp:
+        remarks.differs(chunk, "chunks-do-not-fit", layers)
+    elif "vpp" in sizes and sizes["vpp"] != vpp:
+        remarks.differs(chunk, "chunks-differ", vpp)
+    else:
+        sizes["vpp"] = vpp
+
+
+def _set_layers_of_layout(settled: Settled, sizes: dict[str, Any], remarks: Remarks) -> None:
+    """Layers and chunks as Megatron makes them of a layout."""
+    layout, count = settled["layout"], settled.get("layers")
+    stages = parse_layout(layout.value)
+    inside = [layer for stage in stages for layer in stage]
+    if count and count.value != inside.count("decoder"):
+        remarks.differs(count, "layout-has", inside.count("decoder"))
+    if inside[-1:] != ["loss"]:
+        remarks.differs(layout, "layout-cut", len(inside))
+        return
+    sizes["layers"] = layout.value
+    sizes.pop("vpp", None)
+    chunks, rest = divmod(len(stages), sizes.get("pp", 1))
+    if chunks > 1 and not rest:
+        sizes["vpp"] = chunks

@@ -1,0 +1,136 @@
+"""What a text leaves open: sizes that are asked for or assumed, and how a framework trains then."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from groups.conventions import CONVENTIONS, MEGATRONS
+from groups.notes import Note
+
+from .. import flags
+from ..flags import AXES
+from ..items import Guess
+from ..sayings import Reading
+from .choice import Choice
+from .settled import Remarks
+
+UNSAID: dict[str, object] = {
+    **dict.fromkeys(("sequence_parallel", "distributed_optimizer", "recompute"), False),
+    "precision": "fp32",
+}
+"""How Megatron trains where its command is silent (NVIDIA/Megatron-LM d98e8a6,
+megatron/training/arguments.py). Asked of a file, or of a command that starts a program, with the
+shape of its model: lists of options alone are a part of several."""
+
+ALSO = {
+    "distributed_optimizer": ("sharding", "torch_fsdp", "zero"),
+    "zero": ("sharding", "torch_fsdp", "distributed_optimizer"),
+    "recompute": ("recompute_core", "recompute_whole", "recompute_moe"),
+    "precision": ("bf16", "fp16"),
+    "attention": ("flash",),
+}
+"""The other fields that say what one says."""
+
+GPT2_VOCABULARY = 50257
+"""Tokens of GPT2BPETokenizer, which counts where a script of Megatron names no tokenizer and gives
+the merges of one (NVIDIA/Megatron-LM d98e8a6 pretrain_gpt.py; openai/gpt-2 src/model.py, n_vocab).
+"""
+
+MayBeAny = Callable[[str], bool]
+"""Whether a field that is not stated is unknown, rather than the program's default."""
+
+
+def may_be_any(reading: Reading, choice: Choice, remarks: Remarks) -> MayBeAny:
+    """Whether a field that is not stated is unknown: something that was not worked out, or a file
+    that is not here, may say it."""
+    settled = ("given-twice", "contradiction")
+    schema = reading.schema
+    is_open = choice.is_open or reading.leaves("inherits", "sourced", "unknown-size", "disguised")
+
+    def may_be(name: str) -> bool:
+        problems = (*reading.problems, *remarks.problems)
+        wrong = (item for item in problems if item.code not in settled)
+        may_say = schema is None or name in schema.fields or not schema.keys
+        has_role = choice.of_roles and not choice.chosen
+        return bool(
+            is_open
+            or any(item.sets == name for item in (*reading.unresolved, *wrong))
+            or (reading.configured and may_say)
+            or (has_role and any(one.role and one.field == name for one in reading.assignments))
+        )
+
+    return may_be
+
+
+def assume_axes(
+    sizes: Mapping[str, Any],
+    assumed: dict[str, Any],
+    framework: Guess | None,
+    may_be: MayBeAny,
+    remarks: Remarks,
+) -> None:
+    """Ask for the axes that the text does not state, or assume the program's default of 1."""
+    has = CONVENTIONS[framework.job if framework else "megatron"]
+    axes = {own.axis for own in (*has.axes, *has.expert_axes)}
+    for name in AXES:
+        if name not in sizes and (name in axes or framework is None):
+            if framework is None or may_be(name):
+                remarks.ask(name)
+            else:
+                remarks.assume(assumed, name, 1)
+
+
+def assume_batch(known: Mapping[str, Any], assumed: dict[str, Any], remarks: Remarks) -> None:
+    """The batch of a device, which is a micro-batch where nothing else is; and the global batch
+    of gradients that are accumulated, on the replicas that there are."""
+    if remarks.asks:
+        return
+    if "device_batch" in known:
+        assumed["micro_batch"] = known["device_batch"]
+    if "global_batch" in known or not {"accumulation", "gpus_per_node"} <= {*known}:
+        return
+    known = {"micro_batch": 1, **assumed, **known}
+    shards = math.prod(known.get(name, 1) for name in ("tp", "pp", "cp"))
+    replicas = known["nodes"] * known["gpus_per_node"] // shards
+    batch = known["micro_batch"] * known["accumulation"] * replicas
+    if 0 < batch <= flags.limit_of("global_batch"):
+        assumed["global_batch"] = batch
+        remarks.missing.append(Note("batch-of-replicas", {"replicas": replicas, "batch": batch}))
+
+
+def assume_training(
+    reading: Reading,
+    framework: Guess | None,
+    known: Mapping[str, Any],
+    assumed: dict[str, Any],
+    may_be: MayBeAny,
+    remarks: Remarks,
+) -> None:
+    """How a framework trains where nothing in the text says it, nor may say it."""
+    if remarks.asks or reading.leaves("may-hold-options"):
+        return
+    unsaid = dict(reading.schema.unsaid) if reading.schema else {}
+    if framework and framework.name in MEGATRONS and "hidden" in known and reading.starts:
+        unsaid = UNSAID | unsaid
+    stated = {name for name, value in known.items() if value is not False or name in UNSAID}
+    for name, value in unsaid.items():
+        fields = {name, *ALSO.get(name, ())}
+        if stated & fields or name in assumed or any(map(may_be, fields)):
+            continue
+        if value is False:
+            assumed[name] = value
+            remarks.missing.append(Note("left-off", {"field": name}))
+        else:
+            remarks.assume(assumed, name, value)
+
+
+def assume_vocabulary(
+    known: Mapping[str, Any], assumed: dict[str, Any], framework: Guess, remarks: Remarks
+) -> None:
+    """What GPT-2's tokenizer makes it, where a shape is given without it."""
+    tokenizer = known.get("tokenizer", "GPT2BPETokenizer" if "merges" in known else "")
+    is_open = "hidden" in known and "vocabulary" not in known
+    if is_open and framework.job.startswith("megatron") and tokenizer == "GPT2BPETokenizer":
+        remarks.assume(assumed, "vocabulary", GPT2_VOCABULARY)

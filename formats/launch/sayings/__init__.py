@@ -1,0 +1,121 @@
+"""From the words of a text to what each of them says of a field.
+
+>>> reading = read("torchrun --nnodes 2 train.py --tensor-model-parallel-size 4")
+>>> [(one.field, one.value, one.item.start) for one in reading.assignments]
+[('nodes', 2, 9), ('tp', 4, 29)]
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from groups.budget import spend
+
+from .. import flags
+from ..flags import is_known, plain_name, row_of
+from ..syntax.expand import Shell
+from ..syntax.files import Entry, commands_of, form_of, read_file
+from ..syntax.recipes import read_recipes
+from ..syntax.shell import read_script
+from ..syntax.words import STEP, Source, Word, split
+from .commands import base_name, read_command
+from .findings import Assignment, Findings, Reading
+from .keys import Scope, add_faults, file_in_script, note_schema, read_entries, read_recipe
+from .values import assign
+
+_HYPHENS = dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-")
+_STRANGERS = re.compile(rf"[{''.join(_HYPHENS)}\u00ad\u200b-\u200f\u2060\ufeff]")
+_WORD_WITH_STRANGERS = re.compile(rf"(?<!\S)(?=\S{{0,80}}{_STRANGERS.pattern})\S{{1,200}}")
+"""Hyphens of other lengths and characters without width, and words that have any."""
+
+
+def read(text: str) -> Reading:
+    """What the words of a text say, each by itself."""
+    found, source, form = Findings(text), Source.of(text), form_of(text)
+    found.starts = form != "shell"
+    _find_disguised(found)
+    recipes = read_recipes(source) if form == "python" else None
+    if recipes is not None:
+        for recipe in recipes:
+            read_recipe(found, recipe)
+    elif form in ("shell", "python"):
+        form = "shell"
+        _read_script(found, source)
+    else:
+        _read_whole_file(found, source, form)
+    return found.reading(form)
+
+
+def _find_disguised(found: Findings) -> None:
+    """Options and keys that a word processor or a web page changed: no program takes them."""
+    for match in _WORD_WITH_STRANGERS.finditer(found.text):
+        spend(STEP, "words")
+        plain = _STRANGERS.sub(lambda stranger: _HYPHENS.get(stranger[0], ""), match[0])
+        name = f"--{plain.lstrip('-').partition('=')[0].rstrip(':')}"
+        if row_of(name) or is_known(plain_name(name)):
+            facts = {"sign": f"U+{ord(_STRANGERS.findall(match[0])[0]):04X}"}
+            found.add(found.unresolved, "disguised", name, "", match.span(), facts=facts)
+
+
+def _read_script(found: Findings, source: Source) -> None:
+    """The commands of a script, the files in it, and what its variables say of the machine."""
+    shell = read_script(source)
+    add_faults(found, shell.faults)
+    for words in shell.commands:
+        read_command(found, words, shell.written)
+    _read_unused(found, shell)
+    for document in shell.documents:
+        form = form_of(document.text)
+        if form != "shell":
+            file_in_script(found, document, form)
+    for name, row in flags.VARIABLES.items():
+        variable = shell.variables.get(name)
+        is_said = any(one.field == row.field for one in found.assignments)
+        if variable and not is_said:
+            word = Word(tuple(variable.runs), (0, 0))
+            worked_out = any(found.text[run.start : run.end] != run.text for run in word.runs)
+            # A product is of a whole job's GPUs as likely as of a node's.
+            is_total = worked_out and row.field == "gpus_per_node"
+            if word.text and not word.why and not is_total:
+                assign(found, name, row._replace(rank=flags.VARIABLE_RANK), [word], word.place)
+
+
+def _read_unused(found: Findings, shell: Shell) -> None:
+    """Options kept in a variable that no command takes up: those of a program to be started, where
+    the script starts none."""
+    starts = any(
+        word.text.endswith(".py") or base_name(word.text) in flags.LAUNCHERS
+        for words in shell.commands
+        for word in words[:20]
+        if words[0].text != "sbatch"
+    )
+    for name, variable in shell.variables.items():
+        if variable.used:
+            continue
+        words = [word for runs in variable.values for word in split(runs, (0, 0))]
+        options = [word for word in words if word.text.startswith("--") or "." in word.text]
+        if not any(row_of(word.text) for word in options):
+            continue
+        if starts:
+            found.add(found.ignored, "unused", name, "", options[0].place)
+        else:
+            read_command(found, words, shell.written)
+
+
+def _read_whole_file(found: Findings, source: Source, form: str) -> None:
+    """The keys of a file, and what it runs in a container or on a cluster."""
+    entries, left, faults = read_file(source, form)
+    schema = note_schema(found, entries, source)
+    if schema is None:
+        _read_commands(found, entries)
+    read_entries(found, Scope(schema), entries, left)
+    add_faults(found, faults)
+
+
+def _read_commands(found: Findings, entries: Sequence[Entry]) -> None:
+    for words in commands_of(entries):
+        if len(words) > 1:
+            read_command(found, words)
+        elif words:
+            _read_script(found, Source(words[0].runs))

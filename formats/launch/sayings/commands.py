@@ -1,0 +1,184 @@
+"""Options and overrides of one command, each read by the table of the framework that it starts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from groups.budget import spend
+
+from .. import flags
+from ..flags import Row, Schema, plain_name, row_of
+from ..syntax.words import STEP, Word, following, row_words, whole_place
+from .findings import Findings
+from .keys import NAMED, Scope, ignore, ignore_size, read_key
+from .values import VARIABLE, assign
+
+RECIPE = Row("named", "word", rank=1)
+_SHORT_SIZES = ("-tp", "-pp", "-cp", "-ep", "-dp")
+_OVERRIDE = re.compile(r"[+~]{0,2}([A-Za-z_][A-Za-z0-9_]*(?:[.@/][A-Za-z0-9_]+)*)=")
+
+
+@dataclass(frozen=True)
+class Command:
+    """The words of a command, and what is known of it as a whole."""
+
+    words: Sequence[Word]
+    program: str
+    scope: Scope
+    written: Collection[str]  # files that its script makes
+
+    @property
+    def schema(self) -> Schema | None:
+        return self.scope.schema
+
+
+def base_name(path: str) -> str:
+    return path.rsplit("/", 1)[-1]
+
+
+def read_command(
+    found: Findings, words: Sequence[Word], written: Collection[str] = frozenset()
+) -> None:
+    """What a command says. written: files that the text itself makes, which say nothing else."""
+    program = base_name(words[0].text)
+    if program in ("source", ".") and len(words) > 1:
+        _sourced(found, words[1])
+    if program in flags.QUIET:
+        return
+    schema = flags.schema_of(flags.marks_of(words))
+    found.knows(schema, words[0].text, words[0].place)
+    command = Command(words, program, Scope(schema, _run_name(found, words)), written)
+    starts_ray = program == "ray" and "start" in [word.text for word in words[1:3]]
+    launcher = "ray" if starts_ray else ""
+    at = 0
+    while at < len(words):
+        spend(STEP, "words")
+        text = words[at].text
+        if text[:1] == "-" and not words[at].runs[0].why.startswith("var"):
+            at += _option(found, command, at, launcher)
+            if text == "-m" and launcher not in ("script", "bridge"):
+                module = words[at - 1].text
+                launcher = "launcher" if module.startswith("torch.distributed") else "script"
+        else:
+            launcher = _word(found, command, at, launcher)
+            at += 1
+    found.starts |= launcher in ("script", "bridge")
+
+
+def _word(found: Findings, command: Command, at: int, launcher: str) -> str:
+    """A word that is no option; the launcher whose short options follow it: a program's name,
+    "bridge" or "script" behind a script, which has its own, or none."""
+    word, before = command.words[at], command.words[at - 1].text if at else ""
+    text, name = word.text, base_name(word.text)
+    override = _OVERRIDE.match(text)
+    if override and not word.runs[0].why:
+        path = tuple(re.split(r"[.@/]", override[1]))
+        values = row_words(word.after(override.end()))
+        read_key(found, command.scope, path, values, word.place)
+    elif before == "serve" and command.schema and command.schema.name == "vllm":
+        assign(found, "vllm serve", NAMED, [word], word.place, command.scope.run)
+    elif text.endswith(".py"):
+        if name in flags.MEGATRON_SCRIPTS:
+            found.add(found.programs, "understood", name, "", word.place)
+        return "bridge" if name in flags.BRIDGE_SCRIPTS else "script"
+    elif command.program in flags.CONFIGURED and text.endswith((".yaml", ".yml", ".json")):
+        _configured(found, command, command.program, word, word.place)
+    elif launcher not in ("script", "bridge") and name in flags.LAUNCHERS:
+        return flags.LAUNCHERS[name].replace("ray", "")
+    elif word.why and word.runs[0].why and VARIABLE.match(text):
+        found.add(found.unresolved, "may-hold-options", text, "", word.place)
+    return launcher
+
+
+def _option(found: Findings, command: Command, at: int, launcher: str) -> int:
+    """One option with its values; how many words it takes."""
+    words, word, short = command.words, command.words[at], flags.SHORT.get(launcher, {})
+    name, equals, _ = word.text.partition("=")
+    row = short.get(name) or _row_in(command.schema, name)
+    values = [word.after(len(name) + 1)] if equals else []
+    if name.startswith("--"):
+        found.stated[name] = next((value.text for value in values or words[at + 1 : at + 2]), "")
+    elif row is None and name[:2] in short:  # -N2
+        value = word.after(2)
+        assign(found, name[:2], short[name[:2]], [value], word.place, command.scope.run)
+        return 1
+    configures = plain_name(name) in flags.CONFIGURING
+    names_file = configures or (launcher == "bridge" and name in flags.BRIDGE_RECIPES)
+    is_key = name.startswith("--") and "." in name and not names_file
+    if row is None and not (names_file or is_key):
+        return _ignored_option(found, command, at, name, values)
+    kind = row.kind if row is not None and not (names_file or is_key) else ""
+    if not equals and kind not in ("switch", "off"):
+        values = following(words, at, kind)
+    place = whole_place(word, values)
+    if is_key:
+        read_key(found, command.scope, tuple(name.lstrip("-").split(".")), values, place, name)
+    elif row is not None and values and values[0].text == "None":  # as scripts in Python take it
+        found.add(found.ignored, "not-given", name, "None", place)
+    elif row is not None and not names_file:
+        assign(found, name, row, values, place, command.scope.run)
+    elif values:
+        _configured(found, command, name, values[0], place)
+    return 1 if equals else 1 + len(values)
+
+
+def _row_in(schema: Schema | None, name: str) -> Row | None:
+    """The row of an option, in a framework or in none."""
+    if schema:
+        row = schema.options.get(name) or schema.options.get(plain_name(name))
+        if row or schema.known:
+            return row if name[:2] == "--" or name in schema.options else None
+    return row_of(name)
+
+
+def _ignored_option(
+    found: Findings, command: Command, at: int, name: str, values: Sequence[Word]
+) -> int:
+    """An option that no table has; how many words it takes."""
+    words, word = command.words, command.words[at]
+    if not name.startswith("--"):
+        size = words[at + 1].text if name in _SHORT_SIZES and len(words) > at + 1 else ""
+        if size.isdigit():
+            ignore_size(found, name, size, word.place)
+        return min(2, len(words) - at) if name in ("-m", "-c") else 1
+    taken = 1
+    if not values:
+        values = following(words, at)
+        if values and (values[0].text.endswith(".py") or _OVERRIDE.match(values[0].text)):
+            values = []
+        taken += len(values)
+    if len(name) > 2:
+        value = values[0].text if values else ""
+        ignore(found, command.scope, name, value, whole_place(word, values))
+    return taken
+
+
+def _sourced(found: Findings, word: Word) -> None:
+    """A script that is taken in; those that only prepare the machine say nothing of a job."""
+    name = base_name(word.text.rstrip("\"'")).lower()
+    if not any(part in name for part in flags.MACHINE_SCRIPTS):
+        found.add(found.unresolved, "sourced", "source", word.text, word.place, sets="named")
+
+
+def _configured(
+    found: Findings, command: Command, name: str, value: Word, place: tuple[int, int]
+) -> None:
+    """A file or a recipe that says what the command does not; a schema's own says nothing."""
+    usual = command.schema.defaults if command.schema else ()
+    is_usual = usual and base_name(value.text).startswith(usual)
+    if is_usual or value.text in command.written:
+        return
+    sets = "" if value.text in flags.PLACEHOLDERS else "named"
+    found.add(found.configured, "configured", name, value.text[:80], place, sets=sets)
+    if re.fullmatch(r"[\w-]+", value.text) and flags.published_model(value.text):
+        assign(found, name, RECIPE, [value], place, command.scope.run)
+
+
+def _run_name(found: Findings, words: Sequence[Word]) -> str:
+    """What a command is called where a text has several."""
+    names = [base_name(word.text) for word in words if not word.why]
+    scripts = (name for name in names if name.endswith((".py", ".sh")) and len(name) < 40)
+    line = found.item("", "", "", words[0].place).line
+    return f"{line}: {next(scripts, names[0][:40] if names else '')}"

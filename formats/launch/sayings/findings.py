@@ -1,0 +1,137 @@
+"""What a text says, word by word: fields that get a value, and words that do not count.
+
+An `Assignment` says that a field is a value, and which words of the text say it; all else that is
+read of a word is an `Item` with the reason. A `Reading` is everything that was found in a text, in
+the order of the text; what it comes to together is worked out in `meaning`.
+
+>>> found = Findings("--tp eight")
+>>> item = found.add(found.problems, "bad-value", "--tp", "eight", (5, 10), sets="tp")
+>>> (item.line, item.column), found.reading("shell").problems == (item,)
+((1, 6), True)
+"""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ..flags import Row, Schema
+from ..items import Item
+from ..syntax.words import Default
+
+SERVERS = ("vllm", "sglang")
+
+
+class Assignment(NamedTuple):
+    """One thing that the text says: this field is this value."""
+
+    field: str
+    value: Any
+    item: Item  # the words that say it
+    row: Row
+    default: Default | None  # of a variable that nothing sets, where the value comes of it
+    run: str = ""  # the command or the function that says it, where there may be several
+    role: str = ""  # whose layout it is, in a job of several
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the words of a text say, each by itself."""
+
+    text: str
+    form: str  # "shell", "python", "yaml", "json" or "toml"
+    starts: bool  # whether it is a whole configuration, or a command that starts a program
+    assignments: tuple[Assignment, ...]
+    ignored: tuple[Item, ...]
+    unresolved: tuple[Item, ...]
+    problems: tuple[Item, ...]
+    removed: tuple[Item, ...]  # options that Megatron refuses, and others may have
+    configured: tuple[Item, ...]  # files or recipes that a command begins with
+    programs: tuple[Item, ...]  # scripts of Megatron-LM's own that are run
+    frameworks: tuple[tuple[str, Item], ...]  # what only one framework has, and where
+    schemas: tuple[Schema, ...]  # the frameworks with a table of their own, as they were found
+    stated: Mapping[str, str]  # texts of single values, by path or option
+
+    @property
+    def schema(self) -> Schema | None:
+        """The first of its frameworks with a table of their own."""
+        return next(iter(self.schemas), None)
+
+    @property
+    def schema_names(self) -> frozenset[str]:
+        return frozenset(schema.name for schema in self.schemas)
+
+    @property
+    def serves(self) -> bool:
+        """Whether the text starts a server."""
+        return not self.schema_names.isdisjoint(SERVERS)
+
+    def leaves(self, *codes: str) -> bool:
+        """Whether something is unresolved for one of these reasons."""
+        return any(item.code in codes for item in self.unresolved)
+
+
+class Findings:
+    """What was found in a text so far, to which the functions that read it add."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.starts = False
+        self.assignments: list[Assignment] = []
+        self.ignored: list[Item] = []
+        self.unresolved: list[Item] = []
+        self.problems: list[Item] = []
+        self.removed: list[Item] = []
+        self.configured: list[Item] = []
+        self.programs: list[Item] = []
+        self.frameworks: list[tuple[str, Item]] = []
+        self.schemas: dict[str, Schema] = {}
+        self.stated: dict[str, str] = {}
+        self._breaks = [match.end() for match in re.finditer(r"\n", text)]
+
+    def item(self, code: str, name: str, value: str, place: tuple[int, int], **more: Any) -> Item:
+        """A word at a place, with its line and column."""
+        start, end = place
+        line = bisect.bisect_right(self._breaks, start)
+        column = start - (self._breaks[line - 1] if line else 0) + 1
+        return Item(code, name, value, start, end, line + 1, column, **more)
+
+    def add(
+        self,
+        items: list[Item],
+        code: str,
+        name: str,
+        value: str,
+        place: tuple[int, int],
+        **more: Any,
+    ) -> Item:
+        """One more item of a list of these findings."""
+        items.append(self.item(code, name, value, place, **more))
+        return items[-1]
+
+    def knows(self, schema: Schema | None, text: str, place: tuple[int, int]) -> None:
+        """A framework with a table of its own, by the word that shows it first."""
+        if schema and schema.name not in self.schemas:
+            self.schemas[schema.name] = schema
+            self.frameworks.append((schema.name, self.item("understood", text[:40], "", place)))
+
+    def reading(self, form: str) -> Reading:
+        """All that was found, which nothing changes any more."""
+        lists: dict[str, Sequence[Any]] = {
+            name: getattr(self, name)
+            for name in (
+                *("assignments", "ignored", "unresolved", "problems", "removed"),
+                *("configured", "programs", "frameworks"),
+            )
+        }
+        return Reading(
+            self.text,
+            form,
+            self.starts,
+            **{name: tuple(items) for name, items in lists.items()},
+            schemas=tuple(self.schemas.values()),
+            stated=self.stated,
+        )

@@ -1,0 +1,179 @@
+"""Keys of files, overrides and recipes: what each sets, and files as a whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from groups.budget import spend
+
+from .. import flags
+from ..flags import Row, Schema, is_known, names_a_size, plain_name, row_of
+from ..syntax.files import Entry, read_file
+from ..syntax.recipes import Recipe
+from ..syntax.words import STEP, CommandRun, Fault, Source, Word, says_nothing, whole_place
+from .findings import Findings
+from .values import assign
+
+NAMED = Row("named", "word")
+_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_.-]{0,120})\}")
+_ADAPTS = re.compile(r"(?i)lora|^[1-9]")
+
+
+class Scope(NamedTuple):
+    """Where words stand: by whose table they are read, and whose they are."""
+
+    schema: Schema | None = None
+    run: str = ""  # the command or function
+
+
+def read_key(
+    found: Findings,
+    scope: Scope,
+    path: tuple[str, ...],
+    values: Sequence[Word],
+    place: tuple[int, int],
+    name: str = "",
+) -> None:
+    """A key of a file, or of an override. name: as it is shown, where that is not its path."""
+    name, shown = name or ".".join(path), " ".join(word.text for word in values[:20])
+    if len(values) == 1 and not values[0].why:
+        found.stated.setdefault(".".join(path), values[0].text.lower())
+    if scope.schema:
+        meaning = scope.schema.meaning(path)
+        row, role = meaning or (NAMED, "")
+        if meaning and (not says_nothing(values) or (not values and row.kind == "switch")):
+            assign(found, name, row, values, place, scope.run, role)
+            return
+        if meaning or scope.schema.keys:
+            ignore(found, scope, name, shown, place)
+            return
+    for section in path[:-1]:
+        if section in flags.SECTIONS_OF:
+            item = found.item("understood", name, "", place)
+            found.frameworks.append((flags.SECTIONS_OF[section], item))
+    key = flags.KEYS.get(".".join(path[-2:])) or flags.KEYS.get(path[-1])
+    section = path[-2] if len(path) > 1 else ""
+    if key is None or section not in key.sections:
+        ignore(found, scope, name, shown, place)
+    elif says_nothing(values):
+        found.add(found.ignored, "not-given", name, "null", place)
+    else:
+        assign(found, name, key.row, values, place, scope.run)
+
+
+def ignore(found: Findings, scope: Scope, name: str, value: str, place: tuple[int, int]) -> None:
+    """An option or a key that no table has a field for: what is known of it."""
+    plain = plain_name(name.rsplit(".", 1)[-1])
+    names = {plain, ".".join(name.split(".")[-2:])}
+    if names & flags.ADAPTERS and _ADAPTS.search(value):
+        if not any(item.code == "part-trained" for item in found.unresolved):
+            found.add(found.unresolved, "part-trained", name, value, place)
+        return
+    is_new = not (plain in flags.NOT_DRAWN or plain in flags.REMOVED or is_known(plain))
+    if is_new and names_a_size(plain) and not (scope.schema and scope.schema.roles):
+        ignore_size(found, name, value, place)
+        return
+    if plain in flags.REMOVED and name.startswith("--"):
+        facts = {"use": f"--{flags.REMOVED[plain]}"}
+        found.add(found.removed, "removed", name, value, place, facts=facts)
+        return
+    code = "no-group" if is_known(plain) else "unknown"
+    code = "not-drawn" if plain in flags.NOT_DRAWN else code
+    found.add(found.ignored, code, name, value, place)
+
+
+def ignore_size(found: Findings, name: str, value: str, place: tuple[int, int]) -> None:
+    """An option or a key that looks like a size of a layout and that no table has."""
+    if value in ("1", "null", "None", "", "false", "False"):
+        found.add(found.ignored, "unknown", name, value, place)
+    else:
+        found.add(found.unresolved, "unknown-size", name, value, place)
+
+
+def add_faults(found: Findings, faults: Iterable[Fault]) -> None:
+    """What no shell, or no reader of a file's format, would read as it was meant."""
+    for code, start, end, facts in faults:
+        found.add(found.problems, code, found.text[start:end], "", (start, end), facts=facts)
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+
+def file_in_script(found: Findings, source: Source, form: str) -> None:
+    """A file that a script writes. One that says nothing, such as help that is printed, may be no
+    file at all, and what is wrong with it no fault."""
+    entries, left, faults = read_file(source, form)
+    before = len(found.assignments)
+    schema = note_schema(found, entries, source)
+    read_entries(found, Scope(schema), entries, left)
+    if len(found.assignments) > before:
+        add_faults(found, faults)
+
+
+def note_schema(found: Findings, entries: Sequence[Entry], source: Source) -> Schema | None:
+    """Note what the values of a file are, by path, and whose table has its keys."""
+    for entry in entries:
+        path = ".".join(entry.path).replace("-", "_")
+        texts = ["" if word.why else word.text for word in entry.values]
+        found.stated[path] = texts[0].strip().lower() if len(texts) == 1 else ""
+        if entry.path[-1] in ("_component_", "_target_"):
+            found.stated |= dict.fromkeys(texts[:1], "")
+    schema = flags.schema_of(flags.beginnings(found.stated))
+    first = entries[0].key if entries else source.word(0, 0)
+    found.knows(schema, first.text, first.place)
+    return schema
+
+
+def read_entries(
+    found: Findings, scope: Scope, entries: Sequence[Entry], left: Sequence[Word]
+) -> None:
+    """The keys of a file, and the words that its reader did not take."""
+    for entry in entries:
+        spend(STEP, "keys")
+        values = [_referred(found, word) for word in entry.values]
+        _inheriting(found, scope.schema, entry._replace(values=values))
+        name, place = entry.path[-1], whole_place(entry.key, values)
+        if row := row_of(name):  # options kept as keys
+            assign(found, name, row, values, place, scope.run)
+        else:
+            path = (*entry.path[:-1], *name.split("/"))  # nvidia.com/gpu
+            read_key(found, scope, path, values, place, ".".join(entry.path))
+    for word in left:
+        shown = word.text.split("\n", 1)[0][:80]
+        found.add(found.ignored, "not-read", shown, "", word.place)
+
+
+def _referred(found: Findings, word: Word) -> Word:
+    """``${section.key}`` is what stands there."""
+    name = _REFERENCE.fullmatch(word.text) if not word.why else None
+    value = found.stated.get(name[1].replace("-", "_"), "") if name else ""
+    if not value or "$" in value:
+        return word
+    return Word((CommandRun(value, word.runs[0].start, word.runs[-1].end),), word.at)
+
+
+def _inheriting(found: Findings, schema: Schema | None, entry: Entry) -> None:
+    """Keys that take over what another file says."""
+    inherits = schema.inherits if schema else flags.INHERITS
+    at_top = len(entry.path) - (len(schema.within) if schema else 0) <= 1
+    name = entry.path[-1] if entry.path[-1] in inherits else entry.path[0]
+    values = [word.text for word in entry.values if word.text not in ("_self_", "null", "")]
+    named = any(value.endswith((".yaml", ".yml")) or "/" in value for value in values)
+    if name in inherits and at_top and values and (name in flags.INHERITS or named):
+        found.add(found.unresolved, "inherits", name, values[0], entry.key.place, sets="named")
+
+
+# -- recipes -------------------------------------------------------------------------------------
+
+
+def read_recipe(found: Findings, recipe: Recipe) -> None:
+    """A function that makes a configuration: a run of its own."""
+    scope = Scope(run=recipe.name)
+    for entry in recipe.entries:
+        spend(STEP, "keys")
+        read_key(found, scope, entry.path, entry.values, whole_place(entry.key, entry.values))
+    for name in recipe.inherits[:8]:
+        place, facts = recipe.entries[0].key.place, {"run": recipe.name}
+        found.add(found.unresolved, "inherits", name, recipe.name, place, facts=facts)
