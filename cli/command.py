@@ -29,18 +29,8 @@ from groups.presets import PRESETS
 from groups.program import PROGRAM
 
 from .hosts import order, slow_ranks
-from .inputs import (
-    CommandError,
-    CommandLine,
-    Options,
-    checked,
-    number_of,
-    one_line,
-    option,
-    options_parser,
-    read_options,
-    sentence,
-)
+from .inputs import CommandLine, Options, checked, number_of, options_parser, read_options
+from .messages import CommandError, one_line, option, sentence
 from .running import running
 from .share import share, shared_rows
 

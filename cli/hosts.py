@@ -9,7 +9,8 @@ from formats.documents.tables import Table
 from groups.errors import in_any_case, not_a_choice
 from groups.mesh import whole_number
 
-from .inputs import CommandError, CommandLine, number_of
+from .inputs import CommandLine, number_of
+from .messages import CommandError
 
 
 def order(inputs: CommandLine) -> Iterator[str] | Table:

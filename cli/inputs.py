@@ -1,5 +1,4 @@
-"""What a command line asks for: its options, the layout that they, a preset or launch flags make,
-and the sentences that refuse it.
+"""What a command line asks for: its options, and the layout that they, a preset or a file make.
 
 Options are the fields of a `Job` with dashes, so that what a refusal offers can be given back;
 guide.txt says what they mean.
@@ -12,7 +11,7 @@ import difflib
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -22,28 +21,17 @@ from formats.sections import sections
 from groups import __version__
 from groups.alternatives import with_working
 from groups.conventions import CONVENTIONS, OWN
-from groups.errors import LayoutError, alternative_text, in_any_case, not_a_choice, quoted
+from groups.errors import LayoutError, in_any_case, not_a_choice, quoted
 from groups.layout import Job, Layout
 from groups.placement import Placement
 from groups.presets import LAYOUT, PRESETS
 from groups.program import PROGRAM
 
 from .counts import COUNTS, with_counts
+from .messages import FIELDS, CommandError, option
 from .spelling import known_options, nearest
 
-FIELDS = tuple(field.name for field in fields(Job))
-
 SIZES = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp", "instances", "gtp", "egtp")
-
-_OPTIONS = {
-    *(*FIELDS, "gpus", "dp", "preset", "domains", "include", "exclude", "num_nodes", "objective"),
-    *("model", "changes", "cluster", "capacity", "global_batch", "micro_batch", "vpp", "schedule"),
-    *("layers", "experts", "sequence"),
-    *("group_size", "precision", "products", "zero", "recompute", "flash", "sequence_parallel"),
-    *("offload", "kernels", "spread", "account", "cp_algorithm"),
-    *("dispatcher", "dispatch", "ep_overlap"),
-}
-"""What a refusal may offer as an option; the rest are words of the command, or of a file."""
 
 _EITHER = {"framework": "order", "order": "order", "preset": "args", "args": "args"}
 """Options of which one is given at most."""
@@ -56,10 +44,6 @@ _OTHERWISE: dict[str, dict[str, Any]] = {
     "format": {"choices": ("text", "json", "csv"), "default": "text"},
 }
 """What sets an option apart from one that takes any text."""
-
-
-class CommandError(Exception):
-    """A command line that cannot be understood, in one sentence."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -112,45 +96,6 @@ def read_options(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argpar
         if not near:
             raise
         raise CommandError(f"{error}; did you mean {' or '.join(near)}?") from None
-
-
-def option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
-
-
-# -- messages ------------------------------------------------------------------------------------
-
-
-def sentence(error: Exception) -> str:
-    """What is wrong, the options that would work, and what Megatron says."""
-    if not isinstance(error, LayoutError):
-        return str(error)
-    fixes = " or ".join(map(fix_text, error.alternatives))
-    what = error.what + (f"; try {fixes}" if fixes else f": {error.why}" if error.why else "")
-    return what + (f" (Megatron: {error.quote})" if error.quote else "")
-
-
-def fix_text(alternative: Mapping[str, Any]) -> str:
-    """An alternative as the options to give: ``--tp 2 --pp 4``."""
-    if "group" in alternative:
-        return str(alternative["group"])
-    if not set(alternative) <= _OPTIONS:
-        return alternative_text(alternative)
-    return " ".join(_asoption(name, value) for name, value in alternative.items())
-
-
-def _asoption(name: str, value: Any) -> str:
-    if value is None:
-        return f"without {option(name)}"
-    if isinstance(value, bool):
-        return option(name) if value else option(f"no_{name}")
-    text = "x".join(map(str, value)) if isinstance(value, (list, tuple)) else value
-    return f"{option(name)} {text}"
-
-
-def one_line(text: str) -> str:
-    """On one line, and nothing that a terminal would obey."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 class Options:

@@ -17,7 +17,7 @@ from groups.errors import LayoutError
 from texts.sentences import note_text
 from training.models import MODELS
 
-from .inputs import FIELDS, CommandError, option
+from .messages import FIELDS, CommandError, option
 
 ELSEWHERE = ("configured", "inherits", "sourced")
 """What may say in another file what a text does not."""

@@ -19,8 +19,9 @@ from views.compare.named import context_named, document_of, is_link, of_document
 from views.compare.sides import FROM_HERE, with_job
 from views.launch.inputs import training_stated, with_pasted
 
-from .inputs import FIELDS, CommandError, CommandLine
+from .inputs import CommandLine
 from .launch import job_from_flags
+from .messages import FIELDS, CommandError
 
 
 def set_base(inputs: CommandLine, word: str) -> None:

@@ -11,7 +11,8 @@ from groups.layout import Layout, framework_name
 from groups.running import Running, read_running
 
 from .counts import COUNTS
-from .inputs import FIELDS, CommandError, CommandLine
+from .inputs import CommandLine
+from .messages import FIELDS, CommandError
 
 BEGINNING = 1 << 26
 """Bytes of a trace in which its process groups stand: before its events."""

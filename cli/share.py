@@ -11,7 +11,8 @@ from groups.grouping import SharedGroups, parse_ranks, shared_groups
 from groups.layout import Layout
 from groups.placement import Placement, nodes_spanned
 
-from .inputs import CommandLine, fix_text
+from .inputs import CommandLine
+from .messages import fix_text
 
 
 def share(inputs: CommandLine) -> Table:

@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 
 import groups
 from cli.command import COMMANDS, run
-from cli.inputs import FIELDS, PROGRAM
+from cli.inputs import PROGRAM
+from cli.messages import FIELDS
 from formats.documents.exports import groups_by_name
 from formats.launch import TARGETS
 from formats.logs.bounds import COMMAND_LINE

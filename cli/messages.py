@@ -1,0 +1,62 @@
+"""How the command line speaks: its options, and the sentences that refuse what it was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from groups.errors import LayoutError, alternative_text
+from groups.layout import Job
+
+FIELDS = tuple(field.name for field in fields(Job))
+
+_OPTIONS = {
+    *(*FIELDS, "gpus", "dp", "preset", "domains", "include", "exclude", "num_nodes", "objective"),
+    *("model", "changes", "cluster", "capacity", "global_batch", "micro_batch", "vpp", "schedule"),
+    *("layers", "experts", "sequence"),
+    *("group_size", "precision", "products", "zero", "recompute", "flash", "sequence_parallel"),
+    *("offload", "kernels", "spread", "account", "cp_algorithm"),
+    *("dispatcher", "dispatch", "ep_overlap"),
+}
+"""What a refusal may offer as an option; the rest are words of the command, or of a file."""
+
+
+class CommandError(Exception):
+    """A command line that cannot be understood, in one sentence."""
+
+
+def option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def sentence(error: Exception) -> str:
+    """What is wrong, the options that would work, and what Megatron says."""
+    if not isinstance(error, LayoutError):
+        return str(error)
+    fixes = " or ".join(map(fix_text, error.alternatives))
+    what = error.what + (f"; try {fixes}" if fixes else f": {error.why}" if error.why else "")
+    return what + (f" (Megatron: {error.quote})" if error.quote else "")
+
+
+def fix_text(alternative: Mapping[str, Any]) -> str:
+    """An alternative as the options to give: ``--tp 2 --pp 4``."""
+    if "group" in alternative:
+        return str(alternative["group"])
+    if not set(alternative) <= _OPTIONS:
+        return alternative_text(alternative)
+    return " ".join(_asoption(name, value) for name, value in alternative.items())
+
+
+def _asoption(name: str, value: Any) -> str:
+    if value is None:
+        return f"without {option(name)}"
+    if isinstance(value, bool):
+        return option(name) if value else option(f"no_{name}")
+    text = "x".join(map(str, value)) if isinstance(value, (list, tuple)) else value
+    return f"{option(name)} {text}"
+
+
+def one_line(text: str) -> str:
+    """On one line, and nothing that a terminal would obey."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
