@@ -11,6 +11,9 @@ from 0. Products have the multiplication sign: a pair of asterisks would turn in
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from groups.tables import Rows
 from texts.sentences import (
     HANG_STEPS,
     LAUNCH_NOTES,
@@ -29,6 +32,7 @@ from texts.shapes import (
     Step,
     Term,
     Text,
+    by_english,
     catalogue,
     catalogues,
     has_text,
@@ -36,13 +40,15 @@ from texts.shapes import (
     untranslated,
     words,
 )
-from texts.types import KINDS, TYPES, kind_of
+from texts.types import KINDS, LINKS, TYPES, kind_of
 
-CONTROLS: dict[str, Control] = {
-    name: Control(*texts)
-    for room in catalogues()
-    for name, texts in catalogue(room).get("CONTROLS", {}).items()
-}
+CONTROLS: Mapping[str, Control] = Rows(
+    lambda: {
+        name: control
+        for room in catalogues()
+        for name, control in catalogue(room).get("CONTROLS", {}).items()
+    }
+)
 
 SHORT_LABELS = words("controls", "SHORT_LABELS")
 """What a control is called on the button of a fix, where its label is long."""
@@ -50,9 +56,11 @@ SHORT_LABELS = words("controls", "SHORT_LABELS")
 DP_KINDS = words("controls", "DP_KINDS")
 VIEWS = words("controls", "VIEWS")
 
-WORDS = tuple(Term(*texts) for texts in catalogue("words")["WORDS"].values())
-PAGE = {**words("collectives", "PAGE"), **words("page", "PAGE"), **words("pipeline", "PAGE")}
-HOW_TO_READ, HOW_TO_READ_LARGE = words("page", "HOW_TO_READ").values()
+WORDS: Mapping[str, Term] = words("words", "WORDS")
+PAGE: Mapping[str, Text] = Rows(
+    lambda: {k: v for n in ("collectives", "page", "pipeline") for k, v in words(n, "PAGE").items()}
+)
+HOW_TO_READ = words("page", "HOW_TO_READ")
 CARD = words("page", "CARD")
 """What the card of a GPU says, most of it written by the page's script."""
 
@@ -62,7 +70,12 @@ SAVED = words("shell", "SAVED")
 
 ENTRIES, STORIES = words("stories", "ENTRIES"), words("stories", "STORIES")
 TOUR_WORDS = words("stories", "TOUR_WORDS")
-TOUR = tuple(Step(query, text) for query, text in words("stories", "TOUR").items())
+
+
+def tour() -> tuple[Step, ...]:
+    """The steps of the tour."""
+    return catalogue("stories")["TOUR"]
+
 
 FRAMEWORKS = words("frameworks", "FRAMEWORKS")
 """What is special about a framework's names and order, by the id of its convention."""
@@ -73,10 +86,8 @@ UNSETTLED = words("frameworks", "UNSETTLED")
 OWN_GROUPS = words("frameworks", "OWN_GROUPS")
 """Groups of a framework that are none of Megatron's, by their own names."""
 
-OPERATION_TEXTS, ALGORITHM_TEXTS = (
-    {name: OperationText(*texts) for name, texts in section.items()}
-    for section in catalogue("operations").values()
-)
+OPERATION_TEXTS: Mapping[str, OperationText] = words("operations", "OPERATION_TEXTS")
+ALGORITHM_TEXTS: Mapping[str, OperationText] = words("operations", "ALGORITHM_TEXTS")
 """By the names of training.collectives.operations and .algorithms."""
 
 ESTIMATE, MEMORY = words("estimate", "ESTIMATE"), words("memory", "MEMORY")
@@ -91,7 +102,7 @@ CP_CHOICES = words("traffic", "CP_CHOICES")
 CLUSTER_NOTES = words("traffic", "CLUSTER_NOTES")
 """What is not settled about the numbers of a cluster."""
 
-NOTES = {text.en: text for text in words("presets", "NOTES").values()}
+NOTES: Mapping[str, Text] = Rows(lambda: by_english("presets", "NOTES"))
 """What is to be known of a published layout, by its note in groups/published.txt."""
 
 DERIVED = words("presets", "DERIVED")
@@ -100,8 +111,7 @@ DERIVED = words("presets", "DERIVED")
 SPANS, WORK = words("refusals", "SPANS"), words("refusals", "WORK")
 """By names of the maths, which says its refusals in English itself."""
 
-CALLED = {text.en: text for text in words("refusals", "CALLED").values()}
+CALLED: Mapping[str, Text] = Rows(lambda: by_english("refusals", "CALLED"))
 """Frameworks that are called by words, by what a refusal calls them."""
 
-LEFT_OUT = tuple(words("traffic", "LEFT_OUT").values())
-SEARCH_LEFT_OUT = tuple(words("traffic", "SEARCH_LEFT_OUT").values())
+LEFT_OUT, SEARCH_LEFT_OUT = words("traffic", "LEFT_OUT"), words("traffic", "SEARCH_LEFT_OUT")

@@ -73,7 +73,7 @@ def spend(
 ) -> None:
     """Count work of the current request that is about to be done.
 
-    what: of what there is too much, a name that texts/refusals.txt has words for. control: the
+    what: of what there is too much, a name that texts/refusals.toml has words for. control: the
     input that is too large.
     alternatives: changes of inputs that cost less, or a function that finds them, given the units
     that were left.

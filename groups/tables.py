@@ -121,4 +121,4 @@ def _lines(name: str, error: ValidationError) -> Iterator[str]:
         yield f"{at}: {message}"
 
 
-_MESSAGES = {"unexpected_keyword_argument": "Unexpected field"}
+_MESSAGES = dict.fromkeys(("extra_forbidden", "unexpected_keyword_argument"), "Unexpected field")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import descriptions
 from descriptions import Text
@@ -15,7 +15,7 @@ def texts_in(value: object, where: str) -> Iterator[tuple[str, Text]]:
     """Every Text reachable from `value`, with a readable path to it."""
     if isinstance(value, Text):
         yield where, value
-    elif isinstance(value, dict):
+    elif isinstance(value, Mapping):
         for key, item in value.items():
             yield from texts_in(item, f"{where}[{key}]")
     elif isinstance(value, tuple):
@@ -24,7 +24,7 @@ def texts_in(value: object, where: str) -> Iterator[tuple[str, Text]]:
             yield from texts_in(item, f"{where}.{named[index]}" if named else f"{where}[{index}]")
 
 
-ROOTS = ("TYPES", "KINDS", "HOW_TO_READ", "HOW_TO_READ_LARGE")
+ROOTS = ("TYPES", "KINDS", "HOW_TO_READ")
 TEXTS = {where: text for r in ROOTS for where, text in texts_in(getattr(descriptions, r), r)}
 BODIES = {where: text for where, text in TEXTS.items() if ".title" not in where}
 

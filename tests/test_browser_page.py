@@ -28,7 +28,7 @@ from browser import (
 )
 from seen import seen
 
-from descriptions import CONTROLS, DP_KINDS, JOB, PAGE, SHELL, TYPES, VIEWS, kind_of
+from descriptions import CONTROLS, DP_KINDS, JOB, LINKS, PAGE, SHELL, TYPES, VIEWS, kind_of
 from groups.conventions import CONVENTIONS
 from groups.presets import PRESETS
 from views.all import ENDPOINTS
@@ -85,7 +85,7 @@ def test_every_type_shows_its_panels_in_order_with_title_and_text(open_page):
             assert title.split(maxsplit=1) == [kind, kind_of(kind).title["en"]]
             assert kind_of(kind).body["en"] in texts
         links = page.locator(".reading a").evaluate_all("all => all.map(a => a.href)")
-        assert sorted(links) == sorted(link.url for link in group_type.reading)
+        assert sorted(links) == sorted(LINKS[link].url for link in group_type.reading)
 
 
 def kind_section(page, kind):

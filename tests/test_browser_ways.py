@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 from browser import box, expect, pass_time, settle, wait_until
 
-from descriptions import ENTRIES, RUN, STORIES, TOUR
+from descriptions import ENTRIES, RUN, STORIES, tour
 from views.base.context import Context
 from views.base.html import unparted
 from views.base.link import from_query, to_query
@@ -17,6 +17,8 @@ from views.compare.sides import comparison_of
 from views.page import answer
 from views.stories import BRINGS, EVIDENCE, LINKS, tour_html
 from views.traffic.rows import rows_of
+
+TOUR = tour()
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import pytest
 from cases import every
@@ -196,14 +195,12 @@ def test_every_framework_has_its_note_and_what_its_source_leaves_open():
     assert set(descriptions.UNSETTLED) == left_open
 
 
-FRENCH = """[PAGE]
-copy: Copy link | Copier le lien
-nouns:
-    rank/ranks
-    rang/rangs
-no-picture: rien
-old: Gone | Parti
-up: from {minimum} up | dès {least}
+FRENCH = """
+"Copy link" = "Copier le lien"
+"rank/ranks" = "rang/rangs"
+no-picture = "rien"
+Gone = "Parti"
+"from {minimum} up" = "dès {least}"
 """
 
 
@@ -211,9 +208,9 @@ up: from {minimum} up | dès {least}
 def french(monkeypatch, tmp_path):
     """A third language of a few records, two of which are wrong."""
     monkeypatch.setitem(shapes.LANGUAGES, "fr", "Français")
-    for room in ("page", "shell", "refusals"):
-        (tmp_path / f"{room}.txt").symlink_to(shapes.FOLDER / f"{room}.txt")
-    (tmp_path / "fr.txt").write_text(FRENCH, encoding="utf-8")
+    for file in shapes.FOLDER.glob("*.toml"):
+        (tmp_path / file.name).symlink_to(file)
+    (tmp_path / "fr.toml").write_text(FRENCH, encoding="utf-8")
     monkeypatch.setattr(shapes, "FOLDER", tmp_path)
     kept = (shapes.catalogue, shapes.untranslated, shapes._translations)
     for one in kept:
@@ -240,8 +237,8 @@ def test_a_third_language_is_one_catalogue_and_what_it_lacks_is_english(french):
 
 def wrong_in(language: str) -> dict[str, str]:
     """Texts of a third language for what nobody says, or with other blanks to fill than that."""
-    sections = (one for room in shapes.catalogues() for one in shapes.catalogue(room).values())
-    said = {text.en: text for one in sections for texts in one.values() for text in texts}
+    said = {text.en: text for text in ALL_TEXTS.values()}
+    said |= {code: Text(code, text.zh) for code, text in descriptions.REFUSALS.items()}
     blanks = re.compile(r"\{\w+\}")
     return {
         key: text
@@ -273,18 +270,15 @@ def test_groups_of_frameworks_that_are_none_of_megatrons_are_described():
     assert set(descriptions.OWN_GROUPS) <= named
 
 
-WITHOUT_ENGLISH = {"REFUSALS", "SPANS", "WORK", "GAP"}
-"""What the maths says in English itself, and what is no sentence."""
-EVERY_ROOT = [name for name in vars(descriptions) if name.isupper() and name not in WITHOUT_ENGLISH]
-EVERY_TEXT = {
+ALL_TEXTS = {
     where: text
-    for root in EVERY_ROOT
-    for where, text in texts_in(getattr(descriptions, root), root)
-} | {
-    f"{room.parent.name}.{where}": text
     for room in shapes.catalogues()
-    if isinstance(room, Path)
-    for where, text in texts_in(shapes.catalogue(room), "words")
+    for where, text in texts_in(shapes.catalogue(room), str(room))
+}
+WITHOUT_ENGLISH = ("refusals[SPANS]", "refusals[WORK]")
+"""What the maths says in English itself."""
+EVERY_TEXT = {
+    where: text for where, text in ALL_TEXTS.items() if not where.startswith(WITHOUT_ENGLISH)
 }
 
 
@@ -298,10 +292,6 @@ def test_every_text_has_both_languages_and_the_same_blanks_to_fill() -> None:
 
     assert len(EVERY_TEXT) > 1000
     assert breaking(is_whole, EVERY_TEXT) == {}
-
-
-def test_quotes_that_keep_spaces_are_no_part_of_a_text() -> None:
-    assert shapes.words("hang", "HANG")["place-host"]["en"] == " (host {host})"
 
 
 def test_a_stop_stays_on_the_line_of_the_word_before_it() -> None:

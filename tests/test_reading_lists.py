@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from descriptions import TYPES
+from descriptions import LINKS, TYPES
 
 ZHIHU = "https://zhuanlan.zhihu.com/p/"
 WECHAT = "https://mp.weixin.qq.com/s/"
@@ -84,10 +84,10 @@ def test_every_type_has_its_reading_list() -> None:
 
 @pytest.mark.parametrize("name", READING)
 def test_reading_list_of_a_type(name: str) -> None:
-    assert [link.url for link in TYPES[name].reading] == READING[name]
+    assert [LINKS[link].url for link in TYPES[name].reading] == READING[name]
 
 
 def test_one_page_has_one_title_and_one_title_one_page() -> None:
-    links = {link for entry in TYPES.values() for link in entry.reading}
+    links = {LINKS[link] for entry in TYPES.values() for link in entry.reading}
     for label in ([x.url for x in links], [x.title.en for x in links], [x.title.zh for x in links]):
         assert [name for name, times in Counter(label).items() if times > 1] == []

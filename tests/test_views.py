@@ -18,7 +18,7 @@ from cases import every
 from pages import panels, refusal_of, shown, text_of
 from seen import seen
 
-from descriptions import CONTROLS, PAGE, REFUSALS, TYPES, kind_of
+from descriptions import CONTROLS, LINKS, PAGE, REFUSALS, TYPES, kind_of
 from descriptions import VIEWS as WORDS
 from groups import LayoutError, fit, rank_groups
 from groups.megatron.parallel_state import process_groups
@@ -265,7 +265,7 @@ def test_texts_beside_the_picture_are_those_of_its_type_and_kinds(language, node
             assert kind_of(kind).title[language] in picture
             assert kind_of(kind).body[language] in picture
         for link in group_type.reading:
-            assert f'href="{link.url}"' in picture
+            assert f'href="{LINKS[link].url}"' in picture
 
 
 @every("world, nodes", [(264, 33), (1024, 128), (131_072, 16_384)])

@@ -7,7 +7,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .shapes import has_text, words
+from groups.tables import Rows
+
+from .shapes import Text, catalogue, has_text, words
 
 NOUNS = words("page", "NOUNS")
 """One and many, with a slash between where they differ, and with the counter in Chinese."""
@@ -20,13 +22,12 @@ what to do next."""
 LAUNCH_NOTES = words("launch", "LAUNCH_NOTES")
 """What the reader of launch commands has to say, by code."""
 
-REFUSALS = words("refusals", "REFUSALS")
+REFUSALS: Mapping[str, Text] = Rows(
+    lambda: {code: Text(code, said.zh) for code, said in catalogue("refusals")["REFUSALS"].items()}
+)
 """By codes of the maths, which says its refusals in English itself."""
 
-OPERATION = words("run", "RUN")["operation"]
-"""What an operation is called that no line names."""
-
-SEMICOLON = words("page", "PAGE")["semicolon"]
+_RUN, _PAGE = words("run", "RUN"), words("page", "PAGE")
 
 
 def counted(number: int, noun: str, language: str) -> str:
@@ -51,7 +52,7 @@ def hang_sentence(code: str, facts: Mapping[str, Any], language: str) -> str:
     text = {**HANG, **HANG_NOTES, **HANG_STEPS}[code]
     told = {name: _told(value, language) for name, value in facts.items()}
     told = with_reason(told, language)
-    told["op"] = told.get("op") or OPERATION[language]
+    told["op"] = told.get("op") or _RUN["operation"][language]
     if "kind" in told:
         which = HANG["group-index" if facts.get("index") is not None else "group"][language]
         told["which"] = which.format(**told)
@@ -91,7 +92,7 @@ def _told(value: Any, language: str) -> str:
         return str(value)
     if any(isinstance(item, tuple) for item in value):
         parties = (f"{_told(ranks, language)} {op} {sizes}" for ranks, op, sizes in value)
-        return SEMICOLON[language].join(parties)
+        return _PAGE["semicolon"][language].join(parties)
     listed = ", ".join(str(item) for item in value[:16])
     return listed + (f" … ({len(value):,})" if len(value) > 16 else "")
 

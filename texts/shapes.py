@@ -1,23 +1,22 @@
 """What a text is: both languages of it, what a choice, a kind or a control says; the catalogues.
 
-A catalogue, NAME.txt here or words.txt of a view, has sections; each record in them is a key and
-its texts. A text is English and Chinese on one line with a bar between, or a line of each; a line
-that is indented further goes on with the one above. A text alone is Chinese for its key. Quotes
-keep spaces at the ends; a line with # is a remark.
+A catalogue, NAME.toml here or words.toml of a view, has sections of records by key. A record is a
+text, ``{ en = "Copy link", zh = "复制链接" }``, or what `SECTIONS` says.
 
-A third language is its name in LANGUAGES and a catalogue of its own, such as fr.txt: the same
-records, in any sections and under any keys, with French where the others have Chinese. What it
-lacks, `untranslated`, stays English, and the page says how much that is.
+A third language is its name in LANGUAGES and a file of its own, such as fr.toml: English texts and
+their French, ``"Copy link" = "Copier le lien"``. What it lacks, `untranslated`, stays English, and
+the page says how much that is.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from groups.tables import Rows, checked, parsed, read_table
 
 FOLDER = Path(__file__).parent
 
@@ -61,12 +60,13 @@ class Link(NamedTuple):
 
 
 class GroupType(NamedTuple):
-    """A choice of the group type dropdown: the kinds whose panels it shows, in this order."""
+    """A choice of the group type dropdown: the kinds whose panels it shows, in this order, and
+    pages to read about them, by their names in LINKS."""
 
     title: Text
     body: Text
     kinds: tuple[str, ...]
-    reading: tuple[Link, ...]
+    reading: tuple[str, ...]
 
 
 class Kind(NamedTuple):
@@ -107,41 +107,65 @@ class Step(NamedTuple):
     text: Text
 
 
+class Chinese(NamedTuple):
+    """What its key says, whose English is known elsewhere."""
+
+    zh: str
+
+
 # -- catalogues ----------------------------------------------------------------------------------
 
-_HEAD = re.compile(r"#|\[(?P<section>\w+)\]|(?P<key>[^ ]*?):(?: |$)")
+SECTIONS: dict[str, Any] = {
+    "CONTROLS": dict[str, Control],
+    "KINDS": dict[str, Kind],
+    "TYPES": dict[str, GroupType],
+    "LINKS": dict[str, Link],
+    "OPERATION_TEXTS": dict[str, OperationText],
+    "ALGORITHM_TEXTS": dict[str, OperationText],
+    "REFUSALS": dict[str, Chinese],
+    "TOUR": tuple[Step, ...],
+    "WORDS": dict[str, Term],
+}
+"""What a section holds, where that is not a text by each key."""
 
 
 def catalogues() -> list[str | Path]:
     """Every catalogue of English and Chinese: the names of those here, the files of views."""
-    here = {path.stem for path in FOLDER.glob("*.txt")} - {*LANGUAGES}
-    return [*sorted(here), *sorted(FOLDER.parent.glob("views/*/words.txt"))]
+    here = {path.stem for path in FOLDER.glob("*.toml")} - {*LANGUAGES}
+    return [*sorted(here), *sorted(FOLDER.parent.glob("views/*/words.toml"))]
 
 
 @cache
-def catalogue(name: str | Path) -> dict[str, dict[str, tuple[Text, ...]]]:
-    """The sections of a catalogue here, or of a file: the texts of each record by its key."""
-    sections: dict[str, dict[str, list[list[str]]]] = {}
-    records: dict[str, list[list[str]]] = {}
-    record: list[list[str]] = []
-    path = name if isinstance(name, Path) else FOLDER / f"{name}.txt"
-    source = path.read_text(encoding="utf-8")
-    for line in filter(None, source.splitlines()):
-        head = _HEAD.match(line)
-        if head is None:
-            if line.startswith(" " * 8):
-                record[-1].append(line.strip())
-            else:
-                record.append([line.strip()])
-        elif head["section"]:
-            records = sections.setdefault(head["section"], {})
-        elif head["key"] is not None:
-            rest = line[head.end() :]
-            record = records[head["key"]] = [[rest]] if rest else []
-    return {
-        section: {key: tuple(_texts(key, lines)) for key, lines in records.items()}
-        for section, records in sections.items()
-    }
+def catalogue(name: str | Path) -> dict[str, Any]:
+    """The sections of a catalogue here, or of a file: records by their keys.
+
+    Errors: `groups.tables.TableError`.
+    """
+    file = name if isinstance(name, Path) else FOLDER / f"{name}.toml"
+    return sections(f"{file.parent.name}/{file.name}", parsed(file))
+
+
+def sections(name: str, values: Mapping[str, object]) -> dict[str, Any]:
+    """What a file holds, each section by its model. Errors: TableError, which names the file."""
+    held: dict[str, Any] = {}
+    for section, records in values.items():
+        model = dict[str, SECTIONS.get(section, dict[str, Text])]  # type: ignore[misc]
+        held |= checked(name, {section: records}, model)
+    return held
+
+
+def words(name: str | Path, section: str) -> Mapping[str, Any]:
+    """The records of a section by key, read when one is asked for.
+
+    >>> words("page", "NOUNS")["gpu"].zh
+    '个 GPU'
+    """
+    return Rows(lambda: catalogue(name)[section])
+
+
+def by_english(name: str, section: str) -> dict[str, Text]:
+    """The texts of a section by what they are in English."""
+    return {text.en: text for text in catalogue(name)[section].values()}
 
 
 def has_text(text: Text, language: str) -> bool:
@@ -153,35 +177,27 @@ def has_text(text: Text, language: str) -> bool:
 def untranslated(language: str) -> tuple[list[str], int]:
     """The records that a language lacks, as "catalogue SECTION key", and how many there are."""
     records = [
-        (f"{room} {section} {key}", texts)
+        (f"{room} {section} {key}", [*texts_of(record, key)])
         for room in catalogues()
-        for section, by_key in catalogue(room).items()
-        for key, texts in by_key.items()
+        for section, held in catalogue(room).items()
+        for key, record in (held.items() if isinstance(held, dict) else enumerate(held))
     ]
     lacking = [name for name, texts in records if not all(has_text(t, language) for t in texts)]
     return lacking, len(records)
 
 
+def texts_of(record: Any, key: Any) -> Iterator[Text]:
+    """The texts of a record with this key."""
+    if isinstance(record, Text):
+        yield record
+    elif isinstance(record, Chinese):
+        yield Text(key, record.zh)
+    elif isinstance(record, tuple):
+        for part in record:
+            yield from texts_of(part, key)
+
+
 @cache
 def _translations(language: str) -> dict[str, str]:
-    """What each English text, or key of a text alone, is in a third language."""
-    records = (record for section in catalogue(language).values() for record in section.values())
-    return {text.en: text.zh for record in records for text in record}
-
-
-def _texts(key: str, lines: list[list[str]]) -> Iterable[Text]:
-    rest = iter(lines)
-    for line in rest:
-        en, *other = line[0].split(" | ")
-        if not other and len(lines) > 1:
-            en, other = " ".join(line), ["".join(next(rest))]
-        yield Text(_bare(en), _bare(other[0])) if other else Text(key, _bare("".join(line)))
-
-
-def _bare(text: str) -> str:
-    return text[1:-1] if text[:1] == text[-1:] == '"' else text
-
-
-def words(name: str | Path, section: str) -> dict[str, Text]:
-    """A section whose records are one text each."""
-    return {key: text for key, (text,) in catalogue(name)[section].items()}
+    """What each English text, or key of a Chinese one, is in a third language."""
+    return read_table(FOLDER / f"{language}.toml", dict[str, str])

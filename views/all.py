@@ -1,7 +1,7 @@
 """All views of the page, in the order of their buttons, and what programs may ask.
 
 A view is a folder here, with its row, VIEW (base/context.py), in view.py; and its name, a line of
-VIEWS in texts/controls.txt, where its button stands among the others.
+VIEWS in texts/controls.toml, where its button stands among the others.
 """
 
 from __future__ import annotations

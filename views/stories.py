@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from descriptions import ENTRIES, SHELL, STORIES, TOUR, TOUR_WORDS
+from descriptions import ENTRIES, SHELL, STORIES, TOUR_WORDS, tour
 from groups.layout import Job
 
 from .base.html import button, fold, saying, tag
@@ -68,24 +68,23 @@ def tour_html(state: State) -> Markup:
     It opens when somebody asks for it, and leaves the page as it is.
     """
     step, say = parse_number(state.tour), saying(TOUR_WORDS, state.language)
-    if not isinstance(step, int) or step not in STEPS:
+    steps = tour()
+    if not isinstance(step, int) or step not in range(len(steps)):
         return Markup()
     ways = {"back": _to_step(step - 1, "back"), "next": _to_step(step + 1, "next")}
     ways["leave"] = {"data_set": {"tour": ""}, "data_leads": "tour-start"}
     buttons = (button(say(name), id=f"tour-{name}", **marks) for name, marks in ways.items())
-    place = tag("small", say("place", step=step + 1, steps=len(TOUR)))
-    text = tag("p", TOUR[step].text[state.language], aria_live="polite")
+    place = tag("small", say("place", step=step + 1, steps=len(steps)))
+    text = tag("p", steps[step].text[state.language], aria_live="polite")
     return tag("section", text, tag("div", place, *buttons), aria_label=say("label"))
-
-
-STEPS = range(len(TOUR))
 
 
 def _to_step(step: int, way: str) -> dict[str, Any]:
     """Marks of a button that goes to a step; the focus goes with it to the one that goes on."""
-    if step not in STEPS:
+    steps = tour()
+    if step not in range(len(steps)):
         return {"disabled": True}
-    is_end = step == (STEPS[-1] if way == "next" else 0)
+    is_end = step == (len(steps) - 1 if way == "next" else 0)
     on = {"next": "back", "back": "next"}[way] if is_end else way
-    marks = {"data_query": TOUR[step].query, "data_with": {"tour": str(step)}}
+    marks = {"data_query": steps[step].query, "data_with": {"tour": str(step)}}
     return {**marks, "data_leads": f"tour-{on}"}

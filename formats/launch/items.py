@@ -1,6 +1,6 @@
 """What a text says of a job: word by word, and what it comes to.
 
-Words are codes and facts; texts/launch.txt has their sentences.
+Words are codes and facts; texts/launch.toml has their sentences.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ TABLES = ("csv", "txt", "json", "ranks")
 @dataclass(frozen=True)
 class View:
     """A view: the row VIEW of its view.py, beside which stand its script, style sheet and words, if
-    it has any: view.js, view.css, words.txt. What goes into files is refused, by a LayoutError,
+    it has any: view.js, view.css, words.toml. What goes into files is refused, by a LayoutError,
     where the view itself refuses.
 
     Attributes:

@@ -243,41 +243,40 @@ def intro(title: str, text: str, language: str) -> Markup:
     return heading(title, tag("p", explained(text, language)))
 
 
-def explained(text: str, language: str, known: set[int] | None = None) -> Markup:
-    """A text as HTML, each of its words explained once; ``known``, the numbers of those that were
-    explained before, is added to."""
+def explained(text: str, language: str, known: set[str] | None = None) -> Markup:
+    """A text as HTML, each of its words explained once; ``known``, those that were explained
+    before, is added to."""
     known = set() if known is None else known
 
     def marked(match: re.Match[str]) -> str:
-        number = _number(match["word"], language)
-        if number in known:
+        key = _key(match["word"], language)
+        if key in known:
             return match[0]
-        known.add(number)
-        word = _explained(match["word"], number, language)
+        known.add(key)
+        word = _explained(match["word"], key, language)
         return tag("bdi", word, Markup(match["end"]), class_="word-end") if match["end"] else word
 
     return Markup(_pattern(language).sub(marked, unparted(escape_text(text, quote=False))))
 
 
 @cache
-def _explained(word: str, number: int, language: str) -> Markup:
+def _explained(word: str, key: str, language: str) -> Markup:
     """One of the few ways to write a word, with its tip."""
-    return button(Markup(word), class_="word", data_tip=WORDS[number].tip[language])
+    return button(Markup(word), class_="word", data_tip=WORDS[key].tip[language])
 
 
 @cache
 def _pattern(language: str) -> re.Pattern[str]:
     """Any of the words; a group for each would take ten times as long."""
     assert language in LANGUAGES
-    words = "|".join(word.written[language] for word in WORDS)
+    words = "|".join(word.written[language] for word in WORDS.values())
     return re.compile(rf"(?P<word>{words})(?P<end>[^\w\s<&(]*)")
 
 
 @cache
-def _number(word: str, language: str) -> int:
+def _key(word: str, language: str) -> str:
     """Which word it is, of the few ways that there are to write one."""
-    ways = (term.written[language] for term in WORDS)
-    return next(number for number, way in enumerate(ways) if re.fullmatch(way, word))
+    return next(k for k, term in WORDS.items() if re.fullmatch(term.written[language], word))
 
 
 def player_buttons(back: str, on: str, language: str) -> Markup:

@@ -157,7 +157,7 @@ def _errors(language: str) -> Markup:
         table(heads, steps, "estimate-errors"),
         tag("p", ESTIMATE["errors_memory"][language]),
         table(heads_of(ESTIMATE, "group error cover", language), memory, "estimate-errors"),
-        left_out_html(LIMITS, language),
+        left_out_html((ESTIMATE[f"limit_{number}"] for number in range(1, 5)), language),
     )
 
 
@@ -171,9 +171,6 @@ def _group(name: str, language: str) -> str:
     if several:
         return ESTIMATE[several][language]
     return f"arXiv:{name}" if re.fullmatch(r"\d{4}\.\d{5}", name) else name
-
-
-LIMITS = tuple(ESTIMATE[f"limit_{number}"] for number in range(1, 5))
 
 
 # -- "you are here" ------------------------------------------------------------------------------

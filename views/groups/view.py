@@ -12,8 +12,8 @@ from descriptions import (
     CARD,
     GAP,
     HOW_TO_READ,
-    HOW_TO_READ_LARGE,
     JOB,
+    LINKS,
     PAGE,
     TYPES,
     counted,
@@ -63,7 +63,7 @@ def _strip(context: Context) -> Markup:
 
 def _kinds(spec: PictureSpec) -> Markup:
     """A panel for each kind; of a large world, the nodes with the groups of one rank."""
-    layout, words = spec.layout, set[int]()
+    layout, words = spec.layout, set[str]()
     has_two = len(by_grid(layout, spec.visible)) > 1
     sections = (
         section(spec, grouping, _panel(layout, grouping, has_two), words)
@@ -140,7 +140,7 @@ def overview_figure(
 
 
 def section(
-    spec: PictureSpec, grouping: Grouping, panel: scene.Panel | None, words: set[int]
+    spec: PictureSpec, grouping: Grouping, panel: scene.Panel | None, words: set[str]
 ) -> Markup:
     """One kind: its picture and, beside it, what the kind is and what these groups are.
 
@@ -169,8 +169,9 @@ def section(
 def _about(context: Context) -> Markup:
     """What the type of groups is for, what there is to read, and how to read the pictures."""
     words, language = TYPES[context.state.group_type], context.language
-    how = HOW_TO_READ if context.layout.world_size <= PANEL_LIMIT else HOW_TO_READ_LARGE
-    links = [tag("li", outside(link.url, link.title[language])) for link in words.reading]
+    how = HOW_TO_READ["small" if context.layout.world_size <= PANEL_LIMIT else "large"]
+    pages = (LINKS[name] for name in words.reading)
+    links = [tag("li", outside(page.url, page.title[language])) for page in pages]
     reading = (tag("h4", PAGE["reading"][language]), tag("ul", *links)) if links else ()
     return fold(
         JOB["reads"][language],

@@ -99,7 +99,7 @@ def _answer(context: Context) -> Markup:
         table((say(f"column_{name}") for name in names), rows, "search-table"),
         tag("p", *shades, class_="search-key"),
         *(tag("p", line) for line in _published_lines(job, result, language)),
-        left_out_html(SEARCH_LEFT_OUT, language, **facts),
+        left_out_html(SEARCH_LEFT_OUT.values(), language, **facts),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from markupsafe import Markup
@@ -107,12 +107,12 @@ def _answer(context: Context, found: list[Traffic]) -> Markup:
         fine(explained(TRAFFIC["body"][language], language)),
         said,
         _every(rows, language),
-        left_out_html(LEFT_OUT, language),
+        left_out_html(LEFT_OUT.values(), language),
         tag("p", TRAFFIC["sources"][language], " ", sources, class_="traffic-source"),
     )
 
 
-def left_out_html(parts: Sequence[Text], language: str, **facts: str) -> Markup:
+def left_out_html(parts: Iterable[Text], language: str, **facts: str) -> Markup:
     """What a view's numbers do not hold, as a list."""
     items = (tag("li", part[language].format(**facts)) for part in parts)
     return tag("div", tag("h3", TRAFFIC["left_out"][language]), tag("ul", *items))
