@@ -206,6 +206,37 @@ def test_deepseek_s_meshes_have_as_wide_bands_as_each_other():
     assert [label.first for label in expert.labels if label.name == "stage"][:4] == [0, 4, 8, 12]
 
 
+SLIDE = (1184.0, 480.0)
+"""About the room that a slide has for one picture."""
+
+
+@pytest.mark.parametrize(
+    ("text", "across"),
+    [
+        ("tp8-cp1-dp16-pp4", 2), ("tp8-cp1-dp16-pp8", 2), ("tp8-cp2-dp16-pp8", 2),
+        ("tp8-cp1-dp16-pp16", 4), ("tp8-cp1-dp64-pp16", 2), ("tp8-cp1-dp128-pp16", 1),
+    ],
+)  # fmt: skip
+def test_a_large_job_is_one_band_on_the_page_and_folded_so_on_a_slide(text, across):
+    """Boxes are folded for it: a dp group is one line, and a pp group one column."""
+    drawn = picture(text, rank=77, room=TALL)
+    slide = drawn.fitted(SLIDE).plan
+    assert slide.bands == drawn.plan.bands == (1, 1)
+    assert slide.cells_across == drawn.plan.cells_across == across
+    ranks = {mark.kind: mark.ranks for mark in drawn.marks}
+    assert len(np.unique(drawn.y[ranks["dp"]].round(3))) == 1
+    assert len(np.unique(drawn.x[ranks["pp"]].round(3))) == 1
+
+
+def test_what_is_in_two_bands_on_a_page_is_in_one_where_a_slide_has_room():
+    for text in ("tp1-cp1-dp128-pp16", "etp1-ep64-edp2-pp16"):
+        drawn = picture(text, room=HALF)
+        below = drawn.fitted((SLIDE[0], SLIDE[1] / 2))
+        assert (drawn.plan.bands, below.plan.bands) == ((1, 2), (1, 1))
+        assert below.plan.scale >= drawn.plan.fitted((SLIDE[0], SLIDE[1] / 2)).scale
+        assert drawn.fitted((SLIDE[0] / 2, SLIDE[1])).plan.bands == (1, 2)  # beside the other
+
+
 @pytest.mark.parametrize(
     "text", ["tp1-cp1-dp128-pp16", "tp8-cp1-dp128-pp16", "etp1-ep64-edp2-pp16"]
 )

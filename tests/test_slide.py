@@ -20,7 +20,7 @@ from formats.documents.trace import chrome_trace
 from formats.launch import emit
 from groups import LayoutError
 from render import marks
-from render.files.slide import TEXT, WIDOW
+from render.files.slide import MARGIN, TEXT, WIDOW
 from render.files.tables import LONGEST, MOST_LINES, CodeChart
 from render.marks import Blocks, Words, advance, is_wide
 from render.palette import GROUP_INK, KIND_TINTS, PALETTE, PLAIN_CELL, rgb
@@ -43,6 +43,10 @@ from views.search.view import search_pictures
 from views.stories import EVIDENCE
 
 ADDRESS = "https://example.org/?v=2&rank=5"
+LONG = {
+    **{"micro_batch": "2", "global_batch": "4096", "cluster": "h100-ib", "recompute": "full"},
+    **{"zero": "1", "rank": "7", "of_rank": "7", "cp_algorithm": "ring", "sequence": "131072"},
+}
 SIZES = {
     "16": State(),
     "256": State(nodes=32, tp=8, pp=4, cp=2),
@@ -228,19 +232,26 @@ def test_a_slide_of_nodes_names_every_kind_that_sends_and_files_name_all():
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_the_whole_address_stands_on_a_slide_apart_from_the_sizes(size):
-    state = replace(SIZES[size], view="collectives")
+@pytest.mark.parametrize("more", [{}, LONG], ids=["short", "long"])
+def test_the_address_is_one_line_of_a_slide_apart_from_the_sizes(size, more):
+    """Of a long one its first parts, which say the layout."""
+    state = replace(SIZES[size], **more)
     address = f"https://huggingface.co/spaces/somebody/playground?{to_query(state)}"
     made = slide_of(Context.of(state), address=address)
     on_page = (drawn for *place, drawn in made.placed if place == [0.0, 0.0, 1.0])
     words = [one for drawn in on_page for one in drawn if isinstance(one, Words)]
-    ends = (one for one in words if one.anchor == "end")
-    lines = sorted(ends, key=lambda one: one.y)
-    assert "".join(one.text for one in lines) == address
+    (line,) = (one for one in words if one.anchor == "end")
+    assert line.x - advance(line.text) * line.size >= MARGIN
+    if more:
+        whole, dots = line.text[:-2], line.text[-2:]
+        assert dots == " …"
+        assert f"https://{whole}&" in address
+        assert Context.of(from_query(whole.partition("?")[2])).layout == Context.of(state).layout
+    else:
+        assert line.text == address
     (sizes,) = (one for one in words if one.text.startswith(f"{size} GPUs, "))
     end = sizes.x + advance(sizes.text) * sizes.size
-    beside = [one for one in lines if one.y == sizes.y]
-    assert all(one.x - advance(one.text) * one.size > end + 12 for one in beside)
+    assert line.y > sizes.y or line.x - advance(line.text) * line.size > end + 12
 
 
 def test_the_address_of_a_slide_says_the_other_layout_by_what_differs():

@@ -42,8 +42,8 @@ APART = 28.0
 COLUMNS, MOST = 3, 4
 """Pictures beside each other at most, and in all."""
 
-ADDRESS_LINES, MOST_ADDRESS = 3, 600
-"""Lines of an address, and its characters."""
+MOST_ADDRESS = 600
+"""Characters of an address."""
 
 
 class SlideText(NamedTuple):
@@ -79,12 +79,10 @@ def slide(
         y += TEXT * 1.45
     bottom = HEIGHT - MARGIN * 0.75
     address = _address(text.address, across / SMALL)
-    for number, line in enumerate(reversed(address)):
-        at = bottom - number * SMALL * 1.4
-        words.append(Words(WIDTH - MARGIN, at, line, SMALL, look.quiet, "end"))
+    words.append(Words(WIDTH - MARGIN, bottom, address, SMALL, look.quiet, "end"))
     # Sizes have a line of their own where there is no room beside the address.
-    is_beside = len(address) == 1 and advance(text.sizes + 4 * " " + address[0]) * SMALL < across
-    foot = bottom - (len(address) - is_beside) * SMALL * 1.4
+    is_beside = advance(text.sizes + 4 * " " + address) * SMALL < across
+    foot = bottom - (not is_beside) * SMALL * 1.4
     words.append(Words(MARGIN, foot, text.sizes, SMALL, look.quiet))
     foot -= SMALL * 1.4 + 6
     larger = LABEL / OF_KEY
@@ -103,19 +101,23 @@ def slide(
     return Drawing(WIDTH, HEIGHT, look.page, placed)
 
 
-def _address(text: str, room: float) -> list[str]:
-    """An address in lines of so many font sizes, ended where they may; a longer one ends in dots.
+def _address(text: str, room: float) -> str:
+    """An address in one line of so many font sizes: whole, or without its scheme, or as many of its
+    parts as there is room for, the first of which say the layout, and dots.
 
-    >>> _address("https://a.b/?v=2&tp=4", 8.5)
-    ['https://a.b/?v=2', '&tp=4']
+    >>> [_address("https://a.b/?v=2&tp=4&zero=1", room) for room in (20, 13, 11)]
+    ['https://a.b/?v=2&tp=4&zero=1', 'a.b/?v=2&tp=4&zero=1', 'a.b/?v=2&tp=4 …']
     """
-    lines = [""]
-    for part in re.findall(r".[^&]*", text[:MOST_ADDRESS]):
-        if lines[-1] and advance(lines[-1] + part) > room:
-            lines.append("")
-        lines[-1] += part
-    is_long = len(lines) > ADDRESS_LINES or len(text) > MOST_ADDRESS
-    return [shortened(line + " …" * is_long, room) for line in lines[:ADDRESS_LINES]]
+    bare = text.partition("://")[2] or text
+    for whole in (text, bare):
+        if len(whole) <= MOST_ADDRESS and advance(whole) <= room:
+            return whole
+    line, *parts = re.findall(r".[^&]*", bare[:MOST_ADDRESS])
+    for part in parts:
+        if advance(line + part + " …") > room:
+            break
+        line += part
+    return shortened(line + " …", room)
 
 
 def _height(heads: Sequence[Sequence[str]]) -> float:

@@ -71,11 +71,15 @@ class JobPicture(MarkedCells):
     left, top, seen = JobPlan.left, JobPlan.top, 0.0  # as wide as they are
 
     def fitted(self, room: tuple[float, float]) -> JobPicture:
-        """In a slide's room, folded as it is here; anew where its numbers would not be read so."""
-        same = replace(self, plan=self.plan.fitted(room))
-        if not self.is_numbered or same.number_size >= LEAST:
-            return same
-        return replace(self, plan=largest_plan(self.mesh, room))
+        """In a slide's room, folded as it is here; anew where its numbers would not be read so, or
+        where its replicas then stand in fewer bands and not smaller."""
+        same, anew = self.plan.fitted(room), largest_plan(self.mesh, room)
+        plan = replace(self, plan=same)
+        if self.is_numbered:
+            is_better = plan.number_size < LEAST
+        else:
+            is_better = anew.bands < same.bands and anew.scale >= same.scale
+        return replace(self, plan=anew) if is_better else plan
 
     def legend_of(self, theme: str, words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         """A colour and what it means, for each group of the chosen rank."""

@@ -316,11 +316,14 @@ def largest_plan(mesh: Mesh, room: tuple[float, float]) -> JobPlan:
         metrics = metrics._replace(**ALONE)
     best, most = None, 0.0
     readable = DIGIT * len(str(mesh.world_size - 1))
-    for cells in _across(mesh, box, metrics):
-        for boxes in _across(mesh, others, metrics):
+    # A tp group of plain cells is folded for one band: its dp group is one line then.
+    of_tp = metrics is PLAIN and {"ep", "etp"}.isdisjoint(box)
+    for cells in reversed(_across(mesh, box, 2 if of_tp or metrics is not PLAIN else 16)):
+        for boxes in _across(mesh, others, 16 if metrics is PLAIN else 2):
             plan = JobPlan(mesh, metrics, box, others, cells, boxes, dp, pp, 1.0)
             wide, tall = plan.full.replica_width, plan.full.replica_height
-            folded = 0.55 ** ((cells < box_size) + (boxes < others_size))
+            folded = (0.8 if of_tp else 0.55) ** (cells < box_size)
+            folded *= 0.55 ** (boxes < others_size)
             for replicas, stages in _bands(dp, pp):
                 bands = -(-pp // stages), -(-dp // replicas)
                 band = _band_size(metrics, wide, tall, replicas, stages)
@@ -347,13 +350,13 @@ def _box_axes(mesh: Mesh, inner: list[str]) -> tuple[tuple[str, ...], tuple[str,
     return tuple(inner), ()
 
 
-def _across(mesh: Mesh, names: Sequence[str], metrics: Metrics) -> list[int]:
-    """Numbers of cells, or of boxes, that may stand in a line: all, or some lines of the last."""
+def _across(mesh: Mesh, names: Sequence[str], fewest: int) -> list[int]:
+    """Numbers of cells, or of boxes, that may stand in a line: all, one, or some lines of the last,
+    ``fewest`` at least."""
     if not names:
         return [1]
     step = _product(mesh, names[:-1])
     last = mesh.size(names[-1])
-    fewest = 16 if metrics is PLAIN else 2
     return [
         step * divisor
         for divisor in divisors(last)
