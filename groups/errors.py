@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
+
+from .tables import read_table
 
 
 @dataclass(eq=False, repr=False)
@@ -89,18 +92,31 @@ class LayoutError(ValueError):
         return self.what + (f"; try {either}" if last else "")
 
 
+@dataclass(frozen=True)
+class Refusal:
+    """What a refusal says under a code, with facts to be filled in: what is wrong, the rule behind
+    it, and word for word what Megatron says in that case."""
+
+    what: str = ""
+    why: str = ""
+    quote: str = ""
+
+
 def refusals(*files: Path) -> Callable[..., LayoutError]:
     """The function by which a room refuses: a code, the control, fixes, and facts by name.
 
-    Its sentences, in refusals.txt of this folder and in these files, are made of the facts; one
+    Its sentences, in refusals.toml of this folder and in these files, are made of the facts; one
     that names its control has that among them. Sentence, rule and quote may be given instead.
 
     >>> error = refusal("repeated-axis", "order", axis="tp", value="'tp-tp'")
     >>> str(error), error.facts
     ("the axis tp is named twice in 'tp-tp'", {'axis': 'tp', 'value': "'tp-tp'"})
     """
-    texts = {code: parts for file in (_SENTENCES, *files) for code, parts in _sentences(file)}
-    naming_control = {code for code, parts in texts.items() if "{control}" in str(parts)}
+
+    @cache
+    def texts() -> dict[str, Refusal]:
+        every = map(_sentences, (_SENTENCES, *files))
+        return {code: parts for file in every for code, parts in file.items()}
 
     def refusal(
         code: str,
@@ -112,27 +128,28 @@ def refusals(*files: Path) -> Callable[..., LayoutError]:
         quote: str = "",
         **facts: object,
     ) -> LayoutError:
-        if code in naming_control:
+        text = texts().get(code, Refusal())
+        if "{control}" in f"{text.what}{text.why}{text.quote}":
             facts = {"control": control, **facts}
-        parts = {name: text.format(**facts) for name, text in texts.get(code, {}).items()}
-        given = {"what": sentence, "why": why, "quote": quote}
-        parts |= {name: text for name, text in given.items() if text}
-        return LayoutError(code, **parts, control=control, alternatives=fixes, facts=facts)
+        return LayoutError(
+            code,
+            sentence or text.what.format(**facts),
+            why=why or text.why.format(**facts),
+            quote=quote or text.quote.format(**facts),
+            control=control,
+            alternatives=fixes,
+            facts=facts,
+        )
 
     return refusal
 
 
-def _sentences(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """Codes and their parts: what, and below it why and Megatron's quote, where there are any."""
-    text = file.read_text(encoding="utf-8").partition("\n\n")[2].replace("\n        ", " ")
-    for block in re.split(r"\n(?=\S)", text.strip()):
-        sentence, *others = block.splitlines()
-        code, _, what = sentence.partition(":")
-        named = (line.strip().partition(": ") for line in others)
-        yield code, {"what": what.strip(), **{name: text for name, _, text in named}}
+@cache
+def _sentences(file: Path) -> dict[str, Refusal]:
+    return read_table(file, dict[str, Refusal])
 
 
-_SENTENCES = Path(__file__).with_name("refusals.txt")
+_SENTENCES = Path(__file__).with_name("refusals.toml")
 refusal = refusals()
 """How this room refuses."""
 

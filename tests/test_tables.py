@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from groups.conventions import Convention
+from groups.errors import Refusal
 from groups.tables import TableError, checked, parsed, read_table
 from texts.shapes import sections
 
@@ -18,6 +19,10 @@ ROOT = Path(__file__).parent.parent
 
 MODELS: dict[str, Any] = {
     "groups/frameworks.toml": dict[str, Convention],
+    "groups/refusals.toml": dict[str, Refusal],
+    "training/refusals.toml": dict[str, Refusal],
+    "formats/refusals.toml": dict[str, Refusal],
+    "views/refusals.toml": dict[str, Refusal],
 }
 """What a file must be; catalogues of texts are as `texts.shapes.SECTIONS` says."""
 

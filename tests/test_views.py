@@ -23,6 +23,7 @@ from descriptions import VIEWS as WORDS
 from groups import LayoutError, fit, rank_groups
 from groups.megatron.parallel_state import process_groups
 from groups.mesh import parse_mesh, require_rank, whole_number
+from groups.tables import parsed
 from training.collectives import apply
 from views.all import VIEWS as ALL_VIEWS
 from views.base.context import Context
@@ -398,11 +399,9 @@ def keys_of(facts: ast.expr, named: dict[str, ast.expr]) -> set[str]:
 
 
 def english_refusals() -> dict[str, str]:
-    """What refusals.txt of each room says under a code."""
-    files = (f"{room}/refusals.txt" for room in ("groups", "training", "formats"))
-    texts = (Path(file).read_text().partition("\n\n")[2] for file in files)
-    blocks = (block for text in texts for block in re.split(r"\n(?=\S)", text))
-    return {block.partition(":")[0]: block for block in blocks}
+    """What refusals.toml of each room says under a code."""
+    files = (parsed(Path(room, "refusals.toml")) for room in ("groups", "training", "formats"))
+    return {code: " ".join(parts.values()) for file in files for code, parts in file.items()}
 
 
 def keys_handed_on(tree: ast.AST) -> dict[ast.Call, set[str | None]]:

@@ -1,4 +1,4 @@
-"""How this room refuses: the sentences of refusals.txt beside those of groups."""
+"""How this room refuses: the sentences of refusals.toml beside those of groups."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from groups.errors import not_a_choice, refusals
 
-refusal = refusals(Path(__file__).with_name("refusals.txt"))
+refusal = refusals(Path(__file__).with_name("refusals.toml"))
 
 
 def is_amount(value: object, most: float = sys.float_info.max) -> bool:

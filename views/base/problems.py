@@ -45,8 +45,8 @@ Result = TypeVar("Result")
 Changes = Mapping[str, Any]
 """Changes of a view's inputs or of the column."""
 
-refusal = refusals(Path(__file__).parent.parent / "refusals.txt")
-"""How this room refuses: the sentences of views/refusals.txt beside those of groups."""
+refusal = refusals(Path(__file__).parent.parent / "refusals.toml")
+"""How this room refuses: the sentences of views/refusals.toml beside those of groups."""
 
 SHORT = ("tp", "pp", "cp", "dp", "ep", "etp", "edp", "vpp")
 """Controls that keep their short name in a sentence."""
