@@ -1,23 +1,26 @@
 """What is painted, as data: boxes, lines, pixels and words, in the order of painting.
 
-A scene becomes a list of marks in its own pixels, x to the right and y downwards. On the page they
-are SVG in the colours of its style sheet (`svg.marks`); a drawing places such lists in a file, and
-`files.paint` writes it as PNG, PDF or SVG. Each writer paints the very same marks.
+`render.draw` makes a scene a list of marks in its own pixels, x to the right and y downwards. On
+the page they are SVG in the colours of its style sheet (`svg.marks`); a drawing places such lists
+in a file, which is written by the same as SVG and by `files.paint` as PNG or PDF. Layers, numbers
+and slots are for the page, and a file has what they consist of (`flat`).
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from matplotlib.path import Path
+    from PIL.ImageFont import FreeTypeFont
 
 
 class Look(NamedTuple):
@@ -91,15 +94,32 @@ class Lines:
 
 @dataclass(frozen=True, eq=False)
 class Pixels:
-    """A picture, uint8 of shape (rows, columns, 3), in a box: left, top, right, bottom."""
+    """A picture in a box: left, top, right, bottom.
+
+    cells: uint8, shape (rows, columns, 3), red, green and blue; or, with a palette, shape (rows,
+    columns): 0 is transparent, i the colour i - 1. name: its class on the page.
+    """
 
     cells: np.ndarray
     box: tuple[float, float, float, float]
+    palette: Sequence[tuple[int, ...]] | None = None
+    name: str = ""
+
+    def colours(self) -> np.ndarray:
+        """uint8, shape (rows, columns, 4), with opacities."""
+        if self.palette is None:
+            return np.pad(self.cells, ((0, 0), (0, 0), (0, 1)), constant_values=255)
+        table = np.array([(0, 0, 0, 0), *((*colour, 255) for colour in self.palette)])
+        return table.astype(np.uint8)[self.cells]
 
 
 @dataclass(frozen=True)
 class Words:
-    """One line of text; x is its left, middle or right by ``anchor``, y its baseline."""
+    """One line of text; x is its left, middle or right by ``anchor``.
+
+    y: its baseline, or the middle of its digits. name: its class on the page; lead: what stands
+    before the text, and may be left out there.
+    """
 
     x: float
     y: float
@@ -109,13 +129,78 @@ class Words:
     anchor: str = "start"
     bold: bool = False
     mono: bool = False
+    is_middle: bool = False
+    name: str = ""
+    lead: str = ""
 
     @property
     def right(self) -> float:
         return self.x + advance(self.text, self.bold, self.mono) * self.size
 
+    def plain(self) -> Words:
+        """The same by its baseline, in one piece."""
+        y = self.y + BASELINE * self.size * self.is_middle
+        return replace(self, y=y, text=self.lead + self.text, is_middle=False, lead="")
 
-Mark = Blocks | Lines | Pixels | Words
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """A short text in the middle of each cell, x and y as those of words; name: of their class."""
+
+    name: str
+    texts: Sequence[str]
+    x: np.ndarray
+    y: np.ndarray
+    size: float
+    ink: str
+    bold: bool = False
+    is_middle: bool = False
+
+    def words(self) -> Iterator[Words]:
+        for text, x, y in zip(self.texts, self.x.tolist(), self.y.tolist()):
+            more = {"bold": self.bold, "is_middle": self.is_middle}
+            yield Words(x, y, text, self.size, self.ink, "middle", **more).plain()
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """Marks of one class of the page, whose style sheet may say more of them.
+
+    is_hidden: from screen readers, which have the same from the picture's description.
+    """
+
+    name: str
+    marks: Sequence[Mark]
+    is_hidden: bool = False
+
+
+@dataclass(frozen=True)
+class Slot:
+    """What the page's script fills or moves, as SVG; a file has nothing there."""
+
+    svg: str
+
+
+Plain = Blocks | Lines | Pixels | Words
+Mark = Plain | Numbers | Layer | Slot
+
+
+def flat(marks: Iterable[Mark]) -> Iterator[Plain]:
+    """What a file has of marks, in the order of painting.
+
+    >>> name = Words(0, 50, "N0", 100, "#000", is_middle=True)
+    >>> [round(word.y) for word in flat([Layer("rows", [name]), Slot("<g/>")])]
+    [86]
+    """
+    for mark in marks:
+        if isinstance(mark, Layer):
+            yield from flat(mark.marks)
+        elif isinstance(mark, Numbers):
+            yield from mark.words()
+        elif isinstance(mark, Words):
+            yield mark.plain()
+        elif not isinstance(mark, Slot):
+            yield mark
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +210,7 @@ class Drawing:
     width: float
     height: float
     ground: str
-    placed: Sequence[tuple[float, float, float, Sequence[Mark]]]
+    placed: Sequence[tuple[float, float, float, Sequence[Plain]]]
 
     @property
     def has_pixels(self) -> bool:
@@ -161,38 +246,6 @@ CHINESE = (
 """Fonts with Chinese letters, the first that is installed is taken."""
 
 
-@lru_cache(maxsize=1)
-def chinese_font() -> str:
-    """A font of this machine that has Chinese letters; empty where there is none."""
-    from matplotlib.font_manager import fontManager
-
-    installed = {font.name for font in fontManager.ttflist}
-    return next((name for name in CHINESE if name in installed), "")
-
-
-@lru_cache(maxsize=4096)
-def glyphs(text: str, bold: bool, mono: bool = False) -> tuple[Path, float]:
-    """Outline of a text of font size 1, y upwards, and the width it takes up.
-
-    DejaVu comes with matplotlib and has no Chinese, for which a font of the machine stands in.
-    """
-    # matplotlib takes a second to import, and marks on the page need no widths.
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.path import Path
-    from matplotlib.textpath import text_to_path
-
-    families = ["DejaVu Sans Mono" if mono else "DejaVu Sans"]
-    if is_wide(text) and chinese_font():
-        families.append(chinese_font())
-    font = FontProperties(family=families, weight="bold" if bold else "normal")
-    scale = text_to_path.FONT_SCALE
-    vertices, codes = text_to_path.get_text_path(font, text)
-    font.set_size(scale)
-    width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
-    outline = np.asarray(vertices, dtype=float).reshape(-1, 2) / scale  # an empty text has none
-    return Path(outline, np.asarray(codes, dtype=Path.code_type), readonly=True), width / scale
-
-
 def is_wide(text: str) -> bool:
     """Whether there are Chinese letters in a text.
 
@@ -213,7 +266,23 @@ def advance(text: str, bold: bool = False, mono: bool = False) -> float:
 
 @lru_cache(maxsize=4096)
 def _advance(letter: str, bold: bool, mono: bool) -> float:
-    return 1.0 if is_wide(letter) else glyphs(letter, bold, mono)[1]
+    return 1.0 if is_wide(letter) else _dejavu(bold, mono).getlength(letter) / EM
+
+
+EM = 2048
+"""Units of a font size in which DejaVu says its widths."""
+
+
+@lru_cache(maxsize=4)
+def _dejavu(bold: bool, mono: bool) -> FreeTypeFont:
+    """The font of files, which comes with matplotlib; that takes a second to import, and no width
+    needs more than its file."""
+    from PIL import ImageFont
+
+    (home,) = find_spec("matplotlib").submodule_search_locations  # type: ignore[union-attr, misc]
+    name = f"DejaVuSans{'Mono' * mono}{'-Bold' * bold}.ttf"
+    path = Path(home, "mpl-data", "fonts", "ttf", name)
+    return ImageFont.truetype(str(path), EM, layout_engine=ImageFont.Layout.BASIC)
 
 
 def fits(text: str, room: float, bold: bool = False) -> bool:

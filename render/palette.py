@@ -49,26 +49,30 @@ TONES: tuple[str, ...] = tuple(_HUES)
 """In which one rank's groups are shown together, each named after its first kind."""
 
 
-def _of_themes(light: int, dark: int) -> dict[str, dict[str, str]]:
-    """A column of the table for each theme."""
+def _of_themes(name: str, light: int, dark: int) -> dict[str, dict[str, str]]:
+    """A column of the table for each theme, and its names on the page."""
     columns = {"light": light, "dark": dark}
-    return {theme: {tone: row[at] for tone, row in _HUES.items()} for theme, at in columns.items()}
+    tables = {
+        theme: {tone: row[at] for tone, row in _HUES.items()} for theme, at in columns.items()
+    }
+    return {**tables, "page": {tone: f"var(--{name}-{tone})" for tone in _HUES}}
 
 
-KIND_COLOURS = _of_themes(0, 3)
+KIND_COLOURS = _of_themes("kind", 0, 3)
 
-KIND_TINTS = _of_themes(1, 4)
+KIND_TINTS = _of_themes("tint", 1, 4)
 """Under a number in GROUP_INK."""
 
-KIND_MARKS = _of_themes(2, 3)
+KIND_MARKS = _of_themes("mark", 2, 3)
 """Cells too small for a number."""
 
-PLAIN_CELL = {"light": "#eef2f7", "dark": "#1e293b"}
+PLAIN_CELL = {"light": "#eef2f7", "dark": "#1e293b", "page": "var(--cell)"}
 """A GPU in none of the groups that are marked."""
 
 ROWS: dict[str, tuple[str, str]] = {
     "light": ("#eef2f7", "#e2e8f0"),
     "dark": ("#1e293b", "#2b384d"),
+    "page": ("var(--cell)", "var(--cell)"),  # the second one darkened there
 }
 """The same without a number: rows in turn, so that the eye follows them."""
 
@@ -81,13 +85,14 @@ _WORDS: dict[str, frozenset[str]] = {
 }
 """Parts of a group's name by the tone that they say, the strongest tone first."""
 
-NO_GROUP = {"light": "#f8fafc", "dark": "#0f172a"}
+NO_GROUP = {"light": "#f8fafc", "dark": "#0f172a", "page": "var(--gn)"}
 """A GPU that is in no group of the kind."""
 
 STAGE_GREYS: dict[str, tuple[str, str]] = {
     "light": ("#e9e9ec", "#b4b4bc"),
     "dark": ("#1b202c", "#40475a"),
 }
+STAGE_GREYS["page"] = STAGE_GREYS["light"]
 """First and last stage of the grey ramp; the page gets the dark one by inverting the light one."""
 
 INKS: tuple[str, str] = ("#000000", "#ffffff")

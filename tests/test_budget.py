@@ -19,7 +19,8 @@ from cli.command import run
 from descriptions import WORK
 from groups import LayoutError, budget
 from groups.budget import LIMIT, spend, within
-from render.files.paint import MOST_PIXELS, PAINTED, to_bytes
+from render.files.forms import to_bytes
+from render.files.paint import MOST_PIXELS, PAINTED
 from render.marks import Drawing
 from training.models import MODELS
 from training.pipeline import plan_of, simulate

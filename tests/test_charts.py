@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from painted import alone
 
+from render.draw.charts import DARK_COLOURS, WARNING
 from render.files import figure as drawing
-from render.files.charts import DARK_COLOURS, WARNING
 from render.files.tables import draw_points
 from render.marks import LOOKS, Blocks, Words
 from render.palette import GROUPS, PALETTE, contrast, ramp, rgb

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -23,6 +24,7 @@ from groups.megatron.parallel_state import groupings
 from render import marks, palette
 from render.files import figure as drawing
 from render.files import paint
+from render.files.forms import to_bytes
 from render.marks import Blocks, Drawing, Words
 from render.png import png as png_file
 from render.scenes import groups as scene
@@ -66,7 +68,7 @@ def alone(shown, theme, scale=4) -> np.ndarray:
 
 
 def png(made: Drawing) -> np.ndarray:
-    image = Image.open(io.BytesIO(paint.to_bytes(made, "png")))
+    image = Image.open(io.BytesIO(to_bytes(made, "png")))
     return np.asarray(image.convert("RGB"))
 
 
@@ -104,68 +106,70 @@ def test_every_scene_keeps_its_own_size_and_none_overlap(make, scenes):
 def test_an_svg_is_xml_of_the_figure_s_size_and_a_pdf_is_a_pdf():
     made = panels()
     width, height = made.width, made.height
-    root = ET.fromstring(paint.to_bytes(made, "svg"))
+    root = ET.fromstring(to_bytes(made, "svg"))
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert [float(v) for v in root.get("viewBox").split()] == pytest.approx([0, 0, width, height])
-    pdf = paint.to_bytes(made, "pdf")
+    pdf = to_bytes(made, "pdf")
     assert pdf.startswith(b"%PDF-1.")
     assert pdf.rstrip().endswith(b"%%EOF")
 
 
 def test_a_pdf_needs_no_fonts_and_an_svg_keeps_its_text():
     made = panels()
-    assert b"/Font" not in paint.to_bytes(made, "pdf").replace(b"/Font 3 0 R", b"")
-    root = ET.fromstring(paint.to_bytes(made, "svg"))
+    assert b"/Font" not in to_bytes(made, "pdf").replace(b"/Font 3 0 R", b"")
+    root = ET.fromstring(to_bytes(made, "svg"))
     said = [one.text for one in root.iter("{http://www.w3.org/2000/svg}text")]
     wanted = [one.text for *_, drawn in made.placed for one in drawn if isinstance(one, Words)]
     assert said == wanted
     assert {*TITLES, "dp0", "15"} <= {*said}
-    drawn = paint.to_bytes(overviews(), "svg")
-    assert drawn.count(b"<image") == 2  # one pixel a GPU, sharp at any zoom
-    assert drawn.count(b"image-rendering:pixelated") == 2
+    drawn = to_bytes(overviews(), "svg")
+    assert drawn.count(b"<image") == 4  # one pixel a GPU and its marks, sharp at any zoom
+    assert drawn.count(b"image-rendering:pixelated") == 4
 
 
 def test_an_svg_has_every_box_of_the_picture_where_it_stands():
-    root = ET.fromstring(paint.to_bytes(drawing.figure([("", PANELS[0])]), "svg"))
+    root = ET.fromstring(to_bytes(drawing.figure([("", PANELS[0])]), "svg"))
     (left, top, *_), shown = drawing.figure([("", PANELS[0])]).placed[0], PANELS[0]
     group = next(one for one in root if one.get("transform", "").startswith(f"translate({left:g} "))
     assert group.get("transform") == f"translate({left:g} {top:g}) scale(1)"
-    found = [tuple(float(one.get(key)) for key in ("x", "y", "width")) for one in group[1]]
-    wanted = [(x + 1, y + 1, shown.side) for x, y in zip(shown.x, shown.y)]
-    assert found == [pytest.approx(one) for one in wanted]
-    assert [one.get("fill") for one in group[1]] == [
-        palette.GROUPS["light"][colour] for colour in shown.colour
-    ]
+    found = {}
+    for path in group:
+        round_by = float(path.get("stroke-width") or 0) / 2
+        for x, y, wide in re.findall(r"M(\S+) (\S+?)h([\d.]+)v", path.get("d") or ""):
+            place = (float(x) - round_by, float(y) - round_by, float(wide) + 2 * round_by)
+            found[tuple(round(one, 1) for one in place)] = path.get("fill")
+    for x, y, colour in zip(shown.x, shown.y, shown.colour):
+        assert found[x + 1, y + 1, shown.side] == palette.GROUPS["light"][colour]
 
 
 @pytest.mark.parametrize("format", ["jpg", "PNG", "", "exe", None])
 def test_any_other_format_is_refused_by_name(format):
     with pytest.raises(ValueError, match=r"there is no format .*; try png, svg or pdf"):
-        paint.to_bytes(panels(), format)
+        to_bytes(panels(), format)
 
 
 @pytest.mark.parametrize("make", [panels, overviews])
 @pytest.mark.parametrize("format", ["png", "svg", "pdf"])
 def test_the_same_picture_is_the_same_file(make, format):
-    first = paint.to_bytes(make(), format)
-    assert paint.to_bytes(make(), format) == first
+    first = to_bytes(make(), format)
+    assert to_bytes(make(), format) == first
     assert b"Date" not in first or format == "pdf"
     assert b"CreationDate" not in first
 
 
 def test_eight_threads_write_the_same_files():
     jobs = [(make, form) for make in (panels, overviews) for form in ("png", "svg", "pdf")] * 2
-    once = {job: paint.to_bytes(job[0](), job[1]) for job in set(jobs)}
-    marks.glyphs.cache_clear()
+    once = {job: to_bytes(job[0](), job[1]) for job in set(jobs)}
+    paint.glyphs.cache_clear()
     with ThreadPoolExecutor(8) as pool:
-        made = list(pool.map(lambda job: paint.to_bytes(job[0](), job[1]), jobs))
+        made = list(pool.map(lambda job: to_bytes(job[0](), job[1]), jobs))
     differ = [job[1] for job, data in zip(jobs, made) if data != once[job]]
     assert differ == []
 
 
 def test_writing_leaves_the_settings_of_matplotlib_as_they_were():
     before = dict(mpl.rcParams)
-    paint.to_bytes(panels(), "svg")
+    to_bytes(panels(), "svg")
     assert dict(mpl.rcParams) == before
 
 
@@ -174,7 +178,7 @@ def test_pyplot_is_never_imported():
 from descriptions import SAVED
 from groups import fit
 from groups.grouping import plain
-from render.files import figure, paint
+from render.files import figure, forms
 from render.scenes import groups as scene
 import sys
 mesh = fit(512, tp=8)
@@ -182,7 +186,7 @@ views = [scene.overview(mesh, [plain(mesh, "tp")], group, 3) for group in (8, 16
 words = {name: one.en for name, one in SAVED.items()}
 made = figure.figure([*zip("ab", views)], "c", "light", words)
 for form in ("png", "svg", "pdf"):
-    paint.to_bytes(made, form)
+    forms.to_bytes(made, form)
 print("matplotlib.pyplot" in sys.modules, "tkinter" in sys.modules)
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -341,10 +345,11 @@ def test_131072_gpus_are_all_there_with_their_marks_large_enough_to_see():
             for row, column in zip(*np.divmod(overview.place[mark.ranks], columns)):
                 around = (slice(max(0, at - more), at + more + 1) for at in (row, column))
                 board[tuple(around)] = palette.rgb(colour)
-        (pixels,) = (
-            m for m in drawing.scene_marks(overview, "light") if isinstance(m, marks.Pixels)
-        )
-        assert np.array_equal(pixels.cells, board)
+        drawn = [m for m in drawing.scene_marks(overview, "light") if isinstance(m, marks.Pixels)]
+        base, marked = (pixels.colours() for pixels in drawn)
+        seen = np.where(marked[..., 3:] > 0, marked, base)
+        assert (seen[..., 3] == 255).all()
+        assert np.array_equal(seen[..., :3], board)
 
         shown = alone(overview, "light", scale=2)
         for mark in overview.marks:
@@ -433,7 +438,7 @@ def test_long_labels_shrink_to_fit_beside_the_picture():
 
 def test_text_is_taken_as_written():
     """No mathematics: a dollar is a dollar."""
-    assert len(marks.glyphs("$x$", False)[0].codes) > len(marks.glyphs("x", False)[0].codes)
+    assert len(paint.glyphs("$x$", False)[0].codes) > len(paint.glyphs("x", False)[0].codes)
 
 
 def test_an_unknown_theme_is_refused():

@@ -120,7 +120,7 @@ def test_who_stands_elsewhere_is_framed_and_told_under_both_orders(name, languag
             for axis, place in coordinates(mesh, gpu).items():
                 assert (f"{axis} {place}" in text) == (mesh.size(axis) > 1), (axis, text)
     framed = re.findall(r'<svg class="job numbered".*?</svg>', picture, re.S)
-    paths = [re.findall(r'class="moved" d="(.*?)"', one) for one in framed]
+    paths = [re.findall(r'class="moved"><path [^>]*d="(.*?)"', one) for one in framed]
     count = [sum(path.count("M") for path in each) for each in paths]
     grids = [len(dense), len(expert)] if has_both else [len(dense)]
     assert count == (grids * 2 if layout.world_size <= 256 else [])

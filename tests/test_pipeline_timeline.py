@@ -18,6 +18,7 @@ from PIL import Image
 
 from render import palette
 from render.scenes import timeline
+from render.scenes.charts import HELD
 from render.scenes.timeline import MOST_BOXES, MOST_SHADES, PHASES, round_step, shade, strips_of
 from render.svg.timeline import memory_svg, strip_svg, style
 from training.pipeline import Durations, figures_of, plan_of, simulate
@@ -152,11 +153,12 @@ def test_packed_ops_are_read_back_as_the_script_does():
 
 
 def boxes_in(svg: str) -> set[tuple[str, int, int, int]]:
-    """(class, x, y, width) of every box that is drawn."""
+    """(kind and chunk, x, y, width) of every box that is drawn."""
+    names = {shade(kind, at): f"{kind.lower()}{at}" for kind in PHASES for at in (0, 1)}
     found = set()
-    for kind, line in re.findall(r'<path class="op-(\w\d)" d="([^"]*)"', svg):
+    for kind, line in re.findall(r'<path fill="(#\w+)" d="([^"]*)"', svg):
         for x, y, width in re.findall(r"M(\d+) (\d+)h(\d+)v", line):
-            found.add((kind, int(x), int(y), int(width)))
+            found.add((names[kind], int(x), int(y), int(width)))
     return found
 
 
@@ -230,9 +232,9 @@ def test_memory_fills_its_row_at_the_most_that_is_held():
     strip = strip_of()
     svg = memory_svg(strip, 2.0, "memory & more")
     assert 'aria-label="memory &amp; more"' in svg
-    line = re.search(r'class="held-input" d="([^"]*)"', svg)[1]
+    line = re.search(rf'd="([^"]*)" fill="{HELD["input"]}"', svg)[1]
     tall = strip.memory_row - 2
-    assert line.startswith(f"M0 {tall}H0V{tall / 2:g}H1V0H6V{tall / 2:g}H9V{tall}z")
+    assert line.startswith(f"M0 {tall}V{tall / 2:g}H1V0H6V{tall / 2:g}H9V{tall}z")
 
 
 @pytest.mark.parametrize("name", ["1f1b", "dualpipe"])

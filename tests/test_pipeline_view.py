@@ -177,7 +177,7 @@ def test_every_schedule_is_drawn_with_all_its_ops(name, language):
     (strip,) = strips(page)
     ops = sum(len(place.split("&")) for row in schedule(name, p=4, m=8) for place in row)
     drawn = re.search(r'class="pipeline-plot".*?</svg>', page)[0]
-    assert len(re.findall(r"M\d+ \d+h\d+v\d+h-", drawn)) == ops
+    assert len(re.findall(r"M\d+ \d+h\d+v\d+h-", drawn)) == 4 + ops  # the ground of 4 rows
     assert strip["stages"] == 4 * checked(name, 4, 8).chunks
 
 

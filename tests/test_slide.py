@@ -19,7 +19,8 @@ from descriptions import LANGUAGES, PAGE, RUN, SAVED, TRAFFIC
 from formats.documents.trace import chrome_trace
 from formats.launch import emit
 from groups import LayoutError
-from render import marks
+from render.files import paint
+from render.files.forms import to_bytes
 from render.files.slide import MARGIN, TEXT, WIDOW
 from render.files.tables import LONGEST, MOST_LINES, CodeChart
 from render.marks import Blocks, Words, advance, is_wide
@@ -321,7 +322,7 @@ def saved(form):
 
 
 def test_without_a_chinese_font_a_file_is_in_english_and_the_page_says_so(monkeypatch):
-    monkeypatch.setattr(marks, "chinese_font", lambda: "")
+    monkeypatch.setattr(paint, "chinese_font", lambda: "")
     english = download(Context.of(State()), "slide-png")["data"]
     data, note = saved("slide-png")
     assert data == base64.b64decode(english)
@@ -332,22 +333,22 @@ def test_without_a_chinese_font_a_file_is_in_english_and_the_page_says_so(monkey
     assert note is None
 
 
-@pytest.mark.skipif(not marks.chinese_font(), reason="no font with Chinese letters")
+@pytest.mark.skipif(not paint.chinese_font(), reason="no font with Chinese letters")
 def test_with_a_chinese_font_a_png_has_the_letters_and_no_boxes():
     data, note = saved("slide-png")
     assert note is None
     assert data != base64.b64decode(download(Context.of(State()), "slide-png")["data"])
-    shapes = [marks.glyphs(letter, False)[0].vertices for letter in "和谁在一"]
+    shapes = [paint.glyphs(letter, False)[0].vertices for letter in "和谁在一"]
     assert len({shape.tobytes() for shape in shapes}) == 4  # a missing letter is the same box
 
 
 def test_the_picture_of_the_job_fills_the_groups_of_the_chosen_gpu():
-    from render.files import figure, paint
+    from render.files import figure
 
     now = State(rank="5")
     ((_, scene),) = job_pictures(Context.of(now))
     assert isinstance(scene, JobPicture)
-    drawn = paint.to_bytes(figure.figure([("", scene)], words=KEY), "png")
+    drawn = to_bytes(figure.figure([("", scene)], words=KEY), "png")
     pixels = np.asarray(Image.open(io.BytesIO(drawn)).convert("RGB"))
     top = figure.MARGIN + figure.TITLE + 10
 

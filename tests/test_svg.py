@@ -17,6 +17,8 @@ from groups import fit
 from groups.grouping import Grouping, plain
 from groups.megatron.parallel_state import groupings
 from render import palette
+from render.draw.groups import draw_overview
+from render.marks import Layer
 from render.scenes import groups as scene
 from render.scenes.geometry import Fold, places_of
 from render.svg import groups as svg
@@ -54,7 +56,7 @@ def numbers_of(picture: ET.Element, name: str) -> list[str]:
 def colours_of(picture: ET.Element) -> dict[str, int]:
     """How many cells each colour has."""
     (cells,) = (g for g in picture if g.get("class") == "cells")
-    return {path.get("class"): path.get("d").count("M") for path in cells}
+    return {path.get("fill")[len("var(--") : -1]: path.get("d", "M").count("M") for path in cells}
 
 
 def panel_of(mesh, kind, gpus_per_node=8, description="x") -> ET.Element:
@@ -110,10 +112,9 @@ def test_cells_stand_where_the_scene_says_with_a_gap_of_two_pixels():
     """The corner, moved in by the radius that the line round it has."""
     shown = scene.panel(plain(fit(256, tp=2), "tp"), 8)
     drawn = panel_of(fit(256, tp=2), "tp")
-    (cells,) = (g for g in drawn if g.get("class") == "cells")
-    radius = float(cells.get("stroke-width")) / 2
     found = []
-    for path in cells:
+    for path in next(g for g in drawn if g.get("class") == "cells"):
+        radius = float(path.get("stroke-width")) / 2
         for x, y, wide, tall in re.findall(r"M(\S+) (\S+?)h([\d.]+)v([\d.]+)h", path.get("d")):
             assert float(wide) == float(tall) == pytest.approx(shown.cell - 2 - 2 * radius)
             found.append((float(x) - radius, float(y) - radius))
@@ -133,7 +134,7 @@ def test_the_script_is_told_where_the_cells_of_a_panel_are(gpus_per_node):
 
 def test_frames_and_row_labels_are_drawn():
     picture = panel_of(SIXTEEN, "tp")
-    frames = [p for p in picture if p.get("class", "").startswith("node ")]
+    (frames,) = (g for g in picture if g.get("class") == "node")
     assert [path.get("d").count("M") for path in frames] == [2, 2]  # the edge, what is inside
     (rows,) = (g for g in picture if g.get("class") == "rows")
     assert [text.text for text in rows] == ["N0", "N1"]
@@ -168,7 +169,7 @@ def test_outlined_cells_are_those_that_are_asked_for():
     outlined = np.zeros(16, dtype=bool)
     outlined[[0, 5, 15]] = True
     drawn = ET.fromstring(svg.panel_svg(shown, "x", outlined))
-    (moved,) = (path for path in drawn if path.get("class") == "moved")
+    (moved,) = drawn.findall("./g[@class='moved']/path")
     corners = re.findall(r"M(\S+) (\S+?)h", moved.get("d"))
     wanted = [(shown.x[rank] + 1, shown.y[rank] + 1) for rank in (0, 5, 15)]
     assert [(float(x), float(y)) for x, y in corners] == wanted
@@ -321,15 +322,25 @@ def test_the_ring_is_round_the_chosen_rank():
 
 def gaps(overview) -> dict[str, tuple[int, int]]:
     """How many vertical and horizontal lines each kind of gap has."""
-    paths = ET.fromstring(svg.overview_svg(overview, "")).iter("path")
-    return {p.get("class"): (p.get("d").count("v"), p.get("d").count("h")) for p in paths}
+    return {
+        name: tuple(sum(a[axis] == b[axis] for a, b in lines) for axis in (0, 1))
+        for name, lines in gap_lines(overview).items()
+    }
+
+
+def gap_lines(overview) -> dict[str, list]:
+    groups = [mark for mark in draw_overview(overview, "page") if isinstance(mark, Layer)]
+    return {group.name: group.marks[0].lines for group in groups if group.name.startswith("gaps")}
 
 
 def test_gaps_part_cells_and_nodes():
-    """64 x 16 cells in tiles of 4 x 2."""
+    """64 x 16 cells in tiles of 4 x 2; lines along the edges too."""
     mesh = fit(1024, tp=8, pp=4)
     physical = scene.overview(mesh, plains(mesh, "tp"), 8, 0)
-    assert gaps(physical) == {"gaps cells": (63, 15), "gaps blocks": (15, 7)}
+    assert gaps(physical) == {
+        "gaps cells": (65, 17),
+        "gaps blocks": (17, 9),
+    }  # those along the edges too
 
 
 def test_lines_are_as_long_as_the_grid_is_high_or_wide():
@@ -337,11 +348,13 @@ def test_lines_are_as_long_as_the_grid_is_high_or_wide():
     for overview in [scene.overview(mesh, plains(mesh, "tp"), 8, 0)]:
         grid, cell = overview.grid, overview.cell
         assert grid.rows != grid.columns
-        for path in ET.fromstring(svg.overview_svg(overview, "")).iter("path"):
-            for x, y, way, length in re.findall(r"M([\d.]+) ([\d.]+)(h|v)([\d.]+)", path.get("d")):
-                start, many = (x, grid.columns) if way == "h" else (y, grid.rows)
-                assert float(start) == (overview.left if way == "h" else overview.top)
-                assert float(length) == pytest.approx(many * cell, abs=1e-2)
+        for lines in gap_lines(overview).values():
+            for (x, y), (end_x, end_y) in lines:
+                start, length, many = (x, end_x - x, grid.columns)
+                if x == end_x:
+                    start, length, many = (y, end_y - y, grid.rows)
+                assert start == (overview.top if x == end_x else overview.left)
+                assert length == pytest.approx(many * cell)
 
 
 def test_no_line_is_drawn_closer_than_a_pixel_of_cells_allows():

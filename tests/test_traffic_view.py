@@ -25,6 +25,8 @@ from descriptions import (
 )
 from groups import LayoutError
 from groups.conventions import CONVENTIONS
+from render.draw.charts import draw_pairs
+from render.marks import Words, flat
 from render.scenes.matrix import DECADES, LEVELS, matrix_picture
 from render.svg.matrix import matrix_svg
 from training.clusters import CLUSTERS
@@ -388,11 +390,9 @@ def test_no_chunks_are_advised_where_a_framework_has_none(name):
 
 
 def test_names_of_small_cells_do_not_touch_in_the_corner():
-    svg = matrix_svg(matrix_picture(np.eye(256), 64, 8), "")
-    (row_x, row_y, row), (column_x, column_y, column) = re.findall(
-        r'<text x="([\d.]+)" y="([\d.]+)" text-anchor="(\w+)">N0</text>', svg
-    )
-    assert (row, column) == ("end", "start")
-    left, top = (float(re.search(f'data-{side}="([\\d.]+)"', svg)[1]) for side in ("left", "top"))
-    assert float(row_x) < left <= float(column_x)
-    assert float(column_y) < top < float(row_y)
+    left, top = corner = 62.0, 24.0
+    marks = flat(draw_pairs(matrix_picture(np.eye(256), 64, 8), corner, 640.0, "page"))
+    row, column = (mark for mark in marks if isinstance(mark, Words) and mark.text == "N0")
+    assert (row.anchor, column.anchor) == ("end", "start")
+    assert row.x < left <= column.x
+    assert column.y < top < row.y

@@ -13,8 +13,8 @@ from formats.documents.exports import groups_json_parts, ranks_csv_parts
 from groups import LayoutError
 from groups.budget import spend
 from groups.layout import Layout
-from render import marks
 from render.files.figure import figure
+from render.files.forms import to_bytes
 from render.files.slide import SlideText, slide
 from render.marks import Drawing
 
@@ -69,8 +69,6 @@ def picture_file(
     Errors: LayoutError where the view refuses what it is asked, or has nothing to draw of it.
     """
     spend(ANY_PICTURE, "pixels")
-    from render.files.paint import to_bytes  # with matplotlib, which takes a second
-
     context = in_a_font(context, form)
     if address is None:
         return to_bytes(file_of(context, theme), form)
@@ -139,7 +137,11 @@ def _drawn(pictures: Callable[[Context], Pictures], context: Context) -> Picture
 
 def in_a_font(context: Context, form: str) -> Context:
     """The same page in English where its letters cannot be drawn: SVG has those of its reader."""
-    if context.language != "zh" or form == "svg" or marks.chinese_font():
+    if context.language != "zh" or form == "svg":
+        return context
+    from render.files.paint import chinese_font  # with matplotlib, as the picture will be
+
+    if chinese_font():
         return context
     return Context(context.layout, replace(context.state, lang="en"))
 

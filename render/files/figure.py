@@ -1,11 +1,11 @@
 """Scenes -> a drawing, for what leaves the page: PNG, SVG and PDF for papers and slides.
 
-The same picture as `render.svg` paints on the page: one scene pixel is 1/96 inch, and sizes and
+The same marks as `render.svg` writes for the page: one scene pixel is 1/96 inch, and sizes and
 places are the scene's own.
 
 >>> from groups import fit
 >>> from groups.grouping import plain
->>> from render.files.paint import to_bytes
+>>> from render.files.forms import to_bytes
 >>> from render.scenes import groups as scene
 >>> mesh = fit(16, order="tp-cp-dp-pp", tp=2, pp=2)
 >>> panel = scene.panel(plain(mesh, "tp"), gpus_per_node=8)
@@ -17,13 +17,17 @@ b'PNG'
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..marks import BASELINE, LOOKS, Blocks, Drawing, Look, Mark, Words
+from ..draw.charts import draw_bars, draw_heat, draw_held, draw_matrix, draw_timeline
+from ..draw.groups import draw_overview, draw_panel, halo_ring
+from ..draw.job import draw_job
+from ..draw.nodes import draw_nodes
+from ..marks import BASELINE, LOOKS, Blocks, Drawing, Look, Mark, Plain, Words, flat
 from ..scenes.charts import BarsChart, HeldChart, MatrixChart, PointsChart, TimelineChart
 from ..scenes.exchange import Exchange, draw_exchange
 from ..scenes.groups import Overview, Panel
@@ -31,9 +35,6 @@ from ..scenes.heat import Heat
 from ..scenes.job import JobPicture
 from ..scenes.nodes import NodesPicture
 from ..scenes.shards import Shards, draw_shards
-from ..svg.nodes import draw_nodes
-from .charts import draw_bars, draw_heat, draw_held, draw_matrix, draw_timeline
-from .groups import chosen_ring, draw_job, draw_overview, draw_panel
 from .tables import CodeChart, TableChart, draw_code, draw_points, draw_table
 
 MARGIN = 16.0
@@ -81,12 +82,12 @@ def figure(
     return Drawing(math.ceil(right + MARGIN), math.ceil(y), look.page, placed)
 
 
-def scene_marks(scene: Any, theme: str) -> list[Mark]:
+def scene_marks(scene: Any, theme: str) -> list[Plain]:
     """A scene of a type in DRAWINGS, in its own pixels."""
-    return list(DRAWINGS[type(scene)](scene, theme))
+    return list(flat(DRAWINGS[type(scene)](scene, theme)))
 
 
-DRAWINGS: dict[type, Callable[[Any, str], Iterator[Mark]]] = {
+DRAWINGS: dict[type, Callable[[Any, str], Iterable[Mark]]] = {
     Panel: draw_panel,
     Overview: draw_overview,
     JobPicture: draw_job,
@@ -155,11 +156,11 @@ class Legend:
     def right(self) -> float:
         return max((word.right for _, word in self.entries), default=0.0)
 
-    def marks(self) -> Iterator[Mark]:
+    def marks(self) -> Iterator[Plain]:
         for swatch, word in self.entries:
             middle = word.y - BASELINE * word.size
             if swatch == "ring":
-                yield from chosen_ring(word.x - SWATCH + 6, middle, 5.0, self.look)
+                yield from halo_ring(word.x - SWATCH + 6, middle, 5.0, self.look)
                 continue
             for number, colour in enumerate(filter(None, swatch.split("-"))):
                 corner = np.array([[word.x - SWATCH + 6 * number, middle - 6]])

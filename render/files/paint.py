@@ -1,8 +1,7 @@
-"""A drawing -> the bytes of a PNG, a PDF or an SVG.
+"""A drawing -> the bytes of a PNG or a PDF by matplotlib, which takes 2.6 seconds to import.
 
-PNG and PDF are matplotlib's, with every text as outlines: they need no font where they are shown.
-Never pyplot, and no state but cached glyphs, so that any number of threads may draw at once. An SVG
-keeps its text as text, in the fonts of whoever opens it.
+Every text is outlines: no font is needed where it is shown. Never pyplot, and no state but cached
+glyphs, so that any number of threads may draw at once.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import io
 import math
 import zlib
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import groupby
 
 import numpy as np
@@ -18,13 +18,14 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection, PathCollection, PolyCollection
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties, fontManager
 from matplotlib.path import Path
+from matplotlib.textpath import text_to_path
 
 from groups.budget import spend
 
-from ..marks import Blocks, Drawing, Lines, Mark, Words, glyphs, rounded
+from ..marks import CHINESE, Blocks, Drawing, Lines, Plain, Words, is_wide, rounded
 from ..png import png
-from ..svg.marks import to_svg
 
 MOST_PIXELS, MOST_OF_IMAGES = 4_000_000, 2_500_000
 """Pixels of a PNG, and of one with images in it, at most: matplotlib takes some 40 bytes for each,
@@ -34,20 +35,15 @@ PAINTED = 16
 """Pixels that are painted for a unit of work (groups.budget)."""
 
 
-def to_bytes(drawing: Drawing, form: str, scale: float = 2.0) -> bytes:
-    """The drawing as a file: "png" (so many pixels a pixel of the drawing; fewer, where these would
-    be more than MOST_PIXELS), "svg" or "pdf"; no dates in it.
+def to_pdf(drawing: Drawing) -> bytes:
+    """The drawing as a PDF without a date."""
+    buffer = io.BytesIO()
+    to_figure(drawing).savefig(buffer, format="pdf", metadata={"CreationDate": None})
+    return buffer.getvalue()
 
-    Errors: ValueError for any other form.
-    """
-    if form == "svg":
-        return to_svg(drawing).encode()
-    if form == "pdf":
-        buffer = io.BytesIO()
-        to_figure(drawing).savefig(buffer, format="pdf", metadata={"CreationDate": None})
-        return buffer.getvalue()
-    if form != "png":
-        raise ValueError(f"there is no format {form!r:.40}; try png, svg or pdf")
+
+def to_png(drawing: Drawing, scale: float = 2.0) -> bytes:
+    """The drawing in so many pixels a pixel of it; fewer, where these would be too many."""
     most = MOST_OF_IMAGES if drawing.has_pixels else MOST_PIXELS
     scale = min(scale, math.sqrt(most / (drawing.width * drawing.height)))
     spend(int(drawing.width * drawing.height * scale**2) // PAINTED, "pixels")
@@ -80,7 +76,7 @@ def to_figure(drawing: Drawing) -> Figure:
     return figure
 
 
-def _mark(ax: Axes, mark: Mark, at: np.ndarray, scale: float) -> None:
+def _mark(ax: Axes, mark: Plain, at: np.ndarray, scale: float) -> None:
     if isinstance(mark, Blocks):
         fills = [mark.fill] if isinstance(mark.fill, str) else mark.fill
         outlines = [
@@ -108,9 +104,8 @@ def _mark(ax: Axes, mark: Mark, at: np.ndarray, scale: float) -> None:
         )
         box = (left, right, bottom, top)
         options = {"interpolation": "none", "aspect": "auto", "clip_on": False, "zorder": 1}
-        # Opaque in so many words: matplotlib would add it in eight bytes a channel.
-        cells = np.pad(mark.cells, ((0, 0), (0, 0), (0, 1)), constant_values=255)
-        ax.imshow(cells, extent=box, **options)
+        # With opacities: matplotlib would add them in eight bytes a channel.
+        ax.imshow(mark.colours(), extent=box, **options)
 
 
 CURVED = 24
@@ -140,6 +135,31 @@ def _outline(words: Words, at: np.ndarray, scale: float) -> Path:
     vertices = outline.vertices * (words.size, -words.size)
     vertices += (words.x + shift * words.size, words.y)
     return Path(vertices * scale + at, outline.codes)
+
+
+@lru_cache(maxsize=1)
+def chinese_font() -> str:
+    """A font of this machine that has Chinese letters; empty where there is none."""
+    installed = {font.name for font in fontManager.ttflist}
+    return next((name for name in CHINESE if name in installed), "")
+
+
+@lru_cache(maxsize=4096)
+def glyphs(text: str, bold: bool, mono: bool = False) -> tuple[Path, float]:
+    """Outline of a text of font size 1, y upwards, and the width it takes up.
+
+    DejaVu comes with matplotlib and has no Chinese, for which a font of the machine stands in.
+    """
+    families = ["DejaVu Sans Mono" if mono else "DejaVu Sans"]
+    if is_wide(text) and chinese_font():
+        families.append(chinese_font())
+    font = FontProperties(family=families, weight="bold" if bold else "normal")
+    scale = text_to_path.FONT_SCALE
+    vertices, codes = text_to_path.get_text_path(font, text)
+    font.set_size(scale)
+    width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
+    outline = np.asarray(vertices, dtype=float).reshape(-1, 2) / scale  # an empty text has none
+    return Path(outline, np.asarray(codes, dtype=Path.code_type), readonly=True), width / scale
 
 
 def _add(ax: Axes, collection: PolyCollection | LineCollection | PathCollection) -> None:

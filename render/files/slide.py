@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from ..marks import LOOKS, Drawing, Mark, Words, advance, shortened, wrapped
+from ..marks import LOOKS, Drawing, Plain, Words, advance, shortened, wrapped
 from ..scenes.charts import OverTime
 from ..scenes.geometry import LETTERS
 from .figure import MARGIN as FROM
@@ -126,7 +126,7 @@ def _height(heads: Sequence[Sequence[str]]) -> float:
     return LABEL * (1.9 + LEADING * (most - 1)) if most else 0.0
 
 
-def _smallest(marks: Sequence[Mark]) -> float:
+def _smallest(marks: Sequence[Plain]) -> float:
     return min(
         (mark.size for mark in marks if isinstance(mark, Words) and mark.text), default=LABEL
     )
@@ -141,7 +141,7 @@ class _Arranged:
     columns: int
     heads: Sequence[Sequence[str]]
     scenes: Sequence[Any]
-    marks: Sequence[Sequence[Mark]]
+    marks: Sequence[Sequence[Plain]]
     scales: Sequence[float]
 
     @property
@@ -158,7 +158,7 @@ class _Arranged:
         area = sum(scene.width * scene.height * scale**2 for scene, scale in sizes)
         return min(self.letters, READABLE), area
 
-    def placed(self, ink: str) -> list[tuple[float, float, float, Sequence[Mark]]]:
+    def placed(self, ink: str) -> list[tuple[float, float, float, Sequence[Plain]]]:
         """The pictures, each under its title, the whole in the middle of its room."""
         placed, head = [], _height(self.heads)
         sizes = [(s.width * f, s.height * f) for s, f in zip(self.scenes, self.scales)]

@@ -94,7 +94,7 @@ class Heat:
         return [(colours.get(colour, colour), text) for colour, text in self.legend]
 
     def palette_of(self, theme: str) -> tuple[str, ...]:
-        """The palette of a file: a ground is as quiet as any cell of the theme."""
+        """The palette of a theme: a ground is as quiet as any cell of it."""
         return (PLAIN_CELL[theme], *self.palette[1:]) if self.has_ground else self.palette
 
     @property

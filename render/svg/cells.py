@@ -7,12 +7,12 @@ far from each other at any size of the letters.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
 
-from ..scenes.job_plan import Rectangle
+from ..marks import Numbers
 
 LETTER = 0.61
 """The width of a letter in font sizes, of what letters of one width there are."""
@@ -21,56 +21,49 @@ STEPS = 4
 """Cells after the first one, the distance to one of which may be that of a text's words."""
 
 
-def outline(x: np.ndarray, y: np.ndarray, size: tuple[float, float], radius: float) -> str:
-    """Rectangles as one path, to be drawn with a line of ``2 * radius`` that rounds their corners.
+def outline(corners: np.ndarray, sizes: np.ndarray) -> str:
+    """Rectangles as one path; corners: shape (boxes, 2), sizes: the same, or (2,).
 
-    >>> outline(np.array([0.0, 10.0]), np.array([0.0, 0.0]), (8.0, 6.0), 1.0)
+    >>> outline(np.array([[1.0, 1], [11.0, 1]]), np.array([6.0, 4.0]))
     'M1 1h6v4h-6zM11 1h6v4h-6z'
     """
-    wide, tall = (f"{side - 2 * radius:.6g}" for side in size)
-    rest = f"h{wide}v{tall}h-{wide}z"
-    places = zip((x + radius).round(2).tolist(), (y + radius).round(2).tolist())
-    return "".join(f"M{left:g} {top:g}{rest}" for left, top in places)
+    places = np.round(corners, 2).tolist()
+    if sizes.ndim == 1:
+        wide, tall = sizes.round(4).tolist()
+        rest = f"h{wide:.9g}v{tall:.9g}h-{wide:.9g}z"
+        return "".join(f"M{left:.9g} {top:.9g}{rest}" for left, top in places)
+    each = list(map(tuple, sizes.round(2).tolist()))
+    # Few sizes differ.
+    rests = {(wide, tall): f"h{wide:.9g}v{tall:.9g}h-{wide:.9g}z" for wide, tall in set(each)}
+    return "".join(f"M{left:.9g} {top:.9g}{rests[size]}" for (left, top), size in zip(places, each))
 
 
-def frames(name: str, boxes: Sequence[Rectangle], radius: float) -> str:
-    """Boxes with an edge of a pixel and round corners: their edges, and what is inside of them."""
-    sizes: dict[tuple[float, float], list[tuple[float, float]]] = {}
-    for x, y, wide, tall in boxes:
-        sizes.setdefault((round(wide, 2), round(tall, 2)), []).append((x, y))
-    edge, face = "", ""
-    for (wide, tall), corners in sizes.items():
-        x, y = np.array(corners).T
-        edge += outline(x - 0.5, y - 0.5, (wide + 1, tall + 1), radius + 0.5)
-        face += outline(x + 0.5, y + 0.5, (wide - 1, tall - 1), max(radius - 0.5, 0.0))
-    return (
-        f'<path class="{name} edge" stroke-width="{2 * radius + 1:g}" d="{edge}"/>'
-        f'<path class="{name} face" stroke-width="{max(2 * radius - 1, 0):g}" d="{face}"/>'
-    )
+def runs(numbers: Numbers) -> str:
+    """A text in the middle of each cell.
 
-
-def numbers(texts: Sequence[str], x: np.ndarray, y: np.ndarray, name: str, size: float) -> str:
-    """A text in the middle of each cell; x and y: its middle, and the baseline or the middle.
-
-    >>> numbers(["0", "1", "10"], np.array([5.0, 15, 25]), np.array([7.0, 7, 7]), "r", 8)[38:]
+    >>> x, y = np.array([5.0, 15, 25]), np.array([7.0, 7, 7])
+    >>> runs(Numbers("r", ["0", "1", "10"], x, y, 8, "red"))[49:]
     '<text x="10" y="7" style="word-spacing:calc(10px - 2ch)">0 1</text><text x="25" y="7">10</text></g>'
     """  # noqa: E501
     rows: dict[tuple[float, int], list[tuple[float, str]]] = {}
-    for text, left, top in zip(texts, x.round(2).tolist(), y.round(2).tolist()):
+    places = zip(numbers.texts, numbers.x.round(2).tolist(), numbers.y.round(2).tolist())
+    for text, left, top in places:
         rows.setdefault((top, len(text)), []).append((left, text))
     written = []
     for (top, letters), row in rows.items():
         row.sort()
-        for places in progressions(tuple(left for left, _ in row)):
-            first, last = row[places[0]][0], row[places[-1]][0]
+        for run in progressions(tuple(left for left, _ in row)):
+            first, last = row[run[0]][0], row[run[-1]][0]
             style = ""
-            if len(places) > 1:
-                apart = (last - first) / (len(places) - 1)
+            if len(run) > 1:
+                apart = (last - first) / (len(run) - 1)
                 style = f' style="word-spacing:calc({apart:.6g}px - {letters + 1}ch)"'
-            words = " ".join(row[place][1] for place in places)
+            words = " ".join(row[place][1] for place in run)
             middle = round((first + last) / 2, 2)
             written.append(f'<text x="{middle:g}" y="{top:g}"{style}>{words}</text>')
-    return f'<g class="digits {name}" font-size="{size:.1f}px">{"".join(written)}</g>'
+    base = ' dominant-baseline="central"' if numbers.is_middle else ""
+    look = f'font-size="{numbers.size:.1f}px" fill="{numbers.ink}"{base}'
+    return f'<g class="digits {numbers.name}" {look}>{"".join(written)}</g>'
 
 
 @lru_cache(maxsize=512)

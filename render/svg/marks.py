@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from html import escape
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from ..marks import CHINESE, Blocks, Drawing, Lines, Mark, Words
+from ..marks import CHINESE, Blocks, Drawing, Layer, Lines, Mark, Numbers, Slot, Words
 from ..png import png_uri
+from .cells import outline, runs
 
 FONTS = ", ".join(("system-ui", "DejaVu Sans", *(f"'{name}'" for name in CHINESE), "sans-serif"))
 MONO = "'DejaVu Sans Mono', Menlo, Consolas, monospace"
@@ -49,68 +52,139 @@ def marks_svg(marks: Iterable[Mark]) -> str:
 
 def _written(mark: Mark) -> Iterator[str]:
     if isinstance(mark, Words):
-        style = f' text-anchor="{mark.anchor}"' if mark.anchor != "start" else ""
-        style += ' font-weight="600"' if mark.bold else ""
-        style += f' font-family="{MONO}" xml:space="preserve"' if mark.mono else ""
-        yield (
-            f'<text x="{_number(mark.x)}" y="{_number(mark.y)}" font-size="{_number(mark.size)}" '
-            f'fill="{mark.ink}"{style}>{escape(mark.text)}</text>'
-        )
+        yield _words(mark)
     elif isinstance(mark, Blocks):
         yield from _blocks(mark)
     elif isinstance(mark, Lines):
-        close = "z" if mark.fill != "none" else ""
-        first, others = ("C", " ") if mark.is_curved else ("L", "L")
-        lines = (
-            [f"{_number(x)} {_number(y)}" for x, y in np.asarray(line).tolist()]
-            for line in mark.lines
-        )
-        path = "".join(f"M{start}{first}{others.join(rest)}{close}" for start, *rest in lines)
-        dashes = " ".join(map(_number, mark.dashes))
-        yield (
-            f'<path d="{path}" fill="{mark.fill}" stroke="{mark.colour}" '
-            f'stroke-width="{_number(mark.width)}" opacity="{mark.opacity:g}"'
-            f"{f' stroke-dasharray={chr(34)}{dashes}{chr(34)}' if dashes else ''}/>"
-        )
+        yield _lines(mark)
+    elif isinstance(mark, Layer):
+        hidden = ' aria-hidden="true"' if mark.is_hidden else ""
+        yield f'<g class="{mark.name}"{hidden}>{marks_svg(mark.marks)}</g>'
+    elif isinstance(mark, Numbers):
+        yield runs(mark)
+    elif isinstance(mark, Slot):
+        yield mark.svg
     else:
         left, top, right, bottom = mark.box
+        name = f' class="{mark.name}"' if mark.name else ""
         yield (
-            f'<image x="{_number(left)}" y="{_number(top)}" width="{_number(right - left)}" '
+            f'<image{name} x="{_number(left)}" y="{_number(top)}" width="{_number(right - left)}" '
             f'height="{_number(bottom - top)}" preserveAspectRatio="none" '
-            f'style="image-rendering:pixelated" href="{png_uri(mark.cells)}"/>'
+            f'style="image-rendering:pixelated" href="{png_uri(mark.cells, mark.palette)}"/>'
         )
+
+
+def _words(words: Words) -> str:
+    style = f' class="{words.name}"' if words.name else ""
+    style += f' text-anchor="{words.anchor}"' if words.anchor != "start" else ""
+    style += ' font-weight="600"' if words.bold else ""
+    style += ' dominant-baseline="central"' if words.is_middle else ""
+    style += f' font-family="{MONO}" xml:space="preserve"' if words.mono else ""
+    lead = f'<tspan class="word">{escape(words.lead)}</tspan>' if words.lead else ""
+    return (
+        f'<text x="{_number(words.x)}" y="{_number(words.y)}" font-size="{_number(words.size)}" '
+        f'fill="{words.ink}"{style}>{lead}{escape(words.text)}</text>'
+    )
+
+
+def _lines(mark: Lines) -> str:
+    if mark.is_curved:
+        path = "".join(
+            "M{} {}C{} {} {} {} {} {}".format(*map(_number, np.ravel(line).tolist()))
+            for line in mark.lines
+        )
+    else:
+        # All at once: to round each of a thousand lines takes as long as all else.
+        points = iter(np.concatenate(mark.lines).round(2).tolist() if len(mark.lines) else [])
+        end = "z" if mark.fill != "none" else ""
+        path = "".join(_polyline(islice(points, len(line))) + end for line in mark.lines)
+    style = f' opacity="{mark.opacity:g}"' if mark.opacity != 1 else ""
+    style += f' stroke-dasharray="{" ".join(map(_number, mark.dashes))}"' if mark.dashes else ""
+    return (
+        f'<path d="{path}" fill="{mark.fill}" stroke="{mark.colour}" '
+        f'stroke-width="{_number(mark.width)}"{style}/>'
+    )
+
+
+def _polyline(points: Iterator[tuple[float, float]]) -> str:
+    """Points as a path, briefer where it goes straight across or down."""
+    x, y = next(points)
+    path = [f"M{x:.9g} {y:.9g}"]
+    for to_x, to_y in points:
+        if to_y == y:
+            path.append(f"H{to_x:.9g}")
+        elif to_x == x:
+            path.append(f"V{to_y:.9g}")
+        else:
+            path.append(f"L{to_x:.9g} {to_y:.9g}")
+        x, y = to_x, to_y
+    return "".join(path)
 
 
 def _blocks(mark: Blocks) -> Iterator[str]:
-    """A path for each colour, which is less to write and to draw, of dots too; what has a look,
-    one by one."""
-    side = 2 * mark.radius
-    if isinstance(mark.fill, str) and mark.edge == "none" and (mark.sizes == side).all() and side:
-        middles = (mark.corners + mark.radius).tolist()
-        dots = "".join(f"M{x:.1f} {y:.1f}h0" for x, y in middles)
+    """A path for each colour, which is less to write and to draw, of dots too; a single box that
+    is round, or that only has an edge, as itself."""
+    corners, sizes, radius = mark.corners, mark.sizes, mark.radius
+    if (
+        isinstance(mark.fill, str)
+        and mark.edge == "none"
+        and (sizes == 2 * radius).all()
+        and radius
+    ):
+        dots = "".join(f"M{x:.1f} {y:.1f}h0" for x, y in (corners + radius).tolist())
         yield (
-            f'<path d="{dots}" stroke="{mark.fill}" stroke-width="{_number(side)}" '
+            f'<path d="{dots}" stroke="{mark.fill}" stroke-width="{_number(2 * radius)}" '
             'stroke-linecap="round"/>'
         )
+    elif not radius:
+        edge = f' stroke="{mark.edge}" stroke-width="{_number(mark.width)}"'
+        for fill, which in _by_colour(mark):
+            d = outline(corners[which], _chosen(sizes, which))
+            yield f'<path fill="{fill}"{edge if mark.edge != "none" else ""} d="{d}"/>'
+    elif mark.fill == "none" or len(corners) == 1:
+        edge = f' stroke="{mark.edge}" stroke-width="{_number(mark.width)}"'
+        for x, y, wide, tall in mark.each():
+            size = f'width="{_number(wide)}" height="{_number(tall)}" rx="{_number(radius)}"'
+            fill = mark.fill if isinstance(mark.fill, str) else mark.fill[0]
+            yield (
+                f'<rect x="{_number(x)}" y="{_number(y)}" {size} fill="{fill}"'
+                f"{edge if mark.edge != 'none' else ''}/>"
+            )
+    else:
+        half = mark.width / 2 if mark.edge != "none" else 0.0
+        if half:
+            yield _rounded(mark.edge, corners - half, sizes + 2 * half, radius + half)
+        for fill, which in _by_colour(mark):
+            inner = corners[which] + half, _chosen(sizes, which) - 2 * half
+            yield _rounded(fill, *inner, max(radius - half, 0.0))
+
+
+def _rounded(fill: str, corners: np.ndarray, sizes: np.ndarray, radius: float) -> str:
+    """Boxes smaller by the radius, in a line of twice its width that rounds their corners."""
+    return (
+        f'<path fill="{fill}" stroke="{fill}" stroke-width="{_number(2 * radius)}" '
+        f'stroke-linejoin="round" d="{outline(corners + radius, sizes - 2 * radius)}"/>'
+    )
+
+
+def _chosen(sizes: np.ndarray, which: slice | list[int]) -> np.ndarray:
+    return sizes if sizes.ndim == 1 else sizes[which]
+
+
+def _by_colour(mark: Blocks) -> Iterator[tuple[str, slice | list[int]]]:
+    """Each colour with the boxes that have it."""
+    if isinstance(mark.fill, str):
+        yield mark.fill, slice(None)
         return
-    fills = [mark.fill] if isinstance(mark.fill, str) else mark.fill
-    boxes = [(_number(x), _number(y), _number(w), _number(h)) for x, y, w, h in mark.each()]
-    if mark.edge == "none" and not mark.radius:
-        paths: dict[str, list[str]] = {}
-        for number, (x, y, wide, tall) in enumerate(boxes):
-            line = f"M{x} {y}h{wide}v{tall}h-{wide}z"
-            paths.setdefault(fills[number % len(fills)], []).append(line)
-        for fill, lines in paths.items():
-            yield f'<path fill="{fill}" d="{"".join(lines)}"/>'
-        return
-    edge = "" if mark.edge == "none" else f' stroke="{mark.edge}"'
-    yield f'<g fill="none"{edge} stroke-width="{_number(mark.width)}">'
-    for number, (x, y, wide, tall) in enumerate(boxes):
-        yield (
-            f'<rect x="{x}" y="{y}" width="{wide}" height="{tall}" '
-            f'rx="{_number(mark.radius)}" fill="{fills[number % len(fills)]}"/>'
-        )
-    yield "</g>"
+    boxes: dict[str, list[int]] = {}
+    for number, fill in enumerate(mark.fill):
+        boxes.setdefault(fill, []).append(number)
+    yield from boxes.items()
+
+
+def known_svg(**known: Any) -> str:
+    """What the page's script must know of a picture, as an attribute."""
+    return f'data-known="{escape(json.dumps(known, separators=(",", ":")))}"'
 
 
 @lru_cache(maxsize=4096)

@@ -1,8 +1,8 @@
 """Timelines and memory curves -> inline SVG that stretches with its box, sharp at any zoom.
 
 The picture inside stretches across (``preserveAspectRatio="none"``), its numbers do not: they stand
-at percentages of the width. So zooming is a matter of the width alone, in the browser. Colours are
-classes (``f0`` is a forward of chunk 0), which `style` gives fill and ink.
+at percentages of the width. So zooming is a matter of the width alone, in the browser. What the
+script draws in the colour of an op has its class (``op-f0`` is a forward of chunk 0; see `style`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from html import escape
 
 import numpy as np
 
+from ..draw.charts import draw_curves, draw_ops
 from ..palette import ink
-from ..png import png_uri
 from ..scenes.timeline import (
     AXIS,
     DIGIT,
@@ -22,13 +22,10 @@ from ..scenes.timeline import (
     PHASES,
     Strip,
     axis_of,
-    box_places,
     gap,
-    level_steps,
     op_colours,
-    pixel_colours,
 )
-from .parts import written
+from .marks import marks_svg
 
 KINDS = tuple(PHASES)
 
@@ -48,67 +45,25 @@ def style() -> str:
 
 def strip_svg(strip: Strip, description: str, number: int = 0) -> str:
     """One timeline; ``number`` is its place among those that are compared."""
-    drawn = _rows(len(strip.ranks), strip.row, strip.ticks)
-    drawn += _image(strip) if strip.is_picture else _paths(strip)
     labels = "" if strip.is_picture else _labels(strip)
     height = strip.height
     return (
         f'<svg class="pipeline-strip" data-strip="{number}" tabindex="0" role="img" '
         f'height="{height + AXIS}" aria-label="{escape(description)}">'
         f'<svg class="pipeline-plot" width="100%" height="{height}" preserveAspectRatio="none" '
-        f'viewBox="0 0 {strip.ticks} {height}">{drawn}'
+        f'viewBox="0 0 {strip.ticks} {height}">{marks_svg(draw_ops(strip, "page"))}'
         f'<g class="pipeline-marks"></g></svg>{labels}{_axis(strip)}</svg>'
     )
 
 
 def memory_svg(strip: Strip, most: float, description: str) -> str:
     """What each rank holds, a curve a rank; ``most`` fills a row."""
-    row, parts = strip.memory_row, strip.held.shape[1]
-    height = row * len(strip.ranks)
-    areas = "".join(
-        f'<path class="{name}" d="{_area(held, row, most)}"/>'
-        for name, held in (("held-weights", strip.held), ("held-input", strip.held_input))
-    )
+    height, parts = strip.memory_row * len(strip.ranks), strip.held.shape[1]
     return (
         f'<svg class="pipeline-memory" role="img" height="{height}" '
         f'aria-label="{escape(description)}">'
         f'<svg width="100%" height="{height}" preserveAspectRatio="none" '
-        f'viewBox="0 0 {parts} {height}">{_rows(len(strip.ranks), row, parts)}{areas}</svg></svg>'
-    )
-
-
-def _rows(count: int, row: int, width: int) -> str:
-    """The ground of each row, with a gap to the next."""
-    tall = row - gap(row)
-    lines = "".join(f"M0 {place * row}h{width}v{tall}H0z" for place in range(count))
-    return f'<path class="pipeline-ground" d="{lines}"/>'
-
-
-def _paths(strip: Strip) -> str:
-    """One path for each colour: its boxes one after the other."""
-    boxes, colour = strip.boxes, strip.colour
-    top, height = (column.tolist() for column in box_places(strip))
-    starts, ends = boxes.start.tolist(), boxes.end.tolist()
-    paths: dict[int, list[str]] = {number: [] for number in sorted({*colour.tolist()})}
-    edges = []
-    # What follows the x of a box, and of its edge, is the same for many of them.
-    outlines: dict[tuple[int, int, int], tuple[str, str]] = {}
-    for number, x, end, y, h in zip(colour.tolist(), starts, ends, top, height):
-        shape = end - x, y, h
-        if shape not in outlines:
-            outlines[shape] = f" {y}h{end - x}v{h}h{x - end}z", f" {y}v{h}"
-        outline, edge = outlines[shape]
-        paths[number].append(f"M{x}{outline}")
-        edges.append(f"M{end}{edge}")
-    drawn = (f'<path class="op-{_name(number)}" d="{"".join(d)}"/>' for number, d in paths.items())
-    return f'{"".join(drawn)}<path class="pipeline-edges" d="{"".join(edges)}"/>'
-
-
-def _image(strip: Strip) -> str:
-    """All boxes as one picture."""
-    return (
-        f'<image width="{strip.ticks}" height="{strip.height}" preserveAspectRatio="none" '
-        f'href="{png_uri(strip.pixels(), pixel_colours().tolist())}"/>'
+        f'viewBox="0 0 {parts} {height}">{marks_svg(draw_curves(strip, most, "page"))}</svg></svg>'
     )
 
 
@@ -144,7 +99,7 @@ def _labels(strip: Strip) -> str:
     labels = []
     for width in np.unique(need[visible]).tolist():
         x, *others = (column[visible & (need == width)] for column in columns)
-        texts = zip(written(x, ".2f"), *(column.tolist() for column in others))
+        texts = zip(x.round(2).tolist(), *(column.tolist() for column in others))
         rows = "".join(
             f"{before[colour]}{at}{behind[place]}{micro_batch}</text>"
             for at, colour, place, micro_batch in texts
@@ -166,15 +121,3 @@ def _axis(strip: Strip) -> str:
         for at, time, anchor in axis_of(strip)
     )
     return f'<g class="pipeline-axis">{labels}</g>'
-
-
-def _area(held: np.ndarray, row: int, most: float) -> str:
-    """The areas under all ranks' curves as one path: a step wherever a curve changes."""
-    tall = row - gap(row)
-    parts = held.shape[1]
-    areas = []
-    for place, (at, levels) in enumerate(level_steps(held, tall, most)):
-        base = place * row + tall
-        steps = "".join(f"H{x}V{base - level:.4g}" for x, level in zip(at, levels))
-        areas.append(f"M0 {base}{steps}H{parts}V{base}z")
-    return "".join(areas)

@@ -1,0 +1,1 @@
+"""Scenes -> marks, once for the page and for files."""

@@ -1,0 +1,264 @@
+"""Charts of pipelines, memory and traffic -> marks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..marks import LABEL, LOOKS, Blocks, Layer, Lines, Look, Mark, Pixels, Words
+from ..palette import GROUP_INK, ink, ramp, rgb
+from ..scenes.charts import HELD, BarsChart, HeldChart, MatrixChart, TimelineChart
+from ..scenes.geometry import GAP
+from ..scenes.heat import Heat, cell_texts
+from ..scenes.matrix import COLOURS, LEVELS, MatrixPicture, label_place
+from ..scenes.timeline import (
+    AXIS,
+    DIGIT,
+    LABEL_ROOM,
+    MARGIN,
+    Strip,
+    axis_of,
+    box_places,
+    gap,
+    level_steps,
+    op_colours,
+    pixel_colours,
+)
+from .groups import boxes_of, row_names, spot
+
+WARNING = {"light": "#b91c1c", "dark": "#fca5a5"}
+"""The ink of what is above its limit."""
+
+DARK_COLOURS = ("#1d2752", "#c9d4ff")
+"""Least and most of a matrix on a dark page."""
+
+THICK = 0.75
+"""How much of its row a bar is high."""
+
+
+def draw_bars(chart: BarsChart, theme: str) -> Iterator[Mark]:
+    """One bar a row, its parts side by side, and the limit as a dashed line across all."""
+    look = LOOKS[theme]
+    side = THICK * chart.row
+    corners, sizes, fills = [], [], []
+    words = []
+    for row, bar in enumerate(chart.bars):
+        top = chart.top + row * chart.row + (chart.row - side) / 2
+        x = chart.left
+        for colour, size in bar.parts:
+            corners.append((x, top))
+            sizes.append((size * chart.pixels, side))
+            fills.append(colour)
+            x += size * chart.pixels
+        line, is_over = top + side / 2, bar.is_over
+        warned = WARNING[theme] if is_over else look.ink
+        at = {"anchor": "end", "is_middle": True}
+        words.append(Words(chart.left - 8, line, bar.name, LABEL, look.ink, **at))
+        words.append(Words(chart.width, line, bar.caption, LABEL, warned, bold=is_over, **at))
+    yield Blocks(np.array(corners), np.array(sizes), fills, edge=look.page, width=0.8)
+    at = chart.left + chart.limit * chart.pixels
+    line = [(at, chart.top - 4), (at, chart.height)]
+    yield Lines([line], look.ink, 2.0, (7.4, 3.2))
+    anchor = "end" if chart.limit * chart.pixels > chart.plot / 2 else "start"
+    words.append(Words(at, chart.top - 9, chart.limit_name, LABEL, look.ink, anchor, True))
+    yield from words
+
+
+def draw_heat(heat: Heat, theme: str) -> Iterator[Mark]:
+    """Every GPU on its node, filled by its level; a large world as one picture."""
+    yield row_names(heat.labels, LOOKS[theme].quiet)
+    yield from (_heat_pixels if heat.is_large else _heat_cells)(heat, theme)
+
+
+def _heat_pixels(heat: Heat, theme: str) -> Iterator[Mark]:
+    """A ground has a picture of its own, which the page can darken."""
+    board, box = heat.board(), (heat.left, 0.0, heat.width, heat.nodes.grid.rows * heat.cell)
+    # Those of the page are in no picture: one has colours, not their names.
+    palette = [*map(rgb, heat.palette_of("light" if theme == "page" else theme))]
+    if heat.has_ground:
+        yield Pixels(board * (board == 1), box, palette, "ground")
+        board = board * (board > 1)
+    yield Pixels(board, box, palette)
+    for x, y, radius in heat.rings:
+        yield from spot("ring", x, y, radius, theme, 2.0)
+
+
+def _heat_cells(heat: Heat, theme: str) -> Iterator[Mark]:
+    look, colours, tiles = LOOKS[theme], heat.palette_of(theme), heat.tiles
+    side = tiles.cell - GAP
+    yield Layer("node", [boxes_of(tiles.frames, 6.0, look.page, look.edge)])
+    corners = np.stack([tiles.x, tiles.y], axis=-1) + GAP / 2
+    fills = [colours[level] for level in heat.level.tolist()]
+    yield Blocks(corners, np.full(2, side), fills, radius=side / 8)
+    inks = [ink(colour) if colour.startswith("#") else GROUP_INK[theme] for colour in colours]
+    texts = [
+        Words(x + side / 2, y + line, text, size, inks[heat.level[rank]], "middle")
+        for rank, (x, y) in enumerate(corners.tolist())
+        for line, size, text in cell_texts(rank, heat.amounts[rank], side)
+    ]
+    yield Layer("amounts", texts)
+
+
+def draw_pairs(
+    picture: MatrixPicture, corner: tuple[float, float], side: float, theme: str
+) -> Iterator[Mark]:
+    """One pixel a pair, lines between nodes, labels at both axes."""
+    look, (left, top) = LOOKS[theme], corner
+    cell = side / len(picture.levels)
+    right, bottom = left + side, top + side
+    yield Pixels(picture.levels, (left, top, right, bottom), matrix_colours(theme))
+    lines = [
+        line
+        for at in picture.borders
+        for line in (
+            [(left + at * cell, top), (left + at * cell, bottom)],
+            [(left, top + at * cell), (right, top + at * cell)],
+        )
+    ]
+    yield Layer("traffic-nodes", [Lines(lines, look.edge, 0.6)])
+    yield Blocks(np.array([corner]), np.array([side, side]), edge=look.edge)
+    right_of, below, anchor = label_place(cell)
+    names = []
+    for at, text in picture.labels:
+        x, y = left + at * cell + right_of, top + at * cell + below
+        names.append(Words(left - 5, y, text, LABEL, look.ink, "end", is_middle=True))
+        names.append(Words(x, top - 6, text, LABEL, look.ink, anchor))
+    yield Layer("rows", names)
+
+
+def matrix_colours(theme: str) -> list[tuple[int, int, int]]:
+    """From little to much; the page has the light ones, and inverts them where it is dark."""
+    return ramp(*(DARK_COLOURS if theme == "dark" else COLOURS), LEVELS)
+
+
+def draw_matrix(chart: MatrixChart, theme: str) -> Iterator[Mark]:
+    """The pairs, with the names of their axes above and the scale of their colours beside them."""
+    look, (left, top), side = LOOKS[theme], (chart.left, chart.top), chart.side
+    yield from draw_pairs(chart.picture, (left, top), side, theme)
+    scale, bottom = left + side + 18, top + side
+    steps = np.array(matrix_colours(theme)[::-1], dtype=np.uint8)[:, None, :]
+    yield Pixels(steps, (scale, top, scale + chart.bar, bottom))
+    yield Blocks(np.array([(scale, top)]), np.array([chart.bar, side]), edge=look.edge)
+    yield Words(left, LABEL, chart.axes, LABEL, look.quiet)
+    for at, text in chart.scale:
+        x, y = scale + chart.bar + 6, bottom - at * side
+        yield Words(x, y, text, LABEL, look.ink, is_middle=True)
+
+
+def draw_timeline(chart: TimelineChart, theme: str) -> Iterator[Mark]:
+    """One op a box with its micro-batch where it fits; very many ops as one picture."""
+    strip, look, left = chart.strip, LOOKS[theme], chart.left
+    if strip.is_picture:
+        yield _averaged_picture(chart, look)
+    else:
+        yield from draw_ops(strip, theme, left, chart.plot / strip.ticks)
+        yield from _numbers(strip, left, chart.plot / strip.ticks)
+    yield from _rank_words(chart, strip.row, look)
+    y = strip.height + AXIS - 5
+    for at, time, anchor in axis_of(strip):
+        yield Words(left + at * chart.plot, y, f"{time:g}", LABEL, look.quiet, anchor)
+
+
+def draw_held(chart: HeldChart, theme: str) -> Iterator[Mark]:
+    """A curve a rank: what is held until the gradients of inputs, and on until those of weights."""
+    look, strip = LOOKS[theme], chart.strip
+    yield from draw_curves(strip, chart.most, theme, chart.left, chart.plot / strip.held.shape[1])
+    yield from _rank_words(chart, strip.memory_row, look)
+
+
+def draw_ops(strip: Strip, theme: str, left: float = 0.0, tick: float = 1.0) -> Iterator[Mark]:
+    """The boxes, parted by lines of the page's colour; tick: how wide one is."""
+    look = LOOKS[theme]
+    yield _ground(strip, strip.row, left, tick * strip.ticks, look)
+    if strip.is_picture:
+        box = left, 0.0, left + tick * strip.ticks, float(strip.height)
+        yield Pixels(strip.pixels(), box, pixel_colours().tolist())
+        return
+    top, height = box_places(strip)
+    start, end = (left + tick * at for at in (strip.boxes.start, strip.boxes.end))
+    fills = np.array(op_colours())[strip.colour].tolist()
+    yield Blocks(np.stack([start, top], axis=-1), np.stack([end - start, height], axis=-1), fills)
+    ends = np.stack([np.stack([end, top], axis=-1), np.stack([end, top + height], axis=-1)], 1)
+    yield Layer("pipeline-edges", [Lines(list(ends), look.page)])
+
+
+def draw_curves(
+    strip: Strip, most: float, theme: str, left: float = 0.0, part: float = 1.0
+) -> Iterator[Mark]:
+    """What each rank holds; most: what fills a row, part: how wide one of the axis is."""
+    yield _ground(strip, strip.memory_row, left, part * strip.held.shape[1], LOOKS[theme])
+    for name, held in (("weights", strip.held), ("input", strip.held_input)):
+        yield Lines([*_areas(held, strip.memory_row, most, left, part)], fill=HELD[name])
+
+
+def _ground(strip: Strip, row: int, left: float, wide: float, look: Look) -> Blocks:
+    """That of each row, with a gap to the next."""
+    rows = [(left, row * place, wide, row - gap(row)) for place in range(len(strip.ranks))]
+    return boxes_of(rows, 0.0, look.ground, "none")
+
+
+def _rank_words(chart: TimelineChart | HeldChart, row: int, look: Look) -> list[Words]:
+    ranks, x, middle = chart.strip.ranks, chart.left - 6, (row - gap(row)) / 2
+    step = -(-LABEL_ROOM // row)
+    return [
+        Words(x, at * row + middle, str(ranks[at]), LABEL, look.ink, "end", is_middle=True)
+        for at in range(0, len(ranks), step)
+    ]
+
+
+def _numbers(strip: Strip, left: float, tick: float) -> list[Words]:
+    """The micro-batch of each box that has room for it."""
+    boxes, (top, height) = strip.boxes, box_places(strip)
+    middle, width = left + tick * (boxes.start + boxes.end) / 2, tick * (boxes.end - boxes.start)
+    inks = [ink(fill) for fill in op_colours()]
+    size = np.minimum(np.minimum(12.0, LABEL + 1), height - 2)
+    is_readable = (height + 2 >= LABEL_ROOM) & (strip.digits * DIGIT * size / 12 + MARGIN <= width)
+    return [
+        Words(
+            float(middle[i]),
+            float(top[i] + height[i] / 2),
+            str(boxes.micro_batch[i]),
+            float(size[i]),
+            inks[strip.colour[i]],
+            "middle",
+            is_middle=True,
+        )
+        for i in np.flatnonzero(is_readable).tolist()
+    ]
+
+
+def _averaged_picture(chart: TimelineChart, look: Look) -> Pixels:
+    """Of an axis with more ticks than a file has dots, each dot in the mean colour of its ticks."""
+    strip, several = chart.strip, chart.ticks_a_part
+    pixels = strip.pixels()
+    palette = np.array([rgb(look.ground), *pixel_colours()], dtype=np.uint8)
+    # A few rows at a time: three bytes for each tick of all of them would be a lot.
+    rows = [_averaged(palette[part], several) for part in np.array_split(pixels, len(strip.ranks))]
+    cells = np.concatenate(rows)
+    columns = cells.shape[1]
+    right = chart.left + chart.plot * columns * several / strip.ticks
+    return Pixels(cells, (chart.left, 0.0, right, float(strip.height)))
+
+
+def _averaged(cells: np.ndarray, several: int) -> np.ndarray:
+    """Columns in the mean colour of so many: uint8, shape (rows, fewer columns, 3)."""
+    if several == 1:
+        return cells
+    starts = np.arange(0, cells.shape[1], several)
+    sums = np.add.reduceat(cells, starts, axis=1, dtype=np.uint32)
+    lengths = np.diff(starts, append=cells.shape[1]).astype(np.uint32)
+    return (sums // lengths[:, None]).astype(np.uint8)
+
+
+def _areas(
+    curves: np.ndarray, row: int, most: float, left: float, part: float
+) -> Iterator[np.ndarray]:
+    """The outlines of the areas under the curves: a step wherever one changes."""
+    tall, parts = row - gap(row), curves.shape[1]
+    for place, (at, levels) in enumerate(level_steps(curves, tall, most)):
+        base = place * row + tall
+        edges = left + part * np.array([*at, parts])
+        x = np.concatenate([edges[:1], np.repeat(edges, 2)[1:-1], edges[-1:]])
+        y = np.concatenate([[base], np.repeat(base - np.array(levels), 2), [base]])
+        yield np.stack([x, y], axis=-1)
