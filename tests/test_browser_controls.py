@@ -356,7 +356,7 @@ def test_typing_counts_after_a_pause_without_enter(open_page):
     expect(box(page, "tp")).to_be_focused()
 
 
-WHERE = """() => ['#field-tp', '#rank input', '#tools summary', '#picture', '#details']
+WHERE = """() => ['#field-tp', '#field-cp', '#folds', '#rank input', '#tools summary', '#picture', '#details']
   .map((one) => document.querySelector(one).getBoundingClientRect().toJSON())"""
 
 
@@ -371,8 +371,12 @@ def test_a_refusal_moves_nothing_and_covers_no_control(open_page):
             refusal = page.locator("#status .refusal")
             expect(refusal).to_be_in_viewport()
             assert page.evaluate(WHERE) == before
-            for control in ("#field-tp", "#rank input", "#tools summary", "#status .fix >> nth=0"):
+            controls = ("#field-tp", "#field-cp", "#fold-groups summary", "#rank input")
+            for control in (*controls, "#tools summary", "#status .fix >> nth=0"):
                 page.locator(control).click(trial=True)  # nothing is above it
+            bar = refusal.bounding_box()
+            assert bar["x"] + bar["width"] < page.locator("#main").bounding_box()["x"]
+            assert bar["height"] <= 84
             fix(page)
             expect(refusal).to_have_count(0)
 

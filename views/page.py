@@ -298,11 +298,11 @@ def first_html() -> Markup:
     bar = tag("div", *map(region, ("entries", "rank", "tools")), class_="bar")
     main = (region("notice"), region("tour"), bar, region("picture"), region("details"))
     # Below the folds what comes and goes: no input moves under the hand.
-    column = map(region, ("sizes", "derived", "folds", "source"))
+    place = tag("div", *map(region, ("status", "derived")), class_="place")
+    column = (region("sizes"), place, region("folds"), region("source"))
     page = (
         region("foot"),
         tag("aside", *column, id="controls", class_="column"),
-        region("status"),
         tag("main", *main, id="main", tabindex=-1),
         tag("p", tag("a", target="_blank", rel="noopener"), id="whole"),
     )

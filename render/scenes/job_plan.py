@@ -322,16 +322,16 @@ def largest_plan(mesh: Mesh, room: tuple[float, float]) -> JobPlan:
         for boxes in _across(mesh, others, 16 if metrics is PLAIN else 2):
             plan = JobPlan(mesh, metrics, box, others, cells, boxes, dp, pp, 1.0)
             wide, tall = plan.full.replica_width, plan.full.replica_height
-            folded = (0.8 if of_tp else 0.55) ** (cells < box_size)
-            folded *= 0.55 ** (boxes < others_size)
+            folded = (cells < box_size) + (boxes < others_size)
+            to_one_band = (0.8 / 0.55) ** (of_tp and cells < box_size)
             for replicas, stages in _bands(dp, pp):
                 bands = -(-pp // stages), -(-dp // replicas)
                 band = _band_size(metrics, wide, tall, replicas, stages)
                 scale = _scale(metrics, bands, band, stages, room)
                 number = bands[0] * bands[1]
-                gain = scale * folded * 0.97 ** min(number, 32)
+                gain = scale * 0.55**folded * 0.97 ** min(number, 32)
                 if metrics is PLAIN:
-                    gain *= 0.7 if number > 1 else 1
+                    gain *= 0.7 if number > 1 else to_one_band
                 else:
                     gain *= (0.5 if number > 1 else 1) * (0.25 if bands[0] > 1 else 1)
                     gain *= 1 if scale * metrics.width >= readable else 0.3
