@@ -1,7 +1,7 @@
 """What a command line asks for: its options, and the layout that they, a preset or a file make.
 
 Options are the fields of a `Job` with dashes, so that what a refusal offers can be given back;
-guide.txt says what they mean.
+guide.toml says what they mean.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
-from formats.sections import sections
 from groups import __version__
 from groups.alternatives import with_working
 from groups.conventions import CONVENTIONS, OWN
@@ -26,6 +25,7 @@ from groups.layout import Job, Layout
 from groups.placement import Placement
 from groups.presets import LAYOUT, PRESETS
 from groups.program import PROGRAM
+from groups.tables import read_table
 
 from .counts import COUNTS, with_counts
 from .messages import FIELDS, CommandError, option
@@ -46,6 +46,31 @@ _OTHERWISE: dict[str, dict[str, Any]] = {
 """What sets an option apart from one that takes any text."""
 
 
+@dataclass(frozen=True)
+class GuideOption:
+    """An option: what its value is called, and what it does."""
+
+    name: str
+    value: str | None = None
+    help: str | None = None
+
+
+@dataclass(frozen=True)
+class GuideSection:
+    """Options under one title."""
+
+    title: str
+    options: tuple[GuideOption, ...]
+
+
+@dataclass(frozen=True)
+class Guide:
+    """What --help says; commands: and examples, as they are printed."""
+
+    commands: str
+    sections: tuple[GuideSection, ...]
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise CommandError(message)
@@ -56,13 +81,13 @@ _LAID_OUT: Any = partial(argparse.RawDescriptionHelpFormatter, max_help_position
 
 
 def options_parser() -> argparse.ArgumentParser:
-    """The parser of guide.txt."""
-    *tables, (_, guide) = sections(__file__, "guide.txt")
+    """The parser of guide.toml."""
+    guide = read_table(Path(__file__).with_name("guide.toml"), Guide)
     parser = _Parser(
         prog=PROGRAM,
         usage=f"{PROGRAM} [COMMAND] [LAYOUT] [NAME ...]",
         description="Which GPUs of a training job are in which process groups.",
-        epilog=guide.replace("{program}", PROGRAM),
+        epilog=guide.commands.replace("{program}", PROGRAM),
         formatter_class=_LAID_OUT,
         add_help=False,
         allow_abbrev=False,
@@ -70,15 +95,15 @@ def options_parser() -> argparse.ArgumentParser:
     parser.color = False  # type: ignore[attr-defined]  # Pythons from 3.14 on colour their help
     parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
     either: dict[str, argparse._MutuallyExclusiveGroup] = {}
-    for title, lines in tables:
-        group = parser.add_argument_group(title)
-        for name, value, *said in (line.split(maxsplit=2) for line in lines.split("\n") if line):
-            more = _OTHERWISE.get(name) or {"metavar": None if value == "-" else value}
+    for section in guide.sections:
+        group = parser.add_argument_group(section.title)
+        for one in section.options:
+            more = _OTHERWISE.get(one.name) or {"metavar": one.value}
             place: argparse._ActionsContainer = group
-            if name in _EITHER:
-                one_of = _EITHER[name]
+            if one.name in _EITHER:
+                one_of = _EITHER[one.name]
                 place = either[one_of] = either.get(one_of) or group.add_mutually_exclusive_group()
-            place.add_argument(option(name), help=said[0] if said else None, **more)
+            place.add_argument(option(one.name), help=one.help, **more)
     group.add_argument("-h", "--help", action="help", help="this text")
     group.add_argument("--version", action="version", version=__version__, help="of this program")
     return parser

@@ -14,10 +14,11 @@ from __future__ import annotations
 import re
 
 from .megatron.parallel_state import FAMILIES
+from .tables import Rows
 
 WORLD = "world"
 
-_MEGATRON = {family.parallel_state: name for name, family in FAMILIES.items()}
+_MEGATRON = Rows(lambda: {family.parallel_state: name for name, family in FAMILIES.items()})
 
 _DIMS: tuple[str, ...] = (
     "world",

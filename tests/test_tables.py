@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from cli.inputs import Guide
 from groups.conventions import Convention
 from groups.errors import Refusal
+from groups.megatron.parallel_state import Family
 from groups.tables import TableError, checked, parsed, read_table
 from texts.shapes import sections
 
@@ -19,6 +21,8 @@ ROOT = Path(__file__).parent.parent
 
 MODELS: dict[str, Any] = {
     "groups/frameworks.toml": dict[str, Convention],
+    "groups/megatron/families.toml": dict[str, Family],
+    "cli/guide.toml": Guide,
     "groups/refusals.toml": dict[str, Refusal],
     "training/refusals.toml": dict[str, Refusal],
     "formats/refusals.toml": dict[str, Refusal],

@@ -1,7 +1,7 @@
 """Every process group that Megatron creates, by name: two grids over the same ranks.
 
 Most groups are one request to one of the two `grids`; the others are cut out of those (`Grouping`);
-families.txt names them all. Names, orders and refusals as in NVIDIA/Megatron-LM,
+families.toml names them all. Names, orders and refusals as in NVIDIA/Megatron-LM,
 megatron/core/parallel_state.py, initialize_model_parallel, and checked against megatron-core
 0.16.1.
 """
@@ -9,16 +9,18 @@ megatron/core/parallel_state.py, initialize_model_parallel, and checked against 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from inspect import signature
 from pathlib import Path
+from typing import Literal
 
 from ..alternatives import MOST, divisors, divisors_near, works
 from ..errors import LayoutError, quoted, refusal
 from ..grouping import Grouping, Groups
 from ..mesh import MAX_RANKS, Mesh, whole_number
+from ..tables import Rows, read_table
 from .grids import GTP, ORDER, dense_grid, expert_grid, grids, mended
 
 
@@ -26,22 +28,16 @@ from .grids import GTP, ORDER, dense_grid, expert_grid, grids, mended
 class Family:
     """One row of the table of groups; ``kind`` is empty for a group that is cut out of others."""
 
-    grid: str  # "dense" or "expert"
-    kind: str  # axes of that grid, which are etp, ep, edp and pp in the expert grid
+    grid: Literal["dense", "expert"]
     parallel_state: str  # its name in parallel_state.py, without the leading underscore
     option: str  # its key in NCCL options and --high-priority-stream-groups
     carries: str
+    kind: str = ""  # axes of that grid, which are etp, ep, edp and pp in the expert grid
 
 
-def _rows(table: str) -> Iterator[tuple[str, Family]]:
-    lines = table.splitlines()
-    for row, carries in zip(lines[::2], lines[1::2]):
-        name, grid, kind, option, parallel_state = (cell.strip("-") for cell in row.split())
-        yield name, Family(grid, kind, parallel_state, option, carries.strip())
-
-
-_TEXT = Path(__file__).with_name("families.txt").read_text(encoding="utf-8")
-FAMILIES: dict[str, Family] = dict(_rows(_TEXT.partition("\n\n\n")[2]))
+FAMILIES: Mapping[str, Family] = Rows(
+    lambda: read_table(Path(__file__).with_name("families.toml"), dict[str, Family])
+)
 """Every family by its name, the dense grid's first."""
 
 
