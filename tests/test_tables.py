@@ -16,6 +16,8 @@ from groups.errors import Refusal
 from groups.megatron.parallel_state import Family
 from groups.tables import TableError, checked, parsed, read_table
 from texts.shapes import sections
+from training.clusters import ClusterRow
+from training.models import PublishedModel, StatedOptions
 
 ROOT = Path(__file__).parent.parent
 
@@ -24,6 +26,9 @@ MODELS: dict[str, Any] = {
     "groups/megatron/families.toml": dict[str, Family],
     "cli/guide.toml": Guide,
     "groups/refusals.toml": dict[str, Refusal],
+    "training/clusters.toml": dict[str, ClusterRow],
+    "training/models.toml": dict[str, PublishedModel],
+    "training/published.toml": dict[str, tuple[StatedOptions, ...]],
     "training/refusals.toml": dict[str, Refusal],
     "formats/refusals.toml": dict[str, Refusal],
     "views/refusals.toml": dict[str, Refusal],

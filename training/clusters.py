@@ -19,12 +19,13 @@ Zay (4 Omni-Path links a node), TPU v4 and TPU7x (a torus).
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-GB, GIB = 1e9, 2**30
+from groups.tables import Rows, read_table
+
+GB, GIB, TERA = 1e9, 2**30, 1e12
 """Bytes: links are given in gigabytes a second, memory in gibibytes."""
 
 
@@ -81,34 +82,47 @@ class Cluster:
         return 2 ** (self.rack.bit_length() - 1)
 
 
-_READMES = "stas00/ml-engineering 744d01e"
-_UNITS: dict[str, float] = {
-    **dict.fromkeys(("nvlink", "nic", "hbm", "link", "host"), GB),
-    **dict.fromkeys(("peak", "fp8", "fp4"), 1e12),
-    **{"memory": GIB, "rack": 1, "reached": 1.0},
-}
-"""What the columns of clusters.txt count."""
+@dataclass(frozen=True)
+class ClusterRow:
+    """A machine in the units of vendors, as clusters.toml has it."""
 
+    name: str
+    nvlink_gb_per_s: float
+    nic_gb_per_s: float
+    memory_gib: int
+    peak_tflop_per_s: float
+    hbm_gb_per_s: float
+    reached: float
+    link_gb_per_s: float
+    source: tuple[str, ...]
+    host_gb: float = 0.0
+    rack: int = 0
+    fp8_tflop_per_s: float = 0.0
+    fp4_tflop_per_s: float = 0.0
 
-def _clusters(text: str) -> Iterator[tuple[str, Cluster]]:
-    header, *blocks = re.split(r"\n(?=\S)", text.strip())
-    make: Callable[..., Cluster] = Cluster
-    for row, *sources in map(str.splitlines, blocks):
-        key, name, *cells = re.split("  +", row)
-        sizes = {}
-        for column, cell in zip(header.split()[2:], cells):
-            unit = _UNITS[column]
-            sizes[column] = type(unit)(cell) * unit
-        source = (
-            line.strip()
-            .replace("LINKS", f"{_READMES} network/README.md")
-            .replace("GPUS", f"{_READMES} compute/accelerator/README.md")
-            for line in sources
+    def cluster(self) -> Cluster:
+        return Cluster(
+            name=self.name,
+            source=self.source,
+            rack=self.rack,
+            reached=self.reached,
+            memory=self.memory_gib * GIB,
+            nvlink=self.nvlink_gb_per_s * GB,
+            nic=self.nic_gb_per_s * GB,
+            hbm=self.hbm_gb_per_s * GB,
+            link=self.link_gb_per_s * GB,
+            host=self.host_gb * GB,
+            peak=self.peak_tflop_per_s * TERA,
+            fp8=self.fp8_tflop_per_s * TERA,
+            fp4=self.fp4_tflop_per_s * TERA,
         )
-        yield key, make(name=name, source=tuple(source), **sizes)
 
 
-_TEXT = Path(__file__).with_name("clusters.txt").read_text(encoding="utf-8")
-CLUSTERS: dict[str, Cluster] = dict(_clusters(_TEXT.partition("\n\n\n")[2]))
+def _clusters() -> dict[str, Cluster]:
+    rows = read_table(Path(__file__).with_name("clusters.toml"), dict[str, ClusterRow])
+    return {name: row.cluster() for name, row in rows.items()}
+
+
+CLUSTERS: Mapping[str, Cluster] = Rows(_clusters)
 """Every cluster by a stable id. The machines of Llama 3 405B are as DGX H100, with RoCE in place of
 InfiniBand, and their top network layer carries 1/7 (arXiv:2407.21783 section 3.3.1)."""

@@ -6,13 +6,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from groups.presets import PRESETS
+from groups.tables import Rows, read_table
 
 from .model import ROUTER_GROUPS, Model
 from .published import derived_options
@@ -30,10 +30,32 @@ class PublishedModel:
     name: str
     model: Model
     source: str
-    parameters: float
+    parameters: int
     window: int = 0
     full_every: int = 0
     weights: str = "bf16"
+    presets: tuple[str, ...] = ()  # how the ids of published layouts of this model begin
+
+
+@dataclass(frozen=True)
+class StatedOptions:
+    """How published layouts train whose ids begin with ``presets``, as far as their source says."""
+
+    presets: str
+    cluster: str | None = None
+    precision: str | None = None
+    products: str | None = None
+    zero: int | None = None
+    recompute: str | None = None
+    flash: bool | None = None
+    sequence_parallel: bool | None = None
+    schedule: str | None = None
+    micro_batch: int | None = None
+    global_batch: int | None = None
+    cp_algorithm: str | None = None
+    dispatcher: str | None = None
+    dispatch: str | None = None
+    ep_overlap: bool | None = None
 
 
 DEFAULTS = ("llama3-8b", "qwen3-30b-a3b")
@@ -116,7 +138,7 @@ def said_of_preset(preset: str) -> tuple[str, dict[str, int]]:
     ('', 80, 8, False)
     """
     stated = {FIELDS.get(name, name): size for name, size in PRESETS[preset].model.items()}
-    name = next((name for start, name in _OF_PRESETS.items() if preset.startswith(start)), "")
+    name = next((name for name, model in MODELS.items() if preset.startswith(model.presets)), "")
     if preset.startswith("megatron2021-fig"):  # section 5 of the same paper
         stated = {"vocabulary": 51200, "sequence": 2048, **stated}
     start = MODELS[name].model if name else None
@@ -145,9 +167,10 @@ def training_of_preset(preset: str) -> dict[str, bool | int | str]:
     """
     said: dict[str, bool | int | str] = {}
     said |= {option.field: _typed(option.value) for option in derived_options(preset)}
-    for start, *values in map(str.split, _lines("published.txt")):
-        if preset.startswith(start):
-            said |= {name: _typed(text) for name, _, text in (v.partition("=") for v in values)}
+    for row in _options():
+        if preset.startswith(row.presets):
+            stated = {name: value for name, value in vars(row).items() if name != "presets"}
+            said |= {name: value for name, value in stated.items() if value is not None}
     if preset.startswith(OLDER):
         said |= {"flash": False, "sequence_parallel": False}
     for system, cluster in _SYSTEMS.items():
@@ -182,48 +205,13 @@ SIZES = (
 
 # -- the models ----------------------------------------------------------------------------------
 
-_LLAMA = {"gated": True, "rms_norm": True}
-KINDS: Mapping[str, Mapping[str, object]] = {
-    "gpt": {"tied": True, "learned_positions": True, "biases": "all"},
-    "bloom": {"tied": True, "biases": "all"},
-    "nemotron": {},
-    "glm": {"gated": True, "tied": True, "biases": "all"},
-    "llama": _LLAMA,
-    "tied-llama": {**_LLAMA, "tied": True},
-    "qwen2": {**_LLAMA, "biases": "qkv"},
-    "gpt-oss": {**_LLAMA, "biases": "all"},  # its sinks and its router's biases are not counted
-    "deepseek": {
-        **_LLAMA,
-        **{"q_lora_rank": 1536, "kv_lora_rank": 512, "v_head_dim": 128},
-        **{"qk_nope_head_dim": 128, "qk_rope_head_dim": 64},
-    },
-}
-"""What models have in common beside their sizes."""
+MODELS: Mapping[str, PublishedModel] = Rows(
+    lambda: read_table(Path(__file__).with_name("models.toml"), dict[str, PublishedModel])
+)
+"""Every model by its id, the most asked for first."""
 
 
 @cache
-def _lines(name: str) -> tuple[str, ...]:
-    """The rows of a table, which stand below two empty lines."""
-    text = Path(__file__).with_name(name).read_text(encoding="utf-8")
-    return tuple(text.partition("\n\n\n")[2].splitlines())
-
-
-def _published() -> Iterator[tuple[str, PublishedModel, list[str]]]:
-    """Id, model and beginnings of presets from the rows of models.txt."""
-    header, *rows = (re.split("  +", line) for line in _lines("models.txt"))
-    model: Callable[..., Model] = Model
-    for cells in rows:
-        row = {name: cell for name, cell in zip(header, cells) if cell != "-"}
-        title, source, presets = row.pop("name"), row.pop("source"), row.pop("presets", "")
-        name, kind, parameters = row.pop("id"), KINDS[row.pop("kind")], int(row.pop("parameters"))
-        window, full_every = (int(row.pop(column, 0)) for column in ("window", "full_every"))
-        served = window, full_every, row.pop("weights", "bf16")
-        shape = model(**{size: int(cell) for size, cell in row.items()}, **kind)
-        yield name, PublishedModel(title, shape, source, parameters, *served), presets.split()
-
-
-MODELS: dict[str, PublishedModel] = {name: model for name, model, _ in _published()}
-"""Every model by its id, the most asked for first."""
-
-_OF_PRESETS = {start: name for name, _, starts in _published() for start in starts}
-"""The model of a published layout, by how its id begins; the first that fits."""
+def _options() -> tuple[StatedOptions, ...]:
+    file = Path(__file__).with_name("published.toml")
+    return read_table(file, dict[str, tuple[StatedOptions, ...]])["options"]

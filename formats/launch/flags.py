@@ -208,7 +208,7 @@ _RECIPE = re.compile(r"[-_. ](?:pretrain|finetune|sft|peft|config|recipe)(?:[-_.
 
 
 def published_model(name: str) -> str:
-    """The id in training/models.txt of what a checkpoint or a recipe is called, empty for others.
+    """The id in training/models.toml of what a checkpoint or a recipe is called, empty for others.
 
     >>> published_model("meta-llama/Llama-3.1-70B-Instruct"), published_model("deepseek_v3_16b")
     ('llama3-70b', '')
