@@ -103,7 +103,7 @@ CLUSTER_NOTES = words("traffic", "CLUSTER_NOTES")
 """What is not settled about the numbers of a cluster."""
 
 NOTES: Mapping[str, Text] = Rows(lambda: by_english("presets", "NOTES"))
-"""What is to be known of a published layout, by its note in groups/published.txt."""
+"""What is to be known of a published layout, by its note in groups/published.toml."""
 
 DERIVED = words("presets", "DERIVED")
 """Why a published layout has an option that its source does not state (training/derived.csv)."""

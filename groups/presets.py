@@ -1,14 +1,17 @@
 """Published layouts to start from, each with its source and with what the source does not state.
 
-They stand in published.txt, whose first lines say how; here they become presets that can be drawn.
+They stand in published.toml, whose first lines say how; here they become presets that can be drawn.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
+
+from .tables import Rows, read_table
 
 GPUS_PER_NODE = 8
 """What a source that says nothing of its nodes is taken to mean."""
@@ -84,62 +87,84 @@ def url_of(source: str) -> str:
     return f"https://huggingface.co/{card[1]}" if card else ""
 
 
-_SHARED = re.compile("(family|name|source|stated|assumed|note): (.*)")
+_Axes = Literal["tp", "cp", "pp", "ep", "etp", "dp", "fsdp", "pods"]
+_Shape = Literal["layers", "hidden", "attention_heads", "kv_heads", "ffn_hidden", "vocab", "seq"]
+_Experts = Literal["experts", "routed_experts_per_token", "expert_ffn"]
+_Batch = Literal["micro_batch", "global_batch", "batch_per_dp"]
+_Stages = Literal["vpp", "layers_per_virtual_stage", "account_for_embedding", "account_for_loss"]
+Size = Literal["nodes", "gpus_per_node", "gpus", _Axes, _Shape, _Experts, _Batch, _Stages]
+"""What a source states of a layout in numbers."""
 
 
-def _presets(text: str) -> Iterator[tuple[str, Preset]]:
-    """Blocks: lines of what some layouts share, and a table of what each has of its own."""
-    for block in text.replace("\n    ", " ").split("\n\n"):
-        shared: dict[str, list[str]] = {}
-        table = []
-        for line in block.strip().splitlines():
-            if match := _SHARED.fullmatch(line):
-                shared.setdefault(match[1], []).append(match[2])
-            else:
-                table.append(re.split("  +", line))
-        (_, *columns), *rows = table
-        for key, *cells in rows:
-            row = {column: cell for column, cell in zip(columns, cells) if cell != "-"}
-            filled = {name: [line.format(**row) for line in of] for name, of in shared.items()}
-            yield key, _preset(row, filled)
+@dataclass(frozen=True)
+class Published:
+    """What one published layout has of its own."""
+
+    id: str
+    name: str = ""
+    stated: Mapping[Size, int] = field(default_factory=dict)
+    assumed: Mapping[Size, int] = field(default_factory=dict)
+    source: tuple[str, ...] = ()
+    note: str = ""
 
 
-def _preset(row: Mapping[str, str], shared: Mapping[str, list[str]]) -> Preset:
-    """A published layout with everything that drawing needs, and what of it was not stated."""
-    stated = {name: cell for name, cell in row.items() if name[0] not in "_~"}
-    assumed = {name[1:]: cell for name, cell in row.items() if name[0] == "~"}
-    for values, lines in ((stated, "stated"), (assumed, "assumed")):
-        pairs = (pair.partition("=") for line in shared.get(lines, []) for pair in line.split())
-        values |= {name: value for name, _, value in pairs}
-    known = {**assumed, **stated}
-    size = {name: int(value) for name, value in known.items() if name != "framework"}
-    gpus_per_node = size.get("gpus_per_node", GPUS_PER_NODE)
-    model = {name: value for name, value in size.items() if name not in LAYOUT}
-    if "layers_per_virtual_stage" in size:
-        stage = size["layers"] // size["pp"]
-        model = {"vpp": stage // size["layers_per_virtual_stage"], **model}
-    no_experts = size.get("ep", 1) == 1  # then etp and edp say nothing
-    derived = tuple(
-        "world_size" if name == "gpus" else name
-        for name in (*LAYOUT, *model)
-        if name not in stated and not (no_experts and name in ("etp", "edp"))
-    )
-    return Preset(
-        name=(shared.get("name") or shared["family"])[0],
-        family=shared["family"][0],
-        nodes=size["nodes"] if "nodes" in size else size["gpus"] // gpus_per_node,
-        gpus_per_node=gpus_per_node,
-        **{axis: size.get(axis, 1) for axis in ("tp", "cp", "pp", "ep")},
-        etp=size.get("etp"),
-        framework=known["framework"],
-        model=model,
-        derived=derived,
-        source=tuple(shared["source"]),
-        url=url_of(shared["source"][0]),
-        note=row.get("_note", "".join(shared.get("note", []))),
-    )
+@dataclass(frozen=True)
+class Publication:
+    """Layouts that were published together, and what they share."""
+
+    family: str
+    layouts: tuple[Published, ...]
+    name: str = ""
+    source: tuple[str, ...] = ()
+    note: str = ""
+    framework: str = ""
+    assumed_framework: str = ""
+    stated: Mapping[Size, int] = field(default_factory=dict)
+    assumed: Mapping[Size, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if bool(self.framework) == bool(self.assumed_framework):
+            raise ValueError("a family should have a framework or an assumed_framework")
+
+    def preset(self, own: Published) -> Preset:
+        """A published layout with everything that drawing needs, and what of it was not stated."""
+        stated = {**own.stated, **self.stated}
+        parts = (own.assumed, self.assumed, stated)
+        size: dict[str, int] = {name: n for part in parts for name, n in part.items()}
+        gpus_per_node = size.get("gpus_per_node", GPUS_PER_NODE)
+        model = {name: value for name, value in size.items() if name not in LAYOUT}
+        if "layers_per_virtual_stage" in size:
+            stage = size["layers"] // size["pp"]
+            model = {"vpp": stage // size["layers_per_virtual_stage"], **model}
+        no_experts = size.get("ep", 1) == 1  # then etp and edp say nothing
+        is_stated = {*stated, *(["framework"] if self.framework else [])}
+        derived = tuple(
+            "world_size" if name == "gpus" else name
+            for name in (*LAYOUT, *model)
+            if name not in is_stated and not (no_experts and name in ("etp", "edp"))
+        )
+        source = own.source or self.source
+        return Preset(
+            name=own.name or self.name or self.family,
+            family=self.family,
+            nodes=size["nodes"] if "nodes" in size else size["gpus"] // gpus_per_node,
+            gpus_per_node=gpus_per_node,
+            **{axis: size.get(axis, 1) for axis in ("tp", "cp", "pp", "ep")},
+            etp=size.get("etp"),
+            framework=self.framework or self.assumed_framework,
+            model=model,
+            derived=derived,
+            source=source,
+            url=url_of(source[0]),
+            note=own.note or self.note,
+        )
 
 
-_TEXT = Path(__file__).with_name("published.txt").read_text(encoding="utf-8")
-PRESETS: dict[str, Preset] = dict(_presets(_TEXT.partition("\n\n\n")[2]))
+def _presets() -> dict[str, Preset]:
+    file = Path(__file__).with_name("published.toml")
+    families = read_table(file, dict[str, tuple[Publication, ...]])["families"]
+    return {own.id: family.preset(own) for family in families for own in family.layouts}
+
+
+PRESETS: Mapping[str, Preset] = Rows(_presets)
 """Every preset by a stable id."""

@@ -14,7 +14,7 @@ differ where the source leaves open how it counts), where it stands, and how it 
 
 derived.csv has a row an option that a source does not state and that its other facts imply: by the
 beginning of the ids, the field of `training.models.training_of_preset`, and the reason, a name of
-texts/presets.toml. What the source states stands in published.txt and in groups/published.txt.
+texts/presets.toml. What the source states stands in published.toml and in groups/published.toml.
 """
 
 from __future__ import annotations
