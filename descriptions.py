@@ -28,6 +28,7 @@ from texts.shapes import (
     GAP,
     LANGUAGES,
     Control,
+    Kind,
     OperationText,
     Step,
     Term,
@@ -85,6 +86,11 @@ UNSETTLED = words("frameworks", "UNSETTLED")
 
 OWN_GROUPS = words("frameworks", "OWN_GROUPS")
 """Groups of a framework that are none of Megatron's, by their own names."""
+
+SERVER_GROUPS: Mapping[str, Kind] = words("serving", "SERVER_GROUPS")
+"""What a group of a server does, by its own name, or that with its engine's before it."""
+
+SERVER = words("serving", "SERVER")
 
 OPERATION_TEXTS: Mapping[str, OperationText] = words("operations", "OPERATION_TEXTS")
 ALGORITHM_TEXTS: Mapping[str, OperationText] = words("operations", "ALGORITHM_TEXTS")

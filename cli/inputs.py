@@ -20,6 +20,7 @@ from typing import Any, NoReturn, TextIO
 from groups import __version__
 from groups.alternatives import with_working
 from groups.conventions import CONVENTIONS, OWN
+from groups.engines import has_own_groups
 from groups.errors import LayoutError, in_any_case, not_a_choice, quoted
 from groups.layout import Job, Layout
 from groups.placement import Placement
@@ -32,6 +33,7 @@ from .messages import FIELDS, CommandError, option
 from .spelling import known_options, nearest
 
 SIZES = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp", "instances", "gtp", "egtp")
+SIZES += ("dp", "dcp", "moe_dp")
 
 _EITHER = {"framework": "order", "order": "order", "preset": "args", "args": "args"}
 """Options of which one is given at most."""
@@ -39,6 +41,7 @@ _EITHER = {"framework": "order", "order": "order", "preset": "args", "args": "ar
 _OTHERWISE: dict[str, dict[str, Any]] = {
     "hybrid": {"action": argparse.BooleanOptionalAction},
     "gathers": {"action": argparse.BooleanOptionalAction},
+    "expert_parallel": {"action": argparse.BooleanOptionalAction},
     "account": {"action": "store_const", "const": "1"},
     "worse": {"choices": ("high", "low")},
     "format": {"choices": ("text", "json", "csv"), "default": "text"},
@@ -163,12 +166,15 @@ class CommandLine:
         given = {name: getattr(self.options, name) for name in (*FIELDS, *COUNTS)}
         given = {name: value for name, value in given.items() if value is not None}
         given |= {name: number_of(given[name]) for name in (*SIZES, *COUNTS) if name in given}
-        counts = {name: given.pop(name) for name in COUNTS if name in given}
         if "levels" in given:
             given["levels"] = tuple(map(number_of, re.split("[x,]", given["levels"])))
         if "order" in given:
             given["framework"] = OWN
-        values, model = self._start([*given, *(("nodes",) if counts else ())])
+        has_count = any(name in given for name in COUNTS)
+        values, model = self._start([*given, *(("nodes",) if has_count else ())])
+        is_served = has_own_groups(given.get("framework", values.get("framework", OWN)))
+        counted = ("gpus",) if is_served else COUNTS  # of a server dp is a size of its attention
+        counts = {name: given.pop(name) for name in counted if name in given}
         values |= given
         if values.get("framework", OWN) != OWN:
             values["framework"] = _choice("framework", values["framework"], CONVENTIONS)

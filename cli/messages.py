@@ -36,7 +36,7 @@ def sentence(error: Exception) -> str:
         return str(error)
     fixes = " or ".join(map(fix_text, error.alternatives))
     what = error.what + (f"; try {fixes}" if fixes else f": {error.why}" if error.why else "")
-    return what + (f" (Megatron: {error.quote})" if error.quote else "")
+    return what + (f" ({error.speaker}: {error.quote})" if error.quote else "")
 
 
 def fix_text(alternative: Mapping[str, Any]) -> str:

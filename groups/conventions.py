@@ -10,7 +10,7 @@ same axes in reverse.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -64,15 +64,16 @@ class Convention:
     unsettled: str = ""
     remains: str = ""
     of_node: str = ""
+    sizes: Mapping[str, str] = field(default_factory=dict)  # of a server: field of a job -> its own
 
     def __post_init__(self) -> None:
         named = {"dense": {a.name for a in self.axes}, "expert": {a.name for a in self.expert_axes}}
         for group in self.groups:
             if not named[group.grid].issuperset(group.kind.split("-")):
                 raise ValueError(f"kind should join {group.grid} axes, not {group.kind!r}")
-        for field, name in (("remains", self.remains), ("of_node", self.of_node)):
+        for key, name in (("remains", self.remains), ("of_node", self.of_node)):
             if name and name not in named["dense"]:
-                raise ValueError(f"{field} should be one of its axes, not {name!r}")
+                raise ValueError(f"{key} should be one of its axes, not {name!r}")
 
     @property
     def order(self) -> str:
@@ -118,7 +119,7 @@ class Convention:
 OWN = "own"
 """The framework of an order of one's own."""
 
-MEGATRONS = ("megatron", "megatron-pp-dp", OWN)
+MEGATRONS = ("megatron", "megatron-pp-dp", "megatron-inference", OWN)
 """Frameworks that Megatron's own rules and messages are about."""
 
 

@@ -206,7 +206,7 @@ def layouts_of(
             layout = job.layout()
         except LayoutError:
             continue
-        if all(_spread(layout.every.get(kind)) == spread for kind, spread in spreads.items()):
+        if all(_spread(layout.kind(kind)) == spread for kind, spread in spreads.items()):
             yield layout
 
 

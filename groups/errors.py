@@ -61,6 +61,11 @@ class LayoutError(ValueError):
         """
         return LayoutError(**{**vars(self), **changes})
 
+    @property
+    def speaker(self) -> str:
+        """Whose message the quote is: Megatron's, where the facts do not say another."""
+        return str(self.facts.get("says", "Megatron"))
+
     def renamed(self, names: Mapping[str, str]) -> LayoutError:
         """The same refusal where its inputs have other names.
 

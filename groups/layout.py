@@ -1,28 +1,36 @@
-"""A training job: its machines, its sizes, the framework that numbers its ranks, its groups.
+"""A job: its machines, its sizes, the framework that numbers its ranks, its groups.
 
 A `Job` is what is asked for; `Job.layout()` works it out to a `Layout`: the dense grid, the expert
 grid if the framework has one, and every group by Megatron's name. Megatron's own rules count for
-Megatron and for an order of one's own; other frameworks have the groups of their axes.
+Megatron and for an order of one's own; other frameworks have the groups of their axes, and servers
+(`engines`) those that they make, by their own names.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
 
-from .alternatives import fit
+from .alternatives import fit, with_changes, with_working
 from .conventions import CONVENTIONS, MEGATRONS, OWN, Convention
+from .engines import has_own_groups, is_server, serve
 from .errors import LayoutError, not_a_choice, refusal
 from .grouping import Grouping
 from .inputs import Input
 from .megatron.grids import GTP, ORDER
 from .megatron.parallel_state import dense_groupings, groupings
 from .mesh import MAX_RANKS, Mesh, too_many_ranks, whole_number
+from .serving import roles_of
 
 if TYPE_CHECKING:
     from .notebook import RankPicture
+
+
+MAIN, EXPERTS_MAIN = ("tp", "gtp", "cp", "dcp", "dp", "pp"), ("etp", "ep", "egtp", "edp")
+"""Kinds of the dense grid, and of the grid of experts."""
 
 
 def world_of(nodes: object, gpus_per_node: object, limit: int = MAX_RANKS) -> int:
@@ -50,6 +58,9 @@ class Job:
     ('tp2-cp1-dp4-pp2', 'etp2-ep1-edp4-pp2', [0, 8])
     >>> str(Job(nodes=2, tp=2, cp=2, pp=2, framework="llama3").layout().mesh)
     'tp2-cp2-pp2-dp2'
+    >>> server = Job(nodes=4, tp=16, dp=8, ep=16, framework="sglang").layout()
+    >>> str(server.mesh), str(server.expert), server.every["attention_tp"].members(5).tolist()
+    ('tp2-cp1-dp8-pp1-server2', 'etp1-ep16-edp1-pp1-server2', [4, 5])
     """
 
     nodes: Annotated[int, Input("machines in the job", stands=True)] = 1
@@ -83,19 +94,46 @@ class Job:
     gathers: Annotated[
         bool, Input("communicators of their own for Megatron FSDP's all-gathers", ticked=True)
     ] = False
+    dp: Annotated[
+        int | None,
+        Input("of a server: data parallel size of attention", otherwise="vLLM: what remains"),
+    ] = None  # where it is given, the GPUs beyond are more servers
+    dcp: Annotated[int, Input("of a server: decode context parallel size", stands=True)] = 1
+    moe_dp: Annotated[int, Input("of SGLang: copies of the experts inside tp", stands=True)] = 1
+    expert_parallel: Annotated[bool, Input("of vLLM: whole experts on each rank", ticked=True)] = (
+        False
+    )
 
     def layout(self) -> Layout:
         """Both grids and every group.
 
         Errors: LayoutError about the size, order or framework that is wrong, with fixes.
         """
-        every = self._groupings(world_of(self.nodes, self.gpus_per_node))
+        world = world_of(self.nodes, self.gpus_per_node)
+        if has_own_groups(self.framework):
+            return self._served(world)
+        every = self._groupings(world)
         expert = every["ep"].mesh if "ep" in every else None
         levels = tuple(self.levels) if self.levels else None
         order = self.order.lower() if self.framework == OWN else ORDER  # where it counts
         is_same = (levels, order) == (self.levels, self.order)
         job = self if is_same else replace(self, levels=levels, order=order)
         return Layout(job, every["tp"].mesh, expert, every)
+
+    def _served(self, world: int) -> Layout:
+        def attempt(changes: Mapping[str, object]) -> Layout:
+            job = with_changes(self, changes)
+            if not has_own_groups(job.framework):
+                return job.layout()
+            known = CONVENTIONS[job.framework].sizes
+            job._refuse_options(name for name in _OPTIONS if name not in known)
+            made = serve(job, world)
+            return Layout(job, made.mesh, made.expert, made.groups)
+
+        try:
+            return attempt({})
+        except LayoutError as error:
+            raise with_working(error, attempt) from None
 
     @classmethod
     def from_device_mesh(
@@ -120,10 +158,11 @@ class Job:
         if self.framework not in CONVENTIONS:
             raise not_a_choice("framework", self.framework, (*CONVENTIONS, OWN))
         convention = CONVENTIONS[self.framework]
+        self._refuse_options(SERVED)
         if self.framework in MEGATRONS:
             return self._with_experts(world, self.etp, convention.order)
         _refuse_missing_axes(convention, sizes, world)
-        self._refuse_megatrons_options(convention)
+        self._refuse_options(("instances", "levels", "hybrid", *OF_MEGATRON))
         if convention.expert_axes:
             # Other frameworks split experts over tp, or not at all.
             splits = any(axis.axis == "tp" for axis in convention.expert_axes)
@@ -138,14 +177,16 @@ class Job:
         del sizes["ep"]
         return dense_groupings(fit(world, order="-".join(names), **sizes))
 
-    def _refuse_megatrons_options(self, convention: Convention) -> None:
-        """Options that only Megatron has: ignoring them would show another job than was asked."""
-        silent = {"instances": 1, "levels": None, "hybrid": False}
-        silent |= {name: getattr(Job, name) for name in LATER}
-        options = [name for name, none in silent.items() if (getattr(self, name) or none) != none]
+    def _refuse_options(self, names: Iterable[str]) -> None:
+        """Options that a framework has not: ignoring them would show another job than was asked."""
+        asked = {name: (getattr(self, name) or None, getattr(Job, name) or None) for name in names}
+        options = [name for name, (value, none) in asked.items() if value != none]
         if options:
-            sentence = f"{convention.name} has no {' and no '.join(options)}"
-            fixes = ({name: silent[name] for name in options}, {"framework": "megatron"})
+            convention = CONVENTIONS[self.framework]
+            sets = " to set" if options[0] in SERVED else ""
+            sentence = f"{convention.name} has no {' and no '.join(options)}{sets}"
+            others = "vllm" if options[0] in SERVED else "megatron"
+            fixes = ({name: getattr(Job, name) for name in options}, {"framework": others})
             facts = {"framework": convention.name, "option": ", ".join(options)}
             raise refusal("framework-has-no-option", options[0], *fixes, sentence=sentence, **facts)
 
@@ -169,8 +210,17 @@ _ARGUMENTS = {
 """What Megatron's groups are asked for by, and the fields of a Job that they are."""
 
 
-LATER = ("gtp", "egtp", "gathers")
+OF_MEGATRON = ("gtp", "egtp", "gathers")
+"""Fields of Megatron's main alone."""
+
+SERVED = ("dp", "dcp", "moe_dp", "expert_parallel")
+"""Fields of servers alone."""
+
+LATER = (*OF_MEGATRON, *SERVED)
 """Fields that are said only where they are not as at the start: older documents have none."""
+
+
+_OPTIONS = ("cp", "ep", "etp", "instances", "levels", "hybrid", *LATER)
 
 
 def fields_said(job: Job) -> dict[str, object]:
@@ -206,7 +256,7 @@ class Layout:
     job: Job
     mesh: Mesh = field(compare=False)  # the grid of dense layers
     expert: Mesh | None = field(compare=False)  # that of experts; None if the framework has none
-    every: Mapping[str, Grouping] = field(compare=False, repr=False)  # by Megatron's names
+    every: Mapping[str, Grouping] = field(compare=False, repr=False)  # by their names
 
     @classmethod
     def from_process_groups(cls, config: object, gpus_per_node: int = 8) -> Layout:
@@ -239,21 +289,48 @@ class Layout:
         from .notebook import picture_of
 
         every = dict(self.every)
-        return picture_of(every, kinds or self._divided, rank, self.gpus_per_node, "")
+        return picture_of(every, kinds or self._drawn, rank, self.gpus_per_node, "")
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         """What a notebook shows: `show` of rank 0, and the text."""
         from .notebook import picture_of
 
-        picture = picture_of(dict(self.every), self._divided, 0, self.gpus_per_node, str(self))
+        picture = picture_of(dict(self.every), self._drawn, 0, self.gpus_per_node, str(self))
         return picture._repr_mimebundle_()
 
+    @cached_property
+    def roles(self) -> Mapping[str, Grouping]:
+        """Groups of a server with names of its own, by the axis of Megatron's that each plays."""
+        if self.expert is None or not has_own_groups(self.framework):
+            return {}
+        return roles_of(self.framework, self.mesh, self.expert, self.every)
+
+    def kind(self, name: str) -> Grouping | None:
+        """The groups of a name, or those that play this axis of Megatron's; None: there are none.
+
+        >>> server = Job(tp=4, cp=2, framework="vllm").layout()
+        >>> server.kind("cp").name, server.kind("edp")
+        ('pcp', None)
+        """
+        return self.every.get(name) or self.roles.get(name)
+
     @property
-    def _divided(self) -> tuple[str, ...]:
-        """The kinds of both grids that are larger than 1; dp where none is."""
-        names = ("tp", "cp", "dp", "pp", *(("etp", "ep", "edp") if self.has_experts else ()))
-        found = [name for name in names if name in self.every and self.every[name].size > 1]
-        return tuple(found) or ("dp",)
+    def main(self) -> list[Grouping]:
+        """The kinds of both grids that are larger than 1; that of dp, or of tp, where none is."""
+        names = [*MAIN, *(EXPERTS_MAIN if self.has_experts else ())]
+        roles = self.roles or self.every
+        found = [roles[name] for name in names if name in roles]
+        larger = [grouping for grouping in dict.fromkeys(found) if grouping.size > 1]
+        return larger or [roles.get("dp") or found[0]]
+
+    @property
+    def is_server(self) -> bool:
+        """Whether it serves a model: no step, no gradients."""
+        return is_server(self.framework)
+
+    @property
+    def _drawn(self) -> tuple[str, ...]:
+        return tuple(grouping.name for grouping in self.main if grouping.name in self.every)
 
     @property
     def framework(self) -> str:
@@ -275,6 +352,8 @@ class Layout:
     def has_experts(self) -> bool:
         """Whether experts are spread in a way of their own: else their grid is the dense one."""
         mesh, expert = self.mesh, self.expert
+        if self.framework == "vllm":
+            return self.job.expert_parallel
         return expert is not None and (
             expert.size("ep") > 1 or expert.size("etp") != mesh.size("tp") or expert.size(GTP) > 1
         )
@@ -286,6 +365,8 @@ class Layout:
         >>> Job(nodes=2, tp=2).layout().order
         'tp-cp-ep-dp-pp'
         """
+        if self.roles:
+            return CONVENTIONS[self.framework].order
         names = list(self.mesh.names)
         if self.expert is not None:
             slower = self.expert.names[self.expert.names.index("ep") + 1 :]
@@ -298,6 +379,8 @@ class Layout:
         """The job with all said that it leaves open: etp, and the order that counts."""
         order = self.order if self.framework == OWN else CONVENTIONS[self.framework].order
         etp = None if self.expert is None else self.expert.size("etp")
+        if self.roles:
+            etp = self.job.etp  # of most servers it is no size of its own
         return replace(self.job, etp=etp, order=order)
 
 
@@ -314,6 +397,8 @@ def own_groupings(layout: Layout) -> list[Grouping]:
     ['model', 'data', 'pipe', 'expert', 'expert_data', 'slice', 'ds_model']
     """
     convention = CONVENTIONS["megatron" if layout.framework == OWN else layout.framework]
+    if layout.roles:
+        return list(layout.every.values())
     if layout.framework in MEGATRONS:
         names = [axis.name for axis in (*convention.axes, *convention.expert_axes)]
         names += [name for name in ("gtp", "egtp") if name in layout.every]

@@ -183,12 +183,13 @@ def _others(ranks: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _members(layout: Layout, kind: str, rank: int) -> tuple[int, ...]:
-    grouping = layout.every.get(kind)
+    grouping = layout.kind(kind)
     return () if grouping is None else tuple(sorted(map(int, grouping.members(rank))))
 
 
 def _differ(one: Layout, other: Layout, kind: str) -> bool:
-    spreads = [layout.every[kind].spread if kind in layout.every else () for layout in (one, other)]
+    found = [layout.kind(kind) for layout in (one, other)]
+    spreads = [() if grouping is None else grouping.spread for grouping in found]
     return spreads[0] != spreads[1]
 
 

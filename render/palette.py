@@ -77,11 +77,12 @@ ROWS: dict[str, tuple[str, str]] = {
 """The same without a number: rows in turn, so that the eye follows them."""
 
 _WORDS: dict[str, frozenset[str]] = {
-    "dp": frozenset({"dp", "edp", "data", "dp_shard", "batch", "global"}),
-    "ep": frozenset({"ep", "expert", "expt_ep"}),
+    "dp": frozenset({"dp", "edp", "data", "dp_shard", "batch", "global", "attn_dp", "moe_dp"}),
+    "ep": frozenset({"ep", "expert", "expt_ep", "moe_ep"}),
     "pp": frozenset({"pp", "mp", "embd", "pipe", "stage"}),
-    "cp": frozenset({"cp", "hcp", "sep", "context"}),
-    "tp": frozenset({"tp", "etp", "gtp", "egtp", "model", "tensor", "mdl", "local"}),
+    "cp": frozenset({"cp", "hcp", "sep", "context", "pcp", "attn_cp", "dcp"}),
+    "tp": frozenset({"tp", "etp", "gtp", "egtp", "model", "tensor", "mdl", "local"})
+    | {"attention_tp", "moe_tp"},
 }
 """Parts of a group's name by the tone that they say, the strongest tone first."""
 

@@ -212,6 +212,8 @@ def test_each_framework_is_described_with_its_own_names_and_its_source(framework
     sizes = {name: 2 if name in roles else 1 for name in ("tp", "cp", "pp", "ep")}
     if "dp" not in roles:
         sizes["pp"] = 32
+    if framework == "tensorrt-llm":
+        sizes["cp"] = 1  # which it does not take beside ep
     controls = State(nodes=4, framework=framework, **sizes)
     layout = seen(controls)
     groups = {name: one.groups() for name, one in layout.every.items()}

@@ -6,17 +6,27 @@ import io
 import itertools
 import json
 import lzma
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cli.command import run
-from descriptions import PAGE
+from descriptions import PAGE, SERVER
+from formats.documents.check import check_document, job_of_document
+from formats.documents.exports import groups_json_parts
 from formats.launch import emit, read_launch
 from groups import LayoutError
-from groups.serving import sglang_groups, vllm_groups
+from groups.engines import stops
+from groups.layout import Job
+from groups.serving import sglang_groups, trtllm_groups, vllm_groups
+from views.all import VIEWS
+from views.base.context import Context
+from views.base.link import from_query, to_query
+from views.base.resolve import fields_of_job, resolve
 from views.base.state import State
 from views.launch.api import read_launch as endpoint
+from views.orders.engines import SameServers, engines_summary, shown_of
 from views.page import answer
 
 
@@ -56,6 +66,167 @@ def test_sglang_0_5_23_makes_these_very_groups(case):
     assert {name: sorted_lists(one) for name, one in found.items()} == {
         name: sorted(groups) for name, groups in wanted.items()
     }
+
+
+LAYOUTS = Path(__file__).parent / "data" / "serving_layouts.jsonl.xz"
+EVERY = [json.loads(line) for line in lzma.decompress(LAYOUTS.read_bytes()).splitlines()[1:]]
+NAMES = {"attn_tp_group": "attention_tp"}
+"""What the recorder of SGLang's calls a group, where it is not its name and "_group"."""
+
+
+def made_of(case):
+    """The groups of a recorded layout, by the functions of this project."""
+    sizes = {name: case[name] for name in ("tp", "pp", "dcp")}
+    if case["engine"] == "vllm":
+        sizes |= {name: case[name] for name in ("pcp", "dp", "external_dp")}
+        return vllm_groups(moe=True, **sizes)
+    sizes |= {name: case[name] for name in ("attn_cp", "ep", "moe_dp")}
+    return sglang_groups(dp_attention=True, dp=case["attn_dp"], **sizes)
+
+
+@pytest.mark.parametrize(("engine", "count"), [("vllm", 163), ("sglang", 295)])
+def test_every_recorded_layout_has_these_very_groups(engine, count):
+    """Members in the engine's own order, vLLM's dcp with pcp first too."""
+    cases = [case for case in EVERY if case["engine"] == engine]
+    assert len(cases) == count
+    for case in cases:
+        made = made_of(case)
+        for name, groups in case["groups"].items():
+            found = made[NAMES.get(name) or name.removesuffix("_group")]
+            assert sorted(lists(found)) == sorted(groups), (name, case)
+
+
+def test_tensorrt_llm_makes_the_groups_that_its_own_docstring_lists():
+    """From TensorRT-LLM 05ebebb tensorrt_llm/mapping.py, class Mapping."""
+    found = trtllm_groups(tp=4, cp=2)
+    assert lists(found["tp"]) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert lists(found["cp"]) == [[0, 4], [1, 5], [2, 6], [3, 7]]
+    found = trtllm_groups(tp=8, pp=2, ep=4)
+    assert lists(found["moe_tp"])[::3] == [[0, 4], [3, 7], [10, 14]]
+    assert lists(found["moe_ep"]) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [12, 13, 14, 15]]
+    assert lists(found["pp"])[:2] == [[0, 8], [1, 9]]
+    found = trtllm_groups(tp=2, pp=2, cp=2)
+    assert lists(found["tp"]) == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    assert lists(found["pp"]) == [[0, 4], [1, 5], [2, 6], [3, 7]]
+    assert lists(found["cp"]) == [[0, 2], [1, 3], [4, 6], [5, 7]]
+
+
+SERVERS = {
+    "vllm": Job(4, tp=4, pp=2, dp=2, expert_parallel=True, framework="vllm"),
+    "sglang": Job(4, tp=16, dp=8, ep=16, framework="sglang"),
+    "tensorrt-llm": Job(4, tp=8, dp=8, ep=4, framework="tensorrt-llm"),
+    "megatron-inference": Job(4, tp=4, pp=2, ep=2, etp=1, framework="megatron-inference"),
+}
+MESHES = {
+    "vllm": ("tp4-cp1-pp2-dp2-server2", "etp1-ep4-pp2-ep_dp2-server2"),
+    "sglang": ("tp2-cp1-dp8-pp1-server2", "etp1-ep16-edp1-pp1-server2"),
+    "tensorrt-llm": ("tp1-dp8-cp1-pp1-server4", "ep4-etp2-edp1-pp1-server4"),
+    "megatron-inference": ("tp4-cp1-dp4-pp2", "etp1-ep2-edp8-pp2"),
+}
+
+
+@pytest.mark.parametrize("framework", SERVERS)
+def test_a_job_of_a_server_is_two_meshes_over_the_same_ranks(framework):
+    layout = SERVERS[framework].layout()
+    assert (str(layout.mesh), str(layout.expert)) == MESHES[framework]
+    assert layout.is_server
+    assert layout.has_experts
+    for grouping in layout.every.values():
+        ranks = sorted(itertools.chain.from_iterable(lists(grouping)))
+        assert ranks == [*range(32)][: len(ranks)] or grouping.places
+    again = replace(SERVERS[framework], nodes=2).layout()
+    for name, grouping in again.every.items():  # servers side by side are the same ones shifted
+        if framework != "megatron-inference":
+            wide = {tuple(group) for group in lists(layout.every[name])}
+            assert {tuple(group) for group in lists(grouping)} <= wide
+
+
+REFUSED = [
+    (Job(framework="sglang", tp=8, dp=3), "dp", "tp_size must be divisible by attn_dp_size"),
+    (Job(framework="sglang", tp=8, ep=3), "ep", ""),
+    (Job(2, framework="sglang", tp=8, pp=2, cp=2, moe_dp=2), "moe_dp", "PP is not supported"),
+    (Job(framework="sglang", tp=8, cp=2, moe_dp=4), "moe_dp", "attn_cp_size != moe_dp_size"),
+    (Job(framework="sglang", tp=8, dcp=3), "dcp", "--dcp-size 3 must divide --tp-size 8."),
+    (Job(framework="sglang", tp=3), "tp", ""),
+    (Job(framework="vllm", tp=4, cp=2, dcp=4), "dcp", "Got TP=4, PCP=2, DCP=4; valid DCP sizes"),
+    (Job(framework="vllm", tp=8, dcp=3), "dcp", "tp_size=8 must be divisible by dcp_size=3."),
+    (Job(framework="vllm", tp=2, dp=3), "dp", ""),
+    (Job(framework="vllm", tp=2, ep=2), "ep", ""),
+    (Job(framework="tensorrt-llm", tp=8, ep=3), "ep", "tp_size must equal to moe_tp_size"),
+    (Job(framework="tensorrt-llm", tp=4, cp=2, ep=2), "cp", "CP don't support MoE tp/ep yet"),
+    (Job(framework="tensorrt-llm", tp=8, dp=4), "dp", ""),
+    (Job(framework="megatron", dp=2), "dp", ""),
+    (Job(framework="megatron-inference", tp=3), "tp", ""),
+]
+
+
+@pytest.mark.parametrize(("job", "control", "quote"), REFUSED)
+def test_a_server_refuses_in_its_own_words_with_fixes_that_work(job, control, quote):
+    with pytest.raises(LayoutError) as refusal:
+        job.layout()
+    error = refusal.value
+    assert error.control == control
+    assert quote in error.quote
+    assert error.alternatives
+    for fix in error.alternatives:
+        assert replace(job, **fix).layout()
+    assert error.speaker != "Megatron" or job.framework.startswith("megatron") or not quote
+
+
+def test_stops_of_a_slider_are_the_sizes_that_a_server_takes():
+    for framework, sizes in {
+        "vllm": {"tp": 4, "pp": 1, "cp": 2, "dcp": 2},
+        "sglang": {"tp": 16, "pp": 1, "dp": 4, "cp": 2, "ep": 8, "moe_dp": 1, "dcp": 1},
+        "tensorrt-llm": {"tp": 8, "pp": 1, "cp": 1, "dp": 8, "ep": 4},
+    }.items():
+        for name, offered in stops(framework, sizes, 64).items():
+            for size in (1, 2, 3, 4, 8, 16, 32, 64):
+                job = Job(8, framework=framework, **{**sizes, name: size})
+                try:
+                    works = bool(job.layout())
+                except LayoutError:
+                    works = False
+                assert works == (size in offered), (framework, name, size)
+
+
+def test_three_engines_group_the_same_sizes():
+    """SGLang's experts are the reverse of TensorRT-LLM's."""
+    context = Context.of(State(framework="sglang", nodes=1, tp=8, pp=1, ep=4, rank="5"))
+    page = answer(State(framework="sglang", nodes=1, tp=8, pp=1, ep=4, view="orders", rank="5"))
+    same = SameServers(context.layout)
+    found = {name: lists(shown_of(layout)) for name, layout in same.layouts.items()}
+    assert found == {
+        "vllm": [[0, 1, 2, 3, 4, 5, 6, 7]],
+        "sglang": [[0, 2, 4, 6], [1, 3, 5, 7]],
+        "tensorrt-llm": [[0, 1, 2, 3], [4, 5, 6, 7]],
+    }
+    assert "SGLang 1, 3, 5, 7; TensorRT-LLM 4–7" in engines_summary(context)
+    assert page.picture.count("<figure") == 3
+
+
+OF_STEP = [name for name, view in VIEWS.items() if view.of_step]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("framework", SERVERS)
+def test_every_view_shows_a_server_or_says_why_not(framework, language):
+    fields = fields_of_job(SERVERS[framework])
+    for view in VIEWS:
+        page = answer(State(**fields, view=view, lang=language))
+        assert page.picture is not None
+        has_sentence = SERVER["no_step"][language][-12:] in page.picture
+        assert has_sentence == (view in OF_STEP), view
+
+
+@pytest.mark.parametrize("framework", SERVERS)
+def test_links_and_documents_of_a_server_open_the_same(framework):
+    state = State(**fields_of_job(SERVERS[framework]))
+    layout = resolve(state)
+    assert layout.job == SERVERS[framework].layout().job
+    assert resolve(from_query(to_query(state))) == layout
+    document = "".join(groups_json_parts(layout, None))
+    assert check_document(document)
+    assert job_of_document(document).layout().every == layout.every
 
 
 def test_cases_of_every_group_are_recorded():
@@ -123,9 +294,8 @@ def test_sizes_that_a_server_refuses_are_refused():
         sglang_groups(tp=8, dp=3, dp_attention=True)
     with pytest.raises(LayoutError, match="dcp 3 = 3 does not divide tp 8"):
         vllm_groups(tp=8, dcp=3)
-    with pytest.raises(LayoutError, match="dcp 4 is none of 1, pcp 2 and tp x pcp 8") as refusal:
-        vllm_groups(tp=4, pcp=2, dcp=4)
-    assert [fix["dcp"] for fix in refusal.value.alternatives] == [1, 2, 8]
+    with pytest.raises(LayoutError, match="dcp 3 is none of 1, pcp 2 and tp x pcp 8"):
+        vllm_groups(tp=4, pcp=2, dcp=3)
     with pytest.raises(LayoutError, match="more than"):
         vllm_groups(tp=1 << 20, pp=8)
 
@@ -153,7 +323,7 @@ def test_attention_s_context_parallel_ranks_of_sglang_are_read_and_written():
     assert (job.tp, job.cp, job.pp, job.nodes * job.gpus_per_node) == (4, 2, 2, 16)
     layout, groups = job.layout(), read.served_groups()
     for name, own in (("tp", "attention_tp"), ("cp", "attn_cp"), ("pp", "pp")):
-        assert sorted_lists(layout.every[name]) == sorted_lists(groups[own])
+        assert sorted_lists(layout.kind(name)) == sorted_lists(groups[own])
     written = emit(job, framework="sglang")
     assert "--tp-size 8" in written
     assert "--attn-cp-size 2" in written

@@ -118,6 +118,7 @@ class Chinese(NamedTuple):
 SECTIONS: dict[str, Any] = {
     "CONTROLS": dict[str, Control],
     "KINDS": dict[str, Kind],
+    "SERVER_GROUPS": dict[str, Kind],
     "TYPES": dict[str, GroupType],
     "LINKS": dict[str, Link],
     "OPERATION_TEXTS": dict[str, OperationText],

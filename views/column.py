@@ -7,6 +7,7 @@ No input is a component of Gradio's: all of them, and everything else on the pag
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -25,7 +26,9 @@ from descriptions import (
 from groups import MAX_RANKS, LayoutError
 from groups.alternatives import divisors
 from groups.conventions import CONVENTIONS, OWN
-from groups.layout import Layout
+from groups.engines import has_own_groups
+from groups.engines import stops as stops_of_server
+from groups.layout import SERVED, Layout
 from groups.megatron.grids import GTP
 from groups.megatron.parallel_state import FAMILIES
 from groups.mesh import Mesh
@@ -46,9 +49,12 @@ from .base.resolve import (
     resolve,
     sizes_or_none,
     unit_of,
+    unit_of_state,
 )
 from .base.state import State
 from .base.trained import CHOICES, UNKNOWN
+from .served import SIZES as SERVER_SIZES
+from .served import hidden_fields, names_of_sizes, remains_of_server
 
 FAMOUS = ("playground-16", "llama3-405b-2", "deepseek-v3", "bloom-176b")
 """Published layouts that have a button of their own."""
@@ -100,15 +106,16 @@ def column_html(language: str) -> dict[str, Markup]:
     )
     frameworks.append((PAGE["own_order"][language], OWN))
     order = (form.choice("framework", start, frameworks), order, instances, levels)
+    whole = form.check("expert_parallel", start)
     weights = (*(form.text(n, start) for n in ("gtp", "egtp")), form.check("gathers", start))
-    sizes = (_size(name, language) for name in ("nodes", "gpus_per_node", "tp", "pp", "cp"))
+    sizes = ("nodes", "gpus_per_node", "tp", "pp", "cp", "dp", "dcp")
     folds = (
         fold("groups", *groups),
-        fold("experts", _size("ep", language), etp),
+        fold("experts", _size("ep", language), etp, _size("moe_dp", language), whole),
         fold("order", *order, form.check("hybrid", start), *weights),
         fold("model", *_model(start)),
     )
-    above = together(_partly(language), _presets(language), *sizes)
+    above = together(_partly(language), _presets(language), *(_size(n, language) for n in sizes))
     return {"sizes": above, "folds": together(*folds)}
 
 
@@ -210,7 +217,7 @@ def _size(name: str, language: str) -> Markup:
         tag("div", track, tag("span", class_="ticks", aria_hidden="true"), class_="track"),
         tag("p", CONTROLS[name].help[language], class_="help", id=f"{box}-help"),
     )
-    return tag("div", *parts, class_="size", data_size=name)
+    return tag("div", *parts, class_="size", data_size=name, hidden=name in SERVED or None)
 
 
 # -- what every answer brings anew ---------------------------------------------------------------
@@ -218,8 +225,11 @@ def _size(name: str, language: str) -> Markup:
 
 def derived_html(layout: Layout | None, state: State, language: str) -> Markup:
     """What remains of the sizes, and where the sliders stop."""
-    rows = [_remaining("dp", layout and layout.mesh, language)]
-    if layout is not None and layout.expert is not None and layout.has_experts:
+    if has_own_groups(state.framework):
+        rows = [*remains_of_server(layout, state, language)]
+    else:
+        rows = [_remaining("dp", layout and layout.mesh, language)]
+    if layout is not None and not layout.roles and layout.expert is not None and layout.has_experts:
         rows.append(_remaining("edp", layout.expert, language))
     world = world_of(state) if layout is None else layout.world_size
     return tag(
@@ -230,6 +240,8 @@ def derived_html(layout: Layout | None, state: State, language: str) -> Markup:
         data_stops=slider_stops(state, world),
         data_choose_dp=has_two_dp_kinds(state.group_type),
         data_own_order=state.framework == OWN,
+        data_names=names_of_sizes(state.framework, language),
+        data_hides=" ".join(hidden_fields(state.framework)),
     )
 
 
@@ -281,14 +293,22 @@ def slider_stops(state: State, world: int | None) -> dict[str, list[int]]:
     known = sizes_or_none(state) or sizes_or_none(state, "etp")  # one that is none, as if empty
     if world is None or known is None:
         return {}
-    every, unit = divisors(world), unit_of(known)
+    every, unit = divisors(world), unit_of_state(state, known)
+    if has_own_groups(state.framework):
+        sizes = {name: size for name, size in known.items() if name in SERVER_SIZES}
+        return stops_of_server(state.framework, sizes, world) | _machine_stops(known, unit)
     stops = {
         name: [size for size in every if world % unit_of({**known, name: size}) == 0]
         for name in ("tp", "pp", "cp", "ep")
     }
+    return stops | _machine_stops(known, unit)
+
+
+def _machine_stops(sizes: Mapping[str, int], unit: int) -> dict[str, list[int]]:
+    stops = {}
     for name, other in (("nodes", "gpus_per_node"), ("gpus_per_node", "nodes")):
-        step = unit // math.gcd(unit, known[other])
-        most = MAX_RANKS // known[other] if name == "nodes" else 72
+        step = unit // math.gcd(unit, sizes[other])
+        most = MAX_RANKS // sizes[other] if name == "nodes" else 72
         stops[name] = [step * n for n in _doublings(most // step)]
     return stops
 

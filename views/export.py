@@ -104,6 +104,8 @@ def slide_of(context: Context, theme: str = "light", address: str = "") -> Drawi
 def model_text(context: Context) -> str:
     """The model and the samples of a step; nothing of what is refused, which is told where it
     counts."""
+    if context.layout.is_server:
+        return _served_model(context)
     try:
         chosen, batch = model_of(context.state), batch_of(context.layout, context.state)
     except LayoutError:
@@ -113,6 +115,16 @@ def model_text(context: Context) -> str:
         batch=f"{batch.global_batch:,}",
         tokens=f"{chosen.model.sequence:,}",
     )
+
+
+def _served_model(context: Context) -> str:
+    """The model of a server, where one is chosen."""
+    if is_empty(context.state.model):
+        return ""
+    try:
+        return model_name(model_of(context.state), context.language)
+    except LayoutError:
+        return ""
 
 
 def short_address(address: str, context: Context) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from descriptions import LANGUAGES, PAGE, SECTIONS, SHELL
+from descriptions import LANGUAGES, PAGE, SECTIONS, SERVER, SHELL
 from descriptions import VIEWS as TITLES
 from groups import LayoutError
 from groups.budget import spend, within
@@ -95,13 +95,29 @@ def _answer(state: State) -> Answer:
         chips, foot = chips_html(None, language), foot_html(None, language)
         return Answer(chips, foot, derived, status, None, None)
     view = VIEWS[view_of(state)]
-    body = view.html(context)  # in which every refusal has its place
+    is_without = view.of_step and context.layout.is_server
+    body = no_step_html(view.name, language) if is_without else view.html(context)
     spec = PictureSpec(context.layout, state)
     picture = body if view.is_framed else framed(spec, view.name, body)
     chips, foot = chips_html(context, language), foot_html(context.layout, language)
     derived = derived_html(context.layout, state, language)
-    details = view.details(context) if view.details else Markup()
+    details = view.details(context) if view.details and not is_without else Markup()
     return Answer(chips, foot, derived, "", picture, details)
+
+
+APPLIES = ("groups", "nodes", "orders", "memory", "compare")
+"""Views that a server leads to from one about a training step."""
+
+
+def no_step_html(view: str, language: str) -> Markup:
+    """That a view is about a training step, and the views that apply to a server."""
+    said = SERVER["no_step"][language].format(view=TITLES[view][language])
+    ways = (
+        button(TITLES[name][language], class_="fix", data_set={"view": name})
+        for name in APPLIES
+        if not VIEWS[name].of_step
+    )
+    return tag("div", tag("p", said), tag("p", *ways, class_="fixes"), class_="no-step")
 
 
 # -- what the browser asks -----------------------------------------------------------------------

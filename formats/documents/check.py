@@ -89,7 +89,7 @@ def _made_again(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _layout(said: Mapping[str, Any]) -> Layout:
-    types = {"levels": (list, type(None)), "etp": (int, type(None))}
+    types = {"levels": (list, type(None))} | dict.fromkeys(("etp", "dp"), (int, type(None)))
     job = {
         field.name: _field(
             said, field.name, *types.get(field.name, (type(field.default),)), at="job."

@@ -72,7 +72,7 @@ def groups_by_name(layout: Layout, names: Names = None) -> dict[str, Grouping]:
     Errors: LayoutError for a name that the job has no groups of, with the nearest names.
     """
     every = dict(layout.every)
-    if layout.framework not in MEGATRONS:
+    if layout.framework not in MEGATRONS and not layout.is_server:
         for grouping in own_groupings(layout):
             every[OWN_PREFIX + grouping.name] = replace(grouping, name=OWN_PREFIX + grouping.name)
     if names is None:
@@ -107,7 +107,7 @@ def meshes(layout: Layout) -> dict[str, Mesh]:
     by_name = {"dense": layout.mesh}
     if layout.expert is not None:
         by_name["expert"] = layout.expert
-    if layout.framework not in MEGATRONS:
+    if layout.framework not in MEGATRONS and not layout.is_server:
         of_axes = dict.fromkeys(grouping.mesh for grouping in own_groupings(layout))
         by_name |= dict(zip(("own", "own-expert"), of_axes))
     for name, group in (("gathers", "dp-cp-ag"), ("gathers-expert", "edp-ag")):
@@ -186,9 +186,11 @@ def _about(
     """What a document says about the groups of one name, but for their ranks."""
     is_own = name not in layout.every
     of_mesh = {mesh: key for key, mesh in meshes(layout).items() if key.startswith("own") == is_own}
-    row = None if is_own else family(name)
-    own = CONVENTIONS[layout.framework].groups if is_own else ()
-    own_carries = (group.carries for group in own if OWN_PREFIX + group.name == name)
+    is_engines = is_own or bool(layout.roles)
+    row = None if is_engines else family(name)
+    own = CONVENTIONS[layout.framework].groups if is_engines else ()
+    plain = name.removeprefix(OWN_PREFIX)
+    own_carries = (group.carries for group in own if group.name == plain)
     return {
         "grid": of_mesh[grouping.mesh],
         "kind": grouping.kind,

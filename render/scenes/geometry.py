@@ -85,9 +85,10 @@ def require_whole(mesh: Mesh) -> None:
         raise ValueError(f"a picture shows a whole job, not a window of it: {mesh}")
 
 
-def data_axis(mesh: Mesh) -> str:
-    """The axis of replicas: dp, or edp in a mesh of experts."""
-    return "edp" if "edp" in mesh.names else "dp"
+def replica_axes(mesh: Mesh) -> tuple[str, ...]:
+    """The axes of replicas: dp, or edp in a mesh of experts; of servers those beside them."""
+    named = tuple(name for name in mesh.names if name in ("dp", "edp", "ep_dp", "server"))
+    return named or ("dp",)
 
 
 def node_columns(gpus_per_node: int) -> int:

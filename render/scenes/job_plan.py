@@ -109,9 +109,10 @@ class JobPlan:
 
     left, top = LEFT, TOP
 
-    @property
-    def data(self) -> str:
-        return geometry.data_axis(self.mesh)
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The axes that number the replicas, fastest first."""
+        return geometry.replica_axes(self.mesh)
 
     @property
     def cell(self) -> tuple[float, float]:
@@ -142,7 +143,7 @@ class JobPlan:
     @cached_property
     def bands(self) -> tuple[int, int]:
         """Bands beside each other, which share the stages out, and below, which do the replicas."""
-        dp, pp = self.mesh.size(self.data), self.mesh.size("pp")
+        dp, pp = _product(self.mesh, self.columns), self.mesh.size("pp")
         return -(-pp // self.stages), -(-dp // self.replicas)
 
     def fitted(self, room: tuple[float, float]) -> JobPlan:
@@ -201,18 +202,30 @@ class JobPlan:
         inside |= dict(self._within(self.others, self.boxes_across, *boxes))
         size = self.mesh.size
         dx, dy = (full.replica_width + m.between) * scale, (full.replica_height + m.row) * scale
-        inside[self.data] = Fold(size(self.data), self.replicas, dx=dx, jump_y=self.jump[1])
+        inside |= dict(self._across_replicas(dx))
         inside["pp"] = Fold(size("pp"), self.stages, dy=dy, jump_x=self.jump[0])
         return tuple(inside[name] for name in self.mesh.names)
 
     @property
     def outside(self) -> tuple[Fold, ...]:
         """The same of what numbers replicas and stages alone: where those begin."""
-        outer = (self.data, "pp")
+        outer = (*self.columns, "pp")
         return tuple(
             fold if name in outer else Fold(fold.size, fold.size)
             for name, fold in zip(self.mesh.names, self.folds)
         )
+
+    def _across_replicas(self, dx: float) -> Iterator[tuple[str, Fold]]:
+        """The axes of the columns, one inside the other, in lines of so many replicas."""
+        step = 1
+        for name in self.columns:
+            size, below = self.mesh.size(name), self.jump[1]
+            if step < self.replicas:
+                period = min(size, self.replicas // step)
+                yield name, Fold(size, period, dx=dx * step, jump_y=below)
+            else:
+                yield name, Fold(size, size, dy=below * (step // self.replicas))
+            step *= size
 
     def _within(
         self, names: Sequence[str], across: int, dx: float, dy: float
@@ -240,7 +253,7 @@ class JobPlan:
 
     def corners(self) -> Iterator[tuple[float, float, range, range]]:
         """Each band's corner, and the stages and replicas it holds."""
-        dp, pp = self.mesh.size(self.data), self.mesh.size("pp")
+        dp, pp = _product(self.mesh, self.columns), self.mesh.size("pp")
         (beside, below), (right, lower) = self.bands, self.jump
         for across in range(beside):
             stages = range(pp)[across * self.stages : (across + 1) * self.stages]
@@ -289,7 +302,7 @@ class JobPlan:
     def _replica_labels(self, x: float, y: float, step: float, replicas: range) -> Iterator[Label]:
         """Each with its name if there is room for that, else the range of them."""
         middle = (step - self.metrics.between * self.scale) / 2
-        if step >= NAMED[self.data]:
+        if step >= NAMED.get(self.columns[0], NAMED["edp"]):
             for place, number in enumerate(replicas):
                 yield Label(x + place * step + middle, y, "middle", "replica", number, number)
         else:
@@ -307,9 +320,10 @@ def largest_plan(mesh: Mesh, room: tuple[float, float]) -> JobPlan:
     Numbered cells are joined: their stages stand below each other wherever numbers are read so.
     """
     metrics = metrics_of(mesh.world_size)
-    data = geometry.data_axis(mesh)
-    dp, pp = mesh.size(data), mesh.size("pp")
-    inner = [name for name in mesh.names if name not in ("dp", "edp", "pp")]
+    columns, pp = geometry.replica_axes(mesh), mesh.size("pp")
+    counts = [mesh.size(name) for name in columns]
+    dp = math.prod(counts)
+    inner = [name for name in mesh.names if name not in (*columns, "pp")]
     box, others = _box_axes(mesh, inner)
     box_size, others_size = _product(mesh, box), _product(mesh, others)
     if metrics is not PLAIN and box_size * others_size == 1:
@@ -324,7 +338,7 @@ def largest_plan(mesh: Mesh, room: tuple[float, float]) -> JobPlan:
             wide, tall = plan.full.replica_width, plan.full.replica_height
             folded = (cells < box_size) + (boxes < others_size)
             to_one_band = (0.8 / 0.55) ** (of_tp and cells < box_size)
-            for replicas, stages in _bands(dp, pp):
+            for replicas, stages in _bands(counts, pp):
                 bands = -(-pp // stages), -(-dp // replicas)
                 band = _band_size(metrics, wide, tall, replicas, stages)
                 scale = _scale(metrics, bands, band, stages, room)
@@ -368,12 +382,17 @@ def metrics_of(gpus: int) -> Metrics:
     return NUMBERS if gpus <= FULL else MANY if gpus <= NUMBERED else PLAIN
 
 
-def _bands(dp: int, pp: int) -> Iterator[tuple[int, int]]:
-    """(replicas, stages) of a band: whole, or a divisor of either; of a prime, no divisor."""
+def _bands(counts: Sequence[int], pp: int) -> Iterator[tuple[int, int]]:
+    """(replicas, stages) of a band: whole, or a divisor of either; of a prime, no divisor.
+
+    counts: of each axis of replicas, fastest first; a band is a part of one, or whole ones.
+    """
+    dp = math.prod(counts)
     yield dp, pp
     for replicas in divisors(dp)[:-1]:
-        yield replicas, pp
-    if len(divisors(dp)) <= 2 and dp > 16:
+        if len(counts) == 1 or replicas % counts[0] == 0 or counts[0] % replicas == 0:
+            yield replicas, pp
+    if len(counts) == 1 and len(divisors(dp)) <= 2 and dp > 16:
         for parts in (2, 3, 4, 8, 16, 64, 256, 1024):
             yield -(-dp // parts), pp
     for stages in divisors(pp)[:-1]:

@@ -51,7 +51,7 @@ def _data(picture: JobPicture, kinds: Sequence[int]) -> str:
         pad=metrics.pad,
         gap=metrics.gap,
         frame=(metrics.frame, metrics.ends),
-        outside=[name in (plan.data, "pp") for name in picture.mesh.names],
+        outside=[name in (*plan.columns, "pp") for name in picture.mesh.names],
         boxes=[name not in plan.box for name in picture.mesh.names],
         deep=plan.sizes.replica_height,
         staged=_place(picture.mesh.names, "pp"),

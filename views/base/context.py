@@ -43,6 +43,7 @@ class View:
         details: what stands below what it shows.
         files: forms of other files that it offers.
         pins_locally: whether a pinned rank lights up in the browser alone.
+        of_step: whether it is about a training step, which a server has not.
         is_framed: whether ``html`` tells the script of the layout by itself, with its own marks.
     """
 
@@ -57,6 +58,7 @@ class View:
     files: tuple[str, ...] = TABLES
     pins_locally: bool = False
     is_framed: bool = False
+    of_step: bool = False
 
     def asset(self, name: str) -> Path | None:
         """A file beside it, such as view.js; None where there is none."""

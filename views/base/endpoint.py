@@ -137,6 +137,10 @@ LAYOUT = Parameters(
     framework = "megatron": whose order to use, such as "megatron" or "llama3".
     order = "": axes from fastest to slowest, such as "tp-cp-ep-dp-pp"; empty: own.
     instances = 1: instances of the distributed optimizer.
+    dp = 0: of a server, data parallel size of its attention; 0: what remains in vLLM, 1 in others.
+    dcp = 1: of a server, decode context parallel size.
+    moe_dp = 1: of SGLang, copies of the experts inside tp.
+    expert_parallel = False: of vLLM, whole experts on each rank.
     """,
 )
 
@@ -200,7 +204,7 @@ def layout_of(given: Mapping[str, Any]) -> Layout:
 def _layout_of(given: Mapping[str, Any]) -> Layout:
     fields = LAYOUT.fields(given)
     require_choice("framework", fields["framework"], CONVENTIONS)
-    fields["etp"] = fields["etp"] or None
+    fields |= {name: fields[name] or None for name in ("etp", "dp")}
     if fields["order"]:
         fields["framework"] = OWN
     with LAYOUT.named():
@@ -246,7 +250,7 @@ def too_large(count: int, what: str, limit: int, control: str) -> LayoutError:
 
 def words_of(error: LayoutError) -> str:
     """A refusal as a program is told it: the sentence, and what Megatron says."""
-    return f"{error}. Megatron says: {error.quote}" if error.quote else str(error)
+    return f"{error}. {error.speaker} says: {error.quote}" if error.quote else str(error)
 
 
 def _described(text: str, shared: Iterable[Parameters]) -> str:

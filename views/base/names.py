@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from descriptions import OWN_GROUPS, PAGE, kind_of
+from descriptions import OWN_GROUPS, PAGE, SERVER_GROUPS, kind_of
 from groups.conventions import CONVENTIONS
 from groups.grouping import Grouping
 from groups.layout import Layout
@@ -31,6 +31,10 @@ class KindText(NamedTuple):
 def kind_text(layout: Layout, grouping: Grouping, language: str) -> KindText:
     """The words for one group of a layout."""
     name = grouping.name
+    if layout.roles:
+        text = SERVER_GROUPS.get(f"{layout.framework}.{name}") or SERVER_GROUPS[name]
+        said = text.body[language]
+        return KindText(text.title[language], said, said)
     is_own = layout.every.get(name) != grouping
     same = megatrons_name(layout, grouping) if is_own else name
     facts = {"framework": CONVENTIONS[layout.framework].name} if is_own else {}

@@ -48,7 +48,7 @@ Changes = Mapping[str, Any]
 refusal = refusals(Path(__file__).parent.parent / "refusals.toml")
 """How this room refuses: the sentences of views/refusals.toml beside those of groups."""
 
-SHORT = ("tp", "pp", "cp", "dp", "ep", "etp", "edp", "vpp")
+SHORT = ("tp", "pp", "cp", "dp", "ep", "etp", "edp", "vpp", "dcp", "moe_dp")
 """Controls that keep their short name in a sentence."""
 
 NAMED: Any = {"framework": CONVENTIONS, "cluster": CLUSTERS, "model": MODELS}
@@ -284,10 +284,12 @@ def _labelled(fixes: Iterable[Changes], language: str) -> list[tuple[Changes, st
 
 
 def _worded(error: LayoutError, language: str) -> Markup:
-    """The sentence, and what Megatron says itself, if it does."""
+    """The sentence, and what Megatron or the server says itself, if it does."""
     quote = (" ", _quote(error, language)) if error.quote else ()
     return together(sentence(error, language), *quote)
 
 
 def _quote(error: LayoutError, language: str) -> Markup:
-    return together(PAGE["megatron_says"][language], " ", tag("code", error.quote))
+    key = "megatron_says" if error.speaker == "Megatron" else "server_says"
+    says = PAGE[key][language].format(who=error.speaker)
+    return together(says, " ", tag("code", error.quote))

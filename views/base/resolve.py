@@ -12,6 +12,7 @@ from descriptions import DP_KINDS, TYPES
 from groups import MAX_RANKS, LayoutError, Mesh
 from groups.alternatives import with_working
 from groups.conventions import CONVENTIONS, OWN
+from groups.engines import gpus_of_server, has_own_groups
 from groups.errors import quoted
 from groups.grouping import Grouping
 from groups.layout import Job, Layout, framework_name, own_groupings
@@ -38,13 +39,11 @@ MODEL = ("layers", "vpp", "group_size", "experts", "micro_batch", "global_batch"
 AUTO = "auto"
 """The type of groups that follows the layout."""
 
-MAIN, EXPERTS_MAIN = ("tp", "gtp", "cp", "dp", "pp"), ("etp", "ep", "egtp", "edp")
-"""Kinds of the dense grid, and of the grid of experts."""
-
 
 def sizes_text(layout: Layout) -> str:
     """The sizes that are more than 1, in the order of the ranks: tp4 · dp2 · pp2."""
-    ep = layout.expert.size("ep") if layout.expert is not None else 1
+    experts = layout.kind("ep") if layout.has_experts else None
+    ep = 1 if experts is None else experts.size
     return sizes_of(layout.mesh) + (f" · ep{ep}" if ep > 1 else "")
 
 
@@ -76,6 +75,7 @@ def fields_of_job(job: Job) -> dict[str, Any]:
     return {
         **{name: value for name, value in known.items() if name in fields_of("job")},
         "etp": "" if job.etp is None else str(job.etp),
+        "dp": "" if job.dp is None else str(job.dp),
         "levels": "x".join(map(str, job.levels or ())),
         "gpus_per_node": str(job.gpus_per_node),
     }
@@ -115,6 +115,10 @@ def _layout(state: State) -> Layout:
         gtp=parse_number(state.gtp),
         egtp=parse_number(state.egtp),
         gathers=state.gathers is True,
+        dp=None if is_empty(state.dp) else parse_number(state.dp),
+        dcp=parse_number(state.dcp),
+        moe_dp=parse_number(state.moe_dp),
+        expert_parallel=state.expert_parallel is True,
     ).layout()
     visible_groups(layout, state)
     return layout
@@ -141,7 +145,8 @@ def _fixes(error: LayoutError, state: State) -> list[dict[str, Any]]:
 
 def sizes_or_none(state: State, beside: str = "") -> dict[str, int] | None:
     """The sizes that are said, without one of them; None where any of these is no size."""
-    names = [*SIZES, "gtp", "egtp", *([] if is_empty(state.etp) else ["etp"])]
+    names = [*SIZES, "gtp", "egtp", "dcp", "moe_dp"]
+    names += [name for name in ("etp", "dp") if not is_empty(getattr(state, name))]
     said = {name: parse_number(getattr(state, name)) for name in names if name != beside}
     try:
         return {name: whole_number(said[name], name, maximum=MAX_RANKS) for name in said}
@@ -159,6 +164,12 @@ def unit_of(sizes: Mapping[str, int]) -> int:
     return math.lcm(tp * pp * sizes["cp"] * gtp, sizes.get("etp", tp) * sizes["ep"] * pp * egtp)
 
 
+def unit_of_state(state: State, sizes: Mapping[str, int]) -> int:
+    """What the world of a state is a multiple of: of a server, its own GPUs."""
+    is_served = has_own_groups(state.framework)
+    return gpus_of_server(state.framework, sizes) if is_served else unit_of(sizes)
+
+
 def _machine_fixes(state: State, name: str) -> list[dict[str, Any]]:
     """The nearest numbers of nodes, or of GPUs in one, with which the other fields work.
 
@@ -169,7 +180,7 @@ def _machine_fixes(state: State, name: str) -> list[dict[str, Any]]:
     if known is None:
         return []  # another one has to be mended first
     other = known["gpus_per_node" if name == "nodes" else "nodes"]
-    product, most = unit_of(known), MAX_RANKS // other
+    product, most = unit_of_state(state, known), MAX_RANKS // other
     unit = product // math.gcd(product, other)
     is_number = isinstance(near, (int, float)) and not isinstance(near, bool) and near == near
     start = min(max(near, 1), most) if is_number else parse_number(getattr(State(), name))
@@ -182,24 +193,24 @@ def _machine_fixes(state: State, name: str) -> list[dict[str, Any]]:
 
 def visible_groups(layout: Layout, state: State) -> tuple[Grouping, ...]:
     """The groups of the type, then those that were chosen beside it, each once."""
-    every, more = layout.every, _names(state.more)
+    more = _names(state.more)
     kinds: Iterable[str] = TYPES[state.group_type].kinds
     if has_two_dp_kinds(state.group_type):
         kinds = (state.dp_kind if kind == "dp" else kind for kind in kinds)
-    if state.group_type == AUTO:
-        kinds = (grouping.name for grouping in main_groupings(layout))
-    names = list(dict.fromkeys((*kinds, *more)))
+    main = main_groupings(layout) if state.group_type == AUTO else []
+    names = list(dict.fromkeys((*(kinds if not main else ()), *more)))
     for name in names:
-        if name not in every:
+        if layout.kind(name) is None:
             raise _no_such_group(layout, name, more)
     native = own_groupings(layout) if state.group_type == "framework" else []
     own_names = {grouping.name for grouping in native}
-    taken = [name for name in more if name in own_names and every[name] not in native]
+    taken = [name for name in more if name in own_names and layout.kind(name) not in native]
     if taken:
         others = {"more": tuple(name for name in more if name not in taken)}
         facts = {"name": taken[0], "framework": framework_name(layout.framework)}
         raise refusal("name-taken", "more", others, {"group_type": "chosen"}, **facts)
-    visible = tuple(dict.fromkeys((*native, *(every[name] for name in names))))
+    named = (layout.kind(name) for name in names)
+    visible = tuple(dict.fromkeys((*native, *main, *filter(None, named))))
     if not visible:
         raise refusal("no-groups-chosen", "more", {"group_type": "dp+tp+pp"})
     return visible
@@ -207,9 +218,7 @@ def visible_groups(layout: Layout, state: State) -> tuple[Grouping, ...]:
 
 def main_groupings(layout: Layout) -> list[Grouping]:
     """Every kind of the layout's grids that is larger than 1; dp where none is."""
-    names = [*MAIN, *(EXPERTS_MAIN if layout.has_experts else ())]
-    groupings = [layout.every[name] for name in names if name in layout.every]
-    return [grouping for grouping in groupings if grouping.size > 1] or [layout.every["dp"]]
+    return layout.main
 
 
 def has_two_dp_kinds(group_type: object) -> bool:
@@ -229,8 +238,9 @@ def _names(value: object) -> tuple[str, ...]:
 
 
 def _no_such_group(layout: Layout, name: str, more: Sequence[str]) -> LayoutError:
-    without = {"more": tuple(name for name in more if name in layout.every)}
-    control, fix = ("more", without) if name in more else ("group_type", {"group_type": "dp+tp+pp"})
+    without = {"more": tuple(name for name in more if layout.kind(name))}
+    main = AUTO if layout.is_server else "dp+tp+pp"
+    control, fix = ("more", without) if name in more else ("group_type", {"group_type": main})
     fixes = [fix, {"framework": "megatron"}] if layout.expert is None else [fix]
     facts = {"name": quoted(name).strip("'"), "framework": framework_name(layout.framework)}
     return refusal("no-such-group", control, *fixes, **facts)

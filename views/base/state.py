@@ -170,6 +170,11 @@ class State:
     gtp: Any = _number("job", 1)
     egtp: Any = _number("job", 1)
     gathers: Any = _switch("job", False)
+    # Of servers alone; dp: of attention, empty: what remains, or 1 where more servers remain.
+    dp: Any = _field("job")
+    dcp: Any = _number("job", 1)
+    moe_dp: Any = _number("job", 1)
+    expert_parallel: Any = _field("job", False, parse=parse_switch)
     # And what is cut, and how often.
     layers: Any = _field("job")
     vpp: Any = _field("job", "", "virtual_pipeline_model_parallel_size")

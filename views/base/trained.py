@@ -18,7 +18,7 @@ from groups.alternatives import not_a_multiple
 from groups.conventions import MEGATRONS
 from groups.errors import quoted
 from groups.grouping import Grouping
-from groups.layout import Layout
+from groups.layout import Layout, framework_name
 from groups.megatron.grids import GTP
 from groups.mesh import whole_number
 from groups.stages.holdings import MAX_BATCH
@@ -114,6 +114,7 @@ def batch_of(layout: Layout, state: State) -> Batch:
     >>> batch_of(resolve(State()), State())
     Batch(micro_batch=1, micro_batches=8, dp=4, is_given=False)
     """
+    require_step(layout)
     dp, each = readers_of(layout).size, count_of(state.micro_batch, "micro_batch", 1)
     count = 0  # where it is not said, as the samples
     if not is_empty(state.micro_batches):
@@ -134,6 +135,12 @@ def batch_of(layout: Layout, state: State) -> Batch:
     if samples not in (0, batch.global_batch):
         raise _disagree(batch, samples)
     return batch
+
+
+def require_step(layout: Layout) -> None:
+    """Errors: LayoutError for a server, which has no training step."""
+    if layout.is_server:
+        raise refusal("server-has-no-step", "framework", name=framework_name(layout.framework))
 
 
 def readers_of(layout: Layout) -> Grouping:
@@ -320,6 +327,7 @@ def trained_of(layout: Layout, state: State) -> Trained:
 
     Errors: LayoutError about the field or the control that cannot be.
     """
+    require_step(layout)
     if GTP in layout.mesh.names:
         fix = {"gtp": 1, "egtp": 1}
         raise refusal("gtp-is-not-counted", "gtp" if layout.mesh.size(GTP) > 1 else "egtp", fix)

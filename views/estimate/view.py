@@ -274,5 +274,11 @@ def estimate_summary(context: Context) -> str:
 
 
 VIEW = View(
-    "estimate", "step", estimate_html, estimate_pictures, ESTIMATE["title"], estimate_summary
+    "estimate",
+    "step",
+    estimate_html,
+    estimate_pictures,
+    ESTIMATE["title"],
+    estimate_summary,
+    of_step=True,
 )

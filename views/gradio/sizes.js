@@ -4,14 +4,30 @@
 const sizes = () => [...document.querySelectorAll('.size')];
 let stops = {};
 
-const DOUBLINGS = { nodes: 14, gpus_per_node: 7, tp: 6, pp: 7, cp: 7, ep: 9 };
+const DOUBLINGS = { nodes: 14, gpus_per_node: 7, tp: 6, pp: 7, cp: 7, ep: 9, dp: 7, dcp: 5, moe_dp: 4 };
 const doublings = (size) => DOUBLINGS[size.dataset.size] ?? 10;
 const stopsOf = (size) => stops[size.dataset.size] ?? [];
 
 function readStops() {
   const derived = document.querySelector('#derived .derived');
-  if (derived) stops = JSON.parse(derived.dataset.stops);
+  if (derived) {
+    stops = JSON.parse(derived.dataset.stops);
+    showInputs(derived.dataset.hides.split(' '), JSON.parse(derived.dataset.names));
+  }
   sizes().forEach(place);
+}
+
+// A server has sizes that training has not, and the other way round, some under another name.
+function showInputs(hides, names) {
+  for (const input of document.querySelectorAll('#controls [data-field]')) {
+    const place = input.closest('.size, .field');
+    if (place) place.hidden = hides.includes(input.dataset.field);
+  }
+  for (const size of sizes()) {
+    const label = size.querySelector('label');
+    label.dataset.plain ??= label.textContent;
+    label.textContent = names[size.dataset.size] ?? label.dataset.plain;
+  }
 }
 
 const below = (list, value) => Math.max(0, list.findLastIndex((stop) => stop <= value));

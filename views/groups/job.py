@@ -117,6 +117,7 @@ def _figure(spec: PictureSpec, mesh: Mesh, groupings: Sequence[Grouping]) -> Mar
     text = described(layout, picture, groupings, language)
     drawn = svg.job_svg(picture, text, [spec.known.index(grouping) for grouping in groupings])
     name, body = ("experts", "expert_body") if of_experts else ("dense", "dense_body")
+    name = "attention" if layout.is_server and not of_experts else name
     title, says, ends = Markup(), explained(JOB[body][language], language), Markup()
     if has_two:
         which = tag("b", JOB[name][language] + PAGE["colon"][language] + sizes_of(mesh))
@@ -130,14 +131,16 @@ def _figure(spec: PictureSpec, mesh: Mesh, groupings: Sequence[Grouping]) -> Mar
 def job_of_grid(
     spec: PictureSpec, mesh: Mesh, groupings: Sequence[Grouping], room: tuple[float, float]
 ) -> scene.JobPicture:
-    words, gpus = label_words(mesh == spec.layout.expert, spec.language), spec.layout.gpus_per_node
+    words, gpus = label_words(spec.layout, mesh, spec.language), spec.layout.gpus_per_node
     return scene.job_picture(mesh, groupings, gpus, spec.rank, room, spec.layers, words)
 
 
-def label_words(of_experts: bool, language: str) -> dict[str, str]:
-    prefix = "label_expert_" if of_experts else "label_"
+def label_words(layout: Layout, mesh: Mesh, language: str) -> dict[str, str]:
+    """What rows and columns are called; columns of vLLM's experts are no copies of them."""
+    of = "" if mesh != layout.expert else "expert_"
+    kinds = ("data", "datas") if of and "ep_dp" in mesh.names else ("replica", "replicas")
     names = {name: f"label_{name}" for name in ("stage", "layers", "band")}
-    names |= {name: f"{prefix}{name}" for name in ("replica", "replicas")}
+    names |= {name: f"label_{of}{kind}" for name, kind in zip(("replica", "replicas"), kinds)}
     return {name: JOB[text][language] for name, text in names.items()}
 
 

@@ -25,12 +25,25 @@ def spoken(layout: Layout) -> list[tuple[str, Grouping]]:
 
     Gradients are averaged over cp too, where there is one.
     """
+    if layout.is_server:
+        return _spoken_of_server(layout)
     data = "dp" if layout.mesh.size("cp") == 1 else "dp-cp"
     names = [("tp", "tp"), ("gtp", "gtp"), ("cp", "cp"), ("pp", "pp"), ("dp", data)]
     if layout.has_experts:
         names.insert(3, ("ep", "ep"))
     roles = [(role, layout.every[name]) for role, name in names if name in layout.every]
     return [(role, grouping) for role, grouping in roles if grouping.size > 1]
+
+
+def _spoken_of_server(layout: Layout) -> list[tuple[str, Grouping]]:
+    """Of a server: whose attention it shares, whose requests are others, whose experts it needs."""
+    names = [("tp", "tp"), ("cp", "cp"), ("cache", "dcp"), ("requests", "dp"), ("pp", "pp")]
+    if layout.has_experts:
+        names[0] = ("attention", "tp")
+        names += [("slices", "etp"), ("ep", "ep")]
+    roles = layout.roles or layout.every
+    found = [(said, roles[role]) for said, role in names if role in roles]
+    return [(said, grouping) for said, grouping in found if grouping.size > 1]
 
 
 def question(rank: int, language: str) -> str:

@@ -55,7 +55,7 @@ def groups_html(context: Context) -> Markup:
 
 def _strip(context: Context) -> Markup:
     """What the order moves against Megatron's default, where that is another one."""
-    if context.state.framework == "megatron":
+    if context.state.framework == "megatron" or context.layout.is_server:
         return Markup()
     other = other_layout(context, "megatron")
     return Markup() if other.order == context.layout.order else strip_html(context, other)

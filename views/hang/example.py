@@ -29,11 +29,11 @@ def watchdog_example(layout: Layout) -> str:
 
     Empty where every group is one rank or too large to read, or the world too large to draw.
     """
-    sizes = {name: layout.mesh.size(name) for name in NAMES}
-    kind = next((name for name, size in sizes.items() if 1 < size <= MOST), "")
+    kinds = {name: grouping for name in NAMES if (grouping := layout.kind(name)) is not None}
+    kind = next((name for name, one in kinds.items() if 1 < one.size <= MOST), "")
     if not kind or layout.world_size > LARGEST:
         return ""
-    grouping = layout.every[kind]
+    grouping = kinds[kind]
     ranks = [int(rank) for rank in grouping.members(int(grouping.firsts()[:2][-1]))]
     group = f"PG ID 2 PG GUID 40({NAMES[kind]})"
     stuck = " failure detected by watchdog at work sequence id: 7"

@@ -172,8 +172,8 @@ def _served(text: Parsed, language: str) -> Markup:
     rows = []
     for name, grouping in groups.items():
         if grouping.size > 1:
-            first = [grouping.members(int(rank)) for rank in grouping.firsts()[:SHOWN_GROUPS]]
-            listed = [ranges_text([int(rank) for rank in ranks]) for ranks in first]
+            first = grouping.leading(SHOWN_GROUPS)
+            listed = [ranges_text(sorted(map(int, ranks))) for ranks in first]
             rest = " …" if grouping.num_groups > SHOWN_GROUPS else ""
             size = f"{grouping.num_groups} × {grouping.size}"
             rows.append((tag("code", name), size, " · ".join(listed) + rest))

@@ -292,4 +292,5 @@ VIEW = View(
     MEMORY["title"],
     memory_summary,
     slide=memory_slide,
+    of_step=True,
 )

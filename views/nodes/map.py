@@ -12,7 +12,7 @@ from markupsafe import Markup
 from descriptions import PAGE, counted
 from groups import LayoutError
 from groups.grouping import Grouping
-from groups.layout import Layout
+from groups.layout import EXPERTS_MAIN, MAIN, Layout
 from render.scenes.nodes import (
     THINNEST,
     NodesPicture,
@@ -29,7 +29,7 @@ from training.traffic.per_step import CARRIERS, carrier
 from ..base.context import Context, Pictures
 from ..base.html import button, fine, saying, tag
 from ..base.problems import control_label
-from ..base.resolve import EXPERTS_MAIN, MAIN, main_groupings
+from ..base.resolve import main_groupings
 from ..base.state import as_text, require_choice
 from ..base.units import bytes_text
 from ..traffic.rows import rows_of

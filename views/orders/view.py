@@ -46,6 +46,7 @@ from ..groups.job import described, job_of_grid, layers_of
 from ..groups.shown import PictureSpec
 from ..groups.view import PANEL_LIMIT, card_html, framed, overview_figure
 from .compared import AUTO, Comparison, grids_of, megatrons_kind, order_title
+from .engines import engines_html, engines_pictures, engines_summary
 
 SHOWN_RANKS = 12
 """Runs of moved ranks that the table writes out."""
@@ -54,6 +55,8 @@ SHOWN_RANKS = 12
 def orders_html(context: Context) -> Markup:
     """The layout's framework, and beside it the same job under the other order."""
     layout, language = context.layout, context.language
+    if layout.is_server:
+        return engines_html(context, _framework(layout, language))
     inputs = _inputs(context.state)
     try:
         compared = Comparison.with_other(context)
@@ -240,6 +243,8 @@ MOST_BESIDE = 64
 
 
 def orders_summary(context: Context) -> str:
+    if context.layout.is_server:
+        return engines_summary(context)
     return Comparison.with_other(context).summary()
 
 
@@ -253,6 +258,8 @@ def orders_pictures(context: Context, most: int = PANEL_LIMIT) -> Pictures:
 
     most: GPUs up to which every group has a colour; of more, the groups of the chosen rank have.
     """
+    if context.layout.is_server:
+        return engines_pictures(context)
     compared = Comparison.with_other(context)
     if context.layout.world_size <= most:
         return [

@@ -249,4 +249,5 @@ VIEW = View(
     pipeline_pictures,
     PAGE["pipeline_title"],
     files=("trace", *TABLES),
+    of_step=True,
 )

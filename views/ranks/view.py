@@ -83,7 +83,9 @@ class _Card:
         if layout.expert is not None and (layout.has_experts or not is_empty(self.state.experts)):
             yield self.say("expert_grid"), _code(coordinates(layout.expert, rank))
             lines["rank_experts"] = self._experts
-        lines |= {"rank_samples": self._samples, "rank_neighbours": self._neighbours}
+        if not layout.is_server:
+            lines["rank_samples"] = self._samples
+        lines["rank_neighbours"] = self._neighbours
         for name, line in lines.items():
             try:
                 yield self.say(name), line(at)
@@ -114,6 +116,9 @@ class _Card:
         expert, say, experts = self.layout.expert, self.say, self.state.experts
         assert expert is not None
         at, ep, etp = coordinates(expert, self.rank), expert.size("ep"), expert.size("etp")
+        if "ep_dp" in expert.names and ep > 1:  # whole experts of vLLM, over all dp ranks too
+            at["ep"] += ep * at["ep_dp"]
+            ep *= expert.size("ep_dp")
         if is_empty(experts):
             text = say("rank_expert_place", place=at["ep"], ep=ep)
             return together(text, " ", leads_html("experts", say("rank_give_experts")))

@@ -355,5 +355,11 @@ def search_summary(context: Context) -> str:
 
 
 VIEW = View(
-    "search", "choose", search_html, search_pictures, TRAFFIC["search_title"], search_summary
+    "search",
+    "choose",
+    search_html,
+    search_pictures,
+    TRAFFIC["search_title"],
+    search_summary,
+    of_step=True,
 )

@@ -202,5 +202,11 @@ def traffic_summary(context: Context) -> str:
 
 
 VIEW = View(
-    "traffic", "step", traffic_html, traffic_pictures, TRAFFIC["matrix_title"], traffic_summary
+    "traffic",
+    "step",
+    traffic_html,
+    traffic_pictures,
+    TRAFFIC["matrix_title"],
+    traffic_summary,
+    of_step=True,
 )

@@ -9,7 +9,7 @@ function magnify(view, rank) {
   const { axes } = kinds[view.kinds[0]] ?? { axes: grids[0] };
   const inner = axes.filter((_, number) => !view.outside[number]).map(({ name }) => name);
   const pipeline = axes.find(({ name }) => name === 'pp');
-  const data = axes.find(({ name }) => name === 'dp' || name === 'edp');
+  const counted = axes.filter(({ name }, number) => view.outside[number] && name !== 'pp');
   const toneOf = new Map();
   for (const { tone, ranks } of marksOf(view, rank)) for (const one of ranks) toneOf.set(one, tone);
   const own = pipeline ? coordinate(pipeline, rank) : 0;
@@ -34,8 +34,19 @@ function magnify(view, rank) {
     y += Math.min(lines, INSET.lines) * (INSET.tall + INSET.gap) + 6;
   }
   const wide = INSET.across * (INSET.side + INSET.gap);
-  const title = filled(card.magnified, { replica: data ? coordinate(data, rank) : 0 });
+  const title = filled(card.magnified, { replica: replicaOf(counted, rank) });
   place.innerHTML = `<p>${title}</p><svg viewBox="0 0 ${wide} ${y}" aria-hidden="true">${body}</svg>`;
+}
+
+// The column of the picture, which several axes may count.
+function replicaOf(counted, rank) {
+  let step = 1;
+  let replica = 0;
+  for (const axis of counted) {
+    replica += coordinate(axis, rank) * step;
+    step *= axis.size;
+  }
+  return replica;
 }
 
 // Of more than there is room for, the first of those that are shown: whole lines round the rank.
