@@ -6,6 +6,7 @@ from __future__ import annotations
 import html
 import itertools
 import json
+import math
 import re
 from dataclasses import replace
 
@@ -165,7 +166,7 @@ def test_each_band_is_labelled_and_holds_as_many_replicas(text):
     drawn = picture(text, room=TALL)
     plan = drawn.plan
     beside, below = plan.bands
-    dp, pp = drawn.mesh.size(plan.data), drawn.mesh.size("pp")
+    dp, pp = math.prod(map(drawn.mesh.size, plan.columns)), drawn.mesh.size("pp")
     divides = dp % plan.replicas == 0 and pp % plan.stages == 0
     assert divides or re.search("dp127", text)  # a prime number of replicas
     if plan.is_tight:

@@ -131,14 +131,15 @@ def _figure(spec: PictureSpec, mesh: Mesh, groupings: Sequence[Grouping]) -> Mar
 def job_of_grid(
     spec: PictureSpec, mesh: Mesh, groupings: Sequence[Grouping], room: tuple[float, float]
 ) -> scene.JobPicture:
-    words, gpus = label_words(spec.layout, mesh, spec.language), spec.layout.gpus_per_node
+    words = label_words(mesh == spec.layout.expert, spec.language, "ep_dp" not in mesh.names)
+    gpus = spec.layout.gpus_per_node
     return scene.job_picture(mesh, groupings, gpus, spec.rank, room, spec.layers, words)
 
 
-def label_words(layout: Layout, mesh: Mesh, language: str) -> dict[str, str]:
+def label_words(of_experts: bool, language: str, are_copies: bool = True) -> dict[str, str]:
     """What rows and columns are called; columns of vLLM's experts are no copies of them."""
-    of = "" if mesh != layout.expert else "expert_"
-    kinds = ("data", "datas") if of and "ep_dp" in mesh.names else ("replica", "replicas")
+    of = "expert_" if of_experts else ""
+    kinds = ("replica", "replicas") if are_copies else ("data", "datas")
     names = {name: f"label_{name}" for name in ("stage", "layers", "band")}
     names |= {name: f"label_{of}{kind}" for name, kind in zip(("replica", "replicas"), kinds)}
     return {name: JOB[text][language] for name, text in names.items()}
