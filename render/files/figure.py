@@ -34,7 +34,7 @@ from ..scenes.groups import Overview, Panel
 from ..scenes.heat import Heat
 from ..scenes.job import JobPicture
 from ..scenes.nodes import NodesPicture
-from ..scenes.shards import Shards, draw_shards
+from ..scenes.shards import ShardGrid, draw_shards
 from .tables import CodeChart, TableChart, draw_code, draw_points, draw_table
 
 MARGIN = 16.0
@@ -95,7 +95,7 @@ DRAWINGS: dict[type, Callable[[Any, str], Iterable[Mark]]] = {
     HeldChart: draw_held,
     BarsChart: draw_bars,
     Heat: draw_heat,
-    Shards: draw_shards,
+    ShardGrid: draw_shards,
     NodesPicture: draw_nodes,
     MatrixChart: draw_matrix,
     Exchange: draw_exchange,

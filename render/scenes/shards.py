@@ -32,7 +32,7 @@ OTHERS = "#8d8d94"
 
 
 @dataclass(frozen=True)
-class Shards:
+class ShardGrid:
     """Ranks and, for each tensor by its letter, what each of them has of it."""
 
     ranks: tuple[int, ...]
@@ -90,7 +90,7 @@ class Shards:
         return shares
 
 
-def draw_shards(shards: Shards, theme: str) -> Iterator[Mark]:
+def draw_shards(shards: ShardGrid, theme: str) -> Iterator[Mark]:
     """The ranks of a group side by side, a box a tensor, a share in its owner's colour."""
     look = LOOKS[theme]
     each = shards.box / shards.slots

@@ -11,7 +11,7 @@ from descriptions import MEMORY, joined
 from groups.grouping import Grouping
 from groups.layout import Layout
 from groups.mesh import whole_number
-from render.scenes.shards import LOCAL, NONE, OWN, STALE, WHOLE, Shards, draw_shards
+from render.scenes.shards import LOCAL, NONE, OWN, STALE, WHOLE, ShardGrid, draw_shards
 from render.svg.marks import scene_svg
 from training.estimate.memory import room_of
 from training.memory.per_stage import StageMemory, memory_per_stage, model_states
@@ -82,10 +82,10 @@ def sharing_ranks(context: Context) -> tuple[int, tuple[int, ...]]:
     )
 
 
-def moments_of(zero: int, ranks: tuple[int, ...]) -> list[tuple[str, Shards]]:
+def moments_of(zero: int, ranks: tuple[int, ...]) -> list[tuple[str, ShardGrid]]:
     """The moments of a step under a stage: name, and what each of the ranks has then."""
     return [
-        (moment, Shards(ranks, tuple(zip(LETTERS, states)))) for moment, *states in MOMENTS[zero]
+        (moment, ShardGrid(ranks, tuple(zip(LETTERS, states)))) for moment, *states in MOMENTS[zero]
     ]
 
 

@@ -1,0 +1,504 @@
+"""What moves between layouts, against the planners of Megatron, vLLM and SGLang, and its laws."""
+
+from __future__ import annotations
+
+import json
+import lzma
+from collections import Counter
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from groups.errors import LayoutError
+from groups.layout import Job
+from tests.cases import every
+from training.model import Model
+from training.models import MODELS
+from training.moves import Shards, kv_moves, weight_moves
+from training.moves.senders import RULES
+from training.moves.sharded import ShardedModel
+from training.moves.tensors import full_name, tensors_of
+from training.parameters import total_parameters
+from training.split import Dealing
+
+RECORDED = Path(__file__).parent / "data" / "moves.jsonl.xz"
+CASES = [json.loads(line) for line in lzma.decompress(RECORDED.read_bytes()).splitlines()[1:]]
+
+
+def recorded(kind):
+    found = [case for case in CASES if case["kind"] == kind]
+    assert len(found) == {"weights": 18, "kv": 12, "engine": 175}[kind]
+    return found
+
+
+def model_of(case):
+    sizes = {"sequence": 64, "rms_norm": True, **case["model"]}
+    if sizes["experts"]:
+        sizes |= {"top_k": 2, "expert_ffn": sizes["ffn"]}
+    return Model(**sizes)
+
+
+def layout_of(sizes):
+    named = {name: sizes[name] for name in ("tp", "pp", "ep", "etp")}
+    return Job(nodes=sizes["world"] // 8, **named).layout()
+
+
+@every("case", recorded("weights"))
+def test_slices_are_those_of_megatrons_planner(case):
+    first = case["target_first_rank"]
+    source, target = layout_of(case["source"]), layout_of(case["target"])
+    moves = weight_moves(model_of(case), source, target, first_rank=first, rule="megatron")
+    found = [[*row[:3], [list(part) for part in row.parts]] for row in moves.rows()]
+    assert found == case["transfers"]
+
+
+@every("case", recorded("kv"))
+def test_rectangles_are_those_of_megatrons_kv_planner(case):
+    sides = (
+        Shards(**{name: case[side][name] for name in ("tp", "pp", "copies", "first_rank")})
+        for side in ("source", "target")
+    )
+    rows = kv_moves(case["layers"], case["kv_heads"], *sides)
+    assert [list(row) for row in rows] == case["transfers"]
+
+
+@every("case", recorded("engine"))
+def test_engines_hand_over_heads_as_their_own_functions_say(case):
+    engine, heads = case["engine"].split()[0], case.get("kv_heads", 1)
+    prefill = Shards(tp=case["prefill_tp"], dcp=case.get("prefill_dcp", 1))
+    decode = Shards(case["decode_tp"], first_rank=100, dcp=case.get("decode_dcp", 1))
+    rows = kv_moves(4, heads, prefill, decode, rule=engine, mla=case.get("mla", False))
+    for wanted in case["rows"]:
+        rank = wanted["decode_rank"]
+        received = [row for row in rows if row.target == 100 + rank]
+        if engine == "vllm":
+            assert [row.source for row in received] == wanted["reads"]
+            held = decode.heads(rank, heads)[1] - decode.heads(rank, heads)[0]
+            start = received[0].first_head - prefill.heads(received[0].source, heads)[0]
+            assert start // held == wanted["offset_factor"]
+        else:
+            slices = [
+                {
+                    "prefill_rank": row.source,
+                    "src_head_start": row.first_head - prefill.heads(row.source, heads)[0],
+                    "heads": row.after_head - row.first_head,
+                    "dst_head_start": row.first_head - decode.heads(rank, heads)[0],
+                }
+                for row in received
+            ]
+            assert slices == wanted["slices"]
+
+
+@every("name", MODELS)
+def test_tensors_add_up_to_the_parameters_of_the_model(name):
+    model = MODELS[name].model
+    ends = ["embedding", "final"] + ["mtp"] * bool(model.mtp_layers)
+    ends += ["output"] * (not model.tied)
+    tensors = [
+        tensor for place in (*range(model.layers), *ends) for tensor in tensors_of(model, place)
+    ]
+    counts = (tensor.elements * (model.experts if tensor.expert else 1) for tensor in tensors)
+    assert sum(counts) == total_parameters(model)
+
+
+# -- laws, with real numbers ---------------------------------------------------------------------
+
+SIZES = st.fixed_dictionaries(
+    {
+        "tp": st.sampled_from([1, 2, 3, 4, 6]),
+        "pp": st.sampled_from([1, 2]),
+        "cp": st.sampled_from([1, 2]),
+        "ep": st.sampled_from([1, 2, 3, 4]),
+        "etp": st.sampled_from([1, 2, 3]),
+        "nodes": st.sampled_from([1, 2]),
+    }
+)
+SHAPES = st.fixed_dictionaries(
+    {
+        "gated": st.booleans(),
+        "tied": st.booleans(),
+        "rms_norm": st.booleans(),
+        "mtp_layers": st.sampled_from([0, 1]),
+        "learned_positions": st.booleans(),
+        "biases": st.sampled_from(["none", "qkv", "all"]),
+        "attention": st.sampled_from(["grouped", "latent", "latent queries"]),
+        "experts": st.sampled_from([0, 6]),
+        "vocabulary": st.sampled_from([24, 31]),
+    }
+)
+LATENT = {"kv_lora_rank": 3, "qk_nope_head_dim": 1, "qk_rope_head_dim": 1, "v_head_dim": 1}
+
+
+def drawn_model(attention, experts, **sizes):
+    if attention != "grouped":
+        sizes |= {**LATENT, "q_lora_rank": 2 * (attention == "latent queries")}
+    if experts:
+        sizes |= {"experts": experts, "top_k": 1, "expert_ffn": 12, "dense_layers": 1}
+        sizes["shared_expert_ffn"] = 12
+    return Model(layers=3, hidden=12, heads=12, kv_heads=0 if attention != "grouped" else 6,
+                 ffn=12, sequence=4, **sizes)  # fmt: skip
+
+
+def drawn_layout(sizes):
+    try:
+        return Job(gpus_per_node=6, **sizes).layout()
+    except LayoutError:
+        return None
+
+
+def whole(model, rows=None):
+    """Every tensor of a model, filled with numbers that differ; rows: of the vocabulary."""
+    tensors, number = {}, 0
+    places = ["embedding", "final", "output", *range(model.layers)]
+    for place in places + ["mtp"] * bool(model.mtp_layers):
+        for tensor in tensors_of(model, place):
+            for expert in range(model.experts) if tensor.expert else (None,):
+                values = number + np.arange(tensor.elements, dtype=np.int64)
+                number += tensor.elements
+                if tensor.of_vocabulary and model.tied:
+                    values = 10**9 + np.arange(tensor.elements, dtype=np.int64)  # one table
+                tensors[full_name(place, tensor, expert)] = tensor, values.reshape(tensor.shape)
+    return tensors
+
+
+def held(side: ShardedModel, tensors):
+    """What every rank of a side holds: {rank: {name: array}}, cut as the tensor's own rule says."""
+    ranks = {}
+    for at in range(side.ranks):
+        own = ranks[side.first_rank + at] = {}
+        for place in side.places[side.pp_at[at]]:
+            for tensor in tensors_of(side.model, place):
+                experts = side.experts_of(int(side.ep_at[at])) if tensor.expert else (None,)
+                for expert in experts:
+                    name = full_name(place, tensor, expert)
+                    own[name] = cut(side, at, tensor, tensors[name][1])
+    return ranks
+
+
+def cut(side, at, tensor, values):
+    if tensor.axis is None:
+        return values
+    part = (side.etp_at if tensor.expert else side.tp_at)[at]
+    short = side.length(tensor) - values.shape[tensor.axis]
+    padding = [(0, short if axis == tensor.axis else 0) for axis in range(values.ndim)]
+    blocks = np.split(np.pad(values, padding, constant_values=-1), tensor.blocks, tensor.axis)
+    parts = [np.split(block, side.parts(tensor), tensor.axis)[part] for block in blocks]
+    return np.concatenate(parts, tensor.axis)
+
+
+def moved(moves, before, shapes):
+    """The tensors of the target as the rows make them of what the source's ranks hold."""
+    after, counts = {}, {}
+    for row in moves.rows():
+        shape, vocabulary = shapes[row.target][row.tensor].shape, "word_emb" in row.tensor
+        array, count = np.full(shape, -1, dtype=np.int64), np.zeros(shape, dtype=int)
+        for sender, *slices in row.parts:
+            name = row.tensor
+            if name not in before[sender]:
+                assert name == "output_layer.weight"
+                name = "embedding.word_embeddings.weight"
+            values = before[sender][name]
+            if row.axis is None:
+                array[...], count = values, count + 1
+                continue
+            start, to, length = slices
+            index = [slice(None)] * array.ndim
+            index[row.axis] = slice(to, to + length)
+            array[tuple(index)] = np.take(values, range(start, start + length), row.axis)
+            count[tuple(index)] += 1
+        after.setdefault(row.target, {})[row.tensor] = array
+        counts[row.target, row.tensor] = count, vocabulary or "output" in row.tensor
+    return after, counts
+
+
+@settings(max_examples=40, deadline=None)
+@given(SHAPES, SIZES, SIZES, st.sampled_from(RULES), st.sampled_from(["here", "behind", 7]))
+def test_every_element_arrives_once_from_a_rank_that_has_it(shape, sizes, others, rule, where):
+    model, source, target = drawn_model(**shape), drawn_layout(sizes), drawn_layout(others)
+    if source is None or target is None:
+        return
+    first = {"here": 0, "behind": source.world_size}.get(where, where)
+    try:
+        moves = weight_moves(model, source, target, first_rank=first, rule=rule)
+    except LayoutError:
+        return  # an odd tp of an even width
+    tensors = whole(model)
+    before, wanted = held(moves.source, tensors), held(moves.target, tensors)
+    after, counts = moved(moves, before, wanted)
+    assert after.keys() == wanted.keys()
+    for rank, own in wanted.items():
+        assert own.keys() == after[rank].keys()
+        for name, values in own.items():
+            count, is_padded = counts[rank, name]
+            np.testing.assert_array_equal(after[rank][name], values)
+            assert (count == 1).all() or (is_padded and (count <= 1).all())
+
+
+@settings(max_examples=40, deadline=None)
+@given(SHAPES, SIZES, SIZES, st.sampled_from(RULES), st.sampled_from(["here", "behind", 7]))
+def test_totals_are_the_sums_of_the_slices(shape, sizes, others, rule, where):
+    model, source, target = drawn_model(**shape), drawn_layout(sizes), drawn_layout(others)
+    if source is None or target is None:
+        return
+    first = {"here": 0, "behind": source.world_size}.get(where, where)
+    try:
+        moves = weight_moves(model, source, target, first_rank=first, rule=rule)
+    except LayoutError:
+        return
+    summed = np.zeros((moves.ranks, moves.ranks), dtype=np.int64)
+    for row in moves.rows():
+        for part, size in zip(row.parts, row.sizes):
+            summed[part[0], row.target] += size
+    by_rank, by_node = moves.matrix(by="rank"), moves.matrix()
+    if rule == "first":  # copies pass on: who receives how much is the same, from whom is not
+        assert (by_rank.sum(axis=0) == summed.sum(axis=0)).all()
+        assert (by_rank.diagonal() == summed.diagonal()).all()
+    else:
+        assert (by_rank == summed).all()
+    nodes = moves.nodes
+    assert sum(moves.bytes) == by_rank.sum() == by_node.sum()
+    assert moves.bytes.same_gpu == by_rank.trace()
+    assert moves.bytes.between_nodes == by_node.sum() - by_node.trace()
+    away = by_rank - np.diag(by_rank.diagonal())
+    for axis, told in ((1, moves.sent), (0, moves.received)):
+        assert (told(far=True) + told(far=False) == away.sum(axis=axis)).all()
+    assert moves.least.into_gpu == away.sum(axis=0).max() or rule == "megatron"
+    assert moves.least.into_gpu <= away.sum(axis=0).max()
+    into = np.zeros(nodes.max() + 1, dtype=np.int64)
+    np.add.at(into, nodes, moves.received(far=True))
+    assert moves.least.into_node <= into.max()
+
+
+@given(SHAPES, SIZES, st.sampled_from(RULES))
+@settings(max_examples=40, deadline=None)
+def test_from_a_layout_to_itself_nothing_leaves_a_gpu(shape, sizes, rule):
+    model, layout = drawn_model(**shape), drawn_layout(sizes)
+    if layout is None:
+        return
+    try:
+        moves = weight_moves(model, layout, layout, rule=rule)
+    except LayoutError:
+        return
+    assert moves.bytes[1:] == (0, 0)
+    assert moves.least == (0, 0)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_there_and_back_is_the_identity(rule):
+    model = drawn_model("latent queries", 12, gated=True, mtp_layers=1, vocabulary=24)
+    one = Job(nodes=2, gpus_per_node=6, tp=3, pp=2, ep=2, etp=1).layout()
+    other = Job(nodes=2, gpus_per_node=6, tp=2, cp=2, ep=6, etp=2).layout()
+    there = weight_moves(model, one, other, rule=rule)
+    back = weight_moves(model, other, one, rule=rule)
+    tensors = whole(model)
+    start, between = held(there.source, tensors), held(there.target, tensors)
+    arrived, _ = moved(there, start, between)
+    returned, _ = moved(back, arrived, start)
+    for rank, own in start.items():
+        assert own.keys() == returned[rank].keys()
+        for name in own:
+            np.testing.assert_array_equal(own[name], returned[rank][name])
+
+
+@pytest.mark.parametrize("placement", ["loop", "V", "both ways"])
+def test_chunks_and_pipelines_that_run_both_ways_are_followed(placement):
+    model = Model(layers=8, hidden=8, heads=4, vocabulary=16, sequence=8, tied=True)
+    source = Job(nodes=1, tp=2, pp=2).layout()
+    dealing = Dealing(2, vpp=2 if placement == "loop" else 1, placement=placement)
+    moves = weight_moves(model, source, Job(tp=4).layout(), dealings=(dealing, None))
+    tensors = whole(model)
+    before, wanted = held(moves.source, tensors), held(moves.target, tensors)
+    after, _ = moved(moves, before, wanted)
+    for rank, own in wanted.items():
+        for name, values in own.items():
+            np.testing.assert_array_equal(after[rank][name], values)
+    assert moves.source.homes[5] == {"loop": (0,), "V": (1,), "both ways": (0, 1)}[placement]
+
+
+def test_experts_that_a_rank_does_not_hold_are_not_copied_from_itself():
+    """As Megatron's planner does where both sides have the same data parallel groups."""
+    model = MODELS["qwen3-30b-a3b"].model
+    source, target = Job(nodes=1, ep=2).layout(), Job(nodes=1, ep=4).layout()
+    moves = weight_moves(model, source, target)
+    row = next(row for row in moves.rows(rank=1) if row.tensor.endswith("linear_fc1.weight32"))
+    assert row.parts == ((0,),)
+
+
+def test_gate_and_up_are_cut_each_by_itself_where_etp_changes():
+    model = Model(layers=1, hidden=4, heads=4, vocabulary=8, sequence=8, gated=True,
+                  experts=2, top_k=1, expert_ffn=8)  # fmt: skip
+    source, target = Job(ep=2, etp=2, tp=2).layout(), Job(ep=2, etp=1).layout()
+    (row,) = (
+        row
+        for row in weight_moves(model, source, target).rows(rank=1)
+        if "fc1.weight1" in row.tensor
+    )
+    assert row.parts == ((2, 0, 0, 4), (3, 0, 4, 4), (2, 4, 8, 4), (3, 4, 12, 4))
+
+
+def test_rows_that_only_the_targets_padding_has_are_sent_by_nobody():
+    model = Model(layers=1, hidden=4, heads=4, vocabulary=100, sequence=8)
+    one, other = Job(gpus_per_node=2).layout(), Job(gpus_per_node=2, tp=2).layout()
+    moves = weight_moves(model, one, other, padded=True)
+    tables = [next(moves.rows(rank=rank)).parts for rank in (0, 1)]
+    assert tables == [((0, 0, 0, 128),), ()]  # 128 and 256 rows
+    assert [next(weight_moves(model, one, other).rows(rank=rank)).parts for rank in (0, 1)] == [
+        ((0, 0, 0, 50),),
+        ((1, 50, 0, 50),),
+    ]
+
+
+def test_nearest_takes_its_own_node_then_its_rack_and_shares_the_rest_evenly():
+    model = MODELS["llama3-8b"].model
+    source, target = Job(nodes=8, tp=4).layout(), Job(nodes=8, tp=8).layout()
+    nearest = weight_moves(model, source, target, rule="nearest")
+    assert nearest.bytes.between_nodes == 0 < nearest.bytes.same_gpu
+    stages = Job(nodes=8, tp=4, pp=4, order="tp-cp-ep-pp-dp", framework="own").layout()
+    there = weight_moves(model, stages, target, rule="nearest")
+    racked = weight_moves(model, stages, target, rule="nearest", rack=16)
+    racks = np.arange(8) // 2
+    outside = racks[:, None] != racks
+    assert racked.matrix()[outside].sum() == 0 < there.matrix()[outside].sum()
+    apart = weight_moves(model, source, target, first_rank=64, rule="nearest")
+    assert len(set(apart.sent(far=True)[:64].tolist())) == 1
+
+
+def test_first_sends_each_shard_once_and_copies_pass_it_on():
+    model = MODELS["llama3-8b"].model
+    source, target = Job(nodes=1).layout(), Job(nodes=1).layout()
+    moves = weight_moves(model, source, target, first_rank=8, rule="first")
+    assert {part[0] for row in moves.rows() for part in row.parts} == {0}
+    sent = moves.matrix(by="rank")
+    assert sent[0, 8] == sent[8, 9] == sent[14, 15] == sum(moves.bytes) // 8
+
+
+def test_deepseek_goes_from_2048_gpus_to_the_320_that_decode():
+    """Experts that ep does not divide: the first 256 ranks have one, as vLLM deals them."""
+    model = MODELS["deepseek-v3"].model
+    source = Job(nodes=256, pp=16, ep=64, etp=1).layout()
+    target = Job(nodes=40, ep=320, etp=1).layout()
+    moves = weight_moves(model, source, target, first_rank=2048)
+    counts = Counter(
+        sum(".experts." in row.tensor for row in moves.rows(rank=2048 + rank))
+        for rank in (0, 255, 256)
+    )
+    assert counts == {116: 2, 0: 1}
+    experts = 58 * 256 * 3 * 2048 * 7168
+    per_rank = total_parameters(model) - experts
+    assert sum(moves.bytes) == 2 * (experts + 320 * per_rank)
+
+
+def test_llama_goes_from_16384_gpus_to_servers_of_8():
+    model = MODELS["llama3-405b"].model
+    moves = weight_moves(
+        model, Job(nodes=2048, tp=8, pp=16).layout(), Job(nodes=2048, tp=8).layout()
+    )
+    assert moves.matrix().shape == (2048, 2048)
+    assert moves.matrix().sum() == sum(moves.bytes)
+    names = {row.tensor for row in moves.rows(rank=16_383)}
+    assert len(names) == 3 + 6 * 126
+    assert sum(sum(row.sizes) for row in moves.rows(rank=5)) * 16_384 == sum(moves.bytes)
+
+
+REFUSED = {
+    "rule": (
+        {"rule": "random"},
+        "'random' is not a choice of rule: choose megatron, nearest, first",
+    ),
+    "rank": (
+        {"first_rank": -1},
+        "first_rank must be a whole number from 0 to 1,048,576, not -1; try first_rank 0",
+    ),
+    "nodes": (
+        {"target": Job(nodes=4, gpus_per_node=4).layout()},
+        "the nodes of the two layouts have [4, 8] GPUs, so they do not stand on one cluster; "
+        "try first_rank 16",
+    ),
+    "tp": (
+        {"target": Job(nodes=3, tp=3).layout()},
+        "tp 3 does not cut self_attention.linear_proj.weight evenly: it has 4096 rows or columns",
+    ),
+    "gtp": (
+        {"target": Job(nodes=2, gtp=2).layout()},
+        "weights that gtp cuts further are not followed from one layout to another; try gtp 1",
+    ),
+}
+
+
+@every("name", REFUSED)
+def test_refusals_say_what_why_and_what_works(name):
+    changes, sentence = REFUSED[name]
+    layout = Job(nodes=2).layout()
+    inputs = {"source": layout, "target": layout, **changes}
+    with pytest.raises(LayoutError) as refused:
+        weight_moves(MODELS["llama3-8b"].model, **inputs)
+    assert str(refused.value) == sentence
+    for fix in refused.value.alternatives if name != "gtp" else ():
+        weight_moves(MODELS["llama3-8b"].model, **{**inputs, **fix})
+
+
+def test_a_rank_or_matrix_that_is_not_there_is_refused():
+    model, layout = MODELS["llama3-8b"].model, Job(nodes=1024).layout()
+    moves = weight_moves(model, layout, layout, first_rank=8192)
+    with pytest.raises(LayoutError, match="there is no rank 5: ranks go from 8192 to 16383"):
+        next(moves.rows(rank=5))
+    with pytest.raises(LayoutError, match="a matrix by rank has 16,384 rows, of at most 4,096"):
+        moves.matrix(by="rank")
+    with pytest.raises(LayoutError, match="choose node, rank"):
+        moves.matrix(by="rack")
+
+
+# -- KV caches -----------------------------------------------------------------------------------
+
+
+@given(
+    st.sampled_from([4, 12]), st.sampled_from([1, 2, 4, 8]),
+    *[st.tuples(*[st.sampled_from([1, 2, 4])] * 3)] * 2, st.sampled_from(["megatron", "vllm"]),
+)  # fmt: skip
+def test_every_head_of_every_layer_arrives_once(layers, heads, source, target, rule):
+    sides = [Shards(*sizes, first_rank=first) for sizes, first in ((source, 0), (target, 64))]
+    try:
+        rows = kv_moves(layers, heads, *sides, rule=rule)
+    except LayoutError:
+        assert rule == "megatron"
+        assert heads < max(source[0], target[0])
+        return
+    counts = {
+        rank: np.zeros((layers, heads), dtype=int) for rank in range(64, 64 + sides[1].world_size)
+    }
+    for row in rows:
+        counts[row.target][row.first_layer : row.after_layer, row.first_head : row.after_head] += 1
+    for tp_rank, pp_rank in product(range(sides[1].tp), range(sides[1].pp)):
+        first, after = sides[1].heads(tp_rank, heads)
+        each = layers // sides[1].pp
+        wanted = np.zeros((layers, heads), dtype=int)
+        wanted[pp_rank * each : (pp_rank + 1) * each, first:after] = 1
+        for rank in sides[1].ranks(tp_rank, pp_rank):
+            assert (counts[rank] == wanted).all()
+
+
+REFUSED_KV = {
+    "kv_heads 8 is not a multiple of tp 16; try tp 8": ((24, 8, Shards(16), Shards()), {}),
+    "layers 24 is not a multiple of pp 5; try pp 4 or pp 6": ((24, 8, Shards(pp=5), Shards()), {}),
+    "neither of tp 3 and tp 2 divides the other; try tp 1 or tp 3": (
+        (24, 6, Shards(3), Shards(2)), {"rule": "vllm"},
+    ),
+    "SGLang hands over from pp 4 to pp 4 or pp 1, not to pp 2; try pp 1 or pp 4": (
+        (24, 8, Shards(pp=4), Shards(pp=2)), {"rule": "sglang"},
+    ),
+    "'nixl' is not a choice of rule: choose megatron, vllm, sglang": (
+        (24, 8, Shards(), Shards()), {"rule": "nixl"},
+    ),
+}  # fmt: skip
+
+
+@every("sentence", REFUSED_KV)
+def test_caches_that_no_engine_hands_over_are_refused(sentence):
+    arguments, named = REFUSED_KV[sentence]
+    with pytest.raises(LayoutError) as refused:
+        kv_moves(*arguments, **named)
+    assert str(refused.value) == sentence

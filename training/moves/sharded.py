@@ -1,0 +1,287 @@
+"""One side of a move: what each rank of a layout holds of a model, as arrays over its ranks.
+
+A rank of the dense grid has a tp part of the tensors of its stage, one of the expert grid an etp
+part of a run of experts. A stage is a coordinate of pp; where a pipeline runs both ways, or a tied
+embedding or one of prediction modules is at both ends, a place is on several of them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from groups.layout import Layout
+from groups.megatron.grids import GTP
+from groups.mesh import Mesh, group_index
+
+from ..errors import refusal
+from ..model import Model
+from ..split import Dealing, layers_of_stages, padded_vocabulary, stages_of_ranks
+from .tensors import Place, Tensor, tensors_of
+
+Home = tuple[int, ...]
+"""The stages (pp coordinates) that hold a place."""
+
+
+@dataclass(frozen=True, eq=False)
+class ShardedModel:
+    """A layout that holds a model, its ranks counted from first_rank.
+
+    dealing: how layers are dealt to stages. padded: whether the vocabulary has Megatron's padding,
+    up to a multiple of 128 * tp; it has at least what makes tp divide it.
+
+    Errors: LayoutError for a model that these sizes do not cut evenly.
+    """
+
+    model: Model
+    layout: Layout
+    first_rank: int
+    dealing: Dealing
+    padded: bool
+
+    def __post_init__(self) -> None:
+        if self.layout.mesh.size(GTP) > 1:
+            raise refusal("moves-without-gtp", "gtp", {"gtp": 1})
+        for tensor in self._cut_tensors():
+            parts = self.parts(tensor)
+            if self.length(tensor) % (tensor.blocks * parts):
+                axis = "etp" if tensor.expert else "tp"
+                facts = {"tensor": tensor.name, "length": self.length(tensor), "parts": parts}
+                raise refusal("tensor-does-not-divide", axis, axis=axis, **facts)
+
+    def _cut_tensors(self) -> Iterator[Tensor]:
+        ends: list[Place] = [0, self.model.layers - 1, "embedding"]
+        for place in (*ends, *(["mtp"] if self.model.mtp_layers else [])):
+            yield from (t for t in tensors_of(self.model, place) if t.axis is not None)
+
+    # -- sizes -----------------------------------------------------------------------------------
+
+    @property
+    def ranks(self) -> int:
+        return self.layout.world_size
+
+    @property
+    def after(self) -> int:
+        """The rank behind its last one."""
+        return self.first_rank + self.ranks
+
+    @property
+    def tp(self) -> int:
+        return self.layout.mesh.size("tp")
+
+    @property
+    def pp(self) -> int:
+        return self.layout.mesh.size("pp")
+
+    @property
+    def etp(self) -> int:
+        return self.tp if self.layout.expert is None else self.layout.expert.size("etp")
+
+    @property
+    def ep(self) -> int:
+        return 1 if self.layout.expert is None else self.layout.expert.size("ep")
+
+    def parts(self, tensor: Tensor) -> int:
+        """How many parts tensor parallelism cuts a tensor into."""
+        return 1 if tensor.axis is None else self.etp if tensor.expert else self.tp
+
+    def length(self, tensor: Tensor) -> int:
+        """Elements along the axis that is cut, padding counted; along the first where none is."""
+        if not tensor.of_vocabulary:
+            return tensor.shape[tensor.axis or 0]
+        rows = self.model.vocabulary
+        return padded_vocabulary(rows, self.tp) if self.padded else -(-rows // self.tp) * self.tp
+
+    # -- coordinates, one for each rank, int64 of shape (ranks,) -----------------------------------
+
+    def _along(self, mesh: Mesh, axis: str) -> np.ndarray:
+        if axis not in mesh.names:
+            return np.zeros(self.ranks, dtype=np.int64)
+        stride = self.stride(mesh, axis)
+        return np.arange(self.ranks) // stride % mesh.size(axis)
+
+    @staticmethod
+    def stride(mesh: Mesh, axis: str) -> int:
+        """Ranks from one coordinate of an axis to the next; 0 for an axis that there is not."""
+        return mesh.strides[mesh.names.index(axis)] if axis in mesh.names else 0
+
+    @cached_property
+    def tp_at(self) -> np.ndarray:
+        return self._along(self.layout.mesh, "tp")
+
+    @cached_property
+    def pp_at(self) -> np.ndarray:
+        return self._along(self.layout.mesh, "pp")
+
+    @cached_property
+    def etp_at(self) -> np.ndarray:
+        expert = self.layout.expert
+        return self.tp_at if expert is None else self._along(expert, "etp")
+
+    @cached_property
+    def ep_at(self) -> np.ndarray:
+        expert = self.layout.expert
+        return np.zeros_like(self.tp_at) if expert is None else self._along(expert, "ep")
+
+    @cached_property
+    def dp_group(self) -> np.ndarray:
+        """The data parallel group of each rank, numbered by their first members."""
+        return group_index(self.layout.mesh, "dp")
+
+    @property
+    def tp_stride(self) -> int:
+        return self.stride(self.layout.mesh, "tp")
+
+    @property
+    def etp_stride(self) -> int:
+        expert = self.layout.expert
+        return self.tp_stride if expert is None else self.stride(expert, "etp")
+
+    @cached_property
+    def dense_copy(self) -> np.ndarray:
+        """The place of each rank among those that hold the same of dense layers."""
+        return ordinals(self.pp_at * self.tp + self.tp_at)
+
+    @cached_property
+    def stage_copy(self) -> np.ndarray:
+        """The place of each rank in its stage, all of which hold the same norms."""
+        return ordinals(self.pp_at)
+
+    @cached_property
+    def expert_copy(self) -> np.ndarray:
+        """The place of each rank among those that hold the same of experts."""
+        return ordinals((self.pp_at * self.ep + self.ep_at) * self.etp + self.etp_at)
+
+    # -- what is where ---------------------------------------------------------------------------
+
+    @cached_property
+    def places(self) -> tuple[tuple[Place, ...], ...]:
+        """The places of each stage, in the order of the module's parameters."""
+        dealing, model = self.dealing, self.model
+        layers = layers_of_stages(model.layers, dealing)
+        held = []
+        for chunks in stages_of_ranks(*dealing[:3]):
+            first, last = 0 in chunks, len(layers) - 1 in chunks
+            places: list[Place] = ["embedding"] if first or (last and model.mtp_layers) else []
+            places += [layer for chunk in chunks for layer in layers[chunk]]
+            places += [
+                *(["final"] if last else []),
+                *(["mtp"] if last and model.mtp_layers else []),
+            ]
+            if last and not (model.tied and "embedding" in places):
+                places.append("output")
+            held.append(tuple(places))
+        return tuple(held)
+
+    @cached_property
+    def homes(self) -> dict[Place, Home]:
+        """The stages that hold each place."""
+        homes: dict[Place, Home] = {}
+        for stage, places in enumerate(self.places):
+            for place in places:
+                homes[place] = (*homes.get(place, ()), stage)
+        return homes
+
+    def home_as_source(self, place: Place) -> Home:
+        """The stages that send a place: where there is one table for both, the output is that."""
+        return self.homes["embedding" if place not in self.homes else place]
+
+    def experts_of(self, ep_rank: int) -> range:
+        """The experts of an expert parallel rank: a run, of the first ranks one more where ep does
+        not divide them (vllm-project/vllm 0.32.0, determine_expert_map; Megatron divides).
+
+        With more ranks than experts the last ones have none.
+        """
+        starts = self.expert_starts
+        return range(int(starts[ep_rank]), int(starts[ep_rank + 1]))
+
+    @cached_property
+    def expert_starts(self) -> np.ndarray:
+        """The first expert of each expert parallel rank, and their number behind them."""
+        each, more = divmod(self.model.experts, self.ep)
+        ranks = np.arange(self.ep + 1)
+        return ranks * each + np.minimum(ranks, more)
+
+    def ep_rank_of(self, expert: int) -> int:
+        """The expert parallel rank that holds an expert."""
+        return bisect_right(self.expert_starts.tolist(), expert) - 1
+
+
+def ordinals(keys: np.ndarray) -> np.ndarray:
+    """The place of each entry among those of its key.
+
+    >>> ordinals(np.array([3, 5, 3, 3])).tolist()
+    [0, 0, 1, 2]
+    """
+    order = np.argsort(keys, kind="stable")
+    in_order = keys[order]
+    starts = np.flatnonzero(np.diff(in_order, prepend=in_order[0] - 1))
+    places = np.empty(len(keys), dtype=np.int64)
+    lengths = np.diff(np.append(starts, len(keys)))
+    places[order] = np.arange(len(keys)) - np.repeat(starts, lengths)
+    return places
+
+
+def usual_dealing(layers: int, layout: Layout) -> Dealing:
+    """Layers dealt as Megatron deals them; nearly equally where pp does not divide them."""
+    pp = layout.mesh.size("pp")
+    return Dealing(pp, spread="nearly" if layers % pp else "equal")
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Which parts of an axis cut on one side meet which parts of it cut on the other.
+
+    Both cut one axis evenly: lengths in elements, from element 0. first, after: of each part of the
+    target, the parts of the source from the first that meets it.
+
+    >>> overlap = Overlap(12, 2, 12, 3)
+    >>> overlap.meet(1), overlap.elements(0, 1), overlap.elements(1, 1)
+    (range(0, 2), 2, 2)
+    """
+
+    source_length: int
+    source_parts: int
+    target_length: int
+    target_parts: int
+
+    @property
+    def held(self) -> int:
+        return self.source_length // self.source_parts
+
+    @property
+    def wanted(self) -> int:
+        return self.target_length // self.target_parts
+
+    def meet(self, part: int) -> range:
+        """The parts of the source that a part of the target meets; none in padding."""
+        end = min((part + 1) * self.wanted, self.source_length)
+        start = part * self.wanted
+        return range(
+            start // self.held, -(-end // self.held) if end > start else start // self.held
+        )
+
+    def elements(self, source: int, target: int) -> int:
+        """How many elements two parts have in common."""
+        ends = (source + 1) * self.held, (target + 1) * self.wanted
+        return max(0, min(ends) - max(source * self.held, target * self.wanted))
+
+
+def overlap_of(tensor: Tensor, source: ShardedModel, target: ShardedModel) -> Overlap:
+    """How both sides cut one block of a tensor."""
+    lengths = (side.length(tensor) // tensor.blocks for side in (source, target))
+    pairs = zip(lengths, (source.parts(tensor), target.parts(tensor)))
+    return Overlap(*(number for pair in pairs for number in pair))
+
+
+def slots(ranges: Sequence[Sequence[int]]) -> np.ndarray:
+    """Numbers as rows of one length, -1 behind the end of each: shape (ranges, longest)."""
+    longest = max((len(numbers) for numbers in ranges), default=0)
+    rows = np.full((len(ranges), longest), -1, dtype=np.int64)
+    for row, numbers in zip(rows, ranges):
+        row[: len(numbers)] = numbers
+    return rows

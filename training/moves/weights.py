@@ -1,0 +1,326 @@
+"""What moves when the weights of one layout become those of another: slice by slice, and in all.
+
+For each rank of the target and each tensor that it holds, the slices of it and who sends them; and
+totals, which are not sums over ranks and tensors but over a few arrays (`streams`).
+
+    from training.moves import weight_moves
+    moves = weight_moves(model, source, target, first_rank=64, rule="nearest")
+
+>>> from groups.layout import Job
+>>> from training.models import MODELS
+>>> llama = MODELS["llama3-8b"].model
+>>> actor, rollout = Job(tp=4, pp=2).layout(), Job(tp=2).layout()
+>>> moves = weight_moves(llama, actor, rollout, rule="nearest")
+>>> next(row for row in moves.rows(rank=5) if "linear_fc1.weight" in row.tensor).parts
+((2, 0, 0, 3584), (3, 0, 3584, 3584), (2, 3584, 7168, 3584), (3, 3584, 10752, 3584))
+>>> moves.bytes.between_nodes, round(moves.bytes.same_gpu / sum(moves.bytes), 3)
+(0, 0.125)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from math import prod
+from operator import attrgetter
+from typing import NamedTuple
+
+import numpy as np
+
+from groups.budget import spend
+from groups.errors import not_a_choice
+from groups.layout import Layout
+from groups.mesh import MAX_RANKS, too_many_ranks, whole_number
+
+from ..errors import refusal
+from ..model import Model
+from ..split import Dealing
+from .senders import RULES, First, Megatron, Nearest, Senders, Wish
+from .sharded import Home, ShardedModel, overlap_of, usual_dealing
+from .streams import Streams
+from .tensors import Place, Tensor, full_name, tensors_of
+
+MOST_CELLS = 4096
+"""Rows of a matrix: its square is what an answer may hold."""
+
+
+class TensorMove(NamedTuple):
+    """One tensor of one rank of the target.
+
+    tensor: Megatron's name, with the layer and the expert counted over the whole model. target: a
+    rank. axis: the one that is cut; None for a whole tensor. parts: (source, source start, target
+    start, length) in elements along that axis of what each rank holds, by target start; of a whole
+    tensor (source,). sizes: bytes of each part.
+    """
+
+    tensor: str
+    target: int
+    axis: int | None
+    parts: tuple[tuple[int, ...], ...]
+    sizes: tuple[int, ...]
+
+
+class Bytes(NamedTuple):
+    """Bytes that the ranks of the target need, by where they come from."""
+
+    same_gpu: int
+    in_node: int
+    between_nodes: int
+
+
+class Least(NamedTuple):
+    """Bytes that must move whatever the rule is: what the rank that lacks most receives, and what
+    must come into the node that lacks most, once."""
+
+    into_gpu: int
+    into_node: int
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """What moves from one side to the other by one rule; `weight_moves` makes it."""
+
+    source: ShardedModel
+    target: ShardedModel
+    rule: str
+    senders: Senders
+    element_bytes: int
+
+    @property
+    def streams(self) -> Streams:
+        """All that moves, as arrays."""
+        sides = self.source, self.target
+        return Streams(*sides, self.senders, self.element_bytes, passes_on=self.rule == "first")
+
+    @property
+    def model(self) -> Model:
+        return self.source.model
+
+    @property
+    def ranks(self) -> int:
+        """The ranks that either side has, from 0 on."""
+        return max(self.source.after, self.target.after)
+
+    # -- slices ----------------------------------------------------------------------------------
+
+    def rows(self, rank: int | None = None) -> Iterator[TensorMove]:
+        """The tensors of one rank of the target, or of all in their order.
+
+        Errors: LayoutError for a rank that the target does not have.
+        """
+        first, after = self.target.first_rank, self.target.after
+        if rank is None:
+            for each in range(first, after):
+                yield from self._rows_of(each - first)
+            return
+        number = whole_number(rank, "rank", minimum=0)
+        if not first <= number < after:
+            near = {"rank": min(max(number, first), after - 1)}
+            raise refusal("no-such-rank", "rank", near, rank=number, first=first, last=after - 1)
+        yield from self._rows_of(number - first)
+
+    def _rows_of(self, at: int) -> Iterator[TensorMove]:
+        target = self.target
+        places = target.places[int(target.pp_at[at])]
+        experts = target.experts_of(int(target.ep_at[at])) if self.model.experts else ()
+        known: dict[tuple[Home, int, int], int] = {}
+        for place in places:
+            home = self.source.home_as_source(place)
+            for is_expert, alike in groupby(tensors_of(self.model, place), attrgetter("expert")):
+                tensors = tuple(alike)
+                count = len(tensors) * (len(experts) if is_expert else 1)
+                spend(10 * count, "tensors", control="rank")
+                for expert in experts if is_expert else (None,):
+                    for tensor in tensors:
+                        yield self._row(at, place, tensor, expert, home, known)
+
+    def _row(
+        self,
+        at: int,
+        place: Place,
+        tensor: Tensor,
+        expert: int | None,
+        home: Home,
+        known: dict[tuple[Home, int, int], int],
+    ) -> TensorMove:
+        """One tensor of one rank; known: senders that other tensors had, by home, part, experts."""
+        source, target = self.source, self.target
+        ep_rank = -1 if expert is None else source.ep_rank_of(expert)
+
+        def sender(part: int) -> int:
+            key = (home, part, ep_rank)
+            if key not in known:
+                wish = Wish(
+                    home,
+                    np.array([at]),
+                    None if part < 0 else np.array([part]),
+                    None if expert is None else np.array([ep_rank]),
+                )
+                known[key] = int(self.senders.of(wish)[0])
+            return known[key]
+
+        name, rank = full_name(place, tensor, expert), target.first_rank + at
+        is_split = not tensor.expert or max(source.etp, target.etp) > 1
+        if tensor.axis is None or not is_split:
+            part = -1 if tensor.axis is None else 0
+            return TensorMove(
+                name, rank, None, ((sender(part),),), (tensor.elements * self.element_bytes,)
+            )
+        overlap = overlap_of(tensor, source, target)
+        own = int((target.etp_at if tensor.expert else target.tp_at)[at])
+        across = prod(tensor.shape) // tensor.shape[tensor.axis] * self.element_bytes
+        parts = []
+        for block in range(tensor.blocks):
+            for part in overlap.meet(own):
+                start = max(part * overlap.held, own * overlap.wanted)
+                starts = (
+                    (block - part) * overlap.held + start,
+                    (block - own) * overlap.wanted + start,
+                )
+                parts.append((sender(part), *starts, overlap.elements(part, own)))
+        return TensorMove(
+            name, rank, tensor.axis, tuple(parts), tuple(part[3] * across for part in parts)
+        )
+
+    # -- sums ------------------------------------------------------------------------------------
+
+    @cached_property
+    def _sums(self) -> tuple[Bytes, np.ndarray]:
+        stays = near = far = 0
+        sums = np.zeros((4, self.ranks), dtype=np.int64)
+        nodes = self.nodes
+        for stream in self.streams:
+            leaves = stream.sources != stream.targets
+            is_far = nodes[stream.sources] != nodes[stream.targets]
+            stays += int(stream.bytes[~leaves].sum())
+            near += int(stream.bytes[leaves & ~is_far].sum())
+            far += int(stream.bytes[is_far].sum())
+            for place, crosses in ((0, leaves & ~is_far), (2, is_far)):
+                sizes = np.where(crosses, stream.bytes, 0)
+                np.add.at(sums[place], stream.sources, sizes)
+                np.add.at(sums[place + 1], stream.targets, sizes)
+        return Bytes(stays, near, far), sums
+
+    @property
+    def bytes(self) -> Bytes:
+        """Bytes that the target needs: on the same GPU already, from the node, between nodes."""
+        return self._sums[0]
+
+    def sent(self, *, far: bool) -> np.ndarray:
+        """Bytes that each rank sends within its node, or to others: int64, shape (ranks,)."""
+        return np.asarray(self._sums[1][2 if far else 0])
+
+    def received(self, *, far: bool) -> np.ndarray:
+        """Bytes that each rank receives from its node, or from others: int64, shape (ranks,)."""
+        return np.asarray(self._sums[1][3 if far else 1])
+
+    def matrix(self, by: str = "node") -> np.ndarray:
+        """Bytes from row to column, int64: by "node" or by "rank"; what stays is on the diagonal.
+
+        Errors: LayoutError for more rows than MOST_CELLS, and for another word.
+        """
+        if by not in ("node", "rank"):
+            raise not_a_choice("by", by, ("node", "rank"))
+        cells = self.nodes if by == "node" else np.arange(self.ranks)
+        size = int(cells.max()) + 1
+        if size > MOST_CELLS:
+            fixes = [{"by": "node"}] if by == "rank" and self.nodes.max() < MOST_CELLS else []
+            raise refusal("matrix-too-large", "by", *fixes, by=by, cells=size, limit=MOST_CELLS)
+        sent = np.zeros(size * size, dtype=np.int64)
+        for stream in self.streams:
+            np.add.at(sent, cells[stream.sources] * size + cells[stream.targets], stream.bytes)
+        return sent.reshape(size, size)
+
+    @cached_property
+    def nodes(self) -> np.ndarray:
+        """The node of each rank: int64, shape (ranks,). Nodes of the target that differ in size
+        from those of the source come behind them."""
+        ranks = np.arange(self.ranks)
+        here, there = (side.layout.gpus_per_node for side in (self.source, self.target))
+        if here == there:
+            return np.asarray(ranks // here)
+        behind = -(-self.target.first_rank // here)
+        later = behind + (ranks - self.target.first_rank) // there
+        return np.where(ranks < self.target.first_rank, ranks // here, later)
+
+    @cached_property
+    def least(self) -> Least:
+        """Bytes that must move whatever the rule is.
+
+        A rank receives what it does not hold; a node what none of its ranks holds, where copies
+        may pass on what came in once.
+        """
+        lacking = np.zeros(self.ranks, dtype=np.int64)
+        nodes = self.nodes
+        into = np.zeros(int(nodes.max()) + 1, dtype=np.int64)
+        nearest = _moves(self.source, self.target, "nearest", self.element_bytes, 0)
+        for stream in nearest.streams:
+            np.add.at(
+                lacking, stream.targets, np.where(stream.sources == stream.targets, 0, stream.bytes)
+            )
+            is_far = nodes[stream.sources] != nodes[stream.targets]
+            at, sizes = nodes[stream.targets[is_far]], stream.bytes[is_far]
+            keys = at * (int(stream.same.max()) + 1) + stream.same[is_far]
+            _, once = np.unique(keys, return_index=True)
+            np.add.at(into, at[once], sizes[once])
+        return Least(int(lacking.max()), int(into.max()))
+
+
+def weight_moves(
+    model: Model,
+    source: Layout,
+    target: Layout,
+    first_rank: int = 0,
+    rule: str = "megatron",
+    *,
+    dealings: Sequence[Dealing | None] = (None, None),
+    padded: bool = False,
+    element_bytes: int = 2,
+    rack: int = 0,
+) -> Moves:
+    """What moves of a model's weights from one layout to another.
+
+    first_rank: where the target begins; 0 is on the GPUs of the source, which begins at 0. rule:
+    one of RULES. dealings: how each side deals layers to stages; None: as Megatron, nearly equally
+    where pp does not divide them. padded: each side pads the vocabulary to a multiple of 128 * tp,
+    as Megatron does; what only the target has of that nobody sends. element_bytes: of one number,
+    2 for bf16. rack: GPUs that NVLink joins, for rule nearest.
+
+    >>> from groups.layout import Job
+    >>> from training.models import MODELS
+    >>> layout = Job(nodes=2, tp=4, pp=2).layout()
+    >>> same = weight_moves(MODELS["llama3-8b"].model, layout, layout)
+    >>> same.bytes.in_node, same.bytes.between_nodes
+    (0, 0)
+
+    Errors: LayoutError for a rule that there is not, sizes that do not cut the model evenly, and
+    nodes of two sizes on one cluster.
+    """
+    if rule not in RULES:
+        raise not_a_choice("rule", rule, RULES)
+    first = whole_number(first_rank, "first_rank", minimum=0, maximum=MAX_RANKS)
+    if first + target.world_size > MAX_RANKS:
+        raise too_many_ranks(first + target.world_size, "first_rank")
+    sizes = {layout.gpus_per_node for layout in (source, target)}
+    if len(sizes) > 1 and first < source.world_size:
+        fix = {"first_rank": source.world_size}
+        raise refusal("nodes-of-two-sizes", "first_rank", fix, sizes=sorted(sizes))
+    here, there = (
+        ShardedModel(model, layout, start, dealing or usual_dealing(model.layers, layout), padded)
+        for layout, start, dealing in zip((source, target), (0, first), dealings)
+    )
+    return _moves(here, there, rule, element_bytes, rack)
+
+
+def _moves(
+    source: ShardedModel, target: ShardedModel, rule: str, element_bytes: int, rack: int
+) -> Moves:
+    senders: Senders
+    if rule == "nearest":
+        node = source.layout.gpus_per_node
+        senders = Nearest(source, target, (node, *([rack] if rack > node else ())))
+    else:
+        senders = {"megatron": Megatron, "first": First}[rule](source, target)
+    return Moves(source, target, rule, senders, element_bytes)
