@@ -96,7 +96,7 @@ _TAKES = {
     "emit": (0, 1, "one framework, such as emit torchtitan"),
     "check": (1, 1, "one file, or - for standard input"),
     "compare": (1, 2, "one layout or two, such as compare llama3-405b-1 --tp 4"),
-    **dict.fromkeys(("memory", "traffic", "estimate", "search"), (0, 0, "options only")),
+    **dict.fromkeys(("memory", "traffic", "estimate", "search", "moves"), (0, 0, "options only")),
 }
 """The fewest and the most words of a command, and what they are."""
 
@@ -307,6 +307,12 @@ def _trained(name: str) -> Callable[[CommandLine], Table]:
     return answer
 
 
+def _moves(inputs: CommandLine) -> Table | Iterator[str]:
+    from .moves import moves
+
+    return moves(inputs)
+
+
 COMMANDS: dict[str, Callable[[CommandLine], Iterator[str] | Table]] = {
     "groups": _groups,
     "ranks": _ranks,
@@ -322,6 +328,7 @@ COMMANDS: dict[str, Callable[[CommandLine], Iterator[str] | Table]] = {
     "estimate": _trained("estimate"),
     "search": _trained("search"),
     "compare": _trained("compare"),
+    "moves": _moves,
     "layout": _layout,
     "emit": _emit,
     "check": _check,

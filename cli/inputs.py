@@ -43,6 +43,7 @@ _OTHERWISE: dict[str, dict[str, Any]] = {
     "gathers": {"action": argparse.BooleanOptionalAction},
     "expert_parallel": {"action": argparse.BooleanOptionalAction},
     "account": {"action": "store_const", "const": "1"},
+    "script": {"action": "store_const", "const": "1"},
     "worse": {"choices": ("high", "low")},
     "format": {"choices": ("text", "json", "csv"), "default": "text"},
 }

@@ -163,8 +163,17 @@ OWN_PARAMETERS = {
     "estimate": {"cluster": str, "capacity": float, "cp_algorithm": str},
     "better_layouts": {"cluster": str, "capacity": float, "cp_algorithm": str},
     "compare": {"kept": str, "cluster": str, "capacity": float, "cp_algorithm": str},
+    "moves": {
+        **dict.fromkeys(("to", "rule", "by", "cluster"), str),
+        "first_rank": int,
+        "rank": int,
+    },
+    "moves_check": {"to": str, "rule": str, "first_rank": int},
 }
-OF_TRAINING = ("memory_per_rank", "traffic_per_step", "estimate", "better_layouts", "compare")
+OF_TRAINING = (
+    *("memory_per_rank", "traffic_per_step", "estimate", "better_layouts", "compare"),
+    *("moves", "moves_check"),
+)
 
 
 def shared_of(name):

@@ -25,7 +25,7 @@ from views.collectives.api import MOST_NUMBERS
 TESTS = Path(__file__).parent
 OURS = (
     *("collective", "pipeline_schedule", "memory_per_rank", "traffic_per_step"),
-    *("estimate", "better_layouts", "compare"),
+    *("estimate", "better_layouts", "compare", "moves"),
 )
 
 
@@ -74,6 +74,7 @@ def test_what_can_be_chosen_is_named_in_the_description():
         assert f'"{cluster}"' in told["better_layouts"]
         assert f'"{cluster}"' in told["estimate"]
         assert f'"{cluster}"' in told["compare"]
+        assert f'"{cluster}"' in told["moves"]
 
 
 def test_every_call_of_the_readme_is_answered(server, monkeypatch):

@@ -90,7 +90,8 @@ for name in {extra}:
 from parallel_groups.cli.command import COMMANDS, run
 for command in COMMANDS:
     words = {{"rank": "rank 5", "share": "share -", "slow": "slow -", "serve": "serve -",
-             "running": "running -", "compare": "compare llama3-405b-1", "check": "check -"}}
+             "running": "running -", "compare": "compare llama3-405b-1", "check": "check -",
+             "moves": "moves --from bloom-176b --to bloom-176b"}}
     words = words.get(command, command)
     text = {{"share": "[rank3] Watchdog caught collective operation timeout", "slow": "0,1",
             "running": "DeviceMesh((tp=8), 'cpu', stride=(1,))",

@@ -20,6 +20,7 @@ from .groups.api import layout, process_groups, rank_table
 from .hosts.api import better_order, read_hosts, slow_groups
 from .launch.api import cluster_check, launch_command, read_launch
 from .memory.api import memory_per_rank
+from .moves.api import moves, moves_check
 from .nodes.api import node_audit
 from .pipeline.api import pipeline_schedule
 from .ranks.api import rank_card, shared_by_ranks
@@ -40,6 +41,7 @@ ENDPOINTS: dict[str, Callable[..., str]] = {
         *(layout, process_groups, rank_table, node_audit, rank_card, shared_by_ranks),
         *(collective, pipeline_schedule),
         *(memory_per_rank, traffic_per_step, estimate, better_layouts, compare),
+        *(moves, moves_check),
         *(launch_command, cluster_check, read_launch, read_hosts, better_order, slow_groups),
     )
 }

@@ -1,0 +1,185 @@
+"""What moves, as programs get it: the command, the endpoint, and the script on real processes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import runpy
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from torch_jobs import TorchJob
+
+from cli.command import run
+from formats.moves.script import moves_script
+from groups import LayoutError
+from groups.layout import Job
+from training.model import Model
+from training.models import MODELS
+from training.moves import weight_moves
+from views.moves.api import moves, moves_check
+
+
+def command(*words: str, stdin: str = "") -> tuple[int, str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    return run(["moves", *words], io.StringIO(stdin), out, err), out.getvalue(), err.getvalue()
+
+
+SIDES = ("--from", "?v=2&nodes=2&tp=4&pp=2", "--to", "~tp=2;pp=1", "--model", "llama3-8b")
+FEW = ("--changes", '{"layers": 2}')
+
+
+def test_the_command_says_how_much_moves_where_and_who_is_busiest():
+    status, out, err = command(*SIDES, "--rule", "Nearest")
+    assert (status, err) == (0, "")
+    assert out.splitlines() == [
+        "llama3-8b: tp 4 pp 2 dp 2 on 16 GPUs to tp 2 dp 8 on 16, on the same GPUs; rule nearest",
+        "stays on its GPU: 16.1 GB (12.5%)",
+        "within the node: 48.2 GB (37.5%)",
+        "between nodes: 64.2 GB (50.0%)",
+        "rank 10 sends most, 8.03 GB, 1.1 times the mean; rank 2 receives most, 8.03 GB",
+        "at link speed: megatron 80.3 ms, nearest 80.3 ms, first 161 ms; "
+        "no rule takes less than 20.1 ms",
+        "from_node  to_node        bytes",
+        "        0        0  32122077184",
+        "        0        1  32122077184",
+        "        1        0  32122142720",
+        "        1        1  32122142720",
+    ]
+
+
+def test_rows_of_one_rank_and_of_all_are_those_of_the_maths():
+    source, target = Job(nodes=2, tp=4, pp=2).layout(), Job(nodes=2, tp=2).layout()
+    model = replace(MODELS["llama3-8b"].model, layers=2)
+    found = weight_moves(model, source, target, padded=True)
+    wanted = [
+        {"tensor": row.tensor, "target": row.target, "axis": row.axis,
+         "parts": [list(part) for part in row.parts], "bytes": list(row.sizes)}
+        for row in found.rows(rank=5)
+    ]  # fmt: skip
+    status, out, _ = command(*SIDES, *FEW, "--rank", "5", "--format", "json")
+    document = json.loads(out)
+    assert (status, document["schema"], document["tensors"]) == (0, "parallel-moves", wanted)
+    assert document["bytes"] == found.bytes._asdict()
+    _, out, _ = command(*SIDES, *FEW, "--rank", "all", "--format", "csv")
+    rows = [*csv.DictReader(io.StringIO(out))]
+    assert len(rows) == sum(len(row.parts) for row in found.rows())
+    assert sum(int(row["bytes"]) for row in rows) == sum(found.bytes)
+
+
+def test_layouts_are_published_ones_files_of_flags_and_documents(tmp_path):
+    flags, document = tmp_path / "run.sh", tmp_path / "groups.json"
+    flags.write_text("torchrun --nnodes 2 --nproc-per-node 8 a.py --tensor-model-parallel-size 4")
+    out = io.StringIO()
+    assert run(["--tp", "2", "--nodes", "2", "--format", "json"], io.StringIO(), out, out) == 0
+    document.write_text(out.getvalue())
+    status, out, _ = command("--from", str(flags), "--to", str(document), "--format", "json")
+    facts = json.loads(out)
+    assert (status, facts["source"]["name"], facts["target"]["name"]) == (
+        0,
+        "tp 4 dp 4",
+        "tp 2 dp 8",
+    )
+    status, out, _ = command("--from", "deepseek-v3", "--to", "deepseek-v3", "--first-rank", "2048")
+    assert out.startswith("deepseek-v3: ")
+    assert ", on others; rule megatron" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((*SIDES, "--script", "--format", "json"), "--script prints text only"),
+        (SIDES[:2], "say both layouts: --to is missing"),
+        ((*SIDES, "--rule", "best"), "choose megatron, nearest, first"),
+        ((*SIDES, "--rank", "16"), "there is no rank 16: ranks go from 0 to 15; try rank 15"),
+        ((*SIDES, "--by", "rack"), "'rack' is not a choice of by: choose node, rank"),
+        (("--from", "nothing", *SIDES[2:]), "'nothing' is no published layout, link or file"),
+        ((*SIDES[:3], "~tp=3"), "tp 3"),
+    ],
+)
+def test_what_cannot_be_moved_is_refused_in_one_line(words, said):
+    status, out, err = command(*words)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert said in err
+
+
+def test_the_endpoint_answers_what_the_command_does():
+    facts = json.loads(moves(to="~tp=2;pp=1", rank=5, nodes=2, tp=4, pp=2, model="llama3-8b"))
+    _, out, _ = command(*SIDES, "--rank", "5", "--format", "json")
+    document = json.loads(out)
+    for name in ("bytes", "seconds", "least_seconds", "rules", "matrix", "busiest_sender", "rank"):
+        assert facts[name] == document[name]
+    assert [row["parts"] for row in facts["tensors"]] == [
+        row["parts"] for row in document["tensors"]
+    ]
+    with pytest.raises(LayoutError, match="there is no rank 99"):
+        moves(to="~tp=2", rank=99)
+    with pytest.raises(LayoutError):
+        moves()
+
+
+# -- on real processes ---------------------------------------------------------------------------
+
+MODEL = Model(layers=4, hidden=24, heads=12, kv_heads=4, ffn=24, vocabulary=100, sequence=8,
+              gated=True, tied=True, experts=4, top_k=1, expert_ffn=8, dense_layers=1,
+              shared_expert_ffn=8)  # fmt: skip
+THERE = Job(nodes=2, gpus_per_node=4, tp=2, pp=2, ep=2, etp=1).layout()
+HERE = Job(nodes=2, gpus_per_node=4, tp=4, ep=4, etp=2).layout()
+
+PROCESSES = """
+import os, runpy, socket, sys
+
+with socket.socket() as free:
+    free.bind(("127.0.0.1", 0))
+    port = free.getsockname()[1]
+os.environ.update(WORLD_SIZE="8", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+scripts = [os.path.join(sys.argv[0], name) for name in ("right.py", "wrong.py")]
+
+def work(rank, script):
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank))
+    sys.argv = [script]
+    runpy.run_path(script, run_name="__main__")
+
+for script in scripts:
+    children = [forked(work, rank, script) for rank in range(8)]
+    print("ended with", [status_of(child) for child in children], flush=True)
+"""
+
+
+def scripts() -> dict[str, str]:
+    """A plan, and the same with one slice from another rank."""
+    text = moves_script(weight_moves(MODEL, THERE, HERE, rule="nearest", padded=True))
+    slices = "[(0, 0, 0, 6)]"
+    assert slices in text
+    return {"right.py": text, "wrong.py": text.replace(slices, "[(1, 0, 0, 6)]", 1)}
+
+
+@pytest.mark.torch_job(TorchJob(PROCESSES, files=scripts()))
+def test_eight_processes_receive_every_element_and_tell_the_one_that_is_wrong(ran):
+    lines = ran.out.splitlines()
+    ends = [number for number, line in enumerate(lines) if line.startswith("ended with")]
+    assert lines[ends[0]] == f"ended with {[0] * 8}", ran.err
+    assert lines[0].endswith(" elements on 8 ranks: all as planned")
+    assert lines[ends[1]] == f"ended with {[1] * 8}", ran.err
+    assert lines[ends[1] - 1].endswith(" elements on 8 ranks: 1 tensors of ranks differ")
+    assert "elements differ, first [0, 0]: " in lines[ends[0] + 1]
+
+
+def test_the_template_is_itself_a_script_for_its_example(capsys, monkeypatch):
+    path = Path(__file__).parent.parent / "formats" / "moves" / "template.py"
+    monkeypatch.setattr("sys.argv", ["moves.py", "--list"])
+    with pytest.raises(SystemExit) as end:
+        runpy.run_path(str(path), run_name="__main__")
+    assert end.value.code == 0
+    assert capsys.readouterr().out == "mlp.linear_fc1.weight 0 0:0>0+2 1:0>2+2 0:2>4+2 1:2>6+2\n"
+
+
+def test_the_endpoint_and_the_command_write_the_script():
+    model = {"model": "llama3-8b", "changes": '{"layers": 2}'}
+    text = moves_check(to="~tp=2", nodes=1, tp=1, **model)
+    assert "WORLD_SIZE = 8\n" in text
+    sides = ("--from", "?v=2&nodes=1&tp=1&pp=1", "--to", "~tp=2", "--model", "llama3-8b")
+    status, out, _ = command(*sides, *FEW, "--script")
+    assert (status, out.strip()) == (0, text.strip())

@@ -1,0 +1,67 @@
+"""How long what moves takes at the speed of the links, and who is busiest.
+
+    seconds   the longest that one rank sends or receives, over NVLink or through its network card
+    least     the same of what must move whatever the rule: NVLink and the card both bring what a
+              rank lacks, all cards of a node once what none of its ranks holds
+
+Both are limits of the hardware. Published weight updates take several times as long: tensors are
+gathered, converted and packed on the way (radixark/miles docs/advanced/p2p-weight-transfer.md,
+MoonshotAI/checkpoint-engine README.md).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..clusters import Cluster
+from .weights import Moves
+
+
+class Busiest(NamedTuple):
+    """The rank that sends or receives most, and so many bytes."""
+
+    rank: int
+    bytes: int
+
+
+def busiest(moves: Moves, *, sender: bool) -> Busiest:
+    """The rank that sends, or receives, most to or from others.
+
+    >>> from groups.layout import Job
+    >>> from training.models import MODELS
+    >>> from training.moves import weight_moves
+    >>> layout = Job(nodes=1).layout()
+    >>> model = MODELS["llama3-8b"].model
+    >>> moves = weight_moves(model, layout, layout, first_rank=8, rule="first")
+    >>> busiest(moves, sender=True)
+    Busiest(rank=0, bytes=16060522496)
+    """
+    of = moves.sent if sender else moves.received
+    counts = of(far=False) + of(far=True)
+    rank = int(counts.argmax())
+    return Busiest(rank, int(counts[rank]))
+
+
+def seconds_of(moves: Moves, cluster: Cluster) -> float:
+    """Seconds at link speed, whose domains are nodes; 0 where nothing leaves a GPU."""
+    near = max(int(of(far=False).max()) for of in (moves.sent, moves.received))
+    far = max(int(of(far=True).max()) for of in (moves.sent, moves.received))
+    return max(near / cluster.nvlink, far / cluster.nic)
+
+
+def least_seconds(moves: Moves, cluster: Cluster) -> float:
+    """Seconds at link speed that no rule can undercut."""
+    least, gpus = moves.least, moves.target.layout.gpus_per_node
+    together = cluster.nvlink + cluster.nic
+    return max(least.into_gpu / together, least.into_node / (gpus * cluster.nic))
+
+
+def balance(moves: Moves) -> float:
+    """How many times more the busiest sender sends than if all ranks of the source sent alike.
+
+    1.0 where nothing is sent. A rank that sends everything while seven are idle: 8.0.
+    """
+    sent = moves.sent(far=False) + moves.sent(far=True)
+    source = slice(moves.source.first_rank, moves.source.after)
+    total = int(sent.sum())
+    return float(sent[source].max()) * moves.source.ranks / total if total else 1.0

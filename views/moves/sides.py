@@ -1,0 +1,69 @@
+"""Both sides of a move of weights: the layout on screen sends, another one receives."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from groups import LayoutError
+from groups.layout import Layout
+from training.clusters import CLUSTERS, Cluster
+from training.moves import Moves, weight_moves
+from training.split import Dealing, layers_of_stages
+
+from ..base.context import Context
+from ..base.model import model_of
+from ..base.trained import cluster_of
+
+
+def moves_between(
+    source: Context, target: Context, rule: str = "megatron", first_rank: int = 0
+) -> Moves:
+    """What moves of the source's model, each side's layers dealt as it says.
+
+    >>> from views.base.state import State
+    >>> one, other = (Context.of(State(nodes=1, tp=tp)) for tp in (2, 4))
+    >>> moves_between(one, other).bytes.between_nodes
+    0
+
+    Errors: LayoutError as of `weight_moves` and for what is no model.
+    """
+    model = model_of(source.state).model
+    cluster = cluster_used(source)
+    return weight_moves(
+        model,
+        source.layout,
+        target.layout,
+        first_rank,
+        rule,
+        dealings=[_dealing(side, model.layers) for side in (source, target)],
+        padded=True,
+        rack=cluster.domain_of(source.layout.gpus_per_node),
+    )
+
+
+def cluster_used(context: Context) -> Cluster:
+    """The machines on which both sides stand."""
+    return CLUSTERS[cluster_of(context.state)]
+
+
+def size_text(layout: Layout) -> str:
+    """The sizes of a layout above 1, such as tp 2 pp 2 dp 4.
+
+    >>> from groups.layout import Job
+    >>> size_text(Job(nodes=2, tp=4, ep=2).layout())
+    'tp 4 dp 4 ep 2'
+    """
+    sizes = {name: layout.mesh.size(name) for name in ("tp", "pp", "cp", "dp")}
+    if layout.expert is not None:
+        sizes["ep"] = layout.expert.size("ep")
+    return " ".join(f"{name} {size}" for name, size in sizes.items() if size > 1) or "dp 1"
+
+
+def _dealing(context: Context, layers: int) -> Dealing | None:
+    """How a side that trains deals its layers; None where it would not train so: a server."""
+    with suppress(LayoutError):
+        trained = context.trained
+        dealing = trained.split.placed(trained.training.rule.placement).dealing
+        layers_of_stages(layers, dealing)
+        return dealing
+    return None
