@@ -14,6 +14,7 @@ PARTS = (
     "groups",
     "picture",
     "pipeline",
+    "moves",
     "search",
     "estimate",
     "published",

@@ -28,7 +28,7 @@ from render.scenes.charts import (
 from render.scenes.exchange import HEIGHT, Cell, Exchange, Flow, Line, Member
 from render.scenes.heat import Heat, level_colours
 from render.scenes.matrix import COLOURS, LEVELS, matrix_picture
-from render.scenes.shards import BAR, LOCAL, NONE, OTHERS, OWN, ROW, STALE, TOP, WHOLE, Shards
+from render.scenes.shards import BAR, LOCAL, NONE, OTHERS, OWN, ROW, STALE, TOP, WHOLE, ShardGrid
 from render.scenes.shards import LEFT as SHARDS_LEFT
 from render.scenes.timeline import PHASES, box_places, shade, strips_of
 from training.pipeline import Durations, plan_of, simulate
@@ -223,7 +223,7 @@ def test_rings_stand_round_the_gpus_that_are_marked():
 
 def held(state: str, count: int) -> list[list[str]]:
     """What is seen of one tensor: for each rank that is drawn, its shares; . for nothing."""
-    shards = Shards(tuple(range(count)), (("W", state),))
+    shards = ShardGrid(tuple(range(count)), (("W", state),))
     picture = painted(shards)
     names = {rgb(colour): str(slot) for slot, colour in enumerate(PALETTE)}
     names |= {rgb("#ffffff"): ".", rgb(OTHERS): "*"}
@@ -247,7 +247,7 @@ def test_who_holds_which_shard(state, shown):
 def test_of_many_ranks_the_others_have_one_grey_share():
     assert "".join(held(WHOLE, 40)[0]) == "0123456*7"
     assert "".join(held(STALE, 40)[7]) == "~~~~~~~~7"
-    assert Shards(tuple(range(40)), (("W", WHOLE), ("G", OWN))).height == TOP + 2 * ROW
+    assert ShardGrid(tuple(range(40)), (("W", WHOLE), ("G", OWN))).height == TOP + 2 * ROW
 
 
 # -- traffic -------------------------------------------------------------------------------------
@@ -361,7 +361,7 @@ def test_a_legend_goes_on_in_another_line_and_says_nothing_twice():
 
 def test_each_scene_s_own_entries_begin_a_line():
     first = BarsChart(BARS.bars, 80.0, "80", (("#006a65", "one"),))
-    second = Shards((0, 1), (("W", WHOLE),), (("", "words alone"),))
+    second = ShardGrid((0, 1), (("W", WHOLE),), (("", "words alone"),))
     (_, one), (swatch, other) = drawing.Legend.of([first, second], "light", 50.0).entries
     assert (one.y, other.y) == (50.0, 68.0)
     assert swatch == ""

@@ -20,7 +20,7 @@ from groups.conventions import CONVENTIONS
 from render.marks import Blocks, Words
 from render.palette import PALETTE, contrast, ink
 from render.scenes.heat import LEVELS, Heat, level_colours, levels
-from render.scenes.shards import LEFT, LOCAL, MOST, NONE, OWN, STALE, WHOLE, Shards, draw_shards
+from render.scenes.shards import LEFT, LOCAL, MOST, NONE, OWN, STALE, WHOLE, ShardGrid, draw_shards
 from render.svg.heat import heat_svg
 from texts.shapes import catalogue
 from training.estimate.memory import fit_of
@@ -395,7 +395,7 @@ STATES = {
 
 @every("state", STATES)
 def test_a_rank_holds_the_shares_of_its_state(state):
-    shards = Shards((0, 4, 8), (("W", state),))
+    shards = ShardGrid((0, 4, 8), (("W", state),))
     boxes, *_ = [mark for mark in draw_shards(shards, "page") if isinstance(mark, Blocks)]
     held = [[0] * 3 for _ in shards.ranks]
     shares = () if boxes.fill == "none" else boxes.fill  # frames alone where nothing is held
@@ -408,10 +408,10 @@ def test_a_rank_holds_the_shares_of_its_state(state):
 
 
 def test_of_many_ranks_the_first_and_the_last_are_drawn():
-    marks = draw_shards(Shards(tuple(range(0, 128, 2)), (("W", WHOLE),)), "page")
+    marks = draw_shards(ShardGrid(tuple(range(0, 128, 2)), (("W", WHOLE),)), "page")
     words = [mark.text for mark in marks if isinstance(mark, Words)]
     assert words == ["W", "…", "0", "2", "4", "6", "8", "10", "12", "126"]
-    assert len(Shards(tuple(range(MOST)), ()).visible) == MOST
+    assert len(ShardGrid(tuple(range(MOST)), ()).visible) == MOST
 
 
 def test_moments_keep_no_more_than_the_stage_of_zero_shares():
