@@ -130,6 +130,7 @@ SHAPES = st.fixed_dictionaries(
         "vocabulary": st.sampled_from([24, 31]),
     }
 )
+FSDP = st.tuples(st.booleans(), st.booleans())
 LATENT = {"kv_lora_rank": 3, "qk_nope_head_dim": 1, "qk_rope_head_dim": 1, "v_head_dim": 1}
 
 
@@ -181,13 +182,23 @@ def held(side: ShardedModel, tensors):
 
 def cut(side, at, tensor, values):
     if tensor.axis is None:
-        return values
+        return run_of(side, at, tensor, values)
     part = (side.etp_at if tensor.expert else side.tp_at)[at]
     short = side.length(tensor) - values.shape[tensor.axis]
     padding = [(0, short if axis == tensor.axis else 0) for axis in range(values.ndim)]
     blocks = np.split(np.pad(values, padding, constant_values=-1), tensor.blocks, tensor.axis)
     parts = [np.split(block, side.parts(tensor), tensor.axis)[part] for block in blocks]
-    return np.concatenate(parts, tensor.axis)
+    return run_of(side, at, tensor, np.concatenate(parts, tensor.axis))
+
+
+def run_of(side, at, tensor, values):
+    """Of rows the run that torch.chunk gives a rank where data parallelism cuts."""
+    if not side.fsdp:
+        return values
+    stages = side.pp * (side.ep * side.etp if tensor.expert else side.tp)
+    each = -(-len(values) // (side.ranks // stages))
+    place = int((side.expert_copy if tensor.expert else side.dense_copy)[at])
+    return values[place * each : (place + 1) * each]
 
 
 def moved(moves, before, shapes):
@@ -196,7 +207,7 @@ def moved(moves, before, shapes):
     for row in moves.rows():
         shape, vocabulary = shapes[row.target][row.tensor].shape, "word_emb" in row.tensor
         array, count = np.full(shape, -1, dtype=np.int64), np.zeros(shape, dtype=int)
-        for sender, *slices in row.parts:
+        for number, (sender, *slices) in enumerate(row.parts):
             name = row.tensor
             if name not in before[sender]:
                 assert name == "output_layer.weight"
@@ -208,6 +219,9 @@ def moved(moves, before, shapes):
             start, to, length = slices
             index = [slice(None)] * array.ndim
             index[row.axis] = slice(to, to + length)
+            if row.bands:
+                first, row_to, rows = row.bands[number]
+                values, index[0] = values[first : first + rows], slice(row_to, row_to + rows)
             array[tuple(index)] = np.take(values, range(start, start + length), row.axis)
             count[tuple(index)] += 1
         after.setdefault(row.target, {})[row.tensor] = array
@@ -216,14 +230,16 @@ def moved(moves, before, shapes):
 
 
 @settings(max_examples=40, deadline=None)
-@given(SHAPES, SIZES, SIZES, st.sampled_from(RULES), st.sampled_from(["here", "behind", 7]))
-def test_every_element_arrives_once_from_a_rank_that_has_it(shape, sizes, others, rule, where):
+@given(SHAPES, SIZES, SIZES, st.sampled_from(RULES), st.sampled_from(["here", "behind", 7]), FSDP)
+def test_every_element_arrives_once_from_a_rank_that_has_it(
+    shape, sizes, others, rule, where, fsdp
+):
     model, source, target = drawn_model(**shape), drawn_layout(sizes), drawn_layout(others)
     if source is None or target is None:
         return
     first = {"here": 0, "behind": source.world_size}.get(where, where)
     try:
-        moves = weight_moves(model, source, target, first_rank=first, rule=rule)
+        moves = weight_moves(model, source, target, first, rule, fsdp=fsdp)
     except LayoutError:
         return  # an odd tp of an even width
     tensors = whole(model)
@@ -239,14 +255,14 @@ def test_every_element_arrives_once_from_a_rank_that_has_it(shape, sizes, others
 
 
 @settings(max_examples=40, deadline=None)
-@given(SHAPES, SIZES, SIZES, st.sampled_from(RULES), st.sampled_from(["here", "behind", 7]))
-def test_totals_are_the_sums_of_the_slices(shape, sizes, others, rule, where):
+@given(SHAPES, SIZES, SIZES, st.sampled_from(RULES), st.sampled_from(["here", "behind", 7]), FSDP)
+def test_totals_are_the_sums_of_the_slices(shape, sizes, others, rule, where, fsdp):
     model, source, target = drawn_model(**shape), drawn_layout(sizes), drawn_layout(others)
     if source is None or target is None:
         return
     first = {"here": 0, "behind": source.world_size}.get(where, where)
     try:
-        moves = weight_moves(model, source, target, first_rank=first, rule=rule)
+        moves = weight_moves(model, source, target, first, rule, fsdp=fsdp)
     except LayoutError:
         return
     summed = np.zeros((moves.ranks, moves.ranks), dtype=np.int64)
@@ -254,7 +270,9 @@ def test_totals_are_the_sums_of_the_slices(shape, sizes, others, rule, where):
         for part, size in zip(row.parts, row.sizes):
             summed[part[0], row.target] += size
     by_rank, by_node = moves.matrix(by="rank"), moves.matrix()
-    if rule == "first":  # copies pass on: who receives how much is the same, from whom is not
+    if (
+        rule == "first" and not moves.is_fsdp
+    ):  # copies pass on: who receives how much is the same, from whom is not
         assert (by_rank.sum(axis=0) == summed.sum(axis=0)).all()
         assert (by_rank.diagonal() == summed.diagonal()).all()
     else:
@@ -273,14 +291,14 @@ def test_totals_are_the_sums_of_the_slices(shape, sizes, others, rule, where):
     assert moves.least.into_node <= into.max()
 
 
-@given(SHAPES, SIZES, st.sampled_from(RULES))
+@given(SHAPES, SIZES, st.sampled_from(RULES), st.booleans())
 @settings(max_examples=40, deadline=None)
-def test_from_a_layout_to_itself_nothing_leaves_a_gpu(shape, sizes, rule):
+def test_from_a_layout_to_itself_nothing_leaves_a_gpu(shape, sizes, rule, cut):
     model, layout = drawn_model(**shape), drawn_layout(sizes)
     if layout is None:
         return
     try:
-        moves = weight_moves(model, layout, layout, rule=rule)
+        moves = weight_moves(model, layout, layout, rule=rule, fsdp=(cut, cut))
     except LayoutError:
         return
     assert moves.bytes[1:] == (0, 0)

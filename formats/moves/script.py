@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from groups.budget import spend
+from training.errors import refusal
 from training.moves import Moves
 from training.moves.sharded import ShardedModel
 from training.moves.tensors import Tensor, full_name, tensors_of
@@ -29,8 +30,10 @@ def moves_script(moves: Moves, title: str = "") -> str:
     >>> print(text[text.index("TENSORS = ") :].splitlines()[1])
         Whole("embedding.word_embeddings.weight", (8, 8), 4, 1, (2, 1)),
 
-    Errors: LayoutError for more than one request may cost.
+    Errors: LayoutError for more than one request may cost, and where data parallelism cuts weights.
     """
+    if moves.is_fsdp:
+        raise refusal("script-without-fsdp", "zero", {"zero": "1"})
     template = Path(__file__).with_name("template.py").read_text(encoding="utf-8")
     example, after = template.partition(BEGIN)[0], template.partition(END)[2]
     shebang, _, head = example.split("\n", 2)

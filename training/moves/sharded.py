@@ -32,7 +32,8 @@ class ShardedModel:
     """A layout that holds a model, its ranks counted from first_rank.
 
     dealing: how layers are dealt to stages. padded: whether the vocabulary has Megatron's padding,
-    up to a multiple of 128 * tp; it has at least what makes tp divide it.
+    up to a multiple of 128 * tp; it has at least what makes tp divide it. fsdp: whether data
+    parallelism cuts what tensor parallelism leaves of a tensor (`fsdp`).
 
     Errors: LayoutError for a model that these sizes do not cut evenly.
     """
@@ -42,6 +43,7 @@ class ShardedModel:
     first_rank: int
     dealing: Dealing
     padded: bool
+    fsdp: bool = False
 
     def __post_init__(self) -> None:
         if self.layout.mesh.size(GTP) > 1:
@@ -95,6 +97,25 @@ class ShardedModel:
             return tensor.shape[tensor.axis or 0]
         rows = self.model.vocabulary
         return padded_vocabulary(rows, self.tp) if self.padded else -(-rows // self.tp) * self.tp
+
+    def rows(self, tensor: Tensor) -> int:
+        """Elements along axis 0 of what tensor parallelism leaves a rank of a tensor."""
+        if tensor.axis == 0:
+            return self.length(tensor) // self.parts(tensor)
+        return tensor.shape[0]
+
+    def run_length(self, tensor: Tensor) -> int:
+        """Of these the elements that a rank holds; the last ranks may have fewer."""
+        if not self.fsdp:
+            return self.rows(tensor)
+        shards = self.pp * (self.ep * self.etp if tensor.expert else self.tp)
+        return -(-self.rows(tensor) // (self.ranks // shards))
+
+    def run(self, tensor: Tensor, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """From where to before where these are, for each place among the ranks that share them."""
+        rows, each = self.rows(tensor), self.run_length(tensor)
+        begin = index * each if self.fsdp else np.zeros_like(index)
+        return np.minimum(begin, rows), np.minimum(begin + each, rows)
 
     # -- coordinates, one for each rank, int64 of shape (ranks,) -----------------------------------
 

@@ -19,17 +19,13 @@ totals, which are not sums over ranks and tensors but over a few arrays (`stream
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
-from math import prod
-from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
 
-from groups.budget import spend
 from groups.errors import not_a_choice
 from groups.layout import Layout
 from groups.mesh import MAX_RANKS, too_many_ranks, whole_number
@@ -37,29 +33,14 @@ from groups.mesh import MAX_RANKS, too_many_ranks, whole_number
 from ..errors import refusal
 from ..model import Model
 from ..split import Dealing
-from .senders import RULES, First, Megatron, Nearest, Senders, Wish
-from .sharded import Home, ShardedModel, overlap_of, usual_dealing
-from .streams import Streams
-from .tensors import Place, Tensor, full_name, tensors_of
+from .fsdp import Sharded
+from .rows import Rows, TensorMove
+from .senders import RULES, First, Megatron, Nearest, Senders
+from .sharded import ShardedModel, usual_dealing
+from .streams import Stream, Streams
 
 MOST_CELLS = 4096
 """Rows of a matrix: its square is what an answer may hold."""
-
-
-class TensorMove(NamedTuple):
-    """One tensor of one rank of the target.
-
-    tensor: Megatron's name, with the layer and the expert counted over the whole model. target: a
-    rank. axis: the one that is cut; None for a whole tensor. parts: (source, source start, target
-    start, length) in elements along that axis of what each rank holds, by target start; of a whole
-    tensor (source,). sizes: bytes of each part.
-    """
-
-    tensor: str
-    target: int
-    axis: int | None
-    parts: tuple[tuple[int, ...], ...]
-    sizes: tuple[int, ...]
 
 
 class Bytes(NamedTuple):
@@ -89,8 +70,20 @@ class Moves:
     element_bytes: int
 
     @property
-    def streams(self) -> Streams:
+    def is_fsdp(self) -> bool:
+        """Whether data parallelism cuts the tensors of a side."""
+        return self.source.fsdp or self.target.fsdp
+
+    @cached_property
+    def _slices(self) -> Rows:
+        return Rows(self.source, self.target, self.senders, self.element_bytes)
+
+    @property
+    def streams(self) -> Iterable[Stream]:
         """All that moves, as arrays."""
+        if self.is_fsdp:
+            sides = self.source, self.target
+            return Sharded(*sides, self.senders).streams(self.element_bytes)
         sides = self.source, self.target
         return Streams(*sides, self.senders, self.element_bytes, passes_on=self.rule == "first")
 
@@ -113,76 +106,13 @@ class Moves:
         first, after = self.target.first_rank, self.target.after
         if rank is None:
             for each in range(first, after):
-                yield from self._rows_of(each - first)
+                yield from self._slices.of(each - first)
             return
         number = whole_number(rank, "rank", minimum=0)
         if not first <= number < after:
             near = {"rank": min(max(number, first), after - 1)}
             raise refusal("no-such-rank", "rank", near, rank=number, first=first, last=after - 1)
-        yield from self._rows_of(number - first)
-
-    def _rows_of(self, at: int) -> Iterator[TensorMove]:
-        target = self.target
-        places = target.places[int(target.pp_at[at])]
-        experts = target.experts_of(int(target.ep_at[at])) if self.model.experts else ()
-        known: dict[tuple[Home, int, int], int] = {}
-        for place in places:
-            home = self.source.home_as_source(place)
-            for is_expert, alike in groupby(tensors_of(self.model, place), attrgetter("expert")):
-                tensors = tuple(alike)
-                count = len(tensors) * (len(experts) if is_expert else 1)
-                spend(10 * count, "tensors", control="rank")
-                for expert in experts if is_expert else (None,):
-                    for tensor in tensors:
-                        yield self._row(at, place, tensor, expert, home, known)
-
-    def _row(
-        self,
-        at: int,
-        place: Place,
-        tensor: Tensor,
-        expert: int | None,
-        home: Home,
-        known: dict[tuple[Home, int, int], int],
-    ) -> TensorMove:
-        """One tensor of one rank; known: senders that other tensors had, by home, part, experts."""
-        source, target = self.source, self.target
-        ep_rank = -1 if expert is None else source.ep_rank_of(expert)
-
-        def sender(part: int) -> int:
-            key = (home, part, ep_rank)
-            if key not in known:
-                wish = Wish(
-                    home,
-                    np.array([at]),
-                    None if part < 0 else np.array([part]),
-                    None if expert is None else np.array([ep_rank]),
-                )
-                known[key] = int(self.senders.of(wish)[0])
-            return known[key]
-
-        name, rank = full_name(place, tensor, expert), target.first_rank + at
-        is_split = not tensor.expert or max(source.etp, target.etp) > 1
-        if tensor.axis is None or not is_split:
-            part = -1 if tensor.axis is None else 0
-            return TensorMove(
-                name, rank, None, ((sender(part),),), (tensor.elements * self.element_bytes,)
-            )
-        overlap = overlap_of(tensor, source, target)
-        own = int((target.etp_at if tensor.expert else target.tp_at)[at])
-        across = prod(tensor.shape) // tensor.shape[tensor.axis] * self.element_bytes
-        parts = []
-        for block in range(tensor.blocks):
-            for part in overlap.meet(own):
-                start = max(part * overlap.held, own * overlap.wanted)
-                starts = (
-                    (block - part) * overlap.held + start,
-                    (block - own) * overlap.wanted + start,
-                )
-                parts.append((sender(part), *starts, overlap.elements(part, own)))
-        return TensorMove(
-            name, rank, tensor.axis, tuple(parts), tuple(part[3] * across for part in parts)
-        )
+        yield from self._slices.of(number - first)
 
     # -- sums ------------------------------------------------------------------------------------
 
@@ -277,6 +207,7 @@ def weight_moves(
     *,
     dealings: Sequence[Dealing | None] = (None, None),
     padded: bool = False,
+    fsdp: Sequence[bool] = (False, False),
     element_bytes: int = 2,
     rack: int = 0,
 ) -> Moves:
@@ -285,7 +216,8 @@ def weight_moves(
     first_rank: where the target begins; 0 is on the GPUs of the source, which begins at 0. rule:
     one of RULES. dealings: how each side deals layers to stages; None: as Megatron, nearly equally
     where pp does not divide them. padded: each side pads the vocabulary to a multiple of 128 * tp,
-    as Megatron does; what only the target has of that nobody sends. element_bytes: of one number,
+    as Megatron does; what only the target has of that nobody sends. fsdp: of each side,
+    whether dp cuts its tensors too. element_bytes: of one number,
     2 for bf16. rack: GPUs that NVLink joins, for rule nearest.
 
     >>> from groups.layout import Job
@@ -308,8 +240,10 @@ def weight_moves(
         fix = {"first_rank": source.world_size}
         raise refusal("nodes-of-two-sizes", "first_rank", fix, sizes=sorted(sizes))
     here, there = (
-        ShardedModel(model, layout, start, dealing or usual_dealing(model.layers, layout), padded)
-        for layout, start, dealing in zip((source, target), (0, first), dealings)
+        ShardedModel(
+            model, layout, start, dealing or usual_dealing(model.layers, layout), padded, cut
+        )
+        for layout, start, dealing, cut in zip((source, target), (0, first), dealings, fsdp)
     )
     return _moves(here, there, rule, element_bytes, rack)
 

@@ -12,13 +12,15 @@ from training.split import Dealing, layers_of_stages
 
 from ..base.context import Context
 from ..base.model import model_of
+from ..base.state import as_text
 from ..base.trained import cluster_of
 
 
 def moves_between(
     source: Context, target: Context, rule: str = "megatron", first_rank: int = 0
 ) -> Moves:
-    """What moves of the source's model, each side's layers dealt as it says.
+    """What moves of the source's model, each side's layers dealt as it says; with ZeRO-3 data
+    parallelism cuts its tensors too.
 
     >>> from views.base.state import State
     >>> one, other = (Context.of(State(nodes=1, tp=tp)) for tp in (2, 4))
@@ -28,15 +30,16 @@ def moves_between(
     Errors: LayoutError as of `weight_moves` and for what is no model.
     """
     model = model_of(source.state).model
-    cluster = cluster_used(source)
+    cluster, sides = cluster_used(source), (source, target)
     return weight_moves(
         model,
         source.layout,
         target.layout,
         first_rank,
         rule,
-        dealings=[_dealing(side, model.layers) for side in (source, target)],
+        dealings=[_dealing(side, model.layers) for side in sides],
         padded=True,
+        fsdp=[as_text(side.state.zero).strip() == "3" for side in sides],
         rack=cluster.domain_of(source.layout.gpus_per_node),
     )
 

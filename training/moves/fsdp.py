@@ -1,0 +1,238 @@
+"""Weights that data parallelism cuts too (FSDP, ZeRO-3): each rank holds a run of a tensor's rows.
+
+What tensor parallelism leaves a rank of a tensor is cut along axis 0 over the ranks that would hold
+the same: dp and cp of dense tensors, edp of experts. Runs are those of torch.chunk, rows / ranks
+rounded up, so that the last ranks may have fewer or none (pytorch/pytorch,
+torch/distributed/fsdp/_fully_shard/_fsdp_common.py, _chunk_with_empty). A tensor that tensor
+parallelism cuts along axis 1 is then cut along both.
+
+Every element has one holder (of what tp copies, one in each lane of tp), so that no rule has a
+choice: a rank receives from its own lane.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from groups.budget import spend
+
+from .senders import First, Senders, Wish
+from .sharded import Home, Overlap, ShardedModel, overlap_of
+from .streams import Stream
+from .tensors import Tensor, tensors_of
+
+
+class Slices(NamedTuple):
+    """Slices of one tensor, one entry a receiver; a length of 0 is none. int64 arrays.
+
+    start, to, length: along the axis that tensor parallelism cuts, or along the rows where it cuts
+    none. row_start, row_to, rows: along axis 0, where the other is axis 1; else rows is 0.
+    """
+
+    at: np.ndarray
+    sources: np.ndarray
+    start: np.ndarray
+    to: np.ndarray
+    length: np.ndarray
+    row_start: np.ndarray
+    row_to: np.ndarray
+    rows: np.ndarray
+    run: np.ndarray  # of the source, that they are from
+
+
+def cut_axis(tensor: Tensor, source: ShardedModel, target: ShardedModel) -> int:
+    """The axis of the slices: 1 where tensor parallelism cuts that, else the rows."""
+    return 1 if tensor.axis == 1 and max(source.parts(tensor), target.parts(tensor)) > 1 else 0
+
+
+class Sharded:
+    """What moves between two sides of which at least one is cut over data parallelism."""
+
+    def __init__(self, source: ShardedModel, target: ShardedModel, senders: Senders) -> None:
+        self.source, self.target, self.senders = source, target, senders
+        self._owners = First(source, target)
+        self._lane = lru_cache(maxsize=None)(self._lane_of)
+
+    def slices(
+        self, home: Home, tensor: Tensor, at: np.ndarray, ep_rank: np.ndarray | None = None
+    ) -> Iterator[Slices]:
+        """The slices that receivers want of a tensor; ep_rank: of the source's experts."""
+        source, target = self.source, self.target
+        overlap, axis = _overlap(tensor, source, target), cut_axis(tensor, source, target)
+        blocks = tensor.blocks if max(overlap.source_parts, overlap.target_parts) > 1 else 1
+        own = _parts(target, tensor)[at]
+        begin, end = target.run(tensor, self._index(target, tensor)[at])
+        each = source.run_length(tensor)
+        meets = [overlap.meet(part) for part in range(target.parts(tensor))]
+        firsts, stops = (np.array(ends)[own] for ends in zip(*((m.start, m.stop) for m in meets)))
+        for block in range(blocks):
+            for slot in range(int((stops - firsts).max(initial=0))):
+                part = firsts + slot
+                low = np.maximum(part * overlap.held, own * overlap.wanted)
+                high = np.minimum((part + 1) * overlap.held, (own + 1) * overlap.wanted)
+                start, to = ((block - part) * overlap.held, (block - own) * overlap.wanted)
+                none = np.where(part < stops, np.maximum(high - low, 0), 0)
+                if axis == 1:  # whole columns of the rows that both have
+                    cut = (low + start, low + to, none)
+                    yield from self._by_run(
+                        home, tensor, at, part, ep_rank, begin, end, 0, each, cut
+                    )
+                else:
+                    rows = np.maximum(low + to, begin), np.minimum(low + to + none, end)
+                    yield from self._by_run(
+                        home, tensor, at, part, ep_rank, *rows, start - to, each, None
+                    )
+
+    def _by_run(
+        self,
+        home: Home,
+        tensor: Tensor,
+        at: np.ndarray,
+        part: np.ndarray,
+        ep_rank: np.ndarray | None,
+        begin: np.ndarray,
+        end: np.ndarray,
+        shift: np.ndarray | int,
+        each: int,
+        columns: tuple[np.ndarray, np.ndarray, np.ndarray] | None,
+    ) -> Iterator[Slices]:
+        """Rows from begin to end of the target's part, by the runs of the source that hold them."""
+        own_start, _ = self.target.run(tensor, self._index(self.target, tensor)[at])
+        first, last = begin + shift, end + shift  # as the source's part counts them
+        run = first // each
+        count = np.where(last > first, (last - 1) // each - run + 1, 0)
+        for step in range(int(count.max(initial=0))):
+            spend(2 + len(at) // 4, "ranks", control="nodes")
+            piece = run + step
+            low = np.maximum(first, piece * each)
+            rows = np.where(step < count, np.minimum(last, (piece + 1) * each) - low, 0)
+            kept = np.flatnonzero(rows if columns is None else rows * columns[2])
+            if not len(kept):
+                continue
+            of = [values[kept] for values in (low, piece, part, rows, at)]
+            low, piece, wanted, rows, receivers = of
+            experts = None if ep_rank is None else ep_rank[kept]
+            sources = self._sources(home, tensor, receivers, wanted, piece, experts)
+            moved = np.broadcast_to(shift, at.shape)[kept]
+            row_start, row_to = low - piece * each, low - moved - own_start[kept]
+            if columns is None:
+                none = np.zeros_like(rows)
+                whole = (row_start, row_to, rows, none, none, none)
+                yield Slices(receivers, sources, *whole, piece)
+            else:
+                start, to, length = (values[kept] for values in columns)
+                both = (start, to, length, row_start, row_to, rows)
+                yield Slices(receivers, sources, *both, piece)
+
+    def _sources(
+        self,
+        home: Home,
+        tensor: Tensor,
+        at: np.ndarray,
+        part: np.ndarray,
+        run: np.ndarray,
+        ep_rank: np.ndarray | None,
+    ) -> np.ndarray:
+        """Who holds these runs of these parts."""
+        source = self.source
+        is_whole = source.parts(tensor) == 1
+        if not source.fsdp:
+            wish = Wish(home, at, None if tensor.axis is None else part, ep_rank)
+            return self.senders.of(wish)
+        stage, lane = (values[at] for values in self._lane(home, tensor.expert))
+        part = lane if is_whole else part
+        sources = np.empty_like(at)
+        for each in np.unique(stage):
+            here = stage == each
+            wish = Wish(
+                (int(each),), at[here], part[here], None if ep_rank is None else ep_rank[here]
+            )
+            holders, shard = self._owners.holders(wish)
+            sources[here] = holders.ranks[shard, run[here]]
+        return sources
+
+    def _lane_of(self, home: Home, is_expert: bool) -> tuple[np.ndarray, np.ndarray]:
+        """For each receiver the stage of a home and the lane of tp that it receives from: its own
+        where it has one."""
+        source, target = self.source, self.target
+        ranks = np.arange(target.ranks) + target.first_rank - source.first_rank
+        inside = (ranks >= 0) & (ranks < source.ranks)
+        ranks = np.where(inside, ranks, 0)
+        at_source, at_target = (
+            side.etp_at if is_expert else side.tp_at for side in (source, target)
+        )
+        lanes = source.etp if is_expert else source.tp
+        stage = source.pp_at[ranks]
+        stage = np.where(inside & np.isin(stage, home), stage, home[0])
+        return stage, np.where(inside, at_source[ranks], at_target % lanes)
+
+    @staticmethod
+    def _index(side: ShardedModel, tensor: Tensor) -> np.ndarray:
+        return side.expert_copy if tensor.expert else side.dense_copy
+
+    # -- all of it -------------------------------------------------------------------------------
+
+    def streams(self, element_bytes: int) -> Iterator[Stream]:
+        """All slices of all ranks, kind by kind of tensors."""
+        source, target = self.source, self.target
+        wanted: Counter[tuple[Home, int, Tensor]] = Counter()
+        for stage, places in enumerate(target.places):
+            for place in places:
+                for tensor in tensors_of(source.model, place):
+                    home = source.home_as_source(place)
+                    wanted[home, stage, replace(tensor, name="")] += 1
+        for (home, stage, tensor), count in wanted.items():
+            at = np.flatnonzero(target.pp_at == stage)
+            for ranks, ep_rank, experts in self._experts(tensor, at):
+                for found in self.slices(home, tensor, ranks, ep_rank):
+                    yield self._stream(tensor, found, count * experts, element_bytes)
+
+    def _experts(
+        self, tensor: Tensor, at: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, np.ndarray | None, np.ndarray | int]]:
+        """The receivers, the expert ranks that they receive from, and how many experts of each."""
+        if not tensor.expert:
+            yield at, None, np.ones(self.target.ranks, dtype=np.int64)
+            return
+        starts, own = self.source.expert_starts, self.target.expert_starts
+        for rank in range(self.source.ep):
+            low = np.maximum(own[:-1], starts[rank])
+            shared = np.maximum(np.minimum(own[1:], starts[rank + 1]) - low, 0)
+            counts = shared[self.target.ep_at]
+            ranks = at[counts[at] > 0]
+            if len(ranks):
+                yield ranks, np.full(len(ranks), rank), counts
+
+    def _stream(
+        self, tensor: Tensor, found: Slices, count: np.ndarray | int, element_bytes: int
+    ) -> Stream:
+        """Bytes of slices; receivers that share a part but not a run want other bytes."""
+        target = self.target
+        elements = found.length * (tensor.elements // tensor.shape[0])
+        if cut_axis(tensor, self.source, target) == 1:
+            elements = found.length * found.rows
+        sizes = elements * np.asarray(count)[found.at] * element_bytes
+        parts, index = _parts(target, tensor)[found.at], self._index(target, tensor)[found.at]
+        same = (target.ep_at[found.at] * target.parts(tensor) + parts) * target.ranks
+        same = (same + (index if target.fsdp else 0)) * self.source.ranks + found.run
+        return Stream(found.sources, found.at + target.first_rank, sizes, same)
+
+
+def _overlap(tensor: Tensor, source: ShardedModel, target: ShardedModel) -> Overlap:
+    """How both sides cut a tensor; what tensor parallelism leaves whole by its rows."""
+    if max(source.parts(tensor), target.parts(tensor)) > 1:
+        return overlap_of(tensor, source, target)
+    return Overlap(source.rows(tensor), 1, target.rows(tensor), 1)
+
+
+def _parts(side: ShardedModel, tensor: Tensor) -> np.ndarray:
+    """Which part of a tensor each rank has."""
+    if side.parts(tensor) == 1:
+        return np.zeros(side.ranks, dtype=np.int64)
+    return side.etp_at if tensor.expert else side.tp_at
