@@ -40,7 +40,7 @@ class TensorMove(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Rows:
+class RankSlices:
     """The slices of a target's ranks by one rule."""
 
     source: ShardedModel

@@ -34,13 +34,13 @@ from ..errors import refusal
 from ..model import Model
 from ..split import Dealing
 from .fsdp import Sharded
-from .rows import Rows, TensorMove
+from .rows import RankSlices, TensorMove
 from .senders import RULES, First, Megatron, Nearest, Senders
 from .sharded import ShardedModel, usual_dealing
 from .streams import Stream, Streams
 
 MOST_CELLS = 4096
-"""Rows of a matrix: its square is what an answer may hold."""
+"""RankSlices of a matrix: its square is what an answer may hold."""
 
 
 class Bytes(NamedTuple):
@@ -75,8 +75,8 @@ class Moves:
         return self.source.fsdp or self.target.fsdp
 
     @cached_property
-    def _slices(self) -> Rows:
-        return Rows(self.source, self.target, self.senders, self.element_bytes)
+    def _slices(self) -> RankSlices:
+        return RankSlices(self.source, self.target, self.senders, self.element_bytes)
 
     @property
     def streams(self) -> Iterable[Stream]:
