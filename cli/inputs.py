@@ -24,7 +24,7 @@ from groups.engines import has_own_groups
 from groups.errors import LayoutError, in_any_case, not_a_choice, quoted
 from groups.layout import Job, Layout
 from groups.placement import Placement
-from groups.presets import LAYOUT, PRESETS
+from groups.presets import LAYOUT, PUBLISHED, SERVED
 from groups.program import PROGRAM
 from groups.tables import read_table
 
@@ -187,9 +187,9 @@ class CommandLine:
         if self.base_job is not None:
             return {name: getattr(self.base_job, name) for name in FIELDS}, {}
         if self.options.preset is not None:
-            preset = PRESETS[self.preset()]
-            values = {name: getattr(preset, name) for name in LAYOUT if name in FIELDS}
-            return values, {}
+            preset = PUBLISHED[self.preset()]
+            own = [name for name in LAYOUT if name in FIELDS and name not in SERVED]
+            return {**{name: getattr(preset, name) for name in own}, **preset.served}, {}
         if self.options.args is not None:
             from formats.launch import parse  # a large room that few commands enter
 
@@ -207,7 +207,7 @@ class CommandLine:
 
     def preset(self) -> str:
         """The published layout of --preset. Errors: LayoutError where there is none such."""
-        return _choice("preset", self.options.preset, PRESETS)
+        return _choice("preset", self.options.preset, PUBLISHED)
 
     def layout(self) -> Layout:
         return checked(self.wanted()[0])

@@ -11,7 +11,7 @@ from typing import Any
 from formats.launch import parse
 from groups.errors import in_any_case, quoted
 from groups.layout import Job
-from groups.presets import PRESETS
+from groups.presets import PUBLISHED
 from views.base.context import Context
 from views.base.resolve import fields_of_job
 from views.base.state import State, is_empty
@@ -49,9 +49,9 @@ def state_of_word(inputs: CommandLine, word: str) -> State:
     """What a published layout, a link, or the text of a file says of a layout and its training."""
     if word == "-" or os.path.exists(word):
         return _of_file(inputs, word)
-    if in_any_case(word, PRESETS) in PRESETS or is_link(word):
+    if in_any_case(word, PUBLISHED) in PUBLISHED or is_link(word):
         return state_named(word)
-    near = difflib.get_close_matches(word.lower(), PRESETS, n=3)
+    near = difflib.get_close_matches(word.lower(), PUBLISHED, n=3)
     meant = f"; did you mean {' or '.join(near)}?" if near else ""
     raise CommandError(f"{quoted(word)} is no published layout, link or file{meant}")
 

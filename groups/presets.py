@@ -23,6 +23,9 @@ LAYOUT = (
 )
 """What of a published layout is no fact about the model."""
 
+SERVED = ("dp", "dcp", "moe_dp", "expert_parallel")
+"""Sizes of a server's own."""
+
 
 @dataclass(frozen=True)
 class Preset:
@@ -50,6 +53,8 @@ class Preset:
     source: tuple[str, ...]
     url: str  # empty where the source has no address
     note: str  # empty if there is nothing to know
+    served: Mapping[str, int] = field(default_factory=dict)  # sizes that a server alone has
+    model_id: str = ""  # of a server: the published model that it serves
 
     @property
     def world_size(self) -> int:
@@ -92,7 +97,8 @@ _Shape = Literal["layers", "hidden", "attention_heads", "kv_heads", "ffn_hidden"
 _Experts = Literal["experts", "routed_experts_per_token", "expert_ffn"]
 _Batch = Literal["micro_batch", "global_batch", "batch_per_dp"]
 _Stages = Literal["vpp", "layers_per_virtual_stage", "account_for_embedding", "account_for_loss"]
-Size = Literal["nodes", "gpus_per_node", "gpus", _Axes, _Shape, _Experts, _Batch, _Stages]
+_Served = Literal["dcp", "moe_dp", "expert_parallel"]
+Size = Literal["nodes", "gpus_per_node", "gpus", _Axes, _Shape, _Experts, _Batch, _Stages, _Served]
 """What a source states of a layout in numbers."""
 
 
@@ -106,6 +112,7 @@ class Published:
     assumed: Mapping[Size, int] = field(default_factory=dict)
     source: tuple[str, ...] = ()
     note: str = ""
+    model: str = ""  # of a server: an id of training/models.toml
 
 
 @dataclass(frozen=True)
@@ -132,7 +139,8 @@ class Publication:
         parts = (own.assumed, self.assumed, stated)
         size: dict[str, int] = {name: n for part in parts for name, n in part.items()}
         gpus_per_node = size.get("gpus_per_node", GPUS_PER_NODE)
-        model = {name: value for name, value in size.items() if name not in LAYOUT}
+        others = (*LAYOUT, *SERVED)
+        model = {name: value for name, value in size.items() if name not in others}
         if "layers_per_virtual_stage" in size:
             stage = size["layers"] // size["pp"]
             model = {"vpp": stage // size["layers_per_virtual_stage"], **model}
@@ -157,14 +165,22 @@ class Publication:
             source=source,
             url=url_of(source[0]),
             note=own.note or self.note,
+            served={name: size[name] for name in SERVED if name in size and own.model},
+            model_id=own.model,
         )
 
 
-def _presets() -> dict[str, Preset]:
-    file = Path(__file__).with_name("published.toml")
+def _presets(name: str) -> dict[str, Preset]:
+    file = Path(__file__).with_name(name)
     families = read_table(file, dict[str, tuple[Publication, ...]])["families"]
     return {own.id: family.preset(own) for family in families for own in family.layouts}
 
 
-PRESETS: Mapping[str, Preset] = Rows(_presets)
-"""Every preset by a stable id."""
+PRESETS: Mapping[str, Preset] = Rows(lambda: _presets("published.toml"))
+"""Every published training layout by a stable id."""
+
+SERVERS: Mapping[str, Preset] = Rows(lambda: _presets("servers.toml"))
+"""Every published server by a stable id."""
+
+PUBLISHED: Mapping[str, Preset] = Rows(lambda: {**PRESETS, **SERVERS})
+"""Both."""

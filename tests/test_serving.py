@@ -19,12 +19,15 @@ from formats.launch import emit, read_launch
 from groups import LayoutError
 from groups.engines import stops
 from groups.layout import Job
+from groups.presets import SERVERS as SERVED_LAYOUTS
 from groups.serving import sglang_groups, trtllm_groups, vllm_groups
+from training.models import MODELS
 from views.all import VIEWS
 from views.base.context import Context
-from views.base.link import from_query, to_query
+from views.base.link import from_query, published, to_query
 from views.base.resolve import fields_of_job, resolve
 from views.base.state import State
+from views.column import column_html, is_still
 from views.launch.api import read_launch as endpoint
 from views.orders.engines import SameServers, engines_summary, shown_of
 from views.page import answer
@@ -358,3 +361,30 @@ def test_the_command_line_lists_the_groups_of_a_server(tmp_path):
     file.write_text("torchrun x.py")
     assert run(["serve", str(file)], io.StringIO(), out, err) == 2
     assert "starts no vLLM or SGLang server" in err.getvalue()
+
+
+@pytest.mark.parametrize("name", SERVED_LAYOUTS)
+def test_a_published_server_is_drawn_as_its_source_states_it(name):
+    preset = SERVED_LAYOUTS[name]
+    state = replace(State(**published(name)), preset=name)
+    layout = resolve(state)
+    assert layout.is_server
+    assert layout.world_size == preset.world_size
+    assert preset.model_id in MODELS
+    assert preset.source
+    assert is_still(name, state)
+    assert preset.name in column_html("en")["sizes"]
+    assert resolve(from_query(f"preset={name}")) == layout
+    out, err = io.StringIO(), io.StringIO()
+    assert run(["layout", "--preset", name], io.StringIO(), out, err) == 0
+    for page in (answer(state), answer(replace(state, view="memory", lang="zh"))):
+        assert page.picture is not None
+
+
+def test_deepseek_serves_as_its_report_says():
+    """arXiv:2412.19437 section 3.4: attention on tp 4, dp 8 and 80; experts on ep 32 and 320."""
+    for name, (dp, ep) in {"prefill": (8, 32), "decode": (80, 320)}.items():
+        layout = resolve(State(**published(f"serve-deepseek-v3-{name}")))
+        assert (layout.mesh.size("tp"), layout.mesh.size("dp")) == (4, dp)
+        assert layout.kind("ep").size == ep == layout.world_size
+    assert len(SERVED_LAYOUTS) >= 8

@@ -19,6 +19,7 @@ from descriptions import (
     LANGUAGES,
     MEMORY,
     PAGE,
+    SERVER,
     SHELL,
     TYPES,
     untranslated,
@@ -32,7 +33,7 @@ from groups.layout import SERVED, Layout
 from groups.megatron.grids import GTP
 from groups.megatron.parallel_state import FAMILIES
 from groups.mesh import Mesh
-from groups.presets import PRESETS
+from groups.presets import PRESETS, PUBLISHED, SERVERS
 from training.models import MODELS
 from training.pipeline import SCHEDULES
 from training.recompute import MODULES, WORDS
@@ -174,7 +175,7 @@ def _model(start: State) -> list[Markup]:
 
 def menu_label(preset: str, language: str) -> str:
     """The name of a published layout, and how many GPUs it has."""
-    chosen = PRESETS[preset]
+    chosen = PUBLISHED[preset]
     facts = {"name": chosen.name, "gpus": f"{chosen.world_size:,}"}
     return SHELL["menu"][language].format(**facts)
 
@@ -189,13 +190,15 @@ def _presets(language: str) -> Markup:
     offered = [tag("option", SHELL["own_layout"][language], value="")]
     for family, options in families.items():
         offered.append(tag("optgroup", *options, label=SHELL[f"family_{family}"][language]))
+    served = (tag("option", menu_label(name, language), value=name) for name in SERVERS)
+    offered.append(tag("optgroup", *served, label=SERVER["family_servers"][language]))
     chips = []
     for name in FAMOUS:
         tab = -1 if chips else None  # all of a set of choices but one are reached by arrow keys
         short = PRESETS[name].name.split(",")[0]
         chips.append(button(short, class_="pill", tabindex=tab, data_preset=name))
     label, box = CONTROLS["preset"].label[language], "field-preset"
-    count = tag("small", SHELL["published"][language].format(count=len(PRESETS)))
+    count = tag("small", SHELL["published"][language].format(count=len(PUBLISHED)))
     return tag(
         "div",
         tag("div", tag("label", label, for_=box), count, class_="head"),
@@ -334,7 +337,7 @@ def world_of(state: State) -> int | None:
 
 def is_still(preset: Any, state: State) -> bool:
     """Whether a state still asks for this published layout, whatever is shown of it."""
-    if not isinstance(preset, str) or preset not in PRESETS:
+    if not isinstance(preset, str) or preset not in PUBLISHED:
         return False
     said, published = state_texts(state), state_texts(from_preset(preset))
-    return all(said[name] == published[name] for name in (*SIZES, "etp", "framework"))
+    return all(said[name] == published[name] for name in (*SIZES, "etp", "framework", *SERVED))

@@ -260,7 +260,8 @@ def foot_html(layout: Layout | None, language: str) -> Markup:
     sizes = SHELL["no_layout"][language]
     if layout is not None:
         every = {name: layout.mesh.size(name) for name in ("tp", "pp", "cp", "dp")}
-        every["ep"] = layout.expert.size("ep") if layout.expert is not None else 1
+        experts = layout.kind("ep") if layout.has_experts else None
+        every["ep"] = 1 if experts is None else experts.size
         shown = (f"{name} {size:,}" for name, size in every.items() if size > 1 or name in MAIN)
         sizes = " · ".join(shown)
     change, done = (tag("b", SHELL[name][language], class_=name) for name in ("change", "done"))

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from descriptions import DERIVED, NOTES, PAGE
 from groups import LayoutError
-from groups.presets import PRESETS
+from groups.presets import PUBLISHED, SERVERS
 from training.models import model_of_preset
 from training.published import derived_options
 
@@ -19,7 +19,7 @@ from .base.state import State, as_text, is_empty
 from .base.trained import CHOICES, schedule_name
 from .column import MENU, is_still
 
-PUBLISHED = {
+FIELDS_OF = {
     "account_for_embedding": "account",
     "account_for_loss": "account",
     "attention_heads": "heads",
@@ -33,7 +33,7 @@ def source_html(state: State, language: str) -> Markup:
     name = state.preset
     if not is_still(name, state):
         return Markup()
-    preset = PRESETS[name]
+    preset = PUBLISHED[name]
     source: object = "; ".join(preset.source)
     if preset.url:
         source = outside(preset.url, source)
@@ -41,17 +41,14 @@ def source_html(state: State, language: str) -> Markup:
     labels = (
         PAGE["world"][language]
         if name == "world_size"
-        else control_label(PUBLISHED.get(name, name), language)
+        else control_label(FIELDS_OF.get(name, name), language)
         for name in preset.derived
     )
     names = PAGE["and_list"][language].join(dict.fromkeys(map(within_sentence, labels)))
     derived = PAGE[words][language].format(names=names)
     note = preset.note and NOTES[preset.note][language]
-    lines = (
-        tag("p", line)
-        for line in (source, derived, note, *derived_lines(state), taken_line(state))
-        if line
-    )
+    of_step = () if name in SERVERS else (*derived_lines(state), taken_line(state))
+    lines = (tag("p", line) for line in (source, derived, note, *of_step) if line)
     whole = tag("b", preset.name) if len(preset.name) > MENU else ""
     return tag("div", whole, *lines, class_="source")
 

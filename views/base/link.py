@@ -35,7 +35,7 @@ from urllib.parse import parse_qsl, quote
 
 from groups import LayoutError
 from groups.errors import nearest_names, quoted
-from groups.presets import PRESETS
+from groups.presets import PUBLISHED
 from training.clusters import CLUSTERS
 from training.models import MODELS
 from training.pipeline import SCHEDULES
@@ -93,7 +93,7 @@ def short_query(state: State) -> str:
     'v=2&tp=4'
     """
     whole, name = to_query(state), state.preset
-    if not whole or not isinstance(name, str) or name not in PRESETS:
+    if not whole or not isinstance(name, str) or name not in PUBLISHED:
         return whole
     starts = {**STARTS, **{field: as_text(value) for field, value in published(name).items()}}
     said = {field: text for field, text in state_texts(state).items() if text != starts[field]}

@@ -17,7 +17,7 @@ from groups.errors import quoted
 from groups.grouping import Grouping
 from groups.layout import Job, Layout, framework_name, own_groupings
 from groups.mesh import whole_number
-from groups.presets import PRESETS
+from groups.presets import PUBLISHED
 
 from .problems import refusal
 from .state import (
@@ -55,13 +55,15 @@ def sizes_of(mesh: Mesh) -> str:
 
 def from_preset(preset: str) -> State:
     """The state that shows a published layout."""
-    chosen = PRESETS[preset]
+    chosen = PUBLISHED[preset]
     sizes = {name: getattr(chosen, name) for name in (*SIZES, "framework")}
     texts = {name: chosen.model.get(name) for name in MODEL}
     texts |= {"gpus_per_node": chosen.gpus_per_node, "etp": chosen.etp}
     account = bool(chosen.model.get("account_for_embedding"))
     said = {name: as_text(value) for name, value in texts.items()}
-    return State(**{**sizes, **said, "account": account})
+    served = {name: as_text(size) for name, size in chosen.served.items()}
+    served |= {"expert_parallel": bool(chosen.served.get("expert_parallel"))}
+    return State(**{**sizes, **said, **served, "account": account, "model": chosen.model_id})
 
 
 def fields_of_job(job: Job) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from groups.errors import not_a_choice, quoted
 from groups.grouping import Grouping
 from groups.megatron import ORDER
 from groups.mesh import whole_number
-from groups.presets import PRESETS
+from groups.presets import PUBLISHED
 from training.pipeline.spec import OF_SCHEDULES
 from training.recompute import recomputation
 
@@ -192,7 +192,7 @@ class State:
 
     # The page, and the views' own inputs.
     view: Any = _field("page", "groups", link="show", choices=VIEWS)
-    preset: Any = _field("page", choices=("", *PRESETS))  # that was chosen last
+    preset: Any = _field("page", choices=("", *PUBLISHED))  # that was chosen last
     lines: Any = _field("nodes")  # the kind of groups drawn; empty: those of the pinned rank
     versus: Any = _field("orders", "auto")
     ranks: Any = _field("ranks")

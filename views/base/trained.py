@@ -21,6 +21,7 @@ from groups.grouping import Grouping
 from groups.layout import Layout, framework_name
 from groups.megatron.grids import GTP
 from groups.mesh import whole_number
+from groups.presets import SERVERS
 from groups.stages.holdings import MAX_BATCH
 from training.clusters import CLUSTERS, Cluster
 from training.estimate import Estimate, Request, estimate_of, layer_time
@@ -238,6 +239,8 @@ def fields_of_preset(name: str) -> dict[str, str]:
     >>> fields_of_preset("mcore-guide-llama-3-8b"), fields_of_preset("playground-16")
     ({'model': 'llama3-8b'}, {})
     """
+    if name in SERVERS:
+        return {"model": SERVERS[name].model_id}
     known, changes = said_of_preset(name)
     model = {} if name == "playground-16" else {"model": known or UNKNOWN}
     return texts_of({**model, **changes, **training_of_preset(name)})

@@ -10,7 +10,7 @@ from typing import Any
 from formats.documents.check import job_of_document
 from formats.launch import parse
 from groups.errors import in_any_case
-from groups.presets import PRESETS
+from groups.presets import PUBLISHED
 from training.models import MODELS
 
 from ..base.context import Context
@@ -45,8 +45,8 @@ def state_named(text: str) -> State:
 
     Errors: LayoutError for what names no layout.
     """
-    named = in_any_case(text.strip(), PRESETS)
-    if named in PRESETS:
+    named = in_any_case(text.strip(), PUBLISHED)
+    if named in PUBLISHED:
         return of_preset(str(named))
     if is_link(text):
         return from_query(query_of(text))

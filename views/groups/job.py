@@ -61,7 +61,7 @@ def hero_html(spec: PictureSpec) -> Markup:
         "div",
         tag("h2", question(rank, language), class_="question"),
         tag("p", sentence_of(layout, rank, language), class_="answer", aria_live="polite"),
-        tag("div", _lenses(language), *figures, _player(language), class_="jobs"),
+        tag("div", _lenses(language, layout), *figures, _player(language, layout), class_="jobs"),
         tag("div", tag("div", told, costs, hint, **card), inset, class_="side"),
         class_=spec.look,
     )
@@ -71,8 +71,10 @@ LENSES = ("", "memory", "traffic", "pipeline", "hang")
 """What the cells may be coloured by, by the view that explains it; first their groups."""
 
 
-def _lenses(language: str) -> Markup:
+def _lenses(language: str, layout: Layout) -> Markup:
     """The row above the picture (views/gradio/picture/lens.js), and a line for its scale."""
+    if layout.is_server:
+        return Markup()  # a scale is of a training step
     names = ((name, JOB[f"lens_{name or 'groups'}"][language]) for name in LENSES)
     buttons = (
         button(
@@ -89,8 +91,10 @@ def _lenses(language: str) -> Markup:
     )
 
 
-def _player(language: str) -> Markup:
+def _player(language: str, layout: Layout) -> Markup:
     """What plays a step on the pictures (views/gradio/picture/film.js); empty until it does."""
+    if layout.is_server:
+        return Markup()
     play, stop = JOB["film_play"][language], JOB["film_stop"][language]
     strip = tag("div", class_="film-track", aria_hidden="true")
     label = {"aria_label": JOB["film_at"][language]}
