@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -632,7 +633,12 @@ def test_every_fix_is_answered(name, given):
         ENDPOINTS[name](**given)
     assert refusal.value.alternatives
     for fix in refusal.value.alternatives:
-        assert ENDPOINTS[name](**{**given, **fix})
+        assert answered(name, tuple(sorted({**given, **fix}.items())))
+
+
+@cache  # several sizes that are too large lead to the same largest one
+def answered(name, given):
+    return ENDPOINTS[name](**dict(given))
 
 
 def test_numbers_that_the_client_would_not_send_are_refused_in_words(client, ask):

@@ -321,9 +321,9 @@ REFUSED = """([name, toasts]) => {
 def test_what_cannot_be_is_refused_in_words_and_every_fix_works(open_page, name):
     page = open_page()
     layout = expect_layout(page)
-    texts = ["abc", "0", "-3", "2.5", "999999999"]
-    if name == "tp":
-        texts += ["3", "<b>7</b>", "9" * 40]
+    texts = ["0", "999999999"]
+    if name == "tp":  # what is no number is none in any box
+        texts += ["abc", "-3", "2.5", "3", "<b>7</b>", "9" * 40]
     stuck = []
     for text in texts:
         type_in(page, name, text)

@@ -53,16 +53,3 @@ def test_a_port_that_is_none_is_told_in_one_line(monkeypatch, port):
     assert "is no port, 1 to 65535: choose another one" in str(told.value)
     assert len(str(told.value).splitlines()) == 1
     assert len(str(told.value)) < 200
-
-
-def test_a_port_that_is_none_is_told_in_one_line_by_the_program_too():
-    done = subprocess.run(
-        [sys.executable, "app.py"],
-        cwd=ROOT,
-        env=os.environ | {"GRADIO_SERVER_PORT": "abc"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 1
-    assert done.stderr.startswith("GRADIO_SERVER_PORT=abc is no port, 1 to 65535: choose another")
-    assert done.stderr.count("\n") == 1
