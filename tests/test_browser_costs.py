@@ -30,10 +30,9 @@ from views.base.link import published
 from views.base.resolve import resolve
 from views.base.state import State
 from views.base.trained import GIB, trained_of
-from views.base.units import bytes_text, seconds_text
+from views.base.units import bytes_text, gib, seconds_text
 from views.compare.sides import COSTS, cost_of
 from views.estimate.words import about
-from views.memory.stages import gib
 from views.traffic.rows import rows_of
 
 pytestmark = pytest.mark.browser

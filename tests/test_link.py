@@ -31,7 +31,7 @@ from views.base.link import (
 from views.base.problems import sentence
 from views.base.resolve import from_preset
 from views.base.state import FIELDS, State, fields_of
-from views.orders.compared import AUTO
+from views.groups.compared import AUTO
 from views.page import answer, draw
 
 EXAMPLES = Path(__file__).parent / "data" / "launch_commands.json"

@@ -15,7 +15,7 @@ from groups import coordinates
 from groups.conventions import CONVENTIONS
 from views.base.context import Context
 from views.base.state import State
-from views.orders.compared import other_layout
+from views.groups.compared import other_layout
 from views.orders.view import orders_summary
 from views.page import answer
 

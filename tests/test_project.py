@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,16 @@ def imports(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and not node.level:
             found.add(node.module or "")
     return found
+
+
+def test_no_view_imports_another_that_imports_it():
+    views = {folder.name: set() for folder in (ROOT / "views").iterdir() if folder.is_dir()}
+    for file in (ROOT / "views").glob("*/*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.level == 2:
+                views[file.parent.name] |= {(node.module or "").split(".")[0]} & {*views}
+    order = [*TopologicalSorter(views).static_order()]  # Errors: CycleError
+    assert order.index("base") < order.index("groups") < order.index("orders")
 
 
 @pytest.mark.parametrize("room", FORBIDDEN)

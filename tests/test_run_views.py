@@ -21,13 +21,13 @@ from formats.logs import read_log
 from formats.logs.model import Diagnosis, Hop, Log, ProcessGroup, Wait
 from groups import LayoutError
 from views.base.context import Context
+from views.base.hosts import hosts_of
 from views.base.html import rest_text
 from views.base.resolve import resolve
 from views.base.state import State
 from views.hang.files import LONGEST, digest_of, evidence, log_of
 from views.hang.picture import CULPRIT, END, FIRST, chain_of
 from views.hang.view import hang_pictures
-from views.hosts.inputs import hosts_of
 from views.hosts.measures import SHOWN, heat_of, measures_pictures
 from views.hosts.view import example_of
 from views.page import answer

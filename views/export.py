@@ -20,6 +20,7 @@ from render.marks import Drawing
 
 from .all import VIEWS, view_of
 from .base.context import Context, Pictures
+from .base.hosts import placement_or_none
 from .base.link import short_query
 from .base.model import model_name, model_of
 from .base.resolve import sizes_text
@@ -30,7 +31,6 @@ from .groups.details import groups_csv, groups_text
 from .groups.job import groups_pictures, job_pictures
 from .groups.sentence import question, sentence_of
 from .groups.shown import by_grid
-from .hosts.inputs import placement_or_none
 from .pipeline.chart import pipeline_trace
 
 

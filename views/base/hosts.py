@@ -14,15 +14,17 @@ from formats.hosts.placing import placement_of
 from formats.hosts.values import Hosts
 from groups import LayoutError
 from groups.alternatives import works
+from groups.layout import Layout
 from groups.notes import Note
 from groups.placement import Placement
 
-from ..base.context import Context
-from ..base.html import TableCell, cell, tag
-from ..base.problems import problem_html
-from ..base.resolve import resolve
-from ..base.state import FIELDS, State, is_empty
-from ..base.units import ranges_text
+from .context import Context
+from .endpoint import require_text
+from .html import TableCell, cell, tag
+from .problems import problem_html
+from .resolve import resolve
+from .state import FIELDS, State, is_empty
+from .units import ranges_text
 
 ROWS = 64
 """Machines that are listed, and shown in their order."""
@@ -87,3 +89,18 @@ def hosts_cell(placement: Placement | None, ranks: np.ndarray | Sequence[int]) -
     parts = [f"{host}: {ranges_text([placement.device(name) for name in of])}" for host, of in runs]
     parts += ["…"] if len(ranks) > MOST_PLACED else []
     return [cell("; ".join(parts), class_="ranks")]
+
+
+def placement_from(layout: Layout, hosts: object, racks: object) -> Placement | None:
+    """The machines of a job's ranks by name; None where no text is given.
+
+    Errors: LayoutError for places of machines that no text names.
+    """
+    if not (require_text("hosts", hosts) or require_text("racks", racks)):
+        return None
+    return placement_of(read_texts(hosts, racks), layout.world_size, layout.gpus_per_node)
+
+
+def read_texts(text: object, racks: object) -> Hosts:
+    """The machines of an endpoint's texts. Errors: LayoutError."""
+    return read_hosts(require_text("hosts", text), require_text("racks", racks) or None)

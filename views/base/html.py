@@ -15,7 +15,7 @@ from html import escape as escape_text
 import orjson
 from markupsafe import Markup, escape
 
-from descriptions import LANGUAGES, PAGE, RUN, WORDS, Text
+from descriptions import LANGUAGES, PAGE, RUN, TRAFFIC, WORDS, Text
 from render.palette import ink, own_tone
 from render.scenes.heat import Heat
 from render.svg.heat import heat_svg
@@ -288,3 +288,14 @@ def player_buttons(back: str, on: str, language: str) -> Markup:
         button(sign, data_play=name, aria_label=label, title=label) for name, sign, label in steps
     )
     return together(before, button(play, data_play="play", data_start=play, data_stop=stop), after)
+
+
+def share_bar(share: float) -> Markup:
+    """A bar of which so much is full."""
+    return tag("span", class_="share", style=f"--share:{100 * share:.1f}%")
+
+
+def left_out_html(parts: Iterable[Text], language: str, **facts: str) -> Markup:
+    """What a view's numbers do not hold, as a list."""
+    items = (tag("li", part[language].format(**facts)) for part in parts)
+    return tag("div", tag("h3", TRAFFIC["left_out"][language]), tag("ul", *items))

@@ -8,6 +8,7 @@ from itertools import groupby
 import numpy as np
 
 from descriptions import PAGE
+from training.estimate.memory import Fit
 
 BYTES = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
@@ -81,3 +82,22 @@ def ranges_text(ranks: Sequence[int], most: int = 24) -> str:
     if len(runs) <= most:
         return ", ".join(runs)
     return ", ".join(runs[: most // 2]) + ", … " + ", ".join(runs[-most // 2 :])
+
+
+def gib(number: float) -> str:
+    """
+    >>> gib(1.5 * 2**30), gib(2**20)
+    ('1.5 GiB', '0.001 GiB')
+    """
+    amount = number / 2**30
+    return f"{amount:,.1f} GiB" if amount >= 0.05 else f"{amount:.3f} GiB"
+
+
+def interval_text(fit: Fit, language: str = "en") -> str:
+    """What a GPU needs, with the interval of nine of ten real runs.
+
+    >>> interval_text(Fit(60e9, 64.4e9, 60e9, 70.9e9, "fits", 0, {}))
+    '60.0 GiB (55.9–66.0)'
+    """
+    low, high = (f"{number / 2**30:,.1f}" for number in (fit.low, fit.high))
+    return gib(fit.needed) + bracketed(f"{low}–{high}", language)

@@ -27,10 +27,9 @@ from ..base.model import model_name, stated_layout
 from ..base.problems import control_label, refusal, tried, value_text, within_sentence
 from ..base.state import FIELDS, State, fields_of, is_empty
 from ..base.trained import CHOICES, Trained, fields_of_preset
-from ..base.units import bytes_text, seconds_text
+from ..base.units import bytes_text, gib, seconds_text
 from ..column import is_still
 from ..estimate.words import KINDS, about
-from ..memory.stages import gib
 from ..traffic.rows import rows_of
 
 WAYS = tuple(name for name in fields_of("training") if name not in ("cluster", "capacity"))

@@ -13,10 +13,9 @@ from training.search.verdict import Verdict
 
 from ..base.html import saying
 from ..base.trained import GIB
-from ..base.units import bytes_text, seconds_text
+from ..base.units import bytes_text, gib, interval_text, seconds_text
 from ..estimate.measured import measured_text
 from ..estimate.words import step_text
-from ..memory.stages import gib, interval_text
 from ..search.view import reason_text
 from .sides import COSTS, PARTS, Compared, Cost, Side
 

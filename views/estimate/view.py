@@ -28,15 +28,15 @@ from ..base.html import (
     fine,
     heading,
     heads_of,
+    left_out_html,
     saying,
     scrolling,
+    share_bar,
     table,
     tag,
     together,
 )
 from ..base.units import seconds_text
-from ..nodes.view import share_bar
-from ..traffic.view import left_out_html
 from .measured import measured_text, source_html
 from .words import KINDS, about, fit_text, lacks_text
 

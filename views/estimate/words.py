@@ -14,8 +14,7 @@ from training.estimate import Estimate
 from ..base import form
 from ..base.context import Context
 from ..base.html import saying, tag, together
-from ..base.units import SECONDS, bracketed
-from ..memory.stages import gib, interval_text
+from ..base.units import SECONDS, bracketed, gib, interval_text
 from .measured import measured_html
 
 KINDS = ("tp", "cp", "ep", "pp", "dp")

@@ -12,8 +12,8 @@ from groups.layout import Layout, world_of
 
 from ..base.context import Context
 from ..base.endpoint import MOST_SERVED, Parameters, endpoint, names_of, serving
+from ..base.hosts import placement_from
 from ..base.state import State
-from ..hosts.api import placement_from
 from .details import lists_of
 
 GROUPS = Parameters(

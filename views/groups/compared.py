@@ -21,7 +21,7 @@ from ..base.context import Context
 from ..base.html import saying, tag, unbroken
 from ..base.names import megatrons_name
 from ..base.resolve import main_groupings, resolve
-from ..groups.shown import PictureSpec, by_grid, marked
+from .shown import PictureSpec, by_grid, marked
 
 AUTO = "auto"
 """Compare with Megatron's default order, or, from that, with its other one."""

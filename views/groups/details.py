@@ -16,9 +16,9 @@ from groups.grouping import Grouping
 
 from ..base.context import Context
 from ..base.form import copyable
+from ..base.hosts import hosts_cell, hosts_head, placement_or_none
 from ..base.html import TableCell, button, cell, fold, row, table, tag, together
 from ..base.units import SHORTENED, ranks_text
-from ..hosts.inputs import hosts_cell, hosts_head, placement_or_none
 
 ROWS = 32
 """Groups of one kind that the page lists; beyond that people search a file."""

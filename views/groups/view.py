@@ -39,7 +39,7 @@ from ..base.html import (
 )
 from ..base.names import kind_text
 from ..base.units import ranks_text
-from ..orders.compared import other_layout, strip_html
+from .compared import other_layout, strip_html
 from .details import details_html, node_spans
 from .job import groups_pictures, hero_html, marks_text, spec_of
 from .shown import PictureSpec, by_grid

@@ -17,6 +17,7 @@ from render.scenes.heat import Heat
 
 from ..base import form
 from ..base.context import Context, View
+from ..base.hosts import placement_or_none
 from ..base.html import (
     button,
     cell,
@@ -34,7 +35,6 @@ from ..base.html import (
 from ..base.problems import fix_label, problem_html
 from ..base.state import is_empty
 from ..base.units import ranges_text, ranks_text
-from ..hosts.inputs import placement_or_none
 from .example import watchdog_example
 from .files import log_of
 from .picture import heat_of_chain

@@ -7,21 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from formats.hosts import read_hosts as hosts_of
 from formats.hosts.order import BetterOrder
 from formats.hosts.order import better_order as order_of
-from formats.hosts.placing import launcher_files, placement_of
-from formats.hosts.values import Hosts
+from formats.hosts.placing import launcher_files
 from formats.measurements import read_measurements, slow
 from groups.layout import Layout
 from groups.mesh import whole_number
-from groups.placement import Placement
 from training.clusters import CLUSTERS
 from training.estimate import seconds_waited
 
 from ..base.endpoint import endpoint, require_text, serving
+from ..base.hosts import notes_text, placement_from, read_texts
 from ..base.state import require_choice
-from .inputs import notes_text
 
 
 @serving()
@@ -32,7 +29,7 @@ def read_hosts(text: str = "", racks: str = "") -> str:
         text: a host file, Slurm host list or topology, cloud or Kubernetes JSON, NVLink report.
         racks: another text that says where they stand, such as a topology.conf; empty: the first.
     """
-    hosts = _read(text, racks)
+    hosts = read_texts(text, racks)
     inside = hosts.node and {
         "gpus": hosts.node.gpus,
         "nics": hosts.node.nics,
@@ -79,7 +76,9 @@ def better_order(
     require_choice("cluster", cluster, CLUSTERS)
     if require_text("model", model):
         seconds = seconds_waited(layout, model, cluster, global_batch)
-    better = order_of(layout, _read(hosts, racks), require_text("objective", objective), seconds)
+    better = order_of(
+        layout, read_texts(hosts, racks), require_text("objective", objective), seconds
+    )
     return json.dumps(order_document(better))
 
 
@@ -121,17 +120,3 @@ def order_document(better: BetterOrder) -> dict[str, Any]:
         "fixes": [{"kind": fix.kind, "place": fix.place, **fix.changes} for fix in better.fixes],
         "files": launcher_files(better.names, better.gpus_per_node),
     }
-
-
-def placement_from(layout: Layout, hosts: Any, racks: Any) -> Placement | None:
-    """The machines of a job's ranks by name; None where no text is given.
-
-    Errors: LayoutError for places of machines that no text names.
-    """
-    if not (require_text("hosts", hosts) or require_text("racks", racks)):
-        return None
-    return placement_of(_read(hosts, racks), layout.world_size, layout.gpus_per_node)
-
-
-def _read(text: Any, racks: Any) -> Hosts:
-    return hosts_of(require_text("hosts", text), require_text("racks", racks) or None)

@@ -22,12 +22,12 @@ from render.palette import PALETTE
 
 from ..base import form
 from ..base.context import Context, Pictures
-from ..base.html import chips, fine, fold, saying, table, tag, together
+from ..base.hosts import ROWS, hosts_of, notes_html, refused_html
+from ..base.html import chips, fine, fold, saying, share_bar, table, tag, together
 from ..base.problems import fix_label
 from ..base.state import is_empty
 from ..base.units import ranks_text, seconds_text
-from ..nodes.view import crossing_bar, level_name, share_bar
-from .inputs import ROWS, hosts_of, notes_html, refused_html
+from ..nodes.view import crossing_bar, level_name
 
 MOST_NAMED, ROOM = 16, 80.0
 """Machines that a file names in an order, and font sizes across for their names."""

@@ -14,10 +14,10 @@ from render.scenes.heat import LEVELS, Heat, level_colours
 
 from ..base import form
 from ..base.context import Context
+from ..base.hosts import placement_or_none
 from ..base.html import fine, painted, rest_text, saying, tag, together
 from ..base.problems import problem_html
 from ..base.state import is_empty
-from .inputs import placement_or_none
 
 NONE_COLOUR = "#e5e7eb"
 """Of a GPU without a number."""

@@ -12,12 +12,12 @@ from groups.placement import Placement
 
 from ..base import form
 from ..base.context import Context, Pictures, View
+from ..base.hosts import ROWS, hosts_of, notes_html, placement_here, refused_html
 from ..base.html import fine, fold, heading, rest_text, saying, table, tag, together
 from ..base.state import is_empty
 from ..base.units import ranges_text
 from ..nodes.view import audit_of, level_head, level_name, waited_for
 from .better import better_of, order_html, order_pictures, order_text
-from .inputs import ROWS, hosts_of, notes_html, placement_here, refused_html
 from .measures import measures_html, measures_pictures, measures_summary
 
 MOST_OF_EXAMPLE = 512

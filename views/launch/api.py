@@ -24,8 +24,8 @@ from ..base.endpoint import (
     serving,
 )
 from ..base.fixes import SWITCHES
+from ..base.hosts import placement_from
 from ..base.state import is_empty, require_choice, texts_of
-from ..hosts.api import placement_from
 from .inputs import options_of_page
 
 MOST_LISTED = 4096

@@ -26,13 +26,13 @@ from render.files.tables import CodeChart
 from ..base import form
 from ..base.context import Context, Pictures, View
 from ..base.fixes import fixes_of
+from ..base.hosts import placement_or_none
 from ..base.html import button, cell, fold, heading, numbered, row, saying, table, tag, together
 from ..base.problems import control_label, fix_label, problem_html, refusal_line, sentence
 from ..base.resolve import resolve, sizes_text
 from ..base.state import State, as_text, is_empty, require_choice
 from ..base.units import ranges_text
 from ..groups.job import job_pictures
-from ..hosts.inputs import placement_or_none
 from .inputs import options_of_page, read_pasted, stated, with_pasted
 from .running import running_html
 

@@ -15,8 +15,7 @@ from training.memory.per_stage import StageMemory
 from ..base.context import Context
 from ..base.html import saying, table, tag, together
 from ..base.trained import Trained
-from ..base.units import bytes_text, seconds_text
-from .stages import gib
+from ..base.units import bytes_text, gib, seconds_text
 
 STATES = ("weights", "gradients", "optimizer")
 

@@ -12,7 +12,6 @@ from descriptions import JOB, MEMORY, counted, joined
 from groups.layout import Layout
 from render.scenes.groups import PANEL_LIMIT
 from render.scenes.heat import LEVELS, Heat, level_colours, levels
-from training.estimate.memory import Fit
 from training.memory.activations import layer_activations
 from training.memory.per_stage import PARTS, StageMemory, exchange_buffers, largest
 from training.parameters import layer_parameters, on_one_rank
@@ -23,7 +22,7 @@ from training.split import padded_vocabulary
 from ..base.context import Context
 from ..base.html import button, by_pointer, cell, fine, painted, saying, tag, together
 from ..base.trained import GIB, Trained
-from ..base.units import bracketed
+from ..base.units import gib
 
 MOST_ROWS = 32
 """Bars drawn: of more stages every so many, with the fullest and the last."""
@@ -189,25 +188,6 @@ def _gathered(trained: Trained, stage: StageMemory) -> Iterator[str]:
     for number, ranks in zip((sum(counts.values()), experts), shares):
         if number:
             yield f"{millions(number)}{'' if is_away else f' × (1 − 1/{ranks})'}"  # noqa: RUF001
-
-
-def gib(number: float) -> str:
-    """
-    >>> gib(1.5 * 2**30), gib(2**20)
-    ('1.5 GiB', '0.001 GiB')
-    """
-    amount = number / GIB
-    return f"{amount:,.1f} GiB" if amount >= 0.05 else f"{amount:.3f} GiB"
-
-
-def interval_text(fit: Fit, language: str = "en") -> str:
-    """What a GPU needs, with the interval of nine of ten real runs.
-
-    >>> interval_text(Fit(60e9, 64.4e9, 60e9, 70.9e9, "fits", 0, {}))
-    '60.0 GiB (55.9–66.0)'
-    """
-    low, high = (f"{number / GIB:,.1f}" for number in (fit.low, fit.high))
-    return gib(fit.needed) + bracketed(f"{low}–{high}", language)
 
 
 def millions(number: float) -> str:

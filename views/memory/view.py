@@ -28,6 +28,7 @@ from ..base.model import FLAGS, MODEL_SIZES, ON_OFF, SIZES, ChosenModel, model_n
 from ..base.problems import change_label, control_label, fix_label, problem_html, tried
 from ..base.state import State, is_empty
 from ..base.trained import Trained
+from ..base.units import gib, interval_text
 from ..column import is_still
 from ..estimate.measured import measured_text
 from ..estimate.words import step_of
@@ -35,11 +36,9 @@ from .host import host_html
 from .stages import (
     COLOURS,
     bars_html,
-    gib,
     grid_html,
     grid_label,
     heat_of,
-    interval_text,
     millions,
     parts_of,
     visible_stages,

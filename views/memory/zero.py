@@ -22,8 +22,8 @@ from ..base.form import setter
 from ..base.html import fine, row, saying, scrolling, table, tag, together
 from ..base.state import is_empty, parse_number
 from ..base.trained import Trained
-from ..base.units import ranks_text
-from .stages import gib, millions, stage_of_ranks
+from ..base.units import gib, ranks_text
+from .stages import millions, stage_of_ranks
 
 MOMENTS: dict[int, tuple[tuple[str, str, str, str], ...]] = {
     # moment            weights  gradients  optimizer state

@@ -8,7 +8,7 @@ from groups.audit import DOMAINS, audit
 from groups.layout import Layout
 
 from ..base.endpoint import endpoint
-from ..hosts.api import placement_from
+from ..base.hosts import placement_from
 
 
 @endpoint

@@ -16,6 +16,7 @@ from render.files.tables import BarCell, TableChart
 
 from ..base.context import Context, Pictures, View
 from ..base.fixes import or_refused
+from ..base.hosts import placement_or_none
 from ..base.html import (
     button,
     cell,
@@ -25,6 +26,7 @@ from ..base.html import (
     heading,
     row,
     saying,
+    share_bar,
     table,
     tag,
     together,
@@ -32,7 +34,6 @@ from ..base.html import (
 from ..base.names import folding_names, rare_names
 from ..base.resolve import AUTO, main_groupings
 from ..base.state import State
-from ..hosts.inputs import placement_or_none
 from .cost import cost_of_waiting
 from .map import map_html, map_pictures, map_slide
 
@@ -244,11 +245,6 @@ def level_head(kind: str, language: str) -> str:
     """
     name = level_name(kind, language)
     return name[0].upper() + name[1:] if kind in HOSTS_WORDS else name
-
-
-def share_bar(share: float) -> Markup:
-    """A bar of which so much is full."""
-    return tag("span", class_="share", style=f"--share:{100 * share:.1f}%")
 
 
 def _crossing_text(reach: Span, language: str) -> str:

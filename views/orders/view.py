@@ -42,10 +42,10 @@ from ..base.problems import refusal_line
 from ..base.resolve import main_groupings, sizes_of
 from ..base.state import State
 from ..base.units import ranges_text, ranks_text
+from ..groups.compared import AUTO, Comparison, grids_of, megatrons_kind, order_title
 from ..groups.job import described, job_of_grid, layers_of
 from ..groups.shown import PictureSpec
 from ..groups.view import PANEL_LIMIT, card_html, framed, overview_figure
-from .compared import AUTO, Comparison, grids_of, megatrons_kind, order_title
 from .engines import engines_html, engines_pictures, engines_summary
 
 SHOWN_RANKS = 12

@@ -14,8 +14,8 @@ from groups.mesh import require_rank
 from groups.placement import local_rank, node_of
 
 from ..base.endpoint import endpoint
+from ..base.hosts import placement_from
 from ..hang.verdict import verdict_of
-from ..hosts.api import placement_from
 
 
 @endpoint

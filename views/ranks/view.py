@@ -19,13 +19,13 @@ from groups.stages.holdings import local_experts, sample_starts, sequence_chunks
 
 from ..base import form
 from ..base.context import Context, View
+from ..base.hosts import hosts_cell, hosts_head, placement_or_none
 from ..base.html import cell, chips, dotted, heading, row, saying, table, tag, together
 from ..base.names import folding_names, rare_names
 from ..base.problems import leads_html, sentence
 from ..base.state import State, is_empty, parse_number
 from ..base.trained import batch_of, readers_of
 from ..base.units import ranges_text, ranks_text
-from ..hosts.inputs import hosts_cell, hosts_head, placement_or_none
 from ..nodes.view import same_groups
 from ..pipeline.inputs import stages_by_rank
 

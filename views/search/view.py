@@ -37,6 +37,7 @@ from ..base.html import (
     explained,
     fine,
     heading,
+    left_out_html,
     row,
     saying,
     table,
@@ -48,11 +49,10 @@ from ..base.model import model_name, stated_layout
 from ..base.problems import problem_html, said_html, value_text, within_sentence
 from ..base.resolve import resolve
 from ..base.state import State
-from ..base.units import seconds_text
+from ..base.units import gib, seconds_text
 from ..estimate.measured import measured_html, measured_text
 from ..estimate.words import KINDS, about
-from ..memory.stages import gib
-from ..traffic.view import inputs_html, left_out_html
+from ..traffic.view import inputs_html
 
 PARTS = {"compute": ("compute",), "idle": ("bubble",), "exposed": KINDS}
 """The parts of an estimate that a bar shows in one colour; the rest is in the last."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from markupsafe import Markup
@@ -14,7 +14,6 @@ from descriptions import (
     LEFT_OUT,
     PURPOSES,
     TRAFFIC,
-    Text,
     counted,
     joined,
 )
@@ -31,8 +30,10 @@ from ..base.html import (
     fold,
     heading,
     heads_of,
+    left_out_html,
     row,
     saying,
+    share_bar,
     table,
     tag,
     together,
@@ -43,7 +44,6 @@ from ..base.trained import CHOICES, Trained
 from ..base.units import bracketed, bytes_text, seconds_text
 from ..estimate.words import step_of
 from ..memory.host import crossing_html
-from ..nodes.view import share_bar
 from .matrix import matrix_html, matrix_pictures
 from .rows import rows_of
 
@@ -110,12 +110,6 @@ def _answer(context: Context, found: list[Traffic]) -> Markup:
         left_out_html(LEFT_OUT.values(), language),
         tag("p", TRAFFIC["sources"][language], " ", sources, class_="traffic-source"),
     )
-
-
-def left_out_html(parts: Iterable[Text], language: str, **facts: str) -> Markup:
-    """What a view's numbers do not hold, as a list."""
-    items = (tag("li", part[language].format(**facts)) for part in parts)
-    return tag("div", tag("h3", TRAFFIC["left_out"][language]), tag("ul", *items))
 
 
 def job_texts(layout: Layout, trained: Trained, language: str) -> tuple[str, str]:
