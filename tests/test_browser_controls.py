@@ -356,7 +356,9 @@ def test_typing_counts_after_a_pause_without_enter(open_page):
     expect(box(page, "tp")).to_be_focused()
 
 
-WHERE = """() => ['#field-tp', '#field-cp', '#folds', '#rank input', '#tools summary', '#picture', '#details']
+WHERE = """() => [
+  '#field-tp', '#field-cp', '#folds', '#rank input', '#tools summary', '#picture', '#details',
+]
   .map((one) => document.querySelector(one).getBoundingClientRect().toJSON())"""
 
 
