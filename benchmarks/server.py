@@ -2,6 +2,7 @@
 
 Each server has a process of its own; the steps take turns, so all meet the same machine. "seen"
 steps between four layouts that the server remembers; "new" makes it forget them before each step.
+"served" is SGLang's layout of as many GPUs, with two meshes; it is never remembered.
 "empty" is an event without Gradio's queue, as the page's is; "queued" is one with it.
 """
 
@@ -15,6 +16,7 @@ from .timing import ResultTable, Timings, shown, times
 
 WORLDS = {16: 2, 256: 32, 16_384: 2_048, 131_072: 16_384}  # GPUs: nodes of 8
 WARM_UP = 4
+TRAINED = {"framework": "megatron", "dp": "", "ep": 1}
 SIZES = [(tp, pp) for pp in (2, 4) for tp in (2, 4)]
 
 
@@ -38,8 +40,10 @@ def run(quick: bool, servers: Servers) -> Iterator[ResultTable]:
             taken = {(name, 0): clients[name].step(tp=turn % 64) for name in ("empty", "queued")}
             for world, nodes in WORLDS.items():
                 for name in ("seen", "new"):
-                    step = clients[name].step(nodes=nodes, tp=tp, pp=pp)
+                    step = clients[name].step(nodes=nodes, tp=tp, pp=pp, **TRAINED)
                     taken[name, world] = step
+                served = {"nodes": nodes, "tp": 2 * tp, "pp": pp, "dp": "2", "ep": 2 * tp}
+                taken["new, served", world] = clients["new"].step(framework="sglang", **served)
             if turn >= warm_up:
                 for key, step in taken.items():
                     steps.setdefault(key, []).append(step)

@@ -90,6 +90,8 @@ def vllm(
 def _dcp(mesh: Mesh, dcp: int) -> Grouping:
     """Decode context parallel ranks: runs of what counts pcp first, then tp, and lists them so."""
     tp, pcp = mesh.size("tp"), mesh.size("cp")
+    if dcp == 1 in (tp, pcp):
+        return Grouping("dcp", mesh, "cp" if pcp == 1 else "tp")  # each rank alone
     if dcp == 1 or pcp == 1:
         _part(tp, dcp=dcp)
         return Grouping("dcp", mesh, "tp", length=dcp)

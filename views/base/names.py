@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from descriptions import OWN_GROUPS, PAGE, SERVER_GROUPS, kind_of
+from descriptions import OWN_GROUPS, PAGE, SERVER, SERVER_GROUPS, kind_of
 from groups.conventions import CONVENTIONS
 from groups.grouping import Grouping
 from groups.layout import Layout
@@ -82,9 +82,12 @@ def rare_names(context: Context) -> frozenset[str]:
     return frozenset(context.layout.every) - wanted
 
 
-def folding_names(table: Markup, names: Collection[str], language: str) -> Markup:
+def folding_names(
+    table: Markup, names: Collection[str], language: str, is_server: bool = False
+) -> Markup:
     """A table of which rows and chips of the class ``folded`` are seen once all are asked for."""
     if not names:
         return table
-    box, label = tag("input", type="checkbox"), PAGE["all_names"][language]
+    words = SERVER if is_server else PAGE
+    box, label = tag("input", type="checkbox"), words["all_names"][language]
     return together(tag("label", box, " ", label, class_="switch all-names"), table)

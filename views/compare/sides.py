@@ -17,7 +17,7 @@ from descriptions import PAGE
 from groups import LayoutError
 from groups.conventions import OWN
 from groups.layout import Layout
-from groups.presets import PRESETS
+from groups.presets import PUBLISHED
 from training.estimate import Estimate
 from training.search.verdict import Verdict, outcome_of, verdict
 
@@ -201,13 +201,14 @@ def _published(side: Context, after: Context) -> str:
     is_its = is_still(preset, side.state) and (
         side is after or fields_of_preset(preset).get("model", "") == after.state.model
     )
-    return PRESETS[preset].name if is_its else ""
+    return PUBLISHED[preset].name if is_its else ""
 
 
 def _sizes(layout: Layout) -> str:
     sizes = {name: layout.mesh.size(name) for name in AXES if name in layout.mesh.names}
-    if layout.expert is not None:
-        sizes["ep"] = layout.expert.size("ep")
+    experts = layout.kind("ep")
+    if experts is not None and (layout.has_experts or not layout.roles):
+        sizes["ep"] = experts.size
     return " ".join(f"{name} {size}" for name, size in sizes.items() if size > 1) or "dp 1"
 
 

@@ -56,7 +56,9 @@ def nodes_html(context: Context) -> Markup:
     return together(
         heading(say("nodes_title"), said),
         or_refused(context, map_html),
-        audit.table(audit.heads(language), language, rare_names(context)),
+        audit.table(
+            audit.heads(language), language, rare_names(context), bool(context.layout.roles)
+        ),
         tag("ul", *items, class_="warnings") if others else "",
         note,
         fine(explained(say("nodes_body"), language)),
@@ -85,7 +87,11 @@ class Audit:
         return [*heads, *(level_name(kind, language) for kind in self.places)]
 
     def table(
-        self, heads: Iterable[str], language: str, rare: Collection[str] = frozenset()
+        self,
+        heads: Iterable[str],
+        language: str,
+        rare: Collection[str] = frozenset(),
+        is_server: bool = False,
     ) -> Markup:
         """How the groups of some names stand on each kind of domain; their number leads to one.
 
@@ -101,7 +107,7 @@ class Audit:
             fold = {"class_": "folded"} if is_rare and not is_told else {}
             cells = (self._cell(names, reach, language) for reach in spans)
             rows.append(row(chips(names, () if is_told else rare), size, *cells, **fold))
-        return folding_names(table(heads, rows, "audit"), rare, language)
+        return folding_names(table(heads, rows, "audit"), rare, language, is_server)
 
     def pictures(self, language: str) -> Pictures:
         """The same for files; nothing where every rank is alone."""
@@ -173,6 +179,8 @@ def _fine(context: Context) -> str:
     """That nothing leaves its node that a layer waits for."""
     waited = waited_for(context.state)
     names = ", ".join(name for name in ("tp", "cp", "ep", "etp") if name in waited)
+    if context.layout.roles:
+        names = ", ".join(name for name in context.layout.every if name in waited)
     return PAGE["audit_fine"][context.language].format(names=names)
 
 

@@ -103,7 +103,7 @@ class _Card:
         ]
         words = "rank_layers_of" if len(texts) == 1 else "rank_chunks_layers"
         held = [text, say(words, layers=say("semicolon").join(texts))]
-        others = "".join(chunk.others for chunk in chunks)
+        others = "" if self.layout.is_server else "".join(chunk.others for chunk in chunks)
         held += [say(f"rank_{what}") for letter, what in HELD_BESIDE.items() if letter in others]
         return joined(held, self.language)
 
@@ -159,7 +159,8 @@ class _Card:
                 )
                 rows.append(row(chips(names, self.rare), text, class_=_fold_of(names, self.rare)))
         heads = _heads("peers", self.placement, self.language)
-        return folding_names(table(heads, rows, "peers"), self.rare, self.language)
+        found = table(heads, rows, "peers")
+        return folding_names(found, self.rare, self.language, bool(self.layout.roles))
 
 
 def _heads(members: str, placement: Placement | None, language: str) -> list[str]:
