@@ -18,7 +18,7 @@ from formats.documents.exports import groups_json_parts
 from formats.launch import emit, read_launch
 from groups import LayoutError
 from groups.engines import stops
-from groups.layout import Job
+from groups.layout import Job, own_groupings
 from groups.presets import SERVERS as SERVED_LAYOUTS
 from groups.serving import sglang_groups, trtllm_groups, vllm_groups
 from training.models import MODELS
@@ -28,6 +28,7 @@ from views.base.link import from_query, published, to_query
 from views.base.resolve import fields_of_job, resolve
 from views.base.state import State
 from views.column import column_html, is_still
+from views.groups.api import layout as layout_endpoint
 from views.launch.api import read_launch as endpoint
 from views.orders.engines import SameServers, engines_summary, shown_of
 from views.page import answer
@@ -388,3 +389,29 @@ def test_deepseek_serves_as_its_report_says():
         assert (layout.mesh.size("tp"), layout.mesh.size("dp")) == (4, dp)
         assert layout.kind("ep").size == ep == layout.world_size
     assert len(SERVED_LAYOUTS) >= 8
+
+
+@pytest.mark.parametrize("framework", SERVERS)
+def test_the_endpoint_of_groups_takes_the_sizes_of_a_server(framework):
+    job = SERVERS[framework]
+    said = {name: value for name, value in vars(job).items() if value != getattr(Job, name, None)}
+    answered = json.loads(layout_endpoint(group_type="framework", **said))
+    made = {grouping.name: lists(grouping) for grouping in own_groupings(job.layout())}
+    assert answered["groups"] == made
+
+
+def test_a_view_of_a_step_refuses_a_server_in_files_and_endpoints():
+    with pytest.raises(LayoutError, match="a server has no training step: vLLM"):
+        Context.of(State(framework="vllm", pp=1)).trained.stages()
+    said = ["estimate", "--framework", "sglang", "--tp", "8"]
+    out, err = io.StringIO(), io.StringIO()
+    assert run(said, io.StringIO(), out, err) == 2
+    assert "SGLang has no gradients" in err.getvalue()
+
+
+def test_two_servers_are_compared_by_their_groups():
+    kept = "?preset=serve-kimi-k2-tp"
+    state = replace(State(**published("serve-kimi-k2-dp")), view="compare", kept=kept)
+    picture = answer(state).picture
+    assert "Kimi K2" in picture
+    assert picture.count("<svg") >= 2

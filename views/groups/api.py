@@ -31,6 +31,10 @@ GROUPS = Parameters(
     etp = None: expert tensor parallel size; None: as tp.
     framework = "megatron": whose order to use, such as "megatron", "deepspeed" or "llama3".
     more = "": further groups by Megatron's names, separated by spaces, such as "embd tp-ep-pp".
+    dp = 0: of a server, data parallel size of its attention; 0: what remains in vLLM, 1 in others.
+    dcp = 1: of a server, decode context parallel size.
+    moe_dp = 1: of SGLang, copies of the experts inside tp.
+    expert_parallel = False: of vLLM, whole experts on each rank.
     """,
 )
 
