@@ -27,6 +27,7 @@ MODELS: dict[str, Any] = {
     "groups/megatron/families.toml": dict[str, Family],
     "cli/guide.toml": Guide,
     "groups/published.toml": dict[str, tuple[Publication, ...]],
+    "groups/servers.toml": dict[str, tuple[Publication, ...]],
     "groups/refusals.toml": dict[str, Refusal],
     "training/clusters.toml": dict[str, ClusterRow],
     "training/models.toml": dict[str, PublishedModel],
