@@ -34,6 +34,7 @@ from ..scenes.groups import Overview, Panel
 from ..scenes.heat import Heat
 from ..scenes.job import JobPicture
 from ..scenes.nodes import NodesPicture
+from ..scenes.server import ServerPicture, draw_server
 from ..scenes.shards import ShardGrid, draw_shards
 from .tables import CodeChart, TableChart, draw_code, draw_points, draw_table
 
@@ -96,6 +97,7 @@ DRAWINGS: dict[type, Callable[[Any, str], Iterable[Mark]]] = {
     BarsChart: draw_bars,
     Heat: draw_heat,
     ShardGrid: draw_shards,
+    ServerPicture: draw_server,
     NodesPicture: draw_nodes,
     MatrixChart: draw_matrix,
     Exchange: draw_exchange,

@@ -1,0 +1,219 @@
+"""The GPUs of servers on their nodes: what fills each, its KV heads and its experts; and how many
+requests at full length go into the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..marks import LABEL, LOOKS, Blocks, Lines, Mark, Words
+from ..palette import GROUP_INK, GROUPS
+
+TILE, BAR, SQUARE, PAD = 132.0, 16.0, 15.0, 6.0
+"""Pixels: width of a tile, height of its bar, side of a square of a KV head, and between things."""
+
+HEADS = 8
+"""KV heads that have a square of their own; of more, their numbers are said in words."""
+
+HATCH = 5.0
+"""Pixels from line to line of a hatch."""
+
+APART, TITLE = 10.0, 20.0
+"""Pixels between tiles, and above them where their node is named."""
+
+ACROSS = 8
+"""Tiles beside each other."""
+
+MOST_REQUESTS = 64
+"""Requests drawn one by one; of more the strip is one band."""
+
+STRIP = 26.0
+"""Height of the strip of requests."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A part of a bar: its colour of GROUPS, its share of the GPU, whether another rank holds the
+    same."""
+
+    colour: int
+    share: float
+    is_copied: bool = False
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One GPU. heads: numbers of its KV heads; colours: of each, the same where another rank keeps
+    the same head; note: of heads that have no squares; lines: what else it has."""
+
+    name: str
+    bar: tuple[Segment, ...]
+    heads: tuple[int, ...] = ()
+    is_copied: bool = False
+    note: str = ""
+    lines: tuple[str, ...] = ()
+    is_chosen: bool = False
+
+    @property
+    def width(self) -> float:
+        return TILE + 2 * PAD
+
+    @property
+    def height(self) -> float:
+        has_row = bool(self.heads or self.note)
+        return 3 * PAD + LABEL + BAR + has_row * (SQUARE + PAD) + len(self.lines) * (LABEL + 3) + 2
+
+
+def draw_tile(tile: Tile, theme: str, left: float = 0.0, top: float = 0.0) -> Iterator[Mark]:
+    """A GPU as a card, at a place of the picture."""
+    look, colours = LOOKS[theme], GROUPS[theme]
+    edge, wide = (look.ink, 1.8) if tile.is_chosen else (look.edge, 1.0)
+    corner, size = np.array([[left + 1, top + 1]]), np.array([tile.width - 2, tile.height - 2])
+    yield Blocks(corner, size, look.page, edge=edge, width=wide, radius=4)
+    x, y = left + PAD, top + PAD + LABEL
+    yield Words(x, y, tile.name, LABEL, look.ink, bold=True)
+    y += PAD
+    yield Blocks(np.array([[x, y]]), np.array([TILE, BAR]), look.ground)
+    at = x
+    for segment in tile.bar:
+        long = TILE * segment.share
+        if long >= 0.2:
+            corner, size = np.array([[at, y]]), np.array([long, BAR])
+            yield Blocks(corner, size, colours[segment.colour])
+            if segment.is_copied:
+                yield Lines(hatched(at, y, long, BAR), look.quiet, 0.8)
+        at += long
+    y += BAR + PAD
+    if tile.heads:
+        shown = np.array([[x + place * (SQUARE + 1.5), y] for place in range(len(tile.heads))])
+        fills = [colours[head % len(colours)] for head in tile.heads]
+        yield Blocks(shown, np.array([SQUARE, SQUARE]), fills, edge=look.edge, radius=2)
+        for (sx, sy), head in zip(shown.tolist(), tile.heads):
+            if tile.is_copied:
+                yield Lines(hatched(sx, sy, SQUARE, SQUARE), look.quiet, 0.6)
+            middle = sx + SQUARE / 2, sy + SQUARE - 4
+            yield Words(*middle, str(head), 9.5, GROUP_INK[theme], "middle", bold=True)
+    if tile.note:
+        after = len(tile.heads) * (SQUARE + 1.5)
+        yield Words(x + after + 3 * bool(tile.heads), y + SQUARE - 4, tile.note, 10, look.quiet)
+    if tile.heads or tile.note:
+        y += SQUARE + PAD
+    for line in tile.lines:
+        y += LABEL
+        yield Words(x, y, line, 10, look.quiet)
+        y += 3
+
+
+def hatched(x: float, y: float, wide: float, tall: float) -> list[list[tuple[float, float]]]:
+    """Slanting lines within a box.
+
+    >>> hatched(0, 0, 5, 5)
+    [[(0.0, 5.0), (5.0, 0.0)]]
+    """
+    lines, offset = [], HATCH
+    while offset < wide + tall:
+        start = (x + max(0.0, offset - tall), y + min(offset, tall))
+        end = (x + min(offset, wide), y + max(0.0, offset - wide))
+        lines.append([start, end])
+        offset += HATCH
+    return lines
+
+
+@dataclass(frozen=True)
+class Strip:
+    """Requests at full length in the cache. requests: how many go in, a fraction too; label: what
+    it says behind them."""
+
+    requests: float
+    label: str
+    length: float = 720.0
+
+    @property
+    def width(self) -> float:
+        return self.length
+
+    @property
+    def height(self) -> float:
+        return STRIP + LABEL + 8
+
+    @property
+    def is_band(self) -> bool:
+        return self.requests > MOST_REQUESTS
+
+
+def draw_strip(strip: Strip, theme: str, left: float = 0.0, top: float = 0.0) -> Iterator[Mark]:
+    """The cache as one bar, a box a request, what no further whole one goes into left open."""
+    look, colours = LOOKS[theme], GROUPS[theme]
+    whole = int(strip.requests)
+    frame = np.array([[left, top]]), np.array([strip.length, STRIP])
+    yield Blocks(*frame, look.ground, edge=look.edge)
+    if strip.is_band:
+        yield Blocks(*frame, colours[0])
+        every = np.linspace(0, strip.length, MOST_REQUESTS + 1)[1:-1]
+        lines = [[(left + at, top), (left + at, top + STRIP)] for at in every.tolist()]
+        yield Lines(lines, look.page, 0.7, opacity=0.8)
+    elif whole:
+        each = strip.length / strip.requests
+        corners = np.array([[left + place * each, top] for place in range(whole)])
+        yield Blocks(corners, np.array([each, STRIP]), colours[0], edge=look.page)
+        if each >= 16:
+            for place in range(whole):
+                x, y = left + (place + 0.5) * each, top + STRIP / 2 + 4
+                yield Words(x, y, str(place + 1), LABEL, GROUP_INK[theme], "middle")
+    if strip.label:
+        yield Words(left, top + STRIP + LABEL + 4, strip.label, LABEL, look.quiet)
+
+
+@dataclass(frozen=True)
+class ServerPicture:
+    """Nodes of tiles, the strip of requests below; legend for files."""
+
+    nodes: tuple[tuple[str, tuple[Tile, ...]], ...]
+    strip: Strip
+    legend: tuple[tuple[int, str], ...] = ()
+    line: str = ""
+    """What the engine prints."""
+
+    @cached_property
+    def step(self) -> tuple[float, float]:
+        tiles = [tile for _, tiles in self.nodes for tile in tiles]
+        wide = max((tile.width for tile in tiles), default=0.0)
+        return wide + APART, max((tile.height for tile in tiles), default=0.0) + APART
+
+    @property
+    def across(self) -> int:
+        return min(ACROSS, max((len(tiles) for _, tiles in self.nodes), default=1))
+
+    @property
+    def width(self) -> float:
+        return max(self.across * self.step[0] - APART, self.strip.width)
+
+    @property
+    def height(self) -> float:
+        rows = sum(-(-len(tiles) // self.across) for _, tiles in self.nodes)
+        below = self.strip.height + (LABEL + 10 if self.line else 0)
+        return len(self.nodes) * TITLE + rows * self.step[1] + APART + below
+
+    def legend_of(self, theme: str, _: object) -> Sequence[tuple[str, str]]:
+        return [(GROUPS[theme][colour], text) for colour, text in self.legend]
+
+
+def draw_server(picture: ServerPicture, theme: str) -> Iterator[Mark]:
+    """All of it, for files; the page sets the tiles one by one, as wide as it is."""
+    look, y = LOOKS[theme], 0.0
+    right, down = picture.step
+    for name, tiles in picture.nodes:
+        yield Words(0, y + LABEL + 2, name, LABEL, look.quiet)
+        y += TITLE
+        for place, tile in enumerate(tiles):
+            row, column = divmod(place, picture.across)
+            yield from draw_tile(tile, theme, column * right, y + row * down)
+        y += -(-len(tiles) // picture.across) * down
+    y += APART
+    yield from draw_strip(picture.strip, theme, 0.0, y)
+    if picture.line:
+        y += picture.strip.height + LABEL + 4
+        yield Words(0, y, picture.line, LABEL, look.ink, mono=True)
