@@ -96,7 +96,8 @@ _TAKES = {
     "emit": (0, 1, "one framework, such as emit torchtitan"),
     "check": (1, 1, "one file, or - for standard input"),
     "compare": (1, 2, "one layout or two, such as compare llama3-405b-1 --tp 4"),
-    **dict.fromkeys(("memory", "traffic", "estimate", "search", "moves"), (0, 0, "options only")),
+    "memory": (0, 1, "options only, or what a server printed as it started"),
+    **dict.fromkeys(("traffic", "estimate", "search", "moves"), (0, 0, "options only")),
 }
 """The fewest and the most words of a command, and what they are."""
 

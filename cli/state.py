@@ -28,6 +28,15 @@ OPTIONS = (
 )
 """The options of a command line that say what is trained, and on what."""
 
+SERVED = (
+    *("served_weights", "served_cache", "served_share"),
+    *("served_length", "served_requests", "served_batched"),
+)
+"""Those that say how a server serves a model; of training they are left unread, and refused."""
+
+OF_SERVER = ("model", "changes", "layers", "experts", "sequence", "cluster", "capacity")
+"""What of OPTIONS counts for a server too."""
+
 
 @contextmanager
 def asked_context(inputs: CommandLine) -> Iterator[Context]:
@@ -46,6 +55,21 @@ def asked_context(inputs: CommandLine) -> Iterator[Context]:
             for fix in error.alternatives
         ]
         raise error.renamed(RENAMED).replace(alternatives=fixes) from None
+
+
+def served_context(inputs: CommandLine, log: str) -> Context:
+    """The servers that are asked for, and what one printed as it started.
+
+    Errors: LayoutError, CommandError.
+    """
+    job, _ = inputs.wanted()
+    layout, options = checked(job), inputs.options
+    known: dict[str, Any] = {"model": "", **_start(inputs), **fields_of_job(job)}
+    names = (*OF_SERVER, *SERVED)
+    given = {name: value for name in names if (value := getattr(options, name)) is not None}
+    changes = changes_of(given.pop("changes", ""))
+    known |= {name: _value(name, value) for name, value in given.items()}
+    return Context(layout, State(**{**known, **changes, "engine_log": log}))
 
 
 def state_of(inputs: CommandLine, job: Job) -> State:

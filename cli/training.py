@@ -13,10 +13,12 @@ from typing import Any
 
 from formats.documents.exports import heading
 from formats.documents.tables import Table
+from groups.errors import quoted
 from groups.layout import Layout
 
-from .inputs import CommandLine
-from .state import asked_context
+from .inputs import CommandLine, checked
+from .messages import CommandError
+from .state import asked_context, served_context
 
 GIB = 2**30
 
@@ -38,9 +40,15 @@ class Report(Table):
 
 
 def memory(inputs: CommandLine) -> Table:
-    """What a rank of each stage holds at its worst moment, a row a stage."""
+    """What a rank of each stage holds at its worst moment, or serves with, a row a stage."""
     from views.memory.api import memory_facts
+    from views.memory.served import is_served
 
+    job, _ = inputs.wanted()
+    if is_served(checked(job)):
+        return _served(inputs)
+    if inputs.words:
+        raise CommandError(f"memory takes {quoted(inputs.words[0])} of a server only")
     layout, facts = _facts(inputs, memory_facts)
     parts = list(dict.fromkeys(name for stage in facts["stages"] for name in stage["bytes"]))
     rows = [
@@ -55,6 +63,46 @@ def memory(inputs: CommandLine) -> Table:
     names = [f"{name}_gib" for name in (*parts, "total")]
     columns = ["stage", "layers", "parameters", "micro_batches", *names]
     return Report("memory", columns, rows, layout, before=_head(facts, _fit(facts)), facts=facts)
+
+
+def _served(inputs: CommandLine) -> Table:
+    """Memory of a server, and what a log says beside it."""
+    from views.memory.served import server_facts
+
+    log = inputs.text(inputs.words[0]) if inputs.words else ""
+    context = served_context(inputs, log)
+    facts = server_facts(context)
+    parts = list(dict.fromkeys(name for stage in facts["stages"] for name in stage["bytes"]))
+    sizes = ("weights", "available", "cache", "free")
+    rows = [
+        [
+            *(stage[name] for name in ("stage", "layers", "experts_per_rank")),
+            *(_gib(stage["bytes"].get(name, 0)) for name in parts),
+            *(_gib(stage[f"{name}_bytes"]) for name in sizes),
+        ]
+        for stage in facts["stages"]
+    ]
+    columns = ["stage", "layers", "experts", *(f"{name}_gib" for name in (*parts, *sizes))]
+    fits = f"{facts['requests']:,.2f} requests of {facts['max_model_len']:,} tokens fit"
+    heads = f"KV heads of a rank {facts['kv_heads_per_rank']}, each on {facts['kv_copies']}"
+    before = [f"{facts['model']} on {facts['engine']}, weights {facts['weights_format']}"]
+    before += [f"{fits}, {facts['tokens']:,} tokens; {heads}", facts["printed"]]
+    before += _logged(facts.get("log"))
+    return Report("memory", columns, rows, context.layout, before=before, facts=facts)
+
+
+def _logged(log: Facts | None) -> Iterator[str]:
+    """What a log says beside what is reckoned, a line each."""
+    for row in log["rows"] if log else ():
+        is_size = row["what"] not in ("tokens_in", "requests", "share")
+        printed, reckoned = (
+            f"{row[name] / GIB:,.2f} GiB" if is_size else f"{row[name]:,g}"
+            for name in ("printed", "reckoned")
+        )
+        verdict = {True: " agrees", False: " differs"}.get(row["agrees"], "")
+        yield f"{row['what']}: printed {printed}, reckoned {reckoned}{verdict}"
+    if log and log["deciding_rank"]:
+        yield f"rank {log['deciding_rank']} decides"
 
 
 def traffic(inputs: CommandLine) -> Table:

@@ -60,7 +60,7 @@ def test_a_cache_of_so_many_bytes_has_the_tokens_that_were_printed(row):
     off = ROUNDED * (2 if halves else 1)
     low, high = (tokens_in(row, size * GIB + sign * off) for sign in (-1, 1))
     assert low <= row["printed_tokens"] <= high
-    assert (high - low) / row["printed_tokens"] < 0.004
+    assert (high - low) / row["printed_tokens"] < 0.005
     if "printed_blocks" in row:
         assert row["printed_blocks"] * row["block_size"] == row["printed_tokens"]
 

@@ -19,7 +19,7 @@ from .estimate.api import estimate
 from .groups.api import layout, process_groups, rank_table
 from .hosts.api import better_order, read_hosts, slow_groups
 from .launch.api import cluster_check, launch_command, read_launch
-from .memory.api import memory_per_rank
+from .memory.api import memory_per_rank, server_memory
 from .moves.api import moves, moves_check
 from .nodes.api import node_audit
 from .pipeline.api import pipeline_schedule
@@ -40,7 +40,7 @@ ENDPOINTS: dict[str, Callable[..., str]] = {
     for function in (
         *(layout, process_groups, rank_table, node_audit, rank_card, shared_by_ranks),
         *(collective, pipeline_schedule),
-        *(memory_per_rank, traffic_per_step, estimate, better_layouts, compare),
+        *(memory_per_rank, server_memory, traffic_per_step, estimate, better_layouts, compare),
         *(moves, moves_check),
         *(launch_command, cluster_check, read_launch, read_hosts, better_order, slow_groups),
     )

@@ -123,7 +123,7 @@ def hatched(x: float, y: float, wide: float, tall: float) -> list[list[tuple[flo
 
 
 @dataclass(frozen=True)
-class Strip:
+class RequestStrip:
     """Requests at full length in the cache. requests: how many go in, a fraction too; label: what
     it says behind them."""
 
@@ -144,7 +144,9 @@ class Strip:
         return self.requests > MOST_REQUESTS
 
 
-def draw_strip(strip: Strip, theme: str, left: float = 0.0, top: float = 0.0) -> Iterator[Mark]:
+def draw_strip(
+    strip: RequestStrip, theme: str, left: float = 0.0, top: float = 0.0
+) -> Iterator[Mark]:
     """The cache as one bar, a box a request, what no further whole one goes into left open."""
     look, colours = LOOKS[theme], GROUPS[theme]
     whole = int(strip.requests)
@@ -172,7 +174,7 @@ class ServerPicture:
     """Nodes of tiles, the strip of requests below; legend for files."""
 
     nodes: tuple[tuple[str, tuple[Tile, ...]], ...]
-    strip: Strip
+    strip: RequestStrip
     legend: tuple[tuple[int, str], ...] = ()
     line: str = ""
     """What the engine prints."""

@@ -58,7 +58,7 @@ def _experts(layout: Layout) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
+class HeldByRanks:
     """Of each rank, int64 of shape (world,): its stage, its first KV head and expert, how many
     experts it has, and where it is among the ranks that share the tokens of a sequence."""
 
@@ -75,7 +75,7 @@ class Placed:
     """Ranks of one server that keep the same attention weights."""
 
 
-def placed(layout: Layout, model: Model, cut: Cut) -> Placed:
+def placed(layout: Layout, model: Model, cut: Cut) -> HeldByRanks:
     """What each rank of a layout of servers has.
 
     >>> from groups.layout import Job
@@ -95,7 +95,7 @@ def placed(layout: Layout, model: Model, cut: Cut) -> Placed:
     replicas = 1
     for name in ("dp", "cp"):
         replicas *= mesh.size(name) if name in mesh.names else 1
-    return Placed(
+    return HeldByRanks(
         _coordinates(mesh, "pp"),
         place * model.kv_heads // cut.attention,
         heads,

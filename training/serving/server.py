@@ -26,7 +26,7 @@ from __future__ import annotations
 import csv
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -159,12 +159,25 @@ class ServerMemory:
     heads: int
     copies: int
     """KV heads of a rank, and how many ranks keep each."""
-    layers: tuple[KVLayer, ...] = field(repr=False, default=())
+    layers: tuple[KVLayer, ...] = field(repr=False)
+    serving: Serving
+    batched: int
+    """Tokens of a batch."""
+    cut: Cut
 
     @property
     def deciding(self) -> ServedStage:
         """The stage with the fewest blocks."""
         return self.stages[self.cache.stage]
+
+    def cache_in(self, available: float, length: int = 0) -> KVCache:
+        """The cache where the deciding stage has so many bytes for it, as a log may say.
+
+        Errors: LayoutError where not one request fits.
+        """
+        serving = replace(self.serving, length=length or self.serving.length)
+        stage = self.deciding.layers
+        return plan_cache(self.layers, [stage], [available], serving, self.batched, self.cut)
 
     def used(self, stage: ServedStage) -> float:
         """Bytes that the blocks take on a rank of a stage; all stages have as many blocks."""
@@ -238,7 +251,7 @@ def server_memory(
     heads, copies = (1, cut.attention) if model.is_mla else cut.kv_heads(model.kv_heads)
     if model.is_mla:
         copies = cut.attention // cut.dcp
-    return ServerMemory(stages, cache, total, share, heads, copies, layers)
+    return ServerMemory(stages, cache, total, share, heads, copies, layers, serving, batched, cut)
 
 
 def plan_cache(

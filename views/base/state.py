@@ -282,6 +282,14 @@ class State:
     capacity: Any = _field("training", published=False)  # GiB of a GPU; empty: the cluster's
     # Whose data parallel group ZeRO is pictured for; empty: the pinned rank's, else 0's.
     of_rank: Any = _field("memory")
+    # What a server serves with; empty ones are as the model is published, or as the engine starts.
+    served_weights: Any = _field("memory")
+    served_cache: Any = _field("memory")
+    served_share: Any = _number("memory", "")
+    served_length: Any = _number("memory", "")
+    served_requests: Any = _number("memory", "")
+    served_batched: Any = _number("memory", "")
+    engine_log: Any = _pasted("memory")  # what a server printed as it started
     cp_algorithm: Any = _field("traffic")
     # The ranks whose bytes are pictured; empty: those of which something is seen.
     traffic_part: Any = _field("traffic", link="part")

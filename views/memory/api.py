@@ -1,16 +1,74 @@
-"""The endpoint about memory: what a rank of each stage holds."""
+"""The endpoints about memory: what a rank of each stage holds, of training and of servers."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from training.estimate.memory import fit_of
 from training.memory.per_stage import largest
 
 from ..base.context import Context
-from ..base.endpoint import fit_facts, fixes_tried, job_facts, stated, training_endpoint
+from ..base.endpoint import (
+    LAYOUT,
+    Parameters,
+    changes_of,
+    fit_facts,
+    fixes_tried,
+    job_facts,
+    layout_of,
+    serving,
+    stated,
+    training_endpoint,
+)
+from ..base.state import State
 from ..estimate.measured import measured_facts
+from .served import server_facts
+
+SERVED = Parameters(
+    "(the server)",
+    """
+    model = "": a published model, such as "llama3-70b" or "deepseek-v3"; empty: "llama3-8b", with
+        ep "qwen3-30b-a3b".
+    changes = "": a JSON object of what differs from it, such as {"layers": 40}.
+    weights -> served_weights = "": "bf16", "fp8", "int8", "int4", "nvfp4" or "mxfp4" (experts
+        only); empty: as the model is published.
+    cache -> served_cache = "": number format of the KV cache, "bf16" or "fp8"; empty: "bf16".
+    share -> served_share = 0.0: of the GPU, as the engine is told; 0: its own default.
+    max_model_len -> served_length = 0: tokens of the longest request; 0: the model's sequence.
+    max_num_seqs -> served_requests = 0: requests at once; 0: the engine's default.
+    max_num_batched_tokens -> served_batched = 0: of one forward pass; 0: the engine's default.
+    cluster = "dgx-h100": whose GPUs, such as "dgx-h100".
+    capacity = 0.0: memory of one GPU in GiB as programs see it; 0: the cluster's.
+    log -> engine_log = "": what the server printed as it started, to compare with.
+    """,
+)
+"""Parameters of a model on servers."""
+
+
+def _served_context(given: Mapping[str, Any]) -> Context:
+    layout = layout_of(given)
+    with SERVED.named():
+        fields = {**LAYOUT.fields(given), **SERVED.fields(given), **changes_of(given["changes"])}
+    return Context(layout, State(**fields))
+
+
+@serving(_served_context, SERVED, LAYOUT)
+def server_memory(context: Context) -> str:
+    """What a rank of each stage of a server holds, and how many requests fit, as JSON.
+
+    The layout's framework is a server's, such as "vllm" or "sglang". Bytes of weights and of
+    working space by part, what the KV cache gets, its tokens and its requests at full length, KV
+    heads of a rank and how many ranks keep each, the line that the engine prints; with a log, what
+    it says beside what is reckoned, and which rank decides.
+
+    Args:
+        (the server)
+        (the layout)
+    """
+    with SERVED.named():
+        return json.dumps(server_facts(context))
 
 
 @training_endpoint

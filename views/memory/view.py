@@ -33,6 +33,8 @@ from ..column import is_still
 from ..estimate.measured import measured_text
 from ..estimate.words import step_of
 from .host import host_html
+from .served import is_served
+from .server import server_html, server_pictures, server_summary
 from .stages import (
     COLOURS,
     bars_html,
@@ -47,6 +49,8 @@ from .zero import moments_of, sharing_group, sharing_ranks, zero_html
 
 
 def memory_html(context: Context) -> str:
+    if is_served(context.layout):
+        return server_html(context)
     language = context.language
     chosen = tried([], lambda: model_of(context.state))
     inputs = _inputs(chosen, context)
@@ -232,6 +236,8 @@ def _kinds(trained: Trained, stages: Sequence[StageMemory], language: str) -> Ma
 
 def memory_pictures(context: Context) -> Pictures:
     """Bars of the stages, the GPUs by how full they are, and who holds which share of a group."""
+    if is_served(context.layout):
+        return server_pictures(context)
     layout, trained = context.layout, context.trained
     rank, ranks = sharing_ranks(context)
     zero = trained.training.zero
@@ -252,6 +258,8 @@ def memory_pictures(context: Context) -> Pictures:
 
 
 def memory_slide(context: Context) -> Pictures:
+    if is_served(context.layout):
+        return server_pictures(context)
     trained, language = context.trained, context.language
     stages = trained.stages()
     label = MEMORY["bars_label"][language] + PAGE["colon"][language]
@@ -263,6 +271,8 @@ def memory_slide(context: Context) -> Pictures:
 
 
 def memory_summary(context: Context) -> str:
+    if is_served(context.layout):
+        return server_summary(context)
     lines = verdict_text(context, context.trained.stages()), measured_text(context)
     return joined([line for line in lines if line], context.language)
 

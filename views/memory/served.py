@@ -1,0 +1,267 @@
+"""What a layout of servers serves, and how much of it fits: one value for the page, files, the
+endpoint and the command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from formats.logs.engine import EngineLog, EngineRank, read_engine
+from groups import LayoutError
+from groups.layout import Layout
+from training.clusters import CLUSTERS
+from training.model import Model
+from training.models import MODELS
+from training.serving.placed import ENGINES, HeldByRanks, cut_of, engine_of, placed
+from training.serving.server import CACHES, GIB, ServerMemory, Serving, seen_memory, server_memory
+from training.serving.weights import FORMATS
+
+from ..base.context import Context
+from ..base.model import ChosenModel, model_of
+from ..base.problems import refusal
+from ..base.state import State, is_empty, parse_number, require_choice
+from ..base.trained import CHOICES
+
+FIELDS = {
+    "weights": "served_weights",
+    "cache": "served_cache",
+    "share": "served_share",
+    "length": "served_length",
+    "max_model_len": "served_length",
+    "requests": "served_requests",
+    "batched": "served_batched",
+}
+"""The field of the state that each argument of the maths is."""
+
+NEAR = 0.005 * GIB
+"""Bytes by which a printed GiB may be rounded."""
+
+
+def is_served(layout: Layout) -> bool:
+    """Whether a layout is one of servers, which have a cache in place of gradients."""
+    return layout.framework in (*ENGINES, "megatron-inference")
+
+
+@dataclass(frozen=True, eq=False)
+class Served:
+    """A model on servers: what is served, what each rank holds of it, and which part."""
+
+    chosen: ChosenModel
+    serving: Serving
+    memory: ServerMemory
+    held: HeldByRanks
+    gpus: int
+    """GPUs of one server."""
+    servers: int
+
+    @property
+    def model(self) -> Model:
+        return self.chosen.model
+
+
+def served_of(context: Context) -> Served:
+    """What the servers of a layout hold.
+
+    Errors: LayoutError about the field that cannot be.
+    """
+    try:
+        return context.once(_served)
+    except LayoutError as error:
+        raise error.renamed(FIELDS) from None
+
+
+def _served(context: Context) -> Served:
+    layout, state = context.layout, context.state
+    chosen = model_of(state)
+    published = MODELS.get(chosen.preset)
+    windows = (published.window, published.full_every) if published else (0, 0)
+    serving = Serving(
+        engine_of(layout.framework),
+        _choice(state, "served_weights", FORMATS, published.weights if published else "bf16"),
+        _choice(state, "served_cache", CACHES, "bf16"),
+        share=_number(state.served_share),
+        length=_number(state.served_length) or chosen.model.sequence,
+        requests=_number(state.served_requests),
+        batched=_number(state.served_batched),
+        window=windows[0],
+        full_every=windows[1],
+    )
+    cut = cut_of(layout, chosen.model)
+    cluster = str(require_choice("cluster", _said(state.cluster, "cluster"), CLUSTERS))
+    capacity = _number(state.capacity)
+    if not 0 <= capacity <= 2**20:
+        raise refusal("not-a-capacity", "capacity", value=repr(state.capacity))
+    total = seen_memory(cluster, capacity * GIB)
+    gpus = gpus_of_server(layout)
+    memory = server_memory(chosen.model, cut, serving, total, ranks=gpus, is_a100="a100" in cluster)
+    where = placed(layout, chosen.model, cut)
+    return Served(chosen, serving, memory, where, gpus, layout.world_size // gpus)
+
+
+def gpus_of_server(layout: Layout) -> int:
+    """GPUs that answer together: all but those of other servers side by side."""
+    beside = [axis.size for axis in layout.mesh.axes if axis.name in ("server", "external_dp")]
+    servers = 1
+    for size in beside:
+        servers *= size
+    return layout.world_size // servers
+
+
+def _choice(state: State, name: str, choices: Mapping[str, Any], start: str) -> str:
+    value = getattr(state, name)
+    return start if is_empty(value) else str(require_choice(name, value, choices))
+
+
+def _said(value: Any, name: str) -> Any:
+    return CHOICES[name][0] if is_empty(value) else value
+
+
+def _number(value: Any) -> Any:
+    return 0 if is_empty(value) else parse_number(value)
+
+
+# -- a log of the engine ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LogRow:
+    """A number that a log prints beside what is reckoned; agrees: None where neither is exact."""
+
+    what: str
+    printed: float
+    reckoned: float
+    agrees: bool | None = None
+
+
+@dataclass(frozen=True)
+class LogCheck:
+    """A log beside a layout: the rank that decides, and row by row where both agree."""
+
+    log: EngineLog
+    deciding: EngineRank | None
+    rows: tuple[LogRow, ...]
+
+
+def log_check(context: Context) -> LogCheck | None:
+    """What a pasted log says, beside what is reckoned; None: no log, or none of a server.
+
+    Tokens agree where the printed bytes of the rank that decides have just so many, to the token
+    that two digits of a GiB allow.
+
+    Errors: LayoutError about the field that cannot be.
+    """
+    log = read_engine(str(context.state.engine_log or ""))
+    if log is None:
+        return None
+    served = served_of(context)
+    memory, rank, rows = served.memory, log.deciding, []
+    if log.tokens and rank:
+        low, exact, high = (
+            _tokens(memory, rank.cache + off, log.length) for off in (-NEAR, 0.0, NEAR)
+        )
+        slack = log.tokens_of_block or memory.serving.tokens_of_block
+        agrees = low - slack <= log.tokens <= high + slack
+        rows.append(LogRow("tokens_in", log.tokens, exact, agrees))
+    if log.requests and log.length and log.tokens:
+        requests = log.tokens / log.length
+        rows.append(LogRow("requests", log.requests, requests, abs(requests - log.requests) < 0.01))
+    stage = memory.deciding
+    if rank:
+        parts = (
+            ("weights", rank.weights, stage.weights),
+            *((name, getattr(rank, name), stage.parts[name]) for name in
+              ("activations", "outside", "graphs")),
+            ("cache", rank.cache, stage.available),
+            ("total", rank.total, memory.total),
+        )  # fmt: skip
+        rows += [LogRow(name, printed, reckoned) for name, printed, reckoned in parts if printed]
+    if log.share:
+        rows.append(LogRow("share", log.share, memory.share, log.share == memory.share))
+    return LogCheck(log, rank, tuple(rows))
+
+
+def _tokens(memory: ServerMemory, available: float, length: int) -> int:
+    """Tokens in so many bytes of the rank that decides; 0 where not one request fits."""
+    for asked in (length, memory.serving.tokens_of_block):
+        try:
+            return memory.cache_in(max(0.0, available), asked).tokens
+        except LayoutError:
+            continue
+    return 0
+
+
+# -- for programs ----------------------------------------------------------------------------------
+
+
+def server_facts(context: Context) -> dict[str, Any]:
+    """What each rank of a server holds and how many tokens and requests fit, for programs.
+
+    Errors: LayoutError for what the model or the GPUs do not allow.
+    """
+    if not is_served(context.layout):
+        raise refusal("not-a-server", "framework", {"framework": "vllm"})
+    served = served_of(context)
+    memory, serving, cache = served.memory, served.serving, served.memory.cache
+    check = log_check(context)
+    return {
+        "model": served.chosen.preset,
+        "changed": list(served.chosen.changed),
+        "engine": serving.engine,
+        "weights_format": serving.weights,
+        "cache_format": serving.cache,
+        "share": memory.share,
+        "capacity_bytes": memory.total,
+        "servers": served.servers,
+        "gpus_per_server": served.gpus,
+        "max_model_len": serving.length,
+        "kv_heads_per_rank": memory.heads,
+        "kv_copies": memory.copies,
+        "tokens": cache.tokens,
+        "requests": cache.requests,
+        "blocks": cache.blocks,
+        "block_tokens": serving.tokens_of_block,
+        "token_bytes": memory.deciding.token,
+        "deciding_stage": cache.stage,
+        "printed": printed_line(served),
+        "stages": [
+            {
+                "stage": stage.stage,
+                "layers": len(stage.layers),
+                "experts_per_rank": stage.experts,
+                "bytes": stage.parts,
+                "weights_bytes": stage.weights,
+                "available_bytes": stage.available,
+                "cache_bytes": memory.used(stage),
+                "free_bytes": stage.free,
+            }
+            for stage in memory.stages
+        ],
+        **({} if check is None else {"log": log_facts(check)}),
+    }
+
+
+def log_facts(check: LogCheck) -> dict[str, Any]:
+    return {
+        "engine": check.log.engine,
+        "deciding_rank": check.deciding.name if check.deciding else "",
+        "rows": [vars(row) for row in check.rows],
+    }
+
+
+def printed_line(served: Served) -> str:
+    """The line that the engine prints of this cache."""
+    memory, serving = served.memory, served.serving
+    cache, tokens = memory.cache, memory.cache.tokens
+    if serving.engine == "sglang":
+        gib = f"{memory.deciding.token * tokens / GIB / 2:.2f}"
+        if served.model.is_mla:
+            return f"KV Cache is allocated. #tokens: {tokens}, KV size: {2 * float(gib):.2f} GB"
+        return f"KV Cache is allocated. #tokens: {tokens}, K size: {gib} GB, V size: {gib} GB"
+    if serving.engine == "tensorrt-llm":
+        gib = f"{memory.deciding.token * tokens / GIB:.2f}"
+        return f"[MemUsageChange] Allocated {gib} GiB for max tokens in paged KV cache ({tokens})."
+    return (
+        f"GPU KV cache size: {tokens:,} tokens, Maximum concurrency for {serving.length:,} tokens "
+        f"per request: {cache.requests:.2f}x"
+    )

@@ -1,0 +1,413 @@
+"""Memory of servers: GPU tiles with weights, overhead and cache, KV heads and experts, requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from markupsafe import Markup
+
+from descriptions import MEMORY, SAVED, joined
+from groups import LayoutError
+from groups.layout import Layout
+from render.palette import ramp
+from render.scenes.groups import PANEL_LIMIT
+from render.scenes.heat import DARK, PALE, Heat
+from render.scenes.server import (
+    HEADS,
+    RequestStrip,
+    Segment,
+    ServerPicture,
+    Tile,
+    draw_strip,
+    draw_tile,
+)
+from render.svg.marks import marks_svg, scene_svg
+from training.models import MODELS
+from training.parameters import total_parameters
+from training.serving.server import CACHES, GIB, PARTS, SHARES, ServedStage
+from training.serving.weights import FORMATS
+
+from ..base import form
+from ..base.context import Context, Pictures
+from ..base.html import cell, fine, fold, heading, painted, saying, table, tag, together
+from ..base.model import model_name
+from ..base.problems import problem_html
+from .served import LogCheck, Served, log_check, printed_line, served_of
+from .stages import gib
+
+COLOURS = {"weights": 3, "experts": 4, "working": 8, "cache": 0}
+"""The colour of each part of a tile, of those of groups."""
+
+MOST_STAGES = 16
+"""Stages whose colours are named; of more the first and the last."""
+
+MOST_TILES = 64
+"""GPUs drawn one by one; of more the node of the chosen one, and all of them as cells."""
+
+
+def server_html(context: Context) -> Markup:
+    """One sentence, the inputs, the picture, what the engine prints, then the numbers."""
+    language, say = context.language, saying(MEMORY, context.language)
+    inputs = _inputs(context)
+    try:
+        served = served_of(context)
+        parts = (
+            _verdict(served, language),
+            inputs,
+            _picture(context, served),
+            _below(context, served),
+        )
+    except LayoutError as error:
+        parts = (problem_html(error, language, list(error.alternatives)), inputs, Markup())
+    log = _log(context)
+    return together(heading(say("served_heading")), tag("div", *parts, log, class_="memory served"))
+
+
+def _inputs(context: Context) -> Markup:
+    state, say = context.state, saying(MEMORY, context.language)
+    formats, caches = (
+        [(say(f"format_{name}"), name) for name in names] for names in (FORMATS, CACHES)
+    )
+    try:
+        memory = served_of(context).memory
+        serving = memory.serving
+        hints = {
+            "served_share": f"{memory.share:g}",
+            "served_length": serving.length,
+            "served_requests": serving.requests_on(memory.total),
+            "served_batched": memory.batched,
+        }
+    except LayoutError:
+        hints = {}
+    rare = (form.number(name, state, hint=hints.get(name, ""))
+            for name in ("served_requests", "served_batched"))  # fmt: skip
+    return form.line(
+        form.number("served_length", state, hint=hints.get("served_length", "")),
+        form.choice("served_weights", state, formats, unsaid=say("as_published")),
+        form.choice("served_cache", state, caches, unsaid=say("format_bf16")),
+        form.number("served_share", state, hint=hints.get("served_share", "")),
+        fold(say("served_more"), form.fields(*rare), is_open=False),
+    )
+
+
+# -- in words --------------------------------------------------------------------------------------
+
+
+def _verdict(served: Served, language: str) -> Markup:
+    return tag(
+        "div", tag("p", verdict_text(served, language)), class_="verdict fits", role="status"
+    )
+
+
+def verdict_text(served: Served, language: str) -> str:
+    """How many requests fit, and who keeps what twice."""
+    say, memory = saying(MEMORY, language), served.memory
+    sentences = [
+        say(
+            "served_fits",
+            requests=f"{memory.cache.requests:,.1f}",
+            length=f"{memory.serving.length:,}",
+            tokens=f"{memory.cache.tokens:,}",
+            cache=gib(memory.deciding.available),
+        )
+    ]
+    if served.model.is_mla and memory.copies > 1:
+        sentences.append(say("served_latent", ranks=memory.copies))
+    elif memory.copies > 1:
+        heads = served.model.kv_heads
+        sentences.append(
+            say("served_copies", tp=memory.cut.attention, heads=heads, copies=memory.copies)
+        )
+    if served.held.replicas > 1:
+        sentences.append(say("served_replicas", count=served.held.replicas))
+    if served.servers > 1:
+        sentences.append(say("served_servers", count=served.servers, gpus=served.gpus))
+    if len(memory.stages) > 1:
+        sentences.append(say("served_decides", stage=memory.cache.stage))
+    return joined(sentences, language)
+
+
+# -- the picture -----------------------------------------------------------------------------------
+
+
+def tiles_of(context: Context, served: Served, ranks: Sequence[int]) -> tuple[Tile, ...]:
+    """Tiles of these ranks."""
+    bars = {stage.stage: _bar(served, stage) for stage in served.memory.stages}
+    return tuple(_tile(context, served, rank, bars) for rank in ranks)
+
+
+def _bar(served: Served, stage: ServedStage) -> tuple[Segment, ...]:
+    memory, held = served.memory, served.held
+    experts = stage.parts.get("experts", 0.0)
+    shares = {
+        "weights": (stage.weights - experts, held.replicas > 1),
+        "experts": (experts, False),
+        "working": (stage.working, False),
+        "cache": (stage.available, held.copies > 1),
+    }
+    return tuple(
+        Segment(COLOURS[name], max(0.0, size) / memory.total, is_copied)
+        for name, (size, is_copied) in shares.items()
+        if size > 0
+    )
+
+
+def _tile(
+    context: Context, served: Served, rank: int, bars: dict[int, tuple[Segment, ...]]
+) -> Tile:
+    say, held, cut = saying(MEMORY, context.language), served.held, served.memory.cut
+    stage, first = int(held.stage[rank]), int(held.head[rank])
+    name = say("served_gpu", rank=f"{rank:,}")
+    if cut.pp > 1:
+        name = say("served_gpu_stage", rank=f"{rank:,}", stage=stage)
+    heads: tuple[int, ...] = ()
+    note = say("served_latent_note")
+    if held.heads and held.heads <= HEADS:
+        heads, note = tuple(range(first, first + held.heads)), ""
+    elif held.heads:
+        note = say("served_heads", first=first, last=first + held.heads - 1)
+    if cut.dcp > 1:
+        note = say("served_part", part=int(held.part[rank]) + 1, parts=cut.dcp)
+    lines = []
+    if served.model.experts:
+        at, count = int(held.expert[rank]), int(held.experts[rank])
+        words = "served_experts_cut" if cut.etp > 1 else "served_experts"
+        lines.append(say(words, first=at, last=at + count - 1, parts=cut.etp))
+    is_chosen = rank == context.rank
+    return Tile(name, bars[stage], heads, held.copies > 1, note, tuple(lines), is_chosen)
+
+
+def nodes_of(layout: Layout, rank: int) -> list[tuple[int, range]]:
+    """The nodes that are drawn GPU by GPU: all, or of many the one of the chosen rank."""
+    each = layout.gpus_per_node
+    node = rank // each
+    every = range(-(-layout.world_size // each))
+    shown = every if layout.world_size <= MOST_TILES else [node]
+    return [(one, range(one * each, min((one + 1) * each, layout.world_size))) for one in shown]
+
+
+def _picture(context: Context, served: Served) -> Markup:
+    """Nodes of tiles, each leading to its GPU, then the requests and the engine's own line."""
+    say, layout = saying(MEMORY, context.language), context.layout
+    nodes = (
+        tag(
+            "div",
+            tag("h4", say("served_node", node=f"{node:,}")),
+            tag("div", *_buttons(tiles_of(context, served, ranks), ranks), class_="served-tiles"),
+            class_="served-node",
+        )
+        for node, ranks in nodes_of(layout, context.rank)
+    )
+    keys = (
+        tag("li", say(f"served_key_{name}"), style=f"--part:var(--g{COLOURS[name]})")
+        for name in COLOURS
+        if name != "experts" or served.model.experts
+    )
+    legend = tag("ul", *keys, tag("li", say("served_key_same"), class_="hatch"),
+                 class_="memory-legend")  # fmt: skip
+    is_large = layout.world_size > MOST_TILES
+    return together(
+        _steps(context) if is_large else "",
+        tag("div", *nodes, class_="served-nodes"),
+        legend,
+        _requests(served, context.language),
+        tag("h3", say("served_cells")) if is_large else "",
+        painted(_cells(context, served), say("served_cells")) if is_large else "",
+    )
+
+
+def _buttons(tiles: Sequence[Tile], ranks: Sequence[int]) -> Iterator[Markup]:
+    for tile, rank in zip(tiles, ranks):
+        label = ", ".join((tile.name, *filter(None, (tile.note,)), *tile.lines))
+        size = f'width="{tile.width:g}" height="{tile.height:g}"'
+        box = f'viewBox="0 0 {tile.width:g} {tile.height:g}"'
+        marks = marks_svg(draw_tile(tile, "page"))
+        yield tag(
+            "button",
+            Markup(f'<svg {size} {box} aria-hidden="true">{marks}</svg>'),
+            type="button",
+            class_="served-tile",
+            aria_label=label,
+            aria_pressed="true" if tile.is_chosen else "false",
+            data_set={"rank": str(rank)},
+        )
+
+
+def _cells(context: Context, served: Served) -> Heat:
+    """All GPUs of a large layout as cells: a colour a stage, under each number the cache's GiB."""
+    say, stages, world = saying(MEMORY, context.language), served.memory.stages, served.held.stage
+    steps = ramp(PALE, DARK, len(stages))
+    colours = tuple("#" + "".join(f"{channel:02x}" for channel in step) for step in steps)
+    amounts = [f"{stage.available / GIB:.0f}" for stage in stages]
+    legend = tuple(
+        (colour, say("served_stage_cell", stage=stage.stage, cache=gib(stage.available)))
+        for colour, stage in zip(colours, stages)
+    )
+    few = legend if len(legend) <= MOST_STAGES else (legend[0], legend[-1])
+    texts = [amounts[stage] for stage in world] if len(world) <= PANEL_LIMIT else amounts
+    each = context.layout.gpus_per_node
+    return Heat(world, texts, each, few, colours, (context.rank,))
+
+
+def _steps(context: Context) -> Markup:
+    """Which node is drawn, and buttons to those beside it."""
+    say, layout = saying(MEMORY, context.language), context.layout
+    each = layout.gpus_per_node
+    node, nodes = context.rank // each, -(-layout.world_size // each)
+    beside = (
+        form.setter({"rank": other * each}, say("served_node", node=f"{other:,}"))
+        for other in (node - 1, node + 1)
+        if 0 <= other < nodes
+    )
+    text = say("served_one_node", node=f"{node:,}", nodes=f"{nodes:,}")
+    return tag("p", text, " ", *beside, class_="fine fixes")
+
+
+def strip_of(served: Served, language: str) -> RequestStrip:
+    cache, say = served.memory.cache, saying(MEMORY, language)
+    words = "strip_band" if cache.requests > 64 else "strip"
+    numbers = {"requests": f"{cache.requests:,.2f}", "length": f"{served.serving.length:,}"}
+    return RequestStrip(cache.requests, say(f"served_{words}", **numbers))
+
+
+def _requests(served: Served, language: str) -> Markup:
+    say, strip = saying(MEMORY, language), strip_of(served, language)
+    bare = RequestStrip(strip.requests, "")
+    drawn = scene_svg("requests", bare, draw_strip(bare, "page"), strip.label)
+    return together(
+        tag("h3", say("served_requests_title")),
+        Markup(drawn),
+        fine(strip.label),
+        tag("h3", say("served_prints", engine=ENGINE_NAMES[served.serving.engine])),
+        tag("pre", printed_line(served), class_="served-line", tabindex=0),
+    )
+
+
+ENGINE_NAMES = {
+    "vllm": "vLLM",
+    "sglang": "SGLang",
+    "tensorrt-llm": "TensorRT-LLM",
+    "megatron": "Megatron",
+}
+
+
+# -- the numbers -----------------------------------------------------------------------------------
+
+
+def _below(context: Context, served: Served) -> Markup:
+    """Part by part on a GPU of each stage, and what was taken without being said."""
+    language, say, memory = context.language, saying(MEMORY, context.language), served.memory
+    stages = memory.stages if len(memory.stages) <= 8 else memory.stages[:4] + memory.stages[-4:]
+    names = [name for name in PARTS if any(name in stage.parts for stage in stages)]
+    rows: list[tuple[object, ...]] = [
+        (say(f"served_part_{name}"), *(gib(stage.parts.get(name, 0.0)) for stage in stages))
+        for name in names
+    ]
+    rows.append((say("served_part_cache"), *(gib(stage.available) for stage in stages)))
+    rows.append((say("served_part_free"), *(gib(max(0.0, stage.free)) for stage in stages)))
+    rows.append((tag("b", say("kinds_sum")), *(tag("b", gib(memory.total)) for _ in stages)))
+    heads = [say("served_column")]
+    heads += [say("served_stage", stage=one.stage, layers=len(one.layers)) for one in stages]
+    name, published = model_name(served.chosen, language), MODELS.get(served.chosen.preset)
+    line = say("parameters_line", name=name, total=f"{total_parameters(served.model) / 1e9:,.2f}")
+    model = tag("p", tag("b", line), " ", tag("small", published.source if published else ""),
+                class_="memory-model")  # fmt: skip
+    token = say("served_token", bytes=f"{memory.deciding.token:,.0f}", how=_token_formula(served))
+    return together(
+        tag("h3", say("served_table")),
+        table(heads, rows, "memory-zero"),
+        model,
+        fine(token),
+        fine(say("served_left_out", share=SHARES[memory.serving.engine][0])),
+    )
+
+
+def _token_formula(served: Served) -> str:
+    """How the bytes of a token come about on a rank of the deciding stage."""
+    memory, model = served.memory, served.model
+    layers = len(memory.deciding.layers)
+    size = CACHES[memory.serving.cache]
+    if model.is_mla:
+        return f"{memory.layers[0].key} × {layers} × {size} B"
+    return f"2 × {layers} × {memory.heads} × {model.head_dim} × {size} B"
+
+
+# -- a log -----------------------------------------------------------------------------------------
+
+
+def _log(context: Context) -> Markup:
+    """The box for what the engine printed, and what it says beside what is reckoned."""
+    say, language = saying(MEMORY, context.language), context.language
+    box = form.fields(form.area("engine_log", context.state, rows=3))
+    told: Markup | str = ""
+    if context.state.engine_log:
+        try:
+            check = log_check(context)
+        except LayoutError as error:
+            told = problem_html(error, language, [])
+        else:
+            told = tag("p", say("log_none")) if check is None else _checked(check, language)
+    return together(tag("h3", say("log_title")), box, told)
+
+
+def _checked(check: LogCheck, language: str) -> Markup:
+    say = saying(MEMORY, language)
+    sentences = []
+    if check.deciding and len(check.log.ranks) > 1:
+        name = check.deciding.name or say("log_nameless")
+        sentences.append(say("log_decides", rank=name, cache=gib(check.deciding.cache)))
+    exact = next((row for row in check.rows if row.what == "tokens_in"), None)
+    if exact:
+        words = "log_agrees" if exact.agrees else "log_differs"
+        sentences.append(
+            say(words, printed=f"{exact.printed:,.0f}", reckoned=f"{exact.reckoned:,.0f}")
+        )
+    rows = [
+        (
+            say(f"log_{row.what}"),
+            _amount(row.what, row.printed),
+            _amount(row.what, row.reckoned),
+            cell(_difference(row.printed, row.reckoned)),
+        )
+        for row in check.rows
+    ]
+    heads = [say(f"log_column_{name}") for name in ("what", "printed", "reckoned", "off")]
+    return together(
+        tag("p", joined(sentences, language), class_="log-says") if sentences else "",
+        table(heads, rows, "memory-zero"),
+    )
+
+
+def _amount(what: str, number: float) -> str:
+    if what == "tokens_in":
+        return f"{number:,.0f}"
+    return f"{number:,.2f}" if what in ("requests", "share") else f"{number / GIB:,.2f} GiB"
+
+
+def _difference(printed: float, reckoned: float) -> str:
+    return "=" if printed == reckoned else f"{100 * (reckoned / printed - 1):+.1f}%"
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+def server_pictures(context: Context) -> Pictures:
+    """The picture, for files and slides."""
+    served, language = served_of(context), context.language
+    say = saying(MEMORY, language)
+    nodes = tuple(
+        (say("served_node", node=f"{node:,}"), tiles_of(context, served, ranks))
+        for node, ranks in nodes_of(context.layout, context.rank)
+    )
+    legend = tuple(
+        (COLOURS[name], say(f"served_key_{name}"))
+        for name in COLOURS
+        if name != "experts" or served.model.experts
+    )
+    picture = ServerPicture(nodes, strip_of(served, language), legend, printed_line(served))
+    title = SAVED["served"][language].format(name=model_name(served.chosen, language))
+    return [(title, picture)]
+
+
+def server_summary(context: Context) -> str:
+    return verdict_text(served_of(context), context.language)
