@@ -12,10 +12,10 @@ import numpy as np
 from ..marks import LABEL, LOOKS, Blocks, Lines, Mark, Words
 from ..palette import GROUP_INK, GROUPS
 
-TILE, BAR, SQUARE, PAD = 132.0, 16.0, 15.0, 6.0
+TILE, BAR, SQUARE, PAD = 112.0, 16.0, 15.0, 6.0
 """Pixels: width of a tile, height of its bar, side of a square of a KV head, and between things."""
 
-HEADS = 8
+HEADS = 6
 """KV heads that have a square of their own; of more, their numbers are said in words."""
 
 HATCH = 5.0
@@ -64,29 +64,43 @@ class Tile:
     @property
     def height(self) -> float:
         has_row = bool(self.heads or self.note)
-        return 3 * PAD + LABEL + BAR + has_row * (SQUARE + PAD) + len(self.lines) * (LABEL + 3) + 2
+        return 4 * PAD + LABEL + BAR + has_row * (SQUARE + PAD) + len(self.lines) * (LABEL + 3)
 
 
-def draw_tile(tile: Tile, theme: str, left: float = 0.0, top: float = 0.0) -> Iterator[Mark]:
-    """A GPU as a card, at a place of the picture."""
+BAR_TOP = 2 * PAD + LABEL
+"""Pixels above the bar of a tile."""
+
+
+def draw_bar(
+    bar: Sequence[Segment], theme: str, left: float = 0.0, top: float = 0.0
+) -> Iterator[Mark]:
+    """What fills a GPU, at the place of its tile: the same on all that hold as much."""
+    look, colours = LOOKS[theme], GROUPS[theme]
+    x, y = left + PAD, top + BAR_TOP
+    yield Blocks(np.array([[x, y]]), np.array([TILE, BAR]), look.ground)
+    for segment in bar:
+        long = TILE * segment.share
+        if long >= 0.2:
+            corner, size = np.array([[x, y]]), np.array([long, BAR])
+            yield Blocks(corner, size, colours[segment.colour])
+            if segment.is_copied:
+                yield Lines(hatched(x, y, long, BAR), look.quiet, 0.8)
+        x += long
+
+
+def draw_tile(
+    tile: Tile, theme: str, left: float = 0.0, top: float = 0.0, *, with_bar: bool = True
+) -> Iterator[Mark]:
+    """A GPU as a card, at a place of the picture; its bar may be drawn once for many."""
     look, colours = LOOKS[theme], GROUPS[theme]
     edge, wide = (look.ink, 1.8) if tile.is_chosen else (look.edge, 1.0)
     corner, size = np.array([[left + 1, top + 1]]), np.array([tile.width - 2, tile.height - 2])
     yield Blocks(corner, size, look.page, edge=edge, width=wide, radius=4)
-    x, y = left + PAD, top + PAD + LABEL
-    yield Words(x, y, tile.name, LABEL, look.ink, bold=True)
-    y += PAD
-    yield Blocks(np.array([[x, y]]), np.array([TILE, BAR]), look.ground)
-    at = x
-    for segment in tile.bar:
-        long = TILE * segment.share
-        if long >= 0.2:
-            corner, size = np.array([[at, y]]), np.array([long, BAR])
-            yield Blocks(corner, size, colours[segment.colour])
-            if segment.is_copied:
-                yield Lines(hatched(at, y, long, BAR), look.quiet, 0.8)
-        at += long
-    y += BAR + PAD
+    x = left + PAD
+    yield Words(x, top + PAD + LABEL, tile.name, LABEL, look.ink, bold=True)
+    if with_bar:
+        yield from draw_bar(tile.bar, theme, left, top)
+    y = top + BAR_TOP + BAR + PAD
     if tile.heads:
         shown = np.array([[x + place * (SQUARE + 1.5), y] for place in range(len(tile.heads))])
         fills = [colours[head % len(colours)] for head in tile.heads]

@@ -73,6 +73,8 @@ class HeldByRanks:
     part: np.ndarray
     replicas: int
     """Ranks of one server that keep the same attention weights."""
+    answering: int
+    """How many parts of one server answer requests of their own: the data parallel ranks."""
 
 
 def placed(layout: Layout, model: Model, cut: Cut) -> HeldByRanks:
@@ -92,9 +94,7 @@ def placed(layout: Layout, model: Model, cut: Cut) -> HeldByRanks:
         heads, copies = 0, cut.attention // cut.dcp
     at = _expert_place(layout) if model.experts else np.zeros_like(place)
     ranges = np.array([experts_of(model.experts, cut.ep, rank) for rank in range(cut.ep)])
-    replicas = 1
-    for name in ("dp", "cp"):
-        replicas *= mesh.size(name) if name in mesh.names else 1
+    answering, cp = (mesh.size(name) if name in mesh.names else 1 for name in ("dp", "cp"))
     return HeldByRanks(
         _coordinates(mesh, "pp"),
         place * model.kv_heads // cut.attention,
@@ -103,7 +103,8 @@ def placed(layout: Layout, model: Model, cut: Cut) -> HeldByRanks:
         ranges[at, 0],
         ranges[at, 1],
         place % cut.dcp,
-        replicas,
+        answering * cp,
+        answering,
     )
 
 

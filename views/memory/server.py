@@ -18,6 +18,7 @@ from render.scenes.server import (
     Segment,
     ServerPicture,
     Tile,
+    draw_bar,
     draw_strip,
     draw_tile,
 )
@@ -118,8 +119,10 @@ def verdict_text(served: Served, language: str) -> str:
         sentences.append(
             say("served_copies", tp=memory.cut.attention, heads=heads, copies=memory.copies)
         )
-    if served.held.replicas > 1:
-        sentences.append(say("served_replicas", count=served.held.replicas))
+    if served.held.answering > 1:
+        words = "served_attention_times" if served.model.experts else "served_times"
+        count, total = served.held.answering, memory.cache.requests * served.held.answering
+        sentences.append(say(words, count=count, total=f"{total:,.0f}"))
     if served.servers > 1:
         sentences.append(say("served_servers", count=served.servers, gpus=served.gpus))
     if len(memory.stages) > 1:
@@ -217,14 +220,15 @@ def _picture(context: Context, served: Served) -> Markup:
 
 
 def _buttons(tiles: Sequence[Tile], ranks: Sequence[int]) -> Iterator[Markup]:
+    bars = {tile.bar: marks_svg(draw_bar(tile.bar, "page")) for tile in tiles}
     for tile, rank in zip(tiles, ranks):
         label = ", ".join((tile.name, *filter(None, (tile.note,)), *tile.lines))
         size = f'width="{tile.width:g}" height="{tile.height:g}"'
         box = f'viewBox="0 0 {tile.width:g} {tile.height:g}"'
-        marks = marks_svg(draw_tile(tile, "page"))
+        marks = marks_svg(draw_tile(tile, "page", with_bar=False))
         yield tag(
             "button",
-            Markup(f'<svg {size} {box} aria-hidden="true">{marks}</svg>'),
+            Markup(f'<svg {size} {box} aria-hidden="true">{marks}{bars[tile.bar]}</svg>'),
             type="button",
             class_="served-tile",
             aria_label=label,
