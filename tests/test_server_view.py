@@ -27,6 +27,7 @@ from render.scenes.server import (
 )
 from training.models import MODELS
 from training.serving.placed import cut_of, placed
+from training.serving.weights import Cut
 from views.base.context import Context
 from views.base.state import State
 from views.memory.api import server_memory
@@ -79,6 +80,39 @@ def test_stages_hold_their_own_layers_and_the_same_heads():
 def plain(text):
     """Without what keeps a line together."""
     return re.sub(r"<[^>]*>|[\s\u2060\u200b]", "", text)
+
+
+DEEPSEEK = {"model": "deepseek-v3", "cluster": "dgx-h200"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "cut", "experts", "answering"),
+    [
+        ({"framework": "vllm", "tp": 8, "dcp": 8}, Cut(8, 8, 1, 8, dcp=8), [0] * 8, 1),
+        ({"framework": "vllm", "nodes": 2, "expert_parallel": True}, Cut(1, 1, 16),
+         range(0, 128, 16), 16),
+        ({"framework": "vllm", "tp": 8, "expert_parallel": True}, Cut(8, 8, 8),
+         range(0, 256, 32), 1),
+        ({"framework": "sglang", "nodes": 4, "tp": 32, "dp": 32, "ep": 32}, Cut(1, 32, 32),
+         range(0, 64, 8), 32),
+        ({"framework": "sglang", "tp": 8, "ep": 4}, Cut(8, 8, 4, 2),
+         [0, 0, 64, 64, 128, 128, 192, 192], 1),
+        ({"framework": "tensorrt-llm", "tp": 8, "ep": 4, "etp": 2}, Cut(8, 8, 4, 2),
+         [0, 64, 128, 192] * 2, 1),
+        ({"framework": "tensorrt-llm", "tp": 8, "ep": 8, "dp": 8}, Cut(1, 1, 8),
+         range(0, 256, 32), 8),
+        ({"framework": "megatron-inference", "nodes": 4, "tp": 4, "ep": 8, "etp": 1},
+         Cut(4, 4, 8), range(0, 256, 32), 8),
+    ],
+)  # fmt: skip
+def test_each_engine_deals_experts_and_attention_in_its_own_way(fields, cut, experts, answering):
+    """SGLang's experts are the reverse of TensorRT-LLM's."""
+    context = server(**DEEPSEEK, **fields)
+    held, found = served_of(context).held, cut_of(context.layout, MODELS["deepseek-v3"].model)
+    assert found == cut
+    assert held.expert[:8].tolist() == list(experts)
+    assert held.answering == answering
+    assert MEMORY["served_heading"]["en"] in memory_html(context)
 
 
 # -- in words --------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ def cut_of(layout: Layout, model: Model) -> Cut:
     mesh, engine = layout.mesh, engine_of(layout.framework)
     attention, pp = mesh.size("tp"), mesh.size("pp")
     dense = layout.every["tp"].size if engine == "sglang" else attention
-    dcp = getattr(layout.job, "dcp", 1) or 1
+    dcp = layout.every["dcp"].size if "dcp" in layout.every else 1
     if not model.experts:
         return Cut(attention, dense, pp=pp, dcp=dcp)
     ep, etp = _experts(layout)
@@ -48,8 +48,8 @@ def cut_of(layout: Layout, model: Model) -> Cut:
 
 def _experts(layout: Layout) -> tuple[int, int]:
     """Ranks over which whole experts are dealt, and those that cut each."""
-    if layout.expert is None:  # an older layout of vLLM: all ranks of a stage
-        return 1, layout.every["ep"].size if "ep" in layout.every else layout.mesh.size("tp")
+    if layout.expert is None:
+        return 1, layout.mesh.size("tp")
     sizes = dict(zip(layout.expert.names, layout.expert.sizes))
     outer = sizes.get("ep_dp", 1)
     if engine_of(layout.framework) == "vllm" and sizes["ep"] == 1:

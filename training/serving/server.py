@@ -223,11 +223,8 @@ def server_memory(
     """
     cut.require_fits(model)
     is_several = max(ranks, cut.attention * cut.pp) > 1
-    share = (
-        serving.share
-        or SHARES[serving.engine][1]
-        or sglang_share(serving, total, cut, model.is_mla)
-    )
+    share = serving.share or SHARES[serving.engine][1]
+    share = share or sglang_share(serving, total, max(ranks, cut.attention * cut.pp), model.is_mla)
     layers = tuple(
         kv_layers(
             model,
@@ -286,14 +283,14 @@ def plan_cache(
     return cache_of_stages(whole, stages, room, serving.length, bytes=size, **how)
 
 
-def sglang_share(serving: Serving, total: float, cut: Cut, is_mla: bool = False) -> float:
+def sglang_share(serving: Serving, total: float, ranks: int, is_mla: bool = False) -> float:
     """SGLang's mem_fraction_static where it is not stated: what of the GPU activations and CUDA
     graphs leave, at least 10 GiB of a large one (0.5.23, arg_groups/memory_hook.py).
 
-    >>> sglang_share(Serving("sglang"), 79.18 * GIB, Cut(attention=8))
+    >>> sglang_share(Serving("sglang"), 79.18 * GIB, ranks=8)
     0.817
     """
-    mib, ranks = total / 2**20, cut.attention * cut.pp
+    mib = total / 2**20
     largest = 512 if ranks >= 4 or total >= HUGE else 256  # batch that graphs are captured for
     reserved = 512 + 1.5 * serving.batched_on(total) + ranks / 8 * 1024
     reserved += 2 * largest + 1536 * is_mla

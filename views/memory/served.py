@@ -13,7 +13,7 @@ from groups.layout import Layout
 from training.clusters import CLUSTERS
 from training.model import Model
 from training.models import MODELS
-from training.serving.placed import ENGINES, HeldByRanks, cut_of, engine_of, placed
+from training.serving.placed import HeldByRanks, cut_of, engine_of, placed
 from training.serving.server import CACHES, GIB, ServerMemory, Serving, seen_memory, server_memory
 from training.serving.weights import FORMATS
 
@@ -40,11 +40,11 @@ NEAR = 0.005 * GIB
 
 def is_served(layout: Layout) -> bool:
     """Whether a layout is one of servers, which have a cache in place of gradients."""
-    return layout.framework in (*ENGINES, "megatron-inference")
+    return layout.is_server
 
 
 @dataclass(frozen=True, eq=False)
-class Served:
+class ServedModel:
     """A model on servers: what is served, what each rank holds of it, and which part."""
 
     chosen: ChosenModel
@@ -60,7 +60,7 @@ class Served:
         return self.chosen.model
 
 
-def served_of(context: Context) -> Served:
+def served_of(context: Context) -> ServedModel:
     """What the servers of a layout hold.
 
     Errors: LayoutError about the field that cannot be.
@@ -71,7 +71,7 @@ def served_of(context: Context) -> Served:
         raise error.renamed(FIELDS) from None
 
 
-def _served(context: Context) -> Served:
+def _served(context: Context) -> ServedModel:
     layout, state = context.layout, context.state
     chosen = model_of(state)
     published = MODELS.get(chosen.preset)
@@ -93,19 +93,16 @@ def _served(context: Context) -> Served:
     if not 0 <= capacity <= 2**20:
         raise refusal("not-a-capacity", "capacity", value=repr(state.capacity))
     total = seen_memory(cluster, capacity * GIB)
-    gpus = gpus_of_server(layout)
+    gpus = gpus_of_one(layout)
     memory = server_memory(chosen.model, cut, serving, total, ranks=gpus, is_a100="a100" in cluster)
     where = placed(layout, chosen.model, cut)
-    return Served(chosen, serving, memory, where, gpus, layout.world_size // gpus)
+    return ServedModel(chosen, serving, memory, where, gpus, layout.world_size // gpus)
 
 
-def gpus_of_server(layout: Layout) -> int:
-    """GPUs that answer together: all but those of other servers side by side."""
-    beside = [axis.size for axis in layout.mesh.axes if axis.name in ("server", "external_dp")]
-    servers = 1
-    for size in beside:
-        servers *= size
-    return layout.world_size // servers
+def gpus_of_one(layout: Layout) -> int:
+    """GPUs of one server, of several side by side; a dp of Megatron's inference is several, too."""
+    mesh = layout.mesh
+    return layout.world_size // (mesh.size("server") if "server" in mesh.names else 1)
 
 
 def _choice(state: State, name: str, choices: Mapping[str, Any], start: str) -> str:
@@ -249,9 +246,11 @@ def log_facts(check: LogCheck) -> dict[str, Any]:
     }
 
 
-def printed_line(served: Served) -> str:
-    """The line that the engine prints of this cache."""
+def printed_line(served: ServedModel) -> str:
+    """The line that the engine prints of this cache; empty where it prints none."""
     memory, serving = served.memory, served.serving
+    if serving.engine == "megatron":
+        return ""
     cache, tokens = memory.cache, memory.cache.tokens
     if serving.engine == "sglang":
         gib = f"{memory.deciding.token * tokens / GIB / 2:.2f}"

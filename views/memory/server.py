@@ -33,7 +33,7 @@ from ..base.context import Context, Pictures
 from ..base.html import cell, fine, fold, heading, painted, saying, table, tag, together
 from ..base.model import model_name
 from ..base.problems import problem_html
-from .served import LogCheck, Served, log_check, printed_line, served_of
+from .served import LogCheck, ServedModel, log_check, printed_line, served_of
 from .stages import gib
 
 COLOURS = {"weights": 3, "experts": 4, "working": 8, "cache": 0}
@@ -94,13 +94,13 @@ def _inputs(context: Context) -> Markup:
 # -- in words --------------------------------------------------------------------------------------
 
 
-def _verdict(served: Served, language: str) -> Markup:
+def _verdict(served: ServedModel, language: str) -> Markup:
     return tag(
         "div", tag("p", verdict_text(served, language)), class_="verdict fits", role="status"
     )
 
 
-def verdict_text(served: Served, language: str) -> str:
+def verdict_text(served: ServedModel, language: str) -> str:
     """How many requests fit, and who keeps what twice."""
     say, memory = saying(MEMORY, language), served.memory
     sentences = [
@@ -133,13 +133,13 @@ def verdict_text(served: Served, language: str) -> str:
 # -- the picture -----------------------------------------------------------------------------------
 
 
-def tiles_of(context: Context, served: Served, ranks: Sequence[int]) -> tuple[Tile, ...]:
+def tiles_of(context: Context, served: ServedModel, ranks: Sequence[int]) -> tuple[Tile, ...]:
     """Tiles of these ranks."""
     bars = {stage.stage: _bar(served, stage) for stage in served.memory.stages}
     return tuple(_tile(context, served, rank, bars) for rank in ranks)
 
 
-def _bar(served: Served, stage: ServedStage) -> tuple[Segment, ...]:
+def _bar(served: ServedModel, stage: ServedStage) -> tuple[Segment, ...]:
     memory, held = served.memory, served.held
     experts = stage.parts.get("experts", 0.0)
     shares = {
@@ -156,7 +156,7 @@ def _bar(served: Served, stage: ServedStage) -> tuple[Segment, ...]:
 
 
 def _tile(
-    context: Context, served: Served, rank: int, bars: dict[int, tuple[Segment, ...]]
+    context: Context, served: ServedModel, rank: int, bars: dict[int, tuple[Segment, ...]]
 ) -> Tile:
     say, held, cut = saying(MEMORY, context.language), served.held, served.memory.cut
     stage, first = int(held.stage[rank]), int(held.head[rank])
@@ -189,7 +189,7 @@ def nodes_of(layout: Layout, rank: int) -> list[tuple[int, range]]:
     return [(one, range(one * each, min((one + 1) * each, layout.world_size))) for one in shown]
 
 
-def _picture(context: Context, served: Served) -> Markup:
+def _picture(context: Context, served: ServedModel) -> Markup:
     """Nodes of tiles, each leading to its GPU, then the requests and the engine's own line."""
     say, layout = saying(MEMORY, context.language), context.layout
     nodes = (
@@ -237,7 +237,7 @@ def _buttons(tiles: Sequence[Tile], ranks: Sequence[int]) -> Iterator[Markup]:
         )
 
 
-def _cells(context: Context, served: Served) -> Heat:
+def _cells(context: Context, served: ServedModel) -> Heat:
     """All GPUs of a large layout as cells: a colour a stage, under each number the cache's GiB."""
     say, stages, world = saying(MEMORY, context.language), served.memory.stages, served.held.stage
     steps = ramp(PALE, DARK, len(stages))
@@ -267,23 +267,24 @@ def _steps(context: Context) -> Markup:
     return tag("p", text, " ", *beside, class_="fine fixes")
 
 
-def strip_of(served: Served, language: str) -> RequestStrip:
+def strip_of(served: ServedModel, language: str) -> RequestStrip:
     cache, say = served.memory.cache, saying(MEMORY, language)
     words = "strip_band" if cache.requests > 64 else "strip"
     numbers = {"requests": f"{cache.requests:,.2f}", "length": f"{served.serving.length:,}"}
     return RequestStrip(cache.requests, say(f"served_{words}", **numbers))
 
 
-def _requests(served: Served, language: str) -> Markup:
-    say, strip = saying(MEMORY, language), strip_of(served, language)
+def _requests(served: ServedModel, language: str) -> Markup:
+    say, strip, line = saying(MEMORY, language), strip_of(served, language), printed_line(served)
+    prints = say("served_prints", engine=ENGINE_NAMES[served.serving.engine])
     bare = RequestStrip(strip.requests, "")
     drawn = scene_svg("requests", bare, draw_strip(bare, "page"), strip.label)
     return together(
         tag("h3", say("served_requests_title")),
         Markup(drawn),
         fine(strip.label),
-        tag("h3", say("served_prints", engine=ENGINE_NAMES[served.serving.engine])),
-        tag("pre", printed_line(served), class_="served-line", tabindex=0),
+        tag("h3", prints) if line else "",
+        tag("pre", line, class_="served-line", tabindex=0) if line else "",
     )
 
 
@@ -298,7 +299,7 @@ ENGINE_NAMES = {
 # -- the numbers -----------------------------------------------------------------------------------
 
 
-def _below(context: Context, served: Served) -> Markup:
+def _below(context: Context, served: ServedModel) -> Markup:
     """Part by part on a GPU of each stage, and what was taken without being said."""
     language, say, memory = context.language, saying(MEMORY, context.language), served.memory
     stages = memory.stages if len(memory.stages) <= 8 else memory.stages[:4] + memory.stages[-4:]
@@ -326,7 +327,7 @@ def _below(context: Context, served: Served) -> Markup:
     )
 
 
-def _token_formula(served: Served) -> str:
+def _token_formula(served: ServedModel) -> str:
     """How the bytes of a token come about on a rank of the deciding stage."""
     memory, model = served.memory, served.model
     layers = len(memory.deciding.layers)

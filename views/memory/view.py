@@ -301,5 +301,4 @@ VIEW = View(
     MEMORY["title"],
     memory_summary,
     slide=memory_slide,
-    of_step=True,
 )
