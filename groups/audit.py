@@ -25,8 +25,10 @@ from .placement import distinct, node_of, nodes_spanned
 DOMAINS = (4, 8, 16, 32, 72)
 """GPUs that one NVLink domain may have: half a node, a node, two, four, and a GB200 NVL72 rack."""
 
-LATENCY_BOUND = ("tp", "ep", "etp", "tp-ep", "egtp", "gtp")
-LATENCY_BOUND += ("attention_tp", "moe_ep", "moe_tp")  # of servers, as are tp and ep
+LATENCY_BOUND = (
+    *("tp", "ep", "etp", "tp-ep", "egtp", "gtp"),
+    *("attention_tp", "moe_ep", "moe_tp"),  # of servers
+)
 """Groups that the next layer waits for: they want to stay inside one NVLink domain."""
 
 

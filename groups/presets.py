@@ -62,7 +62,9 @@ class Preset:
 
     @property
     def dp(self) -> int:
-        """Data parallel size of dense layers: what remains of the world."""
+        """Data parallel size of dense layers: what remains of the world; of a server attention's."""
+        if self.model_id:
+            return self.served.get("dp", 1)
         return self.world_size // (self.tp * self.cp * self.pp)
 
     @property

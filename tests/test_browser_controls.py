@@ -12,6 +12,7 @@ from addresses import next_step
 from browser import (
     TOASTS,
     box,
+    choose,
     expect,
     expect_layout,
     expect_refusal,
@@ -515,3 +516,21 @@ def test_every_fix_of_the_original_s_invalid_settings_makes_a_picture(open_page)
             clicked += 1
     assert clicked >= 16
     assert page.locator(TOASTS).count() == 0
+
+
+def test_a_server_has_its_own_sizes_under_its_own_names(open_page):
+    """Inputs of a training step go, and come back with a framework that trains."""
+    page = open_page()
+    page.locator("#fold-order summary").click()
+    choose(page, "framework", "SGLang")
+    expect(page.locator("label[for=field-tp]")).to_have_text("All of a stage (TP)")
+    type_in(page, "dp", "2")
+    expect(page.locator(".derived .remains strong")).to_have_text(["1", "2", "4"])
+    is_hidden = "one => Boolean(one.closest('[hidden]'))"
+    assert page.locator("#folds [data-field=micro_batch]").evaluate(is_hidden)
+    choose(page, "framework", "vLLM")
+    expect(page.locator("label[for=field-tp]")).to_have_text("Tensor (TP)")
+    type_in(page, "dp", "")
+    choose(page, "framework", "Megatron Core")
+    expect(page.locator("#field-dp")).to_be_hidden()
+    assert not page.locator("#folds [data-field=micro_batch]").evaluate(is_hidden)

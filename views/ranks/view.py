@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from descriptions import CARD, PAGE, RUN, counted, joined
+from descriptions import CARD, PAGE, RUN, SERVER, counted, joined
 from formats.logs import named_ranks
 from groups import LayoutError, coordinates
 from groups.grouping import SharedGroups, shared_groups
@@ -76,7 +76,8 @@ class _Card:
         place = CARD["place"][language].format(node=int(node), local=int(local))
         yield self.say("rank_place"), place
         at = coordinates(layout.mesh, rank)
-        yield self.say("dense_grid"), _code(at)
+        grid = SERVER["attention_grid"][language] if layout.is_server else self.say("dense_grid")
+        yield grid, _code(at)
         lines: dict[str, Callable[[dict[str, int]], str | Markup]] = {"rank_stage": self._stage}
         if layout.mesh.size("cp") > 1:
             lines["rank_chunks"] = self._chunks
