@@ -62,7 +62,7 @@ class Preset:
 
     @property
     def dp(self) -> int:
-        """Data parallel size of dense layers: what remains of the world; of a server attention's."""
+        """Data parallel size of dense layers: what remains of the world; a server says its own."""
         if self.model_id:
             return self.served.get("dp", 1)
         return self.world_size // (self.tp * self.cp * self.pp)
