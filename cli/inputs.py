@@ -32,8 +32,10 @@ from .counts import COUNTS, with_counts
 from .messages import FIELDS, CommandError, option
 from .spelling import known_options, nearest
 
-SIZES = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp", "instances", "gtp", "egtp")
-SIZES += ("dp", "dcp", "moe_dp")
+SIZES = (
+    *("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp", "instances", "gtp", "egtp"),
+    *("dp", "dcp", "moe_dp"),
+)
 
 _EITHER = {"framework": "order", "order": "order", "preset": "args", "args": "args"}
 """Options of which one is given at most."""
@@ -287,7 +289,7 @@ def checked(job: Job) -> Layout:
     """The layout of a job. Errors: LayoutError whose alternatives are changes of it that work."""
 
     def attempt(changes: Mapping[str, Any]) -> Layout:
-        framework = {"framework": OWN} if "order" in changes else {}
+        framework: Mapping[str, Any] = {"framework": OWN} if "order" in changes else {}
         return replace(job, **changes, **framework).layout()
 
     try:

@@ -62,14 +62,16 @@ def job_from_flags(
         is_settled = missing.code == "nodes-default" and "nodes" in given
         if missing.facts.get("field") not in goes_without_saying and not is_settled:
             remarks.append(f"{file}: {note_text(missing)}")
-    known = {**parsed.assumed, **parsed.values}
+    known: dict[str, Any] = {**parsed.assumed, **parsed.values}
     job = {name: value for name, value in known.items() if name in FIELDS}
     if "nodes" in parsed.defaulted and not {*given} - {"framework", "order"}:
         _require_nodes(parsed, file)
-    said = {name: known[name] for name in known if name not in FIELDS} | training_of(parsed)
-    is_named = bool(said.get("model")) and "hidden" not in said  # it says the shape by name alone
-    shape = MODELS[said["model"]].model if is_named else said
-    model = {**parsed.training, **options_of(shape, said, known.get("pp", 1))}
+    stated: dict[str, Any] = {name: known[name] for name in known if name not in FIELDS}
+    stated |= training_of(parsed)
+    # A model's name alone says its shape.
+    is_named = bool(stated.get("model")) and "hidden" not in stated
+    shape = MODELS[stated["model"]].model if is_named else stated
+    model = {**parsed.training, **options_of(shape, stated, known.get("pp", 1))}
     return job, model, remarks
 
 

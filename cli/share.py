@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from formats.documents.exports import groups_by_name
 from formats.documents.tables import Table
@@ -13,6 +13,9 @@ from groups.placement import Placement, nodes_spanned
 
 from .inputs import CommandLine
 from .messages import fix_text
+
+if TYPE_CHECKING:
+    from formats.logs.model import Log
 
 
 def share(inputs: CommandLine) -> Table:
@@ -24,7 +27,8 @@ def share(inputs: CommandLine) -> Table:
     layout = inputs.layout()
     placement = inputs.placement(layout)
     if (files := inputs.files()) is not None:
-        text, log = "", read_log(files, layout.every, COMMAND_LINE)
+        text = ""
+        log: Log | None = read_log(files, layout.every, COMMAND_LINE)
     else:
         text = inputs.text("-") if inputs.words == ["-"] else " ".join(inputs.words)
         log = log_in(text, layout.every, PAGE.bytes)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -158,8 +158,8 @@ class Numbers:
 
     def words(self) -> Iterator[Words]:
         for text, x, y in zip(self.texts, self.x.tolist(), self.y.tolist()):
-            more = {"bold": self.bold, "is_middle": self.is_middle}
-            yield Words(x, y, text, self.size, self.ink, "middle", **more).plain()
+            word = Words(x, y, text, self.size, self.ink, "middle", self.bold)
+            yield replace(word, is_middle=self.is_middle).plain()
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,6 +180,18 @@ class Slot:
 
     svg: str
 
+
+class Scene(Protocol):
+    """What is drawn: it says its size in pixels, and `files.figure.DRAWINGS` how."""
+
+    @property
+    def width(self) -> float: ...
+    @property
+    def height(self) -> float: ...
+
+
+Titled = Sequence[tuple[str, Scene]]
+"""Scenes under their titles."""
 
 Plain = Blocks | Lines | Pixels | Words
 Mark = Plain | Numbers | Layer | Slot

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import accumulate
-from typing import Any
 
 from groups.notebook import Bundle, RankPicture
 from training.pipeline import Timeline
 
 from .files.figure import scene_marks
-from .marks import LOOKS, Drawing
+from .marks import LOOKS, Drawing, Scene
 from .palette import KIND_COLOURS
 from .scenes.charts import TimelineChart
 from .scenes.job import JobPicture, job_picture
@@ -74,7 +73,7 @@ def timeline(shown: Timeline) -> Bundle:
     return _bundle([TimelineChart(strip)], str(shown))
 
 
-def _bundle(scenes: Sequence[Any], text: str) -> Bundle:
+def _bundle(scenes: Sequence[Scene], text: str) -> Bundle:
     themes = {theme: to_svg(_drawing(scenes, theme)) for theme in ("light", "dark")}
     sides = "".join(
         f'<div class="{theme}" role="img" aria-label="{escape(text)}">{_inline(svg)}'
@@ -85,7 +84,7 @@ def _bundle(scenes: Sequence[Any], text: str) -> Bundle:
     return {"text/html": html, "image/svg+xml": themes["light"]}
 
 
-def _drawing(scenes: Sequence[Any], theme: str) -> Drawing:
+def _drawing(scenes: Sequence[Scene], theme: str) -> Drawing:
     """One below the other."""
     tops = accumulate((scene.height + MARGIN for scene in scenes), initial=MARGIN)
     placed = [(MARGIN, top, 1.0, scene_marks(scene, theme)) for scene, top in zip(scenes, tops)]
@@ -99,7 +98,7 @@ def _inline(svg: str) -> str:
     return svg[svg.index("<svg") :].rstrip()
 
 
-def _key(scenes: Iterable[Any], theme: str) -> Iterator[str]:
+def _key(scenes: Iterable[Scene], theme: str) -> Iterator[str]:
     """The groups of the chosen rank, each after its colour."""
     for scene in scenes:
         if isinstance(scene, JobPicture):

@@ -150,7 +150,7 @@ def sections(name: str, values: Mapping[str, object]) -> dict[str, Any]:
     """What a file holds, each section by its model. Errors: TableError, which names the file."""
     held: dict[str, Any] = {}
     for section, records in values.items():
-        model = dict[str, SECTIONS.get(section, dict[str, Text])]  # type: ignore[misc]
+        model: Any = dict.__class_getitem__((str, SECTIONS.get(section, dict[str, Text])))
         held |= checked(name, {section: records}, model)
     return held
 

@@ -53,13 +53,14 @@ def draw_bars(chart: BarsChart, theme: str) -> Iterator[Mark]:
             x += size * chart.pixels
         line, is_over = top + side / 2, bar.is_over
         warned = WARNING[theme] if is_over else look.ink
-        at = {"anchor": "end", "is_middle": True}
-        words.append(Words(chart.left - 8, line, bar.name, LABEL, look.ink, **at))
-        words.append(Words(chart.width, line, bar.caption, LABEL, warned, bold=is_over, **at))
+        for at, text, ink_of, bold in (
+            (chart.left - 8, bar.name, look.ink, False),
+            (chart.width, bar.caption, warned, is_over),
+        ):
+            words.append(Words(at, line, text, LABEL, ink_of, "end", bold, is_middle=True))
     yield Blocks(np.array(corners), np.array(sizes), fills, edge=look.page, width=0.8)
     at = chart.left + chart.limit * chart.pixels
-    line = [(at, chart.top - 4), (at, chart.height)]
-    yield Lines([line], look.ink, 2.0, (7.4, 3.2))
+    yield Lines([[(at, chart.top - 4), (at, chart.height)]], look.ink, 2.0, (7.4, 3.2))
     anchor = "end" if chart.limit * chart.pixels > chart.plot / 2 else "start"
     words.append(Words(at, chart.top - 9, chart.limit_name, LABEL, look.ink, anchor, True))
     yield from words

@@ -97,8 +97,8 @@ def _draw_numbered(picture: JobPicture, theme: str, is_marked: bool) -> Iterator
     yield Numbers("n", ranks, x, y, size, ink, bold=True, is_middle=True)
     yield Layer("joins", [*_joins(picture, theme)] if is_marked else [])
     here = corners[[picture.rank]]
-    middle = (here[0] + sides / 2).tolist()
-    number = Words(*middle, str(picture.rank), size, look.page, "middle", True, is_middle=True)
+    at, line = (here[0] + sides / 2).tolist()
+    number = Words(at, line, str(picture.rank), size, look.page, "middle", True, is_middle=True)
     itself = Layer("j me", [Blocks(here, sides, ink, radius=radius), number])
     yield Layer("itself", [itself] if is_marked else [])
 

@@ -27,7 +27,7 @@ from ..draw.charts import draw_bars, draw_heat, draw_held, draw_matrix, draw_tim
 from ..draw.groups import draw_overview, draw_panel, halo_ring
 from ..draw.job import draw_job
 from ..draw.nodes import draw_nodes
-from ..marks import BASELINE, LOOKS, Blocks, Drawing, Look, Mark, Plain, Words, flat
+from ..marks import BASELINE, LOOKS, Blocks, Drawing, Look, Mark, Plain, Scene, Titled, Words, flat
 from ..scenes.charts import BarsChart, HeldChart, MatrixChart, PointsChart, TimelineChart
 from ..scenes.exchange import Exchange, draw_exchange
 from ..scenes.groups import Overview, Panel
@@ -52,7 +52,7 @@ LEGEND_WIDTH = 900.0
 
 
 def figure(
-    pictures: Sequence[tuple[str, Any]],
+    pictures: Titled,
     caption: str = "",
     theme: str = "light",
     words: Mapping[str, str] = {},
@@ -83,7 +83,7 @@ def figure(
     return Drawing(math.ceil(right + MARGIN), math.ceil(y), look.page, placed)
 
 
-def scene_marks(scene: Any, theme: str) -> list[Plain]:
+def scene_marks(scene: Scene, theme: str) -> list[Plain]:
     """A scene of a type in DRAWINGS, in its own pixels."""
     return list(flat(DRAWINGS[type(scene)](scene, theme)))
 
@@ -120,7 +120,7 @@ class Legend:
     @classmethod
     def of(
         cls,
-        scenes: Sequence[Any],
+        scenes: Sequence[Scene],
         theme: str,
         baseline: float,
         words: Mapping[str, str] = {},

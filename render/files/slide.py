@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ..marks import LOOKS, Drawing, Plain, Words, advance, shortened, wrapped
+from ..marks import LOOKS, Drawing, Plain, Scene, Titled, Words, advance, shortened, wrapped
 from ..scenes.charts import OverTime
 from ..scenes.geometry import LETTERS
 from .figure import MARGIN as FROM
@@ -57,7 +57,7 @@ class SlideText(NamedTuple):
 
 def slide(
     text: SlideText,
-    pictures: Sequence[tuple[str, Any]],
+    pictures: Titled,
     theme: str = "light",
     key: Mapping[str, str] = {},
 ) -> Drawing:
@@ -140,7 +140,7 @@ class _Arranged:
     bottom: float
     columns: int
     heads: Sequence[Sequence[str]]
-    scenes: Sequence[Any]
+    scenes: Sequence[Scene]
     marks: Sequence[Sequence[Plain]]
     scales: Sequence[float]
 
@@ -160,7 +160,8 @@ class _Arranged:
 
     def placed(self, ink: str) -> list[tuple[float, float, float, Sequence[Plain]]]:
         """The pictures, each under its title, the whole in the middle of its room."""
-        placed, head = [], _height(self.heads)
+        head = _height(self.heads)
+        placed: list[tuple[float, float, float, Sequence[Plain]]] = []
         sizes = [(s.width * f, s.height * f) for s, f in zip(self.scenes, self.scales)]
         lines = [sizes[at : at + self.columns] for at in range(0, len(sizes), self.columns)]
         heights = [max(tall for _, tall in line) + head for line in lines]
@@ -181,7 +182,7 @@ class _Arranged:
         return placed
 
 
-def on_one_axis(scenes: Sequence[Any]) -> list[Any]:
+def on_one_axis(scenes: Sequence[Scene]) -> list[Scene]:
     """The same scenes, those over time as wide as the narrowest of them: a moment of one stands
     below that of the others."""
     plots = [scene.most_plot for scene in scenes if isinstance(scene, OverTime)]
@@ -191,13 +192,11 @@ def on_one_axis(scenes: Sequence[Any]) -> list[Any]:
     ]
 
 
-def _like(scene: Any) -> type:
+def _like(scene: Scene) -> type:
     return OverTime if isinstance(scene, OverTime) else type(scene)
 
 
-def _arranged(
-    pictures: Sequence[tuple[str, Any]], columns: int, top: float, bottom: float, theme: str
-) -> _Arranged:
+def _arranged(pictures: Titled, columns: int, top: float, bottom: float, theme: str) -> _Arranged:
     """Pictures in so many columns, each fitted to its place; those of one type in one scale, and
     all over time on one axis."""
     lines = -(-len(pictures) // columns)

@@ -79,6 +79,10 @@ class OverTime:
     def width(self) -> float:
         return self.left + self.plot
 
+    @property
+    def height(self) -> float:
+        raise NotImplementedError  # each chart's own
+
     def fitted(self: Chart, room: tuple[float, float]) -> Chart:
         """As wide as its height asks for on a slide."""
         wide = round(_across(room, self.height) - self.left)

@@ -244,9 +244,9 @@ def touching(grid: Grid, world: int) -> np.ndarray:
     >>> touching(physical_grid(4, 2, across=1).grid, 4).tolist()
     [[0, 1], [2, 3], [0, 2], [1, 3]]
     """
-    board = np.full(grid.rows * grid.columns, -1, dtype=np.int64)
-    board[grid.cells()[:world]] = np.arange(world)
-    board = board.reshape(grid.rows, grid.columns)
+    cells = np.full(grid.rows * grid.columns, -1, dtype=np.int64)
+    cells[grid.cells()[:world]] = np.arange(world)
+    board = cells.reshape(grid.rows, grid.columns)
     beside = np.stack([board[:, :-1], board[:, 1:]], axis=-1).reshape(-1, 2)
     below = np.stack([board[:-1], board[1:]], axis=-1).reshape(-1, 2)
     pairs = np.concatenate([beside, below])

@@ -193,12 +193,12 @@ class Overview(MarkedCells):
             ("cells", (1, 1), COLOUR, 1.0, 0.2),
             ("blocks", self.tile, BLOCK_ROOM, 2.0, 0.3),
         )
-        return tuple(
-            Gap(name, *sides, width=min(pixels, share * self.cell))
-            for name, size, room, pixels, share in kinds
-            if (name == "cells" or size != (1, 1))
-            and any(sides := [side if side * self.cell >= room else 0 for side in size])
-        )
+        gaps = []
+        for name, size, room, pixels, share in kinds:
+            across, down = (side if side * self.cell >= room else 0 for side in size)
+            if (name == "cells" or size != (1, 1)) and (across or down):
+                gaps.append(Gap(name, across, down, min(pixels, share * self.cell)))
+        return tuple(gaps)
 
     def lines(self, gap: Gap) -> tuple[np.ndarray, np.ndarray]:
         """X of the vertical lines of a gap and y of the others, those along the edges too."""

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -97,7 +97,30 @@ class MarkedCells(ABC):
     jump: pixels from a band to the next beside it, if any.
     """
 
-    jump = 0.0
+    @property
+    def jump(self) -> float:
+        return 0.0
+
+    if TYPE_CHECKING:  # fields of one picture, worked out in another
+
+        @property
+        def rank(self) -> int: ...
+        @property
+        def marks(self) -> tuple[Mark, ...]: ...
+        @property
+        def left(self) -> float: ...
+        @property
+        def top(self) -> float: ...
+        @property
+        def width(self) -> float: ...
+        @property
+        def height(self) -> float: ...
+        @property
+        def seen(self) -> float: ...
+        @property
+        def sides(self) -> tuple[float, float]: ...
+        @property
+        def board_shape(self) -> tuple[int, int]: ...
 
     @abstractmethod
     def corners(self, ranks: np.ndarray | int) -> Places:

@@ -108,10 +108,10 @@ class _Plan:
         for one in sorted(asked.threads, key=lambda one: -one.bytes):
             self._lay(one)
         lanes = [*self.below, *self.beside]
-        most_lanes = max(len(one.amounts) for one in lanes)
+        most_lanes = max(len(lane.amounts) for lane in lanes)
         self.thickest = THICKEST * min(1.0, MOST_THICK / max(most_lanes, 1))
-        for one in lanes:
-            one.widths = [thickness(most, self.most, self.thickest) for most in one.amounts]
+        for lane in lanes:
+            lane.widths = [thickness(most, self.most, self.thickest) for most in lane.amounts]
 
     def _lay(self, one: Thread) -> None:
         """Gives a thread its lanes, if there is room and two of its boxes are shown."""

@@ -90,4 +90,4 @@ def progressions(places: tuple[float, ...]) -> tuple[tuple[int, ...], ...]:
 def _near(place: float, places: Iterable[float]) -> float | None:
     """What is at a place, within what rounding may have moved it."""
     tries = (round(place + by, 1) for by in (0.0, -0.1, 0.1))
-    return next((one for one in tries if one in places), None)  # type: ignore[operator]
+    return next((one for one in tries if one in places), None)

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from html import escape
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
-from ..marks import CHINESE, Blocks, Drawing, Layer, Lines, Mark, Numbers, Slot, Words
+from ..marks import CHINESE, Blocks, Drawing, Layer, Lines, Mark, Numbers, Scene, Slot, Words
 from ..png import png_uri
 from .cells import outline, runs
 
@@ -19,7 +18,7 @@ FONTS = ", ".join(("system-ui", "DejaVu Sans", *(f"'{name}'" for name in CHINESE
 MONO = "'DejaVu Sans Mono', Menlo, Consolas, monospace"
 
 
-def scene_svg(kind: str, scene: Any, marks: Iterable[Mark], description: str) -> str:
+def scene_svg(kind: str, scene: Scene, marks: Iterable[Mark], description: str) -> str:
     """A scene on the page, of a class of its style sheet; ``description`` is its text equivalent
     for screen readers. The marks are of the look "page"."""
     size = f"{scene.width:g}", f"{scene.height:g}"
@@ -182,7 +181,7 @@ def _by_colour(mark: Blocks) -> Iterator[tuple[str, slice | list[int]]]:
     yield from boxes.items()
 
 
-def known_svg(**known: Any) -> str:
+def known_svg(**known: object) -> str:
     """What the page's script must know of a picture, as an attribute."""
     return f'data-known="{escape(json.dumps(known, separators=(",", ":")))}"'
 
