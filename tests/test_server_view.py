@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from html import unescape
 
 import numpy as np
 import pytest
@@ -33,7 +34,7 @@ from views.base.state import State
 from views.memory.api import server_memory
 from views.memory.served import log_check, served_of, server_facts
 from views.memory.server import nodes_of, tiles_of
-from views.memory.view import memory_html, memory_pictures, memory_summary
+from views.memory.view import memory_html, memory_pictures, memory_slide, memory_summary
 from views.page import answer
 
 GIB = 2**30
@@ -136,6 +137,9 @@ def test_what_cannot_be_served_is_refused_where_the_inputs_stay():
     assert 'role="alert"' in html
     assert 'data-control="served_share"' in html
     assert 'data-field="served_length"' in html
+    ways = memory_html(server(nodes=2, tp=8, model="llama3-405b"))
+    assert json.dumps({"served_weights": "fp8"}).replace(" ", "") in unescape(ways)
+    assert json.dumps({"tp": "16"}).replace(" ", "") in unescape(ways)
     too_long = memory_html(server(model="llama3-8b", served_length="900000"))
     assert "served_length" in too_long.partition('class="fields')[0]  # a button that sets it
 
@@ -211,6 +215,8 @@ def test_files_show_the_same_tiles():
     texts = [mark.text for mark in scene_marks(picture, "light") if isinstance(mark, Words)]
     assert {f"GPU {rank} · stage {rank // 4 % 2}" for rank in range(16)} <= set(texts)
     assert picture.line in texts
+    ((_, slide),) = memory_slide(server(nodes=8, tp=8, model="llama3-70b"))
+    assert len(slide.nodes) == 1
     drawing = figure([(title, picture)], "light")
     assert drawing.width >= picture.width
 

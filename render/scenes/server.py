@@ -151,7 +151,7 @@ class RequestStrip:
 
     @property
     def height(self) -> float:
-        return STRIP + LABEL + 8
+        return STRIP + (LABEL + 8 if self.label else 1)
 
     @property
     def is_band(self) -> bool:
@@ -189,7 +189,7 @@ class ServerPicture:
 
     nodes: tuple[tuple[str, tuple[Tile, ...]], ...]
     strip: RequestStrip
-    legend: tuple[tuple[int, str], ...] = ()
+    legend: tuple[tuple[int | None, str], ...] = ()
     line: str = ""
     """What the engine prints."""
 
@@ -214,7 +214,8 @@ class ServerPicture:
         return len(self.nodes) * TITLE + rows * self.step[1] + APART + below
 
     def legend_of(self, theme: str, _: object) -> Sequence[tuple[str, str]]:
-        return [(GROUPS[theme][colour], text) for colour, text in self.legend]
+        colours = GROUPS[theme]
+        return [("" if at is None else colours[at], text) for at, text in self.legend]
 
 
 def draw_server(picture: ServerPicture, theme: str) -> Iterator[Mark]:

@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from descriptions import MEMORY, SAVED, joined
 from groups import LayoutError
+from groups.alternatives import works
 from groups.layout import Layout
 from render.palette import ramp
 from render.scenes.groups import PANEL_LIMIT
@@ -33,6 +34,7 @@ from ..base.context import Context, Pictures
 from ..base.html import cell, fine, fold, heading, painted, saying, table, tag, together
 from ..base.model import model_name
 from ..base.problems import problem_html
+from ..base.state import State
 from .served import LogCheck, ServedModel, log_check, printed_line, served_of
 from .stages import gib
 
@@ -41,6 +43,9 @@ COLOURS = {"weights": 3, "experts": 4, "working": 8, "cache": 0}
 
 MOST_STAGES = 16
 """Stages whose colours are named; of more the first and the last."""
+
+MOST_ON_SLIDE = 32
+"""GPUs that a slide shows one by one."""
 
 MOST_TILES = 64
 """GPUs drawn one by one; of more the node of the chosen one, and all of them as cells."""
@@ -59,7 +64,7 @@ def server_html(context: Context) -> Markup:
             _below(context, served),
         )
     except LayoutError as error:
-        parts = (problem_html(error, language, list(error.alternatives)), inputs, Markup())
+        parts = (problem_html(error, language, _ways(context, error)), inputs, Markup())
     log = _log(context)
     return together(heading(say("served_heading")), tag("div", *parts, log, class_="memory served"))
 
@@ -89,6 +94,22 @@ def _inputs(context: Context) -> Markup:
         form.number("served_share", state, hint=hints.get("served_share", "")),
         fold(say("served_more"), form.fields(*rare), is_open=False),
     )
+
+
+def _ways(context: Context, error: LayoutError) -> list[dict[str, object]]:
+    """Changes with which it was tried and fits: those of the refusal, then weights of fewer bits,
+    then more GPUs of attention's tp."""
+    tp, state = context.layout.mesh.size("tp"), context.state
+    world = context.layout.world_size
+    tried: list[dict[str, object]] = [dict(fix) for fix in error.alternatives]
+    if error.code == "no-room-for-cache":
+        tried += [{"served_weights": name} for name in ("fp8", "int4")]
+        tried += [{"tp": size} for size in (2 * tp, 4 * tp, 8 * tp) if size <= world]
+    return [fix for fix in tried if works(_fits, state, fix)][:3]
+
+
+def _fits(state: State, changes: dict[str, object]) -> None:
+    served_of(Context.of(state.changed({name: str(value) for name, value in changes.items()})))
 
 
 # -- in words --------------------------------------------------------------------------------------
@@ -180,12 +201,12 @@ def _tile(
     return Tile(name, bars[stage], heads, held.copies > 1, note, tuple(lines), is_chosen)
 
 
-def nodes_of(layout: Layout, rank: int) -> list[tuple[int, range]]:
+def nodes_of(layout: Layout, rank: int, most: int = MOST_TILES) -> list[tuple[int, range]]:
     """The nodes that are drawn GPU by GPU: all, or of many the one of the chosen rank."""
     each = layout.gpus_per_node
     node = rank // each
     every = range(-(-layout.world_size // each))
-    shown = every if layout.world_size <= MOST_TILES else [node]
+    shown = every if layout.world_size <= most else [node]
     return [(one, range(one * each, min((one + 1) * each, layout.world_size))) for one in shown]
 
 
@@ -396,19 +417,26 @@ def _difference(printed: float, reckoned: float) -> str:
 # -- files -----------------------------------------------------------------------------------------
 
 
-def server_pictures(context: Context) -> Pictures:
-    """The picture, for files and slides."""
+def server_slide(context: Context) -> Pictures:
+    """The picture of so few GPUs that a slide's room is enough to read them."""
+    return server_pictures(context, MOST_ON_SLIDE)
+
+
+def server_pictures(context: Context, most: int = MOST_TILES) -> Pictures:
+    """The picture, for files."""
     served, language = served_of(context), context.language
     say = saying(MEMORY, language)
     nodes = tuple(
         (say("served_node", node=f"{node:,}"), tiles_of(context, served, ranks))
-        for node, ranks in nodes_of(context.layout, context.rank)
+        for node, ranks in nodes_of(context.layout, context.rank, most)
     )
-    legend = tuple(
+    legend: tuple[tuple[int | None, str], ...] = tuple(
         (COLOURS[name], say(f"served_key_{name}"))
         for name in COLOURS
         if name != "experts" or served.model.experts
     )
+    if served.held.copies > 1 or served.held.replicas > 1:
+        legend += ((None, say("served_key_same")),)
     picture = ServerPicture(nodes, strip_of(served, language), legend, printed_line(served))
     title = SAVED["served"][language].format(name=model_name(served.chosen, language))
     return [(title, picture)]

@@ -34,7 +34,7 @@ from ..estimate.measured import measured_text
 from ..estimate.words import step_of
 from .host import host_html
 from .served import is_served
-from .server import server_html, server_pictures, server_summary
+from .server import server_html, server_pictures, server_slide, server_summary
 from .stages import (
     COLOURS,
     bars_html,
@@ -259,7 +259,7 @@ def memory_pictures(context: Context) -> Pictures:
 
 def memory_slide(context: Context) -> Pictures:
     if is_served(context.layout):
-        return server_pictures(context)
+        return server_slide(context)
     trained, language = context.trained, context.language
     stages = trained.stages()
     label = MEMORY["bars_label"][language] + PAGE["colon"][language]
