@@ -1,4 +1,4 @@
-"""Colours as data: soft ones for groups, one a kind with its tints, a grey ramp for stages.
+"""Colours as data: soft ones for groups, one a kind with its tints, greys for stages.
 
 The colour of group g is ``GROUPS[theme][g % 10]`` whatever the number of groups: soft colours under
 one ink, so that the numbers are what is read. Neighbours in this order differ by CIEDE2000 >= 22
@@ -88,13 +88,6 @@ _WORDS: dict[str, frozenset[str]] = {
 
 NO_GROUP = {"light": "#f8fafc", "dark": "#0f172a", "page": "var(--gn)"}
 """A GPU that is in no group of the kind."""
-
-STAGE_GREYS: dict[str, tuple[str, str]] = {
-    "light": ("#e9e9ec", "#b4b4bc"),
-    "dark": ("#1b202c", "#40475a"),
-}
-STAGE_GREYS["page"] = STAGE_GREYS["light"]
-"""First and last stage of the grey ramp; the page gets the dark one by inverting the light one."""
 
 INKS: tuple[str, str] = ("#000000", "#ffffff")
 

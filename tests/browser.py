@@ -440,7 +440,7 @@ def expect_marks(page: Page, layout: Seen, rank: int, theme: str = "light", grid
         next_frame(page)
         pixels = view.mark_pixels()
         colours = [(0, 0, 0, 0)] + [
-            (*palette.rgb(palette.KIND_COLOURS[theme][mark.tone]), 255) for mark in view.marks
+            (*palette.rgb(palette.KIND_MARKS[theme][mark.tone]), 255) for mark in view.marks
         ]
         wanted = np.array(colours, dtype=np.uint8)[pixels]
         uri = picture.locator(".marks").get_attribute("href")
@@ -620,10 +620,16 @@ def point_at(page: Page, overview: scene.Overview, rank: int, grid: int = 0) -> 
     page.mouse.move(*middle_of(page, overview, rank, grid))
 
 
+def turn_to_nodes(page: Page) -> None:
+    """Where a switch turns the mesh to its nodes, the pointer stays where it is."""
+    page.evaluate("document.querySelector('[data-turns=nodes]')?.click()")
+
+
 def middle_of(
     page: Page, overview: scene.Overview, rank: int, grid: int = 0
 ) -> tuple[float, float]:
     """Where a rank's cell is in the window, by Python's own account of the scene."""
+    turn_to_nodes(page)
     svg = picture_of(page, grid)
     svg.scroll_into_view_if_needed()
     area = svg.bounding_box()

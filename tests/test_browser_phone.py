@@ -206,3 +206,6 @@ def test_a_finger_is_told_to_tap_and_a_mouse_to_point(open_page, language, tap):
         follow_link(page, f"v=2&lang={language}&show=memory")
         hint = page.locator("#picture :is(.by-mouse, .by-touch):visible").all_inner_texts()
         assert [text.startswith(tap) for text in hint] == [touch]
+        for view, place in (("pipeline", ".pipeline-card"), ("traffic", ".traffic-told")):
+            follow_link(page, f"v=2&lang={language}&show={view}")
+            assert page.inner_text(place).startswith(tap) == touch

@@ -22,6 +22,7 @@ from browser import (
     requests_during,
     settle,
     slider,
+    turn_to_nodes,
     type_in,
     type_sizes,
     wait_until,
@@ -261,7 +262,6 @@ def test_16384_gpus_a_pin_outlives_a_redraw(open_page):
     type_in(page, "cp", "8")
     controls = State(**{**vars(from_preset("llama3-405b-3")), "cp": 8})
     layout = expect_layout(page, controls)
-    expect(page.locator(".large")).to_have_attribute("data-rank", "5000")
     expect_card(page, layout, 5000, pinned=True)
     expect_marks(page, layout, 5000)
     name = page.locator("svg.overview").get_attribute("aria-label")
@@ -278,6 +278,7 @@ def test_16384_gpus_by_keyboard(open_page):
     layout = open_preset(page, "llama3-405b-3")
     for view in [overview(layout)]:
         rank_at = {int(place): rank for rank, place in enumerate(view.place.tolist())}
+        turn_to_nodes(page)
         page.locator("svg.overview").focus()
         place = int(view.place[0])
         for key, step in (("ArrowRight", 1), ("ArrowDown", view.grid.columns), ("ArrowRight", 1)):
@@ -419,3 +420,25 @@ def test_the_card_has_each_group_s_number_in_its_own_row_and_nothing_outside_of_
             }"""
         )
         assert outside == 0
+
+
+WAYS = """() => [...document.querySelectorAll('.jobs svg')].map((svg) => svg.checkVisibility())"""
+
+
+def test_a_switch_turns_the_mesh_to_its_nodes_and_costs_turn_it_back(open_page):
+    page = open_page()
+    type_in(page, "nodes", "64")
+    expect_layout(page, nodes=64)
+    switch = page.locator(".lens-row .orders button")
+    assert page.evaluate(WAYS) == [True, False]
+    switch.nth(1).click()
+    assert page.evaluate(WAYS) == [False, True]
+    type_in(page, "tp", "4")  # stays over a change of the layout
+    expect_layout(page, nodes=64, tp=4)
+    assert page.evaluate(WAYS) == [False, True]
+    page.locator("[data-lens=memory]").click()
+    assert page.evaluate(WAYS) == [True, False]
+    expect(switch.nth(0)).to_have_attribute("aria-pressed", "true")
+    type_in(page, "nodes", "2")
+    expect_layout(page, nodes=2, tp=4)
+    expect(switch).to_have_count(0)

@@ -177,6 +177,10 @@ def test_dense_and_expert_grids_stand_apart_with_the_pinned_rank_in_both(open_pa
     expect_lit(page, layout, 77, pinned=77)
 
 
+INSETS = """all => all.map((svg) =>
+  [...svg.querySelectorAll('.j text')].map((one) => Number(one.textContent)))"""
+
+
 def test_deepseek_v3_marks_the_same_ranks_as_python_in_both_grids(open_page):
     page = open_page()
     layout = choose_preset(page, "deepseek-v3")
@@ -189,6 +193,12 @@ def test_deepseek_v3_marks_the_same_ranks_as_python_in_both_grids(open_page):
             expect_card(page, layout, rank)
             for side in (0, 1):
                 expect_marks(page, layout, rank, grid=side)
+            # Magnified beside each: of the dense grid 8 replicas, of the expert grid one.
+            assert page.locator(".inset .me").all_text_contents() == [str(rank)] * 2
+            numbers = page.locator(".inset svg").evaluate_all(INSETS)
+            first = rank - rank % 8
+            assert set(range(first, first + 8)) <= {*numbers[0]}
+            assert numbers[1] == list(range(rank - rank % 64, rank - rank % 64 + 64))
 
     assert requests_during(page, hover) == []
 
@@ -283,7 +293,7 @@ def test_a_typed_rank_is_pinned_at_once_and_one_that_does_not_exist_is_said(open
     layout = expect_layout(page, nodes=128)
     type_in(page, "rank", "777")
     settle(page)
-    expect(page.locator(".large")).to_have_attribute("data-rank", "777")
+    expect(page.locator("svg.overview")).to_have_attribute("aria-label", re.compile("rank 777"))
     expect_card(page, layout, 777, pinned=True)
     expect_marks(page, layout, 777)
 

@@ -239,7 +239,7 @@ FACTS = {
     ),
     "reading: 10 colours": (descriptions.HOW_TO_READ["small"], "after 10 groups", "超过 10 个组"),
     "reading: pin": (
-        descriptions.HOW_TO_READ["small"],
+        descriptions.HOW_TO_READ["point"],
         "click or press Enter to keep it.*Esc",
         "单击或按回车固定.*Esc",
     ),

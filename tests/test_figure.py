@@ -269,11 +269,11 @@ def test_each_node_has_a_frame_and_a_label_to_its_left():
 
 def expected_colours(overview, theme) -> list[tuple[int, int, int]]:
     """The colour of every rank: its stage's grey, or that of its smallest mark."""
-    greys = palette.ramp(*palette.STAGE_GREYS[theme], overview.num_stages)
-    colours = [greys[stage] for stage in overview.stage]
+    greys = [*map(palette.rgb, palette.ROWS[theme])]
+    colours = [greys[stage % 2] for stage in overview.stage]
     for mark in overview.marks:
         for rank in mark.ranks:
-            colours[rank] = palette.rgb(palette.KIND_COLOURS[theme][mark.tone])
+            colours[rank] = palette.rgb(palette.KIND_MARKS[theme][mark.tone])
     return colours
 
 
@@ -336,12 +336,12 @@ def test_131072_gpus_are_all_there_with_their_marks_large_enough_to_see():
     mesh = fit(131072, tp=8, pp=16)
     for overview in [scene.overview(mesh, plains(mesh, "dp", "tp", "pp"), 8, 9)]:
         rows, columns = overview.grid.rows, overview.grid.columns
-        greys = np.array(palette.ramp(*palette.STAGE_GREYS["light"], 16))
+        greys = np.array([*map(palette.rgb, palette.ROWS["light"])])
         board = np.zeros((rows * columns, 3), dtype=int)
-        board[overview.place] = greys[np.arange(131072) // 8192]
+        board[overview.place] = greys[np.arange(131072) // 8192 % 2]
         board = board.reshape(rows, columns, 3)
         for mark in overview.marks:
-            more, colour = overview.swell(len(mark.ranks)), palette.KIND_COLOURS["light"][mark.kind]
+            more, colour = overview.swell(len(mark.ranks)), palette.KIND_MARKS["light"][mark.kind]
             for row, column in zip(*np.divmod(overview.place[mark.ranks], columns)):
                 around = (slice(max(0, at - more), at + more + 1) for at in (row, column))
                 board[tuple(around)] = palette.rgb(colour)
@@ -353,7 +353,7 @@ def test_131072_gpus_are_all_there_with_their_marks_large_enough_to_see():
 
         shown = alone(overview, "light", scale=2)
         for mark in overview.marks:
-            colour = palette.rgb(palette.KIND_COLOURS["light"][mark.kind])
+            colour = palette.rgb(palette.KIND_MARKS["light"][mark.kind])
             assert (shown == colour).all(axis=-1).sum() >= 4 * len(mark.ranks)
 
 
@@ -369,7 +369,7 @@ def test_the_legend_names_each_marked_kind_with_its_size_once():
         (kinds["pp"], "pp: 4 GPUs"),
         (kinds["cp"], "cp: 2 GPUs"),
         ("ring", "GPU 517"),
-        ("#e9e9ec-#b4b4bc", "pp 0 to 3"),
+        ("-".join(palette.ROWS["light"]), KEY["key_stages"]),
     ]
 
 

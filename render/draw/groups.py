@@ -21,7 +21,7 @@ from ..marks import (
     advance,
     ring,
 )
-from ..palette import GROUP_INK, GROUPS, KIND_COLOURS, NO_GROUP, STAGE_GREYS, ramp, rgb
+from ..palette import GROUP_INK, GROUPS, KIND_COLOURS, KIND_MARKS, NO_GROUP, ROWS, rgb
 from ..scenes.geometry import GAP, RowLabel
 from ..scenes.groups import Overview, Panel
 from ..scenes.job_plan import Rectangle
@@ -61,11 +61,10 @@ def draw_overview(overview: Overview, theme: str) -> Iterator[Mark]:
     """The nodes of a large world: a pixel a GPU, lines between cells, wider ones between nodes."""
     look = LOOKS[theme]
     left, top, right, bottom = box = overview.left, overview.top, overview.width, overview.height
-    greys = ramp(*STAGE_GREYS[theme], overview.num_shades)
-    yield Pixels(overview.base_pixels(), box, greys, "base")
+    own = "light" if theme == "page" else theme
+    yield Pixels(overview.base_pixels(), box, [*map(rgb, ROWS[own])], "base")
     # On the page only until the script marks the groups of the chosen rank, in its theme's colours.
-    of_kinds = KIND_COLOURS["light" if theme == "page" else theme]
-    kinds = [rgb(of_kinds[mark.tone]) for mark in overview.marks]
+    kinds = [rgb(KIND_MARKS[own][mark.tone]) for mark in overview.marks]
     yield Pixels(overview.mark_pixels(), box, kinds, "marks")
     for gap in overview.gaps:
         # Along the edges too, so that the outermost cells are as large as the others.

@@ -2,7 +2,7 @@
 
 A `Panel` colours every GPU by its group of one kind. Above PANEL_LIMIT GPUs that would be a quilt
 of repeating colours, so an `Overview` colours the groups of one chosen rank, on the nodes as they
-stand in greys by stage.
+stand.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from groups import Mesh, group_index
 from groups.grouping import Grouping
 from groups.mesh import require_rank
 
-from ..palette import KIND_COLOURS, PALETTE, STAGE_GREYS, colour_indices
+from ..palette import KIND_COLOURS, PALETTE, ROWS, colour_indices
 from . import geometry
 from .geometry import GAP
 from .marked import Mark, MarkedCells, Places, marks_of
@@ -38,9 +38,6 @@ LONGEST_KIND = 8
 OVERVIEW_WIDTH, OVERVIEW_HEIGHT = 720.0, 560.0
 OVERVIEW_LEFT, OVERVIEW_TOP = 78.0, 18.0
 """Pixels: an overview at most, with what is left of its cells; left of them and above."""
-
-MOST_SHADES = 200
-"""Greys that stages are told apart by: a palette picture has 256 colours, and eyes have fewer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +108,7 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Overview(MarkedCells):
-    """A world of one cell a GPU: greys by stage, the chosen rank's groups on top.
+    """A world of one cell a GPU: two greys by stage, the chosen rank's groups on top.
 
     ``place`` is the cell of each rank, row * columns + column; ``tile`` the columns and rows of a
     node. Lines are column or row numbers before which a gap is drawn.
@@ -161,8 +158,7 @@ class Overview(MarkedCells):
             yield KIND_COLOURS[theme][mark.tone], text
         yield "ring", words["key_gpu"].format(rank=self.rank)
         if self.num_stages > 1:
-            stages = words["key_stages"].format(first=0, last=self.num_stages - 1)
-            yield "-".join(STAGE_GREYS[theme]), stages
+            yield "-".join(ROWS[theme]), words["key_stages"]
 
     @property
     def width(self) -> float:
@@ -172,15 +168,11 @@ class Overview(MarkedCells):
     def height(self) -> float:
         return self.top + self.grid.rows * self.cell
 
-    @property
-    def num_shades(self) -> int:
-        return min(self.num_stages, MOST_SHADES)
-
     def base_pixels(self) -> np.ndarray:
-        """uint8, shape (rows, columns): 0 where there is no GPU, else 1 + its stage's shade."""
+        """uint8, shape (rows, columns): 0 where there is no GPU, else 1 + the shade of its stage,
+        of which two take turns as in the picture of the job."""
         board = np.zeros(self.grid.rows * self.grid.columns, dtype=np.uint8)
-        shades = 1 + np.arange(self.num_stages) * self.num_shades // self.num_stages
-        board[self.place] = shades.astype(np.uint8)[self.stage]
+        board[self.place] = 1 + self.stage % len(ROWS["light"])
         return board.reshape(self.grid.rows, self.grid.columns)
 
     @property

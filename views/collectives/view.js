@@ -25,7 +25,7 @@ function draw() {
   }
   paint(play.querySelector('.collectives-slots'), data, slots, moves);
   const slider = play.querySelector('input[type=range]');
-  slider.value = step;
+  slideTo(slider, step);
   slider.setAttribute('aria-valuetext', data.told[step]);
   play.querySelector('.collectives-told').textContent = data.told[step];
   play.querySelector('.collectives-meter span').style.width = `${100 * data.share[step]}%`;

@@ -13,6 +13,17 @@ const UNIT_SPACE = / (?<=\d )(?=(?:[kMGTP]?i?B|M|T?FLOP|Gb|[mµ]?s)\b|[个层次
 const filled = (text, facts) =>
   text.replace(/\{(\w+)\}/g, (_, name) => facts[name]).replace(UNIT_SPACE, '\u00a0');
 
+// What is said to a finger, which cannot point and has no keys, where there are words for it.
+const touchWord = (words, name) =>
+  (matchMedia('(pointer: coarse)').matches && words[`${name}_touch`]) || words[name];
+
+// The slider of a player, and its track as far as it is pulled.
+function slideTo(slider, value) {
+  slider.value = value;
+  slider.style.setProperty('--share', `${((100 * slider.value) / (slider.max || 1)).toFixed(2)}%`);
+}
+on('input', '.player input[type=range]', (slider) => slideTo(slider, slider.value));
+
 function svgNode(name, attributes, kind) {
   const node = document.createElementNS('http://www.w3.org/2000/svg', name);
   for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);

@@ -48,21 +48,31 @@ def spec_of(context: Context) -> PictureSpec:
     return PictureSpec(context.layout, context.state, layers)
 
 
-def hero_html(spec: PictureSpec) -> Markup:
-    """The question, its answer, the picture of each grid, and the card of the GPU."""
+def hero_html(spec: PictureSpec, on_nodes: Sequence[Markup] = ()) -> Markup:
+    """The question, its answer, the picture of each grid, and the card of the GPU.
+
+    on_nodes: figures of the same groups on the nodes, to which a switch turns the pictures.
+    """
     layout, rank, language = spec.layout, spec.rank, spec.language
-    figures = (_figure(spec, mesh, groupings) for _, mesh, groupings in spec.sides)
+    figures = [_figure(spec, mesh, groupings) for _, mesh, groupings in spec.sides]
+    if on_nodes:
+        ways = (("mesh", figures), ("nodes", on_nodes))
+        figures = [
+            tag("div", *drawn, class_="way", data_way=way, hidden=way == "nodes")
+            for way, drawn in ways
+        ]
     hint = tag("p", JOB["hint"][language], class_="hint")
     card = {"class_": "card aside", "style": f"--kinds:{len(spec.listed)}"}
-    is_large = layout.world_size > NUMBERED and len(spec.sides) == 1
-    inset = tag("div", class_="inset", aria_hidden="true") if is_large else ""
+    is_large = layout.world_size > NUMBERED
+    insets = [tag("div", class_="inset", aria_hidden="true") for _ in spec.sides if is_large]
     told, costs = tag("div", class_="told"), tag("div", class_="costs", aria_busy="true")
+    lenses = _lenses(language, layout, bool(on_nodes))
     return tag(
         "div",
         tag("h2", question(rank, language), class_="question"),
         tag("p", sentence_of(layout, rank, language), class_="answer", aria_live="polite"),
-        tag("div", _lenses(language, layout), *figures, _player(language, layout), class_="jobs"),
-        tag("div", tag("div", told, costs, hint, **card), inset, class_="side"),
+        tag("div", lenses, *figures, _player(language, layout), class_="jobs"),
+        tag("div", tag("div", told, costs, hint, **card), *insets, class_="side"),
         class_=spec.look,
     )
 
@@ -71,10 +81,12 @@ LENSES = ("", "memory", "traffic", "pipeline", "hang")
 """What the cells may be coloured by, by the view that explains it; first their groups."""
 
 
-def _lenses(language: str, layout: Layout) -> Markup:
-    """The row above the picture (views/gradio/picture/lens.js), and a line for its scale."""
-    if layout.is_server:
-        return Markup()  # a scale is of a training step
+def _lenses(language: str, layout: Layout, has_nodes: bool) -> Markup:
+    """The row above the picture (views/gradio/picture/lens.js), a line for its scale, and between
+    mesh and nodes a switch (ways.js)."""
+    ways = _ways(language) if has_nodes else Markup()
+    if layout.is_server:  # a scale is of a training step
+        return tag("div", ways, class_="lens-row") if has_nodes else Markup()
     names = ((name, JOB[f"lens_{name or 'groups'}"][language]) for name in LENSES)
     buttons = (
         button(
@@ -87,8 +99,22 @@ def _lenses(language: str, layout: Layout) -> Markup:
         "div",
         tag("div", *buttons, class_="lenses", **group),
         tag("p", class_="lens-key", aria_live="polite"),
+        ways,
         class_="lens-row",
     )
+
+
+def _ways(language: str) -> Markup:
+    buttons = (
+        button(
+            JOB[f"way_{way}"][language],
+            data_turns=way,
+            tabindex=0 if way == "mesh" else -1,
+            aria_pressed=str(way == "mesh").lower(),
+        )
+        for way in ("mesh", "nodes")
+    )
+    return tag("div", *buttons, class_="orders", role="group", aria_label=JOB["ways"][language])
 
 
 def _player(language: str, layout: Layout) -> Markup:

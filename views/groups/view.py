@@ -28,6 +28,7 @@ from render.svg import groups as svg
 from ..base.context import Context, View
 from ..base.html import (
     attribute_value,
+    by_pointer,
     chip,
     dotted,
     explained,
@@ -50,7 +51,8 @@ PANEL_LIMIT = scene.PANEL_LIMIT
 def groups_html(context: Context) -> Markup:
     """The picture of the job and of each visible group, and how to read them."""
     spec, about = spec_of(context), _about(context)
-    return framed(spec, "groups", hero_html(spec), _strip(context), _kinds(spec), about)
+    hero = hero_html(spec, _on_nodes(spec))
+    return framed(spec, "groups", hero, _strip(context), _kinds(spec), about)
 
 
 def _strip(context: Context) -> Markup:
@@ -62,7 +64,7 @@ def _strip(context: Context) -> Markup:
 
 
 def _kinds(spec: PictureSpec) -> Markup:
-    """A panel for each kind; of a large world, the nodes with the groups of one rank."""
+    """A panel for each kind; of a large world its words alone."""
     layout, words = spec.layout, set[str]()
     has_two = len(by_grid(layout, spec.visible)) > 1
     sections = (
@@ -75,11 +77,19 @@ def _kinds(spec: PictureSpec) -> Markup:
         box = tag("input", type="checkbox")
         switch = tag("label", box, " ", JOB["colour_all"][spec.language], class_="switch")
         return together(switch, kinds)
-    views = (
+    return kinds
+
+
+def _on_nodes(spec: PictureSpec) -> list[Markup]:
+    """Of a large world, the nodes with the groups of the chosen rank, one for each grid: what the
+    switch above the picture turns to."""
+    if spec.layout.world_size <= PANEL_LIMIT:
+        return []
+    has_two = len(spec.sides) > 1
+    return [
         overview_figure(spec, mesh, groupings, grid if has_two else "")
         for grid, mesh, groupings in spec.sides
-    )
-    return together(kinds, tag("div", *views, class_="large views", data_rank=spec.rank))
+    ]
 
 
 def framed(spec: PictureSpec, view: str, *parts: object) -> Markup:
@@ -169,13 +179,14 @@ def section(
 def _about(context: Context) -> Markup:
     """What the type of groups is for, what there is to read, and how to read the pictures."""
     words, language = TYPES[context.state.group_type], context.language
-    how = HOW_TO_READ["small" if context.layout.world_size <= PANEL_LIMIT else "large"]
+    size = "small" if context.layout.world_size <= PANEL_LIMIT else "large"
+    how, *point = (HOW_TO_READ[name][language] for name in (size, "point", "point_touch"))
     pages = (LINKS[name] for name in words.reading)
     links = [tag("li", outside(page.url, page.title[language])) for page in pages]
     reading = (tag("h4", PAGE["reading"][language]), tag("ul", *links)) if links else ()
     return fold(
         JOB["reads"][language],
-        tag("p", how[language]),
+        tag("p", how, GAP[language], by_pointer(*point)),
         tag("h4", words.title[language]),
         tag("p", words.body[language]),
         tag("div", *reading, class_="reading"),

@@ -53,6 +53,7 @@ WORDS = (
     "card_pair",
     "waits",
     "idle",
+    "idle_touch",
 )
 """Sentences that the page's script fills in, by the end of their name."""
 

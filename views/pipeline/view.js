@@ -173,7 +173,7 @@ function wire(strip, from, to, kind) {
 
 function apply() {
   if (!root) return;
-  find('.pipeline-zoom').value = zoom;
+  slideTo(find('.pipeline-zoom'), zoom);
   find('.pipeline-chart').style.setProperty('--pipeline-zoom', 2 ** zoom);
   player.label();
   goTo(cursor);
@@ -201,7 +201,7 @@ function mark() {
     svg.querySelector('.pipeline-marks').replaceChildren(...marks);
   });
   const strip = chosen && strips[chosen.number];
-  find('.pipeline-card').textContent = strip?.count ? cardText(strip, chosen.op) : words.idle;
+  find('.pipeline-card').textContent = strip?.count ? cardText(strip, chosen.op) : touchWord(words, 'idle');
 }
 
 // What each rank does at the cursor, beside its number.
@@ -355,7 +355,7 @@ function zoomTo(power) {
 
 function goTo(tick) {
   cursor = tick;
-  find('.pipeline-cursor').value = cursor;
+  slideTo(find('.pipeline-cursor'), cursor);
   mark();
   showNow();
 }

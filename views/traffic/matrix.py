@@ -39,12 +39,13 @@ def matrix_html(context: Context, rows: Sequence[Traffic]) -> Markup:
     scale = (tag("span", low), tag("img", src=scale_png(), alt=""), tag("span", high))
     data = _data(flows, total, context, language)
     data["zoom"] = zoom = _closer(context, rows, part) if flows.ranks_per_cell > 1 else ""
-    data["words"]["hint"] = hint = say("matrix_hint_zoom" if zoom else "matrix_hint")
+    hints = (say(f"matrix_hint{'_zoom' if zoom else ''}{by}") for by in ("", "_touch"))
+    data["words"] |= dict(zip(("hint", "hint_touch"), hints))
     return tag(
         "figure",
         _choice(context, part),
         Markup(matrix_svg(picture, label)),
-        tag("p", hint, class_="traffic-told", aria_live="polite"),
+        tag("p", data["words"]["hint"], class_="traffic-told", aria_live="polite"),
         tag("p", *scale, class_="traffic-scale"),
         tag("figcaption", *title, tag("p", say("matrix_ways"))),
         class_="traffic-figure",

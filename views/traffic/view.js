@@ -36,7 +36,7 @@ const tell = () => {
   const cursor = figure().querySelector('.traffic-cursor');
   cursor.setAttribute('visibility', at ? 'visible' : 'hidden');
   if (!at) {
-    line.textContent = matrix.words.hint;
+    line.textContent = touchWord(matrix.words, 'hint');
     return;
   }
   const { n, cell, left, top } = sizesOf(figure().querySelector('svg'));

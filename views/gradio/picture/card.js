@@ -61,8 +61,6 @@ function ask(rank) {
 
 const MOST = 8;
 
-// What is said to a finger, which cannot point and has no Esc.
-const touchWord = (name) => card[matchMedia('(pointer: coarse)').matches ? `${name}_touch` : name];
 const quoted = (text) => text.replaceAll('&', '&amp;').replaceAll('"', '&quot;');
 const part = (text, kind = '', name = 'span') => `<${name} class="${kind}">${text}</${name}> `;
 
@@ -74,7 +72,7 @@ function tell(rank) {
   mendWith(place, gone + cardOf(rank));
   const hint = element.querySelector('.hero .hint');
   if (!hint) return;
-  hint.textContent = touchWord(rank === pinned ? 'pinned' : 'hint');
+  hint.textContent = touchWord(card, rank === pinned ? 'pinned' : 'hint');
   hint.classList.toggle('kept', rank === pinned);
 }
 
@@ -133,7 +131,7 @@ function chipOf(kind, rank) {
 
 function cardOf(rank) {
   const isKept = rank === pinned && !element.querySelector('.hero .hint');
-  const kept = isKept ? part(touchWord('pinned'), '', 'i') : '';
+  const kept = isKept ? part(touchWord(card, 'pinned'), '', 'i') : '';
   const head = part(filled(card.gpu, { rank }), '', 'b') + part(placesOf(rank), 'quiet') + kept;
   const groups = toldKinds().map((kind) => {
     const ranks = ordered(kind, rank);

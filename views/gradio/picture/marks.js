@@ -109,7 +109,7 @@ function markPixels(view, rank) {
   const context = canvas.getContext('2d');
   const style = getComputedStyle(element);
   for (const { i, tone, ranks } of marksOf(view, rank)) {
-    context.fillStyle = style.getPropertyValue((isJob ? '--mark-' : '--kind-') + tone);
+    context.fillStyle = style.getPropertyValue('--mark-' + tone);
     const swell = view.swell?.[i] ?? 0;
     for (const one of ranks) {
       const [column, row] = square(view, one);
