@@ -285,10 +285,10 @@ class State:
     # What a server serves with; empty ones are as the model is published, or as the engine starts.
     served_weights: Any = _field("memory")
     served_cache: Any = _field("memory")
-    served_share: Any = _number("memory", "")
-    served_length: Any = _number("memory", "")
-    served_requests: Any = _number("memory", "")
-    served_batched: Any = _number("memory", "")
+    served_share: Any = _field("memory")
+    served_length: Any = _field("memory")
+    served_requests: Any = _field("memory")
+    served_batched: Any = _field("memory")
     engine_log: Any = _pasted("memory")  # what a server printed as it started
     cp_algorithm: Any = _field("traffic")
     # The ranks whose bytes are pictured; empty: those of which something is seen.
