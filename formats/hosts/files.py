@@ -253,6 +253,6 @@ def read_rankfile(text: str) -> Hosts:
     count = len(hosts)
     missing = next((rank for rank in range(count) if rank not in hosts), None)
     if missing is not None:
-        why = f"its {count} ranks must be those from 0 to {count - 1}"
-        raise refusal("rank-missing", "hosts", why=why, rank=missing, count=count)
+        wanted = f"its {count} ranks must be those from 0 to {count - 1}"
+        raise refusal("rank-missing", "hosts", why=wanted, rank=missing, count=count)
     return _by_rank([hosts[rank] for rank in range(count)], "rankfile")

@@ -166,7 +166,8 @@ def read_topology(text: str) -> Hosts:
                 of_kind += expand_hostlist(said.get("nodes", ""))
     kind = "block" if leaves["block"] else "switch"
     hosts = _under(kind, leaves[kind], parent, remarks)
-    domain = dict(match.groups() for match in map(_ALIAS.match, text.splitlines()) if match)
+    aliases = filter(None, map(_ALIAS.match, text.splitlines()))
+    domain = {alias[1]: alias[2] for alias in aliases}
     blocks = hosts.level("block")
     of = {host: domain[block] for host, block in blocks.items() if block in domain}
     return replace(hosts, levels={**hosts.levels, "domain": of}) if of else hosts

@@ -112,7 +112,7 @@ def _say_members(
     reading: LogReading, stuck: Sequence[ProcessGroup], assumed: Mapping[str, str]
 ) -> None:
     """Whose members the layout says, and whose nobody does."""
-    taken = {assumed[group.name] for group in stuck if group.name in assumed}
+    taken = {assumed[group.name] for group in stuck if group.name and group.name in assumed}
     left = {group.key for group in stuck if not group.complete and group.kind != WORLD}
     if taken:
         reading.note("members-assumed", kinds=", ".join(sorted(taken)))

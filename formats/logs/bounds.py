@@ -87,9 +87,9 @@ class Allowance:
         count, read = self.taken["memory"], self.taken["bytes"]
         limit = min(self.bounds.memory, density * read + 4 * slack)
         if count > limit:
-            facts = {"file": quoted(self.file or "the text"), "number": self.number}
-            facts |= {"count": count // MEGABYTE, "limit": limit // MEGABYTE}
-            raise refusal("unpacks-to-too-much", "log", **facts)
+            where = {"file": quoted(self.file or "the text"), "number": self.number}
+            sizes = {"count": count // MEGABYTE, "limit": limit // MEGABYTE}
+            raise refusal("unpacks-to-too-much", "log", **where, **sizes)
 
     def take(self, what: str, count: int) -> None:
         """Count entries, groups or ranks of a file. Errors: LayoutError ``too-many-...``."""

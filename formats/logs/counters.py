@@ -64,7 +64,7 @@ def diagnosis_of_stalls(
     stalls: Iterable[Stall], kinds: Mapping[str, str | None], relayed: Iterable[int]
 ) -> Diagnosis:
     """What the lines show; suspects are ranks that passed a signal on with nothing of their own."""
-    by_group: dict[Key, list[Stall]] = defaultdict(list)
+    by_group: dict[tuple[str, str | None], list[Stall]] = defaultdict(list)
     stuck_in: dict[int, set[Key]] = defaultdict(set)
     for stall in stalls:
         if stall.rank is None:
@@ -126,7 +126,8 @@ def _wait(group: ProcessGroup, lines: list[Stall]) -> Wait | None:
             stall.rank
             for stall in lines
             if stall.rank is not None
-            and None not in (stall.last_enqueued, stall.last_completed)
+            and stall.last_enqueued is not None
+            and stall.last_completed is not None
             and stall.last_enqueued >= seq > stall.last_completed
         }
     called: dict[tuple[str, str], set[int]] = defaultdict(set)

@@ -27,6 +27,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from groups.budget import spend
 from groups.errors import require_length
@@ -170,15 +171,19 @@ def read_engine(text: str) -> EngineLog | None:
             (name for name, marks in _ENGINES.items() if any(mark in line for mark in marks)), ""
         )
         lines.append(line.strip())
-        of_rank = {name: said.pop(name) for name in _OF_RANK if name in said}
+        of_rank: dict[str, Any] = {name: said.pop(name) for name in _OF_RANK if name in said}
         if of_rank:
             name = _worker(line)
             ranks[name] = replace(ranks.get(name, EngineRank(name)), **of_rank)
         found |= said
     if not any(rank.cache for rank in ranks.values()) and not {"tokens", "blocks"} & found.keys():
         return None
-    counts = {name: int(found.get(name, 0)) for name in ("tokens", "blocks", "length", "longest")}
-    amounts = {name: found.get(name, 0.0) for name in ("requests", "share", "needed")}
+    counts: dict[str, Any] = {
+        name: int(found.get(name, 0)) for name in ("tokens", "blocks", "length", "longest")
+    }
+    amounts: dict[str, Any] = {
+        name: found.get(name, 0.0) for name in ("requests", "share", "needed")
+    }
     return EngineLog(
         engine or "vllm", tuple(ranks.values()), **counts, **amounts, lines=tuple(lines[:200])
     )

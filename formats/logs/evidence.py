@@ -55,9 +55,9 @@ def read_files(evidence: Evidence, bounds: Bounds = PAGE) -> tuple[LogReading, l
             if not error.code.startswith("dump-"):
                 raise
             refused.append((name, error))
-    for name, error in refused:
-        file = quoted(name or "the file")
-        facts = {"file": file, "because": error.code, "reason": error.what, **error.facts}
+    for name, refusal_of in refused:
+        file, code, what = quoted(name or "the file"), refusal_of.code, refusal_of.what
+        facts = {"file": file, "because": code, "reason": what, **refusal_of.facts}
         if len(refused) == len(files):
             raise refusal("bad-dump", "log", **facts)
         reading.note("file-unreadable", **facts)

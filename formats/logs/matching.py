@@ -219,8 +219,8 @@ def _matched(
         and claim.size in (None, len(members))
     )
     others = () if is_named else _names(every, first, members)
-    names = dict.fromkeys((grouping.name, *others))
-    return Matched(claim, tuple(names), index, members, agrees)
+    every_name = dict.fromkeys((grouping.name, *others))
+    return Matched(claim, tuple(every_name), index, members, agrees)
 
 
 def _members(grouping: Grouping, rank: int) -> tuple[int, ...]:

@@ -105,7 +105,8 @@ class LogReading:
         if relayed and rank is not None:
             self.relayed.add(rank)
         if len(self.stalls) < MOST_STALLS:
-            self.stalls[(rank, place, key, guid, seq, op, *rest)] = None
+            stall = (rank, place, key, guid, seq, op, *rest)
+            self.stalls[stall] = None
 
     def unsettled(self, absent: bool, numbers: Iterable[int]) -> None:
         """Numbers of a report of a group that no line names."""

@@ -76,10 +76,10 @@ def _named(
 
 def _among(wait: Wait, groupings: Mapping[str, Grouping], places: Places) -> Wait:
     """The wait with the members of its group that are not seen to wait there."""
-    members = members_of(wait, groupings)
+    members: Sequence[int] = members_of(wait, groupings)
     group = wait.group
     if members:
-        group = replace(group, members=members, complete=True)
+        group = replace(group, members=tuple(members), complete=True)
     else:
         members = _between(places.get((group.key, group.name), {}))
     spend(1 + len(members) // 4, "ranks-of-groups", control="evidence")

@@ -22,6 +22,7 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from groups.conventions import OWN
 from groups.layout import Job
@@ -127,5 +128,7 @@ def _job(case: Case) -> Job | None:
         return case.layout.job
     if not case.fitting:
         return None
-    fit = case.fitting[0]
-    return replace(case.layout.job, **fit, **({"framework": OWN} if "order" in fit else {}))
+    fit: dict[str, Any] = {**case.fitting[0]}
+    if "order" in fit:
+        fit["framework"] = OWN
+    return replace(case.layout.job, **fit)
