@@ -80,7 +80,7 @@ def _visitors(
 ) -> tuple[list[Update], int]:
     number, ask = heavy
     with ThreadPoolExecutor(len(seeds) + number) as pool:
-        loads = [pool.submit(_heavy, served, ask, seed, end) for seed in range(number)]
+        loads = [pool.submit(_heavy, served, ask, seed, end) for seed in range(number) if ask]
         moves = [pool.submit(_visitor, served, seed, nodes, begin, end) for seed in seeds]
         updates = [update for future in moves for update in future.result()]
         return updates, sum(future.result() for future in loads)

@@ -22,8 +22,10 @@ from .page_client import Servers
 from .timing import ResultTable
 
 STEPS = ("step", "step90")
-HEAD = ("runs of", "n", "step", "p90", "bias", "cover", "high/low", "order", "regret")
-HEAD += ("memory", "holds")
+HEAD = (
+    *("runs of", "n", "step", "p90", "bias", "cover", "high/low", "order", "regret"),
+    *("memory", "holds"),
+)
 
 GOALS: dict[str, tuple[str, Callable[[ErrorFigures, ErrorFigures, ErrorFigures], bool]]] = {
     "step <= 12 %": ("step", lambda own, book, every: own.step <= 0.12),
@@ -122,8 +124,10 @@ def _row(name: str, figures: ErrorFigures) -> tuple[str, ...]:
 
 def write(asked: Sequence[Answered], unseen: dict[str, np.ndarray]) -> None:
     """data/errors.csv; unseen: log(estimated / measured) by group, the fit blind to the source."""
-    names = ("runs", "step", "step90", "bias", "cover", "wide", "order", "regret", "memory")
-    names += ("held", "holds")
+    names = (
+        *("runs", "step", "step90", "bias", "cover", "wide", "order", "regret", "memory"),
+        *("held", "holds"),
+    )
     with (DATA / "errors.csv").open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(("group", *names, "unseen_step", "unseen_step90"))

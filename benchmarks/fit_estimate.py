@@ -231,8 +231,10 @@ def fit_nanotron(several: Sequence[TimedRun], base: Constants) -> Constants:
 
 def fit_stalls(several: Sequence[TimedRun], constants: Constants) -> Constants:
     """How likely a run stalls, by logistic regression: of what `stall_seconds` looks at."""
-    odds = ("stall_odds", "stall_odds_many", "stall_odds_summed", "stall_odds_full")
-    odds += ("stall_odds_alone", "stall_odds_alone_many", "stall_odds_alone_summed")
+    odds = (
+        *("stall_odds", "stall_odds_many", "stall_odds_summed", "stall_odds_full"),
+        *("stall_odds_alone", "stall_odds_alone_many", "stall_odds_alone_summed"),
+    )
     signs = np.array([_signs(case) for case in several])
     stalled = np.array([_stalled(case, constants) for case in several], float)
     found = np.zeros(len(odds))

@@ -128,7 +128,7 @@ def main() -> None:
     wanted: list[tuple[str, Callable[[FilledRun], bool]]] = [
         *((name, lambda case, name=name: case.run.group == name) for name in SOURCES),
         *((name, lambda case, name=name: case.run.model == name) for name in models),
-    ]  # type: ignore[misc]
+    ]
     ratios: dict[str, list[float]] = {}
     over, ran = list[bool](), list[bool]()
     for name, is_out in wanted:

@@ -28,7 +28,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +92,7 @@ def groups_of(sizes: dict[str, int], processes: int) -> dict[str, list[list[int]
     """The groups of a layout, in Megatron's order of ranks."""
     from groups.megatron import process_groups
 
-    by_name = process_groups(processes, etp=1, **sizes)
+    by_name: Mapping[str, Any] = process_groups(processes, etp=1, **sizes)
     names = (("tp", "tp"), ("dp", "dp-cp"), ("pp", "pp"), ("ep", "ep"))
     groups = {kind: by_name[name].tolist() for kind, name in names}
     return {**groups, "world": [list(range(processes))]}
@@ -212,7 +212,7 @@ class Process:
 
     def dump(self, hang: dict[str, Any]) -> None:
         """What the recorder holds, without what earlier hangs left in it."""
-        content = self.torch._C._distributed_c10d._dump_fr_trace(True, False)
+        content = self.torch._C._distributed_c10d._dump_fr_trace(True, False)  # type: ignore[attr-defined]
         document = pickle.loads(content)
         document["entries"] = [
             {key: value for key, value in entry.items() if key != "frames"}

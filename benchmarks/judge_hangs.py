@@ -45,8 +45,9 @@ def verdicts_of_torch(folders: list[Path]) -> dict[str, set[int]]:
             folder = Path(line[3:]).name
         missing = re.search(r"missing ranks: \{([\d, ]+)\}", line)
         culprits = re.findall(r"Culprit rank (\d+)", line)
-        if missing or culprits:
-            verdicts.setdefault(folder, {int(n) for n in culprits or missing[1].split(",")})
+        named = culprits or (missing[1].split(",") if missing else [])
+        if named:
+            verdicts.setdefault(folder, {int(n) for n in named})
     return verdicts
 
 
@@ -65,8 +66,8 @@ def judge(directory: Path, with_torch: bool = True) -> dict[str, Counter[str]]:
             answers[prefix] = _verdict({*log.missing}, truth["rank"], truth["rank"] in suspects)
             if answers[prefix] != "right":
                 fault = [truth[name] for name in ("kind", "rank", "call", "sizes")]
-                answer = (sorted(log.missing), suspects, log.diagnosis.reason)
-                print(folder.name, prefix, *fault, "->", *answer)
+                told = (sorted(log.missing), suspects, log.diagnosis.reason)
+                print(folder.name, prefix, *fault, "->", *told)
         if with_torch:
             answers["fr_trace"] = _verdict(by_torch.get(folder.name, set()), truth["rank"], False)
         for reader, answer in answers.items():

@@ -26,10 +26,10 @@ def run(quick: bool, servers: Servers) -> Iterator[ResultTable | str]:
             yield "memory: skipped, this system has no /proc"
             return
         _visits(served, WARM_UP, seed=-1)
-        held = [rss(served.pid)]
+        held = [rss(served.pid) or 0.0]
         for quarter in range(4):
             _visits(served, updates // 4, seed=quarter)
-            held.append(rss(served.pid))
+            held.append(rss(served.pid) or 0.0)
     rows = [
         (f"{quarter * updates // 4:,}", f"{mb:.0f}", f"{mb - before:+.0f}" if quarter else "–")
         for quarter, (mb, before) in enumerate(zip(held, [0.0, *held]))

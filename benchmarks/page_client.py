@@ -44,6 +44,8 @@ def serving(kind: str) -> Iterator[Served]:
         stdout=subprocess.PIPE,
         text=True,
     )
+    assert process.stdin
+    assert process.stdout
     try:
         line = process.stdout.readline()
         if not line:
@@ -112,7 +114,7 @@ class PageClient:
     def step(self, **changes: Any) -> Reply:
         """Set controls by their names, in the page's one value, and wait for the answer."""
         self._state |= {name: str(value) for name, value in changes.items()}
-        asked = {"session_hash": self._session}
+        asked: dict[str, Any] = {"session_hash": self._session}
         if self._served.function:
             asked |= {"component_id": self._served.index, "fn_name": self._served.function}
             asked["data"] = json.dumps({**self._state, "words": "en", "shown": "groups"})

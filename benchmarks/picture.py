@@ -87,6 +87,6 @@ def _scene(context: Context) -> list[scene.Panel] | list[scene.Overview]:
 
 def _painting(drawn: list[scene.Panel] | list[scene.Overview]) -> list[str]:
     return [
-        (svg.panel_svg if isinstance(drawing, scene.Panel) else svg.overview_svg)(drawing, "")
-        for drawing in drawn
+        svg.panel_svg(one, "") if isinstance(one, scene.Panel) else svg.overview_svg(one, "")
+        for one in drawn
     ]

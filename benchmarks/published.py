@@ -42,7 +42,10 @@ FP8 = Training(zero=1, products="fp8")
 MXFP8 = Training(zero=1, products="mxfp8")
 LLAMA = Training(zero=1, recompute="norms,mlp_act")
 DEEPSEEK = Training(
-    **{"zero": 1, "products": "fp8", "precision": "fp8-fp32-bf16", "schedule": "dualpipe"},
+    zero=1,
+    products="fp8",
+    precision="fp8-fp32-bf16",
+    schedule="dualpipe",
     recompute="mla_up_proj,norms,mlp_act",
 )
 

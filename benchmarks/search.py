@@ -17,7 +17,7 @@ from training.models import MODELS
 from training.recipe import Training
 from training.search import SearchJob, search
 from training.traffic.matrix import matrix
-from training.traffic.per_step import traffic
+from training.traffic.per_step import Traffic, traffic
 
 from .caches import clear_caches
 from .page_client import Servers
@@ -54,7 +54,7 @@ def _row(
     sizes = {axis: getattr(best.request.split, axis) for axis in ("tp", "cp", "pp", "ep", "etp")}
     every = groupings(world, **sizes)
 
-    def sent() -> list:
+    def sent() -> list[Traffic]:
         return traffic(model, best.request.split, best.request.training, every, machine, per_node)
 
     def uncached(work):  # type: ignore[no-untyped-def]

@@ -54,8 +54,8 @@ def _empty(queued: bool) -> gr.Blocks:
             elem_id="tp",
         )
         text = gr.HTML(_echo(1), apply_default_css=False, elem_id="picture")
-        like = {"trigger_mode": "always_last", "show_progress": "hidden", "queue": queued}
-        slider.input(_echo, slider, text, **like)
+        like: dict[str, Any] = {"trigger_mode": "always_last", "show_progress": "hidden"}
+        slider.input(_echo, slider, text, queue=queued, **like)
     demo.queue(default_concurrency_limit=2, max_size=64, api_open=False)
     return demo
 
