@@ -29,16 +29,17 @@ if TYPE_CHECKING:
     from .layout import Job
 
 
-def is_server(framework: str) -> bool:
+def is_server(framework: object) -> bool:
     """Whether a framework serves a model: its job has no step and no gradients.
 
     >>> is_server("vllm"), is_server("megatron"), is_server("own")
     (True, False, False)
     """
-    return framework in CONVENTIONS and bool(CONVENTIONS[framework].sizes)
+    is_known = isinstance(framework, str) and framework in CONVENTIONS
+    return is_known and bool(CONVENTIONS[str(framework)].sizes)
 
 
-def has_own_groups(framework: str) -> bool:
+def has_own_groups(framework: object) -> bool:
     """Whether a server numbers its ranks by rules of its own, not by Megatron's."""
     return is_server(framework) and framework not in MEGATRONS
 

@@ -243,8 +243,8 @@ def derived_html(layout: Layout | None, state: State, language: str) -> Markup:
         data_stops=slider_stops(state, world),
         data_choose_dp=has_two_dp_kinds(state.group_type),
         data_own_order=state.framework == OWN,
-        data_names=names_of_sizes(state.framework, language),
-        data_hides=" ".join(hidden_fields(state.framework)),
+        data_names=names_of_sizes(str(state.framework), language),
+        data_hides=" ".join(hidden_fields(str(state.framework))),
     )
 
 
