@@ -168,7 +168,9 @@ def _key(language: str) -> dict[str, str]:
     return {name: text[language] for name, text in SAVED.items()}
 
 
-def download(context: Context, form: str, theme: str = "light", address: str = "") -> dict:
+def download(
+    context: Context, form: str, theme: str = "light", address: str = ""
+) -> dict[str, str]:
     """A file as the page's script takes it; ``address``: of what is on screen, for slides."""
     note = {}
     if form in TABLES:

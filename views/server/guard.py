@@ -22,12 +22,10 @@ from urllib.parse import parse_qs
 from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
 
 from .bodies import LARGEST_BODY, LARGEST_EVIDENCE, Bodies, RefusedError
 from .unread import LONGEST_UNREAD
-
-Message = dict[str, Any]
-Scope = dict[str, Any]
 
 LOG = logging.getLogger(__name__)
 
@@ -87,7 +85,7 @@ class Guard:
         self._bodies = Bodies()
         self._turn = asyncio.Lock()
 
-    async def __call__(self, scope: Scope, receive: Callable, send: Callable) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -110,7 +108,7 @@ class Guard:
         said = self._of_link(_query(scope), _address(scope)) if is_first else ""
         return f"{self._head}{said}".encode("utf-8", "replace")
 
-    async def _serve(self, scope: Scope, receive: Callable, answer: _Answer) -> None:
+    async def _serve(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         path = _path(scope)
         if path.startswith(NOT_SERVED):
             raise RefusedError(404, "There is nothing here.")
@@ -130,7 +128,7 @@ class Guard:
             await self._take(scope, path, body, receive, answer)
 
     async def _take(
-        self, scope: Scope, path: str, body: bytes, receive: Callable, answer: _Answer
+        self, scope: Scope, path: str, body: bytes, receive: Receive, answer: _Answer
     ) -> None:
         """Answer what was posted."""
         blocks = scope["app"].get_blocks()
@@ -174,9 +172,7 @@ class Guard:
 class _Answer:
     """An answer on its way out; headers of ours go with it, with a page our part of its head."""
 
-    def __init__(
-        self, send: Callable, headers: Mapping[str, str], head: Callable[[], bytes]
-    ) -> None:
+    def __init__(self, send: Send, headers: Mapping[str, str], head: Callable[[], bytes]) -> None:
         self._send, self._headers, self._head = send, headers, head
         self._page: Message | None = None  # its start, until it is known how long it becomes
         self._begun = self._ended = False
@@ -216,7 +212,12 @@ class _Answer:
         # What is still to come of a body is not waited for.
         ends = {"connection": "close"} if status in (408, 413, 503) else {}
         answer = Response(body, status, ends, media_type="application/json")
-        await answer({"type": "http"}, self._send, self.send)
+        await answer({"type": "http"}, self._never, self.send)
+
+    @staticmethod
+    async def _never() -> Message:
+        """An answer of its own asks for no more of the question."""
+        raise AssertionError("nothing is received for it")
 
 
 def _path(scope: Scope) -> str:

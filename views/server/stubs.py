@@ -27,7 +27,7 @@ def without_stubs() -> Iterator[None]:
         return whole(what)
 
     port = os.environ.pop(PORT, None)
-    inspect.getfile = file_of
+    inspect.getfile = file_of  # type: ignore[assignment]
     try:
         yield
     finally:

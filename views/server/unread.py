@@ -25,7 +25,7 @@ MESSAGE = 2000
 """Bytes that a message takes beside the texts of an answer, and more."""
 
 
-class Unread(LRUCache):
+class Unread(LRUCache):  # type: ignore[type-arg]
     """The messages of each session that are still to be read: what Gradio's queue has as
     ``pending_messages_per_session``."""
 
@@ -39,7 +39,7 @@ class Unread(LRUCache):
         """Bytes that are kept."""
         return sum(messages.size for messages in self.values())
 
-    def __setitem__(self, session: str, _: asyncio.Queue) -> None:
+    def __setitem__(self, session: str, _: asyncio.Queue[Any]) -> None:
         super().__setitem__(session, Session(self))
 
     def __missing__(self, session: str) -> Session:
@@ -76,7 +76,7 @@ class Unread(LRUCache):
         return any(event in events for events in self._events.values())
 
 
-class Session(asyncio.Queue):
+class Session(asyncio.Queue):  # type: ignore[type-arg]
     """The messages of one session; ``since``: the time from which on nobody has read one."""
 
     def __init__(self, everybody: Unread) -> None:

@@ -21,7 +21,7 @@ import time
 import weakref
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from groups import LayoutError
 
@@ -100,11 +100,17 @@ class Worker:
             self.close()
         process = self.process or self._started()
         is_late = threading.Event()
-        limit = _after(LONGEST, lambda: (is_late.set(), process.kill()))
+
+        def stop() -> None:
+            is_late.set()
+            process.kill()
+
+        limit = _after(LONGEST, stop)
         try:
-            pickle.dump((work.__module__, work.__qualname__, values, named), process.stdin)
-            process.stdin.flush()
-            is_last, (is_answer, result) = pickle.load(process.stdout), pickle.load(process.stdout)
+            asked, told = _pipes(process)
+            pickle.dump((work.__module__, work.__qualname__, values, named), asked)
+            asked.flush()
+            is_last, (is_answer, result) = pickle.load(told), pickle.load(told)
         except (OSError, EOFError, pickle.UnpicklingError) as error:
             self.close()
             raise (too_long() if is_late.is_set() else ended_early()) from error
@@ -139,10 +145,17 @@ def _after(seconds: float, action: Callable[[], Any]) -> threading.Timer:
     return timer
 
 
+def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
+    """What it is asked by, and what it tells."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    return process.stdin, process.stdout
+
+
 def _ended(process: subprocess.Popen[bytes]) -> None:
     process.kill()
     process.wait()
-    for pipe in (process.stdin, process.stdout):
+    for pipe in _pipes(process):
         with contextlib.suppress(OSError):
             pipe.close()
 
