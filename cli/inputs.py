@@ -43,7 +43,7 @@ _EITHER = {"framework": "order", "order": "order", "preset": "args", "args": "ar
 _OTHERWISE: dict[str, dict[str, Any]] = {
     "hybrid": {"action": argparse.BooleanOptionalAction},
     "gathers": {"action": argparse.BooleanOptionalAction},
-    "expert_parallel": {"action": argparse.BooleanOptionalAction},
+    "expert_parallel": {"action": "store_const", "const": True},
     "account": {"action": "store_const", "const": "1"},
     "script": {"action": "store_const", "const": "1"},
     "worse": {"choices": ("high", "low")},
