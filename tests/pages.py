@@ -128,6 +128,6 @@ def views_of(name: str) -> list[str]:
     owner = FIELDS[name].of
     if owner in ("model", "training", "memory"):
         return ["memory", "search"]
-    others = {"traffic": ["search", "compare"]}
+    others = {"traffic": ["search", "compare"], "compare": ["moves"]}
     is_own = owner in VIEWS and name != "hosts"
     return [owner, *others.get(owner, [])] if is_own else [*VIEWS]

@@ -23,6 +23,7 @@ FIRST = {
     "traffic": "svg.traffic-matrix",
     "estimate": ".estimate-parts",
     "search": ".search-table",
+    "moves": "svg.moves-job",
     "compare": ".costs",
     "hang": "svg.heat",
     "hosts": ".audit, svg",

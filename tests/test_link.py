@@ -88,6 +88,9 @@ ASKED = {
     "ranks": ["3, 11, 16-23", "[rank 3]: stuck\n[rank 5]: too", "", "a&b=c#d?e%20+"],
     "objective": ["pp-first", "x"],
     "worse": ["low", "x"],
+    "moves_rule": ["first", "x"],
+    "moves_first": ["behind", "x"],
+    "moves_tensor": ["decoder.layers.0.mlp.linear_fc2.weight", "x"],
     "kept": ["?v=1", "?v=1&tp=4&more=embd,pp&lang=zh", "https://host/x?v=1&order=tp-cp-ep-dp-pp"],
 }
 

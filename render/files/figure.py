@@ -33,6 +33,7 @@ from ..scenes.exchange import Exchange, draw_exchange
 from ..scenes.groups import Overview, Panel
 from ..scenes.heat import Heat
 from ..scenes.job import JobPicture
+from ..scenes.moves import MovesPicture, TensorPicture, draw_moves, draw_tensor
 from ..scenes.nodes import NodesPicture
 from ..scenes.server import ServerPicture, draw_server
 from ..scenes.shards import ShardGrid, draw_shards
@@ -98,6 +99,8 @@ DRAWINGS: dict[type, Callable[[Any, str], Iterable[Mark]]] = {
     Heat: draw_heat,
     ShardGrid: draw_shards,
     ServerPicture: draw_server,
+    MovesPicture: draw_moves,
+    TensorPicture: draw_tensor,
     NodesPicture: draw_nodes,
     MatrixChart: draw_matrix,
     Exchange: draw_exchange,

@@ -293,6 +293,9 @@ class State:
     cp_algorithm: Any = _field("traffic")
     # The ranks whose bytes are pictured; empty: those of which something is seen.
     traffic_part: Any = _field("traffic", link="part")
+    moves_first: Any = _field("moves")  # empty: on the same GPUs
+    moves_rule: Any = _field("moves")  # empty: the nearest sends
+    moves_tensor: Any = _field("moves")
 
     rank: Any = _field("page")  # the pinned one, as it was typed; empty: none
     lang: Any = _field("page", choices=LANGUAGES)  # empty: as the reader's browser asks

@@ -1,0 +1,43 @@
+"""How long weight updates took that others measured, from published.csv."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class MeasuredUpdate:
+    """A weight update that its source measured: of which model, from where to where, and how."""
+
+    system: str
+    model: str
+    setup: str
+    way: str
+    seconds: float
+    source: str
+
+
+@cache
+def measured_updates() -> tuple[MeasuredUpdate, ...]:
+    """All of them, as their sources list them.
+
+    >>> slowest = max(measured_updates(), key=lambda update: update.seconds)
+    >>> slowest.model, slowest.way, slowest.seconds
+    ('GLM-5', 'NCCL broadcast', 58.3015)
+    """
+    with Path(__file__).with_name("published.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    return tuple(
+        MeasuredUpdate(
+            system=row["system"],
+            model=row["model"],
+            setup=row["setup"],
+            way=row["way"],
+            seconds=float(row["seconds"]),
+            source=row["source"],
+        )
+        for row in rows
+    )
