@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,22 @@ from cases import every
 from launch_answers import LISTS, TP, check_law, codes, only_problem, values
 
 from formats.launch import parse
-from formats.launch.flags import KEYS, MODEL, NO_GROUP, NOT_DRAWN, OPTIONS, REMOVED, Row
+from formats.launch.flags import (
+    KEYS,
+    MODEL,
+    NO_GROUP,
+    NOT_DRAWN,
+    OPTIONS,
+    REMOVED,
+    TABLES,
+    OptionGroup,
+    Row,
+)
+from formats.launch.schemas import SchemaFile
 from formats.launch.syntax.files import form_of
 from groups.errors import LayoutError
 from groups.layout import Job
+from groups.tables import TableError, read_table
 from texts.sentences import note_text
 
 pytestmark = pytest.mark.usefixtures("nothing_is_executed")
@@ -117,6 +130,26 @@ def test_the_tables_hold_together():
     for row in (*OPTIONS.values(), *(key.row for key in KEYS.values())):
         assert isinstance(row, Row)
         assert row.kind in kinds
+
+
+WRONG = {
+    "options.toml": (
+        'field = "tp" }',
+        'field = "tpp" }',
+        "field should be one of a job, not 'tpp'",
+    ),
+    "schemas.toml": ('framework = "vllm"', 'framework = "vlm"', "framework should be one of "),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_row_of_what_there_is_not_is_refused(name, tmp_path):
+    before, wrong, message = WRONG[name]
+    text = (TABLES / name).read_text("utf-8")
+    (tmp_path / name).write_text(text.replace(before, wrong, 1), "utf-8")
+    model = dict[str, tuple[OptionGroup, ...]] if name == "options.toml" else SchemaFile
+    with pytest.raises(TableError, match=re.escape(message)):
+        read_table(tmp_path / name, model)
 
 
 SWITCHES = {

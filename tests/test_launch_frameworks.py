@@ -1,6 +1,6 @@
 """The files and commands of many frameworks: what each says, and what it leaves to be asked for.
 
-The texts are written here after the schemas that formats/launch/tables/schemas.txt cites.
+The texts are written here after the schemas that formats/launch/tables/schemas.toml cites.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 from launch_answers import check_law
 
 from formats.launch import parse
-from formats.launch.flags import SCHEMAS
+from formats.launch.schemas import SCHEMAS
 from formats.launch.training import training_of
 from groups.errors import LayoutError
 from texts.sentences import note_text
@@ -358,7 +358,7 @@ def test_the_script_of_a_pod_is_read_where_it_stands(newline):
 
 
 def test_every_table_is_reached():
-    assert {schema.name for schema in SCHEMAS} <= {framework for _, framework, _ in TEXTS.values()}
+    assert {*SCHEMAS} <= {framework for _, framework, _ in TEXTS.values()}
 
 
 def test_a_role_may_be_chosen():

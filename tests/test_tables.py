@@ -11,6 +11,10 @@ from typing import Any
 import pytest
 
 from cli.inputs import Guide
+from formats.launch.flags import KeyGroup, OptionGroup, Words
+from formats.launch.schemas import SchemaFile
+from formats.launch.targets import Target
+from formats.launch.training import TrainingFile
 from groups.conventions import Convention
 from groups.errors import Refusal
 from groups.megatron.parallel_state import Family
@@ -35,6 +39,12 @@ MODELS: dict[str, Any] = {
     "training/refusals.toml": dict[str, Refusal],
     "formats/refusals.toml": dict[str, Refusal],
     "views/refusals.toml": dict[str, Refusal],
+    "formats/launch/tables/keys.toml": dict[str, tuple[KeyGroup, ...]],
+    "formats/launch/tables/options.toml": dict[str, tuple[OptionGroup, ...]],
+    "formats/launch/tables/schemas.toml": SchemaFile,
+    "formats/launch/tables/targets.toml": dict[str, Target],
+    "formats/launch/tables/training.toml": TrainingFile,
+    "formats/launch/tables/words.toml": Words,
 }
 """What a file must be; catalogues of texts are as `texts.shapes.SECTIONS` says."""
 

@@ -11,8 +11,7 @@ import json
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any
 
 import tomlkit
@@ -22,25 +21,12 @@ from groups.errors import LayoutError, not_a_choice, quoted
 from groups.layout import Job, Layout
 from groups.mesh import Mesh
 from groups.stages.layout_strings import is_layout
-from training.models import MODELS
 
 from ..errors import refusal
 from .counts import chunks_of, in_tokens, local_batch, replicas
-from .flags import (
-    BOTH_ENDS,
-    KEYS,
-    LEADS_TO,
-    MODEL,
-    OPTIONS,
-    SCHEMAS,
-    plain_name,
-    table,
-)
+from .flags import BOTH_ENDS, LEADS_TO, MODEL, OPTIONS
 from .starts import CHECKS, shared_layers, what_stops
-from .training import is_model
-
-DENIED = frozenset(row.field for row in OPTIONS.values() if row.kind == "off")
-"""Fields whose options say no."""
+from .targets import TARGETS, File, Target
 
 SILENT = {"levels": None, "hybrid": False, "gathers": False}
 """What asks for nothing; of a size that is 1."""
@@ -89,26 +75,33 @@ def emitted(
     comments: Mapping[str, str] = COMMENTS,
 ) -> str:
     """The same of a job that is worked out."""
-    target, given = TARGETS[framework], _given(model or {})
+    target, options = TARGETS[framework], _stated(model or {})
     job = _job_of_target(layout, target)
-    written, said = target.written(job, given)
-    if given.get("zero") in (0, 1) and "distributed_optimizer" in target.fields.values():
-        said.add("zero")
-    if "mixed" in said:
-        said |= {"fp16", "fp8", "products"}
-    if "mixed_param" in said or "bf16" in target.fields.values():  # silence is FP32
-        said.add("fp32")
-    unsaid = [name for name in TOLD if name in given and name not in said and not target.serves]
-    listed = ", ".join(_told(name, given[name]) for name in unsaid)
-    known = {**target.of_recipe, **(model or {}), **given}
-    program = target.id if target.id in CHECKS else target.frameworks[0]
+    text, written = _text(target, job, options)
+    unwritten = [name for name in _unwritten(target, options, written) if not target.serves]
+    listed = ", ".join(_in_words(name, options[name]) for name in unwritten)
+    known = {**target.of_recipe, **(model or {}), **options}
+    program = target.id if target.id in CHECKS else target.makes[0]
     stop = what_stops(program, job, known) if program in CHECKS else ""
     lines = (
         f"{target.name} does not start so: {stop}" if stop else "",
         f"{target.name} has no option for {listed}" if listed else "",
-        target.to_fill_in(job, given, comments),
+        to_fill_in(target, job, options, comments),
     )
-    return "".join(f"# {comment}\n" for comment in lines if comment) + written
+    return "".join(f"# {comment}\n" for comment in lines if comment) + text
+
+
+def _unwritten(target: Target, options: Mapping[str, Any], written: set[str]) -> list[str]:
+    """What of a model and its training a target has no words for."""
+    fields = target.fields.values()
+    known = set(written)
+    if options.get("zero") in (0, 1) and "distributed_optimizer" in fields:
+        known.add("zero")
+    if "mixed" in known:
+        known |= {"fp16", "fp8", "products"}
+    if "mixed_param" in known or "bf16" in fields:  # silence is FP32
+        known.add("fp32")
+    return [name for name in TOLD if name in options and name not in known]
 
 
 TOLD = (
@@ -119,7 +112,7 @@ TOLD = (
 """What a comment tells where a target has no word for it."""
 
 
-def _told(name: str, value: object) -> str:
+def _in_words(name: str, value: object) -> str:
     """A field and its value, as a comment has them."""
     if name == "account":
         return "embedding and loss as a layer each"
@@ -127,13 +120,14 @@ def _told(name: str, value: object) -> str:
     return name if value is True else f"{name} {quoted(value)}"
 
 
-def _given(model: Mapping[str, Any]) -> dict[str, Any]:
+def _stated(model: Mapping[str, Any]) -> dict[str, Any]:
     """What the model says: 0 is a number, but None and an empty text say nothing, nor does False,
     except where an option says no."""
+    denied = _denied()
     return {
         name: value
         for name, value in model.items()
-        if value or (value == 0 and (value is not False or name in DENIED))
+        if value or (value == 0 and (value is not False or name in denied))
     }
 
 
@@ -148,7 +142,7 @@ def _job_of_target(layout: Layout, target: Target) -> Job:
     last: LayoutError | None = None
     differs = False  # in the experts only
     is_dense = job.ep == 1 and job.etp in (None, job.tp)
-    for framework in sorted(target.frameworks, key=lambda name: name != job.framework):
+    for framework in sorted(target.makes, key=lambda name: name != job.framework):
         other = replace(job, framework=framework, etp=_etp(job, layout, framework))
         try:
             candidate = layout if other == job else other.layout()
@@ -178,9 +172,9 @@ def _etp(job: Job, layout: Layout, framework: str) -> int | None:
     return None if size == job.tp else size
 
 
-def _above_one(mesh: Mesh | None) -> list[tuple[str, int]] | None:
+def _above_one(mesh: Mesh | None) -> list[tuple[str, int]]:
     """What numbers the ranks: the axes above 1, in their order."""
-    return mesh and [(axis.name, axis.size) for axis in mesh.axes if axis.size > 1]
+    return [(axis.name, axis.size) for axis in mesh.axes if axis.size > 1] if mesh else []
 
 
 def _shown(value: object) -> str:
@@ -189,171 +183,107 @@ def _shown(value: object) -> str:
 
 # -- the text of a target ------------------------------------------------------------------------
 
-OF_JOB = ("cp", "pp", "ep", "etp", "instances", "levels", "hybrid", "gtp", "egtp", "gathers")
-"""Fields of a Job that a target may have no words for."""
+
+def to_fill_in(
+    target: Target, job: Job, model: Mapping[str, Any], comments: Mapping[str, str] = COMMENTS
+) -> str:
+    """What the reader of a command has to add, as a comment; data and addresses go without.
+
+    >>> to_fill_in(TARGETS["nemo"], Job(), {"layers": 24, "hidden": 1024})
+    'to fill in: RECIPE, of a model with layers 24, hidden 1024'
+    """
+    is_open = not target.naming(model) and not target.serves
+    placeholders = [part.placeholder for part in target.parts if part.placeholder and is_open]
+    sizes = [f"{name} {quoted(model[name])}" for name in SHAPE if name in model]
+    is_of_model = bool(placeholders and sizes)
+    of = comments["of_a_model"].format(sizes=", ".join(sizes)) if is_of_model else ""
+    values = _values(target, job, model)
+    lacking = [name for name in target.needs if values.get(target.field_of(name)) is None]
+    listed = ", ".join((*placeholders, *lacking))
+    return comments["to_fill_in"].format(names=listed) + of if listed else ""
 
 
-@dataclass(frozen=True)
-class Target:
-    """What a job can be written for."""
+def _text(target: Target, job: Job, model: Mapping[str, Any]) -> tuple[str, set[str]]:
+    """The text, and what of the model it has words for."""
+    values, names = _values(target, job, model), target.naming(model)
+    lines: list[str] = []
+    for part in target.parts:
+        words = (part.say, names.get(part.say, part.placeholder))
+        lines += [" ".join(filter(None, words))] if part.say else []
+        options = {**part.always, **dict(_filled(target, part.give, values))}
+        lines += [_option(name, value) for name, value in options.items()]
+    variables = f"{target.environment} " if target.environment and job.tp * job.cp > 1 else ""
+    command = variables + " \\\n  ".join(lines)
+    if target.file:
+        keys = {**target.file.always, **dict(_filled(target, target.file.keys, values))}
+        command = f"cat > {target.file.name} <<'EOF'\n{_file(target.file, keys)}\nEOF\n{command}"
+    written = {name for name in target.fields.values() if name in values}
+    written |= {*SHAPE} if names else set()
+    return command, {LEADS_TO.get(name, name) for name in written}
 
-    id: str
-    name: str
-    frameworks: tuple[str, ...]  # of a Job, that it makes
-    lines: tuple[tuple[str, tuple[str, ...]], ...]  # "say", "give", "of" ..., and its words
 
-    @cached_property
-    def fields(self) -> dict[str, str]:
-        """The field that each option and key sets."""
-        every = (name for what, names in self.lines if what in ("give", "keys") for name in names)
-        return {name: self._field(name) for name in every if "=" not in name}
+def _denied() -> set[str]:
+    """Fields whose options say no."""
+    return {row.field for row in OPTIONS.values() if row.kind == "off"}
 
-    def _field(self, name: str) -> str:
-        plain = name.rsplit(".", 1)[-1]
-        schema = next((schema for schema in SCHEMAS if schema.name == self.id), None)
-        row = schema.options.get(name.lstrip("-")) if schema else None
-        if row is None and name.startswith("--") and "." not in name:
-            row = OPTIONS[plain_name(name)]
-        elif row is None and (key := KEYS.get(plain) or KEYS.get(name)):
-            row = key.row
-        return row.field if row else plain
 
-    @cached_property
-    def needs(self) -> frozenset[str]:
-        """Fields without which the program does not start."""
-        return frozenset(map(self._field, self.lines_of("needs")))
+def _filled(
+    target: Target, names: Iterable[str], values: Mapping[str, Any]
+) -> Iterator[tuple[str, Any]]:
+    """Options or keys with their values, as far as they have any."""
+    denied = _denied()
+    for name in names:
+        value = values.get(target.fields[name])
+        if target.fields[name] in denied:
+            value = True if value is False else None
+        if value is not None and value is not False:
+            yield name, value
 
-    def lines_of(self, kind: str) -> list[str]:
-        """The words of all lines that begin with one."""
-        return [word for what, words in self.lines if what == kind for word in words]
 
-    @cached_property
-    def of_recipe(self) -> dict[str, Any]:
-        """What no option or key of it says of a model, and the recipes of today's have."""
-        silent = {"linear_biases": False, "positions": "rope"}
-        return {name: silent[name] for name in silent if name not in self.fields.values()}
+def _values(target: Target, job: Job, model: Mapping[str, Any]) -> dict[str, Any]:
+    """What a job and its model say, by field; None: said by not being written."""
+    fields = target.fields.values()
+    several = job.instances != 1
+    sizes = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp")
+    values = {name: getattr(job, name) for name in sizes}
+    values |= {"levels": tuple(job.levels or ()) or None, "hybrid": job.hybrid or None}
+    values |= {"instances": job.instances if several else None, "deepspeed": True}
+    values |= {"shards": job.tp * job.gtp if job.gtp > 1 else None}
+    values |= {"expert_shards": (job.etp or job.tp) * job.egtp if job.egtp > 1 else None}
+    values |= {"gathers": job.gathers or None, "dp_served": replicas(job)}
+    if "served_cp" in fields:  # inside of what is called tp there
+        values |= {"tp": job.tp * job.cp, "served_cp": job.cp}
+    values |= {"mapping": job.framework == "megatron-pp-dp" or None, **model}
+    values["distributed_optimizer"] = several or model.get("distributed_optimizer")
+    values |= _layers(target, job, model)
+    if "--moe-expert-parallel-size" in target.fields and job.ep == 1:
+        values["ep"] = None
+    needs_micro_batch = "micro_batch" in map(target.field_of, target.needs)
+    if "micro_batch" not in model and (needs_micro_batch or "global_batch" in model):
+        values["micro_batch"] = 1
+    if target.asserts and model.get("experts") and job.tp > 1:
+        values.setdefault("sequence_parallel", True)
+    if "local_batch" in fields:
+        values |= local_batch(job, values)
+    values["positions_max"] = values.get("seq")
+    if target.id == "nemo":  # whose recipe may have chunks
+        values["vpp"] = chunks_of(job, values) or "null"
+    return values | (in_tokens(job, values) if "micro_tokens" in fields else {})
 
-    @property
-    def asserts(self) -> bool:
-        """Whether it checks what Megatron-LM does, before it trains."""
-        return "megatron" in self.frameworks
 
-    @property
-    def serves(self) -> bool:
-        """Whether it starts a server, which has no batch and no training."""
-        return self.frameworks == ("vllm",)
-
-    @cached_property
-    def unsaid(self) -> tuple[str, ...]:
-        """Fields of a Job that it has no words for; torchtitan has none for a plain etp."""
-        said = {LEADS_TO.get(field, field) for field in self.fields.values()}
-        said |= {"etp"} if "torchtitan" in self.frameworks else set()
-        return tuple(name for name in OF_JOB if name not in said)
-
-    def to_fill_in(
-        self, job: Job, model: Mapping[str, Any], comments: Mapping[str, str] = COMMENTS
-    ) -> str:
-        """What the reader of a command has to add, as a comment; data and addresses go without.
-
-        >>> TARGETS["nemo"].to_fill_in(Job(), {"layers": 24, "hidden": 1024})
-        'to fill in: RECIPE, of a model with layers 24, hidden 1024'
-        """
-        names = self._names(model)
-        words = [word for what, line in self.lines if what == "say" for word in line]
-        open_words = [word for word in words if word.isupper() and not names and not self.serves]
-        sizes = [f"{name} {quoted(model[name])}" for name in SHAPE if name in model]
-        is_of_model = bool(open_words and sizes)
-        of = comments["of_a_model"].format(sizes=", ".join(sizes)) if is_of_model else ""
-        values = self._values(job, model)
-        lacking = [name for name in self.lines_of("needs") if values.get(self._field(name)) is None]
-        listed = ", ".join((*open_words, *lacking))
-        return comments["to_fill_in"].format(names=listed) + of if listed else ""
-
-    def _names(self, model: Mapping[str, Any]) -> dict[str, str]:
-        """The options that name the published model that this is, with their values."""
-        for what, (name, *words) in self.lines:
-            if what == "of" and is_model(MODELS[name].model, model):
-                return dict(zip(words[::2], words[1::2]))
-        return {}
-
-    def written(self, job: Job, model: Mapping[str, Any]) -> tuple[str, set[str]]:
-        """The text, and what of the model it has words for."""
-        values, names = self._values(job, model), self._names(model)
-        parts: list[str] = []
-        file, keys, environment = "", {}, ""
-        for what, words in self.lines:
-            if what == "say":
-                parts.append(" ".join((words[0], names.get(words[0], " ".join(words[1:])))).strip())
-            elif what in ("of", "needs"):
-                continue
-            elif what == "env":
-                environment = " ".join((*words, "")) if job.tp * job.cp > 1 else ""
-            elif what == "file":
-                file = words[0]
-            else:
-                given = dict(self._given(words, values))
-                if what == "keys":
-                    keys |= given
-                else:
-                    parts += [_option(name, value) for name, value in given.items()]
-        command = environment + " \\\n  ".join(parts)
-        if file:
-            command = f"cat > {file} <<'EOF'\n{_file(file, keys)}\nEOF\n{command}"
-        said = {field for field in self.fields.values() if field in values}
-        said |= {*SHAPE} if names else set()
-        return command, {LEADS_TO.get(field, field) for field in said}
-
-    def _given(self, names: Iterable[str], values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-        for word in names:
-            name, equals, text = word.partition("=")
-            value = int(text) if equals else values.get(self.fields[name])
-            if not equals and self.fields[name] in DENIED:
-                value = True if value is False else None
-            if value is not None and value is not False:
-                yield name, value
-
-    def _values(self, job: Job, model: Mapping[str, Any]) -> dict[str, Any]:
-        """What a job and its model say, by field; None: said by not being written."""
-        fields = self.fields.values()
-        several = job.instances != 1
-        sizes = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp")
-        values = {name: getattr(job, name) for name in sizes}
-        values |= {"levels": tuple(job.levels or ()) or None, "hybrid": job.hybrid or None}
-        values |= {"instances": job.instances if several else None, "deepspeed": True}
-        values |= {"shards": job.tp * job.gtp if job.gtp > 1 else None}
-        values |= {"expert_shards": (job.etp or job.tp) * job.egtp if job.egtp > 1 else None}
-        values |= {"gathers": job.gathers or None, "dp_served": replicas(job)}
-        if "served_cp" in fields:  # inside of what is called tp there
-            values |= {"tp": job.tp * job.cp, "served_cp": job.cp}
-        values |= {"mapping": job.framework == "megatron-pp-dp" or None, **model}
-        values["distributed_optimizer"] = several or model.get("distributed_optimizer")
-        values |= self._layers(job, model)
-        if "--moe-expert-parallel-size" in self.fields and job.ep == 1:
-            values["ep"] = None
-        if "micro_batch" not in model and ("micro_batch" in self.needs or "global_batch" in model):
-            values["micro_batch"] = 1
-        if self.asserts and model.get("experts") and job.tp > 1:
-            values.setdefault("sequence_parallel", True)
-        if "local_batch" in fields:
-            values |= local_batch(job, values)
-        values["positions_max"] = values.get("seq")
-        if self.id == "nemo":  # whose recipe may have chunks
-            values["vpp"] = chunks_of(job, values) or "null"
-        return values | (in_tokens(job, values) if "micro_tokens" in fields else {})
-
-    def _layers(self, job: Job, model: Mapping[str, Any]) -> dict[str, Any]:
-        """How layers are said to be shared out; Megatron refuses to share them unevenly unsaid."""
-        fields = self.fields.values()
-        values: dict[str, Any] = {}
-        if model.get("account"):
-            values = {"embedding": True, "loss": True, "account": BOTH_ENDS}
-        layers = model.get("layers")
-        if is_layout(layers) and "layers" in fields and "layout" not in fields:
-            raise cannot_express(self.name, f"the layout {quoted(layers)}", "layers")
-        if self.asserts:
-            with suppress(LayoutError):  # which is said where it does not start
-                values |= shared_layers(job, model)
-        return values
+def _layers(target: Target, job: Job, model: Mapping[str, Any]) -> dict[str, Any]:
+    """How layers are said to be shared out; Megatron refuses to share them unevenly unsaid."""
+    fields = target.fields.values()
+    values: dict[str, Any] = {}
+    if model.get("account"):
+        values = {"embedding": True, "loss": True, "account": BOTH_ENDS}
+    layers = model.get("layers")
+    if is_layout(layers) and "layers" in fields and "layout" not in fields:
+        raise cannot_express(target.name, f"the layout {quoted(layers)}", "layers")
+    if target.asserts:
+        with suppress(LayoutError):  # which is said where it does not start
+            values |= shared_layers(job, model)
+    return values
 
 
 SHAPE = ("layers", "hidden", "ffn", "heads", "kv_heads", "experts")
@@ -371,13 +301,13 @@ def _option(name: str, value: Any) -> str:
     return shlex.quote(f"{name}={text}")
 
 
-def _file(name: str, keys: Mapping[str, Any]) -> str:
+def _file(file: File, keys: Mapping[str, Any]) -> str:
     """Keys under their sections, as JSON or TOML."""
     sections: dict[str, dict[str, Any]] = {}
     for path, value in keys.items():
         section, _, key = path.rpartition(".")
         sections.setdefault(section, {})[key] = value
-    if name.endswith(".toml"):
+    if file.name.endswith(".toml"):
         return tomlkit.dumps(sections).rstrip()
     top = {key: value for key, value in sections.pop("", {}).items() if value}
     return json.dumps(top | sections, indent=2)
@@ -385,14 +315,3 @@ def _file(name: str, keys: Mapping[str, Any]) -> str:
 
 def cannot_express(target: str, what: str, control: str) -> LayoutError:
     return refusal("framework-cannot-express", control, framework=target, what=what)
-
-
-def _targets() -> Iterator[Target]:
-    for name, lines in table("targets"):
-        cells = [(what, tuple(words)) for what, *words in lines]
-        (_, called), (_, makes), *rest = cells
-        yield Target(name, " ".join(called), makes, tuple(rest))
-
-
-TARGETS = {target.id: target for target in _targets()}
-"""What can be written, by a stable id."""

@@ -10,18 +10,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from groups.errors import LayoutError
 from groups.presets import PRESETS
 from groups.stages.layout_strings import is_layout, parse_layout
+from groups.tables import read_table
 from training.model import ROUTER_GROUPS, Model
 from training.models import MODELS, model_of_preset, said_of_preset, training_of_preset
 from training.pipeline.schedules import DEFAULT_VIRTUAL, SCHEDULES
 from training.recipe import DISPATCHERS, PRECISIONS, Training
 from training.recompute import MODULES, OWN, WORDS, modules_in, modules_of, written
 
-from .flags import MODEL, PLACEHOLDERS, published_model, table, words_of
+from . import flags
+from .flags import MODEL, PLACEHOLDERS, TABLES, by_word, published_model
 from .items import Parsed
 
 # -- what a text says ----------------------------------------------------------------------------
@@ -43,10 +46,9 @@ def training_of(text: Parsed) -> dict[str, Any]:
     if named is not None or not {"hidden", "heads"}.isdisjoint(said):
         found |= _shape(said, text.framework.job if text.framework else "", named or "")
     found |= {field: said[name] for name, field in NUMBERS.items() if name in said}
-    for name, words, meaning in SAYS:
-        if str(said.get(name, "")).lower() in words.split(","):
-            field, _, value = meaning.partition("=")
-            found[field] = MEANS.get(value, value)
+    for row in SAYS:
+        if str(said.get(row.field, "")).lower() in row.words:
+            found |= row.says
     if match := _FIRST_DENSE.fullmatch(str(said.get("moe_freq", ""))):
         found["dense_layers"] = int(match[1])
     if "distributed_optimizer" in said:
@@ -154,15 +156,32 @@ def _offloaded(said: dict[str, Any], zero: int | None) -> dict[str, Any]:
     return {}
 
 
-NUMBERS = {name: field or name for name, field in words_of("NUMBERS").items()}
+NUMBERS = {name: name for name in flags.WORDS.numbers} | by_word(flags.WORDS.renamed)
 """What training calls the numbers of launch files."""
 
-SAYS = dict(table("training"))["SAYS"]
 
-MEANS: dict[str, Any] = {"on": True, "off": False} | {str(stage): stage for stage in range(4)}
-"""What a value of SAYS is, where it is no text."""
+@dataclass(frozen=True)
+class Says:
+    """What a field of launch files says of training where it is one of these words."""
 
-USED = NUMBERS | {name: said.partition("=")[0] for name, _, said in SAYS} | words_of("COUNTS_FOR")
+    field: str
+    words: tuple[str, ...]
+    says: Mapping[str, bool | int | str]
+
+
+@dataclass(frozen=True)
+class TrainingFile:
+    says: tuple[Says, ...]
+
+
+SAYS = read_table(TABLES / "training.toml", TrainingFile).says
+"""A later one counts."""
+
+USED = {
+    **NUMBERS,
+    **{row.field: name for row in SAYS for name in row.says},
+    **by_word(flags.WORDS.counts_for),
+}
 """The value of training that a field of launch files counts for; the rest is read and not used."""
 
 

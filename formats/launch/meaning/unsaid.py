@@ -52,7 +52,7 @@ def may_be_any(reading: Reading, choice: Choice, remarks: Remarks) -> MayBeAny:
     def may_be(name: str) -> bool:
         problems = (*reading.problems, *remarks.problems)
         wrong = (item for item in problems if item.code not in settled)
-        may_say = schema is None or name in schema.fields or not schema.keys
+        may_say = schema is None or name in schema.fields or not schema.key_rows
         has_role = choice.of_roles and not choice.chosen
         return bool(
             is_open

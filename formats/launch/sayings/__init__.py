@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from groups.budget import spend
 
@@ -78,7 +79,7 @@ def _read_script(found: Findings, source: Source) -> None:
             # A product is of a whole job's GPUs as likely as of a node's.
             is_total = worked_out and row.field == "gpus_per_node"
             if word.text and not word.why and not is_total:
-                assign(found, name, row._replace(rank=flags.VARIABLE_RANK), [word], word.place)
+                assign(found, name, replace(row, rank=flags.VARIABLE_RANK), [word], word.place)
 
 
 def _read_unused(found: Findings, shell: Shell) -> None:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from groups.budget import spend
 
 from .. import flags
-from ..flags import Row, Schema, plain_name, row_of
+from ..flags import WORDS, Row, plain_name, row_of
+from ..schemas import Schema, marks_of, schema_of
 from ..syntax.words import STEP, Word, following, row_words, whole_place
 from .findings import Findings
 from .keys import NAMED, Scope, ignore, ignore_size, read_key
@@ -47,7 +48,7 @@ def read_command(
         _sourced(found, words[1])
     if program in flags.QUIET:
         return
-    schema = flags.schema_of(flags.marks_of(words))
+    schema = schema_of(marks_of(words))
     found.knows(schema, words[0].text, words[0].place)
     command = Command(words, program, Scope(schema, _run_name(found, words)), written)
     starts_ray = program == "ray" and "start" in [word.text for word in words[1:3]]
@@ -80,10 +81,10 @@ def _word(found: Findings, command: Command, at: int, launcher: str) -> str:
     elif before == "serve" and command.schema and command.schema.name == "vllm":
         assign(found, "vllm serve", NAMED, [word], word.place, command.scope.run)
     elif text.endswith(".py"):
-        if name in flags.MEGATRON_SCRIPTS:
+        if name in WORDS.megatron_scripts:
             found.add(found.programs, "understood", name, "", word.place)
-        return "bridge" if name in flags.BRIDGE_SCRIPTS else "script"
-    elif command.program in flags.CONFIGURED and text.endswith((".yaml", ".yml", ".json")):
+        return "bridge" if name in WORDS.bridge_scripts else "script"
+    elif command.program in WORDS.configured and text.endswith((".yaml", ".yml", ".json")):
         _configured(found, command, command.program, word, word.place)
     elif launcher not in ("script", "bridge") and name in flags.LAUNCHERS:
         return flags.LAUNCHERS[name].replace("ray", "")
@@ -104,8 +105,8 @@ def _option(found: Findings, command: Command, at: int, launcher: str) -> int:
         value = word.after(2)
         assign(found, name[:2], short[name[:2]], [value], word.place, command.scope.run)
         return 1
-    configures = plain_name(name) in flags.CONFIGURING
-    names_file = configures or (launcher == "bridge" and name in flags.BRIDGE_RECIPES)
+    configures = plain_name(name) in WORDS.configuring
+    names_file = configures or (launcher == "bridge" and name in WORDS.bridge_recipes)
     is_key = name.startswith("--") and "." in name and not names_file
     if row is None and not (names_file or is_key):
         return _ignored_option(found, command, at, name, values)
@@ -127,9 +128,10 @@ def _option(found: Findings, command: Command, at: int, launcher: str) -> int:
 def _row_in(schema: Schema | None, name: str) -> Row | None:
     """The row of an option, in a framework or in none."""
     if schema:
-        row = schema.options.get(name) or schema.options.get(plain_name(name))
-        if row or schema.known:
-            return row if name[:2] == "--" or name in schema.options else None
+        options = schema.options
+        row = options.get(name) or options.get(plain_name(name))
+        if row or schema.has_all_options:
+            return row if name[:2] == "--" or name in options else None
     return row_of(name)
 
 
@@ -158,7 +160,7 @@ def _ignored_option(
 def _sourced(found: Findings, word: Word) -> None:
     """A script that is taken in; those that only prepare the machine say nothing of a job."""
     name = base_name(word.text.rstrip("\"'")).lower()
-    if not any(part in name for part in flags.MACHINE_SCRIPTS):
+    if not any(part in name for part in WORDS.machine_scripts):
         found.add(found.unresolved, "sourced", "source", word.text, word.place, sets="named")
 
 
@@ -166,7 +168,7 @@ def _configured(
     found: Findings, command: Command, name: str, value: Word, place: tuple[int, int]
 ) -> None:
     """A file or a recipe that says what the command does not; a schema's own says nothing."""
-    usual = command.schema.defaults if command.schema else ()
+    usual = command.schema.own_files if command.schema else ()
     is_usual = usual and base_name(value.text).startswith(usual)
     if is_usual or value.text in command.written:
         return

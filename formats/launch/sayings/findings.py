@@ -18,8 +18,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..flags import Row, Schema
+from ..flags import Row
 from ..items import Item
+from ..schemas import Schema
 from ..syntax.words import Default
 
 SERVERS = ("vllm", "sglang")

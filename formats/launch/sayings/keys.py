@@ -9,7 +9,8 @@ from typing import NamedTuple
 from groups.budget import spend
 
 from .. import flags
-from ..flags import Row, Schema, is_known, names_a_size, plain_name, row_of
+from ..flags import WORDS, Row, is_known, names_a_size, plain_name, row_of
+from ..schemas import Schema, beginnings, schema_of
 from ..syntax.files import Entry, read_file
 from ..syntax.recipes import Recipe
 from ..syntax.words import STEP, CommandRun, Fault, Source, Word, says_nothing, whole_place
@@ -46,7 +47,7 @@ def read_key(
         if meaning and (not says_nothing(values) or (not values and row.kind == "switch")):
             assign(found, name, row, values, place, scope.run, role)
             return
-        if meaning or scope.schema.keys:
+        if meaning or scope.schema.key_rows:
             ignore(found, scope, name, shown, place)
             return
     for section in path[:-1]:
@@ -67,7 +68,7 @@ def ignore(found: Findings, scope: Scope, name: str, value: str, place: tuple[in
     """An option or a key that no table has a field for: what is known of it."""
     plain = plain_name(name.rsplit(".", 1)[-1])
     names = {plain, ".".join(name.split(".")[-2:])}
-    if names & flags.ADAPTERS and _ADAPTS.search(value):
+    if not names.isdisjoint(WORDS.adapters) and _ADAPTS.search(value):
         if not any(item.code == "part-trained" for item in found.unresolved):
             found.add(found.unresolved, "part-trained", name, value, place)
         return
@@ -120,7 +121,7 @@ def note_schema(found: Findings, entries: Sequence[Entry], source: Source) -> Sc
         found.stated[path] = texts[0].strip().lower() if len(texts) == 1 else ""
         if entry.path[-1] in ("_component_", "_target_"):
             found.stated |= dict.fromkeys(texts[:1], "")
-    schema = flags.schema_of(flags.beginnings(found.stated))
+    schema = schema_of(beginnings(found.stated))
     first = entries[0].key if entries else source.word(0, 0)
     found.knows(schema, first.text, first.place)
     return schema
@@ -156,12 +157,12 @@ def _referred(found: Findings, word: Word) -> Word:
 
 def _inheriting(found: Findings, schema: Schema | None, entry: Entry) -> None:
     """Keys that take over what another file says."""
-    inherits = schema.inherits if schema else flags.INHERITS
+    inherits = schema.inherits if schema else WORDS.inherits
     at_top = len(entry.path) - (len(schema.within) if schema else 0) <= 1
     name = entry.path[-1] if entry.path[-1] in inherits else entry.path[0]
     values = [word.text for word in entry.values if word.text not in ("_self_", "null", "")]
     named = any(value.endswith((".yaml", ".yml")) or "/" in value for value in values)
-    if name in inherits and at_top and values and (name in flags.INHERITS or named):
+    if name in inherits and at_top and values and (name in WORDS.inherits or named):
         found.add(found.unresolved, "inherits", name, values[0], entry.key.place, sets="named")
 
 

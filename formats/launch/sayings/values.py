@@ -57,8 +57,8 @@ def assign(
     """
     shown = " ".join(word.text for word in words[:20])
     item = found.item("understood", name, shown, place, sets=row.sets)
-    if row.speaks:
-        found.frameworks.append((row.speaks, item))
+    if row.framework:
+        found.frameworks.append((row.framework, item))
     value = value_of(row, words)
     if isinstance(value, NoValue):
         word, sets = value.word, row.sets if value.sets is None else value.sets

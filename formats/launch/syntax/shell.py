@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 
 from groups.budget import spend
 
-from ..flags import SLURM, words_of
+from ..flags import WORDS
 from .expand import HEREDOC, MAX_DEPTH, Expander, Shell, Variable
 from .words import STEP, CommandRun, Source, Word, split
 
@@ -39,9 +39,6 @@ def read_script(source: Source) -> Shell:
 
 SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm")
 """How names of scripts end."""
-
-PREFIXES = words_of("PREFIXES")
-"""Words after which NAME=value still is an assignment."""
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 _WHITE = re.compile(r"\s")
@@ -116,9 +113,9 @@ class _Reader(Expander):
         """The NAME= that this word begins with, where a command may begin."""
         if not runs or runs[0].why or len(self.words) > 3:
             return None
-        if self.words and self.words[0].text not in PREFIXES:
+        if self.words and self.words[0].text not in WORDS.prefixes:
             return None
-        if not all(word.text in PREFIXES or word.text[:1] == "-" for word in self.words):
+        if not all(word.text in WORDS.prefixes or word.text[:1] == "-" for word in self.words):
             return None
         return _ASSIGNMENT.match(runs[0].text)
 
@@ -374,9 +371,10 @@ class _Reader(Expander):
         for word, following in zip(words, [*words[1:], Word((), (0, 0))]):
             option, _, value = word.text.partition("=")
             given = word.after(len(option) + 1) if value else following
-            for name, options in SLURM.items():
-                if option in options and given.text.isdigit():
-                    self.shell.variables.setdefault(name, Variable([[*given.runs]]))
+            for slurm in WORDS.slurm:
+                for name in slurm.variables if option in slurm.options else ():
+                    if given.text.isdigit():
+                        self.shell.variables.setdefault(name, Variable([[*given.runs]]))
 
 
 def _undecided(values: list[list[CommandRun]], before: list[CommandRun]) -> list[list[CommandRun]]:
@@ -391,7 +389,11 @@ def _undecided(values: list[list[CommandRun]], before: list[CommandRun]) -> list
     return [[*itertools.islice(runs, len(value))] for value in values]
 
 
-KEYWORDS = {word: int(deeper) for word, deeper in words_of("KEYWORDS").items()}
+KEYWORDS = {
+    **dict.fromkeys(WORDS.keywords.deeper, 1),
+    **dict.fromkeys(WORDS.keywords.shallower, -1),
+    **dict.fromkeys(WORDS.keywords.same, 0),
+}
 """Words of the shell's own, and by how many undecided branches each goes deeper."""
 
 _STEPS: dict[str, Callable[[_Reader], None]] = {

@@ -1,0 +1,212 @@
+"""Frameworks whose files and commands have a table of fields of their own: tables/schemas.toml.
+
+Reinforcement learning has jobs of several layouts, one a role; rules say which one is asked for
+where the user does not, and which framework of a Job numbers its ranks. The first rule counts whose
+conditions hold.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import itertools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from typing import Literal
+
+from groups.budget import spend
+from groups.conventions import CONVENTIONS
+from groups.tables import Rows, read_table
+
+from .flags import OPTIONS, TABLES, Fields, Row
+from .syntax.words import STEP, Word
+
+Stated = Mapping[str, str]
+"""Texts of single values, by path or option."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """When something holds: for one of these roles, and where each of these paths is stated and
+    what it is fits. Paths and what they are may have the wildcards of a shell."""
+
+    roles: tuple[str, ...] = ()  # none: any
+    stated: Mapping[str, str] = field(default_factory=dict)
+    of_role: Mapping[str, str] = field(default_factory=dict)  # paths under the role's own section
+
+    def holds(self, stated: Stated, role: str) -> bool:
+        """Whether it holds where these texts are stated and this role is asked for."""
+        if self.roles and role not in self.roles:
+            return False
+        own = {f"{role}.{path}": value for path, value in self.of_role.items()}
+        return all(
+            _states(stated, path, value) for path, value in (*self.stated.items(), *own.items())
+        )
+
+
+def _states(stated: Stated, path: str, value: str) -> bool:
+    paths = fnmatch.filter(stated, path) if "*" in path else {path} & stated.keys()
+    return bool(fnmatch.filter([stated[path] for path in paths], value))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Makes(Rule):
+    """The framework of a Job that numbers the ranks as this one does."""
+
+    framework: str
+
+    def __post_init__(self) -> None:
+        if self.framework not in CONVENTIONS:
+            raise ValueError(f"framework should be one of {', '.join(CONVENTIONS)}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asks(Rule):
+    """The role that is asked for where nobody says which; none: each in turn."""
+
+    role: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Under:
+    """A table that stands under a section of another one; under none at its top."""
+
+    table: Literal["megatron", "options"]
+    section: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schema:
+    """One framework's keys and options; what is asked for is the layout of one of its roles.
+
+    Its marks are what only this framework has: any of the sets, all of whose words must be there. A
+    word is the path of a key or its beginning, an option with its dashes, or a module.
+    """
+
+    name: str = ""
+    marks: tuple[frozenset[str], ...]
+    makes: tuple[Makes, ...]
+    asks: tuple[Asks, ...] = ()  # none: for the first role
+    roles: Mapping[str, str] = field(default_factory=dict)  # the section of each
+    follows: Mapping[str, str] = field(default_factory=dict)  # whose values a silent role has
+    keys: Fields = field(default_factory=dict)  # by path, dashes as underscores
+    keys_of: tuple[Under, ...] = ()
+    role_keys: Fields = field(default_factory=dict)  # under the section of any role
+    role_keys_of: tuple[Under, ...] = ()
+    options: Fields = field(default_factory=dict)
+    has_all_options: bool = False  # Megatron's do not count beside them
+    within: tuple[str, ...] = ()  # a section whose keys are as if at the top, "*" for any name
+    inherits: tuple[str, ...] = ("defaults",)  # keys that take over what other files say
+    own_files: tuple[str, ...] = ()  # how its own files begin, which say 1 of every size
+    unsaid: Mapping[str, int | str] = field(default_factory=dict)  # how it trains by itself
+    etp: int = 0  # of experts where the text is silent; 0: as tp
+
+    @cached_property
+    def key_rows(self) -> dict[str, Row]:
+        return {**_under(self.keys_of), **self.keys}
+
+    @cached_property
+    def role_key_rows(self) -> dict[str, Row]:
+        return {**_under(self.role_keys_of), **self.role_keys}
+
+    @cached_property
+    def fields(self) -> frozenset[str]:
+        """What the table can say; a file that is named elsewhere can say no more."""
+        tables = (self.key_rows, self.options, self.role_key_rows)
+        return frozenset(row.field for table in tables for row in table.values())
+
+    def chosen(self, stated: Stated, roles: Iterable[str]) -> str:
+        """The role that is asked for if nobody says which; the first one is what is trained."""
+        roles = list(roles)
+        for rule in self.asks or [Asks()]:
+            for role in [rule.role] if rule.role else roles:
+                if rule.holds(stated, role):
+                    return role
+        return ""
+
+    def job_of(self, stated: Stated, role: str) -> str:
+        """The framework of a Job, by what is stated and the role that is asked for."""
+        role = role or self.chosen(stated, self.roles)
+        return next(rule.framework for rule in self.makes if rule.holds(stated, role))
+
+    def meaning(self, path: tuple[str, ...]) -> tuple[Row, str] | None:
+        """What a key sets, and for which role; None if the table does not have it."""
+        plain = [part.replace("-", "_") for part in path]
+        size = len(self.within)
+        if len(plain) > size and all(own in ("*", part) for own, part in zip(self.within, plain)):
+            plain = plain[size:]
+        dotted = ".".join(plain)
+        if dotted in self.key_rows:
+            return self.key_rows[dotted], ""
+        for role, section in self.roles.items():
+            row = self.role_key_rows.get(dotted.removeprefix(f"{section}."))
+            if row and dotted.startswith(f"{section}."):
+                return row, role
+        return None
+
+
+@dataclass(frozen=True)
+class SchemaFile:
+    """schemas.toml: Megatron's names, which many frameworks keep, and the frameworks' own."""
+
+    megatron: Fields
+    frameworks: Mapping[str, Schema]
+
+
+@cache
+def _file() -> SchemaFile:
+    return read_table(TABLES / "schemas.toml", SchemaFile)
+
+
+def _under(tables: Sequence[Under]) -> dict[str, Row]:
+    """The rows of tables that stand under sections of another one."""
+    options = {name.replace("-", "_"): row for name, row in OPTIONS.items()}
+    shared: dict[str, Fields] = {"megatron": _file().megatron, "options": options}
+    return {
+        f"{under.section}.{name}".lstrip("."): row
+        for under in tables
+        for name, row in shared[under.table].items()
+    }
+
+
+SCHEMAS = Rows(lambda: {name: replace(s, name=name) for name, s in _file().frameworks.items()})
+"""By name, in the order in which they are tried."""
+
+
+def schema_of(words: set[str]) -> Schema | None:
+    """The framework that some of the words belong to alone."""
+    return next((s for s in SCHEMAS.values() if any(mark <= words for mark in s.marks)), None)
+
+
+def marks_of(words: Sequence[Word]) -> set[str]:
+    """What a command has that a framework may be known by: options, modules, first words."""
+    spend(STEP * len(words), "words")
+    texts = [word.text for word in words if not word.why or word.text[:2] == "--"]
+    marks = {text.partition("=")[0] for text in texts if text[:2] == "--"}
+    names = [text.rsplit("/", 1)[-1] for text in texts]
+    marks.update(
+        f"{first} {other}" for first, other in itertools.pairwise(names) if first in _TWO_WORDS
+    )
+    marks.update(names[:8])
+    marks.update("vllm-openai" for text in texts if text.startswith("vllm/vllm-openai"))
+    for text in texts:
+        path = text.partition("=")[0].lstrip("+~")
+        if "." in path[:200] and _DOTTED.fullmatch(path):
+            marks |= beginnings([path])
+    return marks
+
+
+def beginnings(paths: Iterable[str]) -> set[str]:
+    """Every path, and everything that it stands under."""
+    prefixes = set[str]()
+    for path in paths:
+        parts = path.split(".")[:8]
+        prefixes.update(".".join(parts[:count]) for count in range(1, len(parts) + 1))
+    return prefixes
+
+
+_DOTTED = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+
+_TWO_WORDS = ("vllm", "sglang", "tune", "axolotl", "swift", "megatron")
+"""Programs that are known together with the word behind them."""

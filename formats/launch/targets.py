@@ -1,0 +1,109 @@
+"""What a job can be written for: tables/targets.toml, whose words mean what the reader takes them
+for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from groups.tables import Rows, read_table
+from training.models import MODELS
+
+from .flags import KEYS, LEADS_TO, OPTIONS, TABLES, plain_name
+from .schemas import SCHEMAS
+from .training import is_model
+
+OF_JOB = ("cp", "pp", "ep", "etp", "instances", "levels", "hybrid", "gtp", "egtp", "gathers")
+"""Fields of a Job that a target may have no words for."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a command: words, and the options behind them."""
+
+    say: str = ""
+    placeholder: str = ""  # behind them, in capitals, for a model or a recipe
+    always: Mapping[str, int] = field(default_factory=dict)  # options with their values
+    give: tuple[str, ...] = ()  # options that are left out where the job does not say their field
+
+
+@dataclass(frozen=True)
+class File:
+    """A file that the command reads."""
+
+    name: str
+    keys: tuple[str, ...]  # left out where the job does not say their field
+    always: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a job can be written for."""
+
+    name: str
+    makes: tuple[str, ...]  # frameworks of a Job
+    parts: tuple[Part, ...]
+    id: str = ""
+    file: File | None = None
+    needs: tuple[str, ...] = ()  # options and keys without which the program does not start
+    environment: str = ""  # variables in front of the command, where tp or cp is above 1
+    models: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    # published models, and the options that name them there, in the place of placeholders
+
+    @cached_property
+    def fields(self) -> dict[str, str]:
+        """The field that each option and key sets."""
+        keys = self.file.keys if self.file else ()
+        return {
+            name: self.field_of(name) for name in (*keys, *(n for p in self.parts for n in p.give))
+        }
+
+    def field_of(self, name: str) -> str:
+        """The field that an option or a key sets; of what no table has its own name."""
+        plain = name.rsplit(".", 1)[-1]
+        schema = SCHEMAS.get(self.id)
+        row = schema.options.get(name.lstrip("-")) if schema else None
+        if row is None and name.startswith("--") and "." not in name:
+            row = OPTIONS[plain_name(name)]
+        elif row is None and (key := KEYS.get(plain) or KEYS.get(name)):
+            row = key.row
+        return row.field if row else plain
+
+    @cached_property
+    def of_recipe(self) -> dict[str, Any]:
+        """What no option or key of it says of a model, and the recipes of today's have."""
+        silent = {"linear_biases": False, "positions": "rope"}
+        return {name: silent[name] for name in silent if name not in self.fields.values()}
+
+    @property
+    def asserts(self) -> bool:
+        """Whether it checks what Megatron-LM does, before it trains."""
+        return "megatron" in self.makes
+
+    @property
+    def serves(self) -> bool:
+        """Whether it starts a server, which has no batch and no training."""
+        return self.makes == ("vllm",)
+
+    @cached_property
+    def unsaid(self) -> tuple[str, ...]:
+        """Fields of a Job that it has no words for; torchtitan has none for a plain etp."""
+        known = {LEADS_TO.get(name, name) for name in self.fields.values()}
+        known |= {"etp"} if "torchtitan" in self.makes else set()
+        return tuple(name for name in OF_JOB if name not in known)
+
+    def naming(self, model: Mapping[str, Any]) -> Mapping[str, str]:
+        """The options that name the published model that this is, with their values."""
+        named = (self.models[name] for name in self.models if is_model(MODELS[name].model, model))
+        return next(named, {})
+
+
+def _targets() -> dict[str, Target]:
+    file = read_table(TABLES / "targets.toml", dict[str, Target])
+    return {name: replace(target, id=name) for name, target in file.items()}
+
+
+TARGETS = Rows(_targets)
+"""By a stable id."""
