@@ -2,7 +2,7 @@
 
 A framework can say a job if it numbers the ranks alike: `emit` makes the job that the framework
 would make and compares the meshes. What a target's options and keys set is what the reader takes
-them for, so that what is written is read back; tables/targets.txt lists them.
+them for, so that what is written is read back; tables/targets.toml lists them.
 """
 
 from __future__ import annotations
