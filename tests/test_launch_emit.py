@@ -69,7 +69,7 @@ def expected(job: Job, model: dict, target: str) -> dict[str, object]:
     if target == "megatron-deepspeed" and job.ep == 1:
         del known["ep"]
     model = dict(model)
-    if "megatron" in TARGETS[target].frameworks:  # an uneven number of layers is dealt out by hand
+    if "megatron" in TARGETS[target].makes:  # an uneven number of layers is dealt out by hand
         shares = shared_layers_or_none(job, model)
         if "layout" in shares:
             model = {**model, **shares, "layers": shares["layout"]}
@@ -79,7 +79,8 @@ def expected(job: Job, model: dict, target: str) -> dict[str, object]:
     if is_layout(model.get("layers", "")):
         chunks, left = divmod(len(parse_layout(model["layers"])), job.pp)
         known |= {"vpp": chunks} if chunks > 1 and not left else {}
-    if "micro_batch" in TARGETS[target].needs or "global_batch" in model:
+    needs = map(TARGETS[target].field_of, TARGETS[target].needs)
+    if "micro_batch" in needs or "global_batch" in model:
         model.setdefault("micro_batch", 1)
     says = [
         name
@@ -108,8 +109,8 @@ def assert_round_trip(job: Job, model: dict, target: str) -> None:
         found.pop("etp", None)  # none means another size there
         wanted.pop("etp", None)
     assert found == wanted
-    assert parsed.framework.job in TARGETS[target].frameworks
-    if job.framework in TARGETS[target].frameworks:
+    assert parsed.framework.job in TARGETS[target].makes
+    if job.framework in TARGETS[target].makes:
         assert (
             parsed.framework.job == job.framework or job.layout().mesh == parsed.job().layout().mesh
         )
@@ -144,7 +145,7 @@ def test_a_preset_is_written_and_read_back(key, target):
         assert_round_trip(job, model, target)
     else:
         assert refusal.code == "framework-cannot-express"
-        assert job.framework not in TARGETS[target].frameworks or target == "deepspeed"
+        assert job.framework not in TARGETS[target].makes or target == "deepspeed"
 
 
 @every("key", PRESETS)
@@ -227,7 +228,7 @@ OPTIONS_OF = json.loads((Path(__file__).parent / "data" / "launch_options.json")
 def test_every_option_is_one_of_the_program_itself(target):
     known = OPTIONS_OF["targets"][target]["options"]
     model = {"layers": 32, "micro_batch": 2, "global_batch": 64, "seq": 128, "experts": 8, "vpp": 2}
-    framework = TARGETS[target].frameworks[0]
+    framework = TARGETS[target].makes[0]
     pp = 1 if target == "deepspeed" else 2
     text = emit(Job(2, tp=2, pp=pp, framework=framework), {**model, "account": True}, target)
     given = re.findall(r'^ +(?:--)?"?([a-z][\w.-]*[\w])', text, re.MULTILINE)
@@ -338,7 +339,7 @@ def test_torchtitan_is_told_the_model_by_the_name_of_its_configuration(
 
 
 def test_megatron_bridge_is_told_the_recipe_of_a_model_which_is_read_back():
-    named = [words[0] for what, words in TARGETS["nemo"].lines if what == "of"]
+    named = [*TARGETS["nemo"].models]
     for name in named:
         text = emit(Job(nodes=2, tp=2), options_of(MODELS[name].model, {}, 1), "nemo")
         assert training_of(parse(text))["model"] == name

@@ -305,10 +305,10 @@ def test_experts_over_tp_are_written_with_sequence_parallelism():
     assert "--sequence-parallel" not in emit(Job(2, ep=2), {**model, "linear_biases": False})
 
 
-@every("name", [name for name, target in TARGETS.items() if target.lines_of("of")])
+@every("name", [name for name, target in TARGETS.items() if target.models])
 def test_a_configuration_is_named_for_the_very_model_only(name):
     """Mixtral has the widths of Llama 3, and experts; else the place says what to fill in."""
-    named = {words[0] for what, words in TARGETS[name].lines if what == "of"}
+    named = {*TARGETS[name].models}
     for key, published in MODELS.items():
         command = emit(Job(nodes=2, tp=2), options_of(published.model, {}, 1), name)
         is_named = "# to fill in: " not in command
