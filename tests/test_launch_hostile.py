@@ -119,7 +119,7 @@ def test_the_reader_reaches_for_nothing_outside():
             "json",
             "math",
         ),
-        *("operator", "re", "shlex", "threading", "warnings"),
+        *("operator", "pathlib", "re", "shlex", "threading", "warnings"),
         *("tomlkit", "tomlkit.exceptions", "yaml"),
         *("collections", "collections.abc", "dataclasses", "functools", "typing"),
     }

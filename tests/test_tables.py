@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cli.inputs import Guide
-from formats.launch.flags import KeyGroup, OptionGroup, Words
+from formats.launch.flags import KeyGroup, OptionGroup, WordLists
 from formats.launch.schemas import SchemaFile
 from formats.launch.targets import Target
 from formats.launch.training import TrainingFile
@@ -44,7 +44,7 @@ MODELS: dict[str, Any] = {
     "formats/launch/tables/schemas.toml": SchemaFile,
     "formats/launch/tables/targets.toml": dict[str, Target],
     "formats/launch/tables/training.toml": TrainingFile,
-    "formats/launch/tables/words.toml": Words,
+    "formats/launch/tables/words.toml": WordLists,
 }
 """What a file must be; catalogues of texts are as `texts.shapes.SECTIONS` says."""
 

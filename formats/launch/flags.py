@@ -174,7 +174,7 @@ class SlurmOption:
 
 
 @dataclass(frozen=True)
-class Words:
+class WordLists:
     """The lists of words.toml, which says what each is."""
 
     model: tuple[str, ...]
@@ -215,7 +215,7 @@ def by_word(words: ByWhat) -> dict[str, str]:
     return {word: what for what, several in words.items() for word in several}
 
 
-WORDS = read_table(TABLES / "words.toml", Words)
+WORDS = read_table(TABLES / "words.toml", WordLists)
 
 MODEL = WORDS.model
 """Fields of the model: no group depends on them. ``layers`` may be a layout's text."""

@@ -20,7 +20,7 @@ OF_JOB = ("cp", "pp", "ep", "etp", "instances", "levels", "hybrid", "gtp", "egtp
 
 
 @dataclass(frozen=True)
-class Part:
+class CommandPart:
     """A part of a command: words, and the options behind them."""
 
     say: str = ""
@@ -44,7 +44,7 @@ class Target:
 
     name: str
     makes: tuple[str, ...]  # frameworks of a Job
-    parts: tuple[Part, ...]
+    parts: tuple[CommandPart, ...]
     id: str = ""
     file: File | None = None
     needs: tuple[str, ...] = ()  # options and keys without which the program does not start
