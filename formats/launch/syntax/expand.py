@@ -19,12 +19,13 @@ from __future__ import annotations
 import bisect
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from groups.budget import spend
 
+from ..flags import WORDS
 from .words import STEP, CommandRun, Default, Fault, Source, Word, calculate
 
 MAX_EXPANDED = 200_000
@@ -94,6 +95,17 @@ class Shell:
                 self.fault("expands-too-much", place, limit=MAX_EXPANDED)
                 return False
         return True
+
+
+def set_by_slurm(shell: Shell, words: Sequence[Word]) -> None:
+    """The variables that Slurm sets for what a job asked for."""
+    for word, following in zip(words, [*words[1:], Word((), (0, 0))]):
+        option, _, value = word.text.partition("=")
+        given = word.after(len(option) + 1) if value else following
+        for slurm in WORDS.slurm:
+            for name in slurm.variables if option in slurm.options else ():
+                if given.text.isdigit():
+                    shell.variables.setdefault(name, Variable([[*given.runs]]))
 
 
 class Expander:

@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 from groups.budget import spend
 
 from ..flags import WORDS
-from .expand import HEREDOC, MAX_DEPTH, Expander, Shell, Variable
+from .expand import HEREDOC, MAX_DEPTH, Expander, Shell, Variable, set_by_slurm
 from .words import STEP, CommandRun, Source, Word, split
 
 
@@ -259,7 +259,7 @@ class _Reader(Expander):
         self.shell.commands.append(words)
         self._nested(words, into)
         if words[0].text == "sbatch":
-            self._slurm(words)
+            set_by_slurm(self.shell, words)
 
     # -- quotes and expansions -------------------------------------------------------------------
 
@@ -365,16 +365,6 @@ class _Reader(Expander):
     def _read_inside(self, source: Source) -> None:
         if self.depth < MAX_DEPTH:
             _Reader(self.shell, source, self.depth + 1).read()
-
-    def _slurm(self, words: list[Word]) -> None:
-        """The variables that Slurm sets for what a job asked for."""
-        for word, following in zip(words, [*words[1:], Word((), (0, 0))]):
-            option, _, value = word.text.partition("=")
-            given = word.after(len(option) + 1) if value else following
-            for slurm in WORDS.slurm:
-                for name in slurm.variables if option in slurm.options else ():
-                    if given.text.isdigit():
-                        self.shell.variables.setdefault(name, Variable([[*given.runs]]))
 
 
 def _undecided(values: list[list[CommandRun]], before: list[CommandRun]) -> list[list[CommandRun]]:
