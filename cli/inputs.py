@@ -153,6 +153,7 @@ class CommandLine:
     launch: Any = None  # what the launch file of --args says, once it is read (launch.Parsed)
     base: Any = None  # what a word of the command says, under the options (views.base.state.State)
     base_job: Job | None = None  # the job of that
+    standard: str | None = None  # standard input, once it is read
 
     @property
     def format(self) -> str:
@@ -262,7 +263,9 @@ class CommandLine:
         """What is in a file, or in standard input for a dash."""
         try:
             if path == "-":
-                return self.stdin.read()
+                if self.standard is None:
+                    self.standard = self.stdin.read()
+                return self.standard
             with open(path, encoding="utf-8-sig") as file:
                 return file.read()
         except OSError as error:
