@@ -10,14 +10,13 @@ from groups.errors import LayoutError
 from groups.layout import Job
 from views.base.context import Context
 from views.base.endpoint import TRAINING, changes_of, fixes_tried
+from views.base.inputs import FIELDS
 from views.base.link import published
 from views.base.resolve import fields_of_job
-from views.base.spelling import as_spelled
 from views.base.state import State
 from views.launch.inputs import training_stated, with_pasted
 
 from .inputs import CommandLine, checked
-from .spelling import SWITCHES
 
 RENAMED = {"memory_schedule": "schedule"}
 """Parameters of endpoints whose options are called as the page calls them."""
@@ -78,12 +77,11 @@ def state_of(inputs: CommandLine, job: Job) -> State:
     options = inputs.options
     known: dict[str, Any] = {"model": "", **_start(inputs)}
     known |= fields_of_job(job)
-    given = {name: value for name in OPTIONS if (value := getattr(options, name)) is not None}
+    given = {name: text for name in OPTIONS if (text := getattr(options, name)) is not None}
     if "global_batch" in given:
         known["micro_batches"] = ""
     changes = changes_of(given.pop("changes", ""))
-    known |= {name: _value(name, value) for name, value in given.items()}
-    return State(**{**known, **changes})
+    return State(**{**known, **given, **changes})
 
 
 def _start(inputs: CommandLine) -> dict[str, Any]:
@@ -99,13 +97,5 @@ def _start(inputs: CommandLine) -> dict[str, Any]:
 
 def _text(name: str, value: Any) -> Any:
     """A value that a program may give, as an option takes it."""
-    return ("on" if value else "off") if name in SWITCHES else value
-
-
-def _value(name: str, text: str) -> Any:
-    """An option as the page's field has it: true and false are on and off there."""
-    if name == "account":
-        return bool(text)
-    if name in SWITCHES:
-        text = {"true": "on", "false": "off"}.get(text.lower(), text)
-    return as_spelled(name, text)
+    is_choice = name in FIELDS and FIELDS[name].row.choices == ("on", "off")
+    return FIELDS[name].row.text(value) if is_choice else value

@@ -28,14 +28,14 @@ from functools import cache, cached_property
 from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from .errors import LayoutError, in_any_case, not_a_choice, quoted
+from .errors import LayoutError, in_any_case, nearest_names, not_a_choice, quoted
 from .mesh import whole_number
 
 Asked = TypeVar("Asked")
 Kind = Literal["count", "amount", "switch", "choice", "text", "names", "sizes"]
 """A whole number, any number, on or off, one of some names, a text, several names or sizes."""
 
-_NUMBER = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,12})?", re.ASCII)
+_NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?", re.ASCII)
 
 SWITCH: Mapping[str, bool] = MappingProxyType(
     {"on": True, "off": False, "1": True, "0": False, "true": True, "false": False}
@@ -59,6 +59,8 @@ class Input:
         maths: what arguments of the maths call it.
         stands: whether its default stands in its box; else that is empty, and the default counts.
         ticked: whether a switch is a box to tick, and no choice between on, off and the default.
+        closed: whether a link that says none of its choices opens nothing.
+        stays: whether it stays as it is where a published layout is opened.
     """
 
     means: str = ""
@@ -73,6 +75,8 @@ class Input:
     maths: tuple[str, ...] = ()
     stands: bool = False
     ticked: bool = False
+    closed: bool = False
+    stays: bool = False
 
 
 @dataclass(frozen=True)
@@ -100,9 +104,20 @@ class InputField:
         return self.text(self.default) if is_shown else ""
 
     @property
+    def counts(self) -> str:
+        """The text of what counts while its box is empty."""
+        return self.text(self.default)
+
+    @property
     def link(self) -> str:
         """Its name in links; empty: in none."""
         return self.name if self.input.link is None else self.input.link
+
+    @property
+    def maths(self) -> tuple[str, ...]:
+        """What else refusals call it."""
+        renamed = (self.attribute,) if self.attribute != self.name else ()
+        return (*renamed, *self.input.maths)
 
     def is_in_range(self, number: int) -> bool:
         most = self.input.most
@@ -119,19 +134,19 @@ class InputField:
         if isinstance(value, bool) and self.kind == "switch":
             return self.choices[not value]
         if isinstance(value, (list, tuple)) and self.kind in ("names", "sizes"):
-            return ("," if self.kind == "names" else "x").join(map(str, value))
+            return self._spelled(("," if self.kind == "names" else "x").join(map(str, value)))
         try:
-            return str(value)
+            return self._spelled(str(value)) if self.kind == "switch" else str(value)
         except ValueError:  # a number of more digits than Python writes
             return quoted(value)
 
     def _spelled(self, text: str) -> str:
         """A text with numbers and names in the one spelling that they have."""
         if self.kind == "switch":
-            is_on = SWITCH.get(text.strip().lower())
+            is_on = SWITCH.get(text.strip().lower(), False if not text else None)
             if is_on is None:
                 return "0" if self.input.ticked else text
-            return self.text(is_on)
+            return self.choices[not is_on]
         if self.kind in ("count", "amount"):
             number = number_in(text)
             return text if number is text else str(number)
@@ -162,8 +177,20 @@ class InputField:
         value = self.read(text)
         is_other = self.kind == "count" and text.strip() not in self.choices
         if self.kind in ("count", "switch") and self.choices and (value is text or is_other):
-            raise not_a_choice(self.name, text, self.choices)
+            raise self._not_a_choice(text)
         return self.checked(value)
+
+    @cached_property
+    def closed(self) -> tuple[str, ...]:
+        """All that a link may say, in any case; none: anything."""
+        if self.input.ticked:
+            return tuple(SWITCH)
+        unsaid = () if self.input.stands else ("",)
+        return (*unsaid, *self.choices) if self.input.closed else ()
+
+    def of_text(self, text: str) -> object:
+        """The value that counts: what a text says, else the default. Errors: as `value`."""
+        return self.value(text) if text.strip() else self.default
 
     def checked(self, value: object) -> object:
         """A value, if the field can be that. Errors: LayoutError."""
@@ -175,8 +202,12 @@ class InputField:
         if self.kind == "switch" and type(value) is not bool:
             raise not_a_choice(self.name, value, ("False", "True"))
         if self.kind == "choice" and (type(value) is not str or value not in self.input.choices):
-            raise not_a_choice(self.name, value, self.choices)
+            raise self._not_a_choice(value)
         return value
+
+    def _not_a_choice(self, value: object) -> LayoutError:
+        near = nearest_names(value, self.choices) if isinstance(value, str) else []
+        return not_a_choice(self.name, value, self.choices, [{self.name: one} for one in near])
 
 
 @cache
@@ -224,8 +255,13 @@ def texts_for(model: type, texts: Mapping[str, str]) -> list[tuple[InputField, s
 
 
 def read(model: type[Asked], texts: Mapping[str, str]) -> Asked:
-    """The model that texts ask for, of values that it checks itself."""
-    return model(**{row.attribute: row.read(text) for row, text in texts_for(model, texts)})
+    """The model that texts ask for, of numbers that it checks itself.
+
+    Errors: LayoutError about the first choice that there is not.
+    """
+    found = texts_for(model, texts)
+    known = (row.value if row.kind in ("choice", "switch") else row.read for row, _ in found)
+    return model(**{row.attribute: value(text) for value, (row, text) in zip(known, found)})
 
 
 def parse(model: type[Asked], texts: Mapping[str, str]) -> Asked:

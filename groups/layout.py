@@ -71,7 +71,8 @@ class Job:
     ep: Annotated[int, Input("expert parallel size", stands=True)] = 1
     etp: Annotated[int | None, Input("expert tensor parallel size", otherwise="as tp")] = None
     framework: Annotated[
-        str, Input("whose order of ranks", choices=(*CONVENTIONS, OWN), stands=True)
+        str,
+        Input("whose order of ranks", choices=(*CONVENTIONS, OWN), stands=True, closed=True),
     ] = "megatron"
     order: Annotated[
         str,

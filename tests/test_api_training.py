@@ -504,7 +504,7 @@ REFUSED = {
     "a schedule that is a list": (
         "pipeline_schedule",
         {"schedule": ["1f1b"]},
-        "is not a choice of",
+        "is not a text",
     ),
     "no ranks": ("pipeline_schedule", {"p": 0}, "p must be a whole number from 1"),
     "ranks as text": ("pipeline_schedule", {"p": "4"}, "p must be a whole number"),
@@ -526,7 +526,7 @@ REFUSED = {
     "too many ops": ("pipeline_schedule", {"p": 64, "m": 10**6}, "ops, more than the 2,000,000"),
     # models
     "no model": ("memory_per_rank", {"model": "zz"}, "'zz' is not a choice of model"),
-    "a model that is a list": ("memory_per_rank", {"model": ["zz"]}, "is not a choice of model"),
+    "a model that is a list": ("memory_per_rank", {"model": ["zz"]}, "is not a text"),
     "changes that are words": ("memory_per_rank", {"changes": "many"}, "is not a JSON object"),
     "changes that are a list": ("memory_per_rank", {"changes": "[1]"}, "is not a JSON object"),
     "changes that are a number": ("memory_per_rank", {"changes": 3}, "changes must be a text"),
@@ -539,7 +539,7 @@ REFUSED = {
     "a size that is infinite": (
         "memory_per_rank",
         {"changes": '{"layers": 1e999}'},
-        "layers must be a whole number from 1 to 10,000, not inf",
+        "layers must be a whole number from 1 to 10,000, not 'inf'",
     ),
     "heads that do not divide": (
         "memory_per_rank",
@@ -588,7 +588,7 @@ REFUSED = {
     "instances": ("memory_per_rank", {"instances": 3}, "try instances 2 or instances 4"),
     # clusters
     "a cluster": ("traffic_per_step", {"cluster": "zz"}, "'zz' is not a choice of cluster"),
-    "a cluster that is none": ("better_layouts", {"cluster": 3}, "3 is not a choice of cluster"),
+    "a cluster that is none": ("better_layouts", {"cluster": 3}, "'3' is not a choice of cluster"),
     "a ring": ("traffic_per_step", {"cp_algorithm": "zz"}, "not a choice of cp_algorithm"),
     **{
         f"experts without any, of {name}": (

@@ -23,8 +23,9 @@ from training.collectives.algorithms import ALGORITHMS
 from training.collectives.operations import OPERATIONS
 from views.base.context import Context
 from views.base.html import unparted
+from views.base.inputs import fields_of
 from views.base.resolve import resolve
-from views.base.state import State, fields_of
+from views.base.state import State
 from views.collectives import walkthrough
 from views.collectives.buckets import SCHEMES
 from views.collectives.inputs import (

@@ -23,15 +23,17 @@ from formats.launch.emit import COMMENTS
 from formats.launch.schemas import SCHEMAS
 from formats.launch.starts import shared_layers
 from groups import LayoutError
+from groups.inputs import number_in
 from groups.layout import Layout
 from groups.presets import PRESETS
 from texts.sentences import note_text
 from views.base.context import Context
 from views.base.html import unparted
+from views.base.inputs import FIELDS
 from views.base.link import to_query
 from views.base.problems import sentence
 from views.base.resolve import MODEL, from_preset
-from views.base.state import State, parse_number
+from views.base.state import State
 from views.compare.sides import kept_context
 from views.launch.inputs import read_pasted, with_pasted
 from views.launch.view import ASKED, SHOWN_ITEMS, check_text, counts_as, launch_pictures
@@ -491,12 +493,15 @@ def test_nothing_pasted_says_what_to_do(language):
 
 @every("language", LANGUAGES)
 def test_what_is_no_text_is_said_in_words(language):
-    for paste in ([], ["--a"], {}, {"a": 1}, 10**5000, 1.5, True, b"x", "x" * (MAX_TEXT + 1)):
-        page = launched(State(), paste, language)
-        for ask in (parse, lambda paste: read_pasted(State(paste=paste))):
-            with pytest.raises(LayoutError) as error:
-                ask(paste)
-            assert refusal(page) == unparted(sentence(error.value, language))
+    for paste in ([], ["--a"], {}, {"a": 1}, 10**5000, 1.5, True, b"x"):
+        with pytest.raises(LayoutError):
+            parse(paste)
+        assert titles_of(launched(State(), paste, language), language)  # the page has texts only
+    long = "x" * (MAX_TEXT + 1)
+    with pytest.raises(LayoutError) as error:
+        read_pasted(State(paste=long))
+    page = launched(State(), long, language)
+    assert refusal(page) == unparted(sentence(error.value, language))
 
 
 @every("language", LANGUAGES)
@@ -507,9 +512,13 @@ def test_any_text_is_reported(language):
         "x.py --pipeline-model-parallel-layout Ett|ttL --num-layers 3",
     )
     for text in texts:
-        page = report(launched(State(), text, language))
-        titles = [PAGE[name][language] for name in ("launch_asked", "launch_missing")]
-        assert any(title in page for title in titles)
+        assert titles_of(launched(State(), text, language), language)
+
+
+def titles_of(page, language):
+    """What of the two answers to a pasted text a page has."""
+    titles = (PAGE[name][language] for name in ("launch_asked", "launch_missing"))
+    return [title for title in titles if title in report(page)]
 
 
 # -- launch: the controls ------------------------------------------------------------------------
@@ -543,9 +552,7 @@ def test_the_controls_become_the_job_that_a_command_means(key, before):
     assert (shown.gpus_per_node, shown.framework) == (layout.gpus_per_node, layout.framework)
     for name, value in one["values"].items():
         if name != "seq":
-            assert str(getattr(controls, name)) == str(value)
-    with_texts = (*MODEL, "etp", "levels", "order", "gpus_per_node")
-    assert all(isinstance(getattr(controls, name), str) for name in with_texts)
+            assert getattr(controls, name) == FIELDS[name].row.text(value)
 
 
 def test_a_command_says_nothing_of_what_is_shown():
@@ -561,7 +568,7 @@ def test_levels_and_switches_become_what_their_controls_hold():
         " --account-for-loss-in-pipeline-split"
     )
     found = with_pasted(State(), parse(text))
-    assert (found.cp, found.levels, found.account, found.hybrid) == (8, "2x4", True, False)
+    assert (found.cp, found.levels, found.account, found.hybrid) == ("8", "2x4", "1", "0")
     assert "hcp-l1" in seen(found).every
 
 
@@ -599,10 +606,8 @@ def sections(page: str) -> dict[str, str]:
 
 
 def model_of(controls: State) -> dict[str, object]:
-    model = {
-        name: parse_number(getattr(controls, name)) for name in MODEL if getattr(controls, name)
-    }
-    return {**model, "account": True} if controls.account else model
+    model = {name: number_in(getattr(controls, name)) for name in MODEL if getattr(controls, name)}
+    return {**model, "account": True} if controls.value("account") else model
 
 
 def command_or_refusal(controls: State, target: str) -> str | LayoutError:

@@ -206,7 +206,7 @@ def test_an_order_of_ones_own_makes_megatrons_groups(order):
         controls = controls.changed({"cp": 2, "ep": 4, "etp": 1})
     layout = seen(controls)
     etp = None if controls.etp == "" else int(controls.etp)
-    sizes = {name: getattr(controls, name) for name in ("tp", "cp", "pp", "ep")}
+    sizes = {name: int(getattr(controls, name)) for name in ("tp", "cp", "pp", "ep")}
     wanted = process_groups(32, order=order, etp=etp, **sizes)
     for one in layout.shown:
         assert one.groups().tolist() == wanted[one.name].tolist()

@@ -104,7 +104,7 @@ def test_a_default_that_works_is_offered_too():
     assert "default is 1. With 2: The text asks for 16 GPUs, 2 × 8" in text_of(page)
     assert [offer["nodes"] for offer in offers(page) if "nodes" in offer] == ["1", "4"]
     assert "nodes" not in stated(State(), parse(text))
-    assert with_pasted(State(nodes=3), parse(text)).nodes == 3
+    assert with_pasted(State(nodes=3), parse(text)).nodes == "3"
 
 
 BACK = {

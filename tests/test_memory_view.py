@@ -29,9 +29,10 @@ from training.search import search
 from views.base.context import Context
 from views.base.fixes import fit_after, fixes_to_fit
 from views.base.html import unparted
+from views.base.inputs import fields_of
 from views.base.model import model_of
 from views.base.resolve import resolve
-from views.base.state import State, fields_of
+from views.base.state import State
 from views.base.trained import GIB, trained_of
 from views.base.units import bracketed
 from views.memory.stages import COLOURS, stage_of_ranks

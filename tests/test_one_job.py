@@ -24,12 +24,12 @@ from training.pipeline import SCHEDULES
 from training.recompute import OWN
 from views.all import VIEWS
 from views.base.context import Context
+from views.base.inputs import CHOSEN, FIELDS, fields_of
 from views.base.link import from_query, to_query
 from views.base.model import model_of, with_model
 from views.base.resolve import resolve
-from views.base.state import FIELDS, State, fields_of, texts_of
+from views.base.state import State, texts_of
 from views.base.trained import (
-    CHOICES,
     batch_of,
     schedule_name,
     trained_of,
@@ -520,7 +520,7 @@ def test_the_column_asks_once_for_what_every_view_counts_with(language):
     page = column_html(language)["folds"]
     names = ("model", "layers", "hidden", "heads", "kv_heads", "ffn", "vocabulary", "sequence")
     names += ("schedule", "micro_batches", "micro_batch", "global_batch", "capacity")
-    names += tuple(name for name in CHOICES if name != "cp_algorithm")
+    names += CHOSEN
     assert {name: page.count(f'id="field-{name}"') for name in names} == dict.fromkeys(names, 1)
 
 
@@ -956,5 +956,5 @@ def test_a_script_of_another_model_leaves_nothing_of_the_training_before_it():
 def test_a_preset_says_every_field_of_model_and_training_anew():
     said = {field for state in STATES.values() for field in state}
     assert said & {*fields_of("model", "training")} <= {
-        n for n, row in FIELDS.items() if row.published
+        n for n, row in FIELDS.items() if row.is_published
     }

@@ -19,8 +19,9 @@ from groups import LayoutError
 from training.pipeline import SCHEDULES, Durations, plan_of, schedule, simulate
 from training.pipeline.spec import checked
 from views.base.context import Context
+from views.base.inputs import fields_of
 from views.base.problems import sentence
-from views.base.state import State, fields_of
+from views.base.state import State
 from views.estimate.words import about
 from views.memory.view import memory_html
 from views.pipeline.inputs import Stage, stage_numbers, stages_of, weights_of

@@ -323,9 +323,7 @@ NO_RANKS = {
     "HTML": "<img src=x onerror=alert(1)>",
     "a long number": "9" * 5000,
     "a long list": "1," * 60_000,
-    "a list": [1, 2],
     "an object": {"a": 1},
-    "a number": 7,
     "a boolean": True,
 }
 

@@ -16,7 +16,7 @@ import pytest
 from guarded import guard_of, run, told
 
 from views.all import ENDPOINTS
-from views.base.state import FIELDS
+from views.base.inputs import FIELDS
 from views.hang.files import log_of
 from views.launch.api import launch_command
 from views.server import bodies, guard

@@ -28,9 +28,10 @@ from training.collectives import apply
 from views.all import VIEWS as ALL_VIEWS
 from views.base.context import Context
 from views.base.html import unparted
+from views.base.inputs import FIELDS
 from views.base.problems import fix_label, sentence
 from views.base.resolve import from_preset
-from views.base.state import FIELDS, State, language_of
+from views.base.state import State, language_of
 from views.export import TABLES
 from views.groups.details import MEMBERS, ROWS, details_html, groups_csv, groups_text
 from views.page import LONGEST_KEPT, _kept, answer
@@ -135,7 +136,7 @@ def test_where_both_grids_are_wrong_only_what_mends_both_is_offered():
         ({"order": ["tp-cp-ep-dp-pp"], "framework": "own"}, "order"),
         ({"order": None, "framework": "own"}, "order"),
         ({"order": "tp-" * 9000, "framework": "own"}, "order"),
-        ({"framework": "Megatron"}, "framework"),
+        ({"framework": "Megatronic"}, "framework"),
         ({"framework": ["megatron"]}, "framework"),
         ({"framework": None}, "framework"),
         ({"ep": "abc"}, "ep"),
@@ -157,7 +158,7 @@ def test_where_both_grids_are_wrong_only_what_mends_both_is_offered():
         ({"instances": 10**5000}, "instances"),
         ({"levels": "2x2", "cp": 1}, "levels"),
         ({"levels": "<img src=x onerror=alert(1)>"}, "levels"),
-        ({"levels": [2, 2], "cp": 4, "pp": 1}, "levels"),
+        ({"levels": [2, 3], "cp": 4, "pp": 1}, "levels"),
         ({"levels": {"a": 1}}, "levels"),
         ({"levels": "2x" * 900}, "levels"),
         ({"dp_kind": None}, "dp_kind"),

@@ -56,11 +56,11 @@ WORDS = ("none", "selective", "full")
 
 
 def recomputation(value: object) -> str:
-    """A recomputation as it is written everywhere: modules in one order, each once.
+    """A recomputation as it is written everywhere: modules in one order, each once, in any case.
 
     Errors: LayoutError for a name that is none of these, or no name at all.
     """
-    found = _written(value) if isinstance(value, str) else None
+    found = _written(value.lower()) if isinstance(value, str) else None
     if found is None:
         raise not_a_choice("recompute", value, (*WORDS, *MODULES, *OWN))
     return found

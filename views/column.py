@@ -41,6 +41,7 @@ from training.recompute import OWN as OWN_MODULES
 
 from .base import form
 from .base.html import button, saying, tag, together
+from .base.inputs import CHOSEN, FIELDS, UNKNOWN
 from .base.link import state_texts, with_name
 from .base.problems import sentence, value_text
 from .base.resolve import (
@@ -53,7 +54,6 @@ from .base.resolve import (
     unit_of_state,
 )
 from .base.state import State
-from .base.trained import CHOICES, UNKNOWN
 from .served import SIZES as SERVER_SIZES
 from .served import hidden_fields, names_of_sizes, remains_of_server
 
@@ -141,9 +141,9 @@ def _model(start: State) -> list[Markup]:
 
     def training(name: str) -> Markup:
         """A choice of which one counts where nothing is chosen."""
-        default, values = CHOICES[name]
-        options = [(value_text(name, value, language), value) for value in values]
-        unsaid = say("by_default", name=value_text(name, default, language))
+        row = FIELDS[name].row
+        options = [(value_text(name, value, language), value) for value in row.choices]
+        unsaid = say("by_default", name=value_text(name, row.counts, language))
         if name != "recompute":
             return form.choice(name, start, options, unsaid=unsaid)
         return together(form.choice(name, start, options, unsaid=unsaid, others=True), modules())
@@ -167,7 +167,7 @@ def _model(start: State) -> list[Markup]:
         *number("experts", "top_k", "micro_batch", "global_batch", "micro_batches", "vpp"),
         form.choice("schedule", start, schedules, unsaid=say("by_vpp")),
         *number("group_size"),
-        *(training(name) for name in CHOICES if name != "cp_algorithm"),  # asked by its views
+        *(training(name) for name in CHOSEN),
         *number("capacity"),
         form.check("account", start),
     ]
@@ -335,9 +335,9 @@ def world_of(state: State) -> int | None:
         return None
 
 
-def is_still(preset: Any, state: State) -> bool:
+def is_still(preset: str, state: State) -> bool:
     """Whether a state still asks for this published layout, whatever is shown of it."""
-    if not isinstance(preset, str) or preset not in PUBLISHED:
+    if preset not in PUBLISHED:
         return False
     said, published = state_texts(state), state_texts(from_preset(preset))
     return all(said[name] == published[name] for name in (*SIZES, "etp", "framework", *SERVED))

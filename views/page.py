@@ -9,7 +9,6 @@ too. A question says which of them the page has: ``words``, a language, and ``sh
 from __future__ import annotations
 
 import json
-import pickle
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -28,6 +27,7 @@ from .all import VIEWS, view_of
 from .base import form
 from .base.context import Context
 from .base.html import as_json, button, fold, tag, together
+from .base.inputs import FIELDS, fields_of
 from .base.link import (
     as_far_as_known,
     from_query,
@@ -40,7 +40,7 @@ from .base.link import (
 )
 from .base.problems import refusal_html, sentence
 from .base.resolve import sizes_text
-from .base.state import FIELDS, State, fields_of
+from .base.state import State
 from .column import column_html, derived_html, notice_html, unknown_html
 from .export import PICTURES, SLIDES, TABLES, download, model_text
 from .groups.shown import PictureSpec
@@ -65,23 +65,23 @@ class Answer:
     details: Markup | None
 
 
-PASTED = tuple(name for name, row in FIELDS.items() if not row.link and row.of != "page")
+PASTED = tuple(name for name, field in FIELDS.items() if not field.link and field.of != "page")
 LONGEST_KEPT = 16_000
-"""Bytes of a state whose answer is kept; of one with a text that somebody pasted it never is."""
+"""Characters of a state whose answer is kept; of one with a text that somebody pasted it is not."""
 
 
 @within()
 def answer(state: State) -> Answer:
     """The whole page as HTML: a pure function of what the state says, so that the last answers are
     kept for whoever says the same."""
-    said = pickle.dumps(state)
-    is_kept = len(said) <= LONGEST_KEPT and not any(getattr(state, name) for name in PASTED)
-    return _kept(said) if is_kept else _answer(state)
+    is_short = sum(map(len, vars(state).values())) <= LONGEST_KEPT
+    is_kept = is_short and not any(getattr(state, name) for name in PASTED)
+    return _kept(state) if is_kept else _answer(state)
 
 
 @lru_cache(maxsize=64)
-def _kept(said: bytes) -> Answer:
-    return _answer(pickle.loads(said))
+def _kept(state: State) -> Answer:
+    return _answer(state)
 
 
 def _answer(state: State) -> Answer:

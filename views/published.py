@@ -14,9 +14,10 @@ from training.published import derived_options
 
 from .base.context import Context
 from .base.html import outside, tag
+from .base.inputs import FIELDS
 from .base.problems import change_label, control_label, within_sentence
-from .base.state import State, as_text, is_empty
-from .base.trained import CHOICES, schedule_name
+from .base.state import State, is_empty
+from .base.trained import schedule_name
 from .column import MENU, is_still
 
 FIELDS_OF = {
@@ -63,7 +64,7 @@ def derived_lines(state: State) -> Iterator[str]:
     """
     said: dict[str, list[str]] = {}
     for option in derived_options(state.preset):
-        if as_text(getattr(state, option.field)) == option.value:
+        if getattr(state, option.field) == option.value:
             change = change_label(option.field, option.value, state.language)
             said.setdefault(option.reason, []).append(change)
     for reason, changes in said.items():
@@ -93,13 +94,13 @@ def taken_line(state: State) -> str:
         batch = context.trained.batch
     except LayoutError:
         return ""
-    counts = {name: CHOICES[name][0] for name in TAKEN if name in CHOICES}
+    counts: dict[str, object] = {name: FIELDS[name].row.counts for name in TAKEN}
     counts |= {"schedule": schedule_name(state)}
     counts |= {"micro_batch": batch.micro_batch, "global_batch": batch.global_batch}
     said = {"schedule": "vpp", "global_batch": "micro_batches"}  # fields that say it too
     alone = {"schedule": "pp", "zero": "dp"}  # of no consequence on an axis of one
     names = [
-        change_label(name, as_text(counts[name]), state.language)
+        change_label(name, str(counts[name]), state.language)
         for name in TAKEN
         if is_empty(getattr(state, name))
         and not (name in said and not is_empty(getattr(state, said[name])))

@@ -13,7 +13,8 @@ from groups.engines import is_server
 from groups.layout import OF_MEGATRON, SERVED, Layout
 
 from .base.html import tag
-from .base.state import State, fields_of, is_empty
+from .base.inputs import fields_of
+from .base.state import State, is_empty
 
 SIZES = ("tp", "pp", "cp", "ep", "etp", "dp", "dcp", "moe_dp")
 

@@ -11,10 +11,11 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from descriptions import ENTRIES, SHELL, STORIES, TOUR_WORDS, tour
+from groups.inputs import number_in
 from groups.layout import Job
 
 from .base.html import button, fold, saying, tag
-from .base.state import State, parse_number
+from .base.state import State
 from .hang.example import watchdog_example
 
 EVIDENCE = watchdog_example(Job(tp=4).layout())
@@ -67,7 +68,7 @@ def tour_html(state: State) -> Markup:
 
     It opens when somebody asks for it, and leaves the page as it is.
     """
-    step, say = parse_number(state.tour), saying(TOUR_WORDS, state.language)
+    step, say = number_in(state.tour), saying(TOUR_WORDS, state.language)
     steps = tour()
     if not isinstance(step, int) or step not in range(len(steps)):
         return Markup()

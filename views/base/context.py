@@ -13,6 +13,7 @@ from descriptions import Text
 from groups.grouping import Grouping
 from groups.layout import Layout
 
+from .inputs import ShownInputs
 from .model import with_model
 from .resolve import resolve, visible_groups
 from .state import State, pinned_rank
@@ -85,7 +86,7 @@ class Context:
 
     @cached_property
     def visible(self) -> tuple[Grouping, ...]:
-        return visible_groups(self.layout, self.state)
+        return visible_groups(self.layout, self.state.parsed(ShownInputs))
 
     @cached_property
     def trained(self) -> Trained:

@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import inspect
 import json
-import re
-from ast import literal_eval
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
-from functools import cached_property, wraps
+from dataclasses import dataclass, fields
+from functools import wraps
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 from groups import LayoutError
 from groups.alternatives import with_working
 from groups.budget import spend, within
 from groups.conventions import CONVENTIONS, OWN
-from groups.errors import not_a_choice, quoted
+from groups.errors import in_any_case, not_a_choice, quoted
+from groups.inputs import SWITCH, inputs_of, read
 from groups.layout import Job, Layout, world_of
+from groups.megatron import ORDER
 from groups.mesh import whole_number
 from training.estimate.memory import Fit
 from training.parameters import active_parameters, total_parameters
@@ -31,10 +32,10 @@ from training.recipe import Training
 
 from .context import Context
 from .fixes import fixes_of
-from .model import FLAGS, OF_COLUMN, ON_OFF, SIZES
+from .inputs import FIELDS, OF_MATHS
+from .model import FLAGS, OF_COLUMN, SIZES
 from .problems import refusal
-from .spelling import as_spelled
-from .state import FIELDS, OF_MATHS, State, is_empty, parse_names, parse_switch, require_choice
+from .state import State, is_empty, require_choice
 from .trained import Trained
 
 Json = TypeVar("Json")
@@ -43,8 +44,12 @@ MOST_SERVED = 131_072
 """GPUs that one answer may be about: its text is some 20 MB then."""
 
 
+MOST_LISTED = 12
+"""Choices that a description lists; of more it names two."""
+
+
 class Parameter(NamedTuple):
-    """A row of a table of parameters.
+    """A parameter of endpoints.
 
     start: its default; where it is 0 or -1, that stands for "not stated". field: of the state that
     it says; empty: none. least: of a whole number.
@@ -53,35 +58,53 @@ class Parameter(NamedTuple):
     kind: Any
     start: Any
     means: str
-    field: str
-    least: int
+    field: str = ""
+    least: int = 0
 
 
-_ROW = re.compile(r"^ *(\w+)(?: -> (\w+))? = (.+?)(?: from (-?\d))?: (.+)", re.MULTILINE)
+def parameter(field: str, *, start: Any = ..., means: str = "", is_open: bool = False) -> Parameter:
+    """The parameter that says a field of the page.
+
+    start: its default, where that is not the field's; for a field that follows from others it is 0
+    or an empty text. means: in place of what the field means. is_open: whether it says nothing by
+    default, be it that the field has a default that counts.
+
+    >>> parameter("zero").start, parameter("zero", is_open=True).start, parameter("etp").means
+    (1, -1, 'expert tensor parallel size; 0: as tp')
+    """
+    row = FIELDS[field].row
+    kinds: dict[str, Any] = {"count": int, "amount": float, "switch": bool}
+    kind = kinds.get(row.kind, str)
+    if is_open and row.kind == "switch" and not row.input.ticked:
+        kind = str
+    if start is ...:
+        follows = is_open or row.default is None or row.input.otherwise or row.kind == "names"
+        start = kind() if follows else row.default
+        start = -1 if start == 0 and kind is int and row.input.least == 0 else start
+    text = means or row.input.means
+    if kind is str and row.choices and not means:
+        is_long = len(row.choices) > MOST_LISTED
+        *others, last = (f'"{name}"' for name in row.choices[: 2 if is_long else None])
+        text += f"{', such as' if is_long else ':'} {', '.join(others)} or {last}"
+    otherwise = "not said" if is_open else row.input.otherwise
+    if otherwise and kind is not bool and not means and start in ("", None, 0, -1):
+        text += f"; {'empty' if start == '' else start}: {otherwise}"
+    if start is None:
+        return Parameter(int | None, start, text, field, row.input.least)
+    return Parameter(kind, start, text, field, row.input.least if start else 0)
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """Parameters of endpoints, as a table: a name, its default, what it means.
+    """Parameters that endpoints share, by name.
 
-    A row that is indented further goes on with the one above. A name is that of a field of the
-    state, if there is such a field; "name -> field" where they differ. Whole numbers are from 1, or
-    from 0 where that is the default; "from 0" says so where it is not. None is the default of a
-    whole number that need not be. mark: the line of a docstring that their descriptions replace.
+    mark: the line of a docstring that their descriptions replace. late: those that came later than
+    others: callers count by places, so they stand behind the parameters of all tables.
     """
 
     mark: str
-    table: str
-
-    @cached_property
-    def rows(self) -> dict[str, Parameter]:
-        rows = {}
-        for name, field, default, least, means in _ROW.findall(re.sub(r"\n {8,}", " ", self.table)):
-            start = literal_eval(default)
-            kind = int | None if start is None else type(start)
-            field = field or (name if name in FIELDS else "")
-            rows[name] = Parameter(kind, start, means, field, int(least or start != 0))
-        return rows
+    rows: Mapping[str, Parameter]
+    late: Collection[str] = ()
 
     def fields(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """What they say of the state. Errors: LayoutError about one of another type."""
@@ -107,41 +130,25 @@ class Parameters:
 
 
 def _stated(name: str, value: Any, row: Parameter) -> Any:
-    """A value as the state has it; its type is checked, for a page's boxes send text, but a program
-    that does has a mistake."""
+    """A value as the state takes it; its type is checked, for a page's boxes send text, but a
+    program that does has a mistake."""
     if value is None and row.start is None:
         return ""
     if row.kind is bool:
-        require_choice(name, value, (False, True))
-        is_switch = FIELDS[row.field].parse is parse_switch
-        return value if is_switch else "on" if value else "off"
-    if row.kind is str:
-        value = as_spelled(row.field, value)
-        return parse_names(value) if FIELDS[row.field].parse is parse_names else value
-    if row.kind is not float:
-        value = whole_number(value, name, minimum=row.least)
-    is_unsaid = row.start == -1 == value
-    return stated(value) if row.start == 0 else "" if is_unsaid else value
+        return require_choice(name, value, (False, True))
+    if row.kind not in (str, float):
+        value = whole_number(value, name, minimum=min(row.least, row.start or row.least))
+    is_list = isinstance(value, list) and bool(row.field) and FIELDS[row.field].row.kind == "names"
+    if row.kind is str and not is_list and not isinstance(value, (str, int, float)):
+        raise refusal("not-a-text", name, value=quoted(value))
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return "" if is_number and row.start in (0, -1) and value == row.start else value
 
 
 LAYOUT = Parameters(
     "(the layout)",
-    """
-    nodes = 2: machines in the job.
-    gpus_per_node = 8: GPUs of one machine.
-    tp = 1: tensor parallel size.
-    pp = 1: pipeline parallel size.
-    cp = 1: context parallel size.
-    ep = 1: expert parallel size.
-    etp = 0: expert tensor parallel size; 0: as tp.
-    framework = "megatron": whose order to use, such as "megatron" or "llama3".
-    order = "": axes from fastest to slowest, such as "tp-cp-ep-dp-pp"; empty: own.
-    instances = 1: instances of the distributed optimizer.
-    dp = 0: of a server, data parallel size of its attention; 0: what remains in vLLM, 1 in others.
-    dcp = 1: of a server, decode context parallel size.
-    moe_dp = 1: of SGLang, copies of the experts inside tp.
-    expert_parallel = False: of vLLM, whole experts on each rank.
-    """,
+    {name: parameter(name, start=2 if name == "nodes" else ...) for name in inputs_of(Job)},
+    late=("levels", "hybrid", "gtp", "egtp", "gathers"),
 )
 
 
@@ -157,7 +164,8 @@ def serving(
     >>> gpus(nodes=4), list(inspect.signature(gpus).parameters)[:3]
     ('32 GPUs', ['unit', 'nodes', 'gpus_per_node'])
     """
-    rows = {name: row for shared_row in shared for name, row in shared_row.rows.items()}
+    places = [(name in each.late, name, row) for each in shared for name, row in each.rows.items()]
+    rows = {name: row for _, name, row in sorted(places, key=itemgetter(0))}
 
     def served(ask: Callable[..., str]) -> Callable[..., str]:
         parameters = list(inspect.signature(ask).parameters.values())[bool(read) :]
@@ -203,13 +211,11 @@ def layout_of(given: Mapping[str, Any]) -> Layout:
 
 def _layout_of(given: Mapping[str, Any]) -> Layout:
     fields = LAYOUT.fields(given)
-    require_choice("framework", fields["framework"], CONVENTIONS)
-    fields |= {name: fields[name] or None for name in ("etp", "dp")}
-    if fields["order"]:
-        fields["framework"] = OWN
+    require_choice("framework", in_any_case(fields["framework"], CONVENTIONS), CONVENTIONS)
+    fields |= {"framework": OWN} if fields["order"] else {"order": ORDER}
     with LAYOUT.named():
         world_of(fields["nodes"], fields["gpus_per_node"], MOST_SERVED)
-        return Job(**fields).layout()
+        return read(Job, vars(State(**fields))).layout()
 
 
 def require_text(name: str, value: Any) -> str:
@@ -256,7 +262,7 @@ def words_of(error: LayoutError) -> str:
 def _described(text: str, shared: Iterable[Parameters]) -> str:
     """The docstring with the shared parameters in place of their marks."""
     for shared_row in shared:
-        lines = "".join(f"\n    {name}: {row.means}" for name, row in shared_row.rows.items())
+        lines = "".join(f"\n    {name}: {row.means}." for name, row in shared_row.rows.items())
         text = text.replace(f"\n    {shared_row.mark}", lines)
     return text
 
@@ -267,35 +273,29 @@ endpoint = serving(layout_of, LAYOUT)
 
 # -- a model on a layout -------------------------------------------------------------------------
 
+CHANGES = Parameter(
+    str,
+    "",
+    'a JSON object of what differs from it, such as {"layers": 40, "sequence": 4096}',
+)
+
+OF_TRAINING = (
+    *("micro_batch", "global_batch", "vpp", "schedule", "group_size"),
+    *(name for name in inputs_of(Training) if FIELDS[name].of == "training"),
+    *("spread", "account"),
+)
+"""Fields of the page that say how a model is trained."""
+
+RENAMED = {"schedule": "memory_schedule"}
+"""Fields that parameters of endpoints call otherwise."""
+
 TRAINING = Parameters(
     "(the training)",
-    """
-    model = "": a published model, such as "llama3-70b" or "deepseek-v3"; empty: "llama3-8b",
-        with ep "qwen3-30b-a3b", with layers or experts among the changes one that has so many.
-    changes = "": a JSON object of what differs from it, such as {"layers": 40, "sequence": 4096}.
-    micro_batch = 1: samples of a micro-batch.
-    global_batch = 0: samples of a step; 0: four micro-batches a pipeline stage.
-    vpp = 0: chunks of layers on each pipeline rank; 0: as the schedule has them, 2 where it can
-        choose.
-    memory_schedule -> schedule = "": the pipeline schedule; empty: "1f1b", with vpp "interleaved".
-    group_size = 0: micro-batches of a group, for "interleaved"; 0: pp.
-    precision = "bf16-fp32": formats of weights and gradients.
-    zero = 1 from 0: stage of ZeRO, 0 to 3; 1: Megatron's distributed optimizer.
-    recompute = "selective": "none", "selective", "full", or modules of Megatron's with commas
-        between them, such as "layernorm,moe_act".
-    flash = True: whether attention is one kernel that keeps no scores.
-    products = "bf16": "bf16", "fp16", "fp8", "mxfp8" or "nvfp4" in the layers.
-    offload = "none": in host memory: "none", "optimizer", "parameters" or "chunks".
-    kernels = "auto": "fused" as Megatron's, "eager" as PyTorch's; "auto": eager from ZeRO-2 on.
-    sequence_parallel = True: whether tp cuts the sequence too.
-    dispatcher = "alltoall": of tokens to experts: "alltoall", or one copy a domain: "deepep",
-        "hybridep".
-    dispatch = "bf16": number format on the way to experts, "bf16" or "fp8".
-    ep_overlap = False: whether experts' exchange hides behind another micro-batch.
-    spread = "": layers of the stages: "equal", or "nearly" (one more on some); empty: equal, but a
-        model's own that do not divide nearly.
-    account = False: whether embedding and loss count as a layer each.
-    """,
+    {
+        "model": parameter("model", means='a published model, such as "llama3-70b"'),
+        "changes": CHANGES,
+        **{RENAMED.get(name, name): parameter(name) for name in OF_TRAINING},
+    },
 )
 
 
@@ -308,11 +308,11 @@ def context_of(given: Mapping[str, Any], training: Parameters = TRAINING) -> Con
     model and its training are checked by the views' readers."""
     layout = layout_of(given)
     if given["memory_schedule"]:
-        said = as_spelled("schedule", given["memory_schedule"])
-        require_choice("memory_schedule", said, SCHEDULES)
+        schedule = in_any_case(given["memory_schedule"], SCHEDULES)
+        require_choice("memory_schedule", schedule, SCHEDULES)
     fields = {**LAYOUT.fields(given), **training.fields(given), **changes_of(given["changes"])}
-    state = State(**{**fields, "zero": str(fields["zero"])})  # a choice, as the page has it
-    return Context(layout, replace(state, framework=OWN) if given["order"] else state)
+    fields |= {"framework": OWN} if given["order"] else {}
+    return Context(layout, State(**fields))
 
 
 def changes_of(text: Any) -> dict[str, Any]:
@@ -322,18 +322,14 @@ def changes_of(text: Any) -> dict[str, Any]:
     for name in given:
         if name not in OF_MODEL:
             raise not_a_choice("changes", name, OF_MODEL)
-    flags = {
-        name: "on" if given[name] else "off" for name in FLAGS if type(given.get(name)) is bool
-    }
-    return given | flags
+    return given
 
 
 @contextmanager
 def fixes_tried(context: Context, **fields: Any) -> Iterator[Context]:
     """The context with these fields too; within, a refusal has the changes that were tried and
     work, as programs say them."""
-    spelled = {name: as_spelled(name, value) for name, value in fields.items()}
-    context = Context(context.layout, replace(context.state, **spelled))
+    context = Context(context.layout, context.state.changed(fields))
     with TRAINING.named():
         try:
             yield context
@@ -348,15 +344,21 @@ def _as_parameters(fix: Mapping[str, Any], state: State) -> dict[str, Any]:
     published model stands among its changes."""
     rows = {row.field: row for row in (*TRAINING.rows.values(), *LAYOUT.rows.values())}
     said = {
-        name: rows[name].start if value == "" and name in rows else ON_OFF.get(value, value)
+        name: rows[name].start if value == "" and name in rows else _typed(name, value)
         for name, value in fix.items()
         if name not in OF_MODEL
     }
     if said.keys() == fix.keys():
         return said
     typed = {name: fix.get(name, getattr(state, name)) for name in OF_MODEL}
-    changes = {name: size for name, size in typed.items() if not is_empty(size)}
+    changes = {name: size for name, size in typed.items() if not is_empty(str(size))}
     return {**said, "changes": json.dumps(changes) if changes else ""}
+
+
+def _typed(field: str, value: Any) -> Any:
+    """A value as programs say it, where a fix has the page's text for it."""
+    is_switch = field in FIELDS and FIELDS[field].row.kind == "switch"
+    return SWITCH.get(value, value) if is_switch and isinstance(value, str) else value
 
 
 def _trainable_of(given: Mapping[str, Any]) -> Context:

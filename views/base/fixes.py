@@ -14,13 +14,11 @@ from groups.alternatives import MOST, divisors, with_working, works
 from training.estimate.memory import FITS, Fit, fit_of
 
 from .context import Context
+from .inputs import OF_GROUPS
 from .problems import problem_html
 from .resolve import resolve
-from .state import OF_GROUPS, fixes_or_reset
+from .state import fixes_or_reset
 from .trained import with_micro_batches
-
-SWITCHES = {"sequence_parallel", "ep_overlap"}
-"""Fields that are on or off here, and 1 or 0 in the maths."""
 
 Changes = dict[str, Any]
 """Changes of the state."""
@@ -64,15 +62,13 @@ def _in_fields(error: LayoutError, context: Context) -> list[Changes]:
         if "micro_batches" in changes:
             count = changes.pop("micro_batches")
             changes |= with_micro_batches(context.layout, context.state, count)
-        for name in SWITCHES & changes.keys():
-            changes[name] = "on" if changes[name] else "off"
         fixes.append(changes)
     return fixes
 
 
 def _changed(context: Context, changes: Changes) -> Context:
     """Errors: LayoutError where the layout is refused then."""
-    state = context.state.changed({name: str(value) for name, value in changes.items()})
+    state = context.state.changed(changes)
     is_other = not OF_GROUPS.isdisjoint(changes)
     return Context(resolve(state) if is_other else context.layout, state)
 

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from descriptions import CONTROLS, PAGE
 
 from .html import button, tag, together
-from .state import State, as_text, is_empty, merged
+from .state import State, is_empty, texts_of
 
 
 def choice(
@@ -33,8 +33,8 @@ def choice(
     of it where it cannot; others: other values may come, which the page's script adds.
     """
     offered = [*([(unsaid, "")] if unsaid else []), *options]
-    said = getattr(state, name)
-    chosen = as_text(counts if is_empty(said) else said)
+    text = getattr(state, name)
+    chosen = str(counts) if is_empty(text) else text
     if chosen not in {code for _, code in offered}:
         offered.append((chosen, chosen))
     items = [tag("option", label, value=code, selected=code == chosen) for label, code in offered]
@@ -49,8 +49,8 @@ def text(
     of the state it is a way to set, if that is not called as its own words are; ``besides`` which
     values of that have a list of their own."""
     marks |= {"type": "text", "autocomplete": "off", "spellcheck": "false"}
-    said = as_text(getattr(state, sets or name))
-    marks |= {"value": "" if said in besides.split() else said}
+    typed = getattr(state, sets or name)
+    marks |= {"value": "" if typed in besides.split() else typed}
     marks |= {"placeholder": hint or None, "data_besides": besides or None}
     return _field(name, tag("input", **marks, **_marks(name, sets)), state)
 
@@ -61,14 +61,14 @@ def number(name: str, state: State, *, hint: object = "") -> Markup:
 
 
 def area(name: str, state: State, *, rows: int = 2) -> Markup:
-    said = f"\n{as_text(getattr(state, name))}"
-    box = tag("textarea", said, rows=rows, spellcheck="false", **_marks(name))
+    typed = f"\n{getattr(state, name)}"
+    box = tag("textarea", typed, rows=rows, spellcheck="false", **_marks(name))
     return _field(name, box, state, "field wide")
 
 
 def check(name: str, state: State) -> Markup:
-    """A box to tick; its value is "1" or ""."""
-    is_on = getattr(state, name) in (True, "1")
+    """A box to tick."""
+    is_on = state.value(name)
     box = tag("input", type="checkbox", checked=is_on, **_marks(name))
     return _field(name, box, state, "field tick")
 
@@ -86,8 +86,7 @@ def line(*inputs: object) -> Markup:
 
 def setter(changes: Mapping[str, Any], label: str) -> Markup:
     """A button by which the page's script sets fields of the state, such as a fix of a refusal."""
-    said = {name: as_text(value) for name, value in merged(changes).items()}
-    return button(label, class_="fix", data_set=said)
+    return button(label, class_="fix", data_set=texts_of(changes))
 
 
 def copyable(text: str, language: str, words: str = "copy_text") -> Markup:

@@ -21,9 +21,10 @@ from groups.placement import Placement
 from .context import Context
 from .endpoint import require_text
 from .html import TableCell, cell, tag
+from .inputs import FIELDS
 from .problems import problem_html
 from .resolve import resolve
-from .state import FIELDS, State, is_empty
+from .state import State, is_empty
 from .units import ranges_text
 
 ROWS = 64

@@ -1,12 +1,12 @@
 """The whole state of the page as one text: an address, and what the page sends to be drawn.
 
 In an address only what differs from the page's first state is written, by the names of
-`state.FIELDS`:
+`inputs.FIELDS`:
 
 >>> to_query(State(tp=4, ep=2, view="nodes", lang="zh"))
 'v=2&tp=4&ep=2&show=nodes&lang=zh'
 >>> from_query("v=2&tp=4&ep=2&show=nodes&lang=zh").tp
-4
+'4'
 
 A link without a version was typed by a person, in the names of today. A published layout that it
 names is opened with what the link says besides; so is one that a link of the page's names and says
@@ -14,7 +14,7 @@ nothing else of: the page writes what the layout is made of.
 
 >>> typed = from_query("preset=deepseek-v3&pp=8")
 >>> typed.ep, typed.pp, from_query("v=2&preset=deepseek-v3").pp
-(64, 8, 16)
+('64', '8', '16')
 
 A value that the page refuses is a state too, and comes back as it was typed; what is not such a
 state at all (an unknown name, another version, a choice that there is not) is a bad link. The page
@@ -28,7 +28,7 @@ itself opens one whose names have changed or are mistyped as far as there is wha
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qsl, quote
@@ -36,28 +36,17 @@ from urllib.parse import parse_qsl, quote
 from groups import LayoutError
 from groups.errors import nearest_names, quoted
 from groups.presets import PUBLISHED
-from training.clusters import CLUSTERS
-from training.models import MODELS
-from training.pipeline import SCHEDULES
 
+from .inputs import FIELDS, STARTS
 from .problems import refusal
 from .resolve import from_preset
-from .state import FIELDS, State, as_text, language_of, parse_number
-from .trained import UNKNOWN, fields_of_preset
+from .state import State, language_of
+from .trained import fields_of_preset
+from .version_1 import as_version_2
 
 VERSION = "2"
-FIRST_TYPE = "dp+tp+pp"
-"""What a link of version 1 shows that names no type; one of version 2 follows the layout."""
-
-LONG = {row.link: name for name, row in FIELDS.items() if row.link}
+LONG = {field.link: name for name, field in FIELDS.items() if field.link}
 """The field of a name in a link."""
-
-_START = State()
-STARTS = {name: as_text(value) for name, value in vars(_START).items()}
-"""The text of every field as the page starts."""
-
-COUNTING = ("memory", "traffic", "search", "compare")
-"""Views that in version 1 had a schedule of their own, and the pipeline one of its."""
 
 LONGEST_QUERY = 8_000
 LONGEST_VALUE = 2_000
@@ -68,16 +57,14 @@ LONGEST_VALUE = 2_000
 
 def to_query(state: State) -> str:
     """The state as a query; empty for the page as it starts. What is too long is left out."""
-    parts, start = {}, vars(_START)
-    changed = {name: value for name, value in vars(state).items() if value is not start[name]}
-    for name, value in changed.items():
-        text = as_text(value)
-        is_start = text == STARTS[name] or (name, text) == ("lang", "en")
-        if FIELDS[name].link and not is_start and len(text) <= LONGEST_VALUE:
+    parts = {}
+    changed = {name: text for name, text in vars(state).items() if text != STARTS[name]}
+    for name, text in changed.items():
+        if FIELDS[name].link and (name, text) != ("lang", "en") and len(text) <= LONGEST_VALUE:
             # Half of a surrogate pair, which a program may send, is no text of an address.
             is_plain = text.isascii() and text.isalnum()
-            said = text if is_plain else quote(text, safe=":,|*()", errors="replace")
-            parts[name] = f"{FIELDS[name].link}={said}"
+            quoted_text = text if is_plain else quote(text, safe=":,|*()", errors="replace")
+            parts[name] = f"{FIELDS[name].link}={quoted_text}"
     if "preset" in parts and not _has_layout(parts):  # a name alone opens all that it names
         parts = {"nodes": f"nodes={STARTS['nodes']}", **parts}
     query = "&".join(parts.values())
@@ -87,18 +74,18 @@ def to_query(state: State) -> str:
 def short_query(state: State) -> str:
     """The shortest query that opens the same: of a published layout its name, and what differs.
 
-    >>> short_query(State(**{**published("llama3-405b-1"), "preset": "llama3-405b-1", "zero": "1"}))
+    >>> short_query(State(**published("llama3-405b-1") | {"preset": "llama3-405b-1", "zero": 1}))
     'preset=llama3-405b-1&zero=1'
     >>> short_query(State(tp=4))
     'v=2&tp=4'
     """
     whole, name = to_query(state), state.preset
-    if not whole or not isinstance(name, str) or name not in PUBLISHED:
+    if not whole or name not in PUBLISHED:
         return whole
-    starts = {**STARTS, **{field: as_text(value) for field, value in published(name).items()}}
-    said = {field: text for field, text in state_texts(state).items() if text != starts[field]}
+    starts = {**STARTS, **published(name)}
+    others = {field: text for field, text in state_texts(state).items() if text != starts[field]}
     parts = [f"preset={name}"]
-    for field, text in said.items():
+    for field, text in others.items():
         if field != "preset" and len(text) <= LONGEST_VALUE:
             parts.append(f"{FIELDS[field].link}={quote(text, safe=':,|*()', errors='replace')}")
     short = "&".join(parts)
@@ -111,9 +98,9 @@ def from_query(query: object) -> State:
     return _state(_parts(query))
 
 
-NAMES: dict[str, Iterable[str]] = {
-    **{row.link: row.choices for row in FIELDS.values() if row.link and row.choices},
-    **{"model": ("", UNKNOWN, *MODELS), "cluster": ("", *CLUSTERS)},
+NAMES: dict[str, Collection[str]] = {
+    **{field.link: names for field in FIELDS.values() if (names := field.row.closed)},
+    **{name: ("", *FIELDS[name].choices) for name in ("model", "cluster")},
 }
 """What a link may name, by the fields of a link that name something."""
 
@@ -125,7 +112,7 @@ def as_far_as_known(query: object) -> tuple[State, list[LayoutError]]:
     unknown = {
         link: text
         for link, text in parts.items()
-        if link in NAMES and len(text) <= LONGEST_VALUE and text not in NAMES[link]
+        if link in NAMES and len(text) <= LONGEST_VALUE and text.lower() not in NAMES[link]
     }
     known = {link: text for link, text in parts.items() if link not in unknown}
     refused = []
@@ -177,7 +164,7 @@ def _state(parts: Mapping[str, str]) -> State:
     given = dict(parts)
     version = given.pop("v", None)
     if version == "1":
-        given = _of_version_1(given)
+        given = as_version_2(given)
     fields = dict(_field(link, text) for link, text in given.items())
     is_whole = version is None or (version == VERSION and not _has_layout(fields))
     if is_whole and fields.get("preset"):
@@ -185,11 +172,11 @@ def _state(parts: Mapping[str, str]) -> State:
     return State(**fields)
 
 
-def changes_from(text: str) -> dict[str, Any]:
+def changes_from(text: str) -> dict[str, str]:
     """Fields by their names in links, with semicolons between them. Errors: bad-link.
 
     >>> changes_from("tp=8;zero=3")
-    {'tp': 8, 'zero': '3'}
+    {'tp': '8', 'zero': '3'}
     """
     parts = (part.partition("=") for part in text.split(";") if part)
     return dict(_field(name, value) for name, _, value in parts)
@@ -197,84 +184,32 @@ def changes_from(text: str) -> dict[str, Any]:
 
 def _has_layout(said: Iterable[str]) -> bool:
     """Whether these fields are more than the name of a published layout."""
-    return any(FIELDS[name].published for name in said)
+    return any(FIELDS[name].is_published for name in said)
 
 
-def published(preset: str) -> dict[str, Any]:
+def published(preset: str) -> dict[str, str]:
     """All that a published layout says."""
     return {**vars(from_preset(preset)), **fields_of_preset(preset)}
 
 
-def _of_version_1(given: dict[str, str]) -> dict[str, str]:
-    """A link of version 1 as one of today that opens the same.
-
-    The pipeline had a schedule, virtual stages, groups, micro-batches and ends of its own, and drew
-    a schedule that has chunks of its own whatever was typed; those that count a step took the
-    global batch, one virtual stage where none are typed, and layers dealt out nearly equally where
-    the stages do not divide them.
-    """
-    given = {"group_type": FIRST_TYPE, **given}
-    chunks, counted = given.pop("chunks", ""), given.pop("memory_schedule", "")
-    view = given.get("show")
-    if view in COUNTING:
-        given |= {"schedule": counted, "micro_batches": "", "group_size": ""}
-        given |= dict.fromkeys(("first_layers", "last_layers", "pipe_layout"), "")
-        if counted:  # one that loops takes two of today
-            given["vpp"] = given.get("vpp") or "1"
-        if _is_uneven(given) and not given.get("spread"):
-            given["spread"] = "nearly"
-    elif view == "pipeline":
-        if given.get("micro_batches"):
-            given["global_batch"] = ""
-        if chunks:
-            is_looped = given.get("vpp", "") not in ("", "1")
-            named = given.get("schedule") or ("interleaved" if is_looped else "1f1b")
-            given |= {"schedule": named, "vpp": chunks}
-        if _has_chunks(given.get("schedule")):
-            given["vpp"] = ""
-    else:
-        given["schedule"] = given.get("schedule") or counted
-        if not _has_chunks(given["schedule"]):
-            given["vpp"] = given.get("vpp") or chunks
-        elif given.get("vpp", "") not in ("", "1"):  # by which layers were told
-            given["schedule"] = ""
-        if given.get("global_batch"):
-            given["micro_batches"] = ""
-    return given
-
-
-def _has_chunks(schedule: str | None) -> bool:
-    """Whether a schedule has a number of chunks that cannot be chosen."""
-    return schedule in SCHEDULES and SCHEDULES[schedule].v is not None
-
-
-def _is_uneven(given: Mapping[str, str]) -> bool:
-    """Whether Megatron would not deal the layers that are typed to the stages."""
-    starts = {"layers": "", "pp": STARTS["pp"], "vpp": "1"}
-    sizes = [parse_number(given.get(name, start)) for name, start in starts.items()]
-    if not all(isinstance(size, int) and size > 0 for size in sizes):
-        return False
-    layers, pp, vpp = sizes
-    return pp == 1 < vpp or (layers + 2 * (given.get("account") == "1")) % (pp * vpp) > 0
-
-
-def _field(link: str, text: str) -> tuple[str, Any]:
-    """A field and its value, from its name and its text in a link."""
+def _field(link: str, text: str) -> tuple[str, str]:
+    """A field and what it says, from its name and its text in a link."""
     if link not in LONG:
         raise _bad(link)
-    row = FIELDS[LONG[link]]
-    if len(text) > LONGEST_VALUE or (row.choices is not None and text not in row.choices):
+    row = FIELDS[LONG[link]].row
+    if len(text) > LONGEST_VALUE or (row.closed and text.lower() not in row.closed):
         raise _bad(f"{link}={text}")
-    if link == "more":  # typed names may have spaces between them, those of a link have none
-        return link, tuple(filter(None, text.split(",")))
-    return LONG[link], row.parse(text) if row.parse else text
+    return LONG[link], row.text(text)
 
 
 def script_fields() -> list[tuple[str, str, str, bool]]:
     """What the page's script needs to write links: of each field its name, its name in links
     (empty: in none), its start, whether a published layout says it."""
-    rows = FIELDS.items()
-    return [(name, row.link, STARTS[name], row.published) for name, row in rows if name != "lang"]
+    return [
+        (name, field.link, STARTS[name], field.is_published)
+        for name, field in FIELDS.items()
+        if name != "lang"
+    ]
 
 
 def _bad(part: object) -> LayoutError:
@@ -290,12 +225,8 @@ def from_values(values: Mapping[str, Any]) -> State:
 
     Any value may arrive here: whether it makes sense is asked where it is used.
     """
-    fields = {}
-    for name, value in values.items():
-        if name in FIELDS:
-            parse = FIELDS[name].parse
-            fields[name] = parse(value) if parse else value
-    link, linked = link_of(values), dict[str, Any]()
+    fields = {name: value for name, value in values.items() if name in FIELDS}
+    link, linked = link_of(values), dict[str, str]()
     with suppress(LayoutError):  # a bad one is told when the page is drawn
         linked = {} if link is None else vars(as_far_as_known(link)[0])
     return State(**{**linked, **fields, "lang": language_of(fields.get("lang"))})
@@ -309,7 +240,7 @@ def link_of(values: Mapping[str, Any]) -> str | None:
 
 def state_texts(state: State) -> dict[str, str]:
     """A state as the page's script has it, without what no link holds."""
-    return {name: as_text(value) for name, value in vars(state).items() if FIELDS[name].link}
+    return {name: text for name, text in vars(state).items() if FIELDS[name].link}
 
 
 def parsed(sent: object) -> dict[str, Any]:

@@ -12,12 +12,14 @@ from typing import Any
 
 from descriptions import MEMORY
 from groups.errors import LayoutError
+from groups.inputs import inputs_of, number_in, texts_for
 from groups.stages.layout_strings import is_layout, parse_layout
-from training.model import BIASES, NEEDED, Model
+from training.model import NEEDED, Model
 from training.models import MODELS, model_like, variant
 
+from .inputs import UNKNOWN
 from .problems import refusal
-from .state import State, fields_of, is_empty, parse_number, require_choice
+from .state import State, is_empty, require_choice
 
 MODEL_SIZES = ("hidden", "heads", "kv_heads", "ffn", "vocabulary", "sequence", "top_k")
 """Sizes that the column asks for beside those of `OF_COLUMN`; a view asks for the rarer ones."""
@@ -25,14 +27,10 @@ MODEL_SIZES = ("hidden", "heads", "kv_heads", "ffn", "vocabulary", "sequence", "
 OF_COLUMN = ("layers", "experts")
 """Sizes of the model that the layout's own controls have."""
 
-FLAGS = ("gated", "tied", "rms_norm", "learned_positions")
-ON_OFF = {"on": True, "off": False}
-
-SIZES = tuple(name for name in fields_of("model") if name not in ("model", "biases", *FLAGS))
-"""The fields that are numbers."""
-
-UNKNOWN = "own"
-"""The model of which every size is typed: what is missing is asked for, not taken from another."""
+_OWN = {name: row for name, row in inputs_of(Model).items() if name not in OF_COLUMN}
+FLAGS = tuple(name for name, row in _OWN.items() if row.kind == "switch")
+SIZES = tuple(name for name, row in _OWN.items() if row.kind == "count")
+"""The fields that are on or off, and those that are numbers."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,7 @@ def model_of(state: State) -> ChosenModel:
     is_matched = is_empty(state.model)
     if is_matched:
         column = {name: given[name] for name in OF_COLUMN if name in given}
-        ep = parse_number(state.ep)
+        ep = number_in(state.ep)
         preset = model_like(**column, ep=ep if type(ep) is int and ep > 1 else 1)
     else:
         preset = require_choice("model", state.model, MODELS)
@@ -107,16 +105,16 @@ def stated_layout(state: State) -> str:
     """The pipeline layout that is typed, in its own box or as the layers; empty: none."""
     if is_empty(state.pipe_layout):
         return state.layers if is_layout(state.layers) else ""
-    return str(state.pipe_layout)
+    return state.pipe_layout
 
 
-def stated_layers(state: State) -> Any:
+def stated_layers(state: State) -> int | float | str | None:
     """Layers as they are typed, or in a pipeline layout; not checked. None: nothing says them.
 
     Errors: LayoutError about the layout, where it is none.
     """
     if not is_empty(state.layers) and not is_layout(state.layers):
-        return parse_number(state.layers)
+        return number_in(state.layers)
     if layout := stated_layout(state):
         try:
             return sum(stage.count("decoder") for stage in parse_layout(layout))
@@ -132,13 +130,10 @@ def typed_sizes(state: State) -> dict[str, Any]:
 
     Errors: LayoutError about the layers, where they are no such layout.
     """
-    said = ((name, getattr(state, name)) for name in (*OF_COLUMN, *SIZES))
-    given = {name: parse_number(size) for name, size in said if not is_empty(size)}
+    given = {row.attribute: row.read(text) for row, text in texts_for(Model, vars(state))}
+    for name in (*FLAGS, "biases"):
+        if name in given:
+            given[name] = _OWN[name].value(getattr(state, name))
     if (layers := stated_layers(state)) is not None:
-        given["layers"] = layers
-    for name in FLAGS:
-        if not is_empty(getattr(state, name)):
-            given[name] = ON_OFF[require_choice(name, getattr(state, name), ON_OFF)]
-    if not is_empty(state.biases):
-        given["biases"] = require_choice("biases", state.biases, BIASES)
-    return given
+        return {"layers": layers, **given} | {"layers": layers}
+    return {name: value for name, value in given.items() if name != "layers"}

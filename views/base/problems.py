@@ -32,6 +32,7 @@ from descriptions import (
 from groups import LayoutError
 from groups.conventions import CONVENTIONS
 from groups.errors import refusals
+from groups.inputs import SWITCH, number_in
 from training.clusters import CLUSTERS
 from training.models import MODELS
 from training.pipeline import SCHEDULES
@@ -39,7 +40,7 @@ from training.recompute import WORDS
 
 from .form import setter
 from .html import button, tag, together
-from .state import OF_MATHS, parse_number
+from .inputs import FIELDS, OF_MATHS
 
 Result = TypeVar("Result")
 Changes = Mapping[str, Any]
@@ -187,6 +188,8 @@ def _choice_words(name: str, value: Any) -> Text | None:
     """What a choice of the model's training is called."""
     if name == "cp_algorithm":
         return CP_CHOICES.get(value)
+    if isinstance(value, bool) and name in FIELDS and not FIELDS[name].row.input.ticked:
+        value = "on" if value else "off"
     if name == "recompute" and isinstance(value, str) and value not in ("", *WORDS):
         return dict.fromkeys(LANGUAGES, value.replace(",", ", "))
     return MEMORY.get(f"{name}_{value}") or (MEMORY[value] if value in ("on", "off") else None)
@@ -205,13 +208,16 @@ def value_text(control: str, value: Any, language: str) -> str:
         return VIEWS[value][language]
     if control == "group_type" and value in TYPES:
         return TYPES[value].title[language]
-    if isinstance(value, bool):
-        return PAGE["on" if value else "off"][language]
+    is_ticked = control in FIELDS and FIELDS[control].row.input.ticked
+    if isinstance(value, bool) or (is_ticked and value in SWITCH):
+        return PAGE["on" if SWITCH.get(value, value) else "off"][language]
     if isinstance(value, (tuple, list)):
-        value = ("x" if control == "levels" else ", ").join(map(str, value))
+        value = FIELDS[control].row.text(value) if control in FIELDS else ", ".join(map(str, value))
+    if control in FIELDS and FIELDS[control].row.kind == "names":
+        value = value.replace(",", ", ")
     if value in ("", None):
         return PAGE["empty"][language]
-    number = parse_number(value)
+    number = number_in(value) if isinstance(value, str) else value
     return f"{number:,}" if isinstance(number, int) else str(value)
 
 

@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
 from typing import Any
 
-from descriptions import DP_KINDS, TYPES
+from descriptions import TYPES
 from groups import MAX_RANKS, LayoutError, Mesh
 from groups.alternatives import with_working
-from groups.conventions import CONVENTIONS, OWN
 from groups.engines import gpus_of_server, has_own_groups
 from groups.errors import quoted
 from groups.grouping import Grouping
+from groups.inputs import number_in, read
 from groups.layout import Job, Layout, framework_name, own_groupings
 from groups.mesh import whole_number
 from groups.presets import PUBLISHED
 
+from .inputs import FIRST_JOB, ShownInputs
 from .problems import refusal
-from .state import (
-    State,
-    as_text,
-    fields_of,
-    fixes_or_reset,
-    is_empty,
-    parse_number,
-    require_choice,
-)
+from .state import State, fixes_or_reset, is_empty, texts_of
 
 SIZES = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep")
 """The sizes of a job that always count."""
@@ -56,31 +47,22 @@ def sizes_of(mesh: Mesh) -> str:
 def from_preset(preset: str) -> State:
     """The state that shows a published layout."""
     chosen = PUBLISHED[preset]
-    sizes = {name: getattr(chosen, name) for name in (*SIZES, "framework")}
-    texts = {name: chosen.model.get(name) for name in MODEL}
-    texts |= {"gpus_per_node": chosen.gpus_per_node, "etp": chosen.etp}
+    sizes = {name: getattr(chosen, name) for name in (*SIZES, "etp", "framework")}
+    of_model = {name: chosen.model.get(name) for name in MODEL}
     account = bool(chosen.model.get("account_for_embedding"))
-    said = {name: as_text(value) for name, value in texts.items()}
-    served = {name: as_text(size) for name, size in chosen.served.items()}
-    served |= {"expert_parallel": bool(chosen.served.get("expert_parallel"))}
-    return State(**{**sizes, **said, **served, "account": account, "model": chosen.model_id})
+    return State(
+        **{**sizes, **of_model, **chosen.served, "account": account, "model": chosen.model_id}
+    )
 
 
-def fields_of_job(job: Job) -> dict[str, Any]:
+def fields_of_job(job: Job) -> dict[str, str]:
     """The fields of the state that ask for a job.
 
-    >>> said = fields_of_job(Job(nodes=4, tp=8, levels=(2, 2)))
-    >>> said["tp"], said["gpus_per_node"], said["etp"], said["levels"]
-    (8, '8', '', '2x2')
+    >>> fields = fields_of_job(Job(nodes=4, tp=8, levels=(2, 2)))
+    >>> fields["tp"], fields["gpus_per_node"], fields["etp"], fields["levels"]
+    ('8', '8', '', '2x2')
     """
-    known = {one.name: getattr(job, one.name) for one in fields(job)}
-    return {
-        **{name: value for name, value in known.items() if name in fields_of("job")},
-        "etp": "" if job.etp is None else str(job.etp),
-        "dp": "" if job.dp is None else str(job.dp),
-        "levels": "x".join(map(str, job.levels or ())),
-        "gpus_per_node": str(job.gpus_per_node),
-    }
+    return texts_of(vars(job))
 
 
 # -- the layout ----------------------------------------------------------------------------------
@@ -103,34 +85,10 @@ def resolve(state: State) -> Layout:
 
 
 def _layout(state: State) -> Layout:
-    require_choice("group_type", state.group_type, TYPES)
-    require_choice("framework", state.framework, (*CONVENTIONS, OWN))
-    require_choice("dp_kind", state.dp_kind, DP_KINDS)
-    layout = Job(
-        **{name: parse_number(getattr(state, name)) for name in SIZES},
-        etp=None if is_empty(state.etp) else parse_number(state.etp),
-        framework=state.framework,
-        order=state.order,
-        instances=parse_number(state.instances),
-        levels=None if is_empty(state.levels) else _levels(state.levels),
-        hybrid=state.hybrid is True,
-        gtp=parse_number(state.gtp),
-        egtp=parse_number(state.egtp),
-        gathers=state.gathers is True,
-        dp=None if is_empty(state.dp) else parse_number(state.dp),
-        dcp=parse_number(state.dcp),
-        moe_dp=parse_number(state.moe_dp),
-        expert_parallel=state.expert_parallel is True,
-    ).layout()
-    visible_groups(layout, state)
+    shown = state.parsed(ShownInputs)
+    layout = read(Job, vars(state)).layout()
+    visible_groups(layout, shown)
     return layout
-
-
-def _levels(value: object) -> tuple[Any, ...]:
-    """Sizes written with x, commas or spaces between them."""
-    if not isinstance(value, str) or len(value) > 100:
-        return (value,)
-    return tuple(map(parse_number, re.split(r"[\s,x×*]+", value.strip())))
 
 
 def _fixes(error: LayoutError, state: State) -> list[dict[str, Any]]:
@@ -149,7 +107,7 @@ def sizes_or_none(state: State, beside: str = "") -> dict[str, int] | None:
     """The sizes that are said, without one of them; None where any of these is no size."""
     names = [*SIZES, "gtp", "egtp", "dcp", "moe_dp"]
     names += [name for name in ("etp", "dp") if not is_empty(getattr(state, name))]
-    said = {name: parse_number(getattr(state, name)) for name in names if name != beside}
+    said = {name: number_in(getattr(state, name)) for name in names if name != beside}
     try:
         return {name: whole_number(said[name], name, maximum=MAX_RANKS) for name in said}
     except LayoutError:
@@ -178,14 +136,13 @@ def _machine_fixes(state: State, name: str) -> list[dict[str, Any]]:
     The sizes of both grids must divide the world, so these are multiples of what the other number
     leaves of them.
     """
-    near, known = parse_number(getattr(state, name)), sizes_or_none(state, name)
+    near, known = number_in(getattr(state, name)), sizes_or_none(state, name)
     if known is None:
         return []  # another one has to be mended first
     other = known["gpus_per_node" if name == "nodes" else "nodes"]
     product, most = unit_of_state(state, known), MAX_RANKS // other
     unit = product // math.gcd(product, other)
-    is_number = isinstance(near, (int, float)) and not isinstance(near, bool) and near == near
-    start = min(max(near, 1), most) if is_number else parse_number(getattr(State(), name))
+    start = getattr(FIRST_JOB, name) if isinstance(near, str) else min(max(near, 1), most)
     below = int(start // unit) * unit
     return [{name: n} for n in (below, below + unit) if n != near and 1 <= n <= most]
 
@@ -193,18 +150,18 @@ def _machine_fixes(state: State, name: str) -> list[dict[str, Any]]:
 # -- its groups that are visible -----------------------------------------------------------------
 
 
-def visible_groups(layout: Layout, state: State) -> tuple[Grouping, ...]:
+def visible_groups(layout: Layout, shown: ShownInputs) -> tuple[Grouping, ...]:
     """The groups of the type, then those that were chosen beside it, each once."""
-    more = _names(state.more)
-    kinds: Iterable[str] = TYPES[state.group_type].kinds
-    if has_two_dp_kinds(state.group_type):
-        kinds = (state.dp_kind if kind == "dp" else kind for kind in kinds)
-    main = main_groupings(layout) if state.group_type == AUTO else []
+    more = shown.more[:64]
+    kinds: Iterable[str] = TYPES[shown.group_type].kinds
+    if has_two_dp_kinds(shown.group_type):
+        kinds = (shown.dp_kind if kind == "dp" else kind for kind in kinds)
+    main = main_groupings(layout) if shown.group_type == AUTO else []
     names = list(dict.fromkeys((*(kinds if not main else ()), *more)))
     for name in names:
         if layout.kind(name) is None:
             raise _no_such_group(layout, name, more)
-    native = own_groupings(layout) if state.group_type == "framework" else []
+    native = own_groupings(layout) if shown.group_type == "framework" else []
     own_names = {grouping.name for grouping in native}
     taken = [name for name in more if name in own_names and layout.kind(name) not in native]
     if taken:
@@ -223,20 +180,10 @@ def main_groupings(layout: Layout) -> list[Grouping]:
     return layout.main
 
 
-def has_two_dp_kinds(group_type: object) -> bool:
+def has_two_dp_kinds(group_type: str) -> bool:
     """Whether "data parallel" could mean dp or dp-cp in this type, so that the user chooses."""
-    known = TYPES.get(group_type) if isinstance(group_type, str) else None
+    known = TYPES.get(group_type)
     return known is not None and {"cp", "dp"} <= {*known.kinds} and "ep" not in known.kinds
-
-
-def _names(value: object) -> tuple[str, ...]:
-    """A list of names, as a link or a box sends it."""
-    if value is None or value == "":
-        return ()
-    names = [value] if isinstance(value, str) else value
-    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
-        raise refusal("not-names", "more", {"more": ()}, value=quoted(value))
-    return tuple(dict.fromkeys(names[:64]))
 
 
 def _no_such_group(layout: Layout, name: str, more: Sequence[str]) -> LayoutError:

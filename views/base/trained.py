@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from groups.alternatives import not_a_multiple
 from groups.conventions import MEGATRONS
 from groups.errors import quoted
 from groups.grouping import Grouping
+from groups.inputs import number_in, texts_for
 from groups.layout import Layout, framework_name
 from groups.megatron.grids import GTP
 from groups.mesh import whole_number
@@ -34,45 +35,21 @@ from training.models import OLDER, said_of_preset, training_of_preset
 from training.pipeline import SCHEDULES
 from training.pipeline.schedules import DEFAULT_VIRTUAL
 from training.pipeline.spec import MAX_MICRO_BATCHES
-from training.recipe import (
-    DISPATCH,
-    DISPATCHERS,
-    KERNELS,
-    OFFLOAD,
-    PRECISIONS,
-    PRODUCTS,
-    Training,
-)
-from training.recompute import WORDS, and_own, recomputation, usual
+from training.recipe import Training
+from training.recompute import WORDS, and_own, usual
 from training.search import SearchJob, software_for
-from training.split import SPREADS, Split, held_by_ranks, with_kv_copies
-from training.traffic.demands import CP_ALGORITHMS, require
+from training.split import Split, held_by_ranks, with_kv_copies
+from training.traffic.demands import require
 
-from .model import ON_OFF, UNKNOWN, ChosenModel, model_name, model_of, stated_layout
+from .inputs import FIELDS, UNKNOWN
+from .model import ChosenModel, model_name, model_of, stated_layout
 from .problems import refusal
-from .state import State, is_empty, parse_number, require_choice, texts_of
+from .state import State, is_empty, require_choice, texts_of
 
 MOST_UNASKED = 64 * 1024
 """Micro-batches times ranks of a pipeline that are taken at most where nobody says how many."""
 
 GIB = 2**30
-
-CHOICES: dict[str, tuple[str, Collection[str]]] = {
-    "precision": ("bf16-fp32", PRECISIONS),
-    "zero": ("1", ("0", "1", "2", "3")),
-    "recompute": ("selective", WORDS),  # or modules, with commas between them
-    "flash": ("on", ON_OFF),
-    "products": ("bf16", PRODUCTS),
-    "offload": ("none", OFFLOAD),
-    "kernels": ("auto", KERNELS),
-    "sequence_parallel": ("on", ON_OFF),
-    "dispatcher": ("alltoall", DISPATCHERS),
-    "dispatch": ("bf16", DISPATCH),
-    "ep_overlap": ("off", ON_OFF),
-    "cluster": ("dgx-h100", CLUSTERS),
-    "cp_algorithm": ("p2p", CP_ALGORITHMS),
-}
-"""What counts where a field is empty, and all that it may say; the spread follows from layers."""
 
 ONE_CHUNK = ("deepspeed", "deepspeed-data-first", "megatron-deepspeed")
 """Frameworks whose pipelines have one chunk of layers a rank: DeepSpeed's engine runs TrainSchedule
@@ -119,7 +96,7 @@ def batch_of(layout: Layout, state: State) -> Batch:
     dp, each = readers_of(layout).size, count_of(state.micro_batch, "micro_batch", 1)
     count = 0  # where it is not said, as the samples
     if not is_empty(state.micro_batches):
-        typed = parse_number(state.micro_batches)
+        typed = number_in(state.micro_batches)
         count = whole_number(typed, "micro_batches", maximum=MAX_MICRO_BATCHES)
     samples = count_of(state.global_batch, "global_batch", 0, MAX_BATCH)
     if not count and not samples:
@@ -154,8 +131,8 @@ def micro_batches_unasked(pp: int) -> int:
     return min(ROUNDS * pp, max(1, MOST_UNASKED // pp))
 
 
-def count_of(value: Any, name: str, empty: int, most: int = MAX_SIZE) -> int:
-    return empty if is_empty(value) else whole_number(parse_number(value), name, maximum=most)
+def count_of(text: str, name: str, empty: int, most: int = MAX_SIZE) -> int:
+    return empty if is_empty(text) else whole_number(number_in(text), name, maximum=most)
 
 
 def _disagree(batch: Batch, samples: int) -> LayoutError:
@@ -180,7 +157,7 @@ def with_micro_batches(layout: Layout, state: State, count: int) -> dict[str, An
     """What sets so many micro-batches: the global batch where that is said, else their number."""
     if is_empty(state.global_batch):
         return {"micro_batches": count}
-    micro_batch = 1 if is_empty(state.micro_batch) else parse_number(state.micro_batch)
+    micro_batch = count_of(state.micro_batch, "micro_batch", 1)
     changes: dict[str, Any] = {"global_batch": count * micro_batch * readers_of(layout).size}
     return changes if is_empty(state.micro_batches) else {**changes, "micro_batches": ""}
 
@@ -188,11 +165,11 @@ def with_micro_batches(layout: Layout, state: State, count: int) -> dict[str, An
 # -- the schedule --------------------------------------------------------------------------------
 
 
-def schedule_name(state: State) -> Any:
+def schedule_name(state: State) -> str:
     """The schedule of the pipeline: as chosen, or what the virtual stages suggest."""
     if not is_empty(state.schedule):
         return state.schedule
-    vpp = parse_number(state.vpp)
+    vpp = number_in(state.vpp)
     return "interleaved" if isinstance(vpp, int) and vpp > 1 else "1f1b"
 
 
@@ -222,9 +199,8 @@ def recomputations_of(state: State, model: Model, now: str) -> tuple[str, ...]:
     >>> recomputations_of(State(), llama, "full")
     ('none', 'selective', 'core_attn,mlp', 'full')
     """
-    is_older = isinstance(state.preset, str) and state.preset.startswith(OLDER)
     known = usual(model)
-    if is_older or state.framework in WHOLE_LAYERS:
+    if state.preset.startswith(OLDER) or state.framework in WHOLE_LAYERS:
         known = ("none", "full")
     elif state.framework not in MEGATRONS:
         known = WORDS
@@ -343,18 +319,11 @@ def trained_of(layout: Layout, state: State) -> Trained:
         micro_batches=batch.micro_batches,
         schedule=schedule,
         group_size=group_size(state, schedule),
-        precision=_stated(state, "precision"),
-        zero=int(_stated(state, "zero")),
-        recompute=recomputation(_text(state, "recompute")),
-        flash=ON_OFF[_stated(state, "flash")],
-        products=_stated(state, "products"),
-        offload=_stated(state, "offload"),
-        kernels=_stated(state, "kernels"),
-        sequence_parallel=ON_OFF[_stated(state, "sequence_parallel")],
-        instances=count_of(state.instances, "instances", 1),
-        dispatcher=_stated(state, "dispatcher"),
-        dispatch=_stated(state, "dispatch"),
-        ep_overlap=ON_OFF[_stated(state, "ep_overlap")],
+        **{
+            row.attribute: row.value(text)
+            for row, text in texts_for(Training, vars(state))
+            if FIELDS[row.name].of == "training" or row.name == "instances"
+        },
     )
     cluster = cluster_of(state)
     try:
@@ -363,29 +332,29 @@ def trained_of(layout: Layout, state: State) -> Trained:
         wide = [{"products": "bf16"}]
         raise error.renamed({"precision": "products"}).replace(alternatives=wide) from None
     capacity = _capacity(state, CLUSTERS[cluster])
-    algorithm = _stated(state, "cp_algorithm", offered=3)
+    algorithm = str(state.value("cp_algorithm"))
     again = recomputations_of(state, chosen.model, training.recompute)
     return Trained(chosen, split, training, cluster, capacity, batch, algorithm, again)
 
 
 def cluster_of(state: State) -> str:
     """The machines that the job runs on, by their name in CLUSTERS."""
-    return _stated(state, "cluster", offered=3)
+    return str(state.value("cluster"))
 
 
 def dealing_of(state: State) -> dict[str, Any]:
     """How layers are dealt to the stages, by the fields of a `Split`: as a pipeline layout says,
     else as asked, else equally, as Megatron does. Numbers are checked where layers are dealt."""
-    said = {"first": state.first_layers, "last": state.last_layers}
-    ends = {name: parse_number(count) for name, count in said.items() if not is_empty(count)}
-    for name, count in ends.items():
-        if type(count) is not int:
-            whole_number(count, f"{name}_layers")
-    spread = state.spread if not is_empty(state.spread) else "equal"
+    ends = {"first": state.first_layers, "last": state.last_layers}
+    spread = state.value("spread")
     return {
-        "account": state.account is True,
-        "spread": stated_layout(state) or require_choice("spread", spread, SPREADS),
-        **ends,
+        "account": state.value("account"),
+        "spread": stated_layout(state) or spread,
+        **{
+            name: whole_number(number_in(count), f"{name}_layers")
+            for name, count in ends.items()
+            if not is_empty(count)
+        },
     }
 
 
@@ -407,21 +376,8 @@ def _capacity(state: State, cluster: Cluster) -> float:
     """Bytes of a GPU, from GiB, else the cluster's; a fraction is a number too."""
     if is_empty(state.capacity):
         return float(cluster.memory)
-    value = parse_number(state.capacity)
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not is_number or not 0 < value <= 100_000:
+    value = number_in(state.capacity)
+    if isinstance(value, str) or not 0 < value <= 100_000:
         of_cluster = {"capacity": cluster.memory // GIB}
         raise refusal("not-a-capacity", "capacity", of_cluster, value=quoted(value))
     return value * GIB
-
-
-def _stated(state: State, name: str, offered: int = 0) -> str:
-    """A field's choice, else its default; of another one so many are offered instead."""
-    choices = CHOICES[name][1]
-    return require_choice(name, _text(state, name), choices, [*choices][:offered])
-
-
-def _text(state: State, name: str) -> Any:
-    """What a field says, or what counts where it is empty."""
-    value = getattr(state, name)
-    return CHOICES[name][0] if is_empty(value) else value

@@ -17,8 +17,10 @@ from training.collectives.operations import apply, arrays_of, operation_of
 
 from ..base.endpoint import (
     LAYOUT,
+    Parameter,
     Parameters,
     layout_of,
+    parameter,
     read_json,
     require_text,
     serving,
@@ -30,22 +32,51 @@ from .inputs import CollectiveSpec, default_shape, exchanged, resolve_inputs, sh
 
 OPERATION = Parameters(
     "(the operation)",
-    """
-    operation -> collective = "all_reduce": what every group does, such as "all_reduce".
-    direction -> collective_direction = "forward": "forward" or "backward";
-        the tensors are gradients of the output then.
-    group -> collective_group = "": a kind of group, such as "tp" or "dp-cp"; empty:
-        the first of more than one rank.
-    tensors = "": a JSON list with the tensor of each rank; empty: tensors of a shape.
-    shape = "": of what each rank holds, such as "4" or "2x4"; empty: a small one that works.
-    values -> collective_values = "count": what is in it: "count" (10 times the place in
-        the group, and on), "rank" or "ones".
-    root = 0: the place in the group of the rank that gives or gets all, of operations with a root.
-    algorithm -> collective_algorithm = "": whose messages to list, step by step, such as
-        "ring_all_reduce"; empty: none.
-    megabytes -> collective_mb = 100.0: the whole buffer that the cost is for; 1 MB is 1e6 bytes.
-    gigabytes_per_second -> collective_gbs = 0.0: of a GPU's link, one way; 0: those of a DGX H100.
-    """,
+    {
+        "operation": parameter(
+            "collective", start="all_reduce", means='what every group does, such as "all_reduce"'
+        ),
+        "direction": parameter(
+            "collective_direction",
+            start="forward",
+            means='"forward" or "backward"; the tensors are gradients of the output then',
+        ),
+        "group": parameter(
+            "collective_group",
+            means='a kind of group, such as "tp" or "dp-cp"; empty: the first of several ranks',
+        ),
+        "tensors": Parameter(
+            str, "", "a JSON list with the tensor of each rank; empty: tensors of a shape"
+        ),
+        "shape": Parameter(
+            str,
+            "",
+            'of what each rank holds, such as "4" or "2x4"; empty: a small one that works',
+        ),
+        "values": parameter(
+            "collective_values",
+            start="count",
+            means='what is in it: "count" (10 times the place in the group, and on), "rank" or'
+            ' "ones"',
+        ),
+        "root": Parameter(
+            int,
+            0,
+            "the place in the group of the rank that gives or gets all, of operations with a root",
+        ),
+        "algorithm": parameter(
+            "collective_algorithm",
+            means='whose messages to list, step by step, such as "ring_all_reduce"; empty: none',
+        ),
+        "megabytes": parameter(
+            "collective_mb",
+            start=100.0,
+            means="the whole buffer that the cost is for; 1 MB is 1e6 bytes",
+        ),
+        "gigabytes_per_second": parameter(
+            "collective_gbs", means="of a GPU's link, one way; 0: those of a DGX H100"
+        ),
+    },
 )
 OF_MATHS = {"op": "operation", "tensor": "tensors", "collective_shape": "shape"}
 """The parameter here of what the maths, or the view alone, calls otherwise."""

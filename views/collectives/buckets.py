@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from descriptions import PAGE, counted, joined
 from groups import LayoutError
+from groups.inputs import number_in
 from groups.mesh import whole_number
 from render.svg.lanes import LaneBar, lanes_svg
 from training.collectives.buckets import (
@@ -33,7 +34,7 @@ from ..base.fixes import fixes_of
 from ..base.form import choice, fields, number
 from ..base.html import saying, scrolling, tag
 from ..base.problems import problem_html, tried
-from ..base.state import State, is_empty, parse_number, require_choice
+from ..base.state import State, is_empty, require_choice
 from ..base.units import bytes_text, seconds_text
 from .inputs import positive, ranks_of, speed
 
@@ -124,7 +125,7 @@ def _typed(field: str, given: Any) -> float | None:
     if is_empty(given):
         return None
     if field in MOST:
-        return whole_number(parse_number(given), field, maximum=MOST[field])
+        return whole_number(number_in(given), field, maximum=MOST[field])
     return positive(field, given, 0)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from groups import LayoutError
 from groups.errors import quoted
 from groups.grouping import Grouping
+from groups.inputs import number_in
 from groups.layout import Layout
 from groups.mesh import whole_number
 from groups.placement import nodes_spanned
@@ -23,8 +24,9 @@ from training.collectives.algorithms import ALGORITHMS, algorithm_of
 from training.collectives.cost import bus_factor, bytes_per_rank, least_seconds, steps
 from training.collectives.operations import OPERATIONS, Operation, apply, operation_of
 
+from ..base.inputs import fields_of
 from ..base.problems import refusal
-from ..base.state import State, fields_of, is_empty, parse_number, pinned_group, require_choice
+from ..base.state import State, is_empty, pinned_group, require_choice
 from ..base.trained import cluster_of
 
 MOST_MEMBERS = 16
@@ -271,7 +273,7 @@ def _index(grouping: Grouping, state: State) -> int:
     """Which group: the one that is asked for, that of the pinned rank, or the first."""
     if is_empty(state.collective_index):
         return pinned_group(grouping, state.rank)
-    number, last = parse_number(state.collective_index), grouping.num_groups - 1
+    number, last = number_in(state.collective_index), grouping.num_groups - 1
     return whole_number(number, "collective_index", minimum=0, maximum=last)
 
 
@@ -285,7 +287,7 @@ def ranks_of(grouping: Grouping, index: int) -> np.ndarray:
 def _root(given: Any, members: tuple[int, ...], name: str, index: int) -> int:
     if is_empty(given):
         return 0
-    root = whole_number(parse_number(given), "collective_root", minimum=0)
+    root = whole_number(number_in(given), "collective_root", minimum=0)
     if root not in members:
         near = sorted(members, key=lambda rank: abs(rank - root))[:2]
         fixes = ({"collective_root": rank} for rank in near)
@@ -302,7 +304,7 @@ def shape_of(given: Any) -> tuple[int, ...]:
     """
     text = given if isinstance(given, str) else quoted(given)
     parts = text.lower().replace("×", "x").replace("*", "x").split("x")[:9]
-    sizes = tuple(parse_number(part) for part in parts)
+    sizes = tuple(number_in(part) for part in parts)
     if len(sizes) > 3 or not all(isinstance(size, int) and size > 0 for size in sizes):
         raise refusal("not-a-shape", "collective_shape", value=quoted(given))
     if math.prod(sizes) > MOST_NUMBERS:
@@ -330,10 +332,10 @@ def _algorithm(watched: CollectiveSpec, given: Any) -> str:
 def positive(field: str, given: Any, otherwise: float) -> float:
     if is_empty(given):
         return float(otherwise)
-    number = parse_number(given)
+    number = number_in(given)
     is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
     if not is_number or not 1e-9 <= number <= 1e9:
-        raise refusal("not-positive", field, value=quoted(given), control=field)
+        raise refusal("not-positive", field, value=quoted(number), control=field)
     return float(number)
 
 

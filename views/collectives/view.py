@@ -249,7 +249,8 @@ def _groups(watched: CollectiveSpec, state: State) -> list[tuple[int, tuple[int,
     )
     # A group of another size has other tensors; groups differ in size only where cut.
     same = (other for other in others if len(other[1]) == size)
-    room = min(MOST_GROUPS, MOST_MEMBERS // size) if state.collective_all in ("1", True) else 1
+    is_all = state.value("collective_all")
+    room = min(MOST_GROUPS, MOST_MEMBERS // size) if is_all else 1
     return [(watched.index, watched.members), *islice(same, room - 1)]
 
 

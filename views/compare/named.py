@@ -14,6 +14,7 @@ from groups.presets import PUBLISHED
 from training.models import MODELS
 
 from ..base.context import Context
+from ..base.endpoint import OF_TRAINING
 from ..base.link import changes_from, from_query, published
 from ..base.problems import refusal
 from ..base.resolve import fields_of_job
@@ -39,9 +40,9 @@ def state_named(text: str) -> State:
     """What a text says of a layout and its training.
 
     >>> state_named("LLaMA3-405B-1").tp, state_named("?tp=4").tp
-    (8, 4)
+    ('8', '4')
     >>> state_named("torchrun --nnodes 2 --nproc-per-node 8 a.py --tensor-model-parallel-size 4").tp
-    4
+    '4'
 
     Errors: LayoutError for what names no layout.
     """
@@ -87,13 +88,10 @@ def of_document(text: str, document: Mapping[str, Any]) -> State:
     if model in MODELS and not document.get("changed"):
         fields["model"] = model
     if isinstance(training, dict):
-        known = {name: training[name] for name in OF_TRAINING if name in training}
+        known = {name: training[name] for name in STATED if name in training}
         fields |= texts_of(known)
     return State(**fields)
 
 
-OF_TRAINING = (
-    *("global_batch", "micro_batch", "schedule", "group_size", "precision", "zero", "recompute"),
-    *("flash", "products", "offload", "sequence_parallel"),
-)
+STATED = tuple(name for name in OF_TRAINING if name not in ("vpp", "spread", "account"))
 """What `views.base.endpoint.job_facts` says of training that is a field of the page."""

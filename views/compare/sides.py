@@ -22,11 +22,12 @@ from training.estimate import Estimate
 from training.search.verdict import Verdict, outcome_of, verdict
 
 from ..base.context import Context
+from ..base.inputs import CHOSEN, FIELDS, fields_of
 from ..base.link import changes_from, from_query, state_texts, to_query
 from ..base.model import model_name, stated_layout
 from ..base.problems import control_label, refusal, tried, value_text, within_sentence
-from ..base.state import FIELDS, State, fields_of, is_empty
-from ..base.trained import CHOICES, Trained, fields_of_preset
+from ..base.state import State, is_empty
+from ..base.trained import Trained, fields_of_preset
 from ..base.units import bytes_text, gib, seconds_text
 from ..column import is_still
 from ..estimate.words import KINDS, about
@@ -65,12 +66,12 @@ def kept_context(context: Context) -> Context:
     state, query = context.state, query_of(context.state.kept)
     if is_empty(state.kept):
         raise refusal("nothing-kept", "kept")
-    if isinstance(query, str) and query.startswith(FROM_HERE):
+    if query.startswith(FROM_HERE):
         return Context.of(state.changed(own_of(changes_from(query[1:]))))
     return Context.of(with_job(state, from_query(query)))
 
 
-def own_of(changes: dict[str, Any]) -> dict[str, Any]:
+def own_of(changes: dict[str, str]) -> dict[str, str]:
     """Those of them that are a layout's own."""
     return {name: value for name, value in changes.items() if name in OWN_FIELDS}
 
@@ -108,15 +109,15 @@ def query_to_keep(state: State) -> str:
     if not is_still(state.preset, state):
         kept = replace(kept, preset="")
     if all(is_empty(getattr(kept, name)) for name in WAYS):
-        kept = replace(kept, zero=CHOICES["zero"][0])
+        kept = replace(kept, zero=FIELDS["zero"].row.counts)
     return to_query(kept)
 
 
-def query_of(kept: Any) -> Any:
+def query_of(kept: str) -> str:
     """The query of an address; anything else is taken to be one itself."""
-    text = kept.strip() if isinstance(kept, str) else ""
+    text = kept.strip()
     if not text.startswith(("http://", "https://", "?")):
-        return text or kept
+        return text
     try:
         return urlsplit(text).query
     except ValueError:
@@ -158,16 +159,16 @@ def settings_that_differ(before: Context, after: Context, language: str) -> list
 def setting(name: str, side: Context, language: str, in_words: bool = False) -> str:
     """A field as a cell of a table; in_words: what counts where it is empty, unless that is
     refused."""
-    value = getattr(side.state, name)
+    text = getattr(side.state, name)
     if name == "order":  # that counts, whoever says it
-        value = side.layout.stated_job.order
-    if in_words and value in ("", None):
-        if name in CHOICES:
-            value = CHOICES[name][0]
+        text = side.layout.stated_job.order
+    if in_words and not text:
+        if name in CHOSEN:
+            text = FIELDS[name].row.counts
         elif name in COUNTS:
             with suppress(LayoutError):
-                value = COUNTS[name](side.trained)
-    return "–" if value in ("", None, (), []) else value_text(name, value, language)
+                text = str(COUNTS[name](side.trained))
+    return value_text(name, text, language) if text else "–"
 
 
 def names_of_sides(before: Context, after: Context) -> tuple[str, str]:
@@ -216,7 +217,7 @@ def _called(name: str, side: Context, language: str) -> str:
     """A setting in a few words."""
     said = setting(name, side, language, in_words=True)
     if name == "zero":
-        return f"ZeRO {side.state.zero or CHOICES['zero'][0]}"
+        return f"ZeRO {side.state.zero or FIELDS['zero'].row.counts}"
     if name == "framework" and side.layout.framework == OWN:
         return setting("order", side, language)
     if name in ("framework", "order", "schedule"):

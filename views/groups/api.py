@@ -8,34 +8,26 @@ from groups import LayoutError
 from groups.audit import spans_of
 from groups.budget import spend
 from groups.conventions import OWN
-from groups.layout import Layout, world_of
+from groups.layout import SERVED, Layout, world_of
+from groups.megatron import ORDER
 
 from ..base.context import Context
-from ..base.endpoint import MOST_SERVED, Parameters, endpoint, names_of, serving
+from ..base.endpoint import MOST_SERVED, Parameters, endpoint, names_of, parameter, serving
 from ..base.hosts import placement_from
 from ..base.state import State
 from .details import lists_of
 
+STARTS: dict[str, Any] = {"group_type": "dp+tp+pp", "nodes": 2, "order": "", "etp": None}
+
 GROUPS = Parameters(
     "(the groups)",
-    """
-    group_type = "dp+tp+pp": which kinds to list, such as "dp", "dp+tp+pp" or "moe".
-    nodes = 2: machines in the job.
-    gpus_per_node = 8: GPUs of one machine.
-    tp = 1: tensor parallel size.
-    pp = 1: pipeline parallel size.
-    cp = 1: context parallel size.
-    order = "": axes from fastest to slowest, such as "tp-cp-ep-pp-dp"; empty: the framework's.
-    dp_kind = "dp": in a type with cp, which group "data parallel" means: "dp" or "dp-cp".
-    ep = 1: expert parallel size.
-    etp = None: expert tensor parallel size; None: as tp.
-    framework = "megatron": whose order to use, such as "megatron", "deepspeed" or "llama3".
-    more = "": further groups by Megatron's names, separated by spaces, such as "embd tp-ep-pp".
-    dp = 0: of a server, data parallel size of its attention; 0: what remains in vLLM, 1 in others.
-    dcp = 1: of a server, decode context parallel size.
-    moe_dp = 1: of SGLang, copies of the experts inside tp.
-    expert_parallel = False: of vLLM, whole experts on each rank.
-    """,
+    {
+        name: parameter(name, start=STARTS.get(name, ...))
+        for name in (
+            *("group_type", "nodes", "gpus_per_node", "tp", "pp", "cp", "order", "dp_kind", "ep"),
+            *("etp", "framework", "more", *SERVED),
+        )
+    },
 )
 
 
@@ -50,8 +42,7 @@ def layout(fields: dict[str, Any]) -> str:
         {"mesh", "expert_mesh", "world_size", "dp", "edp", "groups": {name: [[rank, ...], ...]},
         "nodes_spanned": {name: [nodes, ...]}}; expert_mesh and edp are null without experts' grid
     """
-    if fields["order"]:
-        fields["framework"] = OWN
+    fields |= {"framework": OWN} if fields["order"] else {"order": ORDER}
     try:
         world_of(fields["nodes"], fields["gpus_per_node"], MOST_SERVED)
         context = Context.of(State(**fields))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from typing import Any
 
 import numpy as np
 from markupsafe import Markup
@@ -27,18 +26,17 @@ AUTO = "auto"
 """Compare with Megatron's default order, or, from that, with its other one."""
 
 
-def other_layout(context: Context, versus: Any) -> Layout:
+def other_layout(context: Context, versus: str) -> Layout:
     """The same sizes under the framework or the order that they are compared with.
 
     Errors: LayoutError if it cannot be, without alternatives: the state is another layout's.
     """
-    text = versus.strip() if isinstance(versus, str) else versus
+    text = versus.strip()
     if text == AUTO and context.state.framework != "megatron":
         text = "megatron"
     if text == AUTO:
         return _first_that_works(context)
-    is_known = isinstance(text, str) and text in CONVENTIONS
-    changes = {"framework": text} if is_known else {"framework": OWN, "order": text}
+    changes = {"framework": text} if text in CONVENTIONS else {"framework": OWN, "order": text}
     expert = context.layout.expert
     if changes["framework"] in MEGATRONS:  # without a grid of experts etp says nothing
         changes["etp"] = "" if expert is None else str(expert.size("etp"))

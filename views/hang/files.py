@@ -30,9 +30,10 @@ from groups.budget import LIMIT, spend, within
 from groups.errors import LayoutError
 from groups.grouping import Grouping
 
+from ..base.inputs import OF_GROUPS
 from ..base.problems import refusal, sentence
 from ..base.resolve import resolve
-from ..base.state import OF_GROUPS, State, language_of
+from ..base.state import State, language_of
 
 WORK = 8 * LIMIT
 """Units of work of one reading: the server reads the files of one visitor after the other."""

@@ -42,7 +42,7 @@ def better_of(context: Context) -> BetterOrder | None:
     hosts, objective, known = context.once(hosts_of), context.state.objective, (TIME, *OBJECTIVES)
     if not hosts or not hosts.racks:
         return None
-    if not isinstance(objective, str) or objective not in known:
+    if objective not in known:
         raise not_a_choice("objective", objective, known)
     seconds = None
     if not is_empty(context.state.model):

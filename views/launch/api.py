@@ -13,20 +13,23 @@ from formats.launch.emit import emitted
 from groups.layout import Layout
 
 from ..base.endpoint import (
+    CHANGES,
     LAYOUT,
+    OF_TRAINING,
+    RENAMED,
     Parameters,
     context_of,
     endpoint,
     fixes_tried,
     layout_of,
     names_of,
+    parameter,
     require_text,
     serving,
 )
-from ..base.fixes import SWITCHES
 from ..base.hosts import placement_from
-from ..base.state import is_empty, require_choice, texts_of
-from .inputs import options_of_page
+from ..base.state import require_choice
+from .inputs import UNSAYABLE, options_of_page
 
 MOST_LISTED = 4096
 """Ranks of a server whose groups an answer lists."""
@@ -34,31 +37,23 @@ MOST_LISTED = 4096
 
 SAID = Parameters(
     "(the training)",
-    """
-    model = "": a published model, such as "llama3-70b"; empty here and below: not said.
-    changes = "": a JSON object of what differs from it, such as {"layers": 40, "sequence": 4096}.
-    micro_batch = 0: samples of a micro-batch; 0: not said.
-    global_batch = 0: samples of a step; 0: not said.
-    vpp = 0: chunks of layers on each pipeline rank; 0: not said.
-    memory_schedule -> schedule = "": the pipeline schedule; "interleaved" cuts a rank's layers.
-    group_size = 0: micro-batches of a group, for "interleaved"; 0: not said.
-    precision = "": formats of weights and gradients, such as "bf16-fp32".
-    zero = -1 from -1: stage of ZeRO, 0 to 3; 1: Megatron's distributed optimizer; -1: not said.
-    recompute = "": "none", "selective", "full", or modules with commas between them.
-    products = "": "bf16", "fp16", "fp8", "mxfp8" or "nvfp4" in the layers.
-    sequence_parallel = "": "on" or "off" (true and false are understood too).
-    dispatcher = "": of tokens to experts: "alltoall", "deepep" or "hybridep".
-    ep_overlap = "": "on" or "off": experts' exchange behind another micro-batch's computation.
-    account = False: whether embedding and loss count as a layer each.
-    """,
+    {
+        "model": parameter("model", means="a published model; empty here and below: not said"),
+        "changes": CHANGES,
+        **{
+            RENAMED.get(name, name): parameter(name, is_open=True)
+            for name in OF_TRAINING
+            if name not in UNSAYABLE
+        },
+    },
+    late=("dispatch",),
 )
 
 
 def _said(given: Mapping[str, Any]) -> tuple[Layout, dict[str, Any] | None]:
     """A layout, and the options of its model and training; None where nothing is said of these."""
-    given = {**given, **texts_of({name: given[name] for name in SWITCHES})}
     fields = {**SAID.fields(given), "changes": given["changes"]}
-    if all(is_empty(value) or value is False for value in fields.values()):
+    if all(value == "" or value is False for value in fields.values()):
         return layout_of(given), None
     context = context_of(given, SAID)
     with fixes_tried(context):

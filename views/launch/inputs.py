@@ -8,27 +8,18 @@ from typing import Any
 from formats.launch import Parsed, parse
 from formats.launch.training import counted_with, options_of, training_of
 from groups import LayoutError
+from groups.inputs import number_in
 from groups.layout import Layout
 from groups.mesh import whole_number
 from groups.stages.holdings import MAX_BATCH
 from groups.stages.layout_strings import is_layout, parse_layout
 from training.model import Model
-from training.pipeline import SCHEDULES
-from training.recompute import recomputation
 
-from ..base.model import FLAGS, ON_OFF, SIZES, UNKNOWN, model_of, stated_layout, typed_sizes
+from ..base.inputs import FIELDS, STARTS, fields_of
+from ..base.model import FLAGS, SIZES, UNKNOWN, model_of, stated_layout, typed_sizes
 from ..base.resolve import MODEL
-from ..base.state import (
-    FIELDS,
-    State,
-    as_text,
-    fields_of,
-    is_empty,
-    parse_number,
-    require_choice,
-    texts_of,
-)
-from ..base.trained import CHOICES, batch_of
+from ..base.state import State, is_empty, texts_of
+from ..base.trained import batch_of
 
 UNASKED = (
     *("cp", "ep", "etp", "instances", "levels", "hybrid", "gtp", "egtp", "gathers"),
@@ -43,17 +34,17 @@ def read_pasted(state: State) -> Parsed:
     Errors: LayoutError if the text is no text, or too long.
     """
     try:
-        return parse(state.paste, as_text(state.run))
+        return parse(state.paste, state.run)
     except LayoutError as error:
         if error.control != "run":
             raise
         return parse(state.paste)
 
 
-def stated(state: State, text: Parsed) -> dict[str, Any]:
+def stated(state: State, text: Parsed) -> dict[str, str]:
     """What the pasted text changes of the state."""
     pasted = {**vars(with_pasted(state, text)), **training_stated(text)}
-    return {n: value for n, value in pasted.items() if as_text(value) != as_text(getattr(state, n))}
+    return {name: text for name, text in pasted.items() if text != getattr(state, name)}
 
 
 def training_stated(text: Parsed) -> dict[str, str]:
@@ -78,28 +69,12 @@ def with_pasted(state: State, read: Parsed) -> State:
     What it does not state of the job is as where nobody asks for it: its groups are the text's own.
     The nodes are the page's where a default says how many there are: it is asked for.
     """
-    start = State()
     silent = [name for name in UNASKED if name not in read.asks]
     if "layers" in read.values or "model" in training_of(read):
         silent += ["layers", "vpp", "account", "experts"]
-    values = {name: getattr(start, name) for name in silent} | read.assumed | read.values
-    values = {name: value for name, value in values.items() if name not in read.defaulted}
-    return replace(
-        state,
-        **{
-            name: _as_control(value, getattr(start, name))
-            for name, value in values.items()
-            if name in fields_of("job")
-        },
-    )
-
-
-def _as_control(value: Any, start: Any) -> Any:
-    if isinstance(start, bool):
-        return value is True
-    if isinstance(value, (list, tuple)):
-        return "x".join(map(str, value))
-    return "" if value is None else str(value) if isinstance(start, str) else value
+    values = {name: STARTS[name] for name in silent} | read.assumed | read.values
+    known = [name for name in fields_of("job") if name in values and name not in read.defaulted]
+    return replace(state, **{name: values[name] for name in known})
 
 
 # -- what the page says, as a command has it ------------------------------------------------------
@@ -113,8 +88,8 @@ def options_of_page(layout: Layout, state: State) -> dict[str, Any]:
 
     Errors: LayoutError about the field that cannot be.
     """
-    said = {
-        name: parse_number(value) for name in MODEL if not is_empty(value := getattr(state, name))
+    said: dict[str, Any] = {
+        name: number_in(text) for name in MODEL if not is_empty(text := getattr(state, name))
     }
     if said.get("experts") == 0:  # which is said by no option
         del said["experts"]
@@ -123,33 +98,28 @@ def options_of_page(layout: Layout, state: State) -> dict[str, Any]:
             whole_number(value, name, maximum=MAX_BATCH)
     for name, count in (("first", state.first_layers), ("last", state.last_layers)):
         if not is_empty(count):
-            said[name] = whole_number(parse_number(count), f"{name}_layers", maximum=MAX_BATCH)
+            said[name] = whole_number(number_in(count), f"{name}_layers", maximum=MAX_BATCH)
     if layout_text := stated_layout(state):
         parse_layout(layout_text)
         said["layers"] = layout_text
     if not is_empty(state.micro_batches):
         said["global_batch"] = batch_of(layout, state).global_batch
-    if state.account is True:
+    if state.value("account"):
         said["account"] = True
-    for name, choices in CHOSEN.items():
-        if not is_empty(value := getattr(state, name)):
-            is_set = name == "recompute"  # of modules
-            text = recomputation(value) if is_set else require_choice(name, value, choices)
-            said[name] = ON_OFF.get(text, parse_number(text))
+    for name in SAYABLE:
+        if not is_empty(text := getattr(state, name)):
+            said[name] = FIELDS[name].row.value(text)
     shape = _shape(state)
     if isinstance(shape, Model):
         said = {**counted_with(layout.mesh.size("tp"), shape.experts), **said}
     return options_of(shape, said, layout.mesh.size("pp"))
 
 
-CHOSEN = {"schedule": SCHEDULES} | {
-    name: CHOICES[name][1]
-    for name in (
-        *("recompute", "precision", "products", "sequence_parallel", "zero"),
-        *("dispatcher", "dispatch", "ep_overlap"),
-    )
-}
-"""What of the training a command may say."""
+UNSAYABLE = ("cluster", "capacity", "flash", "offload", "kernels", "spread")
+"""What of the training no command says."""
+
+SAYABLE = ("schedule", *(name for name in fields_of("training") if name not in UNSAYABLE))
+"""What of the training a command may say, beside its batch and the groups of its schedule."""
 
 
 def _shape(state: State) -> Model | dict[str, Any]:

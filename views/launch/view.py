@@ -30,7 +30,7 @@ from ..base.hosts import placement_or_none
 from ..base.html import button, cell, fold, heading, numbered, row, saying, table, tag, together
 from ..base.problems import control_label, fix_label, problem_html, refusal_line, sentence
 from ..base.resolve import resolve, sizes_text
-from ..base.state import State, as_text, is_empty, require_choice
+from ..base.state import State, is_empty, require_choice
 from ..base.units import ranges_text
 from ..groups.job import job_pictures
 from .inputs import options_of_page, read_pasted, stated, with_pasted
@@ -116,7 +116,7 @@ def _verdict(layout: Layout, state: State, text: Parsed, language: str) -> Marku
         )
     if text.defaulted and not text.asks:
         note = next(note for note in text.missing if note.code == "nodes-default")
-        asks = say("launch_nodes", nodes=as_text(state.nodes), asks=asks, **note.facts)
+        asks = say("launch_nodes", nodes=state.nodes, asks=asks, **note.facts)
         buttons += [
             form.setter({**changes, "nodes": nodes}, fix_label({"nodes": nodes}, language))
             for nodes in _nodes(text, state)
@@ -132,7 +132,7 @@ def _nodes(text: Parsed, state: State) -> list[int]:
     with suppress(LayoutError):
         job.layout()
         found = [job.nodes, *found]
-    return [nodes for nodes in dict.fromkeys(found) if as_text(nodes) != as_text(state.nodes)]
+    return [nodes for nodes in dict.fromkeys(found) if str(nodes) != state.nodes]
 
 
 def _given_back(layout: Layout, text: Parsed, language: str) -> Markup:

@@ -11,6 +11,7 @@ from training.memory.per_stage import largest
 
 from ..base.context import Context
 from ..base.endpoint import (
+    CHANGES,
     LAYOUT,
     Parameters,
     changes_of,
@@ -18,6 +19,7 @@ from ..base.endpoint import (
     fixes_tried,
     job_facts,
     layout_of,
+    parameter,
     serving,
     stated,
     training_endpoint,
@@ -28,21 +30,19 @@ from .served import server_facts
 
 SERVED = Parameters(
     "(the server)",
-    """
-    model = "": a published model, such as "llama3-70b" or "deepseek-v3"; empty: "llama3-8b", with
-        ep "qwen3-30b-a3b".
-    changes = "": a JSON object of what differs from it, such as {"layers": 40}.
-    weights -> served_weights = "": "bf16", "fp8", "int8", "int4", "nvfp4" or "mxfp4" (experts
-        only); empty: as the model is published.
-    cache -> served_cache = "": number format of the KV cache, "bf16" or "fp8"; empty: "bf16".
-    share -> served_share = 0.0: of the GPU, as the engine is told; 0: its own default.
-    max_model_len -> served_length = 0: tokens of the longest request; 0: the model's sequence.
-    max_num_seqs -> served_requests = 0: requests at once; 0: the engine's default.
-    max_num_batched_tokens -> served_batched = 0: of one forward pass; 0: the engine's default.
-    cluster = "dgx-h100": whose GPUs, such as "dgx-h100".
-    capacity = 0.0: memory of one GPU in GiB as programs see it; 0: the cluster's.
-    log -> engine_log = "": what the server printed as it started, to compare with.
-    """,
+    {
+        "model": parameter("model", means='a published model, such as "llama3-70b"'),
+        "changes": CHANGES,
+        "weights": parameter("served_weights"),
+        "cache": parameter("served_cache", start=""),
+        "share": parameter("served_share"),
+        "max_model_len": parameter("served_length"),
+        "max_num_seqs": parameter("served_requests"),
+        "max_num_batched_tokens": parameter("served_batched"),
+        "cluster": parameter("cluster"),
+        "capacity": parameter("capacity"),
+        "log": parameter("engine_log"),
+    },
 )
 """Parameters of a model on servers."""
 

@@ -3,25 +3,23 @@ endpoint and the command."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from formats.logs.engine import EngineLog, EngineRank, read_engine
 from groups import LayoutError
+from groups.inputs import number_in
 from groups.layout import Layout
-from training.clusters import CLUSTERS
 from training.model import Model
 from training.models import MODELS
 from training.serving.placed import HeldByRanks, cut_of, engine_of, placed
-from training.serving.server import CACHES, GIB, ServerMemory, Serving, seen_memory, server_memory
-from training.serving.weights import FORMATS
+from training.serving.server import GIB, ServerMemory, Serving, seen_memory, server_memory
 
 from ..base.context import Context
 from ..base.model import ChosenModel, model_of
 from ..base.problems import refusal
-from ..base.state import State, is_empty, parse_number, require_choice
-from ..base.trained import CHOICES
+from ..base.state import is_empty
+from ..base.trained import cluster_of
 
 FIELDS = {
     "weights": "served_weights",
@@ -78,8 +76,8 @@ def _served(context: Context) -> ServedModel:
     windows = (published.window, published.full_every) if published else (0, 0)
     serving = Serving(
         engine_of(layout.framework),
-        _choice(state, "served_weights", FORMATS, published.weights if published else "bf16"),
-        _choice(state, "served_cache", CACHES, "bf16"),
+        state.value("served_weights") or (published.weights if published else "bf16"),
+        state.value("served_cache"),
         share=_number(state.served_share),
         length=_number(state.served_length) or chosen.model.sequence,
         requests=_number(state.served_requests),
@@ -88,9 +86,9 @@ def _served(context: Context) -> ServedModel:
         full_every=windows[1],
     )
     cut = cut_of(layout, chosen.model)
-    cluster = str(require_choice("cluster", _said(state.cluster, "cluster"), CLUSTERS))
+    cluster = cluster_of(state)
     capacity = _number(state.capacity)
-    if not 0 <= capacity <= 2**20:
+    if isinstance(capacity, str) or not 0 <= capacity <= 2**20:
         raise refusal("not-a-capacity", "capacity", value=repr(state.capacity))
     total = seen_memory(cluster, capacity * GIB)
     gpus = gpus_of_one(layout)
@@ -105,17 +103,8 @@ def gpus_of_one(layout: Layout) -> int:
     return layout.world_size // (mesh.size("server") if "server" in mesh.names else 1)
 
 
-def _choice(state: State, name: str, choices: Mapping[str, Any], start: str) -> str:
-    value = getattr(state, name)
-    return start if is_empty(value) else str(require_choice(name, value, choices))
-
-
-def _said(value: Any, name: str) -> Any:
-    return CHOICES[name][0] if is_empty(value) else value
-
-
-def _number(value: Any) -> Any:
-    return 0 if is_empty(value) else parse_number(value)
+def _number(text: str) -> Any:
+    return 0 if is_empty(text) else number_in(text)
 
 
 # -- a log of the engine ---------------------------------------------------------------------------
@@ -148,7 +137,7 @@ def log_check(context: Context) -> LogCheck | None:
 
     Errors: LayoutError about the field that cannot be.
     """
-    log = read_engine(str(context.state.engine_log or ""))
+    log = read_engine(context.state.engine_log)
     if log is None:
         return None
     served = served_of(context)

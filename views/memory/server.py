@@ -109,7 +109,7 @@ def _ways(context: Context, error: LayoutError) -> list[dict[str, object]]:
 
 
 def _fits(state: State, changes: dict[str, object]) -> None:
-    served_of(Context.of(state.changed({name: str(value) for name, value in changes.items()})))
+    served_of(Context.of(state.changed(changes)))
 
 
 # -- in words --------------------------------------------------------------------------------------

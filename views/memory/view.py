@@ -24,7 +24,7 @@ from ..base import form
 from ..base.context import Context, Pictures, View
 from ..base.fixes import fixes_of, fixes_to_fit, or_refused
 from ..base.html import explained, fine, fold, heading, saying, table, tag, together
-from ..base.model import FLAGS, MODEL_SIZES, ON_OFF, SIZES, ChosenModel, model_name, model_of
+from ..base.model import FLAGS, MODEL_SIZES, SIZES, ChosenModel, model_name, model_of
 from ..base.problems import change_label, control_label, fix_label, problem_html, tried
 from ..base.state import State, is_empty
 from ..base.trained import Trained
@@ -99,7 +99,7 @@ def _inputs(chosen: ChosenModel | None, context: Context) -> Markup:
     state, say = context.state, saying(MEMORY, context.language)
     spreads, on_off, biases = (
         [(say(f"{prefix}{name}"), name) for name in names]
-        for prefix, names in (("spread_", SPREADS), ("", ON_OFF), ("biases_", BIASES))
+        for prefix, names in (("spread_", SPREADS), ("", ("on", "off")), ("biases_", BIASES))
     )
     sizes = {name: getattr(chosen.model, name) if chosen else "" for name in OWN_SIZES}
     shape = form.fields(

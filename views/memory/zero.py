@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from descriptions import MEMORY, joined
 from groups.grouping import Grouping
+from groups.inputs import number_in
 from groups.layout import Layout
 from groups.mesh import whole_number
 from render.scenes.shards import LOCAL, NONE, OWN, STALE, WHOLE, ShardGrid, draw_shards
@@ -20,7 +21,7 @@ from training.recipe import OFFLOAD
 from ..base.context import Context
 from ..base.form import setter
 from ..base.html import fine, row, saying, scrolling, table, tag, together
-from ..base.state import is_empty, parse_number
+from ..base.state import is_empty
 from ..base.trained import Trained
 from ..base.units import gib, ranks_text
 from .stages import millions, stage_of_ranks
@@ -75,7 +76,7 @@ def sharing_ranks(context: Context) -> tuple[int, tuple[int, ...]]:
     Errors: LayoutError if it is none of this layout.
     """
     layout, of_rank = context.layout, context.state.of_rank
-    given = context.rank if is_empty(of_rank) else parse_number(of_rank)
+    given = context.rank if is_empty(of_rank) else number_in(of_rank)
     rank = whole_number(given, "of_rank", minimum=0, maximum=layout.world_size - 1)
     return rank, tuple(
         sharing_group(layout, context.trained.training.instances).members(rank).tolist()

@@ -23,7 +23,6 @@ from training.moves import Moves
 from training.moves.tensors import Tensor, tensors_of
 
 from ..base.html import saying
-from ..base.state import as_text
 from ..base.units import bytes_text
 from .asked import Asked, received_of
 from .sides import size_text
@@ -101,7 +100,7 @@ def tensor_names(asked: Asked) -> list[str]:
 
 
 def chosen_tensor(asked: Asked, names: list[str]) -> str:
-    name = as_text(asked.source.state.moves_tensor)
+    name = asked.source.state.moves_tensor
     if name in names:
         return name
     return next((one for one in names if "linear_fc1.weight" in one), names[0] if names else "")

@@ -12,7 +12,6 @@ from training.split import Dealing, layers_of_stages
 
 from ..base.context import Context
 from ..base.model import model_of
-from ..base.state import as_text
 from ..base.trained import cluster_of
 
 
@@ -39,7 +38,7 @@ def moves_between(
         rule,
         dealings=[_dealing(side, model.layers) for side in sides],
         padded=True,
-        fsdp=[as_text(side.state.zero).strip() == "3" for side in sides],
+        fsdp=[side.state.value("zero") == 3 for side in sides],
         rack=cluster.domain_of(source.layout.gpus_per_node),
     )
 

@@ -30,7 +30,7 @@ from ..base.context import Context, Pictures
 from ..base.html import button, fine, saying, tag
 from ..base.problems import control_label
 from ..base.resolve import main_groupings
-from ..base.state import as_text, require_choice
+from ..base.state import require_choice
 from ..base.units import bytes_text
 from ..traffic.rows import rows_of
 
@@ -82,7 +82,7 @@ def kind_of(context: Context, sent: Sent) -> str:
 
     Errors: LayoutError for what is the name of no kind.
     """
-    asked = as_text(context.state.lines).strip()
+    asked = context.state.lines.strip()
     if asked:
         require_choice("lines", asked, KINDS, [""])
         asked = _plain_name(asked, context.layout)

@@ -11,11 +11,13 @@ from formats.documents.trace import chrome_trace
 from groups import LayoutError
 from groups.alternatives import MOST
 from groups.budget import LIMIT
+from groups.inputs import inputs_of
 from training.pipeline import SCHEDULES, Timeline, figures_of, simulate
 from training.pipeline.plan import MOST_OPS, too_many_ops
-from training.pipeline.spec import ScheduleSpec, checked
+from training.pipeline.spec import OF_SCHEDULES, ScheduleSpec, checked
 
-from ..base.endpoint import Parameters, serving, too_large
+from ..base.endpoint import Parameter, Parameters, parameter, serving, too_large
+from ..base.inputs import TimesInputs
 from ..base.state import State, require_choice
 from ..base.trained import micro_batches_unasked
 from .inputs import MOST_RANKS, clock_of, spend_on, work_of
@@ -23,29 +25,28 @@ from .inputs import MOST_RANKS, clock_of, spend_on, work_of
 MOST_PLACES = 100_000
 """Ops that one answer lists: some 4 MB."""
 
-NAMES = ", ".join(f'"{name}"' for name in SCHEDULES)
-
 SCHEDULE = Parameters(
     "(the schedule)",
-    f"""
-    schedule = "1f1b": the order of the ops, {NAMES}.
-    p -> pp = 4: pipeline ranks.
-    m -> micro_batches = 0: micro-batches of a step; 0: four a rank, as the page takes where none
-        are said.
-    v -> vpp = 0: chunks of the model on each rank; 0: as the schedule has them, 2 where it
-        can choose.
-    group_size = 0: micro-batches of a group, for "interleaved"; 0: p.
-    t_f = 1.0: time of a forward of one micro-batch through all layers of a rank.
-    t_i = 1.0: the same of a backward for the inputs.
-    t_w = 1.0: the same of a backward for the weights.
-    t_b = 0.0: the same of a whole backward; 0: t_i + t_w.
-    t_pair = 0.0: the same of a forward and a backward that overlap; 0: one after the other.
-    t_send = 0.0: time of a message from one rank to another.
-    w_share = 1.0: part of an activation that is held from I to W, for "zb-2p", whose order is
-        found for the times.
-    ops = True: whether to list the ops; without them far longer schedules are answered.
-    trace = False: whether to answer with a trace for Perfetto and Chrome instead, a unit as 1 ms.
-    """,
+    {
+        "schedule": parameter("schedule", start="1f1b"),
+        "p": parameter("pp", start=4, means="pipeline ranks"),
+        "m": parameter(
+            "micro_batches",
+            start=0,
+            means="micro-batches of a step; 0: four a rank, as the page takes where none are said",
+        ),
+        "v": parameter("vpp"),
+        "group_size": parameter("group_size"),
+        **{name: parameter(name) for name in inputs_of(TimesInputs) if name != "t_optimizer"},
+        "ops": Parameter(
+            bool, True, "whether to list the ops; without them far longer schedules are answered"
+        ),
+        "trace": Parameter(
+            bool,
+            False,
+            "whether to answer with a trace for Perfetto and Chrome instead, a unit as 1 ms",
+        ),
+    },
 )
 
 
@@ -60,12 +61,12 @@ def pipeline_schedule(given: dict[str, Any]) -> str:
     Args:
         (the schedule)
     """
-    state = State(**SCHEDULE.fields(given))
-    clock = clock_of(state)
+    fields = SCHEDULE.fields(given)
+    clock = clock_of(State(**fields))
     with_ops = require_choice("ops", given["ops"], (False, True))
     is_trace = require_choice("trace", given["trace"], (False, True))
     without = {name: False for name in ("ops", "trace") if given[name]}
-    spec = _asked(state, without)
+    spec = _asked(fields, without)
     durations = clock.durations(1 / spec.chunks, None)
     plan = replace(spec, w_share=clock.w_share).plan(durations)
     if without and len(plan.flat) > MOST_PLACES:
@@ -76,17 +77,18 @@ def pipeline_schedule(given: dict[str, Any]) -> str:
     return json.dumps(_answer(spec, timeline, with_ops))
 
 
-def _asked(state: State, without: dict[str, bool]) -> ScheduleSpec:
+def _asked(fields: Mapping[str, Any], without: dict[str, bool]) -> ScheduleSpec:
     """The schedule, if one answer can be about it; ``without``: what leaves out its ops, if they
     are to be listed.
 
     Errors: LayoutError whose every alternative is answered.
     """
-    m = state.micro_batches or micro_batches_unasked(state.pp)
-    stated = {"p": state.pp, "m": m, "v": state.vpp, "group_size": state.group_size}
-    sizes = {name: size or None for name, size in stated.items()}
+    stated = {name: fields[one] or None for name, one in OF_SCHEDULES.items()}
+    sizes = {**stated, "group_size": fields["group_size"] or None}
+    sizes["m"] = sizes["m"] or micro_batches_unasked(fields["pp"])
+    name = fields["schedule"]
     try:
-        spec = checked(state.schedule, **sizes)
+        spec = checked(name, **sizes)
         if spec.p > MOST_RANKS:
             raise too_large(spec.p, "pipeline-ranks", MOST_RANKS, "p")
         if spec.num_ops > MOST_OPS:
@@ -94,7 +96,7 @@ def _asked(state: State, without: dict[str, bool]) -> ScheduleSpec:
         spend_on([spec])
         return spec
     except LayoutError as error:
-        fixes = _fixes(error, {"schedule": state.schedule, **sizes}, without)
+        fixes = _fixes(error, {"schedule": name, **sizes}, without)
         raise error.replace(alternatives=[*fixes][:MOST]) from None
 
 

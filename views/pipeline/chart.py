@@ -24,7 +24,8 @@ from training.pipeline.spec import ScheduleSpec
 
 from ..base.context import Context, Pictures
 from ..base.html import player_buttons, saying, tag
-from ..base.state import OF_MATHS, State, is_empty
+from ..base.inputs import OF_MATHS
+from ..base.state import State, is_empty
 from ..base.trained import schedule_name
 from .inputs import (
     MOST_RANKS,

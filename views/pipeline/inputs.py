@@ -9,6 +9,7 @@ from typing import Any
 
 from groups import LayoutError
 from groups.budget import spend
+from groups.inputs import number_in
 from groups.layout import Layout
 from groups.mesh import whole_number
 from groups.stages.layout_strings import parse_layout
@@ -19,7 +20,7 @@ from training.pipeline.spec import ScheduleSpec, checked
 from training.split import Dealing, layers_of_stages, stages_of_ranks
 
 from ..base.model import stated_layers, stated_layout
-from ..base.state import State, is_empty, parse_number, pinned_group, require_choice
+from ..base.state import State, is_empty, pinned_group, require_choice
 from ..base.trained import (
     batch_of,
     count_of,
@@ -38,7 +39,7 @@ UNITS, TRIED = 2, 4
 
 
 def follows_layers(state: State) -> bool:
-    return state.by_layers in (True, "1")
+    return bool(state.value("by_layers"))
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def spend_on(schedules: Sequence[ScheduleSpec]) -> None:
 def clock_of(state: State) -> Clock:
     def time(name: str, otherwise: float | None = None, most: float = LONGEST) -> Any:
         value = getattr(state, name)
-        return otherwise if is_empty(value) else check_duration(parse_number(value), name, most)
+        return otherwise if is_empty(value) else check_duration(number_in(value), name, most)
 
     ops = (time(name, 1.0) for name in ("t_f", "t_i", "t_w"))
     return Clock(
@@ -119,7 +120,7 @@ def message_bytes(state: State) -> float | None:
     """Bytes of one message (1 MB = 1e6 bytes); None if it is not stated."""
     if is_empty(state.message):
         return None
-    return 1e6 * check_duration(parse_number(state.message), "message")
+    return 1e6 * check_duration(number_in(state.message), "message")
 
 
 def group_of(
@@ -128,7 +129,7 @@ def group_of(
     """The pipeline group to show, its number and its ranks: as asked, or the pinned rank's."""
     every = layout.every["pp"]
     is_pinned = is_pinned or is_empty(state.pipe_group)
-    number = pinned_group(every, state.rank) if is_pinned else parse_number(state.pipe_group)
+    number = pinned_group(every, state.rank) if is_pinned else number_in(state.pipe_group)
     index = whole_number(number, "pipe_group", minimum=0, maximum=every.num_groups - 1)
     return index, tuple(map(int, every.groups()[index]))
 
@@ -210,7 +211,7 @@ def weights_of(stages: tuple[Stage, ...], state: State) -> tuple[float, ...] | N
 
 def counts_of(stages: tuple[Stage, ...], state: State) -> list[int]:
     """Layers of each stage, with what counts as one."""
-    account = state.account is True
+    account = bool(state.value("account"))
     return [
         len(stage.layers)
         + stage.others.count("m")

@@ -17,9 +17,10 @@ from training.pipeline.spec import ScheduleSpec
 from ..base import form
 from ..base.context import TABLES, Context, View
 from ..base.html import explained, fold, heading, saying, tag, together
+from ..base.inputs import OF_MATHS
 from ..base.problems import each_once, problem_html, tried
 from ..base.resolve import resolve
-from ..base.state import OF_MATHS, State, fixes_or_reset, is_empty
+from ..base.state import State, fixes_or_reset, is_empty
 from ..base.trained import batch_of, schedule_name, with_micro_batches
 from ..base.units import ranges_text
 from ..estimate.words import step_of

@@ -12,6 +12,7 @@ from descriptions import CARD, PAGE, RUN, SERVER, counted, joined
 from formats.logs import named_ranks
 from groups import LayoutError, coordinates
 from groups.grouping import SharedGroups, shared_groups
+from groups.inputs import number_in
 from groups.layout import Layout
 from groups.mesh import require_rank
 from groups.placement import Placement, local_rank, node_of, nodes_spanned
@@ -23,7 +24,7 @@ from ..base.hosts import hosts_cell, hosts_head, placement_or_none
 from ..base.html import cell, chips, dotted, heading, row, saying, table, tag, together
 from ..base.names import folding_names, rare_names
 from ..base.problems import leads_html, sentence
-from ..base.state import State, is_empty, parse_number
+from ..base.state import State, is_empty
 from ..base.trained import batch_of, readers_of
 from ..base.units import ranges_text, ranks_text
 from ..nodes.view import same_groups
@@ -42,7 +43,7 @@ def ranks_html(context: Context) -> Markup:
     placement = placement_or_none(context)
     shared = _together(context, placement)
     try:
-        rank = require_rank(layout.mesh, 0 if is_empty(state.rank) else parse_number(state.rank))
+        rank = require_rank(layout.mesh, 0 if is_empty(state.rank) else number_in(state.rank))
     except LayoutError as error:
         return together(shared, _refused(error, context.language))
     card = _Card(layout, state, rank, context.language, placement, rare_names(context))
@@ -123,7 +124,7 @@ class _Card:
         if is_empty(experts):
             text = say("rank_expert_place", place=at["ep"], ep=ep)
             return together(text, " ", leads_html("experts", say("rank_give_experts")))
-        held = ranges_text(list(local_experts(parse_number(experts), ep, at["ep"])))
+        held = ranges_text(list(local_experts(number_in(experts), ep, at["ep"])))
         text = say("rank_experts_of", experts=held, total=experts)
         cut = [say("rank_expert_slice", slice=at["etp"], etp=etp)] if etp > 1 else []
         return joined([text, *cut], self.language)

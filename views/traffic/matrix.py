@@ -18,7 +18,6 @@ from training.traffic.per_step import Traffic
 from ..base import form
 from ..base.context import Context, Pictures
 from ..base.html import saying, tag
-from ..base.state import as_text
 from ..base.units import bracketed, bytes_text
 
 
@@ -73,7 +72,7 @@ def matrix_pictures(context: Context, rows: Sequence[Traffic]) -> Pictures:
 
 def part_of(context: Context, rows: Sequence[Traffic]) -> str:
     """The part that is chosen; the one in which most is seen where none is, or the job lacks it."""
-    chosen, layout = as_text(context.state.traffic_part).strip(), context.layout
+    chosen, layout = context.state.traffic_part.strip(), context.layout
     ranks_of_part(chosen or ALL, layout.mesh, layout.gpus_per_node, 0)  # refuses what is none
     is_here = chosen in parts_of(layout.mesh, layout.gpus_per_node)
     return chosen if is_here else _clearest(context, rows)

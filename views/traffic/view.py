@@ -38,9 +38,10 @@ from ..base.html import (
     tag,
     together,
 )
+from ..base.inputs import FIELDS
 from ..base.model import model_name
 from ..base.state import State
-from ..base.trained import CHOICES, Trained
+from ..base.trained import Trained
 from ..base.units import bracketed, bytes_text, seconds_text
 from ..estimate.words import step_of
 from ..memory.host import crossing_html
@@ -81,9 +82,9 @@ def _by_rank(rows: Sequence[Traffic]) -> float:
 
 def inputs_html(state: State) -> Markup:
     """The field that this view and Better layouts have beside the column."""
-    default, names = CHOICES["cp_algorithm"]
-    algorithms = [(CP_CHOICES[name][state.language], name) for name in names]
-    return form.line(form.choice("cp_algorithm", state, algorithms, counts=default))
+    row = FIELDS["cp_algorithm"].row
+    algorithms = [(CP_CHOICES[name][state.language], name) for name in row.choices]
+    return form.line(form.choice("cp_algorithm", state, algorithms, counts=row.counts))
 
 
 def _answer(context: Context, found: list[Traffic]) -> Markup:
