@@ -48,7 +48,7 @@ def run(argv: Sequence[str], stdin: TextIO, stdout: TextIO, stderr: TextIO) -> i
     0
     """
     try:
-        parser = options_parser()
+        parser = options_parser(argv)
         if not {"-h", "--help"}.isdisjoint(argv):
             stdout.write(parser.format_help())
             return 0

@@ -26,9 +26,9 @@ from groups.layout import Job, Layout
 from groups.placement import Placement
 from groups.presets import LAYOUT, PUBLISHED, SERVED
 from groups.program import PROGRAM
-from groups.tables import read_table
 
 from .counts import COUNTS, with_counts
+from .guide import ON_OFF, asks_for_more, guide, ways_to_train
 from .messages import FIELDS, CommandError, option
 from .spelling import known_options, nearest
 
@@ -52,31 +52,6 @@ _OTHERWISE: dict[str, dict[str, Any]] = {
 """What sets an option apart from one that takes any text."""
 
 
-@dataclass(frozen=True)
-class GuideOption:
-    """An option: what its value is called, and what it does."""
-
-    name: str
-    value: str | None = None
-    help: str | None = None
-
-
-@dataclass(frozen=True)
-class GuideSection:
-    """Options under one title."""
-
-    title: str
-    options: tuple[GuideOption, ...]
-
-
-@dataclass(frozen=True)
-class Guide:
-    """What --help says; commands: and examples, as they are printed."""
-
-    commands: str
-    sections: tuple[GuideSection, ...]
-
-
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise CommandError(message)
@@ -86,14 +61,14 @@ _LAID_OUT: Any = partial(argparse.RawDescriptionHelpFormatter, max_help_position
 """How help is laid out; else it is as wide as the environment says."""
 
 
-def options_parser() -> argparse.ArgumentParser:
-    """The parser of guide.toml."""
-    guide = read_table(Path(__file__).with_name("guide.toml"), Guide)
+def options_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser of guide.toml, and of the ways to train where a command line may name one."""
+    more = [*ways_to_train()] if asks_for_more(argv) else []
     parser = _Parser(
         prog=PROGRAM,
         usage=f"{PROGRAM} [COMMAND] [LAYOUT] [NAME ...]",
         description="Which GPUs of a training job are in which process groups.",
-        epilog=guide.commands.replace("{program}", PROGRAM),
+        epilog=guide().commands.replace("{program}", PROGRAM),
         formatter_class=_LAID_OUT,
         add_help=False,
         allow_abbrev=False,
@@ -101,15 +76,15 @@ def options_parser() -> argparse.ArgumentParser:
     parser.color = False  # type: ignore[attr-defined]  # Pythons from 3.14 on colour their help
     parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
     either: dict[str, argparse._MutuallyExclusiveGroup] = {}
-    for section in guide.sections:
+    for section in guide().sections:
         group = parser.add_argument_group(section.title)
-        for one in section.options:
-            more = _OTHERWISE.get(one.name) or {"metavar": one.value}
+        for one in (*section.options, *(more if section.trains else ())):
+            rules = _OTHERWISE.get(one.name) or {"metavar": one.value}
             place: argparse._ActionsContainer = group
             if one.name in _EITHER:
                 one_of = _EITHER[one.name]
                 place = either[one_of] = either.get(one_of) or group.add_mutually_exclusive_group()
-            place.add_argument(option(one.name), help=one.help, **more)
+            place.add_argument(option(one.name), help=one.help, **rules)
     group.add_argument("-h", "--help", action="help", help="this text")
     group.add_argument("--version", action="version", version=__version__, help="of this program")
     return parser
@@ -118,7 +93,10 @@ def options_parser() -> argparse.ArgumentParser:
 def read_options(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Namespace:
     """What the words of a command line say. Errors: CommandError, with the nearest option."""
     known = [name for action in parser._actions for name in action.option_strings]
-    words = known_options(argv, known)
+    switches = [
+        name for one in parser._actions if one.metavar == ON_OFF for name in one.option_strings
+    ]
+    words = known_options(argv, known, switches)
     try:
         return parser.parse_intermixed_args(words)
     except CommandError as error:
@@ -139,7 +117,7 @@ class Options:
     def __getattr__(self, name: str) -> Any:
         if name in self.unread:
             self.unread.remove(name)
-        return self._given[name]
+        return self._given.get(name)
 
 
 @dataclass

@@ -9,17 +9,18 @@ from typing import Any
 from groups.errors import LayoutError, alternative_text
 from groups.layout import Job
 
+from .guide import guide, ways_to_train
+
 FIELDS = tuple(field.name for field in fields(Job))
 
-_OPTIONS = {
-    *(*FIELDS, "gpus", "dp", "preset", "domains", "include", "exclude", "num_nodes", "objective"),
-    *("model", "changes", "cluster", "capacity", "global_batch", "micro_batch", "vpp", "schedule"),
-    *("layers", "experts", "sequence"),
-    *("group_size", "precision", "products", "zero", "recompute", "flash", "sequence_parallel"),
-    *("offload", "kernels", "spread", "account", "cp_algorithm"),
-    *("dispatcher", "dispatch", "ep_overlap"),
-}
-"""What a refusal may offer as an option; the rest are words of the command, or of a file."""
+_NO_OPTIONS = ("rank", "run", "args", "hosts", "racks", "format", "worse")
+"""What a refusal does not offer as an option: words of a command, or of a file."""
+
+
+def _options() -> set[str]:
+    """What a refusal may offer as an option."""
+    named = {one.name for section in guide().sections for one in section.options}
+    return {*named, *(one.name for one in ways_to_train())} - {*_NO_OPTIONS}
 
 
 class CommandError(Exception):
@@ -43,7 +44,7 @@ def fix_text(alternative: Mapping[str, Any]) -> str:
     """An alternative as the options to give: ``--tp 2 --pp 4``."""
     if "group" in alternative:
         return str(alternative["group"])
-    if not set(alternative) <= _OPTIONS:
+    if not set(alternative) <= _options():
         return alternative_text(alternative)
     return " ".join(_asoption(name, value) for name, value in alternative.items())
 

@@ -15,9 +15,6 @@ CHUNK = "chunk"
 OTHER = {"world": "gpus", "seq": "sequence", CHUNK: "vpp"}
 """Fields of launch files whose options are called otherwise here."""
 
-SWITCHES = ("flash", "sequence_parallel", "ep_overlap")
-"""Options that are on or off; on where neither is said, as launch commands have them."""
-
 BESIDE = ("recompute_method", "recompute_layers")
 """Fields that say how another one is done, of which nothing follows here."""
 
@@ -31,16 +28,20 @@ AXES = {
 """Axes as names of sizes call them: tensor-parallel-size."""
 
 
-def known_options(argv: Sequence[str], known: Collection[str]) -> list[str]:
+def known_options(
+    argv: Sequence[str], known: Collection[str], switches: Collection[str] = ()
+) -> list[str]:
     """The words of a command line, with options that launch files have under our names; what
     these say of training stands first, so that our own options stand over it.
+
+    switches: those that are on or off; on where neither is said, as launch commands have them.
 
     >>> known_options(["--tensor-model-parallel-size", "2", "dp"], ["--tp"])
     ['--tp', '2', 'dp']
     >>> known_options(["--nproc_per_node=4"], ["--gpus-per-node"])
     ['--gpus-per-node=4']
     >>> known_options(["memory", "--use-distributed-optimizer", "--sequence-parallel"],
-    ...               ["--zero", "--sequence-parallel"])
+    ...               ["--zero", "--sequence-parallel"], ["--sequence-parallel"])
     ['--zero=1', 'memory', '--sequence-parallel=on']
     """
     words, theirs = list[str](), list[list[str]]()
@@ -52,7 +53,7 @@ def known_options(argv: Sequence[str], known: Collection[str]) -> list[str]:
             words.append(word)
         elif name in known or (ours := _ours(name, known)):
             name = name if name in known else ours
-            if _is_switch(name) and not equals and (not left or left[0].startswith("--")):
+            if name in switches and not equals and (not left or left[0].startswith("--")):
                 equals, value = "=", "on"
             words.append(f"{name}{equals}{value}")
         elif count := _words_of(word):
@@ -81,10 +82,6 @@ def nearest(name: str, known: Collection[str]) -> list[str]:
     if row is not None and row.field in SHAPE and set(MODELS_OWN) <= {*known}:
         return [*MODELS_OWN]
     return difflib.get_close_matches(name, known, n=2, cutoff=0.7)
-
-
-def _is_switch(name: str) -> bool:
-    return name.removeprefix("--").replace("-", "_") in SWITCHES
 
 
 def _option(field: str) -> str:
@@ -150,4 +147,8 @@ def _options_of(theirs: Sequence[Sequence[str]], known: Collection[str]) -> dict
 
 
 def _text(name: str, value: Any) -> str:
-    return ("on" if value else "off") if name in SWITCHES else str(value)
+    from groups.inputs import inputs_of
+    from training.recipe import Training
+
+    rows = inputs_of(Training)
+    return rows[name].text(value) if name in rows else str(value)

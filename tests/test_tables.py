@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cli.inputs import Guide
+from cli.guide import Guide
 from formats.launch.flags import KeyGroup, OptionGroup, WordLists
 from formats.launch.schemas import SchemaFile
 from formats.launch.targets import Target

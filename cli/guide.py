@@ -1,0 +1,79 @@
+"""The options of the command line, as --help says them: those of guide.toml, and the ways to train,
+which are the fields of typed models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from groups.tables import read_table
+
+ON_OFF = "on|off"
+"""What the value of a switch is called that is said."""
+
+
+@dataclass(frozen=True)
+class GuideOption:
+    """An option: what its value is called, and what it does."""
+
+    name: str
+    value: str | None = None
+    help: str | None = None
+
+
+@dataclass(frozen=True)
+class GuideSection:
+    """Options under one title; trains: whether the ways to train are among them."""
+
+    title: str
+    options: tuple[GuideOption, ...]
+    trains: bool = False
+
+
+@dataclass(frozen=True)
+class Guide:
+    """What --help says; commands: and examples, as they are printed."""
+
+    commands: str
+    sections: tuple[GuideSection, ...]
+
+
+@cache
+def guide() -> Guide:
+    return read_table(Path(__file__).with_name("guide.toml"), Guide)
+
+
+ELSEWHERE = ("micro_batches", "instances", "first_layers", "last_layers")
+"""Inputs of a step that are no ways to train here: the batch says the first, the job the second;
+uneven ends are links' and launch files'."""
+
+
+def ways_to_train() -> Iterator[GuideOption]:
+    """An option for each input of a training and of how layers are dealt.
+
+    >>> {one.name: one.help for one in ways_to_train()}["offload"]
+    'what is in host memory: none, optimizer, parameters or chunks (none)'
+    """
+    from groups.inputs import inputs_of
+    from training.recipe import Training  # a room that few commands enter
+    from training.split import Split
+
+    for name, row in {**inputs_of(Training), **inputs_of(Split)}.items():
+        if name in ELSEWHERE:
+            continue
+        value = {"count": "N", "amount": "X", "switch": ON_OFF}.get(row.kind, "ID")
+        *others, last = row.choices or ("",)
+        listed = f": {', '.join(others)} or {last}" if others and row.kind != "switch" else ""
+        counts = row.input.otherwise or ("" if row.input.ticked else row.counts)
+        text = row.input.means + listed + (f" ({counts})" if counts else "")
+        yield GuideOption(name, None if row.input.ticked else value, text)
+
+
+def asks_for_more(argv: Sequence[str]) -> bool:
+    """Whether a command line has an option that guide.toml does not name, or asks for help."""
+    named = {one.name for section in guide().sections for one in section.options}
+    given = (word.partition("=")[0] for word in argv if word.startswith("-"))
+    names = {name.lstrip("-").removeprefix("no-").replace("-", "_") for name in given}
+    return not names <= named

@@ -1,0 +1,136 @@
+"""Every input in every place that is made of it: a field that is added to a model is on the page,
+in links, endpoints, options, documents and launch files with its texts, or a test says where."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+
+from cases import every
+
+from cli.guide import ELSEWHERE, guide, ways_to_train
+from descriptions import CONTROLS, LANGUAGES, MEMORY
+from formats.launch.training import options_of
+from groups.inputs import inputs_of
+from groups.layout import LATER, Job, fields_said
+from training.model import Model
+from training.recipe import Training
+from views.all import ENDPOINTS, VIEWS
+from views.base.context import Context
+from views.base.endpoint import LAYOUT, OF_MODEL, TRAINING, job_facts
+from views.base.inputs import FIELDS, STARTS, fields_of
+from views.base.link import from_query, to_query
+from views.base.state import State
+from views.column import column_html
+from views.launch.inputs import SAYABLE, UNSAYABLE
+from views.page import answer, first_html
+
+MACHINES = "\n".join(f"host{at}" for at in range(8))
+SHOWN = (
+    {},
+    {"nodes": 8, "pp": 4, "ep": 4, "cp": 2, "hosts": MACHINES, "racks": MACHINES},
+    {"paste": "torchrun --nnodes 2 a.py --tensor-model-parallel-size 4", "collective": "broadcast"},
+)
+"""States in which some view asks for each input."""
+
+BY_SCRIPT = {
+    **{"view": "buttons", "lang": "buttons", "tour": "buttons", "digest": "files that are read"},
+    **{"lines": "buttons", "target": "buttons", "run": "buttons"},
+}
+"""Inputs without a box of their own, and what sets them."""
+
+UNASKED = {
+    "group_type": "/layout",
+    **{"more": "/layout", "dp_kind": "/layout"},
+    "micro_batches": "global_batch says them",
+    **dict.fromkeys(("first_layers", "last_layers"), "a link or a launch file says uneven ends"),
+    "pipe_layout": "changes: layers may be a pipeline layout",
+    **dict.fromkeys(("cluster", "capacity"), "a parameter of the endpoints that need it"),
+}
+"""Inputs of a job and its training that endpoints do not share, and what says them."""
+
+
+@cache
+def asked(language: str) -> set[str]:
+    """The inputs that have a box somewhere on the page."""
+    html = [first_html(), *column_html(language).values()]
+    for view in VIEWS:
+        for changes in SHOWN:
+            found = answer(State(view=view, lang=language, **changes))
+            html += [found.picture or "", found.details or ""]
+    return set(re.findall(r'data-field="(\w+)"', " ".join(map(str, html))))
+
+
+@every("name", FIELDS)
+def test_an_input_has_a_box_with_its_words_on_the_page(name):
+    if name in BY_SCRIPT:
+        assert name not in asked("en")
+        return
+    assert name in asked("en"), "no view and no part of the column asks for it"
+    words = CONTROLS[name]
+    for text in words:
+        assert all(text[language].strip() for language in LANGUAGES)
+
+
+@every("name", [name for name in fields_of("training") if FIELDS[name].row.kind == "choice"])
+def test_a_choice_of_training_has_words_in_every_language(name):
+    if name in ("cluster",):  # which have names
+        return
+    for choice in FIELDS[name].choices:
+        assert all(MEMORY[f"{name}_{choice}"][language] for language in LANGUAGES), choice
+
+
+def test_each_input_has_a_name_of_its_own_in_links():
+    links = [field.link for field in FIELDS.values() if field.link]
+    assert len(links) == len({*links})
+
+
+@every("name", [name for name, field in FIELDS.items() if field.link and name != "lang"])
+def test_an_input_comes_back_from_its_link(name):
+    row = FIELDS[name].row
+    text = next((one for one in row.choices if one != STARTS[name]), "7")
+    state = State(**{name: text})
+    assert getattr(state, name) == text != STARTS[name]
+    assert getattr(from_query(to_query(state)), name) == text
+
+
+@every("name", fields_of("job", "model", "training"))
+def test_an_input_of_a_job_is_a_parameter_of_endpoints_with_its_words(name):
+    parameters = {row.field: row for row in (*LAYOUT.rows.values(), *TRAINING.rows.values())}
+    if name in OF_MODEL or name in UNASKED:
+        assert name not in parameters
+        return
+    assert FIELDS[name].row.input.means in parameters[name].means or name == "model"
+    called = next(one for one, row in {**LAYOUT.rows, **TRAINING.rows}.items() if row.field == name)
+    endpoint = ENDPOINTS["memory_per_rank"]
+    assert f"\n    {called}: {parameters[name].means}." in (endpoint.__doc__ or "")
+    assert called in endpoint.__annotations__
+
+
+@every("name", fields_of("job", "model", "training"))
+def test_an_input_of_a_job_is_an_option_of_the_command_line(name):
+    guided = {one.name: one.help for section in guide().sections for one in section.options}
+    options = {**guided, **{one.name: one.help for one in ways_to_train()}}
+    if name in OF_MODEL and name not in options:
+        assert "changes" in options
+    elif name in ELSEWHERE or name in ("group_type", "more", "dp_kind", "pipe_layout"):
+        assert name not in {one.name for one in ways_to_train()}
+    else:
+        assert options[name]
+
+
+def test_a_document_has_every_input_of_job_and_training():
+    context = Context.of(State(group_size="2", schedule="interleaved"))
+    assert {*inputs_of(Training)} <= {*job_facts(context.trained)["training"]}
+    assert {*inputs_of(Job)} == {*fields_said(Job(**dict.fromkeys(LATER, 2)))}
+    assert {*inputs_of(Model)} <= {*OF_MODEL}
+    json.dumps(job_facts(context.trained))
+
+
+@every("name", [name for name in fields_of("training") if name not in UNSAYABLE])
+def test_a_way_to_train_has_words_in_launch_files(name):
+    assert name in SAYABLE
+    row, bare = FIELDS[name].row, options_of({}, {}, 2)
+    written = (options_of({}, {name: row.value(choice)}, 2) for choice in row.choices)
+    assert any(options != bare for options in written)
