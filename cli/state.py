@@ -67,8 +67,7 @@ def served_context(inputs: CommandLine, log: str) -> Context:
     names = (*OF_SERVER, *SERVED)
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
     changes = changes_of(given.pop("changes", ""))
-    known |= {name: _value(name, value) for name, value in given.items()}
-    return Context(layout, State(**{**known, **changes, "engine_log": log}))
+    return Context(layout, State(**{**known, **given, **changes, "engine_log": log}))
 
 
 def state_of(inputs: CommandLine, job: Job) -> State:
