@@ -255,7 +255,12 @@ def _serve(inputs: CommandLine) -> Table:
     """The groups of the server that a vLLM or SGLang command starts, in its own order of ranks."""
     from formats.launch import parse
 
-    groups = parse(inputs.text(inputs.words[0]), inputs.options.run or "").served_groups()
+    from .launch import choose_run
+
+    read = parse(inputs.text(inputs.words[0]), inputs.options.run or "")
+    if read.runs and not read.run:
+        raise CommandError(choose_run(read, inputs.words[0]))
+    groups = read.served_groups()
     if not groups:
         raise CommandError("the text starts no vLLM or SGLang server, or leaves its sizes open")
     rows = [

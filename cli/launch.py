@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from formats.launch.flags import AXES
 from formats.launch.given_back import nodes_that_hold
 from formats.launch.items import Item, Parsed
 from formats.launch.meaning.unsaid import UNSAID
@@ -57,7 +58,7 @@ def job_from_flags(
         if item.sets not in given:
             remarks.append(_placed(file, item))
     remarks += [_placed(file, item) for item in parsed.ignored if item.code == "not-drawn"]
-    goes_without_saying = {"tp", "pp", "cp", "ep", *UNSAID, *given}  # what is left out is 1, or off
+    goes_without_saying = {*AXES, "dp", *UNSAID, *given}  # what is left out is 1, or off
     for missing in parsed.missing:
         is_settled = missing.code == "nodes-default" and "nodes" in given
         if missing.facts.get("field") not in goes_without_saying and not is_settled:
@@ -90,13 +91,18 @@ def _require_nodes(parsed: Parsed, file: str) -> None:
 def _lacking(parsed: Parsed, lacking: Collection[str], file: str) -> str:
     """What to do about sizes that are not said."""
     if parsed.runs and not parsed.run:
-        names = ", ".join(run.name for run in parsed.runs)
-        return f"{file} holds {len(parsed.runs)} runs: give --run, one of {names}"
+        return choose_run(parsed, file)
     notes = (*parsed.problems, *parsed.unresolved)
     may_say = (item for item in notes if item.sets in ("", *lacking) or item.code in ELSEWHERE)
     unsaid = f"{file} does not say {', '.join(lacking)}."
     what = next((_placed(file, item) for item in may_say), unsaid)
     return f"{what} Give {' and '.join(map(option, lacking))}."
+
+
+def choose_run(parsed: Parsed, file: str) -> str:
+    """That one of several runs has to be named."""
+    names = ", ".join(run.name for run in parsed.runs)
+    return f"{file} holds {len(parsed.runs)} runs: give --run, one of {names}"
 
 
 def _placed(file: str, item: Item) -> str:

@@ -29,3 +29,13 @@ def seen(state: State) -> Seen:
     context = Context.of(state)
     layout = context.layout
     return Seen(layout.job, layout.mesh, layout.expert, layout.every, context.visible)
+
+
+def above_one(layout: Layout) -> list[tuple[str, int]]:
+    """What numbers the ranks: the axes above 1, in their order.
+
+    Servers side by side are copies of a model, as the ranks of a training's dp are: where a server
+    stands for a training job, one is the other. Every other axis has to be the same by name.
+    """
+    axes = [("dp" if a.name == "server" else a.name, a.size) for a in layout.mesh.axes]
+    return [(name, size) for name, size in axes if size > 1]

@@ -14,7 +14,7 @@ import markupsafe
 import pytest
 from cases import every
 from pages import known_of
-from seen import seen
+from seen import above_one, seen
 
 from descriptions import LANGUAGES, LAUNCH_NOTES, PAGE, TARGET_NAMES
 from formats.check.script import check_script
@@ -657,10 +657,6 @@ def test_each_framework_says_the_layout_or_why_it_cannot(controls, language):
         assert above_one(again) == above_one(layout)
         said += 1
     assert said or controls.framework in ("own", "llama3")
-
-
-def above_one(layout: Layout) -> list[tuple[str, int]]:
-    return [(axis.name, axis.size) for axis in layout.mesh.axes if axis.size > 1]
 
 
 def test_a_command_of_megatrons_makes_the_very_same_groups():

@@ -11,6 +11,7 @@ from cases import every
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from launch_answers import check_law, codes, values
+from seen import above_one
 
 from formats.launch import TARGETS, emit, parse
 from formats.launch.flags import MODEL
@@ -105,6 +106,10 @@ def assert_round_trip(job: Job, model: dict, target: str) -> None:
     assert not parsed.unresolved
     found = {name: value for name, value in parsed.values.items() if name != "framework"}
     wanted = expected(job, model, target)
+    if target == "vllm":  # the training's replicas are one server's dp, which is written
+        wanted["dp"] = job.layout().mesh.size("dp")
+    if target == "sglang":  # whose tp holds the ranks of cp; its replicas are servers
+        wanted["tp"] = job.tp * job.cp
     if job.framework not in ("megatron", "megatron-pp-dp"):
         found.pop("etp", None)  # none means another size there
         wanted.pop("etp", None)
@@ -114,9 +119,7 @@ def assert_round_trip(job: Job, model: dict, target: str) -> None:
         assert (
             parsed.framework.job == job.framework or job.layout().mesh == parsed.job().layout().mesh
         )
-    same = [(axis.name, axis.size) for axis in job.layout().mesh.axes if axis.size > 1]
-    mesh = parsed.job().layout().mesh
-    assert [(axis.name, axis.size) for axis in mesh.axes if axis.size > 1] == same
+    assert above_one(parsed.job().layout()) == above_one(job.layout())
 
 
 def refused(job: Job, model: dict, target: str) -> LayoutError | None:

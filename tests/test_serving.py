@@ -30,6 +30,7 @@ from views.base.state import State
 from views.column import column_html, is_still
 from views.groups.api import layout as layout_endpoint
 from views.launch.api import read_launch as endpoint
+from views.launch.inputs import with_pasted
 from views.orders.engines import SameServers, engines_summary, shown_of
 from views.page import answer
 
@@ -320,24 +321,65 @@ def test_a_command_makes_the_groups_that_its_options_ask_for(text, names):
     assert optional & read_launch(text).served_groups().keys() == names
 
 
-def test_attention_s_context_parallel_ranks_of_sglang_are_read_and_written():
-    """SGLang's tp holds them; they stand where vLLM's prefill context parallel ranks do."""
-    read = read_launch("python -m sglang.launch_server --tp-size 8 --attn-cp-size 2 --pp-size 2")
-    job = read.job()
-    assert (job.tp, job.cp, job.pp, job.nodes * job.gpus_per_node) == (4, 2, 2, 16)
+SGLANG = "python -m sglang.launch_server --model-path m"
+READ = {
+    f"{SGLANG} --tp-size 8 --attn-cp-size 2 --pp-size 2": {"tp": 8, "cp": 2, "pp": 2},
+    f"{SGLANG} --tp 8 --attn-cp-size 2 --dp 2 --enable-dp-attention": {"tp": 8, "cp": 2, "dp": 2},
+    f"{SGLANG} --tp 16 --attn-dp-size 8 --ep 4": {"tp": 16, "dp": 8, "ep": 4},
+    f"{SGLANG} --tp 4 --dp 2": {"tp": 4},  # servers beside each other
+    f"{SGLANG} --tp 16 --moe-a2a-backend deepep": {"tp": 16, "ep": 16},
+    f"{SGLANG} --tp 8 --ep-size 2 --moe-a2a-backend mooncake": {"tp": 8, "ep": 8},
+    "vllm serve m -tp 4 -pcp 2 -dcp 2": {"tp": 4, "cp": 2, "dcp": 2, "dp": 1},
+    "vllm serve m -tp 4 -pp 2 -dcp 2 -dp 2": {"tp": 4, "pp": 2, "dcp": 2, "dp": 2},
+    "vllm serve m -tp 8 --enable-expert-parallel": {"tp": 8, "dp": 1, "expert_parallel": True},
+}
+
+
+@pytest.mark.parametrize("text", READ)
+def test_a_command_is_the_server_that_it_starts_and_is_written_so(text):
+    """Its layout has the engine's own groups; what is written for it is read back equal."""
+    read = read_launch(text)
+    job, engine = read.job(), "sglang" if "sglang" in text else "vllm"
+    assert {"framework": engine, **READ[text]}.items() <= vars(job).items()
     layout, groups = job.layout(), read.served_groups()
-    for name, own in (("tp", "attention_tp"), ("cp", "attn_cp"), ("pp", "pp")):
-        assert sorted_lists(layout.kind(name)) == sorted_lists(groups[own])
-    written = emit(job, framework="sglang")
-    assert "--tp-size 8" in written
-    assert "--attn-cp-size 2" in written
+    assert layout.every.keys() - groups.keys() <= {"ep"}  # vLLM's is of models with experts
+    for name in layout.every.keys() & groups.keys():
+        assert sorted_lists(layout.every[name]) == sorted_lists(groups[name])
+    written = emit(job, framework=engine)
     assert "does not start" not in written
-    assert read_launch(written).job() == job
-    inside = read_launch(
-        "python -m sglang.launch_server --tp 8 --attn-cp-size 2 --dp 2 --enable-dp-attention"
-    )
-    assert (inside.job().tp, inside.job().cp) == (8, 1)  # three sizes inside of tp
-    assert lists(inside.served_groups()["attn_cp"])[:2] == [[0, 2], [1, 3]]
+    assert read_launch(written).job().layout() == layout
+    opened = State(paste=text)
+    assert resolve(with_pasted(opened, read)).job == job
+
+
+def test_deepep_spreads_the_experts_of_sglang_over_all_of_tp():
+    read = read_launch(f"{SGLANG} --tp 16 --moe-a2a-backend deepep")
+    assert [note.facts["ep"] for note in read.missing if note.code == "experts-span-tp"] == [16]
+    assert lists(read.served_groups()["moe_ep"]) == [[*range(16)]]
+    none = read_launch(f"{SGLANG} --tp 16 --moe-a2a-backend none")
+    assert none.job().ep == 1
+
+
+def test_of_two_servers_in_a_text_one_is_chosen(tmp_path):
+    text = f"{SGLANG} --tp 8 --dp 4 --enable-dp-attention\nvllm serve m -tp 8 -dp 2\n"
+    read = read_launch(text)
+    assert [run.name for run in read.runs] == ["1: python", "2: vllm"]
+    assert read.run == ""
+    for name, framework, dp in (("1: python", "sglang", 4), ("2: vllm", "vllm", 2)):
+        chosen = read_launch(text, name)
+        assert (chosen.framework.job, chosen.job().dp) == (framework, dp)
+        assert not chosen.problems
+    file = tmp_path / "serve.sh"
+    file.write_text(text)
+    out, err = io.StringIO(), io.StringIO()
+    assert run(["serve", str(file)], io.StringIO(), out, err) == 2
+    assert "holds 2 runs: give --run, one of 1: python, 2: vllm" in err.getvalue()
+    assert run(["serve", str(file), "--run", "2: vllm"], io.StringIO(), out, err) == 0
+
+
+def test_servers_that_no_command_starts_together_are_not_written():
+    with pytest.raises(LayoutError, match="2 servers side by side"):
+        emit(Job(2, tp=8, dp=4, framework="sglang"), framework="sglang")
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

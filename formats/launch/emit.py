@@ -17,18 +17,21 @@ from typing import Any
 import tomlkit
 
 from groups.conventions import CONVENTIONS, MEGATRONS
+from groups.engines import gpus_of_server, is_server
 from groups.errors import LayoutError, not_a_choice, quoted
 from groups.layout import Job, Layout
 from groups.mesh import Mesh
 from groups.stages.layout_strings import is_layout
 
 from ..errors import refusal
-from .counts import chunks_of, in_tokens, local_batch, replicas
+from .counts import chunks_of, in_tokens, local_batch
 from .flags import BOTH_ENDS, LEADS_TO, MODEL, OPTIONS
 from .starts import CHECKS, shared_layers, what_stops
 from .targets import TARGETS, File, Target
 
-SILENT = {"levels": None, "hybrid": False, "gathers": False}
+SILENT = {"levels": None, "dp": None} | dict.fromkeys(
+    ("hybrid", "gathers", "expert_parallel"), False
+)
 """What asks for nothing; of a size that is 1."""
 
 
@@ -139,11 +142,14 @@ def _job_of_target(layout: Layout, target: Target) -> Job:
         silent = (None, job.tp) if name == "etp" else (SILENT.get(name, 1),)
         if value not in silent and value != ():
             raise cannot_express(target.name, f"{name} {_shown(value)}", name)
+    if target.serves:
+        _require_one_command(job, target)
     last: LayoutError | None = None
     differs = False  # in the experts only
     is_dense = job.ep == 1 and job.etp in (None, job.tp)
     for framework in sorted(target.makes, key=lambda name: name != job.framework):
-        other = replace(job, framework=framework, etp=_etp(job, layout, framework))
+        sizes = {"tp": _tp(job, framework), "etp": _etp(job, layout, framework)}
+        other = replace(job, framework=framework, **sizes)
         try:
             candidate = layout if other == job else other.layout()
         except LayoutError as error:
@@ -162,8 +168,24 @@ def _job_of_target(layout: Layout, target: Target) -> Job:
     raise cannot_express(target.name, f"the order {order}", "order")
 
 
+def _require_one_command(job: Job, target: Target) -> None:
+    """Refuse servers side by side that no option of one command asks for."""
+    one = {"tp": job.tp, "pp": job.pp, "cp": job.cp, "dp": job.dp or 1}
+    servers = job.nodes * job.gpus_per_node // gpus_of_server(target.id, one)
+    if servers > 1 and job.dp is not None and is_server(job.framework):
+        raise cannot_express(target.name, f"{servers} servers side by side", "nodes")
+
+
+def _tp(job: Job, framework: str) -> int:
+    """The tensor parallel size, in which SGLang counts attention's cp too."""
+    is_wider = framework == "sglang" and job.framework != "sglang"
+    return job.tp * job.cp if is_wider else job.tp
+
+
 def _etp(job: Job, layout: Layout, framework: str) -> int | None:
     """The expert tensor parallel size, in a framework that may mean another one by none."""
+    if framework == job.framework:
+        return job.etp
     if framework not in MEGATRONS:
         return job.etp if job.ep > 1 and job.framework in MEGATRONS else None
     if job.framework in MEGATRONS or layout.expert is None or job.ep == 1:
@@ -174,7 +196,9 @@ def _etp(job: Job, layout: Layout, framework: str) -> int | None:
 
 def _above_one(mesh: Mesh | None) -> list[tuple[str, int]]:
     """What numbers the ranks: the axes above 1, in their order."""
-    return [(axis.name, axis.size) for axis in mesh.axes if axis.size > 1] if mesh else []
+    beside = ("server", "external_dp")  # copies of a model
+    axes = mesh.axes if mesh else ()
+    return [("dp" if a.name in beside else a.name, a.size) for a in axes if a.size > 1]
 
 
 def _shown(value: object) -> str:
@@ -250,9 +274,8 @@ def _values(target: Target, job: Job, model: Mapping[str, Any]) -> dict[str, Any
     values |= {"instances": job.instances if several else None, "deepspeed": True}
     values |= {"shards": job.tp * job.gtp if job.gtp > 1 else None}
     values |= {"expert_shards": (job.etp or job.tp) * job.egtp if job.egtp > 1 else None}
-    values |= {"gathers": job.gathers or None, "dp_served": replicas(job)}
-    if "served_cp" in fields:  # inside of what is called tp there
-        values |= {"tp": job.tp * job.cp, "served_cp": job.cp}
+    values |= {"gathers": job.gathers or None}
+    values |= _served(target, job) if target.serves else {}
     values |= {"mapping": job.framework == "megatron-pp-dp" or None, **model}
     values["distributed_optimizer"] = several or model.get("distributed_optimizer")
     values |= _layers(target, job, model)
@@ -269,6 +292,19 @@ def _values(target: Target, job: Job, model: Mapping[str, Any]) -> dict[str, Any
     if target.id == "nemo":  # whose recipe may have chunks
         values["vpp"] = chunks_of(job, values) or "null"
     return values | (in_tokens(job, values) if "micro_tokens" in fields else {})
+
+
+def _served(target: Target, job: Job) -> dict[str, Any]:
+    """The sizes of a server, under the fields of its options."""
+    one = {"tp": job.tp, "pp": job.pp, "cp": job.cp, "dp": 1}
+    values = {"dp_served": job.nodes * job.gpus_per_node // gpus_of_server(target.id, one)}
+    values |= {"expert_parallel": job.expert_parallel or None}
+    if target.id == "sglang":
+        values |= {"attn_dp": job.dp, "served_cp": job.cp, "served_ep": job.ep}
+        values |= {} if job.dp is None else {"dp_served": None}
+    larger = ("attn_dp", "served_ep", "dcp", "moe_dp")
+    values |= {name: getattr(job, name) for name in ("dcp", "moe_dp")}
+    return {name: None if name in larger and n == 1 else n for name, n in values.items()}
 
 
 def _layers(target: Target, job: Job, model: Mapping[str, Any]) -> dict[str, Any]:

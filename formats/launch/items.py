@@ -94,24 +94,24 @@ class Parsed:
         Errors: LayoutError for sizes that the server would refuse.
         """
         name = self.framework.name if self.framework else ""
-        if name not in OF_SERVERS or self.asks:
+        if name not in ("vllm", "sglang") or self.asks:
             return {}
         values: dict[str, Any] = {**self.assumed, **self.values}
-        names = OF_SERVERS[name]
-        sizes: dict[str, Any] = {names[key]: n for key, n in self.serving.items() if key in names}
-        sizes |= {axis: values.get(axis, 1) for axis in ("tp", "pp")}
+        sizes = {size: values.get(size, 1) for size in ("tp", "pp", "dcp")}
         if name == "sglang":
-            sizes["tp"] *= values.get("cp", 1)
-            return sglang_groups(**sizes)
+            attention = values.get("dp")
+            sizes |= {"ep": values.get("ep", 1), "moe_dp": values.get("moe_dp", 1)}
+            return sglang_groups(
+                **sizes,
+                dp=attention or int(str(self.serving.get("dp_served", 1))),
+                dp_attention=attention is not None,
+                attn_cp=values.get("cp", 1),
+                shared_experts_tp=int(str(self.serving.get("shared_experts_tp", 1))),
+                pdmux=bool(self.serving.get("pdmux")),
+            )
         model = MODELS.get(published_model(str(self.training.get("named", ""))))
-        sizes["moe"] = bool(sizes.get("moe") or (model and model.model.experts))
-        return vllm_groups(pcp=values.get("cp", 1), **sizes)
-
-
-OF_SERVERS = {
-    "vllm": {"dp_served": "dp", "dcp": "dcp", "expert_parallel": "moe", "eplb": "eplb"},
-    "sglang": {"dp_served": "dp", "dp_attention": "dp_attention", "dcp": "dcp"}
-    | {"served_cp": "attn_cp", "served_ep": "ep", "moe_dp": "moe_dp", "pdmux": "pdmux"}
-    | {"shared_experts_tp": "shared_experts_tp"},
-}
-"""What the functions of groups.serving call the fields of SERVING."""
+        moe = bool(values.get("expert_parallel") or (model and model.model.experts))
+        eplb = bool(self.serving.get("eplb"))
+        return vllm_groups(
+            **sizes, pcp=values.get("cp", 1), dp=values.get("dp", 1), moe=moe, eplb=eplb
+        )

@@ -17,6 +17,7 @@ from typing import Literal
 
 from groups.budget import spend
 from groups.conventions import CONVENTIONS
+from groups.engines import is_server
 from groups.tables import Rows, read_table
 
 from .flags import OPTIONS, TABLES, Fields, Row
@@ -109,6 +110,11 @@ class Schema:
     @cached_property
     def role_key_rows(self) -> dict[str, Row]:
         return {**_under(self.role_keys_of), **self.role_keys}
+
+    @cached_property
+    def serves(self) -> bool:
+        """Whether it starts a server."""
+        return any(is_server(rule.framework) for rule in self.makes) and not self.roles
 
     @cached_property
     def fields(self) -> frozenset[str]:

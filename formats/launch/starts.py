@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from groups.alternatives import not_a_multiple, works
@@ -177,8 +178,14 @@ def _of_heads(job: Job, model: Mapping[str, Any]) -> Iterator[LayoutError]:
         yield not_a_multiple("heads", heads, {"tp": job.tp}, maximum=MAX_SIZE)
 
 
+def _of_sglang(job: Job, model: Mapping[str, Any]) -> Iterator[LayoutError]:
+    """Heads that attention's part of tp does not share."""
+    attention = job.tp // (job.cp * (job.dp or 1))
+    yield from _of_heads(replace(job, tp=attention), model)
+
+
 CHECKS = {
     **{"megatron": _of_megatron, "torchtitan": _of_torchtitan},
-    **{"vllm": _of_server, "sglang": _of_heads},
+    **{"vllm": _of_server, "sglang": _of_sglang},
 }
 """What a program checks, by its target or by the first framework that it makes."""

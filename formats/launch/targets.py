@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from groups.engines import is_server
+from groups.layout import SERVED
 from groups.tables import Rows, read_table
 from training.models import MODELS
 
@@ -15,7 +17,10 @@ from .flags import KEYS, LEADS_TO, OPTIONS, TABLES, plain_name
 from .schemas import SCHEMAS
 from .training import is_model
 
-OF_JOB = ("cp", "pp", "ep", "etp", "instances", "levels", "hybrid", "gtp", "egtp", "gathers")
+OF_JOB = (
+    *("cp", "pp", "ep", "etp", "instances", "levels", "hybrid", "gtp", "egtp", "gathers"),
+    *SERVED,
+)
 """Fields of a Job that a target may have no words for."""
 
 
@@ -85,7 +90,7 @@ class Target:
     @property
     def serves(self) -> bool:
         """Whether it starts a server, which has no batch and no training."""
-        return self.makes == ("vllm",)
+        return any(map(is_server, self.makes))
 
     @cached_property
     def unsaid(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from formats.launch import Parsed, parse
 from formats.launch.training import counted_with, options_of, training_of
 from groups import LayoutError
 from groups.inputs import number_in
-from groups.layout import Layout
+from groups.layout import SERVED, Layout
 from groups.mesh import whole_number
 from groups.stages.holdings import MAX_BATCH
 from groups.stages.layout_strings import is_layout, parse_layout
@@ -22,7 +22,7 @@ from ..base.state import State, is_empty, texts_of
 from ..base.trained import batch_of
 
 UNASKED = (
-    *("cp", "ep", "etp", "instances", "levels", "hybrid", "gtp", "egtp", "gathers"),
+    *("cp", "ep", "etp", "instances", "levels", "hybrid", "gtp", "egtp", "gathers", *SERVED),
     *("micro_batches", "schedule", "group_size", "first_layers", "last_layers", "pipe_layout"),
 )
 """Sizes and options of a job that are as at the start where a text is silent about them."""

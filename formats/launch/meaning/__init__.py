@@ -17,7 +17,7 @@ from groups.notes import Note
 from .. import flags
 from ..items import Guess, Parsed
 from ..sayings import Reading, read
-from .choice import Choice, choice_of
+from .choice import Choice, choice_of, of_run
 from .framework import deepspeeds_tp, framework_of
 from .machines import defaulted_nodes, fewest_nodes, set_machines, set_nodes
 from .settled import Remarks, Settled, settle, values_of, variable_defaults
@@ -32,12 +32,14 @@ def meaning_of(reading: Reading, run: str = "") -> Parsed:
     """
     reading = replace(reading, assignments=(*reading.assignments, *deepspeeds_tp(reading)))
     choice, remarks = choice_of(reading, run), Remarks()
+    if choice.chosen and not choice.of_roles:
+        reading = of_run(reading, choice.chosen)
     several = _several_runs(choice)
     settled, understood = settle(choice.counting(reading.assignments), remarks)
     role = choice.chosen if choice.of_roles else ""
     framework = framework_of(reading, values_of(settled), role, remarks)
-    sizes = sizes_of(settled, is_sglang="sglang" in reading.schema_names, remarks=remarks)
-    assumed = set_machines(settled, sizes, serves=reading.serves, remarks=remarks)
+    sizes = sizes_of(settled, reading.engine, remarks)
+    assumed = set_machines(settled, sizes, reading.engine, remarks)
     if framework:
         sizes["framework"] = framework.job
     else:
@@ -46,6 +48,8 @@ def meaning_of(reading: Reading, run: str = "") -> Parsed:
     assume_axes(sizes, assumed, framework, may_be, remarks)
     if reading.schema and reading.schema.etp and sizes.get("ep", 1) > 1 and "etp" not in sizes:
         remarks.assume(assumed, "etp", reading.schema.etp)
+    if reading.engine == "vllm" and "dp" not in sizes and not may_be("dp"):
+        remarks.assume(assumed, "dp", 1)  # whatever GPUs remain
     set_nodes(sizes, assumed, remarks)
     defaulted = defaulted_nodes(settled, {*sizes, *assumed})
     remarks.missing[:0] = [*several, *_defaults(settled, defaulted)]

@@ -8,12 +8,13 @@ say alike counts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from groups.errors import not_a_choice, quoted
+from groups.layout import SERVED
 
 from ...errors import refusal
-from ..flags import AXES
+from ..flags import AXES, SERVING
 from ..items import Run
 from ..sayings import Assignment, Reading
 
@@ -68,10 +69,14 @@ def choice_of(reading: Reading, wanted: str) -> Choice:
         return Choice(runs, chosen, True, schema.follows.get(chosen, ""))
     is_python = reading.form == "python"  # whose every function may be a run
     by_run = _by_name((one.run, one) for one in assignments)
+    engines = {run: own.name for run, own in reading.schema_of_run.items() if own.serves}
     telling = {
-        name: sorted((key, value) for key, value in values.items() if key in _TELLING)
+        name: (
+            engines.get(name),
+            sorted((key, value) for key, value in values.items() if key in _TELLING),
+        )
         for name, values in by_run.items()
-        if name and (is_python or not values.keys().isdisjoint(_DEGREES))
+        if name and (is_python or name in engines or not values.keys().isdisjoint(_DEGREES))
     }
     alike = len(set(map(str, telling.values()))) < 2
     if len(telling) < 2 or (alike and not is_python):
@@ -79,6 +84,20 @@ def choice_of(reading: Reading, wanted: str) -> Choice:
         return Choice()
     runs = tuple(Run(name, by_run[name]) for name in telling)
     return Choice(runs, _checked(wanted, list(telling)))
+
+
+def of_run(reading: Reading, run: str) -> Reading:
+    """What a text says of one of its runs: beside a server no other framework counts, nor a server
+    beside another run."""
+    schema = reading.schema_of_run.get(run)
+    serves = schema is not None and schema.serves
+    others = {own.name for own in reading.schema_of_run.values() if own.serves or serves}
+    others -= {schema.name} if schema else set()
+    return replace(
+        reading,
+        schemas=tuple(own for own in reading.schemas if own.name not in others),
+        frameworks=tuple(shown for shown in reading.frameworks if shown[0] not in others),
+    )
 
 
 def _by_name(named: Iterable[tuple[str, Assignment]]) -> dict[str, Mapping[str, object]]:
@@ -101,5 +120,8 @@ def _checked(wanted: str, names: Sequence[str]) -> str:
 _DEGREES = (*AXES, "shard", "dp_shard")
 """What a command that is a run says at least one of."""
 
-_TELLING = (*_DEGREES, "etp", "vpp", "nodes", "gpus_per_node", "replicate", "world")
+_TELLING = (
+    *(*_DEGREES, "etp", "vpp", "nodes", "gpus_per_node", "replicate", "world"),
+    *(*SERVED, *SERVING),
+)
 """Fields in which runs may differ."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from groups.engines import gpus_of_server
 from groups.notes import Note
 
 from .. import flags
@@ -18,16 +19,17 @@ GPUS_PER_NODE = 8
 
 
 def set_machines(
-    settled: Settled, sizes: dict[str, Any], *, serves: bool, remarks: Remarks
+    settled: Settled, sizes: dict[str, Any], engine: str, remarks: Remarks
 ) -> dict[str, Any]:
     """Set nodes and GPUs per node where the text gives them by other names; what is assumed of
-    them, where it gives only their product. serves: whether it starts a server."""
+    them, where it gives only their product. engine: the server that it starts, if any."""
     tasks = settled.get("tasks_per_node")
     if "gpus_per_node" not in sizes and tasks and tasks.value > 1:
         sizes["gpus_per_node"] = tasks.value
     if "nodes" not in sizes and "single" in settled and settled["single"].value:
         sizes["nodes"] = 1
-    filled = _filled(values_of(settled), sizes) if serves else _degrees(settled, sizes, remarks)
+    stated = values_of(settled)
+    filled = _filled(engine, stated, sizes) if engine else _degrees(settled, sizes, remarks)
     world = _world(settled, sizes)
     size = world.value if world else filled
     if size is None:
@@ -61,13 +63,12 @@ def _world(settled: Settled, sizes: Mapping[str, Any]) -> Assignment | None:
     return None if is_launchers else world
 
 
-def _filled(stated: Mapping[str, Any], sizes: Mapping[str, Any]) -> int | None:
-    """The GPUs that the sizes of a server fill. Attention's data parallel size lies inside its
-    tp."""
+def _filled(engine: str, stated: Mapping[str, Any], sizes: Mapping[str, Any]) -> int | None:
+    """The GPUs that the sizes of a server fill, with those of servers beside it."""
     if not any(name in sizes for name in AXES):
         return None
-    size = math.prod(int(sizes.get(name, 1)) for name in ("tp", "pp", "cp"))
-    return size * int(1 if stated.get("dp_attention") else stated.get("dp_served", 1))
+    beside = 1 if stated.get("dp_attention") else stated.get("dp_served", 1)
+    return gpus_of_server(engine, {**sizes, "dp": 1}) * int(beside)
 
 
 def _degrees(settled: Settled, sizes: Mapping[str, Any], remarks: Remarks) -> int | None:

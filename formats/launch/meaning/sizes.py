@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from groups.layout import SERVED
+from groups.notes import Note
 from groups.stages.layout_strings import parse_layout
 
 from .. import flags
@@ -13,13 +15,19 @@ from .settled import Remarks, Settled, values_of
 
 FIELDS = (
     *("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp", "framework"),
-    *("instances", "levels", "hybrid", "gtp", "egtp", "gathers", *flags.MODEL),
+    *("instances", "levels", "hybrid", "gtp", "egtp", "gathers", *SERVED, *flags.MODEL),
 )
 """Fields of a Job and of MODEL, in the order in which they are told."""
 
 
-def sizes_of(settled: Settled, *, is_sglang: bool, remarks: Remarks) -> dict[str, Any]:
-    """The values of FIELDS: those that are said, and what follows from the others."""
+Sizes = dict[str, int]
+
+
+def sizes_of(settled: Settled, engine: str, remarks: Remarks) -> dict[str, Any]:
+    """The values of FIELDS: those that are said, and what follows from the others.
+
+    engine: "vllm", "sglang" or another server that the text starts; empty where it starts none.
+    """
     stated = values_of(settled)
     sizes = {name: stated[name] for name in stated if name in FIELDS and stated[name] != -1}
     sizes |= {name: 1 for name in ("tp", "pp") if sizes.get(name) == 0}  # off elsewhere
@@ -32,8 +40,7 @@ def sizes_of(settled: Settled, *, is_sglang: bool, remarks: Remarks) -> dict[str
     elif ends:
         remarks.ignored.append(replace(ends[0].item, code="only-one-accounted", sets=""))
     _set_layers(settled, sizes, len(ends), remarks)
-    if is_sglang:
-        sizes |= _attention(stated, sizes)
+    sizes |= _OF_SERVERS.get(engine, lambda *_: {})(stated, sizes, remarks)
     sizes |= _weight_shards(settled, sizes, remarks)
     _set_batches(stated, sizes)
     if stated.get("replicate", 1) > 1:
@@ -50,12 +57,32 @@ def _set_batches(stated: Mapping[str, Any], sizes: dict[str, Any]) -> None:
             sizes.setdefault(name, stated[tokens] // stated["seq"])
 
 
-def _attention(stated: Mapping[str, Any], sizes: Mapping[str, Any]) -> dict[str, int]:
-    """Sizes tp and cp of SGLang's attention, whose cp lies inside of what it calls tp; where its dp
-    lies there too, they are left together."""
-    tp, cp = sizes.get("tp", 1), stated.get("served_cp", 0)
-    is_apart = cp and not stated.get("dp_attention")
-    return {"tp": tp // cp, "cp": cp} if is_apart and tp % cp == 0 else {}
+def _of_vllm(stated: Mapping[str, Any], sizes: Mapping[str, Any], remarks: Remarks) -> Sizes:
+    """VLLM's data parallel size is outside of its tp."""
+    return {"dp": stated["dp_served"]} if "dp_served" in stated else {}
+
+
+def _of_sglang(stated: Mapping[str, Any], sizes: Mapping[str, Any], remarks: Remarks) -> Sizes:
+    """SGLang's sizes of attention and of experts, which lie inside its tp; a dp that is not
+    attention's makes more servers."""
+    dp = stated.get("attn_dp") or (stated.get("dp_served") if stated.get("dp_attention") else None)
+    found = {"dp": dp, "cp": stated.get("served_cp"), "ep": stated.get("served_ep")}
+    backend = stated.get("a2a_backend")
+    if backend in SPAN_TP:
+        found["ep"] = sizes.get("tp", 1)
+        facts = {"backend": backend, "ep": found["ep"]}
+        remarks.missing.append(Note("experts-span-tp", facts))
+    return {name: size for name, size in found.items() if size is not None}
+
+
+_OF_SERVERS = {"vllm": _of_vllm, "sglang": _of_sglang}
+
+SPAN_TP = (
+    *("megamoe", "deepep", "deepep_v2", "mooncake", "nixl", "ascend_fuseep", "flashinfer"),
+    *("flashinfer_megamoe", "mori", "pplx"),
+)
+"""Backends of --moe-a2a-backend for which SGLang sets ep to tp, whatever --ep-size says (sglang
+0.5.23 srt/arg_groups/overrides.py, _A2A_EP_SPANNING_BACKENDS)."""
 
 
 def _weight_shards(settled: Settled, sizes: Mapping[str, Any], remarks: Remarks) -> dict[str, int]:

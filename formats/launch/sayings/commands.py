@@ -49,8 +49,9 @@ def read_command(
     if program in flags.QUIET:
         return
     schema = schema_of(marks_of(words))
-    found.knows(schema, words[0].text, words[0].place)
-    command = Command(words, program, Scope(schema, _run_name(found, words)), written)
+    run = _run_name(found, words)
+    found.knows(schema, words[0].text, words[0].place, run)
+    command = Command(words, program, Scope(schema, run), written)
     starts_ray = program == "ray" and "start" in [word.text for word in words[1:3]]
     launcher = "ray" if starts_ray else ""
     at = 0

@@ -23,8 +23,6 @@ from ..items import Item
 from ..schemas import Schema
 from ..syntax.words import Default
 
-SERVERS = ("vllm", "sglang")
-
 
 class Assignment(NamedTuple):
     """One thing that the text says: this field is this value."""
@@ -54,6 +52,7 @@ class Reading:
     programs: tuple[Item, ...]  # scripts of Megatron-LM's own that are run
     frameworks: tuple[tuple[str, Item], ...]  # what only one framework has, and where
     schemas: tuple[Schema, ...]  # the frameworks with a table of their own, as they were found
+    schema_of_run: Mapping[str, Schema]  # of each command that one of them reads
     stated: Mapping[str, str]  # texts of single values, by path or option
 
     @property
@@ -62,13 +61,9 @@ class Reading:
         return next(iter(self.schemas), None)
 
     @property
-    def schema_names(self) -> frozenset[str]:
-        return frozenset(schema.name for schema in self.schemas)
-
-    @property
-    def serves(self) -> bool:
-        """Whether the text starts a server."""
-        return not self.schema_names.isdisjoint(SERVERS)
+    def engine(self) -> str:
+        """The server that the text starts, by its name; empty where it starts none."""
+        return next((schema.name for schema in self.schemas if schema.serves), "")
 
     def leaves(self, *codes: str) -> bool:
         """Whether something is unresolved for one of these reasons."""
@@ -90,6 +85,7 @@ class Findings:
         self.programs: list[Item] = []
         self.frameworks: list[tuple[str, Item]] = []
         self.schemas: dict[str, Schema] = {}
+        self.schema_of_run: dict[str, Schema] = {}
         self.stated: dict[str, str] = {}
         self._breaks = [match.end() for match in re.finditer(r"\n", text)]
 
@@ -113,8 +109,12 @@ class Findings:
         items.append(self.item(code, name, value, place, **more))
         return items[-1]
 
-    def knows(self, schema: Schema | None, text: str, place: tuple[int, int]) -> None:
+    def knows(
+        self, schema: Schema | None, text: str, place: tuple[int, int], run: str = ""
+    ) -> None:
         """A framework with a table of its own, by the word that shows it first."""
+        if schema and run:
+            self.schema_of_run[run] = schema
         if schema and schema.name not in self.schemas:
             self.schemas[schema.name] = schema
             self.frameworks.append((schema.name, self.item("understood", text[:40], "", place)))
@@ -134,5 +134,6 @@ class Findings:
             self.starts,
             **{name: tuple(items) for name, items in lists.items()},
             schemas=tuple(self.schemas.values()),
+            schema_of_run=self.schema_of_run,
             stated=self.stated,
         )
