@@ -54,6 +54,17 @@ def gpus_of_server(framework: str, sizes: Mapping[str, int]) -> int:
     return math.prod(sizes.get(name, 1) for name in outside.get(framework, ("tp", "pp", "cp")))
 
 
+def engine_gpus(job: Job) -> int:
+    """The GPUs of one engine of a server's job: one copy of the model, or of what dp makes of it.
+
+    >>> from groups.layout import Job
+    >>> engine_gpus(Job(tp=2, framework="vllm")), engine_gpus(Job(tp=2, dp=4, framework="vllm"))
+    (2, 8)
+    """
+    sizes = {"tp": job.tp, "pp": job.pp, "cp": job.cp}
+    return gpus_of_server(job.framework, sizes | ({} if job.dp is None else {"dp": job.dp}))
+
+
 def serve(job: Job, world: int) -> Served:
     """The two meshes and the groups of the servers that a job asks for on so many GPUs.
 

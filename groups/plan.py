@@ -1,0 +1,271 @@
+"""A plan: several layouts, by name, over the same machines.
+
+A `Role` is a training or a serving layout on a run of consecutive GPUs, or on chosen ones; a `Plan`
+is the roles of one cluster. Its laws: every rank of a role is a GPU of the cluster, and roles that
+share GPUs say in which order they have them. A plan of one role is a job as it was.
+
+GPUs have the numbers that ranks have where one job takes the whole cluster: GPU g is GPU
+g % gpus_per_node of node g // gpus_per_node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from .errors import LayoutError, not_a_choice, quoted, refusal
+from .layout import Layout, world_of
+from .mesh import MAX_RANKS, Axis, Mesh, require_rank, whole_number
+
+MAX_ROLES = 32
+"""Roles of one plan: published ones have up to about ten."""
+
+
+@dataclass(frozen=True)
+class Role:
+    """A layout by name, and the GPUs that its ranks are.
+
+    first_rank: the GPU of its rank 0, from 0 up; the others are those behind it. gpus: instead, the
+    GPU of each rank. shares: names of the roles that have its GPUs before it does, in a step; None:
+    those that stand before it in the plan; none of them: it has its GPUs first, or alone.
+
+    >>> from groups.layout import Job
+    >>> rollout = Role("rollout", Job(tp=2, framework="vllm").layout(), first_rank=8)
+    >>> rollout.ranks.tolist(), rollout.rank_on(11), rollout.rank_on(3)
+    ([8, 9, 10, 11, 12, 13, 14, 15], 3, None)
+    >>> Role("reward", Job(gpus_per_node=2).layout(), gpus=(7, 5)).ranks.tolist()
+    [7, 5]
+
+    Errors: LayoutError for a name that is empty, and for GPUs that are no numbers from 0 up, stand
+    twice or are not as many as the ranks.
+    """
+
+    name: str
+    layout: Layout
+    first_rank: int = 0
+    shares: Sequence[str] | None = None
+    gpus: Sequence[int] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise refusal("role-without-name", "name", value=quoted(self.name))
+        first = whole_number(self.first_rank, "first_rank", minimum=0, maximum=MAX_RANKS - 1)
+        shares = (self.shares,) if isinstance(self.shares, str) else self.shares
+        shares = None if shares is None else tuple(shares)
+        gpus = self._chosen()
+        if gpus and first not in (0, gpus[0]):
+            facts = {"role": self.name, "first": first, "gpu": gpus[0]}
+            raise refusal("two-first-ranks", "first_rank", {"first_rank": gpus[0]}, **facts)
+        if gpus:
+            first = gpus[0]
+            is_run = gpus == tuple(range(first, first + len(gpus)))
+            gpus = () if is_run else gpus
+        for field, value in {"first_rank": first, "shares": shares, "gpus": gpus}.items():
+            object.__setattr__(self, field, value)
+
+    def _chosen(self) -> tuple[int, ...]:
+        world = self.layout.world_size
+        if not len(self.gpus):
+            return ()
+        if len(self.gpus) != world:
+            facts = {"role": self.name, "world": world, "count": len(self.gpus)}
+            raise refusal("gpus-are-not-ranks", "gpus", {"gpus": ()}, **facts)
+        most = MAX_RANKS - 1
+        gpus = tuple(whole_number(gpu, "gpus", minimum=0, maximum=most) for gpu in self.gpus)
+        counts = np.bincount(gpus)
+        if counts.max() > 1:
+            raise refusal(
+                "gpu-twice", "gpus", {"gpus": ()}, role=self.name, gpu=int(counts.argmax())
+            )
+        return gpus
+
+    @cached_property
+    def ranks(self) -> np.ndarray:
+        """The GPU of each rank, by its number in the cluster: int64, shape (world,), read-only.
+
+        It takes what one rank of the layout gives to GPUs: ``role.ranks[grouping.members(rank)]``.
+        """
+        count = self.layout.world_size
+        run = np.arange(self.first_rank, self.first_rank + count, dtype=np.int64)
+        ranks = np.array(self.gpus, dtype=np.int64) if self.gpus else run
+        ranks.flags.writeable = False
+        return ranks
+
+    def rank_on(self, gpu: int) -> int | None:
+        """The role's rank on a GPU of the cluster; None where it has none there."""
+        if self.gpus:
+            return self._rank_on.get(gpu)
+        rank = gpu - self.first_rank
+        return rank if 0 <= rank < self.layout.world_size else None
+
+    @cached_property
+    def _rank_on(self) -> Mapping[int, int]:
+        return {gpu: rank for rank, gpu in enumerate(self.gpus)}
+
+    @property
+    def last(self) -> int:
+        """Its GPU of the highest number."""
+        return max(self.gpus) if self.gpus else self.first_rank + self.layout.world_size - 1
+
+    def meets(self, other: Role) -> bool:
+        """Whether a GPU is in both."""
+        if self.gpus or other.gpus:
+            return bool(np.isin(self.ranks, other.ranks).any())
+        return self.first_rank <= other.last and other.first_rank <= self.last
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The roles of one cluster.
+
+    >>> from groups.layout import Job
+    >>> actor = Role("actor", Job(nodes=2, tp=4, pp=2).layout())
+    >>> rollout = Role("rollout", Job(tp=2, framework="vllm").layout(), first_rank=8)
+    >>> plan = Plan(nodes=3, gpus_per_node=8, roles=(actor, rollout))
+    >>> [(role.name, rank) for role, rank in plan.roles_of(12)]
+    [('actor', 12), ('rollout', 4)]
+    >>> plan.unused.tolist()
+    [16, 17, 18, 19, 20, 21, 22, 23]
+
+    Errors: LayoutError for machines that are none or too many, no role or too many, two roles of
+    one name, a role that ends beyond the cluster, and roles that share GPUs in no order.
+    """
+
+    nodes: int
+    gpus_per_node: int
+    roles: Sequence[Role]
+
+    def __post_init__(self) -> None:
+        world_of(self.nodes, self.gpus_per_node)
+        roles = tuple(self.roles)
+        object.__setattr__(self, "roles", roles)
+        if not 1 <= len(roles) <= MAX_ROLES:
+            raise refusal("number-of-roles", "roles", count=len(roles), limit=MAX_ROLES)
+        names = [role.name for role in roles]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise refusal("role-named-twice", "name", role=twice)
+        for role in roles:
+            self._require_inside(role)
+        _ = self.turns  # refuses roles in no order
+
+    @classmethod
+    def of(cls, layout: Layout, name: str = "job") -> Plan:
+        """One job as a plan: the only role of its own cluster.
+
+        >>> from groups.layout import Job
+        >>> plan = Plan.of(Job(nodes=2, tp=4).layout())
+        >>> str(plan), plan.roles_of(9)[0][1]
+        ('2 x 8 GPUs: job 0-15', 9)
+        """
+        return cls(layout.nodes, layout.gpus_per_node, (Role(name, layout),))
+
+    def __str__(self) -> str:
+        """The machines, and where each role is: those of a run by its first and last GPU."""
+        machines = f"{self.nodes:,} x {self.gpus_per_node:,} GPUs"
+        roles = (
+            f"{role.name} {len(role.gpus)} chosen"
+            if role.gpus
+            else f"{role.name} {role.first_rank}-{role.last}"
+            for role in self.roles
+        )
+        return f"{machines}: {', '.join(roles)}"
+
+    @property
+    def world_size(self) -> int:
+        """GPUs of the cluster."""
+        return self.nodes * self.gpus_per_node
+
+    def role(self, name: str) -> Role:
+        """The role of a name. Errors: LayoutError where there is none, with the names there are."""
+        for role in self.roles:
+            if role.name == name:
+                return role
+        raise not_a_choice("role", name, [role.name for role in self.roles])
+
+    def roles_of(self, rank: int) -> tuple[tuple[Role, int], ...]:
+        """The roles of a GPU, in the order in which they have it, each with its rank there.
+
+        Errors: LayoutError for a GPU that the cluster has not.
+        """
+        gpu = require_rank(Mesh((Axis("gpu", self.world_size),)), rank)
+        found = ((role, role.rank_on(gpu)) for role in self.turns)
+        return tuple((role, own) for role, own in found if own is not None)
+
+    @cached_property
+    def turns(self) -> tuple[Role, ...]:
+        """The roles in the order in which those that share GPUs have them; others as they stand."""
+        before = {role.name: self._before(role) for role in self.roles}
+        left, turns = list(self.roles), list[Role]()
+        reached: dict[str, set[str]] = {}  # those that a role is behind, whether directly or not
+        while left:
+            done = {role.name for role in turns}
+            ready = next((role for role in left if before[role.name] <= done), None)
+            if ready is None:
+                names = ", ".join(role.name for role in left)
+                raise refusal("roles-in-circle", "shares", {"shares": None}, roles=names)
+            direct = before[ready.name]
+            reached[ready.name] = direct.union(*(reached[name] for name in direct))
+            for other in turns:
+                if other.name not in reached[ready.name] and other.meets(ready):
+                    raise self._unordered(ready, other)
+            turns.append(ready)
+            left.remove(ready)
+        return tuple(turns)
+
+    @cached_property
+    def unused(self) -> np.ndarray:
+        """GPUs that no role has: int64, ascending."""
+        return np.flatnonzero(~self._taken(self.roles))
+
+    def _taken(self, roles: Iterable[Role]) -> np.ndarray:
+        taken = np.zeros(self.world_size, dtype=bool)
+        for role in roles:
+            taken[role.ranks] = True
+        return taken
+
+    def _before(self, role: Role) -> set[str]:
+        """The roles that have GPUs of this one directly before it does."""
+        if role.shares is None:
+            earlier = self.roles[: self.roles.index(role)]
+            return {o.name for o in earlier if role.name not in (o.shares or ()) and o.meets(role)}
+        others = {other.name: other for other in self.roles if other is not role}
+        for name in role.shares:
+            if name not in others:
+                raise not_a_choice("shares", name, others)
+            if not others[name].meets(role):
+                facts = {"role": role.name, "other": name}
+                raise refusal("roles-apart", "shares", {"shares": None}, **facts)
+        return set(role.shares)
+
+    def _require_inside(self, role: Role) -> None:
+        world = self.world_size
+        if role.last < world:
+            return
+        fixes: list[dict[str, int]] = []
+        if not role.gpus and role.layout.world_size <= world:
+            fixes.append({"first_rank": world - role.layout.world_size})
+        nodes = role.last // self.gpus_per_node + 1
+        if nodes * self.gpus_per_node <= MAX_RANKS:
+            fixes.append({"nodes": nodes})
+        facts = {"role": role.name, "last": role.last, "world": world}
+        control = next(iter(fixes[0])) if fixes else "first_rank"
+        raise refusal("role-beyond-cluster", control, *fixes, **facts)
+
+    def _unordered(self, role: Role, other: Role) -> LayoutError:
+        fixes: list[dict[str, object]] = [{"shares": other.name}]
+        free = self._free_starts(role)
+        if len(free) and not role.gpus:
+            fixes.append({"first_rank": int(free[np.abs(free - role.first_rank).argmin()])})
+        facts = {"role": role.name, "other": other.name}
+        return refusal("roles-without-order", "shares", *fixes, **facts)
+
+    def _free_starts(self, role: Role) -> np.ndarray:
+        """The first GPUs of all runs that are long enough for a role and that no other has."""
+        taken = self._taken(other for other in self.roles if other is not role)
+        counts = np.concatenate(([0], np.cumsum(taken)))
+        size = role.layout.world_size
+        return np.flatnonzero(counts[size:] == counts[:-size])
