@@ -26,7 +26,7 @@ from training.pipeline import (
 from training.pipeline.automatic import automatic
 from training.pipeline.figures import held_of, idle_time, outputs_in_flight, peaks
 from training.pipeline.orders import chunk_table, interleaved_warmup
-from training.pipeline.plan import KINDS, B, I, Plan, Shape, W
+from training.pipeline.plan import KINDS, B, I, PipelinePlan, Shape, W
 from training.pipeline.schedules import FORMS
 from training.pipeline.simulate import ABREAST
 from training.pipeline.spec import ScheduleSpec
@@ -134,7 +134,7 @@ def durations_of(row: dict) -> Durations:
     return Durations(forward, inward + weights, inward, weights, send=row["T_comm"])
 
 
-def own_rate(plan: Plan, times: Durations) -> float:
+def own_rate(plan: PipelinePlan, times: Durations) -> float:
     return figures_of(simulate(plan, times)).bubble_of_span
 
 
@@ -146,7 +146,7 @@ def test_bubble_rates_are_those_of_the_paper(row):
     zb_1p = automatic(Shape(p, m, 1, m), times.table(p), times.send, p, w_share)
     plans = {
         **{name: plan_of(name, p, m) for name in ("1f1b", "zb-h1", "zb-h2")},
-        "zb-1p": Plan(p, m, zb_1p),
+        "zb-1p": PipelinePlan(p, m, zb_1p),
         "zb-2p": ScheduleSpec("zb-2p", p, m, w_share=w_share).plan(times),
     }
     found = {name: round(own_rate(plan, times), 4) for name, plan in plans.items()}
@@ -302,7 +302,7 @@ def test_no_op_starts_before_its_inputs_and_no_rank_does_two_things_at_once(spec
 def test_a_found_order_runs_everything_within_its_memory(p, m, costs, limit, w_share):
     *times, send = map(float, costs)
     table = Durations(times[0], 0.0, *times[1:]).table(p)
-    plan = Plan(p, m, automatic(Shape(p, m, 1, m), table, send, limit * p, w_share))
+    plan = PipelinePlan(p, m, automatic(Shape(p, m, 1, m), table, send, limit * p, w_share))
     check_plan(plan)
     until_i, until_w = held_of(plan, (B, I)), held_of(plan, (B, W))
     assert (until_i + w_share * (until_w - until_i)).max() <= limit * p + 1e-6

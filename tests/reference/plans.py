@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from training.pipeline import figures_of, plan_of, simulate
-from training.pipeline.plan import KINDS, B, F, I, Plan, W
+from training.pipeline.plan import KINDS, B, F, I, PipelinePlan, W
 
 
-def read_plan(order: Sequence[Sequence[str]]) -> Plan:
+def read_plan(order: Sequence[Sequence[str]]) -> PipelinePlan:
     """A plan from its text: ``read_plan(plan.order())`` runs the same ops."""
     rows = [[re.findall(r"(\d+)([FBIW])(\d+)", place) for place in row] for row in order]
     ops = [op for row in rows for place in row for op in place]
@@ -27,12 +27,12 @@ def read_plan(order: Sequence[Sequence[str]]) -> Plan:
         ]
         for row in rows
     )
-    plan = Plan(stages, m, tuple(np.array(row, dtype=np.int64) for row in places))
+    plan = PipelinePlan(stages, m, tuple(np.array(row, dtype=np.int64) for row in places))
     check_plan(plan)
     return plan
 
 
-def check_plan(plan: Plan) -> None:
+def check_plan(plan: PipelinePlan) -> None:
     """Everything runs once, on one rank each backward after its own forward, W after I."""
     ops, _ = plan.ops
     counts = np.bincount(ops, minlength=plan.num_ops).reshape(plan.stages, plan.m, 4)

@@ -6,7 +6,7 @@
 """
 
 from .figures import Figures, bubble, figures_of
-from .plan import Plan
+from .plan import PipelinePlan
 from .schedules import SCHEDULES, Times
 from .simulate import Durations, Timeline, simulate
 from .spec import plan_of, schedule

@@ -19,7 +19,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from .plan import MOST_OPS, B, F, I, Plan, W
+from .plan import MOST_OPS, B, F, I, PipelinePlan, W
 from .schedules import SCHEDULES, Times
 from .simulate import Timeline, simulate
 from .spec import SETTLED, ScheduleSpec, checked, plan_of
@@ -91,7 +91,7 @@ def figures_of(timeline: Timeline) -> Figures:
     )
 
 
-def held_of(plan: Plan, until: tuple[int, int]) -> np.ndarray:
+def held_of(plan: PipelinePlan, until: tuple[int, int]) -> np.ndarray:
     """Micro-batch chunks that a rank holds while it runs each place: int64, shape (places,).
 
     until: the kinds of op after whose end a chunk is let go.
@@ -107,12 +107,12 @@ def held_of(plan: Plan, until: tuple[int, int]) -> np.ndarray:
     return np.cumsum(change) + gone
 
 
-def peaks_of(plan: Plan, until: tuple[int, int]) -> np.ndarray:
+def peaks_of(plan: PipelinePlan, until: tuple[int, int]) -> np.ndarray:
     """The most chunks that each rank holds at once: int64, shape (p,)."""
     return np.maximum.reduceat(held_of(plan, until), plan.starts[:-1])
 
 
-def sends_of(plan: Plan) -> tuple[np.ndarray, np.ndarray]:
+def sends_of(plan: PipelinePlan) -> tuple[np.ndarray, np.ndarray]:
     """Messages that each rank sends in one step, of activations and of gradients: shape (p,) each.
 
     >>> from training.pipeline import plan_of
@@ -228,7 +228,7 @@ def is_taken(spec: ScheduleSpec) -> bool:
     return spec.is_taken and (spec.rule.closed is not None or longest.num_ops <= MOST_OPS)
 
 
-def _outputs(plan: Plan) -> int:
+def _outputs(plan: PipelinePlan) -> int:
     """Micro-batches between their forward and their backward in the last stage, at most."""
     where = plan.where.reshape(plan.stages, plan.m, 4)[-1]
     back = np.sort(np.maximum(where[:, B], where[:, I]))

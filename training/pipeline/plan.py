@@ -44,12 +44,12 @@ MOST_OPS = 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class PipelinePlan:
     """What every rank of a pipeline runs, in order, without times.
 
     stages: of the model, each a chunk of it; m: micro-batches. places: per rank an int64 array.
 
-    >>> plan = Plan(stages=1, m=2, places=(np.array([F, F + 4, B, B + 4]),))
+    >>> plan = PipelinePlan(stages=1, m=2, places=(np.array([F, F + 4, B, B + 4]),))
     >>> plan.order(), plan.num_ops
     ([['0F0', '0F1', '0B0', '0B1']], 8)
     """

@@ -22,7 +22,7 @@ from groups.errors import quoted
 from groups.notebook import bundle
 
 from ..errors import is_amount, refusal
-from .plan import Plan
+from .plan import PipelinePlan
 
 Duration = float | Sequence[float]
 """One number for all stages, or one for each stage."""
@@ -93,7 +93,7 @@ def check_duration(value: object, name: str, most: float = LONGEST) -> float:
 class Timeline:
     """A plan with the time of every place: float64 arrays in the order of ``plan.flat``."""
 
-    plan: Plan
+    plan: PipelinePlan
     start: np.ndarray
     end: np.ndarray
 
@@ -127,7 +127,7 @@ class Timeline:
         ]
 
 
-def simulate(plan: Plan, durations: Durations | None = None) -> Timeline:
+def simulate(plan: PipelinePlan, durations: Durations | None = None) -> Timeline:
     """The start and end of every op.
 
     >>> from training.pipeline import plan_of
@@ -150,7 +150,7 @@ def simulate(plan: Plan, durations: Durations | None = None) -> Timeline:
     return Timeline(plan, *run(plan.starts, cost, waits))
 
 
-def _costs(plan: Plan, table: np.ndarray) -> np.ndarray:
+def _costs(plan: PipelinePlan, table: np.ndarray) -> np.ndarray:
     """How long each place takes: float64, shape (places,)."""
     of_op = np.repeat(table[:4].T, plan.m, axis=0).ravel()
     cost = of_op[plan.first]

@@ -16,7 +16,7 @@ from groups.stages.layers import MAX_LAYERS
 
 from ..errors import refusal, require_choice
 from .automatic import TRIES, automatic
-from .plan import MOST_OPS, Plan, Shape, too_many_ops
+from .plan import MOST_OPS, PipelinePlan, Shape, too_many_ops
 from .schedules import DEFAULT_VIRTUAL, SCHEDULES, Schedule
 from .simulate import Durations
 
@@ -138,15 +138,17 @@ class ScheduleSpec:
     def _works_with(self, name: str, size: int) -> bool:
         return with_changes(self, {name: size}).works
 
-    def plan(self, durations: Durations | None = None) -> Plan:
+    def plan(self, durations: Durations | None = None) -> PipelinePlan:
         """The ops of every rank; an order that is found suits the durations."""
         shape, order = self.shape, self.rule.order
         if order is not None:
-            return Plan(shape.stages, self.m, tuple(order(shape, rank) for rank in shape.ranks))
+            return PipelinePlan(
+                shape.stages, self.m, tuple(order(shape, rank) for rank in shape.ranks)
+            )
         given = durations or Durations()
         limit = self.rule.limit * self.p
         places = automatic(shape, given.table(shape.stages), given.send, limit, self.w_share)
-        return Plan(shape.stages, self.m, places)
+        return PipelinePlan(shape.stages, self.m, places)
 
     def _refusals(self) -> Iterator[Refused]:
         rule, p, m = self.rule, self.p, self.m
@@ -212,7 +214,9 @@ def schedule(
     return plan_of(name, p, m, v, group_size).order()
 
 
-def plan_of(name: str, p: int, m: int, v: int | None = None, group_size: int | None = None) -> Plan:
+def plan_of(
+    name: str, p: int, m: int, v: int | None = None, group_size: int | None = None
+) -> PipelinePlan:
     """What every rank runs under a schedule, without times; arguments as for `schedule`."""
     spec = checked(name, p, m, v, group_size)
     spec.require_drawn()
