@@ -22,6 +22,7 @@ from groups.layout import Job, own_groupings
 from groups.presets import SERVERS as SERVED_LAYOUTS
 from groups.serving import sglang_groups, trtllm_groups, vllm_groups
 from training.models import MODELS
+from training.serving.weights import FORMATS
 from views.all import VIEWS
 from views.base.context import Context
 from views.base.link import from_query, published, to_query
@@ -30,7 +31,8 @@ from views.base.state import State
 from views.column import column_html, is_still
 from views.groups.api import layout as layout_endpoint
 from views.launch.api import read_launch as endpoint
-from views.launch.inputs import with_pasted
+from views.launch.inputs import stated, with_pasted
+from views.memory.served import server_facts
 from views.orders.engines import SameServers, engines_summary, shown_of
 from views.page import answer
 
@@ -375,6 +377,39 @@ def test_of_two_servers_in_a_text_one_is_chosen(tmp_path):
     assert run(["serve", str(file)], io.StringIO(), out, err) == 2
     assert "holds 2 runs: give --run, one of 1: python, 2: vllm" in err.getvalue()
     assert run(["serve", str(file), "--run", "2: vllm"], io.StringIO(), out, err) == 0
+
+
+SERVES = {  # the model, the format of its weights, the longest request, GPUs that share experts
+    "vllm serve Qwen/Qwen3-235B-A22B-FP8 -tp 4 --max-model-len 8192": (
+        "qwen3-235b-a22b",
+        "fp8",
+        8192,
+        4,
+    ),
+    "vllm serve Qwen/Qwen3-235B-A22B -tp 8": ("qwen3-235b-a22b", "bf16", 4096, 8),
+    "python -m sglang.launch_server --model-path deepseek-ai/DeepSeek-V3 --tp 16 --nnodes 2 --dp 16"
+    " --enable-dp-attention --moe-a2a-backend deepep": ("deepseek-v3", "fp8", 4096, 16),
+}
+
+
+@pytest.mark.parametrize("text", SERVES)
+def test_a_server_that_is_opened_holds_weights_and_a_cache_and_no_training(text):
+    """In the format that the checkpoint's name says, whatever the page served before."""
+    before = State(served_weights="int4", served_length="77", served_share="", zero="3")
+    opened = replace(before, **stated(before, read_launch(text)))
+    facts = server_facts(Context.of(opened))
+    name, kept, length, ranks = SERVES[text]
+    found = tuple(facts[key] for key in ("model", "weights_format", "max_model_len"))
+    assert found == (name, kept, length)
+    (stage,) = facts["stages"]
+    parts = ["attention", "mlp", "experts", "tables", "activations", "outside", "graphs"]
+    assert [*stage["bytes"]] == parts
+    model = MODELS[name].model
+    layers = model.layers - model.dense_layers
+    experts = layers * model.experts * 3 * model.hidden * model.expert_ffn
+    assert stage["bytes"]["experts"] == experts * FORMATS[kept] / ranks
+    assert stage["weights_bytes"] == sum(stage["bytes"][part] for part in parts[:4])
+    assert facts["tokens"] > 0
 
 
 def test_servers_that_no_command_starts_together_are_not_written():

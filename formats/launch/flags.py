@@ -195,6 +195,7 @@ class WordLists:
     not_drawn: tuple[str, ...]
     no_group: tuple[str, ...]
     names: ByWhat
+    formats: ByWhat
     renamed: ByWhat
     counts_for: ByWhat
     leads_to: ByWhat
@@ -289,8 +290,29 @@ def published_model(name: str) -> str:
     >>> published_model("llama31_405b_pretrain_256gpu_gb200_fp8mx_config")
     'llama3-405b'
     """
-    plain = _RECIPE.sub("", name.rstrip("/").rsplit("/", 1)[-1].lower()[:200])
-    words = re.split(r"[-_ ]+", plain)
-    while len(words) > 1 and words[-1] in WORDS.variants:
-        words.pop()
+    words, _ = _of_name(name)
     return NAMES.get("".join(words), "")
+
+
+def named_format(name: str) -> str:
+    """The format of a checkpoint's weights, as its name ends; empty where it does not say.
+
+    >>> named_format("Qwen/Qwen3-235B-A22B-Instruct-2507-FP8"), named_format("org/m-GPTQ-Int8")
+    ('fp8', 'int8')
+    >>> named_format("deepseek-ai/DeepSeek-V3"), named_format("")
+    ('', '')
+    """
+    _, variants = _of_name(name)
+    return next((_FORMATS[word] for word in variants if word in _FORMATS), "")
+
+
+_FORMATS = by_word(WORDS.formats)
+
+
+def _of_name(name: str) -> tuple[list[str], list[str]]:
+    """The words of a model in a name, and those of its variant from the last one."""
+    plain = _RECIPE.sub("", name.rstrip("/").rsplit("/", 1)[-1].lower()[:200])
+    words, variants = re.split(r"[-_ ]+", plain), []
+    while len(words) > 1 and words[-1] in WORDS.variants:
+        variants.append(words.pop())
+    return words, variants

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from groups.engines import is_server
 from groups.errors import LayoutError
 from groups.presets import PRESETS
 from groups.stages.layout_strings import is_layout, parse_layout
@@ -24,7 +25,7 @@ from training.recipe import DISPATCHERS, PRECISIONS, Training
 from training.recompute import MODULES, OWN, WORDS, modules_in, modules_of, written
 
 from . import flags
-from .flags import MODEL, PLACEHOLDERS, TABLES, by_word, published_model
+from .flags import MODEL, PLACEHOLDERS, TABLES, by_word, named_format, published_model
 from .items import Parsed
 
 # -- what a text says ----------------------------------------------------------------------------
@@ -58,6 +59,20 @@ def training_of(text: Parsed) -> dict[str, Any]:
     if said.get("fp8"):
         found["products"] = "mxfp8" if said.get("fp8_recipe") == "mxfp8" else "fp8"
     return found
+
+
+def served_of(text: Parsed) -> dict[str, Any]:
+    """How the server of a text serves the model that it names: the format of its weights, empty as
+    published, and the tokens of its longest request; nothing of a text that starts none.
+
+    >>> from formats.launch import parse
+    >>> served_of(parse("vllm serve Qwen/Qwen3-235B-A22B-FP8 --max-model-len 8192"))
+    {'served_weights': 'fp8', 'served_length': 8192}
+    """
+    named = str(text.training.get("named", ""))
+    if not named or text.framework is None or not is_server(text.framework.job):
+        return {}
+    return {"served_weights": named_format(named), "served_length": text.values.get("seq", "")}
 
 
 def _named(said: Mapping[str, Any]) -> str | None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from formats.launch import Parsed, parse
-from formats.launch.training import counted_with, options_of, training_of
+from formats.launch.training import counted_with, options_of, served_of, training_of
 from groups import LayoutError
 from groups.inputs import number_in
 from groups.layout import SERVED, Layout
@@ -49,13 +49,13 @@ def stated(state: State, text: Parsed) -> dict[str, str]:
 
 def training_stated(text: Parsed) -> dict[str, str]:
     """The fields of the model and its training that the pasted text states; of another model none
-    stays as it was, but for the GPUs.
+    stays as it was, but for the GPUs. Of a server, how the model is served, too.
 
     >>> text = parse("--num-layers 80 --hidden-size 8192 --num-attention-heads 64")
     >>> {name: value for name, value in training_stated(text).items() if value}
     {'model': 'llama3-70b', 'hidden': '8192', 'heads': '64'}
     """
-    said = training_of(text)
+    said = training_of(text) | served_of(text)
     if "model" not in said:
         return texts_of(said)
     names = set(fields_of("model", "training", "traffic")) - {"cluster", "capacity"}
