@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+
 import numpy as np
 import pytest
 from browser import (
@@ -341,8 +344,8 @@ def _told_at(page, view):
 
 # --- The picture of the job -----------------------------------------------------------------------
 
-JOB_NOW = """() => {
-  const [svg] = document.querySelectorAll('svg.job');
+JOB_NOW = """(number) => {
+  const svg = document.querySelectorAll('svg.job')[number];
   const at = (frame) => ['x', 'y', 'width', 'height'].map((name) => frame[name].baseVal.value);
   return [
     [...svg.querySelectorAll('.j')].map((one) => [Number(one.dataset.r), one.classList.value]),
@@ -353,27 +356,36 @@ JOB_NOW = """() => {
 }"""
 
 
-@pytest.mark.parametrize("framework", ["megatron", "llama3"])
-def test_the_script_marks_a_gpu_s_groups_as_files_have_them(open_page, framework):
+@pytest.mark.parametrize(
+    ("framework", "sizes"),
+    [
+        ("megatron", {"nodes": 4, "tp": 2, "cp": 2, "pp": 4}),
+        ("llama3", {"nodes": 4, "tp": 2, "cp": 2, "pp": 4}),
+        ("megatron", {"nodes": 8, "tp": 4, "cp": 1, "pp": 1, "ep": 8, "etp": 4}),  # outlines
+    ],
+)
+def test_the_script_marks_a_gpu_s_groups_as_files_have_them(open_page, framework, sizes):
     page = open_page()
-    type_sizes(page, nodes=4, cp=2, pp=4)
+    type_sizes(page, **sizes)
     choose(page, "framework", CONVENTIONS[framework].name)
-    layout = expect_layout(page, nodes=4, tp=2, cp=2, pp=4, framework=framework)
+    layout = expect_layout(page, **sizes, framework=framework)
     for rank in (0, 13, 31):
         job_cell(page, rank).hover()
         expect_card(page, layout, rank)
-        ((_, drawn),) = job_pictures(Context(layout, State(rank=str(rank))))
-        looks = {one: f"j m t-{mark.tone}" for mark in drawn.marks for one in mark.ranks.tolist()}
-        looks[rank] = "j me"
-        cells, *frames, joins = page.evaluate(JOB_NOW)
-        assert dict(cells) == looks
-        for shown, held in zip(frames, (drawn.boxes, drawn.replicas)):
-            ((around,), (wanted,)) = shown, filter(drawn.holds_rank, held)
-            assert around == pytest.approx(wanted, abs=0.02)
-        assert joins == [
-            "".join(f"M{x0:.2f} {y0:.2f}L{x1:.2f} {y1:.2f}" for x0, y0, x1, y1 in line.segments)
-            for line in drawn.lines
-        ]
+        for number, (_, drawn) in enumerate(job_pictures(Context(layout, State(rank=str(rank))))):
+            looks = {
+                one: f"j m t-{mark.tone}" for mark in drawn.marks for one in mark.ranks.tolist()
+            }
+            looks[rank] = "j me"
+            cells, *frames, joins = page.evaluate(JOB_NOW, number)
+            assert dict(cells) == looks
+            boxes = drawn.boxes if drawn.box_tone else ()
+            for shown, held in zip(frames, (boxes, drawn.replicas)):
+                wanted = [*filter(drawn.holds_rank, held)]
+                assert np.array(shown) == pytest.approx(np.array(wanted), abs=0.02)
+            for path, line in zip(joins, drawn.lines, strict=True):
+                ends = [float(part) for part in re.findall(r"[\d.]+", path)]
+                assert ends == pytest.approx([*itertools.chain(*line.segments)], abs=0.02)
 
 
 def test_the_groups_of_a_gpu_are_marked_in_the_frame_in_which_a_picture_is_first_seen(open_page):

@@ -424,6 +424,27 @@ def test_lines_run_between_cells(text, share):
         assert drawn.plan.bands[0] == 1
 
 
+@pytest.mark.parametrize(
+    ("text", "rank", "outlined"),
+    [
+        ("etp4-ep8-edp2-pp2", 0, {"ep": [*range(0, 32, 4)], "tp": [0, 1, 2, 3]}),
+        ("etp4-ep8-edp2-pp2", 37, {"ep": [*range(33, 64, 4)], "tp": [36, 37, 38, 39]}),
+        ("etp4-ep8-edp2-pp2", 28, {"ep": [*range(0, 32, 4)]}),  # tp has its bar below the stage
+        ("tp2-cp4-dp2-pp2", 6, {}),  # tp has its box, others' cells are between those of cp
+    ],
+)
+def test_a_group_that_fills_a_part_of_a_replica_is_outlined(text, rank, outlined):
+    drawn = picture(text, rank, room=HALF)
+    found = {}
+    for line in drawn.lines:
+        (left, top, right, _), (_, foot, *end) = line.segments[0], line.segments[-1]
+        if len(line.segments) == 4 and end == [left, top]:
+            wide, tall = drawn.sides
+            is_across = (drawn.x > left) & (drawn.x + wide < right)
+            found[line.tone] = np.flatnonzero(is_across & (drawn.y > top) & (drawn.y + tall < foot))
+    assert {tone: ranks.tolist() for tone, ranks in found.items()} == outlined
+
+
 def test_16_gpus_of_eight_experts_stand_in_one_row_of_replicas():
     for text in ("tp2-cp1-dp8-pp1", "tp1-cp1-dp16-pp1"):
         assert picture(text, room=WIDE).plan.bands == (1, 1)

@@ -12,7 +12,7 @@ of the axes gives the same picture with other numbers in it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -180,12 +180,12 @@ class JobPicture(MarkedCells):
             for x, y in zip(self.x[first].tolist(), self.y[first].tolist())
         )
 
-    def _around(self, ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Top and foot of the cells of each rank's replica in its stage."""
+    def _around(self, ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Left, top and foot of the cells of each rank's replica in its stage."""
         plan = self.plan
-        _, y = places_of(plan.outside, ranks)
+        x, y = places_of(plan.outside, ranks)
         top = self.top + plan.origin[1] + y
-        return top, top + plan.sizes.replica_height - 2 * plan.metrics.pad * plan.scale
+        return x, top, top + plan.sizes.replica_height - 2 * plan.metrics.pad * plan.scale
 
     @cached_property
     def replicas(self) -> tuple[Rectangle, ...]:
@@ -219,29 +219,33 @@ class JobPicture(MarkedCells):
         )
 
     def _joined(self, mark: Mark) -> Iterator[JobLine]:
-        """A bar below each stage that has several members, dots down each column of single ones.
+        """An outline round members that fill a rectangle above the last row of a stage or of
+        several rows, a bar below each stage that has other members, dots down each column of single
+        ones.
 
-        Both stay between cells: from one with others below it, in the gap on its right; dots past
-        others, in that on its left.
+        All stay between cells: a bar's ends from one with others below it, in the gap on its right;
+        dots past others, in that on its left.
         """
         wide, tall = self.sides
         plan, ranks = self.plan, mark.ranks
         gap, level = plan.metrics.gap * plan.scale / 2, self.levels[mark.kind]
         down = (plan.metrics.pad + 5 + 6 * level) * plan.scale
-        rows: dict[float, list[tuple[float, float, float]]] = {}
-        tops, feet = self._around(ranks)
-        each = (self.y[ranks], self.x[ranks], tops, feet)
-        for y, x, top, foot in sorted(zip(*(np.round(at, 2).tolist() for at in each))):
-            rows.setdefault(foot, []).append((x, y, top))
+        rows: dict[float, list[tuple[float, float, float, float]]] = {}
+        each = (self.y[ranks], self.x[ranks], *self._around(ranks))
+        for y, x, left, top, foot in sorted(zip(*(np.round(at, 2).tolist() for at in each))):
+            rows.setdefault(foot, []).append((x, y, top, left))
         bars: list[Segment] = []
         columns: dict[float, list[tuple[float, float, float]]] = {}
         for foot, row in rows.items():
             if len(row) == 1:
-                ((x, y, top),) = row
+                ((x, y, top, _),) = row
                 columns.setdefault(x, []).append((y, top, foot))
                 continue
+            if outline := self._outline(row, foot, gap):
+                bars += outline
+                continue
             bar, ends = foot + down, []
-            for x, y, _ in row:
+            for x, y, _, _ in row:
                 is_last = y + tall > foot - 0.5
                 ends.append(x + (wide / 2 if is_last else wide + gap))
                 start = y + (tall + 2 * plan.scale if is_last else tall / 2)
@@ -260,6 +264,21 @@ class JobPicture(MarkedCells):
         ]
         if dots:
             yield JobLine(mark.tone, tuple(dots), is_dotted=True)
+
+    def _outline(
+        self, cells: list[tuple[float, float, float, float]], foot: float, gap: float
+    ) -> Iterable[Segment]:
+        """The sides of the rectangle that cells of one replica fill without others, but in the last
+        row of its stage. cells: x, y, their replica's top and left; gap: from them to the sides."""
+        xs, ys, _, replicas = zip(*cells)
+        (wide, tall), left, right, top, last = self.sides, min(xs), max(xs), min(ys), max(ys)
+        is_across = (self.x > left - 0.5) & (self.x < right + 0.5)
+        inside = is_across & (self.y > top - 0.5) & (self.y < last + 0.5)
+        is_filled = len({*replicas}) == 1 and np.count_nonzero(inside) == len(cells)
+        if not is_filled or top + tall > foot - 0.5:
+            return ()
+        x0, y0, x1, y1 = left - gap, top - gap, right + wide + gap, last + tall + gap
+        return (x0, y0, x1, y0), (x1, y0, x1, y1), (x1, y1, x0, y1), (x0, y1, x0, y0)
 
     @cached_property
     def hairs(self) -> tuple[tuple[str, tuple[Segment, ...]], ...]:

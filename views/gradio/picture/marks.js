@@ -57,7 +57,8 @@ function place(frame, [x, y], [left, top], { pad, scale }) {
   frame?.setAttribute('y', (y - top - pad * scale).toFixed(2));
 }
 
-// A bar below each stage that has several members, dots down each column of single ones; between the
+// An outline round members that fill a rectangle above the last row of a stage or of several rows, a
+// bar below each stage that has other members, dots down each column of single ones; between the
 // cells, as `JobPicture.lines` in render/scenes/job.py.
 function joinsOf(view, tone, ranks, level) {
   const { wide, tall, scale, pad } = view;
@@ -66,10 +67,10 @@ function joinsOf(view, tone, ranks, level) {
   const rows = new Map();
   for (const rank of ranks) {
     const [x, y] = spot(view, rank);
-    const top = corner(view, rank, view.outside)[1];
+    const [left, top] = corner(view, rank, view.outside);
     const foot = top + view.deep - 2 * pad * scale;
     if (!rows.has(foot.toFixed(1))) rows.set(foot.toFixed(1), []);
-    rows.get(foot.toFixed(1)).push({ x, y, top, foot });
+    rows.get(foot.toFixed(1)).push({ x, y, left, top, foot });
   }
   let bars = '';
   let dots = '';
@@ -87,6 +88,12 @@ function joinsOf(view, tone, ranks, level) {
         : line(x - gap, above.y + tall / 2, x - gap, below.y + tall / 2);
       continue;
     }
+    const outline = outlineOf(view, row, gap);
+    if (outline) {
+      const [x0, y0, x1, y1] = outline;
+      bars += line(x0, y0, x1, y0) + line(x1, y0, x1, y1) + line(x1, y1, x0, y1) + line(x0, y1, x0, y0);
+      continue;
+    }
     const bar = foot + (pad + 5 + 6 * level) * scale;
     const ends = row.map(({ x, y }) => {
       const isLast = y + tall > foot - 0.5;
@@ -99,6 +106,20 @@ function joinsOf(view, tone, ranks, level) {
   }
   const path = (d, name) => (d ? `<path class="t-${tone}${name}" d="${d}"/>` : '');
   return path(bars, '') + path(dots, ' dots');
+}
+
+// The rectangle that cells of one replica fill without others, but in the last row of its stage.
+function outlineOf(view, cells, gap) {
+  const [xs, ys] = [cells.map(({ x }) => x), cells.map(({ y }) => y)];
+  const [x0, x1, y0, y1] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
+  const [{ left, foot }] = cells;
+  if (y0 + view.tall > foot - 0.5 || cells.some((one) => Math.abs(one.left - left) > 0.5)) return null;
+  let inside = 0;
+  for (let rank = 0; rank < mesh.world; rank++) {
+    const [x, y] = spot(view, rank);
+    if (x > x0 - 0.5 && x < x1 + 0.5 && y > y0 - 0.5 && y < y1 + 0.5) inside += 1;
+  }
+  return inside === cells.length ? [x0 - gap, y0 - gap, x1 + view.wide + gap, y1 + view.tall + gap] : null;
 }
 
 function markPixels(view, rank) {
