@@ -1,0 +1,141 @@
+"""Which GPUs a framework gives each role of a job: runs of the pool that it makes of the cluster.
+
+The pool is in the framework's own order of GPUs: slime sorts by the node's address as numbers and
+then by GPU; NeMo-RL by NVLink domain and node. Where training and its rollouts are apart, they
+stand in it one behind the other.
+
+Sources: THUDM/slime 624b824 slime/ray/placement_group.py (_get_placement_group_layout),
+slime/utils/arguments.py, slime/ray/rollout.py; NVIDIA-NeMo/RL 7ea279a nemo_rl/algorithms/grpo.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .errors import refusal
+from .mesh import MAX_RANKS, whole_number
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The GPUs of a role: so many from the first one on, in engines of so many, if it serves."""
+
+    name: str
+    first: int
+    gpus: int
+    engine: int | None = None
+
+    @property
+    def engines(self) -> int | None:
+        """Whole engines on its GPUs; None of a role that trains."""
+        return None if self.engine is None else self.gpus // self.engine
+
+
+def slime_offset(
+    actor: int,
+    rollout: int,
+    *,
+    colocate: bool = False,
+    train_only: bool = False,
+    rollout_only: bool = False,
+    external: bool = False,
+) -> tuple[int, int]:
+    """GPUs of slime's pool, and the first one of the rollout in it; actor, rollout: GPUs of each.
+
+    train_only, rollout_only: --debug-train-only, --debug-rollout-only; external: rollout engines
+    that run elsewhere (--rollout-external).
+
+    >>> slime_offset(16, 32), slime_offset(16, 32, colocate=True)
+    ((48, 16), (32, 0))
+    """
+    if train_only:
+        return actor, 0
+    if external:
+        return actor, 0 if rollout_only else actor
+    if rollout_only:
+        return rollout, 0
+    return (max(actor, rollout), 0) if colocate else (actor + rollout, actor)
+
+
+def slime(
+    actor_nodes: int = 1,
+    actor_gpus_per_node: int = 8,
+    rollout_gpus: int | None = None,
+    gpus_per_engine: int = 1,
+    colocate: bool = False,
+) -> tuple[Pool, ...]:
+    """Actor and rollout of slime, by --actor-num-nodes and the options behind it.
+
+    With --colocate the rollout has as many GPUs as the actor where nothing says how many; with none
+    it is no role.
+
+    >>> [(pool.name, pool.first, pool.gpus) for pool in slime(2, 8, 32, gpus_per_engine=8)]
+    [('actor', 0, 16), ('rollout', 16, 32)]
+    >>> slime(colocate=True, gpus_per_engine=2)[1].engines
+    4
+
+    Errors: LayoutError for sizes that are none, and apart where the rollout's GPUs are not said.
+    """
+    sizes = {"actor_nodes": actor_nodes, "actor_gpus_per_node": actor_gpus_per_node}
+    nodes, each = (whole_number(size, name, maximum=MAX_RANKS) for name, size in sizes.items())
+    engine, actor = whole_number(gpus_per_engine, "gpus_per_engine"), nodes * each
+    if rollout_gpus is None and not colocate:
+        fixes = {"rollout_gpus": actor}, {"colocate": True}
+        raise refusal("rollout-without-gpus", "rollout_gpus", *fixes)
+    count = actor if rollout_gpus is None else rollout_gpus
+    rollout = whole_number(count, "rollout_gpus", minimum=0, maximum=MAX_RANKS)
+    _, first = slime_offset(actor, rollout, colocate=colocate)
+    serving = (Pool("rollout", first, rollout, engine),) if rollout else ()
+    return Pool("actor", 0, actor), *serving
+
+
+def nemo_rl(
+    nodes: int,
+    gpus_per_node: int,
+    *,
+    tp: int = 1,
+    pp: int = 1,
+    colocated: bool = True,
+    generation_nodes: int | None = None,
+    generation_gpus_per_node: int | None = None,
+) -> tuple[Pool, ...]:
+    """Policy and generation of NeMo-RL: cluster.num_nodes x cluster.gpus_per_node.
+
+    Both on all GPUs where they are colocated; else one node is split, and of several nodes the
+    generation has whole ones (policy.generation.colocated.resources), behind those of the policy.
+
+    >>> [(pool.first, pool.gpus) for pool in nemo_rl(1, 8, colocated=False,
+    ...                                              generation_gpus_per_node=2)]
+    [(0, 6), (6, 2)]
+
+    Errors: LayoutError for a generation that leaves the policy nothing or takes parts of nodes.
+    """
+    sizes = {"nodes": nodes, "gpus_per_node": gpus_per_node, "tp": tp, "pp": pp}
+    nodes, each, tp, pp = (whole_number(s, name, maximum=MAX_RANKS) for name, s in sizes.items())
+    world, engine = nodes * each, tp * pp
+    if colocated:
+        return Pool("policy", 0, world), Pool("generation", 0, world, engine)
+    if nodes == 1:
+        if generation_nodes not in (None, 1):
+            fixes = {"generation_nodes": 1}, {"generation_nodes": None}
+            facts = {"control": "generation_nodes", "value": generation_nodes, "most": 1}
+            raise refusal("generation-takes-too-much", "generation_nodes", *fixes, **facts)
+        generation = _part("generation_gpus_per_node", generation_gpus_per_node, each)
+    else:
+        if generation_gpus_per_node != each:
+            fix = {"generation_gpus_per_node": each}
+            facts = {"each": each, "value": str(generation_gpus_per_node)}
+            raise refusal("generation-takes-parts", "generation_gpus_per_node", fix, **facts)
+        generation = each * _part("generation_nodes", generation_nodes, nodes)
+    policy = world - generation
+    return Pool("policy", 0, policy), Pool("generation", policy, generation, engine)
+
+
+def _part(control: str, value: int | None, whole: int) -> int:
+    """What the generation takes of a whole, of which the policy has the rest."""
+    part = whole_number(value, control)
+    if part >= whole:
+        fixes = ({control: whole - 1},) if whole > 1 else ({"colocated": True},)
+        facts = {"control": control, "value": part, "most": whole - 1}
+        raise refusal("generation-takes-too-much", control, *fixes, **facts)
+    return part
