@@ -47,7 +47,7 @@ class Role:
     layout: Layout
     first_rank: int = 0
     shares: Sequence[str] | None = None
-    gpus: Sequence[int] = ()
+    gpus: Sequence[int] | np.ndarray = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -74,7 +74,8 @@ class Role:
             facts = {"role": self.name, "world": world, "count": len(self.gpus)}
             raise refusal("gpus-are-not-ranks", "gpus", {"gpus": ()}, **facts)
         most = MAX_RANKS - 1
-        gpus = tuple(whole_number(gpu, "gpus", minimum=0, maximum=most) for gpu in self.gpus)
+        listed = self.gpus.tolist() if isinstance(self.gpus, np.ndarray) else self.gpus
+        gpus = tuple(whole_number(gpu, "gpus", minimum=0, maximum=most) for gpu in listed)
         counts = np.bincount(gpus)
         if counts.max() > 1:
             raise refusal(

@@ -54,6 +54,8 @@ def _of_role(plan: Plan, role: Role, kv_heads: int | None) -> Iterator[Note]:
 def _crossing(plan: Plan, role: Role) -> Iterator[Note]:
     """Groups of tp on more nodes than they are where the role begins with a node."""
     tensor = role.layout.every["tp"]
+    if not role.gpus and role.first_rank % plan.gpus_per_node == 0:
+        return  # it does begin with one
 
     def crossing(gpus: np.ndarray) -> int:
         return int(np.count_nonzero(spans_of(tensor, gpus // plan.gpus_per_node) > 1))
