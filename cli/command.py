@@ -92,6 +92,7 @@ _TAKES = {
     "order": (0, 1, "one launcher, such as order slurm"),
     "slow": (1, 1, "one file of measurements, or - for standard input"),
     "serve": (1, 1, "one file, or - for standard input"),
+    "trace": (1, 1, "one folder of profiler traces, or one trace"),
     "running": (1, 1, "one file, such as a profiler trace, or - for standard input"),
     "emit": (0, 1, "one framework, such as emit torchtitan"),
     "check": (1, 1, "one file, or - for standard input"),
@@ -319,6 +320,12 @@ def _moves(inputs: CommandLine) -> Table | Iterator[str]:
     return moves(inputs)
 
 
+def _trace(inputs: CommandLine) -> Table:
+    from .traces import trace
+
+    return trace(inputs)
+
+
 COMMANDS: dict[str, Callable[[CommandLine], Iterator[str] | Table]] = {
     "groups": _groups,
     "ranks": _ranks,
@@ -329,6 +336,7 @@ COMMANDS: dict[str, Callable[[CommandLine], Iterator[str] | Table]] = {
     "slow": slow_ranks,
     "serve": _serve,
     "running": running,
+    "trace": _trace,
     "memory": _trained("memory"),
     "traffic": _trained("traffic"),
     "estimate": _trained("estimate"),

@@ -542,6 +542,7 @@ def test_the_schema_describes_every_field_and_column_of_the_other_commands(tmp_p
     commands += [
         f"running {mesh}",
         f"running {mesh} --tp 4",
+        f"trace {Path(__file__).parent / 'data/traces/gloo'}",
         f"serve {server}",
         "layout",
         "presets",
@@ -558,7 +559,7 @@ def test_the_schema_describes_every_field_and_column_of_the_other_commands(tmp_p
         assert ("job" in document) == (command.split()[0] in WITH_A_JOB), command
 
 
-WITH_A_JOB = ("rank", "share", "audit", "slow", "running", "layout")
+WITH_A_JOB = ("rank", "share", "audit", "slow", "running", "trace", "layout")
 
 
 if __name__ == "__main__":

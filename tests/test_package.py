@@ -91,6 +91,7 @@ from parallel_groups.cli.command import COMMANDS, run
 for command in COMMANDS:
     words = {{"rank": "rank 5", "share": "share -", "slow": "slow -", "serve": "serve -",
              "running": "running -", "compare": "compare llama3-405b-1", "check": "check -",
+             "trace": "trace {ROOT / "tests/data/traces/gloo"}",
              "moves": "moves --from bloom-176b --to bloom-176b"}}
     words = words.get(command, command)
     text = {{"share": "[rank3] Watchdog caught collective operation timeout", "slow": "0,1",

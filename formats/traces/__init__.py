@@ -1,0 +1,11 @@
+"""What a profiler saw: PyTorch's traces, of one rank or of the files of a job.
+
+A trace is read as a stream, so that its size is no matter of memory: `read_trace` keeps its
+collectives, steps and when the GPU computed, `summary_of` makes of that what is printed.
+"""
+
+from .bounds import TraceBounds
+from .files import read_file, read_folder
+from .model import Collective, RankTrace, TraceGroup, TraceStep
+from .rank import read_trace
+from .summary import GroupTime, JobSummary, RankSummary, job_of, summary_of

@@ -1,0 +1,75 @@
+"""What is kept of a trace of one rank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from groups.running import Running
+
+
+class TraceGroup(NamedTuple):
+    """A process group; ranks: of the job, None where the trace does not say all of them.
+
+    name: torch's own, which differs between the groups of one kind. description: the program's.
+    kind: what that means (`groups.group_names`), None where it means nothing.
+    """
+
+    name: str
+    description: str
+    kind: str | None
+    ranks: tuple[int, ...] | None
+
+    @property
+    def title(self) -> str:
+        """What the program calls it, torch's name where that is nothing."""
+        return self.name if self.description in ("", "undefined") else self.description
+
+
+class Collective(NamedTuple):
+    """One call as it ran; times in microseconds of this rank's clock.
+
+    group: the name of its group, None where the trace does not say it. sequence: its number in the
+    group, since torch 2.13. bytes: of the larger side, elements of its dtype.
+    """
+
+    group: str | None
+    kind: str
+    start: float
+    duration: float
+    sequence: int | None = None
+    bytes: int | None = None
+    dtype: str | None = None
+
+
+class TraceStep(NamedTuple):
+    """A step of the profiler; times in microseconds."""
+
+    number: int
+    start: float
+    duration: float
+
+
+@dataclass(frozen=True)
+class RankTrace:
+    """What one rank did.
+
+    computation: when kernels computed, an array (n, 2) of microseconds, apart from each other.
+    kernels: how many GPU kernels it has; none where only the CPU was recorded. notes: what it
+    lacks, by names that `formats.traces.summary.NOTES` has words for.
+    """
+
+    file: str
+    rank: int | None
+    world: int | None
+    backend: str
+    running: Running | None
+    groups: dict[str, TraceGroup]
+    steps: tuple[TraceStep, ...]
+    collectives: tuple[Collective, ...]
+    computation: np.ndarray
+    kernels: int
+    events: int
+    notes: tuple[str, ...] = field(default=())

@@ -1,0 +1,166 @@
+"""Events of a trace, block by block: the memory is that of one block, whatever the file's size.
+
+A block is cut where one event seems to end and the next to begin. JSON itself says whether that was
+so: the beginning of a list that ends inside a text or an event is no list, so what parses was cut
+between two events.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator
+from gzip import GzipFile
+from typing import Any, BinaryIO, cast
+
+import orjson
+
+from groups.errors import quoted
+
+from ..errors import refusal
+from .bounds import MEGABYTE, TraceBounds
+
+GZIP = b"\x1f\x8b"
+
+_EVENTS = re.compile(rb'"traceEvents"\s{0,64}:\s{0,64}\[')
+_BETWEEN = re.compile(rb"\}(\s{0,64},\s{0,64})\{")
+
+TRIES = 3
+"""Places that are tried before more is read: a text in an event may look like one."""
+
+_TAIL = 65_536
+"""Bytes at the end of a block in which those places are looked for first."""
+
+
+class TraceStream:
+    """The events of one file; after that, in `about`, what it says beside them.
+
+    >>> import io
+    >>> file = io.BytesIO(b'{"a": 1, "traceEvents": [{"ph": "X"}, {"ph": "M"}], "b": 2}')
+    >>> stream = TraceStream(file, "trace.json")
+    >>> [event for block in stream for event in block], stream.about
+    ([{'ph': 'X'}, {'ph': 'M'}], {'a': 1, 'b': 2})
+
+    Errors, as it goes: LayoutError ``not-a-trace``, ``trace-cut``, ``trace-broken``,
+    ``trace-too-large``, ``trace-dense``.
+    """
+
+    def __init__(self, file: BinaryIO, name: str, bounds: TraceBounds | None = None) -> None:
+        self.name = name
+        self.bounds = bounds or TraceBounds()
+        self.about: dict[str, Any] = {}
+        self.count = 0  # of events that were read
+        self._chunks = self._read(file)
+
+    def __iter__(self) -> Iterator[list[dict[str, Any]]]:
+        held = self._begin()
+        while True:
+            found = _complete(held)
+            if found is not None:
+                events, held = found
+                yield self._checked(events)
+                if len(held) >= self.bounds.block:
+                    continue
+            elif len(held) > self.bounds.held:
+                raise refusal("trace-broken", "trace", file=self._file, after=self.count)
+            more = next(self._chunks, None)
+            if more is None:
+                break
+            held += more
+        yield self._checked(self._end(held))
+
+    def _begin(self) -> bytes:
+        """Read what stands before the events; the beginning of them."""
+        head = b""
+        for chunk in self._chunks:
+            head += chunk
+            if not head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+                break
+            for match in _EVENTS.finditer(head):
+                about = _parsed(head[: match.end()].removeprefix(b"\xef\xbb\xbf") + b"]}")
+                if isinstance(about, dict):
+                    about.pop("traceEvents")
+                    self.about = about
+                    return head[match.end() :]
+            if len(head) > self.bounds.held:
+                break
+        raise refusal("not-a-trace", "trace", file=self._file)
+
+    def _end(self, held: bytes) -> list[Any]:
+        """The last events, and what stands behind them."""
+        found = _parsed(b'{"traceEvents":[' + held)
+        if not isinstance(found, dict):
+            is_cut = not held.rstrip().endswith(b"}") or b"]" not in held
+            where = {"file": self._file, "after": self.count}
+            if is_cut:
+                raise refusal("trace-cut", "trace", **where)
+            raise refusal("trace-broken", "trace", **where)
+        events = found.pop("traceEvents")
+        self.about.update(found)
+        return cast("list[Any]", events)
+
+    def _checked(self, events: list[Any]) -> list[dict[str, Any]]:
+        if not isinstance(events, list) or not all(type(event) is dict for event in events):
+            raise refusal("trace-broken", "trace", file=self._file, after=self.count)
+        self.count += len(events)
+        return events
+
+    def _read(self, file: BinaryIO) -> Iterator[bytes]:
+        """The bytes of the file, unpacked, as many as the bounds allow."""
+        start = file.read(2)
+        file.seek(0)
+        packed = start == GZIP
+        source = cast(BinaryIO, GzipFile(fileobj=file)) if packed else file
+        size, bounds = 0, self.bounds
+        while True:
+            try:
+                chunk = source.read(bounds.block)
+            except EOFError:
+                raise refusal("trace-cut", "trace", file=self._file, after=self.count) from None
+            except (zlib.error, OSError) as error:
+                if not packed:
+                    raise
+                where = {"file": self._file, "after": self.count}
+                raise refusal("trace-broken", "trace", **where) from error
+            if not chunk:
+                return
+            size += len(chunk)
+            if size > bounds.bytes:
+                raise refusal(
+                    "trace-too-large", "trace", file=self._file, limit=bounds.bytes // MEGABYTE
+                )
+            if packed and size > bounds.density * file.tell() + bounds.slack:
+                raise refusal("trace-dense", "trace", file=self._file, limit=bounds.density)
+            yield chunk
+
+    @property
+    def _file(self) -> str:
+        return quoted(self.name)
+
+
+def _complete(held: bytes) -> tuple[list[Any], bytes] | None:
+    """The events that are whole, and the bytes behind them; None where no end of one is found."""
+    places = [*_BETWEEN.finditer(held, max(0, len(held) - _TAIL))]
+    if not places:
+        places = [*_BETWEEN.finditer(held)]
+    for place in reversed(places[-TRIES:]):
+        events = _parsed(b"[" + held[: place.start() + 1] + b"]")
+        if isinstance(events, list):
+            return events, held[place.end() - 1 :]
+    return None
+
+
+def _parsed(data: bytes) -> Any:
+    """What JSON says, None where it is none; of names that are no UTF-8 what can be read."""
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        try:
+            return orjson.loads(data.decode("utf-8", "replace"))
+        except orjson.JSONDecodeError:
+            pass
+    return None
