@@ -253,7 +253,7 @@ def _emit(inputs: CommandLine) -> Iterator[str]:
 
 
 def _serve(inputs: CommandLine) -> Table:
-    """The groups of the server that a vLLM or SGLang command starts, in its own order of ranks."""
+    """The groups of the server that a launch command starts, in its own order of ranks."""
     from formats.launch import parse
 
     from .launch import choose_run
@@ -263,7 +263,9 @@ def _serve(inputs: CommandLine) -> Table:
         raise CommandError(choose_run(read, inputs.words[0]))
     groups = read.served_groups()
     if not groups:
-        raise CommandError("the text starts no vLLM or SGLang server, or leaves its sizes open")
+        raise CommandError(
+            "the text starts no server of vLLM, SGLang or TensorRT-LLM, or leaves its sizes open"
+        )
     rows = [
         [name, index, list(map(int, ranks))]
         for name, grouping in groups.items()

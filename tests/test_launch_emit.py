@@ -57,6 +57,7 @@ SAYS = {
 }
 SAYS["vllm"] = (*("nodes", "gpus_per_node", "tp", "pp", "cp"), "seq")
 SAYS["sglang"] = SAYS["vllm"]
+SAYS["tensorrt-llm"] = (*SAYS["vllm"], "ep")
 SAYS["torchtitan-toml"] = SAYS["torchtitan-main"] = SAYS["torchtitan"]
 
 
@@ -233,7 +234,8 @@ def test_every_option_is_one_of_the_program_itself(target):
     model = {"layers": 32, "micro_batch": 2, "global_batch": 64, "seq": 128, "experts": 8, "vpp": 2}
     framework = TARGETS[target].makes[0]
     pp = 1 if target == "deepspeed" else 2
-    text = emit(Job(2, tp=2, pp=pp, framework=framework), {**model, "account": True}, target)
+    tp = 8 if target == "tensorrt-llm" else 2  # whose command starts one server
+    text = emit(Job(2, tp=tp, pp=pp, framework=framework), {**model, "account": True}, target)
     given = re.findall(r'^ +(?:--)?"?([a-z][\w.-]*[\w])', text, re.MULTILINE)
     given += re.findall(r"--([a-z][\w.-]*)", text)
     for section, body in re.findall(r"^\[(\w+)\]\n((?:\w+ = .*\n)+)", text, re.MULTILINE):

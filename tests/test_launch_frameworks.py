@@ -238,6 +238,11 @@ TEXTS: dict[str, tuple[str, str, dict[str, object]]] = {
         "sglang",
         {"nodes": 2, "gpus_per_node": 4, "tp": 8},
     ),
+    "TensorRT-LLM": (
+        "trtllm-serve m --tp_size 8 --ep_size 4 --gpus_per_node 4",
+        "tensorrt-llm",
+        {"nodes": 2, "gpus_per_node": 4, "tp": 8, "ep": 4},
+    ),
     "a script of DeepSpeed": (
         "deepspeed --num_nodes 2 --num_gpus 4 train.py --deepspeed --model-parallel-size 2",
         "deepspeed",

@@ -331,17 +331,28 @@ READ = {
     f"{SGLANG} --tp 4 --dp 2": {"tp": 4},  # servers beside each other
     f"{SGLANG} --tp 16 --moe-a2a-backend deepep": {"tp": 16, "ep": 16},
     f"{SGLANG} --tp 8 --ep-size 2 --moe-a2a-backend mooncake": {"tp": 8, "ep": 8},
+    "trtllm-serve m --tp_size 8 --pp_size 2 --ep_size 4": {"tp": 8, "pp": 2, "ep": 4},
+    "mpirun trtllm-serve serve m --tp_size 4 --cp_size 2 --gpus_per_node 4": {
+        "tp": 4,
+        "cp": 2,
+        "nodes": 2,
+        "gpus_per_node": 4,
+    },
     "vllm serve m -tp 4 -pcp 2 -dcp 2": {"tp": 4, "cp": 2, "dcp": 2, "dp": 1},
     "vllm serve m -tp 4 -pp 2 -dcp 2 -dp 2": {"tp": 4, "pp": 2, "dcp": 2, "dp": 2},
     "vllm serve m -tp 8 --enable-expert-parallel": {"tp": 8, "dp": 1, "expert_parallel": True},
 }
 
 
+STARTED = {"sglang": "sglang", "vllm": "vllm", "trtllm-serve": "tensorrt-llm"}
+
+
 @pytest.mark.parametrize("text", READ)
 def test_a_command_is_the_server_that_it_starts_and_is_written_so(text):
     """Its layout has the engine's own groups; what is written for it is read back equal."""
     read = read_launch(text)
-    job, engine = read.job(), "sglang" if "sglang" in text else "vllm"
+    job, engine = read.job(), read.framework.job
+    assert engine == next(own for word, own in STARTED.items() if word in text)
     assert {"framework": engine, **READ[text]}.items() <= vars(job).items()
     layout, groups = job.layout(), read.served_groups()
     assert layout.every.keys() - groups.keys() <= {"ep"}  # vLLM's is of models with experts
@@ -414,6 +425,10 @@ def test_a_server_that_is_opened_holds_weights_and_a_cache_and_no_training(text)
 
 def test_servers_that_no_command_starts_together_are_not_written():
     with pytest.raises(LayoutError, match="2 servers side by side"):
+        emit(Job(2, tp=8, framework="tensorrt-llm"), framework="tensorrt-llm")
+    with pytest.raises(LayoutError, match="no option for dp 8"):
+        emit(Job(1, tp=8, dp=8, framework="tensorrt-llm"), framework="tensorrt-llm")
+    with pytest.raises(LayoutError, match="2 servers side by side"):
         emit(Job(2, tp=8, dp=4, framework="sglang"), framework="sglang")
 
 
@@ -438,7 +453,7 @@ def test_the_command_line_lists_the_groups_of_a_server(tmp_path):
     assert {"name": "dcp", "index": 1, "ranks": [2, 3]} in rows
     file.write_text("torchrun x.py")
     assert run(["serve", str(file)], io.StringIO(), out, err) == 2
-    assert "starts no vLLM or SGLang server" in err.getvalue()
+    assert "starts no server of vLLM, SGLang or TensorRT-LLM" in err.getvalue()
 
 
 @pytest.mark.parametrize("name", SERVED_LAYOUTS)

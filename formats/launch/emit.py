@@ -140,6 +140,7 @@ def _job_of_target(layout: Layout, target: Target) -> Job:
     for name in target.unsaid:
         value = getattr(job, name)
         silent = (None, job.tp) if name == "etp" else (SILENT.get(name, 1),)
+        silent += (1,) if name == "dp" else ()
         if value not in silent and value != ():
             raise cannot_express(target.name, f"{name} {_shown(value)}", name)
     if target.serves:
@@ -172,7 +173,8 @@ def _require_one_command(job: Job, target: Target) -> None:
     """Refuse servers side by side that no option of one command asks for."""
     one = {"tp": job.tp, "pp": job.pp, "cp": job.cp, "dp": job.dp or 1}
     servers = job.nodes * job.gpus_per_node // gpus_of_server(target.id, one)
-    if servers > 1 and job.dp is not None and is_server(job.framework):
+    is_one = "dp_served" not in target.fields.values()
+    if servers > 1 and (is_one or (job.dp is not None and is_server(job.framework))):
         raise cannot_express(target.name, f"{servers} servers side by side", "nodes")
 
 

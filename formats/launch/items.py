@@ -13,7 +13,7 @@ from groups.errors import LayoutError
 from groups.grouping import Grouping
 from groups.layout import Job
 from groups.notes import Note
-from groups.serving import sglang_groups, vllm_groups
+from groups.serving import sglang_groups, trtllm_groups, vllm_groups
 from training.models import MODELS
 
 from ..errors import refusal
@@ -94,10 +94,13 @@ class Parsed:
         Errors: LayoutError for sizes that the server would refuse.
         """
         name = self.framework.name if self.framework else ""
-        if name not in ("vllm", "sglang") or self.asks:
+        if name not in ("vllm", "sglang", "tensorrt-llm") or self.asks:
             return {}
         values: dict[str, Any] = {**self.assumed, **self.values}
         sizes = {size: values.get(size, 1) for size in ("tp", "pp", "dcp")}
+        if name == "tensorrt-llm":
+            names = ("tp", "pp", "cp", "ep")
+            return trtllm_groups(**{size: values.get(size, 1) for size in names})
         if name == "sglang":
             attention = values.get("dp")
             sizes |= {"ep": values.get("ep", 1), "moe_dp": values.get("moe_dp", 1)}

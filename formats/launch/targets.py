@@ -69,7 +69,7 @@ class Target:
         """The field that an option or a key sets; of what no table has its own name."""
         plain = name.rsplit(".", 1)[-1]
         schema = SCHEMAS.get(self.id)
-        row = schema.options.get(name.lstrip("-")) if schema else None
+        row = schema.options.get(name.lstrip("-").replace("_", "-")) if schema else None
         if row is None and name.startswith("--") and "." not in name:
             row = OPTIONS[plain_name(name)]
         elif row is None and (key := KEYS.get(plain) or KEYS.get(name)):
@@ -94,9 +94,10 @@ class Target:
 
     @cached_property
     def unsaid(self) -> tuple[str, ...]:
-        """Fields of a Job that it has no words for; torchtitan has none for a plain etp."""
+        """Fields of a Job that it has no words for; torchtitan has none for a plain etp, and
+        TensorRT-LLM's is what ep leaves of tp."""
         known = {LEADS_TO.get(name, name) for name in self.fields.values()}
-        known |= {"etp"} if "torchtitan" in self.makes else set()
+        known |= {"etp"} if {"torchtitan", "tensorrt-llm"} & {*self.makes} else set()
         return tuple(name for name in OF_JOB if name not in known)
 
     def naming(self, model: Mapping[str, Any]) -> Mapping[str, str]:

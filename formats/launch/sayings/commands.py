@@ -79,8 +79,8 @@ def _word(found: Findings, command: Command, at: int, launcher: str) -> str:
         path = tuple(re.split(r"[.@/]", override[1]))
         values = row_words(word.after(override.end()))
         read_key(found, command.scope, path, values, word.place)
-    elif before == "serve" and command.schema and command.schema.name == "vllm":
-        assign(found, "vllm serve", NAMED, [word], word.place, command.scope.run)
+    elif command.schema and _names_model(command.schema.name, before, text):
+        assign(found, f"{command.schema.name} serve", NAMED, [word], word.place, command.scope.run)
     elif text.endswith(".py"):
         if name in WORDS.megatron_scripts:
             found.add(found.programs, "understood", name, "", word.place)
@@ -92,6 +92,13 @@ def _word(found: Findings, command: Command, at: int, launcher: str) -> str:
     elif word.why and word.runs[0].why and VARIABLE.match(text):
         found.add(found.unresolved, "may-hold-options", text, "", word.place)
     return launcher
+
+
+def _names_model(server: str, before: str, text: str) -> bool:
+    """Whether a word behind another one is the model that a server is told to serve."""
+    if server == "tensorrt-llm" and base_name(before) == "trtllm-serve":
+        return text not in ("serve", "disaggregated", "mm_embedding_serve")
+    return before == "serve" and server in ("vllm", "tensorrt-llm")
 
 
 def _option(found: Findings, command: Command, at: int, launcher: str) -> int:
