@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 from typing import Any
 from urllib.parse import quote
 
@@ -250,7 +251,7 @@ def test_the_guide_has_examples_of_these_commands():
     for example in examples:
         words = example.removeprefix(f"{PROGRAM} ").split("<")[0].split(">")[0]
         if "--args" not in words and " - " not in words:
-            assert ask(words).status == 0, example
+            assert ask(" ".join(shlex.split(words))).status == 0, example
 
 
 # -- two layouts ---------------------------------------------------------------------------------
