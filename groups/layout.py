@@ -154,12 +154,12 @@ class Job:
 
     def _groupings(self, world: int) -> dict[str, Grouping]:
         sizes = {"tp": self.tp, "cp": self.cp, "pp": self.pp, "ep": self.ep}
+        if self.framework not in (*CONVENTIONS, OWN):
+            raise not_a_choice("framework", self.framework, (*CONVENTIONS, OWN))
+        self._refuse_options(SERVED)
         if self.framework == OWN:
             return self._with_experts(world, self.etp, self.order)
-        if self.framework not in CONVENTIONS:
-            raise not_a_choice("framework", self.framework, (*CONVENTIONS, OWN))
         convention = CONVENTIONS[self.framework]
-        self._refuse_options(SERVED)
         if self.framework in MEGATRONS:
             return self._with_experts(world, self.etp, convention.order)
         _refuse_missing_axes(convention, sizes, world)
@@ -183,12 +183,12 @@ class Job:
         asked = {name: (getattr(self, name) or None, getattr(Job, name) or None) for name in names}
         options = [name for name, (value, none) in asked.items() if value != none]
         if options:
-            convention = CONVENTIONS[self.framework]
+            name = framework_name(self.framework)
             sets = " to set" if options[0] in SERVED else ""
-            sentence = f"{convention.name} has no {' and no '.join(options)}{sets}"
+            sentence = f"{name} has no {' and no '.join(options)}{sets}"
             others = "vllm" if options[0] in SERVED else "megatron"
             fixes = ({name: getattr(Job, name) for name in options}, {"framework": others})
-            facts = {"framework": convention.name, "option": ", ".join(options)}
+            facts = {"framework": name, "option": ", ".join(options)}
             raise refusal("framework-has-no-option", options[0], *fixes, sentence=sentence, **facts)
 
     def _with_experts(self, world: int, etp: int | None, order: str) -> dict[str, Grouping]:

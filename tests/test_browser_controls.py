@@ -181,7 +181,7 @@ class Gate:
 
 def test_steps_taken_while_a_drawing_is_slow_become_one_drawing(open_page, monkeypatch):
     page = open_page()
-    gate = Gate(monkeypatch, lambda controls: controls.tp == 4)
+    gate = Gate(monkeypatch, lambda controls: controls.tp == "4")
     slider(page, "tp").focus()
     slider(page, "tp").press("ArrowRight")
     slider(page, "tp").press("ArrowRight")
@@ -201,7 +201,7 @@ def test_steps_taken_while_a_drawing_is_slow_become_one_drawing(open_page, monke
 
 def test_an_answer_that_arrives_while_somebody_types_leaves_the_text(open_page, monkeypatch):
     page = open_page()
-    gate = Gate(monkeypatch, lambda controls: controls.tp == 4 and controls.pp == 2)
+    gate = Gate(monkeypatch, lambda controls: (controls.tp, controls.pp) == ("4", "2"))
     type_in(page, "tp", "4")
     gate.reached(page)
     # Half typed: the pause after which it would count is kept from ending.

@@ -255,7 +255,7 @@ def test_a_pasted_script_is_read_marked_where_it_is_wrong_and_sets_the_controls(
     expect_address(page, State(view="launch"))
     page.get_by_role("button", name=PAGE["use_pasted"]["en"]).click()
     controls = with_pasted(State(), parse(text))
-    assert (controls.nodes, controls.tp, controls.pp, controls.layers) == (4, 4, 2, "32")
+    assert (controls.nodes, controls.tp, controls.pp, controls.layers) == ("4", "4", "2", "32")
     expect(page.locator(".derived")).to_have_attribute("data-world", "32")
     # The text itself is nobody else's business.
     query = expect_address(page, replace(controls, view="launch"))

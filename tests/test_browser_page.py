@@ -30,7 +30,7 @@ from seen import seen
 
 from descriptions import CONTROLS, DP_KINDS, JOB, LINKS, PAGE, SHELL, TYPES, VIEWS, kind_of
 from groups.conventions import CONVENTIONS
-from groups.presets import PRESETS
+from groups.presets import PRESETS, PUBLISHED
 from views.all import ENDPOINTS
 from views.all import SECTIONS as PLACES
 from views.base.problems import sentence
@@ -162,9 +162,9 @@ def test_a_name_that_the_closed_menu_cuts_stands_below_it_whole(open_page):
         }"""
     )
     assert len(cut) > 20
-    assert [name for name in cut if len(PRESETS[name].name) <= MENU] == []
+    assert [name for name in cut if len(PUBLISHED[name].name) <= MENU] == []
     choose_preset(page, cut[0])
-    expect(page.locator("#source .source b")).to_have_text(PRESETS[cut[0]].name)
+    expect(page.locator("#source .source b")).to_have_text(PUBLISHED[cut[0]].name)
 
 
 # --- Languages ------------------------------------------------------------------------------------

@@ -229,16 +229,16 @@ def test_groups_that_are_cut_thinned_or_joined_are_marked_as_python_makes_them(o
     page = open_page()
     choose(page, "group_type", TYPES["chosen"].title["en"])
     for controls in (CUT, HYBRID):
-        more = (*CUT.more, *HYBRID.more) if controls is HYBRID else CUT.more
+        more = CUT.value("more") + (HYBRID.value("more") if controls is HYBRID else ())
         type_in(page, "more", ", ".join(more))
         type_sizes(page, **{name: getattr(controls, name) for name in SIZES_OF_CUT})
-        box(page, "hybrid").set_checked(controls.hybrid)
+        box(page, "hybrid").set_checked(controls.value("hybrid"))
         if controls is HYBRID:  # what was chosen before is no group of this layout
-            asked = controls.changed({"more": (*CUT.more, *HYBRID.more)})
+            asked = controls.changed({"more": CUT.value("more") + HYBRID.value("more")})
             error = expect_refusal(page, asked)
             fix(page)
             controls = asked.changed(error.alternatives[0])
-            assert set(HYBRID.more) < set(controls.more)
+            assert set(HYBRID.value("more")) < set(controls.value("more"))
         layout = expect_layout(page, controls)
         grids = len(page.locator("svg.overview").all()) // 2
         for rank in (0, layout.world_size // 2 - 37, layout.world_size - 1):

@@ -295,7 +295,7 @@ def test_the_page_holds_what_runs_against_the_layout_on_screen(language, same, d
     assert differs in other.replace("\xa0", " ")
     assert "4–5</td><td>4–7" in other
     changed = replace(state, tp=4, pp=1)
-    assert stated(changed, read_pasted(changed))["tp"] == 2
+    assert stated(changed, read_pasted(changed))["tp"] == "2"
 
 
 def test_groups_that_no_layout_makes_are_refused_on_the_page():

@@ -155,7 +155,7 @@ MISTAKES = {
     "a list": ("component_server", [1], 422),
     "no values": ("component_server", {}, 404),
     "no list of values": ("queue/join", {**JOIN, "fn_index": 1, "data": {"a": 1}}, 422),
-    "too many values": ("call/layout", {"data": [""] * 13}, 422),
+    "too many values": ("call/layout", {"data": [""] * 99}, 422),
     "no text to draw": ("component_server", draw(["{}", 1]), 422),
     "a file in place of a text": ("component_server", draw({"path": "/etc/passwd"}), 422),
     "no function of ours": ("component_server", {**draw(), "fn_name": "postprocess"}, 404),
