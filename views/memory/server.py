@@ -15,6 +15,7 @@ from render.scenes.groups import PANEL_LIMIT
 from render.scenes.heat import DARK, PALE, Heat
 from render.scenes.server import (
     HEADS,
+    MOST_REQUESTS,
     RequestStrip,
     Segment,
     ServerPicture,
@@ -31,11 +32,12 @@ from training.serving.weights import FORMATS
 
 from ..base import form
 from ..base.context import Context, Pictures
-from ..base.html import cell, fine, fold, heading, painted, saying, table, tag, together
+from ..base.html import fine, fold, heading, painted, saying, table, tag, together
 from ..base.model import model_name
 from ..base.problems import problem_html
 from ..base.state import State
-from .served import LogCheck, ServedModel, log_check, printed_line, served_of
+from .engine_log import log_html
+from .served import ServedModel, printed_line, served_of
 from .stages import gib
 
 COLOURS = {"weights": 3, "experts": 4, "working": 8, "cache": 0}
@@ -65,7 +67,7 @@ def server_html(context: Context) -> Markup:
         )
     except LayoutError as error:
         parts = (problem_html(error, language, _ways(context, error)), inputs, Markup())
-    log = _log(context)
+    log = log_html(context)
     return together(heading(say("served_heading")), tag("div", *parts, log, class_="memory served"))
 
 
@@ -290,7 +292,7 @@ def _steps(context: Context) -> Markup:
 
 def strip_of(served: ServedModel, language: str) -> RequestStrip:
     cache, say = served.memory.cache, saying(MEMORY, language)
-    words = "strip_band" if cache.requests > 64 else "strip"
+    words = "strip_band" if cache.requests > MOST_REQUESTS else "strip"
     numbers = {"requests": f"{cache.requests:,.2f}", "length": f"{served.serving.length:,}"}
     return RequestStrip(cache.requests, say(f"served_{words}", **numbers))
 
@@ -356,62 +358,6 @@ def _token_formula(served: ServedModel) -> str:
     if model.is_mla:
         return f"{memory.layers[0].key} × {layers} × {size} B"
     return f"2 × {layers} × {memory.heads} × {model.head_dim} × {size} B"
-
-
-# -- a log -----------------------------------------------------------------------------------------
-
-
-def _log(context: Context) -> Markup:
-    """The box for what the engine printed, and what it says beside what is reckoned."""
-    say, language = saying(MEMORY, context.language), context.language
-    box = form.fields(form.area("engine_log", context.state, rows=3))
-    told: Markup | str = ""
-    if context.state.engine_log:
-        try:
-            check = log_check(context)
-        except LayoutError as error:
-            told = problem_html(error, language, [])
-        else:
-            told = tag("p", say("log_none")) if check is None else _checked(check, language)
-    return together(tag("h3", say("log_title")), box, told)
-
-
-def _checked(check: LogCheck, language: str) -> Markup:
-    say = saying(MEMORY, language)
-    sentences = []
-    if check.deciding and len(check.log.ranks) > 1:
-        name = check.deciding.name or say("log_nameless")
-        sentences.append(say("log_decides", rank=name, cache=gib(check.deciding.cache)))
-    exact = next((row for row in check.rows if row.what == "tokens_in"), None)
-    if exact:
-        words = "log_agrees" if exact.agrees else "log_differs"
-        sentences.append(
-            say(words, printed=f"{exact.printed:,.0f}", reckoned=f"{exact.reckoned:,.0f}")
-        )
-    rows = [
-        (
-            say(f"log_{row.what}"),
-            _amount(row.what, row.printed),
-            _amount(row.what, row.reckoned),
-            cell(_difference(row.printed, row.reckoned)),
-        )
-        for row in check.rows
-    ]
-    heads = [say(f"log_column_{name}") for name in ("what", "printed", "reckoned", "off")]
-    return together(
-        tag("p", joined(sentences, language), class_="log-says") if sentences else "",
-        table(heads, rows, "memory-zero"),
-    )
-
-
-def _amount(what: str, number: float) -> str:
-    if what == "tokens_in":
-        return f"{number:,.0f}"
-    return f"{number:,.2f}" if what in ("requests", "share") else f"{number / GIB:,.2f} GiB"
-
-
-def _difference(printed: float, reckoned: float) -> str:
-    return "=" if printed == reckoned else f"{100 * (reckoned / printed - 1):+.1f}%"
 
 
 # -- files -----------------------------------------------------------------------------------------
