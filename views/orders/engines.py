@@ -129,7 +129,7 @@ def _table(context: Context, same: SameServers) -> Markup:
             continue
         cells = (_cell(context, grouping) for grouping in found)
         rows.append(row(tag("b", say(f"role_{role}")), *cells))
-    return table((say("role"), *map(framework_name, same.layouts)), rows)
+    return table((say("role"), *map(framework_name, same.layouts)), rows, "same-servers")
 
 
 def _cell(context: Context, grouping: Grouping | None) -> Markup:
