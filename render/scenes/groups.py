@@ -93,7 +93,7 @@ class Panel(geometry.Tiles):
         longest = len(self.index_text(self.grouping.num_groups - 1))
         return (
             min(20.0, self.side * 0.42) if self.shows_rank else 0.0,
-            min(15.0, self.side * 0.27, self.side * 1.6 / longest) if self.shows_index else 0.0,
+            min(15.0, self.side * 0.27, self.side * 1.45 / longest) if self.shows_index else 0.0,
         )
 
 

@@ -61,7 +61,7 @@ def panel_svg(panel: Panel, description: str, outlined: np.ndarray | None = None
     side, (rank_size, index_size) = panel.side, panel.text_sizes
     room = 1.38 * side / len(str(len(panel.group) - 1))  # how large the rank may be drawn
     longest = max(map(len, map(panel.index_text, (0, panel.grouping.num_groups - 1))))
-    most = min(1.3 * index_size, side / (LETTER * longest))
+    most = min(1.3 * index_size, 0.9 * side / (LETTER * longest))
     return (
         f'<svg class="panel" data-kind="{panel.kind}" {_known(panel, outlined)} role="group" '
         f'data-rank-size="{rank_size:.1f}" data-index-size="{index_size:.1f}" '
