@@ -10,6 +10,7 @@ import pytest
 from painted import alone
 
 from render.draw.charts import DARK_COLOURS, WARNING
+from render.draw.shards import OTHERS
 from render.files import figure as drawing
 from render.files.tables import draw_points
 from render.marks import LOOKS, Blocks, Words
@@ -28,7 +29,7 @@ from render.scenes.charts import (
 from render.scenes.exchange import HEIGHT, Cell, Exchange, Flow, Line, Member
 from render.scenes.heat import Heat, level_colours
 from render.scenes.matrix import COLOURS, LEVELS, matrix_picture
-from render.scenes.shards import BAR, LOCAL, NONE, OTHERS, OWN, ROW, STALE, TOP, WHOLE, ShardGrid
+from render.scenes.shards import BAR, LOCAL, NONE, OWN, ROW, STALE, TOP, WHOLE, ShardGrid
 from render.scenes.shards import LEFT as SHARDS_LEFT
 from render.scenes.timeline import PHASES, box_places, shade, strips_of
 from training.pipeline import Durations, plan_of, simulate

@@ -17,10 +17,11 @@ from pages import preset_states
 from descriptions import MEMORY
 from groups import LayoutError, coordinates
 from groups.conventions import CONVENTIONS
+from render.draw.shards import draw_shards
 from render.marks import Blocks, Words
 from render.palette import PALETTE, contrast, ink
 from render.scenes.heat import LEVELS, Heat, level_colours, levels
-from render.scenes.shards import LEFT, LOCAL, MOST, NONE, OWN, STALE, WHOLE, ShardGrid, draw_shards
+from render.scenes.shards import LEFT, LOCAL, MOST, NONE, OWN, STALE, WHOLE, ShardGrid
 from render.svg.heat import heat_svg
 from texts.shapes import catalogue
 from training.estimate.memory import fit_of

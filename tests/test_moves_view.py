@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from descriptions import LANGUAGES
-from render.scenes.moves import MOST_BANDS, draw_moves, draw_tensor, shard_rows
+from render.draw.moves import draw_moves, draw_tensor
+from render.scenes.moves import MOST_BANDS, shard_rows
 from tests.cases import every
 from training.moves.published import measured_updates
 from views.base.context import Context

@@ -13,19 +13,11 @@ import pytest
 from cli.command import run
 from descriptions import MEMORY
 from groups import LayoutError
+from render.draw.server import draw_strip, draw_tile, hatched
 from render.files.figure import figure, scene_marks
 from render.marks import Blocks, Lines, Words
 from render.palette import GROUPS
-from render.scenes.server import (
-    MOST_REQUESTS,
-    RequestStrip,
-    Segment,
-    ServerPicture,
-    Tile,
-    draw_strip,
-    draw_tile,
-    hatched,
-)
+from render.scenes.server import MOST_REQUESTS, RequestStrip, Segment, ServerPicture, Tile
 from training.models import MODELS
 from training.serving.placed import cut_of, placed
 from training.serving.weights import Cut

@@ -24,19 +24,23 @@ from typing import Any
 import numpy as np
 
 from ..draw.charts import draw_bars, draw_heat, draw_held, draw_matrix, draw_timeline
+from ..draw.exchange import draw_exchange
 from ..draw.groups import draw_overview, draw_panel, halo_ring
 from ..draw.job import draw_job
+from ..draw.moves import draw_moves, draw_tensor
 from ..draw.nodes import draw_nodes
+from ..draw.server import draw_server
+from ..draw.shards import draw_shards
 from ..marks import BASELINE, LOOKS, Blocks, Drawing, Look, Mark, Plain, Scene, Titled, Words, flat
 from ..scenes.charts import BarsChart, HeldChart, MatrixChart, PointsChart, TimelineChart
-from ..scenes.exchange import Exchange, draw_exchange
+from ..scenes.exchange import Exchange
 from ..scenes.groups import Overview, Panel
 from ..scenes.heat import Heat
 from ..scenes.job import JobPicture
-from ..scenes.moves import MovesPicture, TensorPicture, draw_moves, draw_tensor
+from ..scenes.moves import MovesPicture, TensorPicture
 from ..scenes.nodes import NodesPicture
-from ..scenes.server import ServerPicture, draw_server
-from ..scenes.shards import ShardGrid, draw_shards
+from ..scenes.server import ServerPicture
+from ..scenes.shards import ShardGrid
 from .tables import CodeChart, TableChart, draw_code, draw_points, draw_table
 
 MARGIN = 16.0

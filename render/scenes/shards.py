@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-
-import numpy as np
-
-from ..marks import LABEL, LOOKS, Blocks, Mark, Words
-from ..palette import GROUPS, rgb
 
 SLOT, BAR, ROW, APART, LEFT, TOP = 8.0, 14.0, 18.0, 14.0, 20.0, 18.0
 """Pixels: width of a share, height of a box, from box to box, between ranks, and the margins."""
@@ -23,12 +17,6 @@ NARROWEST = 48.0
 
 MOST = 8
 """Ranks drawn of one group; of more, the first ones and the last."""
-
-FAINT = 0.28
-"""How much of a share's colour is left where it is not what it will be."""
-
-OTHERS = "#8d8d94"
-"""The share of ranks that are left out."""
 
 
 @dataclass(frozen=True)
@@ -88,39 +76,3 @@ class ShardGrid:
         if self.has_more and state in (WHOLE, LOCAL, STALE):
             shares.append(((len(self.visible) - 1) * each, -1, state != WHOLE))
         return shares
-
-
-def draw_shards(shards: ShardGrid, theme: str) -> Iterator[Mark]:
-    """The ranks of a group side by side, a box a tensor, a share in its owner's colour."""
-    look = LOOKS[theme]
-    each = shards.box / shards.slots
-    colours = {slot: GROUPS[theme][slot] for slot in range(len(shards.visible))} | {-1: OTHERS}
-    shades = {slot: (colour, _faded(colour, look.page)) for slot, colour in colours.items()}
-    frames, filled, fills, words = [], [], [], []
-    for row, (letter, _) in enumerate(shards.holds):
-        line = TOP + row * ROW + BAR - 3
-        words.append(Words(LEFT - 8, line, letter, LABEL, look.ink, "end"))
-    if shards.has_more:
-        x = LEFT + (len(shards.visible) - 1) * shards.step + shards.box / 2
-        words.append(Words(x, TOP + 2 * ROW - 3, "…", LABEL, look.ink, "middle"))
-    for place, member in enumerate(shards.visible):
-        left = LEFT + shards.column(place) * shards.step
-        middle = left + shards.box / 2
-        words.append(Words(middle, TOP - 6, str(shards.ranks[member]), LABEL, look.ink, "middle"))
-        for row, (_, state) in enumerate(shards.holds):
-            top = TOP + row * ROW
-            frames.append((left, top))
-            for x, slot, is_faint in shards.shares(place, state):
-                filled.append((left + x, top))
-                fills.append(shades[slot][is_faint])
-    if filled:
-        yield Blocks(np.array(filled), np.array([each, BAR]), fills)
-    yield Blocks(np.array(frames), np.array([shards.box, BAR]), edge=look.quiet)
-    yield from words
-
-
-def _faded(colour: str, page: str) -> str:
-    if page.startswith("var"):
-        return f"color-mix(in srgb, {colour} {FAINT:.0%}, {page})"
-    mixed = (round(FAINT * a + (1 - FAINT) * b) for a, b in zip(rgb(colour), rgb(page)))
-    return "#{:02x}{:02x}{:02x}".format(*mixed)

@@ -10,7 +10,8 @@ from markupsafe import Markup
 from descriptions import OPERATION_TEXTS, PAGE, SAVED, counted, joined
 from groups.layout import Layout
 from groups.placement import nodes_spanned
-from render.scenes.exchange import Block, Exchange, Flow, Member, draw_exchange
+from render.draw.exchange import draw_exchange
+from render.scenes.exchange import Block, Exchange, Flow, Member
 from render.svg.marks import scene_svg
 from training.collectives.operations import COLLECTIVES, MAPPINGS
 

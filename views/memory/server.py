@@ -10,20 +10,11 @@ from descriptions import MEMORY, SAVED, joined
 from groups import LayoutError
 from groups.alternatives import works
 from groups.layout import Layout
+from render.draw.server import draw_bar, draw_strip, draw_tile
 from render.palette import ramp
 from render.scenes.groups import PANEL_LIMIT
 from render.scenes.heat import DARK, PALE, Heat
-from render.scenes.server import (
-    HEADS,
-    MOST_REQUESTS,
-    RequestStrip,
-    Segment,
-    ServerPicture,
-    Tile,
-    draw_bar,
-    draw_strip,
-    draw_tile,
-)
+from render.scenes.server import HEADS, MOST_REQUESTS, RequestStrip, Segment, ServerPicture, Tile
 from render.svg.marks import marks_svg, scene_svg
 from training.models import MODELS
 from training.parameters import total_parameters

@@ -12,7 +12,8 @@ from groups.grouping import Grouping
 from groups.inputs import number_in
 from groups.layout import Layout
 from groups.mesh import whole_number
-from render.scenes.shards import LOCAL, NONE, OWN, STALE, WHOLE, ShardGrid, draw_shards
+from render.draw.shards import draw_shards
+from render.scenes.shards import LOCAL, NONE, OWN, STALE, WHOLE, ShardGrid
 from render.svg.marks import scene_svg
 from training.estimate.memory import room_of
 from training.memory.per_stage import StageMemory, memory_per_stage, model_states

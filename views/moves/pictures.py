@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from descriptions import MOVES
+from descriptions import MOVES, counted
 from groups.layout import Layout
 from groups.mesh import rank_groups
 from render.palette import TONES
@@ -49,7 +49,9 @@ def job_picture(asked: Asked) -> MovesPicture:
     firsts = (0, asked.moves.target.first_rank)
     shown = ({line.rank for line in lines}, {asked.rank})
     titles = tuple(
-        MOVES[word][language].format(name=f"{size_text(layout)} · {layout.world_size:,} GPUs")
+        MOVES[word][language].format(
+            name=f"{size_text(layout)} · {counted(layout.world_size, 'gpu', language)}"
+        )
         for word, layout in zip(("from", "into"), layouts)
     )
     cell = cell_width(asked.moves.ranks - 1)

@@ -6,8 +6,8 @@ from markupsafe import Markup
 
 from descriptions import MOVES, MOVES_RULES, counted, joined
 from groups import LayoutError
+from render.draw.moves import draw_moves, draw_tensor
 from render.scenes.charts import MatrixChart
-from render.scenes.moves import draw_moves, draw_tensor
 from render.svg.marks import scene_svg
 from render.svg.matrix import matrix_svg
 from training.moves import Shards, kv_moves
