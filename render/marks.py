@@ -97,7 +97,8 @@ class Pixels:
     """A picture in a box: left, top, right, bottom.
 
     cells: uint8, shape (rows, columns, 3), red, green and blue; or, with a palette, shape (rows,
-    columns): 0 is transparent, i the colour i - 1. name: its class on the page.
+    columns): 0 is transparent, i the colour i - 1, of three channels or with an opacity. name: its
+    class on the page.
     """
 
     cells: np.ndarray
@@ -109,7 +110,8 @@ class Pixels:
         """uint8, shape (rows, columns, 4), with opacities."""
         if self.palette is None:
             return np.pad(self.cells, ((0, 0), (0, 0), (0, 1)), constant_values=255)
-        table = np.array([(0, 0, 0, 0), *((*colour, 255) for colour in self.palette)])
+        solid = ((*colour, 255)[:4] for colour in self.palette)
+        table = np.array([(0, 0, 0, 0), *solid])
         return table.astype(np.uint8)[self.cells]
 
 

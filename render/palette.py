@@ -69,6 +69,16 @@ KIND_MARKS = _of_themes("mark", 2, 3)
 PLAIN_CELL = {"light": "#eef2f7", "dark": "#1e293b", "page": "var(--cell)"}
 """A GPU in none of the groups that are marked."""
 
+STEPS = 6
+"""Steps of a scale above nothing."""
+
+SCALE_ENDS = {
+    "light": {"lost": "#5b93f5", "caused": "#f0901f"},
+    "dark": {"lost": "#2f66d0", "caused": "#ad560b"},
+}
+"""Most of the time that a GPU loses to others, and that others lose to it: blue and orange, which
+no colour blindness makes one, and on which one ink reads."""
+
 ROWS: dict[str, tuple[str, str]] = {
     "light": ("#eef2f7", "#e2e8f0"),
     "dark": ("#1e293b", "#2b384d"),
@@ -186,3 +196,16 @@ def ramp(first: str, last: str, count: int) -> list[tuple[int, int, int]]:
     at = np.linspace(0, 1, max(count, 1))[:, None]
     steps = np.rint((1 - at) * rgb(first) + at * rgb(last)).astype(int)
     return list(map(tuple, steps.tolist()))
+
+
+@lru_cache(maxsize=8)
+def scale_of(name: str, theme: str) -> tuple[str, ...]:
+    """The colours of a scale, first that of nothing, which is a plain cell's.
+
+    >>> scale_of("lost", "light")[::STEPS], scale_of("lost", "page")[1]
+    (('#eef2f7', '#5b93f5'), 'var(--lost-1)')
+    """
+    if theme == "page":
+        return (PLAIN_CELL[theme], *(f"var(--{name}-{step})" for step in range(1, STEPS + 1)))
+    steps = ramp(PLAIN_CELL[theme], SCALE_ENDS[theme][name], STEPS + 1)
+    return tuple("#" + "".join(f"{channel:02x}" for channel in step) for step in steps)

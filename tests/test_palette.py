@@ -97,7 +97,8 @@ def test_no_group_of_the_dark_theme_is_olive():
 
 @every("theme", THEMES)
 def test_one_ink_reads_on_every_group_tint_and_cell(theme):
-    fills = [*GROUPS[theme], *KIND_TINTS[theme].values(), PLAIN_CELL[theme]]
+    steps = [step for name in palette.SCALE_ENDS[theme] for step in palette.scale_of(name, theme)]
+    fills = [*GROUPS[theme], *KIND_TINTS[theme].values(), PLAIN_CELL[theme], *steps]
     assert min(palette.contrast(fill, GROUP_INK[theme]) for fill in fills) >= 4.5
 
 
@@ -137,6 +138,15 @@ def test_what_is_marked_stands_out_from_what_is_not_whatever_the_kind(theme, def
         assert nearest([KIND_TINTS[theme][tone], PLAIN_CELL[theme]], deficiency) >= 6
         for row in ROWS[theme]:
             assert nearest([KIND_MARKS[theme][tone], row], deficiency) >= 19
+
+
+@every("theme", THEMES)
+@every("deficiency", [None, *DEFICIENCIES])
+def test_no_step_of_time_lost_is_taken_for_one_of_time_that_others_lost(theme, deficiency):
+    lost, caused = (
+        lab(palette.scale_of(name, theme)[1:], deficiency) for name in ("lost", "caused")
+    )
+    assert min(least_apart(lost[[at]], caused) for at in range(palette.STEPS)) >= 13
 
 
 @every("theme", THEMES)

@@ -40,13 +40,27 @@ def draw_job(
         if outlined is not None and outlined.any():
             corners = np.stack([picture.x, picture.y], axis=-1)[outlined]
             yield Layer("moved", [Blocks(corners, np.array(picture.sides), edge=look.ink)])
-        yield Layer("ends", [_lines(picture.node_ends, look.edge, 1.5, (4.4, 3.5))])
+        yield draw_node_ends(picture, theme)
     else:
         yield from _draw_plain(picture, theme, is_marked)
-        width = min(2.4, 0.6 * picture.sides[0])
-        yield Layer("ends", [_lines(picture.node_ends, look.page, width)])
+        yield draw_node_ends(picture, theme)
         yield tags_of(picture.tags if is_marked else (), theme)
-    yield Layer("rows", [_label(label, picture, look.quiet) for label in picture.labels])
+    yield draw_labels(picture, theme)
+
+
+def draw_labels(picture: JobPicture, theme: str) -> Layer:
+    """Of stages and replicas."""
+    ink = LOOKS[theme].quiet
+    return Layer("rows", [_label(label, picture, ink) for label in picture.labels])
+
+
+def draw_node_ends(picture: JobPicture, theme: str) -> Layer:
+    """Lines where one node ends and another begins."""
+    look = LOOKS[theme]
+    if picture.is_numbered:
+        return Layer("ends", [_lines(picture.node_ends, look.edge, 1.5, (4.4, 3.5))])
+    width = min(2.4, 0.6 * picture.sides[0])
+    return Layer("ends", [_lines(picture.node_ends, look.page, width)])
 
 
 def _label(label: Label, picture: JobPicture, ink: str) -> Words:
@@ -76,9 +90,10 @@ def _draw_numbered(picture: JobPicture, theme: str, is_marked: bool) -> Iterator
     """
     look, scale = LOOKS[theme], picture.plan.scale
     replica, box, radius = 14 * scale, 10 * scale, 6 * scale
-    yield Layer("replica", [boxes_of(picture.replicas, replica, look.ground, look.edge)])
+    of_replicas, of_boxes = draw_frames(picture, theme)
+    yield of_replicas
     yield _here("replica", picture.replicas, picture, replica, is_marked)
-    yield Layer("box", [boxes_of(picture.boxes, box, look.page, look.edge)])
+    yield of_boxes
     if picture.box_tone and theme == "page":
         yield _here(f"box t-{picture.box_tone}", picture.boxes, picture, box, is_marked)
     elif picture.box_tone:
@@ -101,6 +116,15 @@ def _draw_numbered(picture: JobPicture, theme: str, is_marked: bool) -> Iterator
     number = Words(at, line, str(picture.rank), size, look.page, "middle", True, is_middle=True)
     itself = Layer("j me", [Blocks(here, sides, ink, radius=radius), number])
     yield Layer("itself", [itself] if is_marked else [])
+
+
+def draw_frames(picture: JobPicture, theme: str) -> tuple[Layer, Layer]:
+    """Round replicas, and round their boxes."""
+    look, scale = LOOKS[theme], picture.plan.scale
+    return (
+        Layer("replica", [boxes_of(picture.replicas, 14 * scale, look.ground, look.edge)]),
+        Layer("box", [boxes_of(picture.boxes, 10 * scale, look.page, look.edge)]),
+    )
 
 
 def _here(
@@ -126,7 +150,7 @@ def _joins(picture: JobPicture, theme: str) -> Iterator[Mark]:
 def _draw_plain(picture: JobPicture, theme: str, is_marked: bool) -> Iterator[Mark]:
     """A pixel a GPU on rows in turns of shade, with the groups of the chosen one in their marks."""
     look, cell, plan = LOOKS[theme], picture.sides[0], picture.plan
-    yield from _rows(picture, theme)
+    yield from draw_rows(picture, theme)
     hairs = [
         Layer(f"t-{tone}", [_lines(segments, KIND_COLOURS[theme][tone], 1.0)])
         for tone, segments in (picture.hairs if is_marked else ())
@@ -148,7 +172,7 @@ def _draw_plain(picture: JobPicture, theme: str, is_marked: bool) -> Iterator[Ma
         yield ring(*place, radius, look.ink, 2.0)
 
 
-def _rows(picture: JobPicture, theme: str) -> Iterator[Mark]:
+def draw_rows(picture: JobPicture, theme: str) -> Iterator[Mark]:
     """The rows of all bands, in as many shades as they take turns."""
     plan, step = picture.plan, picture.plan.label_step
     wide, tall = plan.sizes.replica_width, plan.sizes.replica_height

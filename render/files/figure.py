@@ -27,20 +27,24 @@ from ..draw.charts import draw_bars, draw_heat, draw_held, draw_matrix, draw_tim
 from ..draw.exchange import draw_exchange
 from ..draw.groups import draw_overview, draw_panel, halo_ring
 from ..draw.job import draw_job
+from ..draw.lost import draw_lost
 from ..draw.moves import draw_moves, draw_tensor
 from ..draw.nodes import draw_nodes
 from ..draw.server import draw_server
 from ..draw.shards import draw_shards
+from ..draw.together import draw_together
 from ..marks import BASELINE, LOOKS, Blocks, Drawing, Look, Mark, Plain, Scene, Titled, Words, flat
 from ..scenes.charts import BarsChart, HeldChart, MatrixChart, PointsChart, TimelineChart
 from ..scenes.exchange import Exchange
 from ..scenes.groups import Overview, Panel
 from ..scenes.heat import Heat
 from ..scenes.job import JobPicture
+from ..scenes.lost import LostPicture
 from ..scenes.moves import MovesPicture, TensorPicture
 from ..scenes.nodes import NodesPicture
 from ..scenes.server import ServerPicture
 from ..scenes.shards import ShardGrid
+from ..scenes.together import TogetherChart
 from .tables import CodeChart, TableChart, draw_code, draw_points, draw_table
 
 MARGIN = 16.0
@@ -97,6 +101,7 @@ DRAWINGS: dict[type, Callable[[Any, str], Iterable[Mark]]] = {
     Panel: draw_panel,
     Overview: draw_overview,
     JobPicture: draw_job,
+    LostPicture: draw_lost,
     TimelineChart: draw_timeline,
     HeldChart: draw_held,
     BarsChart: draw_bars,
@@ -107,6 +112,7 @@ DRAWINGS: dict[type, Callable[[Any, str], Iterable[Mark]]] = {
     TensorPicture: draw_tensor,
     NodesPicture: draw_nodes,
     MatrixChart: draw_matrix,
+    TogetherChart: draw_together,
     Exchange: draw_exchange,
     TableChart: draw_table,
     CodeChart: draw_code,

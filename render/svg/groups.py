@@ -22,7 +22,9 @@ from ..palette import (
     NO_GROUP,
     PALETTE,
     PLAIN_CELL,
+    SCALE_ENDS,
     TONES,
+    scale_of,
 )
 from ..scenes.geometry import GAP, Fold, node_columns
 from ..scenes.groups import Overview, Panel
@@ -49,6 +51,9 @@ def _named(theme: str) -> str:
     colours |= {
         f"{name}-{tone}": colour for name, table in kinds for tone, colour in table[theme].items()
     }
+    for name in SCALE_ENDS[theme]:
+        steps = enumerate(scale_of(name, theme)[1:], 1)
+        colours |= {f"{name}-{step}": colour for step, colour in steps}
     colours |= {"gi": GROUP_INK[theme], "gn": NO_GROUP[theme], "cell": PLAIN_CELL[theme]}
     return "".join(f"--{name}:{colour};" for name, colour in colours.items())
 
