@@ -8,7 +8,7 @@ import numpy as np
 
 from ..marks import LOOKS, Blocks, Layer, Lines, Mark, Words
 from ..palette import SCALE_ENDS, STEPS, scale_of
-from ..scenes.together import LETTER, MOVED, TOP, Bar, TogetherChart
+from ..scenes.together import LETTER, MOVED, TOP, CallBar, TogetherChart
 
 LEAST = 1.0
 """Pixels of a bar at least: what is there is seen."""
@@ -48,7 +48,7 @@ def draw_together(chart: TogetherChart, theme: str) -> Iterator[Mark]:
     yield Layer("axis", times)
 
 
-def _lasts(bars: list[Bar], tops: list[float], thick: float, theme: str) -> Iterator[Mark]:
+def _lasts(bars: list[CallBar], tops: list[float], thick: float, theme: str) -> Iterator[Mark]:
     """Who came last: its bar in orange, and a triangle before it, which needs no colour."""
     if not bars:
         return

@@ -52,7 +52,7 @@ class TogetherCall(NamedTuple):
         return min((one for one in self.took if one is not None), default=0.0)
 
 
-class Bar(NamedTuple):
+class CallBar(NamedTuple):
     """A member in a call, in pixels: where it came, where the last one did, where it ends."""
 
     row: int
@@ -119,7 +119,7 @@ class TogetherChart:
         return self.left + (seconds - first) / (last - first) * (self.wide - self.left - 8.0)
 
     @cached_property
-    def bars(self) -> tuple[Bar, ...]:
+    def bars(self) -> tuple[CallBar, ...]:
         """
         >>> calls = [TogetherCall("all_reduce", 1.0, (0.5, 0.1), 1)]
         >>> bars = TogetherChart(["0", "1"], calls, (1.0, "s")).bars
@@ -127,7 +127,7 @@ class TogetherChart:
         ([True, True], True)
         """
         return tuple(
-            Bar(row, self.x(call.end - took), self.x(call.end - call.moved), self.x(call.end),
+            CallBar(row, self.x(call.end - took), self.x(call.end - call.moved), self.x(call.end),
                 row == call.last)
             for call in self.calls
             for row, took in enumerate(call.took)
