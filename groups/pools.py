@@ -10,9 +10,12 @@ slime/utils/arguments.py, slime/ray/rollout.py; NVIDIA-NeMo/RL 7ea279a nemo_rl/a
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from .budget import spend
 from .errors import refusal
+from .layout import world_of
 from .mesh import MAX_RANKS, whole_number
 
 
@@ -139,3 +142,74 @@ def _part(control: str, value: int | None, whole: int) -> int:
         facts = {"control": control, "value": part, "most": whole - 1}
         raise refusal("generation-takes-too-much", control, *fixes, **facts)
     return part
+
+
+# -- verl ----------------------------------------------------------------------------------------
+
+
+def verl_replicas(world: int, each: int, replica: int) -> tuple[int, ...]:
+    """GPUs of each node that one rollout replica of verl has as a server of its own.
+
+    world: GPUs for the rollout; each: of a node; replica: of one replica, tp x dp x pp.
+
+    >>> verl_replicas(32, 8, 16), verl_replicas(8, 8, 2)
+    ((8, 8), (2,))
+
+    Errors: LayoutError for a replica that is more than all GPUs, or no whole number of nodes.
+    """
+    node = min(each, replica)
+    if replica > world or replica % node:
+        works = [size for size in range(1, world + 1) if size <= each or size % each == 0]
+        near = sorted(works, key=lambda size: (abs(size - replica), size))[:2]
+        fixes = ({"replica": size} for size in near)
+        facts = {"replica": replica, "world": world, "each": each}
+        raise refusal("replica-does-not-fit", "replica", *fixes, **facts)
+    return (node,) * (replica // node)
+
+
+def packed(
+    wanted: Mapping[str, Sequence[Sequence[int]]], gpus_per_node: int
+) -> tuple[dict[str, tuple[int, ...]], int]:
+    """GPUs of pools that take so many on each of their nodes, and the nodes that all need.
+
+    wanted: by name, the pools of a role; of each pool the GPUs of its nodes. They are placed in
+    this order, each part on the first node that has as many left, on its lowest GPUs.
+
+    >>> packed({"actor": [[4, 4]], "rollout": [[2], [2], [2], [2]]}, 8)
+    ({'actor': (0, 1, 2, 3, 8, 9, 10, 11), 'rollout': (4, 5, 6, 7, 12, 13, 14, 15)}, 2)
+
+    Errors: LayoutError for a pool that wants more GPUs of a node than there are.
+    """
+    used: list[int] = []  # GPUs of each node
+    first: dict[int, int] = {}  # the first node that may have so many left
+    found: dict[str, tuple[int, ...]] = {}
+    for name, pools in wanted.items():
+        gpus: list[int] = []
+        for pool in pools:
+            at = 0  # nodes of one pool differ
+            for part in pool:
+                spend(1, "ranks")
+                if part > gpus_per_node:
+                    fix = {"gpus_per_node": part}
+                    facts = {"pool": name, "part": part, "each": gpus_per_node}
+                    raise refusal("pool-beyond-node", "gpus_per_node", fix, **facts)
+                room = gpus_per_node - part
+                first[part] = _next(used, first.get(part, 0), room)
+                node = _next(used, max(at, first[part]), room)
+                if node == len(used):
+                    used.append(0)
+                    world_of(len(used), gpus_per_node)
+                start = node * gpus_per_node + used[node]
+                gpus += range(start, start + part)
+                used[node] += part
+                at = node + 1
+        found[name] = tuple(gpus)
+    return found, len(used)
+
+
+def _next(used: Sequence[int], node: int, room: int) -> int:
+    """The first node from this one on of which no more than so many GPUs are used; else the number
+    of nodes."""
+    while node < len(used) and used[node] > room:
+        node += 1
+    return node

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from ..flags import Row
 from ..items import Item
 from ..schemas import Schema
-from ..syntax.words import Default
+from ..syntax.words import Default, Word
 
 
 class Assignment(NamedTuple):
@@ -54,6 +54,7 @@ class Reading:
     schemas: tuple[Schema, ...]  # the frameworks with a table of their own, as they were found
     schema_of_run: Mapping[str, Schema]  # of each command that one of them reads
     stated: Mapping[str, str]  # texts of single values, by path or option
+    settings: Mapping[tuple[str, str], Sequence[Word]]  # every option and key, by its command
 
     @property
     def schema(self) -> Schema | None:
@@ -87,6 +88,7 @@ class Findings:
         self.schemas: dict[str, Schema] = {}
         self.schema_of_run: dict[str, Schema] = {}
         self.stated: dict[str, str] = {}
+        self.settings: dict[tuple[str, str], Sequence[Word]] = {}
         self._breaks = [match.end() for match in re.finditer(r"\n", text)]
 
     def item(self, code: str, name: str, value: str, place: tuple[int, int], **more: Any) -> Item:
@@ -136,4 +138,5 @@ class Findings:
             schemas=tuple(self.schemas.values()),
             schema_of_run=self.schema_of_run,
             stated=self.stated,
+            settings=self.settings,
         )

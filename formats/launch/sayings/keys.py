@@ -38,6 +38,7 @@ def read_key(
     name: str = "",
 ) -> None:
     """A key of a file, or of an override. name: as it is shown, where that is not its path."""
+    found.settings[scope.run, ".".join(path).replace("-", "_")] = values
     name, shown = name or ".".join(path), " ".join(word.text for word in values[:20])
     if len(values) == 1 and not values[0].why:
         found.stated.setdefault(".".join(path), values[0].text.lower())

@@ -1,0 +1,189 @@
+"""Roles put together: the layout of each from what its part of a text says, and their turns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from groups.errors import LayoutError
+from groups.inputs import number_in
+from groups.layout import Job
+from groups.mesh import whole_number
+from groups.notes import Note
+from groups.plan import Plan, Role
+from training.models import MODELS
+
+from ..errors import refusal
+from ..launch.flags import MODEL, named_format, published_model
+from ..launch.items import Item, Parsed
+from ..launch.meaning import meaning_of
+from ..launch.sayings import Reading
+from ..launch.training import training_of
+from .model import Phase, PlanRead, RoleRead
+from .settings import SIZES, Settings
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a text says of a role beside its sizes."""
+
+    values: Mapping[str, object] = field(default_factory=dict)  # of MODEL
+    training: Mapping[str, object] = field(default_factory=dict)  # of its model and how it works
+
+    def also(self, **training: object) -> Known:
+        """With more of these, of which None is nothing."""
+        more = {name: value for name, value in training.items() if value is not None}
+        return Known(self.values, {**self.training, **more})
+
+    @classmethod
+    def of(cls, parsed: Parsed) -> Known:
+        """What a reading of launch says of a role that trains."""
+        known = {**parsed.assumed, **parsed.values}
+        return cls({name: known[name] for name in MODEL if name in known}, training_of(parsed))
+
+    @classmethod
+    def of_server(cls, model: str | None, length: int | None = None) -> Known:
+        """What is known of a role that serves a model of this name."""
+        if not model:
+            return cls()
+        training = {"model": published_model(model), "served_weights": named_format(model)}
+        return cls({}, training).also(served_length=length)
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """A role before its layout is worked out."""
+
+    name: str
+    job: Job
+    first: int = 0
+    gpus: Sequence[int] = ()
+    known: Known = field(default_factory=Known)
+    away: tuple[str, ...] = ()
+    updates: int = 1
+
+    def role(self) -> Role:
+        """Its layout on its GPUs. Errors: LayoutError about a size, by the name of the role."""
+        try:
+            return Role(self.name, self.job.layout(), self.first, shares=(), gpus=self.gpus)
+        except LayoutError as error:
+            raise _of_role(error, self.name) from None
+
+
+def machines(gpus: int, each: int) -> dict[str, int]:
+    """Nodes and GPUs of each of a role of its own, on nodes of so many GPUs.
+
+    >>> machines(16, 8), machines(2, 8), machines(12, 8)
+    ({'nodes': 2, 'gpus_per_node': 8}, {'nodes': 1, 'gpus_per_node': 2}, \
+{'nodes': 3, 'gpus_per_node': 4})
+    """
+    own = math.gcd(gpus, each)
+    return {"nodes": gpus // own, "gpus_per_node": own}
+
+
+def trained(
+    settings: Settings, name: str, gpus: int, each: int, section: str = "", **more: object
+) -> tuple[Job, Parsed]:
+    """The job of a role that trains, or scores as training does, on so many GPUs; and what its
+    part of the text says. section: the role's name in the tables of launch.
+
+    Errors: LayoutError for sizes that the text leaves open.
+    """
+    schema = settings.reading.schema
+    leads = schema.follows.get(section, "") if schema else ""
+    reading = _of_section(settings.reading, {section, leads})
+    parsed = meaning_of(reading, section)
+    sizes = sizes_given(settings, leads) | sizes_given(settings, name)
+    asks = [size for size in parsed.asks if size not in sizes and size in SIZES]
+    if asks:
+        fixes = ({f"{name}.{size}": 1} for size in asks)
+        raise refusal("role-asks", f"{name}.{asks[0]}", *fixes, role=name, sizes=", ".join(asks))
+    job = replace(parsed, asks=()).job()
+    for note in parsed.missing:
+        if note.code == "variable-default":
+            settings.note(note)
+    return replace(job, **{**machines(gpus, each), **sizes, **more}), parsed  # type: ignore[arg-type]
+
+
+def _of_section(reading: Reading, sections: Collection[str]) -> Reading:
+    """What a text leaves open of these roles alone."""
+    schema = reading.schema
+    if schema is None or not schema.roles:
+        return reading
+
+    def is_own(item: Item) -> bool:
+        meaning = schema.meaning(tuple(item.name.lstrip("-").split(".")))
+        return meaning is None or meaning[1] in ("", *sections)
+
+    unresolved = tuple(filter(is_own, reading.unresolved))
+    return replace(reading, unresolved=unresolved, problems=tuple(filter(is_own, reading.problems)))
+
+
+def served(
+    settings: Settings, name: str, gpus: int, each: int, framework: str, **sizes: object
+) -> Job:
+    """The job of a role that serves, on so many GPUs."""
+    given = sizes_given(settings, name)
+    return Job(framework=framework, **{**machines(gpus, each), **sizes, **given})  # type: ignore[arg-type]
+
+
+def sizes_given(settings: Settings, name: str) -> dict[str, int]:
+    """Sizes of a role that were answered beside the text."""
+    given = {size: settings.given.get(f"{name}.{size}") for size in SIZES}
+    return {
+        size: whole_number(number_in(text), f"{name}.{size}")
+        for size, text in given.items()
+        if text is not None
+    }
+
+
+def kv_heads_of(roles: Iterable[RoleRead]) -> dict[str, int]:
+    """KV heads of the models of roles, by the role's name, as far as they are known."""
+    found: dict[str, int] = {}
+    for read in roles:
+        published = MODELS.get(str(read.training.get("model", "")))
+        if published and published.model.kv_heads and not published.model.kv_lora_rank:
+            found[read.name] = published.model.kv_heads
+    return found
+
+
+def plan_read(
+    framework: str,
+    nodes: int,
+    gpus_per_node: int,
+    sketches: Sequence[Sketch],
+    turns: Sequence[str],
+    phases: Sequence[Phase],
+    notes: Sequence[Note],
+    beside: Sequence[str] = (),
+) -> PlanRead:
+    """The roles on their cluster. turns: their names, first who has shared GPUs first in a step.
+
+    Errors: LayoutError about a size of a role, or GPUs that the cluster has not.
+    """
+    roles = {sketch.name: sketch.role() for sketch in sketches}
+    order = [name for name in turns if name in roles]
+    for at, name in enumerate(order):
+        before = [other for other in order[:at] if roles[other].meets(roles[name])]
+        roles[name] = replace(roles[name], shares=tuple(before))
+    plan = Plan(nodes, gpus_per_node, tuple(roles[sketch.name] for sketch in sketches))
+    read = tuple(
+        RoleRead(roles[own.name], own.known.values, own.known.training, own.away, own.updates)
+        for own in sketches
+    )
+    there = [Phase(step.name, tuple(n for n in step.roles if n in roles)) for step in phases]
+    kept = tuple(step for step in there if step.roles)
+    return PlanRead(framework, read, plan, kept, tuple(beside), tuple(notes))
+
+
+def _of_role(error: LayoutError, name: str) -> LayoutError:
+    """A refusal of a role's layout, whose inputs are answered by the role's name."""
+    names = {size: f"{name}.{size}" for size in SIZES}
+    told = error.replace(what=f"{name}: {error.what}", facts={**error.facts, "role": name})
+    fixes = [
+        {names[key]: value for key, value in fix.items()}
+        for fix in error.alternatives
+        if fix.keys() <= names.keys()
+    ]
+    return told.replace(alternatives=fixes, control=names.get(error.control or "", error.control))

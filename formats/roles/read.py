@@ -1,0 +1,59 @@
+"""Which framework's roles a text has, and what of it reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from groups.budget import within
+from groups.errors import quoted, require_length
+from groups.plan import Plan
+
+from ..errors import refusal
+from ..launch import MAX_TEXT, parse
+from ..launch.sayings import read
+from ..launch.training import served_of
+from .build import Known
+from .model import PlanRead, RoleRead
+from .settings import Settings, run_of
+from .verl import read_verl
+
+READERS: Mapping[str, Callable[[Settings], PlanRead]] = {"verl": read_verl}
+"""Of the frameworks whose jobs have several roles, by launch's names."""
+
+
+def read_plan(text: str, given: Mapping[str, str] | None = None, run: str = "") -> PlanRead:
+    """The plan of a configuration; of one job without roles, a plan of one.
+
+    given: what is answered beside the text, by a setting's own name ("trainer.nnodes") or by a
+    role's size ("actor.tp"); it counts. run: which of several commands, by its name.
+
+    Errors: LayoutError for no text, and for what has to be known first: its control is the name of
+    the setting, its alternatives are values that work.
+    """
+    if not isinstance(text, str):
+        raise refusal("not-a-text", "launch", value=quoted(text))
+    require_length(text, MAX_TEXT, "launch")
+    with within():
+        reading = read(text.removeprefix("\ufeff"))
+        reader = READERS.get(reading.schema.name) if reading.schema else None
+        if reader is None:
+            return _of_one(text, run)
+        settings = Settings(reading, run_of(reading, run), given or {})
+        return reader(settings)
+
+
+def has_roles(text: str) -> bool:
+    """Whether a text is of a framework whose jobs have several roles."""
+    with within():
+        reading = read(text)
+    return reading.schema is not None and reading.schema.name in READERS
+
+
+def _of_one(text: str, run: str) -> PlanRead:
+    """A text of one job."""
+    parsed = parse(text, run)
+    plan = Plan.of(parsed.job().layout())
+    known = Known.of(parsed).also(**served_of(parsed))
+    name = parsed.framework.name if parsed.framework else ""
+    roles = (RoleRead(plan.roles[0], known.values, known.training),)
+    return PlanRead(name, roles, plan, (), (), parsed.missing)

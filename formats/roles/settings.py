@@ -1,0 +1,153 @@
+"""The settings of a text by name, whatever it is written in: options, overrides or a file's keys.
+
+A setting that is not there has its framework's default, which is noted; one that the text does
+not work out is asked for.
+
+>>> from formats.launch.sayings import read
+>>> reading = read("python3 -m verl.trainer.main_ppo trainer.nnodes=2 trainer.x=$N")
+>>> settings = Settings(reading, run_of(reading))
+>>> settings.count("trainer.nnodes", 1), settings.count("trainer.n_gpus_per_node", 8)
+(2, 8)
+>>> [dict(note.facts) for note in settings.notes]
+[{'setting': 'trainer.n_gpus_per_node', 'value': 8}]
+>>> settings.count("trainer.x", 1)
+Traceback (most recent call last):
+groups.errors.LayoutError: the text does not work out trainer.x, which is $N; try trainer.x 1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from groups.errors import LayoutError, not_a_choice, quoted
+from groups.mesh import MAX_RANKS
+from groups.notes import Note
+
+from ..errors import refusal
+from ..launch.sayings import Reading
+from ..launch.sayings.values import OFF, ON, VARIABLE
+from ..launch.syntax.words import Word
+
+NOTHING = ("", "null", "none", "~")
+
+
+@dataclass
+class Settings:
+    """What a text says of each setting. given: what was answered beside it, which counts."""
+
+    reading: Reading
+    run: str = ""
+    given: Mapping[str, str] = field(default_factory=dict)
+    notes: list[Note] = field(default_factory=list)  # what is assumed
+
+    def words(self, name: str) -> Sequence[Word] | None:
+        """The words of a setting; None where the text does not have it."""
+        settings = self.reading.settings
+        return settings.get((self.run, name), settings.get(("", name)))
+
+    def text(self, *names: str, works: object = None) -> str | None:
+        """What the first of several names is; None where none of them is there, or is null.
+
+        Errors: LayoutError where the text does not work it out, with a value that works.
+        """
+        for name in names:
+            if name in self.given:
+                return self.given[name]
+            words = self.words(name)
+            if words is None:
+                continue
+            for word in words:
+                if word.why or VARIABLE.search(word.text):
+                    fixes = () if works is None else ({name: works},)
+                    facts = {"setting": name, "value": word.text[:60]}
+                    raise refusal("setting-open", name, *fixes, **facts)
+                if word.default:
+                    facts = {"name": word.default.name, "value": word.default.value}
+                    self.note(Note("variable-default", facts))
+            text = ", ".join(word.text for word in words)
+            return None if text.lower() in NOTHING else text
+        return None
+
+    def has(self, name: str) -> bool:
+        """Whether something says a setting, or anything under it."""
+        under = f"{name}."
+        return any(
+            own == name or own.startswith(under)
+            for own in (*(path for _, path in self.reading.settings), *self.given)
+        )
+
+    def word(self, *names: str, default: str = "") -> str:
+        """A word in small letters."""
+        text = self.text(*names, works=default or None)
+        return default if text is None else text.strip("\"'").lower()
+
+    def switch(self, *names: str, default: bool = False) -> bool:
+        """Whether something is on; an option without a value is."""
+        text = self.text(*names, works=str(default).lower())
+        if text is None:
+            is_option = any(self.words(name) == () for name in names)
+            return True if is_option else default
+        lower = text.lower()
+        if lower not in (*ON, *OFF):
+            raise _not_so(names[0], text, "on or off", {names[0]: True}, {names[0]: False})
+        return lower in ON
+
+    def count(
+        self, name: str, default: int, *others: str, least: int = 1, note: str = "setting-default"
+    ) -> int:
+        """A whole number; its default is noted, unless as nothing, where no name is there."""
+        text = self.text(name, *others, works=max(default, least))
+        if text is None:
+            if note:
+                self.note(Note(note, {"setting": name, "value": default}))
+            return default
+        digits = text.strip().lstrip("+").replace("_", "")
+        if not digits.isdigit() or len(digits) > 12 or not least <= int(digits) <= MAX_RANKS:
+            fix = {name: max(default, least)}
+            raise _not_so(name, text, f"a whole number from {least} up", fix)
+        return int(digits)
+
+    def required(self, name: str, *fixes: object) -> int:
+        """A whole number that has no default. Errors: LayoutError with values that work."""
+        if self.text(name) is None:
+            raise refusal("setting-missing", name, *({name: fix} for fix in fixes), setting=name)
+        return self.count(name, 1)
+
+    def assume(self, name: str, value: object) -> None:
+        """Note that a setting is what its framework takes it for."""
+        self.note(Note("setting-default", {"setting": name, "value": value}))
+
+    def note(self, note: Note) -> None:
+        if note not in self.notes:
+            self.notes.append(note)
+
+    def require_known(self, roles: Sequence[str]) -> None:
+        """Errors: LayoutError for an answer to something that nobody asks."""
+        for name in self.given:
+            role, _, what = name.partition(".")
+            if role not in roles or not what:
+                continue
+            if what not in SIZES:
+                raise not_a_choice("settings", name, [f"{role}.{size}" for size in SIZES])
+
+
+SIZES = ("tp", "pp", "cp", "ep", "etp", "dp")
+"""Sizes of a role that may be given by its name: actor.tp."""
+
+
+def run_of(reading: Reading, run: str = "") -> str:
+    """The command that is read: the only one, or the one that is asked for."""
+    runs = [
+        name
+        for name, schema in reading.schema_of_run.items()
+        if reading.schema and schema.name == reading.schema.name
+    ]
+    if len(runs) > 1 and run not in runs:
+        fixes = ({"run": name} for name in runs[:3])
+        raise refusal("several-commands", "run", *fixes, count=len(runs), names=", ".join(runs))
+    return run or next(iter(runs), "")
+
+
+def _not_so(name: str, text: str, what: str, *fixes: Mapping[str, object]) -> LayoutError:
+    return refusal("setting-wrong", name, *fixes, setting=name, value=quoted(text), expected=what)

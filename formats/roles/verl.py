@@ -1,0 +1,230 @@
+"""verl: one pool of all GPUs for actor, rollout, reference and critic, and pools of their own.
+
+Source: verl-project/verl 1dda039 verl/trainer/ppo/v1/ (trainer_base.py, _init_resource_pool_mgr;
+trainer_separate_async.py), verl/trainer/ppo/utils.py (need_critic, need_reference_policy),
+verl/workers/rollout/replica.py and llm_server.py, verl/experimental/separation/utils.py; defaults:
+verl/trainer/config/ppo_trainer.yaml, rollout/rollout.yaml, reward/reward.yaml and
+distillation/distillation.yaml.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from groups.errors import not_a_choice
+from groups.notes import Note
+from groups.pools import packed, verl_replicas
+
+from ..launch.flags import published_model
+from .build import Known, Sketch, plan_read, served, trained
+from .model import Phase, PlanRead
+from .settings import Settings
+
+ROLLOUT = "actor_rollout_ref.rollout"
+ACTOR = "actor_rollout_ref.actor"
+REFERENCE = "actor_rollout_ref.ref"
+REWARD = "reward.reward_model"
+TEACHER = "distillation.teacher_models.teacher_model.inference"
+
+ENGINES = {"vllm": "vllm", "sglang": "sglang", "trtllm": "tensorrt-llm"}
+"""The frameworks of engines by what verl calls them."""
+
+PHASES = (
+    *(Phase("rollout", ("rollout", "hybrid-rollout")), Phase("reward", ("reward",))),
+    *(Phase("log-probs", ("actor",)), Phase("reference", ("reference",))),
+    *(Phase("teacher", ("teacher",)), Phase("values", ("critic",))),
+    *(Phase("update-critic", ("critic",)), Phase("update", ("actor",))),
+    Phase("weights", ("actor", "rollout", "hybrid-rollout")),
+)
+TURNS = ("rollout", "hybrid-rollout", "reward", "reference", "critic", "actor")
+"""Who has shared GPUs first in a step."""
+
+MODES = ("sync", "colocate_async", "separate_async")
+
+
+def read_verl(settings: Settings) -> PlanRead:
+    """The roles of a verl job. Errors: LayoutError for what the text leaves open."""
+    wanted = _pools(settings)
+    each = _gpus_of_node(settings, wanted)
+    placed, nodes = packed(wanted, each)
+    world, apart = placed["global"], "rollout" in wanted
+    sketches = [_actor(settings, world, each)]
+    if apart:
+        sketches.append(_engines(settings, "rollout", ROLLOUT, placed["rollout"], each))
+    if not apart or _mode(settings) == "separate_async":
+        name = "hybrid-rollout" if apart else "rollout"
+        sketches.append(_engines(settings, name, ROLLOUT, world, each))
+    sketches += _scoring(settings, world, each)
+    if settings.switch(*_of_reward("enable")):
+        place, section = placed.get("reward", world), f"{_reward(settings)}.rollout"
+        sketches.append(_engines(settings, "reward", section, place, each))
+    if "teacher" in placed:
+        sketches.append(_engines(settings, "teacher", TEACHER, placed["teacher"], each))
+    beside = ("rollout",) if apart else ()
+    return plan_read("verl", nodes, each, sketches, TURNS, PHASES, settings.notes, beside)
+
+
+# -- pools -----------------------------------------------------------------------------------------
+
+
+def _pools(settings: Settings) -> dict[str, list[list[int]]]:
+    """GPUs of each node of the pools, by what they are for, in the order of placing."""
+    nodes = settings.count("trainer.nnodes", 1)
+    wanted = {"global": [[settings.count("trainer.n_gpus_per_node", 8)] * nodes]}
+    if settings.switch(*_of_reward("enable_resource_pool")):
+        wanted["reward"] = [_pool(settings, _reward(settings))]
+    if settings.switch("distillation.enabled"):
+        wanted["teacher"] = [_pool(settings, "distillation")]
+    section = _standalone(settings)
+    if section:
+        pool = _pool(settings, section)
+        size = _replica(settings, ROLLOUT)
+        each, world = pool[0], sum(pool)
+        one = [*verl_replicas(world, each, size)]
+        wanted["rollout"] = [one] * (world // size)
+    return wanted
+
+
+def _pool(settings: Settings, section: str) -> list[int]:
+    nodes = settings.required(f"{section}.nnodes", 1, 2)
+    default = settings.count("trainer.n_gpus_per_node", 8) if section == ROLLOUT else 8
+    return [settings.count(f"{section}.n_gpus_per_node", default)] * nodes
+
+
+def _standalone(settings: Settings) -> str:
+    """The section of the GPUs that the rollout has for itself; empty where it has the actor's."""
+    if settings.has("rollout.nnodes"):  # verl.experimental's trainers
+        return "" if settings.count("rollout.nnodes", 0, least=0) == 0 else "rollout"
+    return ROLLOUT if _mode(settings) == "separate_async" else ""
+
+
+def _mode(settings: Settings) -> str:
+    mode = settings.word("trainer.v1.trainer_mode", default="sync")
+    if mode not in MODES:
+        fixes = tuple({"trainer.v1.trainer_mode": name} for name in MODES)
+        raise not_a_choice("trainer.v1.trainer_mode", mode, MODES, fixes)
+    return mode
+
+
+def _gpus_of_node(settings: Settings, wanted: dict[str, list[list[int]]]) -> int:
+    """GPUs of a node, of which pools take parts: no setting says it."""
+    parts = {part for pools in wanted.values() for pool in pools for part in pool}
+    if len(wanted) == 1:
+        return max(parts)
+    each = settings.count("gpus_per_node", max(8, *parts), note="")
+    settings.note(Note("pools-in-order", {"pools": ", ".join(wanted), "each": each}))
+    return each
+
+
+def _of_reward(name: str) -> tuple[str, str]:
+    """A setting of the reward model, and its older name."""
+    return f"{REWARD}.{name}", f"reward_model.{name}"
+
+
+def _reward(settings: Settings) -> str:
+    return REWARD if settings.has(REWARD) else "reward_model"
+
+
+# -- roles -----------------------------------------------------------------------------------------
+
+
+def _actor(settings: Settings, world: Sequence[int], each: int) -> Sketch:
+    job, parsed = trained(settings, "actor", len(world), each, "actor")
+    known = Known.of(parsed)
+    prompts = settings.count("data.train_batch_size", 1024)
+    samples = settings.count(f"{ROLLOUT}.n", 1)
+    batch = settings.count(f"{ACTOR}.ppo_mini_batch_size", 256)
+    updates = max(1, prompts // batch)
+    known = Known({**known.values, "global_batch": prompts * samples}, known.training)
+    facts = {"prompts": prompts, "samples": samples, "batch": prompts * samples}
+    settings.note(Note("batch-of-update", {**facts, "updates": updates}))
+    away = _away(settings, ACTOR)
+    return Sketch("actor", job, gpus=world, known=known, away=away, updates=updates)
+
+
+def _scoring(settings: Settings, world: Sequence[int], each: int) -> Iterator[Sketch]:
+    """Reference and critic, where there are any."""
+    needs = settings.switch("algorithm.use_kl_in_reward") or settings.switch(f"{ACTOR}.use_kl_loss")
+    model = "actor_rollout_ref.model"
+    ranks = (settings.word(f"{model}.lora.rank"), settings.word(f"{model}.lora_rank"))
+    adapts = any(rank not in ("", "0") for rank in ranks)
+    if needs and not adapts and not settings.text(f"{model}.lora_adapter_path"):
+        job, parsed = trained(settings, "reference", len(world), each, "reference")
+        away = _away(settings, REFERENCE)
+        yield Sketch("reference", job, gpus=world, known=Known.of(parsed), away=away)
+    by_gae = settings.word("algorithm.adv_estimator", default="gae") == "gae"
+    if settings.switch("critic.enable", default=by_gae):
+        job, parsed = trained(settings, "critic", len(world), each, "critic")
+        name = settings.text("critic.model.path", f"{model}.path")
+        known = Known.of(parsed).also(model=None if name is None else published_model(name))
+        away = _away(settings, "critic")
+        yield Sketch("critic", job, gpus=world, known=known, away=away)
+
+
+def _away(settings: Settings, section: str) -> tuple[str, ...]:
+    """What the training of a role has in host memory while others have its GPUs."""
+    parts = {"param_offload": "weights", "grad_offload": "gradients"}
+    parts["optimizer_offload"] = "optimizer"
+    backends = ("fsdp_config", "megatron", "model.fsdp_config")
+    return tuple(
+        part
+        for name, part in parts.items()
+        if settings.switch(*(f"{section}.{backend}.{name}" for backend in backends))
+    )
+
+
+def _replica(settings: Settings, section: str) -> int:
+    """GPUs of one replica, in which prefill and decode may be apart."""
+    tp, dp, pp = _sizes(settings, section)
+    if settings.switch(f"{section}.disaggregation.enabled"):
+        split = f"{section}.disaggregation"
+        prefill, decode = (
+            settings.count(f"{split}.{n}_replicas", 1) for n in ("prefill", "decode")
+        )
+        decode_tp = settings.count(f"{split}.decode_tensor_model_parallel_size", tp)
+        return (tp * prefill + decode_tp * decode) * dp * pp
+    return tp * dp * pp
+
+
+def _sizes(settings: Settings, section: str) -> tuple[int, int, int]:
+    tp = settings.count(f"{section}.tensor_model_parallel_size", 2)
+    dp = settings.count(f"{section}.data_parallel_size", 1, note="")
+    return tp, dp, settings.count(f"{section}.pipeline_model_parallel_size", 1, note="")
+
+
+def _engines(
+    settings: Settings, name: str, section: str, place: Sequence[int], each: int
+) -> Sketch:
+    """A role of replicas; GPUs beyond the last whole one serve nothing."""
+    engine = settings.word(f"{section}.name", default="vllm")
+    if engine not in ENGINES:
+        fixes = tuple({f"{section}.name": own} for own in ENGINES)
+        raise not_a_choice(f"{section}.name", engine, ENGINES, fixes)
+    tp, dp, pp = _sizes(settings, section)
+    size = _replica(settings, section)
+    verl_replicas(len(place), each, size)
+    count = len(place) // size * size
+    own: dict[str, object] = {"tp": tp, "pp": pp}
+    experts = settings.count(f"{section}.expert_parallel_size", 1, note="")
+    if ENGINES[engine] == "vllm":
+        own |= {"dp": dp, "expert_parallel": experts > 1}
+    elif ENGINES[engine] == "sglang":
+        own |= {"tp": tp * dp, "dp": dp if dp > 1 else None, "ep": experts}
+    job = served(settings, name, count, each, ENGINES[engine], **own)
+    paths = {"reward": _of_reward("model_path") + _of_reward("model.path")}
+    model = settings.text(*paths.get(name, ("actor_rollout_ref.model.path",)))
+    share = settings.text(f"{section}.gpu_memory_utilization")
+    known = Known.of_server(model, _longest(settings, section)).also(served_share=share)
+    frees = settings.switch(f"{section}.free_cache_engine", default=True)
+    away = ("weights", "cache") if frees else ()
+    return Sketch(name, job, gpus=place[:count], known=known, away=away)
+
+
+def _longest(settings: Settings, section: str) -> int | None:
+    """Tokens of the longest request, where the text says them."""
+    if settings.text(f"{section}.max_model_len"):
+        return settings.count(f"{section}.max_model_len", 1)
+    lengths = ("data.max_prompt_length", "data.max_response_length")
+    if not all(settings.text(name) for name in lengths):
+        return None
+    return sum(settings.count(name, 1) for name in lengths)

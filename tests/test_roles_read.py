@@ -1,0 +1,105 @@
+"""Configurations of several roles: what plan each makes, what is assumed, what is asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from descriptions import REFUSALS
+from formats.roles import read_plan
+from groups.errors import LayoutError
+from texts.sentences import LAUNCH_NOTES, note_text
+
+VERL = "python3 -m verl.trainer.main_ppo "
+
+PLANS = {
+    "verl, all in one pool": (
+        VERL + "trainer.nnodes=2 trainer.n_gpus_per_node=8 algorithm.adv_estimator=grpo "
+        "actor_rollout_ref.actor.strategy=megatron actor_rollout_ref.actor.use_kl_loss=True "
+        "actor_rollout_ref.actor.megatron.tensor_model_parallel_size=4 "
+        "actor_rollout_ref.actor.megatron.pipeline_model_parallel_size=2 "
+        "actor_rollout_ref.rollout.tensor_model_parallel_size=8",
+        "2 x 8 GPUs: actor 0-15, rollout 0-15, reference 0-15",
+        ["rollout", "reference", "actor"],
+        {"actor": (4, 2), "rollout": (8, 1), "reference": (4, 2)},
+    ),
+    "verl, reward in its own pool": (
+        VERL + "trainer.nnodes=1 algorithm.adv_estimator=gae reward.reward_model.enable=True "
+        "reward.reward_model.enable_resource_pool=True reward.reward_model.nnodes=1 "
+        "reward.reward_model.n_gpus_per_node=4 actor_rollout_ref.actor.strategy=fsdp",
+        "2 x 8 GPUs: actor 0-7, rollout 0-7, critic 0-7, reward 8-11",
+        ["rollout", "critic", "actor", "reward"],
+        {"actor": (1, 1), "rollout": (2, 1), "critic": (1, 1), "reward": (2, 1)},
+    ),
+    "verl, rollout apart": (
+        VERL + "trainer.nnodes=1 trainer.n_gpus_per_node=4 trainer.v1.trainer_mode=separate_async "
+        "algorithm.adv_estimator=grpo actor_rollout_ref.rollout.nnodes=1",
+        "1 x 8 GPUs: actor 0-3, rollout 4-7, hybrid-rollout 0-3",
+        ["rollout", "hybrid-rollout", "actor"],
+        {"actor": (1, 1), "rollout": (2, 1), "hybrid-rollout": (2, 1)},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_configuration_opens_as_a_whole_plan(name):
+    text, plan, turns, sizes = PLANS[name]
+    read = read_plan(text)
+    assert str(read.plan) == plan
+    assert [role.name for role in read.plan.turns] == turns
+    jobs = {role.name: role.layout.job for role in read.plan.roles}
+    assert {own: (job.tp, job.pp) for own, job in jobs.items()} == sizes
+    for note in read.assumed:
+        assert {language: note_text(note, language) for language in ("en", "zh")}
+        assert note.code in LAUNCH_NOTES
+
+
+ASKED = [
+    # what the text leaves open, or has wrong, and the first answer that works
+    (VERL + "trainer.nnodes=$NODES", "setting-open", {"trainer.nnodes": 1}),
+    (VERL + "trainer.nnodes=two", "setting-wrong", {"trainer.nnodes": 1}),
+    (VERL + "trainer.v1.trainer_mode=fast", "not-a-choice", {"trainer.v1.trainer_mode": "sync"}),
+    (
+        VERL + "reward.reward_model.enable_resource_pool=1",
+        "setting-missing",
+        {"reward.reward_model.nnodes": 1},
+    ),
+    (
+        VERL + "actor_rollout_ref.rollout.name=mine",
+        "not-a-choice",
+        {"actor_rollout_ref.rollout.name": "vllm"},
+    ),
+    (
+        VERL + "actor_rollout_ref.actor.megatron.tensor_model_parallel_size=$TP",
+        "role-asks",
+        {"actor.tp": 1},
+    ),
+    (
+        VERL + "actor_rollout_ref.actor.megatron.tensor_model_parallel_size=3",
+        "does-not-divide",
+        {"actor.tp": 2},
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "code", "fix"), ASKED, ids=[f"{row[2]}"[:60] for row in ASKED])
+def test_what_is_not_known_is_asked_by_name_and_an_answer_opens_the_plan(text, code, fix):
+    with pytest.raises(LayoutError) as caught:
+        read_plan(text)
+    error = caught.value
+    assert error.code == code
+    assert REFUSALS[code]["zh"].format(**{"control": "", **error.facts})
+    assert error.alternatives[0] == fix
+    read_plan(text, {name: str(value) for name, value in fix.items()})
+
+
+def test_the_batch_of_an_update_is_prompts_times_samples():
+    text = VERL + "data.train_batch_size=512 actor_rollout_ref.rollout.n=16 "
+    read = read_plan(text + "actor_rollout_ref.actor.ppo_mini_batch_size=32")
+    actor = read.role("actor")
+    assert (actor.values["global_batch"], actor.updates) == (8192, 16)
+    assert "global_batch" not in read.role("rollout").values
+
+
+def test_one_job_is_a_plan_of_one_role():
+    read = read_plan("torchrun --nnodes 2 --nproc-per-node 8 t.py --tensor-model-parallel-size 4")
+    assert str(read.plan) == "2 x 8 GPUs: job 0-15"
