@@ -28,7 +28,7 @@ from groups.placement import Placement
 from groups.presets import PRESETS
 from groups.program import PROGRAM
 
-from .hosts import order, slow_ranks
+from .hosts import order
 from .inputs import CommandLine, Options, checked, number_of, options_parser, read_options
 from .messages import CommandError, one_line, option, sentence
 from .running import running
@@ -90,7 +90,7 @@ _TAKES = {
     "rank": (1, 1, "one rank, such as rank 5"),
     "share": (1, None, "ranks, such as share 3,11 or share 16-23, or - for a log"),
     "order": (0, 1, "one launcher, such as order slurm"),
-    "slow": (1, 1, "one file of measurements, or - for standard input"),
+    "slow": (1, 1, "one file of measurements or a summary of traces, a folder of traces, or -"),
     "serve": (1, 1, "one file, or - for standard input"),
     "trace": (1, 1, "one folder of profiler traces, or one trace"),
     "running": (1, 1, "one file, such as a profiler trace, or - for standard input"),
@@ -322,6 +322,12 @@ def _moves(inputs: CommandLine) -> Table | Iterator[str]:
     return moves(inputs)
 
 
+def _slow(inputs: CommandLine) -> Table:
+    from .slow import slow
+
+    return slow(inputs)
+
+
 def _trace(inputs: CommandLine) -> Table:
     from .traces import trace
 
@@ -335,7 +341,7 @@ COMMANDS: dict[str, Callable[[CommandLine], Iterator[str] | Table]] = {
     "share": share,
     "audit": _audit,
     "order": order,
-    "slow": slow_ranks,
+    "slow": _slow,
     "serve": _serve,
     "running": running,
     "trace": _trace,

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from formats.documents.tables import Table
+from formats.slow import JobCalls, as_json, slowness_of
 from formats.traces import (
     GroupTime,
     JobSummary,
@@ -29,8 +30,9 @@ TIMES = ("busy_ms", "overlapped_ms", "exposed_ms")
 def trace(inputs: CommandLine) -> Table:
     """A row for each group: its collectives on the ranks whose traces are there."""
     gpus_per_node = int(inputs.options.gpus_per_node or 8)
+    calls = JobCalls()
     try:
-        job = job_of(_traces(Path(inputs.words[0]), inputs.remarks), gpus_per_node)
+        job = job_of(calls.taken(traces_in(Path(inputs.words[0]), inputs.remarks)), gpus_per_node)
     except OSError as error:
         raise CommandError(f"cannot read {inputs.words[0]!r}: {error.strerror}") from None
     named = {note for rank in job.ranks for note in rank.notes}
@@ -39,13 +41,17 @@ def trace(inputs: CommandLine) -> Table:
         [*COLUMNS, *TIMES],
         [_row(group, times) for group, times in _by_group(job)],
         layout=job.layout,
-        fields={"summary": {"version": VERSION, **job.as_json()}},
+        fields={"summary": _summary(job, calls)},
         before=[*_said(job), "times are the mean of the ranks whose traces are here"],
         after=[NOTES[note] for note in NOTES if note in named],
     )
 
 
-def _traces(path: Path, remarks: list[str]) -> Iterator[RankTrace]:
+def _summary(job: JobSummary, calls: JobCalls) -> dict[str, object]:
+    return {"version": VERSION, **job.as_json(), "slow": as_json(slowness_of(calls))}
+
+
+def traces_in(path: Path, remarks: list[str]) -> Iterator[RankTrace]:
     """Of a file, or of all files of a folder that are traces; the others are remarks."""
     if not path.is_dir():
         yield read_file(path)

@@ -32,7 +32,8 @@ class Collective(NamedTuple):
     """One call as it ran; times in microseconds of this rank's clock.
 
     group: the name of its group, None where the trace does not say it. sequence: its number in the
-    group, since torch 2.13. bytes: of the larger side, elements of its dtype.
+    group, since torch 2.13. bytes: of the larger side, elements of its dtype. peer: the rank of
+    the job that a send goes to or a receive comes from.
     """
 
     group: str | None
@@ -42,6 +43,7 @@ class Collective(NamedTuple):
     sequence: int | None = None
     bytes: int | None = None
     dtype: str | None = None
+    peer: int | None = None
 
 
 class TraceStep(NamedTuple):
@@ -57,6 +59,7 @@ class RankTrace:
     """What one rank did.
 
     computation: when kernels computed, an array (n, 2) of microseconds, apart from each other.
+    data, optimizer: likewise, when it fetched samples and updated weights, as annotated.
     kernels: how many GPU kernels it has; none where only the CPU was recorded. notes: what it
     lacks, by names that `formats.traces.summary.NOTES` has words for.
     """
@@ -73,3 +76,6 @@ class RankTrace:
     kernels: int
     events: int
     notes: tuple[str, ...] = field(default=())
+    host: str = ""
+    data: np.ndarray = field(default_factory=lambda: np.empty((0, 2)))
+    optimizer: np.ndarray = field(default_factory=lambda: np.empty((0, 2)))

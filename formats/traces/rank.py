@@ -30,6 +30,9 @@ from .stream import TraceStream
 _COMMUNICATES = re.compile(r"nccl|rccl|.{0,200}?nccl(?:Dev)?Kernel", re.DOTALL)
 _WAITS_OR_COPIES = re.compile(r"Memcpy|Memset|dma|^.{0,200}Sync", re.DOTALL)
 _KERNEL_OF = re.compile(r"[nr]ccl(?:Dev)?Kernel_?(?:Generic_?)?([A-Za-z]{1,40})")
+_PARTS = ("enumerate(DataLoader)#", "Optimizer.step#")
+"""How annotations of torch begin: of fetching samples, torch/utils/data/dataloader.py, and of
+updating weights, torch/optim/optimizer.py."""
 _STEP = re.compile(r"ProfilerStep#(\d{1,12})$")
 
 WIDTHS = {
@@ -68,7 +71,7 @@ class _Reading:
 
     def __init__(self, stream: TraceStream) -> None:
         self.stream = stream
-        self.computation = Spans()
+        self.computation, self.data, self.optimizer = Spans(), Spans(), Spans()
         self.kernels = 0
         self.steps: list[TraceStep] = []
         self.collectives: list[tuple[Collective, int | None]] = []  # and their External id
@@ -118,17 +121,28 @@ class _Reading:
         if type(name) is not str:
             return
         step = _STEP.match(name)
-        if step is None and not name.startswith("gloo:"):
+        spans = next((self._spans(of) for of in _PARTS if name.startswith(of)), None)
+        if step is None and spans is None and not name.startswith("gloo:"):
             return
         times = _times(event)
         if times is None:
             self.unreadable += 1
+        elif spans is not None:
+            spans.add(*times)
+            self._require("busy", len(spans))
         elif step is not None:
             self.steps.append(TraceStep(int(step[1]), *times))
             self._require("steps", len(self.steps))
         else:
-            self.gloo.append(Collective(None, name[5:LONGEST_NAME], *times))
+            call = Collective(None, name[5:LONGEST_NAME], *times)
+            arguments = _arguments(event)
+            if "Process Group Name" in arguments:
+                call = self._described(call, arguments)
+            self.gloo.append(call)
             self._require("collectives", len(self.gloo))
+
+    def _spans(self, part: str) -> Spans:
+        return self.data if part == _PARTS[0] else self.optimizer
 
     def _described(self, call: Collective, arguments: dict[str, Any]) -> Collective:
         """The call with what its arguments say of it."""
@@ -142,6 +156,7 @@ class _Reading:
             sequence=_count(arguments.get("Seq")),
             bytes=max(known) * width if known and width else None,
             dtype=dtype[:LONGEST_NAME] if type(dtype) is str else None,
+            peer=_count(arguments.get("Src Rank" if kind == "recv" else "Dst Rank")),
         )
 
     def _group(self, arguments: dict[str, Any]) -> str | None:
@@ -184,7 +199,7 @@ class _Reading:
             "groups-unknown": any(call.group is None for call in calls),
             "events-unreadable": self.unreadable > 0,
         }
-        backend = info.get("backend")
+        backend, host = info.get("backend"), self.stream.about.get("host_name")
         world = _count(info.get("world_size"))
         return RankTrace(
             file=self.stream.name,
@@ -199,12 +214,17 @@ class _Reading:
             kernels=self.kernels,
             events=self.stream.count,
             notes=tuple(note for note, holds in notes.items() if holds),
+            host=host[:LONGEST_NAME] if type(host) is str else "",
+            data=self.data.union(),
+            optimizer=self.optimizer.union(),
         )
 
     def _in_the_only_group(self, configured: dict[str, TraceGroup]) -> list[Collective]:
         """Gloo's calls: in the one group that there is, else in one that is not known."""
         name = next(iter(configured)) if len(configured) == 1 else None
-        return [call._replace(group=name) for call in self.gloo]
+        return [
+            call if call.group in self.groups else call._replace(group=name) for call in self.gloo
+        ]
 
     def _configured(self, info: dict[str, Any]) -> tuple[Running | None, dict[str, TraceGroup]]:
         """The groups that the trace lists, of all ranks too."""

@@ -1,0 +1,99 @@
+"""Three sentences about a slow step, as records: who, what shows it, and what it costs."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from groups.layout import Layout
+from groups.notes import Note
+
+from .model import WAITING, Slowness
+from .verdict import Culprit, verdict_of
+
+
+def account_of(slow: Slowness, layout: Layout | None = None) -> tuple[Note, ...]:
+    """At most three: who is slow and by how much, who came last in which groups and what it did
+    then, and the chain of waiting with what the step would gain."""
+    verdict = verdict_of(slow, layout)
+    notes = [_who(slow, verdict)]
+    if verdict.kind == "unknown":
+        return tuple(notes)
+    last = _last(slow, verdict)
+    cost = _cost(slow, verdict)
+    return tuple(note for note in (*notes, last, cost) if note is not None)
+
+
+def _who(slow: Slowness, verdict: Culprit) -> Note:
+    if verdict.kind == "unknown":
+        code = "one-trace" if len(slow.ranks) < 2 else "nothing-matched"
+        return Note(code, {"count": len(slow.ranks)})
+    facts: dict[str, object] = {
+        "ranks": verdict.ranks,
+        "rank": verdict.ranks[0] if verdict.ranks else None,
+        "index": verdict.index,
+        "host": verdict.host or None,
+        "us": verdict.excess_us,
+        "share": verdict.share,
+        "steps": verdict.steps,
+        "of": len(slow.steps),
+        "cause": verdict.cause,
+    }
+    code = verdict.kind
+    if verdict.kind == "group":
+        group = slow.groups[verdict.index or 0]
+        facts |= {"kind": group.title}
+        code = "place-network" if "place" in verdict.also else "group"
+    if "stage" in verdict.also and verdict.kind == "node":
+        code = "node-or-stage"
+    return Note(code, facts)
+
+
+def _last(slow: Slowness, verdict: Culprit) -> Note | None:
+    """Who came last most, in the groups of the kind with most waiting; with what it did before."""
+    blamed = {*verdict.ranks}
+    by_kind: dict[str, Counter[str]] = defaultdict(Counter)
+    per_rank: Counter[int] = Counter()
+    for row in slow.waits:
+        of_kind = by_kind[slow.groups[row.group].title]
+        of_kind["calls"] += row.calls
+        for last in row.lasts:
+            is_blamed = not blamed or last.rank in blamed
+            of_kind["last"] += last.times * is_blamed
+            of_kind["us"] += int(last.waited_us * is_blamed)
+            per_rank[last.rank] += last.times
+    if not by_kind:
+        return None
+    kind = max(by_kind, key=lambda name: by_kind[name]["us"])
+    found = by_kind[kind]
+    facts: dict[str, object] = {"kind": kind, "times": found["last"], "of": found["calls"]}
+    if not blamed:
+        rank, times = per_rank.most_common(1)[0]
+        calls = sum(row.calls for row in slow.waits)
+        return Note("last-spread", {**facts, "rank": rank, "times": times, "of": calls})
+    if verdict.kind == "group":
+        return Note("moves-slowly", {"kind": slow.groups[verdict.index or 0].title})
+    doing: Counter[str] = Counter()
+    for one in slow.ranks:
+        if one.rank in blamed:
+            for part in one.before:
+                doing[part.what] += int(part.us)
+    what = doing.most_common(1)[0][0] if doing else verdict.cause
+    code = "came-last" + "-one" * (len(blamed) == 1)
+    return Note(code, {**facts, "ranks": verdict.ranks, "doing": what})
+
+
+def _cost(slow: Slowness, verdict: Culprit) -> Note | None:
+    """What waiting costs a step, and along which groups it spreads."""
+    if not slow.ranks:
+        return None
+    lost = sum(one.lost_us for one in slow.ranks) / len(slow.ranks)
+    share = lost / slow.step_us if slow.step_us else 0.0
+    kinds = tuple(dict.fromkeys(slow.groups[hop.group].title for hop in slow.chain))
+    facts: dict[str, object] = {"us": lost, "share": share, "kinds": kinds}
+    if not verdict.ranks:
+        return Note("waiting", facts)
+    paid = sum(one.cost_us for one in slow.ranks if one.rank in verdict.ranks)
+    everything = sum(one.cost_us for one in slow.ranks)
+    facts |= {"paid": paid / everything if everything else 0.0}
+    is_chain = any(hop.doing == WAITING for hop in slow.chain)
+    return Note("chain" if is_chain and len(kinds) > 1 else "cost", facts)

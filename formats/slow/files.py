@@ -1,0 +1,93 @@
+"""A summary of traces as a file: what `trace` writes, and what the page and `slow` read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from groups.errors import quoted
+
+from ..errors import refusal
+from .model import VERSION, Slowness
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+LARGEST = 32 * 2**20
+"""Bytes of a summary that is read."""
+
+
+def as_json(slow: Slowness) -> dict[str, Any]:
+    """Plain values, microseconds to the tenth."""
+    plain: dict[str, Any] = _rounded(_adapter().dump_python(slow, mode="json"))
+    return {"version": VERSION, **plain}
+
+
+def read_summary(content: bytes | str, file: str = "summary") -> Slowness:
+    """What a summary says about waiting.
+
+    Errors: LayoutError ``not-a-summary``, ``summary-too-large``.
+    """
+    from pydantic import ValidationError
+
+    if len(content) > LARGEST:
+        raise refusal("summary-too-large", "trace", file=quoted(file), limit=LARGEST // 2**20)
+    try:
+        document = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        raise refusal("not-a-summary", "trace", file=quoted(file)) from None
+    while isinstance(document, dict) and "slow" not in document and "summary" in document:
+        document = document["summary"]
+    slow = document.get("slow") if isinstance(document, dict) else None
+    if not isinstance(slow, dict) or slow.get("version") != VERSION:
+        raise refusal("not-a-summary", "trace", file=quoted(file))
+    try:
+        found = _adapter().validate_python({k: v for k, v in slow.items() if k != "version"})
+    except ValidationError as error:
+        where = error.errors()[0]
+        place = ".".join(map(str, where["loc"]))
+        raise refusal(
+            "bad-summary", "trace", file=quoted(file), place=place[:80], what=where["msg"][:120]
+        ) from None
+    _require_places(found, file)
+    return found
+
+
+def is_summary(start: bytes | str) -> bool:
+    """Whether a file looks like a summary rather than a trace, by its beginning."""
+    head = start[:4096]
+    text = head.decode("utf-8", "replace") if isinstance(head, bytes) else head
+    return '"traceEvents"' not in text and '"slow"' in text
+
+
+def _require_places(slow: Slowness, file: str) -> None:
+    """Every group that is named must be there, and each call have as many times as members."""
+    count = len(slow.groups)
+    places = [row.group for row in (*slow.waits, *slow.chain, *slow.timelines)]
+    members = all(
+        len(call.took_us) <= len(slow.groups[line.group].ranks)
+        for line in slow.timelines
+        if line.group in range(count)
+        for call in line.calls
+    )
+    steps = all(len(one.own_us) == len(slow.steps) for one in slow.ranks)
+    if not members or not steps or not all(place in range(count) for place in places):
+        raise refusal("not-a-summary", "trace", file=quoted(file))
+
+
+@cache
+def _adapter() -> TypeAdapter[Slowness]:
+    from pydantic import TypeAdapter  # 50 ms, for who reads or writes a summary alone
+
+    return TypeAdapter(Slowness)
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, 1)
+    if isinstance(value, Mapping):
+        return {name: _rounded(one) for name, one in value.items()}
+    return [_rounded(one) for one in value] if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,173 @@
+"""Who waits for whom in a step, as data; times in microseconds, of all steps or a mean of them.
+
+A collective ends when its last member has come: who comes last waits least, so that
+
+    waited(rank) = duration(rank) - least duration of the members
+
+needs no clock that two hosts share. A rank's own time is what is left of a step without the time
+in which it waited or data moved, and no kernel computed. What others lost to a rank is charged
+along the chain: while it waited itself, the rank for which it waited pays (the delay costs of
+Böhme, Geimer, Wolf, Arnold: Identifying the Root Causes of Wait States in Large-Scale Parallel
+Applications, ICPP 2010).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from groups.running import Running
+
+VERSION = 1
+
+COMPUTATION, DATA, OPTIMIZER, OWN = "computation", "data", "optimizer", "own"
+WAITING, TRANSFER = "waiting", "transfer"
+"""What a rank does: kernels compute; it fetches samples; it updates weights; other work of its own
+(all of it, where only the CPU was recorded); it waits for another group; that group moves data."""
+
+
+@dataclass(frozen=True)
+class SlowGroup:
+    """A group, by what the program calls it and what that means; ranks: of the job."""
+
+    name: str
+    kind: str | None
+    ranks: tuple[int, ...]
+
+    @property
+    def title(self) -> str:
+        return self.kind or self.name
+
+
+@dataclass(frozen=True)
+class KindTime:
+    """Time of one kind of groups in a step of a rank; waited: exposed, for others."""
+
+    kind: str
+    exposed_us: float
+    hidden_us: float
+    waited_us: float
+
+
+@dataclass(frozen=True)
+class TimePart:
+    """Time that went into something; kind: of the group, where it waits or data moves."""
+
+    what: str
+    us: float
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class RankTime:
+    """A step of one rank: means over its steps, but own_us, which has each.
+
+    lost_us: that it waited for others. cost_us: that others waited for it, along the chain.
+    before: what it did while others waited for it, the most first. computation_us: None where only
+    the CPU was recorded. wait_us, moved_us: of own and of others' making, in own_us of no step.
+    """
+
+    rank: int
+    host: str
+    step_us: float
+    own_us: tuple[float, ...]
+    lost_us: float
+    cost_us: float
+    computation_us: float | None
+    data_us: float
+    optimizer_us: float
+    kinds: tuple[KindTime, ...] = ()
+    before: tuple[TimePart, ...] = ()
+
+    @property
+    def bubble_us(self) -> float:
+        """Waiting for other stages of the pipeline."""
+        return sum(one.waited_us for one in self.kinds if one.kind == "pp")
+
+
+@dataclass(frozen=True)
+class Last:
+    """A rank that came last: how often, and how long the others waited then, all together.
+
+    late_us: how long after the median of the others, each time.
+    """
+
+    rank: int
+    times: int
+    waited_us: float
+    late_us: float
+
+
+@dataclass(frozen=True)
+class GroupWait:
+    """A group in one step: its calls, who came last in them, and what moving data took at least."""
+
+    group: int  # place in `Slowness.groups`
+    step: int
+    calls: int
+    waited_us: float
+    transfer_us: float
+    lasts: tuple[Last, ...]
+
+
+@dataclass(frozen=True)
+class ChainLink:
+    """One link of a chain: others wait in a group for a rank, which meanwhile does something."""
+
+    group: int
+    op: str
+    step: int
+    rank: int
+    waited_us: float  # of the one that waited longest
+    doing: str
+    kind: str = ""  # of the group that it waits for itself, or which moves data
+
+
+@dataclass(frozen=True)
+class AlignedCall:
+    """One call of a group, drawn at its end, which is that of all.
+
+    end_us: after the end of the first that is drawn. took_us: by member, None of one without trace.
+    """
+
+    op: str
+    step: int
+    end_us: float
+    took_us: tuple[float | None, ...]
+    last: int  # rank
+
+
+@dataclass(frozen=True)
+class GroupTimeline:
+    """Calls of one group, in their order; ranks as its members."""
+
+    group: int
+    calls: tuple[AlignedCall, ...]
+    left_out: int = 0
+
+
+@dataclass(frozen=True)
+class Slowness:
+    """What the traces of a job say about waiting; bounded, whatever their size.
+
+    steps: numbers of those in which the traces agree. calls: that were matched; unmatched: that
+    could not be. running: what one rank knows of its groups, which says the layout. clocks_us: how
+    far hosts' clocks are apart. notes: by names that texts/slow.toml has words for.
+    """
+
+    world: int | None
+    steps: tuple[int, ...]
+    groups: tuple[SlowGroup, ...]
+    ranks: tuple[RankTime, ...]
+    waits: tuple[GroupWait, ...]
+    chain: tuple[ChainLink, ...]
+    timelines: tuple[GroupTimeline, ...]
+    calls: int
+    unmatched: int
+    clocks_us: float
+    running: Running | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def step_us(self) -> float:
+        """The mean step of all ranks."""
+        return sum(one.step_us for one in self.ranks) / len(self.ranks) if self.ranks else 0.0

@@ -1,0 +1,251 @@
+"""Who is slow: one GPU, a node, a stage, one rank of every tp group, a group, or nobody.
+
+Each rank has its own time in each step, which waiting for others does not change. A set of ranks is
+slow where all steps agree that it has more of it than the others:
+
+    excess(S) = median own time in S - median own time outside of S
+
+It counts where it is above LEAST of the step and above NOISE times what ranks of one side differ
+from each other, and where the set explains more of the differences than any other does. Groups are
+compared likewise: what moving data takes at least in one, beside its fellows of that kind.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from groups.layout import Layout
+
+from .model import COMPUTATION, DATA, OPTIMIZER, OWN, TRANSFER, RankTime, Slowness
+
+LEAST = 0.05
+"""Share of a step below which an excess is none."""
+NOISE = 3.0
+AGREE = 0.75
+"""Share of steps in which a set must have the more own time."""
+
+ORDER = ("rank", "node", "stage", "place", "group")
+"""Which name a set of ranks has first, where several are the same ranks."""
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """Who is slow.
+
+    kind: rank, node, stage, place (one rank of every tp group), group (its network is slow), ranks
+    (several, of nothing in common), nobody, or unknown (too few traces). index: which node, stage,
+    place or group. also: what else the same ranks are. cause: as `model` names what a rank does.
+    excess_us: a step. steps: in which it holds. host: of a node, where it has a name.
+    """
+
+    kind: str
+    ranks: tuple[int, ...] = ()
+    index: int | None = None
+    cause: str = ""
+    excess_us: float = 0.0
+    share: float = 0.0
+    steps: int = 0
+    also: tuple[str, ...] = ()
+    host: str = ""
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    kind: str
+    index: int
+    ranks: frozenset[int]
+    host: str = ""
+
+
+def verdict_of(slow: Slowness, layout: Layout | None = None) -> Culprit:
+    """Who is slow, by the traces; layout: says nodes and stages that they do not."""
+    known = [one for one in slow.ranks if one.own_us]
+    if len(known) < 2 or not slow.waits:
+        return Culprit("unknown")
+    own = np.array([one.own_us for one in known])
+    best = _slow_ranks(slow, known, own, layout)
+    network = _slow_group(slow)
+    if best is None or (network is not None and network.excess_us > best.excess_us):
+        return network or Culprit("nobody", steps=own.shape[1])
+    return best
+
+
+# -- ranks -----------------------------------------------------------------------------------------
+
+
+def _slow_ranks(
+    slow: Slowness, known: list[RankTime], own: np.ndarray, layout: Layout | None
+) -> Culprit | None:
+    ranks = [one.rank for one in known]
+    found: list[tuple[float, int, float, int, _Candidate]] = []
+    step = slow.step_us
+    for one in _candidates(slow, known, layout):
+        inside = np.array([rank in one.ranks for rank in ranks])
+        if inside.all() or not inside.any():
+            continue
+        gaps = np.median(own[inside], axis=0) - np.median(own[~inside], axis=0)
+        excess = float(np.median(gaps))
+        agree = int((gaps > 0).sum())
+        if excess < LEAST * step or agree < AGREE * len(gaps):
+            continue
+        left = _left(own, inside)
+        if excess < NOISE * left or not _is_apart(own, inside, excess):
+            continue
+        found.append((left, ORDER.index(one.kind), excess, agree, one))
+    if not found:
+        return None
+    least = min(left for left, *_ in found)
+    near = [one for one in found if one[0] <= 1.2 * least]
+    left, _, excess, agree, one = min(near, key=lambda row: (row[1], row[0]))
+    also = tuple(
+        other.kind for *_, other in found if other.ranks == one.ranks and other.kind != one.kind
+    )
+    members = [time for time in known if time.rank in one.ranks]
+    others = [time for time in known if time.rank not in one.ranks]
+    return Culprit(
+        kind=one.kind,
+        ranks=tuple(sorted(one.ranks)),
+        index=one.index,
+        cause=_cause(members, others, excess),
+        excess_us=excess,
+        share=float(excess / step) if step else 0.0,
+        steps=agree,
+        also=also,
+        host=one.host,
+    )
+
+
+def _left(own: np.ndarray, inside: np.ndarray) -> float:
+    """What ranks of one side still differ by: the mean distance of each from its side's median."""
+    each = np.median(own, axis=1)
+    parts = [np.abs(each[side] - np.median(each[side])) for side in (inside, ~inside)]
+    return float(np.concatenate(parts).mean())
+
+
+def _is_apart(own: np.ndarray, inside: np.ndarray, excess: float) -> bool:
+    """Whether nearly every rank of the set stands above nearly every other."""
+    each = np.median(own, axis=1)
+    middle = np.median(each[~inside]) + excess / 2
+    return bool((each[inside] > middle).mean() >= 0.75 and (each[~inside] < middle).mean() >= 0.9)
+
+
+def _cause(members: list[RankTime], others: list[RankTime], excess: float) -> str:
+    """What they spend the excess on: the part that makes up most of it."""
+
+    def more(part: str) -> float:
+        sides = [[getattr(one, part) or 0.0 for one in side] for side in (members, others)]
+        return float(np.median(sides[0]) - np.median(sides[1]))
+
+    parts = {DATA: more("data_us"), OPTIMIZER: more("optimizer_us")}
+    if all(one.computation_us is not None for one in (*members, *others)):
+        parts[COMPUTATION] = more("computation_us")
+    what = max(parts, key=lambda name: parts[name])
+    return what if parts[what] > excess / 2 else OWN
+
+
+def _candidates(
+    slow: Slowness, known: Iterable[RankTime], layout: Layout | None
+) -> Iterator[_Candidate]:
+    """Sets of ranks that may be slow together."""
+    ranks = [one.rank for one in known]
+    yield from (_Candidate("rank", rank, frozenset((rank,))) for rank in ranks)
+    sides: dict[tuple[str, int], set[int]] = defaultdict(set)
+    hosts = nodes_of(slow, layout)
+    for rank in ranks:
+        if rank in hosts:
+            sides["node", hosts[rank][0]].add(rank)
+    for name, kind in (("stage", "pp"), ("place", "tp")):
+        for rank, place in places_in(slow, layout, kind).items():
+            if rank in ranks:
+                sides[name, place].add(rank)
+    names = dict(hosts.values())
+    for (kind, index), some in sides.items():
+        host = names.get(index, "") if kind == "node" else ""
+        yield _Candidate(kind, index, frozenset(some), host)
+
+
+def nodes_of(slow: Slowness, layout: Layout | None) -> dict[int, tuple[int, str]]:
+    """Number and name of the node of each rank: as traces name hosts, else by the layout."""
+    hosts = {one.rank: one.host for one in slow.ranks}
+    names = sorted(
+        {*hosts.values()}, key=lambda host: min(r for r, h in hosts.items() if h == host)
+    )
+    if len(names) > 1 and "" not in names:
+        return {rank: (names.index(host), host) for rank, host in hosts.items()}
+    if layout is None:
+        return {}
+    return {
+        rank: (rank // layout.gpus_per_node, "")
+        for rank in hosts
+        if rank < layout.world_size and layout.world_size > layout.gpus_per_node
+    }
+
+
+def places_in(slow: Slowness, layout: Layout | None, kind: str) -> dict[int, int]:
+    """The place of each rank in its group of a kind: by the traces, else by the layout."""
+    found = {
+        rank: place
+        for group in slow.groups
+        if group.kind == kind and len(group.ranks) > 1
+        for place, rank in enumerate(sorted(group.ranks))
+    }
+    grouping = layout.kind(kind) if layout is not None and not found else None
+    if grouping is None or layout is None or grouping.size < 2:
+        return found
+    return {
+        int(rank): place for group in grouping.groups() for place, rank in enumerate(sorted(group))
+    }
+
+
+# -- groups ----------------------------------------------------------------------------------------
+
+
+def _slow_group(slow: Slowness) -> Culprit | None:
+    """The group in which moving data takes longer than in its fellows."""
+    times: Mapping[int, dict[int, float]] = defaultdict(dict)
+    calls: Mapping[int, dict[int, int]] = defaultdict(dict)
+    for row in slow.waits:
+        times[row.group][row.step] = row.transfer_us
+        calls[row.group][row.step] = row.calls
+    fellows: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for group in times:
+        one = slow.groups[group]
+        fellows[one.title, len(one.ranks)].append(group)
+    best: Culprit | None = None
+    for some in fellows.values():
+        for group in some:
+            others = [other for other in some if other != group and calls[other] == calls[group]]
+            if not others:
+                continue
+            steps = sorted(times[group])
+            rest = np.array([[times[other][step] for step in steps] for other in others])
+            gaps = np.array([times[group][step] for step in steps]) - np.median(rest, axis=0)
+            excess, agree = float(np.median(gaps)), int((gaps > 0).sum())
+            spread = float(np.abs(rest - np.median(rest, axis=0)).mean())
+            is_slow = excess > LEAST * slow.step_us and agree >= AGREE * len(steps)
+            if is_slow and excess > NOISE * spread and (best is None or excess > best.excess_us):
+                best = _of_group(slow, group, excess, agree)
+    return best
+
+
+def _of_group(slow: Slowness, group: int, excess: float, steps: int) -> Culprit:
+    """A slow group; where it is one rank of every tp group, that is said too."""
+    ranks = slow.groups[group].ranks
+    places = places_in(slow, None, "tp")
+    of_place = {places.get(rank) for rank in ranks}
+    place = next(iter(of_place)) if len(of_place) == 1 else None
+    whole = place is not None and {*ranks} == {r for r, at in places.items() if at == place}
+    return Culprit(
+        kind="group",
+        ranks=ranks,
+        index=group,
+        cause=TRANSFER,
+        excess_us=excess,
+        share=excess / slow.step_us if slow.step_us else 0.0,
+        steps=steps,
+        also=("place",) if whole else (),
+    )
