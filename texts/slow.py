@@ -16,7 +16,7 @@ SLOW_WORDS = words("slow", "SLOW_WORDS")
 def slow_sentence(code: str, facts: Mapping[str, Any], language: str) -> str:
     """The sentence of a record.
 
-    >>> slow_sentence("waiting", {"us": 31_400.0, "share": 0.125}, "en")
+    >>> slow_sentence("waiting", {"us": 31_400.0, "share": 0.13}, "en")
     'A GPU waits 31 ms of a step for others on average (13 %).'
     """
     told = {name: _told(name, value, language) for name, value in facts.items()}
