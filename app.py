@@ -32,10 +32,10 @@ from starlette.middleware import Middleware
 from groups.program import PAGE
 from views import page
 from views.all import ENDPOINTS
+from views.evidence import evidence
 from views.gradio import widgets
 from views.groups.film import film
 from views.groups.lens import lens
-from views.hang.files import evidence
 from views.preview import head_html, preview
 from views.server.connections import watch
 from views.server.guard import Guard

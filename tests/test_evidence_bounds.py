@@ -22,8 +22,10 @@ from formats.logs.model import Diagnosis, Log, ProcessGroup, Wait
 from formats.logs.recorder import as_dump
 from groups import LayoutError
 from groups.budget import LIMIT, within
+from views.base.digests import LONGEST, MOST_PARTS, MOST_PLAIN
 from views.base.problems import sentence
-from views.hang.files import LONGEST, MOST_PARTS, MOST_PLAIN, digest_of, evidence, log_of
+from views.evidence import evidence
+from views.hang.files import digest_of, log_of
 from views.server.lanes import LIGHT, Bite, TooHeavyError
 
 MEGABYTE = 2**20

@@ -28,7 +28,7 @@ from ..all import VIEWS
 
 ROOM = Path(__file__).parent
 
-SCRIPTS = ("shared.js", "paint.js", "ask.js", "state.js", "form.js", "sizes.js")
+SCRIPTS = ("shared.js", "paint.js", "ask.js", "state.js", "form.js", "sizes.js", "files.js")
 """What the page is run by, in this order; page.js starts it."""
 
 PICTURE_PARTS = "ranks places marks inset card picture film lens glide order ways"

@@ -17,9 +17,9 @@ from render.scenes.heat import Heat
 
 from ..base import form
 from ..base.context import Context, View
+from ..base.files import ways_in
 from ..base.hosts import placement_or_none
 from ..base.html import (
-    button,
     cell,
     chips,
     fold,
@@ -85,20 +85,8 @@ def hang_verdict(context: Context) -> str:
 
 
 def _ways_in(context: Context) -> Markup:
-    state, language = context.state, context.language
-    told = ("reading", "large", "slow", "failed", "busy")
     command = share_command(context.layout.job, "FOLDER")
-    said = {name: RUN[f"files_{name}"][language].format(command=command) for name in told}
-    files = (
-        tag("input", type="file", id="hang-files", multiple=True, hidden=True),
-        button(RUN["choose_files"][language], class_="fix", data_files=True),
-        Markup(" "),
-        tag("span", RUN["files_hint"][language]),
-        Markup(" "),
-        tag("strong", role="status"),
-    )
-    box = form.fields(form.area("evidence", state, rows=3))
-    return together(box, tag("p", *files, class_="files", data_said=said))
+    return ways_in("hang", context.state, "evidence", "digest", command)
 
 
 # -- the evidence beside the layout --------------------------------------------------------------

@@ -17,7 +17,7 @@ LARGEST_BODY = 1_000_000
 """Bytes of one request: the longest text that may be pasted, several times."""
 
 LARGEST_EVIDENCE = 34_000_000
-"""The one exception: files of a hang (views/hang/files.py), 32 MB and their names, in one body."""
+"""The one exception: files of evidence (views/evidence.py), 32 MB and their names, in one body."""
 
 MOST_HELD = 3 * LARGEST_EVIDENCE
 """Bytes of all requests at a time that are on their way in, or not yet answered."""

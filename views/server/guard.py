@@ -42,7 +42,7 @@ LARGEST_NAMES = 10_000
 with all that was sent, which costs seconds where that is a megabyte of lists."""
 
 EVIDENCE = API + "evidence"
-"""Where files of a hang are read, in memory, of one visitor after the other."""
+"""Where files of a hang or a slow step are read, in memory, of one visitor after the other."""
 
 USED = ("data", "fn_index", "session_hash", "trigger_id")
 """What of an event's body is passed on; what else Gradio would read, the page has no use for."""
@@ -163,7 +163,7 @@ class Guard:
         await picture({"type": "http"}, _nothing, answer.send)
 
     async def _files(self, blocks: Any, body: bytes) -> str:
-        """What the files of a hang say; those that are there wait for each other."""
+        """What files say; those that are there wait for each other."""
         (read,) = filter(None, (_function(block, "evidence") for block in blocks.blocks.values()))
         async with self._turn:
             return await read(body)

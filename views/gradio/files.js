@@ -1,10 +1,13 @@
-// Files of a hang, chosen or dropped: they go to the server in one request, are read there in memory,
-// and come back as a digest that the page keeps in its state.
+// Files of evidence, chosen or dropped: they go to the server in one request, are read there in memory,
+// and come back as a digest that the page keeps in its state (views/base/files.py). A view that takes
+// some has a box for pasted text beside them.
 const MOST_BYTES = 32 * 1024 * 1024;
 const LONGEST_LINES = 200_000; // characters of a box; what is longer goes the way of files
 
+const filesLine = () => element.querySelector('.files');
+
 function tellFiles(name, text) {
-  const line = element.querySelector('.files');
+  const line = filesLine();
   if (line) line.querySelector('strong').textContent = text ?? JSON.parse(line.dataset.said)[name];
 }
 
@@ -13,14 +16,16 @@ async function sendFiles(files) {
   if (!list.length) return;
   if (list.reduce((sum, file) => sum + file.size, 0) > MOST_BYTES) return tellFiles('large');
   tellFiles('reading');
-  const job = { ...state, evidence: '', digest: '', hosts: '', racks: '', measures: '', paste: '' };
-  const head = { lang: state.lang, job, files: list.map((file) => [file.webkitRelativePath || file.name, file.size]) };
+  const { about: view, kept, box } = filesLine().dataset;
+  const pasted = fields.filter(([, link]) => !link).map(([name]) => [name, '']);
+  const job = { ...state, ...Object.fromEntries(pasted) };
+  const head = { lang: state.lang, view, job, files: list.map((file) => [file.webkitRelativePath || file.name, file.size]) };
   const body = new Blob([JSON.stringify(head), '\n', ...list]);
   const { answer, status } = await post('evidence', body);
   if (isBusy(status)) return tellFiles('busy');
   if (!answer) return tellFiles({ 413: 'large', 408: 'slow' }[status] ?? 'failed');
   if (answer.busy) return tellFiles('busy');
-  if (answer.digest) say('set', { digest: answer.digest, evidence: '', view: 'hang' });
+  if (answer.digest) say('set', { [kept]: answer.digest, [box]: '', view });
   tellFiles(answer.digest ? '' : 'failed', answer.digest ? '' : answer.refused);
 }
 
@@ -41,14 +46,13 @@ async function filesOf(transfer) {
   return files;
 }
 
-const isHang = () => state.view === 'hang';
-on('click', '[data-files]', () => element.querySelector('#hang-files').click());
-on('change', '#hang-files', (chooser) => {
+on('click', '[data-files]', (button) => button.parentElement.querySelector('input').click());
+on('change', '.files input', (chooser) => {
   sendFiles(chooser.files);
   chooser.value = '';
 });
 document.addEventListener('dragover', (event) => {
-  if (!isHang() || !event.dataTransfer?.types.includes('Files')) return;
+  if (!filesLine() || !event.dataTransfer?.types.includes('Files')) return;
   event.preventDefault();
   element.querySelector('.app').classList.add('dropping');
 });
@@ -56,14 +60,15 @@ document.addEventListener('dragleave', (event) => {
   if (!event.relatedTarget) element.querySelector('.app').classList.remove('dropping');
 });
 document.addEventListener('drop', async (event) => {
-  if (!isHang() || !event.dataTransfer?.files.length) return;
+  if (!filesLine() || !event.dataTransfer?.files.length) return;
   event.preventDefault();
   element.querySelector('.app').classList.remove('dropping');
   sendFiles(await filesOf(event.dataTransfer));
 });
-on('paste', '#field-evidence', (_, event) => {
+on('paste', '[data-field]', (box, event) => {
+  if (box.dataset.field !== filesLine()?.dataset.box) return;
   const text = event.clipboardData?.getData('text/plain') ?? '';
   if (text.length <= LONGEST_LINES) return;
   event.preventDefault();
-  sendFiles([new File([text], 'pasted.log')]);
+  sendFiles([new File([text], 'pasted')]);
 });

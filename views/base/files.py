@@ -1,0 +1,45 @@
+"""The box and the chooser of a view that takes evidence: pasted, chosen or dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from markupsafe import Markup
+
+from descriptions import RUN, Text
+
+from . import form
+from .html import button, tag, together
+from .state import State
+
+TOLD = ("reading", "large", "slow", "failed", "busy")
+
+
+def ways_in(
+    view: str,
+    state: State,
+    box: str,
+    kept: str,
+    command: str,
+    words: Mapping[str, Text] = RUN,
+) -> Markup:
+    """A box for text, the field ``box``, and files, whose digest is the field ``kept``.
+
+    command: that reads more than a page may; words: where they are not those of a hang's files.
+    """
+    language = state.language
+    said = {}
+    for name in TOLD:
+        text = words[f"files_{name}"] if f"files_{name}" in words else RUN[f"files_{name}"]
+        said[name] = text[language].format(command=command)
+    files = (
+        tag("input", type="file", id=f"{view}-files", multiple=True, hidden=True),
+        button(RUN["choose_files"][language], class_="fix", data_files=True),
+        Markup(" "),
+        tag("span", RUN["files_hint"][language]),
+        Markup(" "),
+        tag("strong", role="status"),
+    )
+    marks = {"data_about": view, "data_kept": kept, "data_box": box, "data_said": said}
+    text_box = form.fields(form.area(box, state, rows=3))
+    return together(text_box, tag("p", *files, class_="files", **marks))

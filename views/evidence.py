@@ -1,0 +1,83 @@
+"""Files that are evidence of a hang or of a slow step: read in memory, answered with a digest that
+the browser keeps; the server keeps nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from descriptions import RUN
+from formats.logs.bounds import PAGE
+from formats.logs.steps import share_command
+from groups.budget import LIMIT, within
+from groups.errors import LayoutError
+
+from .base.problems import sentence
+from .base.state import language_of
+from .hang.files import read_hang
+
+LONGEST_HEAD = 4_000_000
+MOST_SIGNS = 200_000
+"""Bytes of what is said of the files, and its lists, values and names: for 16,384 files enough."""
+
+TOO_MUCH = ("too-m", "unpacks-", "dump-long", "dump-dense")
+"""How the codes of refusals begin that the command line has not."""
+
+
+class Reader(NamedTuple):
+    """How files of one view are read: to the text that its field keeps, with so much work, since
+    the server reads the files of one visitor after the other; command: that reads more of them."""
+
+    read: Callable[[Mapping[str, str | bytes], object], str]
+    work: int
+    command: str
+
+
+READERS = {"hang": Reader(read_hang, 8 * LIMIT, share_command(None, "FOLDER"))}
+"""By view."""
+
+
+def evidence(sent: bytes | str) -> str:
+    """What files say, as JSON: {"digest": text} for the browser to keep, or {"refused": sentence}.
+
+    sent: a line of JSON, {"files": [[name, number of bytes], ...], "lang": code, "view": whose they
+    are, "job": fields of the layout on screen}, then the files one after the other. Nothing of them
+    is kept.
+
+    >>> from .hang.files import log_of
+    >>> said = json.loads(evidence('{"files": [["a.log", 9]], "view": "hang"}\\n[rank3]: x'))
+    >>> log_of(said["digest"]).files
+    1
+    """
+    body = sent.encode("utf-8", "replace") if isinstance(sent, str) else sent
+    end = body.find(b"\n")
+    head = body[: end if end >= 0 else len(body)]
+    reader = READERS["hang"]
+    try:
+        if len(head) > LONGEST_HEAD or sum(map(head.count, b"[{,:")) > MOST_SIGNS:
+            is_chinese = b'"lang":"zh"' in head
+            return _refused(PAGE.refused(), "zh" if is_chinese else "en", reader)
+        said = json.loads(head)
+        language, at = language_of(said.get("lang")), len(head) + 1
+        reader = READERS[said.get("view", "hang")]
+        files: dict[str, str | bytes] = {}
+        for name, size in said["files"]:
+            begin, at = at, at + max(0, int(size))
+            files[str(name)[:500]] = body[begin:at]
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+        return json.dumps({"refused": "?"})
+    try:
+        with within(reader.work):
+            return json.dumps({"digest": reader.read(files, said.get("job"))})
+    except LayoutError as error:
+        return _refused(error, language, reader)
+
+
+def _refused(error: LayoutError, language: str, reader: Reader) -> str:
+    """A refusal as JSON; where files are too much for a page, with what reads them."""
+    said = sentence(error, language)
+    codes = {error.code, error.facts.get("because")}
+    if any(str(code).startswith(TOO_MUCH) for code in codes):
+        said = f"{said} {RUN['files_elsewhere'][language].format(command=reader.command)}"
+    return json.dumps({"refused": said})
