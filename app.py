@@ -13,6 +13,8 @@ import os
 import sys
 from typing import Any
 
+from formats.values import Document
+
 # Before gradio is imported: it resolves outside hosts otherwise. The page works behind a firewall.
 os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
 # Gradio sums up its last 10,000 events with pandas after every single one. Nobody reads that here,
@@ -61,10 +63,9 @@ def create_app() -> gr.Blocks:
         delete_cache=(600, 3600),
         analytics_enabled=False,
     ) as demo:
-        functions = [answering(handler, lanes) for handler in (page.draw, page.save, film, lens)]
-        heavy = (answering(handler, lanes, heavy=True) for handler in (evidence, preview))
-        functions.extend(heavy)
-        widgets.page(page.first_html(), page.script_data(), *functions)
+        light = [answering(handler, lanes) for handler in (page.draw, page.save, film, lens)]
+        heavy = (answering(evidence, lanes, heavy=True), answering(preview, lanes, heavy=True))
+        widgets.page(page.first_html(), page.script_data(), *light, *heavy)
         for name, endpoint in ENDPOINTS.items():
             gr.api(serving(endpoint, lanes), api_name=name)
     # Every event goes through a bounded queue: off Spaces, POST /run would pass it by otherwise.
@@ -80,7 +81,7 @@ def theme() -> gr.themes.Base:
     return base.set(body_text_color_subdued="*neutral_600", block_info_text_color="*neutral_600")
 
 
-LAUNCH: dict[str, Any] = {
+LAUNCH: Document = {
     # On by default, it keeps every result in localStorage and slows every update down.
     "run_history": False,
     # A second server (node) that this page does not need.
@@ -97,7 +98,7 @@ LAUNCH: dict[str, Any] = {
 }
 
 
-def launch_options() -> dict[str, Any]:
+def launch_options() -> Document:
     """Everything that launch() needs for this page; tests launch it the same way."""
     # The endpoints are MCP tools too where Gradio's extra for it is installed, as on a Space.
     has_mcp = importlib.util.find_spec("mcp") is not None

@@ -12,6 +12,7 @@ from 0. Products have the multiplication sign: a pair of asterisks would turn in
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 from groups.tables import Rows
 from texts.sentences import (
@@ -47,7 +48,8 @@ CONTROLS: Mapping[str, Control] = Rows(
     lambda: {
         name: control
         for room in catalogues()
-        for name, control in catalogue(room).get("CONTROLS", {}).items()
+        if "CONTROLS" in catalogue(room)
+        for name, control in words(room, "CONTROLS", Control).items()
     }
 )
 
@@ -57,7 +59,7 @@ SHORT_LABELS = words("controls", "SHORT_LABELS")
 DP_KINDS = words("controls", "DP_KINDS")
 VIEWS = words("controls", "VIEWS")
 
-WORDS: Mapping[str, Term] = words("words", "WORDS")
+WORDS: Mapping[str, Term] = words("words", "WORDS", Term)
 PAGE: Mapping[str, Text] = Rows(
     lambda: {k: v for n in ("collectives", "page", "pipeline") for k, v in words(n, "PAGE").items()}
 )
@@ -75,7 +77,7 @@ TOUR_WORDS = words("stories", "TOUR_WORDS")
 
 def tour() -> tuple[Step, ...]:
     """The steps of the tour."""
-    return catalogue("stories")["TOUR"]
+    return cast("tuple[Step, ...]", catalogue("stories")["TOUR"])
 
 
 FRAMEWORKS = words("frameworks", "FRAMEWORKS")
@@ -87,13 +89,13 @@ UNSETTLED = words("frameworks", "UNSETTLED")
 OWN_GROUPS = words("frameworks", "OWN_GROUPS")
 """Groups of a framework that are none of Megatron's, by their own names."""
 
-SERVER_GROUPS: Mapping[str, Kind] = words("serving", "SERVER_GROUPS")
+SERVER_GROUPS: Mapping[str, Kind] = words("serving", "SERVER_GROUPS", Kind)
 """What a group of a server does, by its own name, or that with its engine's before it."""
 
 SERVER = words("serving", "SERVER")
 
-OPERATION_TEXTS: Mapping[str, OperationText] = words("operations", "OPERATION_TEXTS")
-ALGORITHM_TEXTS: Mapping[str, OperationText] = words("operations", "ALGORITHM_TEXTS")
+OPERATION_TEXTS: Mapping[str, OperationText] = words("operations", "OPERATION_TEXTS", OperationText)
+ALGORITHM_TEXTS: Mapping[str, OperationText] = words("operations", "ALGORITHM_TEXTS", OperationText)
 """By the names of training.collectives.operations and .algorithms."""
 
 ESTIMATE, MEMORY = words("estimate", "ESTIMATE"), words("memory", "MEMORY")

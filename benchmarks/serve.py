@@ -34,7 +34,7 @@ slider.addEventListener('input', () => { props.value = Number(slider.value); tri
 
 def main(kind: str) -> None:
     if kind == "cold":
-        page.draw = drawn_anew
+        vars(page)["draw"] = drawn_anew
     is_empty = kind in ("empty", "queued")
     demo = _empty(kind == "queued") if is_empty else create_app()
     address = ("127.0.0.1", free_port())

@@ -17,6 +17,7 @@ from formats.documents import exports
 from formats.documents.check import check_document
 from formats.documents.exports import OWN_PREFIX, groups_by_name, meshes
 from formats.documents.tables import Table, cell
+from formats.values import Document
 from groups import __version__, budget
 from groups.audit import DOMAINS, Span, audit
 from groups.conventions import CONVENTIONS
@@ -154,7 +155,7 @@ def _rank(inputs: CommandLine) -> Table:
     places = {name: coordinates(mesh, rank) for name, mesh in meshes(layout).items()}
     ring = layout.every["pp"].neighbours(rank) if layout.every["pp"].size > 1 else None
     together, apart = shared_groups(groups_by_name(layout).values(), [rank])
-    stands: dict[str, Any] = {}
+    stands: Document = {}
     placement = inputs.placement(layout)
     if placement is not None:
         stands = {"host": placement.host(rank), **placement.places(rank)}

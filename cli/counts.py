@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
-from typing import Any
 
+from formats.values import Facts
 from groups.alternatives import divisors, fit
 from groups.errors import LayoutError
 from groups.layout import Job, world_of
@@ -16,7 +16,7 @@ COUNTS = ("gpus", "dp")
 """Counts that a job has of its sizes, which an option may say in place of one of these."""
 
 
-def with_counts(job: Job, counts: Mapping[str, Any], given: Collection[str]) -> Job:
+def with_counts(job: Job, counts: Facts, given: Collection[str]) -> Job:
     """The job on as many GPUs as --gpus, or --dp replicas, ask for; ``given``: what else is.
 
     >>> with_counts(Job(tp=2), {"dp": 8}, ["tp"]).nodes

@@ -10,13 +10,14 @@ import argparse
 import difflib
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
+from formats.values import Document, Facts
 from groups import __version__
 from groups.alternatives import with_working
 from groups.conventions import CONVENTIONS, OWN
@@ -40,7 +41,7 @@ SIZES = (
 _EITHER = {"framework": "order", "order": "order", "preset": "args", "args": "args"}
 """Options of which one is given at most."""
 
-_OTHERWISE: dict[str, dict[str, Any]] = {
+_OTHERWISE: dict[str, Document] = {
     "hybrid": {"action": argparse.BooleanOptionalAction},
     "gathers": {"action": argparse.BooleanOptionalAction},
     "expert_parallel": {"action": "store_const", "const": True},
@@ -142,7 +143,7 @@ class CommandLine:
         """The names of groups among the words, or None for all."""
         return [name for word in self.words for name in word.split(",") if name] or None
 
-    def wanted(self) -> tuple[Job, dict[str, Any]]:
+    def wanted(self) -> tuple[Job, Document]:
         """The job, not yet checked, and what launch flags say of its model; options stand over
         both."""
         given = {name: getattr(self.options, name) for name in (*FIELDS, *COUNTS)}
@@ -163,7 +164,7 @@ class CommandLine:
         job = Job(**values)
         return (with_counts(job, counts, given) if counts else job), model
 
-    def _start(self, given: Collection[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _start(self, given: Collection[str]) -> tuple[Document, Document]:
         """Values of a job and of its model; what is ``given`` may be left open there."""
         if self.base_job is not None:
             return {name: getattr(self.base_job, name) for name in FIELDS}, {}
@@ -269,8 +270,8 @@ def _inside(path: Path) -> Iterator[Path]:
 def checked(job: Job) -> Layout:
     """The layout of a job. Errors: LayoutError whose alternatives are changes of it that work."""
 
-    def attempt(changes: Mapping[str, Any]) -> Layout:
-        framework: Mapping[str, Any] = {"framework": OWN} if "order" in changes else {}
+    def attempt(changes: Facts) -> Layout:
+        framework: Facts = {"framework": OWN} if "order" in changes else {}
         return replace(job, **changes, **framework).layout()
 
     try:

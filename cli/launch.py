@@ -7,13 +7,13 @@ that a reader should know is a remark.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
 from formats.launch.flags import AXES
 from formats.launch.given_back import nodes_that_hold
 from formats.launch.items import Item, Parsed
 from formats.launch.meaning.unsaid import UNSAID
 from formats.launch.training import options_of, training_of
+from formats.values import Document
 from groups.errors import LayoutError
 from texts.sentences import note_text
 from training.models import MODELS
@@ -29,7 +29,7 @@ SETTLED = ("given-twice", "contradiction", "two-frameworks")
 
 def job_from_flags(
     parsed: Parsed, file: str, given: Collection[str]
-) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+) -> tuple[dict[str, object], dict[str, object], list[str]]:
     """What launch flags say of a job and of its model, and remarks about what they leave open.
 
     file: what the text is called in a message. given: fields of the job that options settle.
@@ -63,11 +63,11 @@ def job_from_flags(
         is_settled = missing.code == "nodes-default" and "nodes" in given
         if missing.facts.get("field") not in goes_without_saying and not is_settled:
             remarks.append(f"{file}: {note_text(missing)}")
-    known: dict[str, Any] = {**parsed.assumed, **parsed.values}
+    known: Document = {**parsed.assumed, **parsed.values}
     job = {name: value for name, value in known.items() if name in FIELDS}
     if "nodes" in parsed.defaulted and not {*given} - {"framework", "order"}:
         _require_nodes(parsed, file)
-    stated: dict[str, Any] = {name: known[name] for name in known if name not in FIELDS}
+    stated: Document = {name: known[name] for name in known if name not in FIELDS}
     stated |= training_of(parsed)
     # A model's name alone says its shape.
     is_named = bool(stated.get("model")) and "hidden" not in stated

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
 
 from groups.errors import LayoutError, alternative_text
 from groups.layout import Job
@@ -40,7 +39,7 @@ def sentence(error: Exception) -> str:
     return what + (f" ({error.speaker}: {error.quote})" if error.quote else "")
 
 
-def fix_text(alternative: Mapping[str, Any]) -> str:
+def fix_text(alternative: Mapping[str, object]) -> str:
     """An alternative as the options to give: ``--tp 2 --pp 4``."""
     if "group" in alternative:
         return str(alternative["group"])
@@ -49,7 +48,7 @@ def fix_text(alternative: Mapping[str, Any]) -> str:
     return " ".join(_asoption(name, value) for name, value in alternative.items())
 
 
-def _asoption(name: str, value: Any) -> str:
+def _asoption(name: str, value: object) -> str:
     if value is None:
         return f"without {option(name)}"
     if isinstance(value, bool):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from formats.documents.tables import Table
+from formats.values import Document
 from groups.errors import in_any_case
 from groups.layout import Layout
 
@@ -53,7 +54,7 @@ def moves(inputs: CommandLine) -> Table | Iterator[str]:
         return _slices(source.layout, facts, before, [*rows], inputs.format)
 
 
-def _pairs(layout: Layout, facts: dict[str, Any], before: list[str], form: str) -> Report:
+def _pairs(layout: Layout, facts: Document, before: list[str], form: str) -> Report:
     by = facts["matrix"]["by"]
     rows = facts["matrix"]["cells"]
     after = []
@@ -65,7 +66,7 @@ def _pairs(layout: Layout, facts: dict[str, Any], before: list[str], form: str) 
 
 
 def _slices(
-    layout: Layout, facts: dict[str, Any], before: list[str], moved: list[Any], form: str
+    layout: Layout, facts: Document, before: list[str], moved: list[Any], form: str
 ) -> Report:
     columns = ["rank", "tensor", "axis", "source", "source_start", "target_start", "length"]
     rows = [
@@ -86,7 +87,7 @@ def _slices(
     return Report("moves", [*columns, "bytes"], rows, layout, before=before, facts=facts)
 
 
-def _lines(facts: dict[str, Any], ranks: int) -> list[str]:
+def _lines(facts: Document, ranks: int) -> list[str]:
     """What moves, how much of it, and who is busiest, in words."""
     from views.base.units import bytes_text, seconds_text
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 import difflib
 import os
 from dataclasses import replace
-from typing import Any
 
 from formats.launch import parse
+from formats.values import Document
 from groups.errors import in_any_case, quoted
 from groups.layout import Job
 from groups.presets import PUBLISHED
@@ -64,6 +64,6 @@ def _of_file(inputs: CommandLine, path: str) -> State:
     read = parse(text, inputs.options.run or "")
     values, _, remarks = job_from_flags(read, file, ())
     inputs.remarks += remarks
-    said: dict[str, Any] = {**vars(with_pasted(State(), read)), **training_stated(read)}
-    job = Job(**{name: value for name, value in values.items() if name in FIELDS})
+    said: Document = {**vars(with_pasted(State(), read)), **training_stated(read)}
+    job = Job(**{name: value for name, value in values.items() if name in FIELDS})  # type: ignore[arg-type]
     return State(**{**said, **fields_of_job(job)})

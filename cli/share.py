@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from formats.documents.exports import groups_by_name
 from formats.documents.tables import Table
+from formats.values import Facts
 from groups.grouping import SharedGroups, parse_ranks, shared_groups
 from groups.layout import Layout
 from groups.placement import Placement, nodes_spanned
@@ -44,7 +45,7 @@ def _shared_by(
     layout: Layout,
     placement: Placement | None,
     ranks: Sequence[int],
-    verdict: Mapping[str, Any] | None = None,
+    verdict: Facts | None = None,
 ) -> Table:
     """The groups of some ranks, none of ranks that the layout has not; and the verdict of a log,
     with what to do next below."""

@@ -7,7 +7,6 @@ import difflib
 import re
 import shlex
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
 
 CHUNK = "chunk"
 """Layers of a chunk, where we ask for the number of chunks."""
@@ -146,7 +145,7 @@ def _options_of(theirs: Sequence[Sequence[str]], known: Collection[str]) -> dict
     return {name: value for name, value in options.items() if name in known and value}
 
 
-def _text(name: str, value: Any) -> str:
+def _text(name: str, value: object) -> str:
     from groups.inputs import inputs_of
     from training.recipe import Training
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from formats.values import Document
 from groups.errors import LayoutError
 from groups.layout import Job
 from views.base.context import Context
@@ -63,7 +64,7 @@ def served_context(inputs: CommandLine, log: str) -> Context:
     """
     job, _ = inputs.wanted()
     layout, options = checked(job), inputs.options
-    known: dict[str, Any] = {"model": "", **_start(inputs), **fields_of_job(job)}
+    known: Document = {"model": "", **_start(inputs), **fields_of_job(job)}
     names = (*OF_SERVER, *SERVED)
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
     changes = changes_of(given.pop("changes", ""))
@@ -74,7 +75,7 @@ def state_of(inputs: CommandLine, job: Job) -> State:
     """The page's state where it shows that job: a published layout or a launch file trains as it
     says, and options stand over both."""
     options = inputs.options
-    known: dict[str, Any] = {"model": "", **_start(inputs)}
+    known: Document = {"model": "", **_start(inputs)}
     known |= fields_of_job(job)
     given = {name: text for name in OPTIONS if (text := getattr(options, name)) is not None}
     if "global_batch" in given:
@@ -83,7 +84,7 @@ def state_of(inputs: CommandLine, job: Job) -> State:
     return State(**{**known, **given, **changes})
 
 
-def _start(inputs: CommandLine) -> dict[str, Any]:
+def _start(inputs: CommandLine) -> Document:
     """All that the published layout, the launch file or another text says."""
     if inputs.base is not None:
         return vars(inputs.base)

@@ -13,6 +13,7 @@ from typing import Any
 
 from formats.documents.exports import heading
 from formats.documents.tables import Table
+from formats.values import Facts
 from groups.errors import quoted
 from groups.layout import Layout
 
@@ -24,14 +25,12 @@ GIB = 2**30
 
 VERDICTS = {"fits": "fits", "close": "is close to the limit", "over": "does not fit"}
 
-Facts = dict[str, Any]
-
 
 @dataclass(frozen=True)
 class Report(Table):
     """Rows to read, and the facts of an endpoint, which its JSON has whole."""
 
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Facts = field(default_factory=dict)
 
     def _json(self) -> Iterator[str]:
         schema = f"parallel-{self.title}"
@@ -181,7 +180,7 @@ def compare(inputs: CommandLine) -> Table:
     set_base(inputs, inputs.words[-1])
     with asked_context(inputs) as context:
         found = compared_with(context, context_of_word(inputs, inputs.words[0], context))
-        facts = compare_facts(found)
+        facts: Facts = compare_facts(found)
     sides = [line for at in ("first", "second") for line in _named(at, facts[at])]
     settings = [_setting(row) for row in facts["settings"]]
     differ = {"settings": "; ".join(settings), "groups": " ".join(_kinds(facts))}

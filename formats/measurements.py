@@ -18,7 +18,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -88,9 +88,9 @@ def read_measurements(text: str, world: int, placement: Placement | None = None)
     return np.array(values)
 
 
-def _number(value: Any, line: int) -> float:
+def _number(value: object, line: int) -> float:
     try:
-        number = float(value)
+        number = float(cast("str", value))  # what is none is refused
     except (TypeError, ValueError, OverflowError):
         raise _bad(value, line) from None
     if isinstance(value, bool) or not math.isfinite(number):
@@ -106,9 +106,9 @@ def _bad(value: object, line: int) -> LayoutError:
     return _refusal("bad-measurements", value=quoted(value), line=line)
 
 
-Measured = tuple[int, int, Any]
+Measured = tuple[int, int, object]
 """Line, rank and value."""
-Row = tuple[int, Sequence[str], Sequence[Any]]
+Row = tuple[int, Sequence[str], Sequence[object]]
 """Line, headings of its columns, cells."""
 
 
@@ -185,7 +185,7 @@ def _of_table(rows: Iterable[Row], placement: Placement | None) -> Iterator[Meas
                 yield line, rank, value
 
 
-def _whole(value: Any, line: int) -> int:
+def _whole(value: object, line: int) -> int:
     if type(value) is int and 0 <= value < 10**9:
         return value
     text = str(value).strip()
@@ -194,9 +194,9 @@ def _whole(value: Any, line: int) -> int:
     return int(text)
 
 
-def _cell(cells: Sequence[Any], at: int, line: int) -> Any:
+def _cell(cells: Sequence[object], at: int, line: int) -> object:
     if at >= len(cells):
-        raise _bad(",".join(cells), line)
+        raise _bad(",".join(map(str, cells)), line)
     return cells[at]
 
 

@@ -49,7 +49,7 @@ def write_package(root: Path, folder: Path) -> None:
         file.write_text(installed(file.read_text("utf-8")), "utf-8")
 
 
-class OnePackage(BuildHookInterface):  # type: ignore[misc, valid-type]
+class OnePackage(BuildHookInterface):
     """What hatchling puts into the wheel."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from groups.tables import Rows
 
-from .shapes import Text, catalogue, has_text, words
+from .shapes import Chinese, Text, has_text, words
 
 NOUNS = words("page", "NOUNS")
 """One and many, with a slash between where they differ, and with the counter in Chinese."""
@@ -23,7 +23,9 @@ LAUNCH_NOTES = words("launch", "LAUNCH_NOTES")
 """What the reader of launch commands has to say, by code."""
 
 REFUSALS: Mapping[str, Text] = Rows(
-    lambda: {code: Text(code, said.zh) for code, said in catalogue("refusals")["REFUSALS"].items()}
+    lambda: {
+        code: Text(code, one.zh) for code, one in words("refusals", "REFUSALS", Chinese).items()
+    }
 )
 """By codes of the maths, which says its refusals in English itself."""
 

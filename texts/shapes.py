@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar, cast, overload
 
 from groups.tables import Rows, checked, parsed, read_table
 
@@ -115,7 +115,11 @@ class Chinese(NamedTuple):
 
 # -- catalogues ----------------------------------------------------------------------------------
 
-SECTIONS: dict[str, Any] = {
+Record = TypeVar("Record")
+Catalogue = dict[str, "Mapping[str, object] | tuple[object, ...]"]
+"""Sections by name: records by their keys, or one after the other."""
+
+SECTIONS: dict[str, object] = {
     "CONTROLS": dict[str, Control],
     "KINDS": dict[str, Kind],
     "SERVER_GROUPS": dict[str, Kind],
@@ -130,6 +134,10 @@ SECTIONS: dict[str, Any] = {
 """What a section holds, where that is not a text by each key."""
 
 
+def _model(section: str) -> object:
+    return SECTIONS.get(section, dict[str, Text])
+
+
 def catalogues() -> list[str | Path]:
     """Every catalogue of English and Chinese: the names of those here, the files of views."""
     here = {path.stem for path in FOLDER.glob("*.toml")} - {*LANGUAGES}
@@ -137,7 +145,7 @@ def catalogues() -> list[str | Path]:
 
 
 @cache
-def catalogue(name: str | Path) -> dict[str, Any]:
+def catalogue(name: str | Path) -> Catalogue:
     """The sections of a catalogue here, or of a file: records by their keys.
 
     Errors: `groups.tables.TableError`.
@@ -146,27 +154,32 @@ def catalogue(name: str | Path) -> dict[str, Any]:
     return sections(f"{file.parent.name}/{file.name}", parsed(file))
 
 
-def sections(name: str, values: Mapping[str, object]) -> dict[str, Any]:
+def sections(name: str, values: Mapping[str, object]) -> Catalogue:
     """What a file holds, each section by its model. Errors: TableError, which names the file."""
-    held: dict[str, Any] = {}
+    held: Catalogue = {}
     for section, records in values.items():
-        model: Any = dict.__class_getitem__((str, SECTIONS.get(section, dict[str, Text])))
-        held |= checked(name, {section: records}, model)
+        model = dict.__class_getitem__((str, _model(section)))
+        held |= checked(name, {section: records}, cast("type[Catalogue]", model))
     return held
 
 
-def words(name: str | Path, section: str) -> Mapping[str, Any]:
-    """The records of a section by key, read when one is asked for.
+@overload
+def words(name: str | Path, section: str) -> Mapping[str, Text]: ...
+@overload
+def words(name: str | Path, section: str, record: type[Record]) -> Mapping[str, Record]: ...
+def words(name: str | Path, section: str, record: type[object] = Text) -> Mapping[str, object]:
+    """The records of a section by key, read when one is asked for; of which type they are says
+    `SECTIONS`.
 
     >>> words("page", "NOUNS")["gpu"].zh
     '个 GPU'
     """
-    return Rows(lambda: catalogue(name)[section])
+    return Rows(lambda: cast("Mapping[str, object]", catalogue(name)[section]))
 
 
 def by_english(name: str, section: str) -> dict[str, Text]:
     """The texts of a section by what they are in English."""
-    return {text.en: text for text in catalogue(name)[section].values()}
+    return {text.en: text for text in words(name, section).values()}
 
 
 def has_text(text: Text, language: str) -> bool:
@@ -181,18 +194,18 @@ def untranslated(language: str) -> tuple[list[str], int]:
         (f"{room} {section} {key}", [*texts_of(record, key)])
         for room in catalogues()
         for section, held in catalogue(room).items()
-        for key, record in (held.items() if isinstance(held, dict) else enumerate(held))
+        for key, record in (held.items() if isinstance(held, Mapping) else enumerate(held))
     ]
     lacking = [name for name, texts in records if not all(has_text(t, language) for t in texts)]
     return lacking, len(records)
 
 
-def texts_of(record: Any, key: Any) -> Iterator[Text]:
+def texts_of(record: object, key: object) -> Iterator[Text]:
     """The texts of a record with this key."""
     if isinstance(record, Text):
         yield record
     elif isinstance(record, Chinese):
-        yield Text(key, record.zh)
+        yield Text(str(key), record.zh)
     elif isinstance(record, tuple):
         for part in record:
             yield from texts_of(part, key)

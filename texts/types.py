@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from .shapes import GroupType, Kind, Link, words
 
-LINKS: Mapping[str, Link] = words("types", "LINKS")
-TYPES: Mapping[str, GroupType] = words("types", "TYPES")
-KINDS: Mapping[str, Kind] = words("kinds", "KINDS")
+LINKS: Mapping[str, Link] = words("types", "LINKS", Link)
+TYPES: Mapping[str, GroupType] = words("types", "TYPES", GroupType)
+KINDS: Mapping[str, Kind] = words("kinds", "KINDS", Kind)
 """By the name of the group; of numbered ones (hcp-l0, hybrid-dp-cp-2) by the family's name."""
 
 NUMBERED = re.compile(r"(hcp)-l\d+|(hybrid-dp-cp)-\d+", re.ASCII)

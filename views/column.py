@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
 from markupsafe import Markup
 
@@ -106,14 +105,14 @@ def column_html(language: str) -> dict[str, Markup]:
         tag("datalist", *(tag("option", value=name) for name in MORE), id="all-groups"),
     )
     frameworks.append((PAGE["own_order"][language], OWN))
-    order = (form.choice("framework", start, frameworks), order, instances, levels)
+    numbering = (form.choice("framework", start, frameworks), order, instances, levels)
     whole = form.check("expert_parallel", start)
     weights = (*(form.text(n, start) for n in ("gtp", "egtp")), form.check("gathers", start))
     sizes = ("nodes", "gpus_per_node", "tp", "pp", "cp", "dp", "dcp")
     folds = (
         fold("groups", *groups),
         fold("experts", _size("ep", language), etp, _size("moe_dp", language), whole),
-        fold("order", *order, form.check("hybrid", start), *weights),
+        fold("order", *numbering, form.check("hybrid", start), *weights),
         fold("model", *_model(start)),
     )
     above = together(_partly(language), _presets(language), *(_size(n, language) for n in sizes))
@@ -192,7 +191,7 @@ def _presets(language: str) -> Markup:
         offered.append(tag("optgroup", *options, label=SHELL[f"family_{family}"][language]))
     served = (tag("option", menu_label(name, language), value=name) for name in SERVERS)
     offered.append(tag("optgroup", *served, label=SERVER["family_servers"][language]))
-    chips = []
+    chips = list[Markup]()
     for name in FAMOUS:
         tab = -1 if chips else None  # all of a set of choices but one are reached by arrow keys
         short = PRESETS[name].name.split(",")[0]
@@ -231,7 +230,7 @@ def derived_html(layout: Layout | None, state: State, language: str) -> Markup:
     if has_own_groups(state.framework):
         rows = [*remains_of_server(layout, state, language)]
     else:
-        rows = [_remaining("dp", layout and layout.mesh, language)]
+        rows = [_remaining("dp", None if layout is None else layout.mesh, language)]
     if layout is not None and not layout.roles and layout.expert is not None and layout.has_experts:
         rows.append(_remaining("edp", layout.expert, language))
     world = world_of(state) if layout is None else layout.world_size
@@ -277,7 +276,7 @@ def notice_html(text: str, language: str, *ways: Markup) -> Markup:
 def unknown_html(error: LayoutError, link: str, language: str) -> Markup:
     """A name in a link that there is not, and the nearest to choose: a published layout opens with
     all else that the link says, anything else changes what is on the page by then."""
-    ways, leads = list[Markup](), dict[str, Any]()
+    ways, leads = list[Markup](), dict[str, object]()
     for name, value in (pair for fix in error.alternatives for pair in fix.items()):
         label, leads = value_text(name, value, language), {"data_set": {name: value}}
         if name == "preset":

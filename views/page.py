@@ -12,7 +12,6 @@ import json
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import Any
 
 from markupsafe import Markup
 
@@ -124,7 +123,7 @@ def no_step_html(view: str, language: str) -> Markup:
 
 
 @within()
-def draw(sent: Any) -> str:
+def draw(sent: object) -> str:
     """The regions of the page for a state, as JSON: {"regions": {id: HTML}, ...}.
 
     What a link says is told to the browser as ``state``; a bad one shows the page as it starts. For
@@ -142,7 +141,7 @@ def draw(sent: Any) -> str:
             still = answer(drawn)
             parts = replace(parts, picture=still.picture, details=still.details)
     regions = _regions(state, parts, seen.get("words"), seen.get("shown"))
-    answered: dict[str, Any] = {"language": language, "view": view, "regions": regions}
+    answered: dict[str, object] = {"language": language, "view": view, "regions": regions}
     answered["drawn"] = to_query(drawn)
     if link is not None:
         regions["notice"] = link_notice(link, language)
@@ -187,7 +186,7 @@ def _regions(state: State, parts: Answer, words: object, shown: object) -> dict[
 
 
 @within()
-def save(sent: Any) -> str:
+def save(sent: object) -> str:
     """A file of what is on screen, as JSON; {"refused": sentence} where there is none."""
     request = parsed(sent)
     kind, address = request.get("form"), request.get("address")
@@ -346,7 +345,7 @@ ADDRESSES = 20_000
 """Bytes of a question that the page leaves for the links in it."""
 
 
-def script_data() -> dict[str, Any]:
+def script_data() -> dict[str, object]:
     """What the page's script has to know: the fields of the state, its few words."""
     return {
         "fields": script_fields(),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any
 
 from markupsafe import Markup
 
@@ -90,7 +89,7 @@ def text_of(context: Context) -> str:
     return joined([*filter(None, said)], language)
 
 
-def preview(query: Any) -> str:
+def preview(query: object) -> str:
     """The picture for a link, as base64. Errors: LayoutError past the budget of a request."""
     return _preview(_drawn(context_of(query)))
 

@@ -5,7 +5,6 @@ A story is a link; what no link holds (a hang's evidence, machines by name) it b
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import quote
 
 from markupsafe import Markup
@@ -80,7 +79,7 @@ def tour_html(state: State) -> Markup:
     return tag("section", text, tag("div", place, *buttons), aria_label=say("label"))
 
 
-def _to_step(step: int, way: str) -> dict[str, Any]:
+def _to_step(step: int, way: str) -> dict[str, object]:
     """Marks of a button that goes to a step; the focus goes with it to the one that goes on."""
     steps = tour()
     if step not in range(len(steps)):

@@ -44,7 +44,16 @@ from collections import Counter
 from contextlib import contextmanager
 from datetime import timedelta
 from itertools import chain, product
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from torch.distributed import ProcessGroup
+
+    Place = tuple[str, int]  # host and local rank
+
+Said = TypeVar("Said")
 
 
 class Kind(NamedTuple):
@@ -66,7 +75,9 @@ WORLD_SIZE = 16
 GPUS_PER_NODE = 8
 MEGABYTES = 64  # of 10**6 bytes; 0: no measurements
 
-HOSTS = []  # (name, ranks) one after the other: where the ranks should stand; empty: not said
+HOSTS: list[
+    tuple[str, int]
+] = []  # (name, ranks) one after the other: where the ranks should stand; empty: not said
 
 DENSE = "tp2-cp1-dp4-pp2"
 
@@ -82,9 +93,10 @@ WARM_UP = 2  # repetitions before those that count
 TELLERS = 4  # members of a group that hangs that say so
 
 
-def groups_of(kind):
+def groups_of(kind: Kind) -> list[list[int]]:
     """The ranks of every group, in the order in which all ranks make them."""
-    swept, fixed = [], []  # of each axis: how far its places are from rank 0
+    swept: list[range] = []
+    fixed: list[range] = []  # of each axis: how far its places are from rank 0
     stride = 1
     for name, size in re.findall(r"([a-z_]+)([0-9]+)", kind.grid):
         axis = range(0, stride * int(size), stride)
@@ -106,25 +118,25 @@ def groups_of(kind):
     return [list(chain(*groups[start : start + kind.joined])) for start in starts]
 
 
-def sums(ranks):
+def sums(ranks: Sequence[int]) -> list[int]:
     """What all-reducing 1, the rank and its square must come to; exact in 64 bits."""
     return [len(ranks), sum(ranks), sum(rank * rank for rank in ranks)]
 
 
-def host_differences(seen, hosts):
+def host_differences(seen: Sequence[Place], hosts: Sequence[tuple[str, int]]) -> list[str]:
     """Sentences about the ranks on other hosts than were named; seen: (host, local rank) of each.
 
     Names count up to their first dot.
     """
     wanted = [name for name, count in hosts for _ in range(count)]
-    elsewhere = {}
+    elsewhere: dict[tuple[str, str], list[int]] = {}
     for rank, (name, (host, _)) in enumerate(zip(wanted, seen)):
         if name.split(".")[0] != host.split(".")[0]:
             elsewhere.setdefault((name, host), []).append(rank)
     return [f"{text(ranks)} of {name} found on {host}" for (name, host), ranks in elsewhere.items()]
 
 
-def placement_differences(seen, gpus_per_node):
+def placement_differences(seen: Sequence[Place], gpus_per_node: int) -> list[str]:
     """Sentences about the ranks that stand elsewhere; seen: (host, local rank) of each rank.
 
     A node is taken to be the host on which most of its ranks stand and that no node before it is.
@@ -135,7 +147,8 @@ def placement_differences(seen, gpus_per_node):
         host = next((host for host, _ in here.most_common() if host not in node_of), None)
         if host is not None:
             host_of[node], node_of[host] = host, node
-    elsewhere, renumbered = {}, {}
+    elsewhere: dict[tuple[int, str], list[int]] = {}
+    renumbered: dict[int, list[int]] = {}
     for rank, (host, local) in enumerate(seen):
         node, wanted = divmod(rank, gpus_per_node)
         if host_of.get(node) != host:
@@ -151,12 +164,12 @@ def placement_differences(seen, gpus_per_node):
         lines.append(f"{belong} on {home} but {stand} on {host}, which is {other}")
     for ranks in renumbered.values():
         actual = few([seen[rank][1] for rank in ranks])
-        wanted = few([rank % gpus_per_node for rank in ranks])
-        lines.append(f"{text(ranks, ' has', ' have')} local rank {actual} instead of {wanted}")
+        due = few([rank % gpus_per_node for rank in ranks])
+        lines.append(f"{text(ranks, ' has', ' have')} local rank {actual} instead of {due}")
     return lines
 
 
-def sum_differences(name, groups, seen):
+def sum_differences(name: str, groups: Sequence[list[int]], seen: Sequence[list[int]]) -> list[str]:
     """Sentences about the groups whose sums are others; seen: the sums of each rank."""
     lines = []
     for number, ranks in enumerate(groups):
@@ -174,12 +187,12 @@ def sum_differences(name, groups, seen):
     return lines
 
 
-def text(ranks, one="", many=""):
+def text(ranks: Sequence[int], one: str = "", many: str = "") -> str:
     """The ranks in words, with a verb: rank 3 is; ranks 0, 2, 4, 6, 8, 10 ... 16 (9 of them)."""
     return f"rank {few(ranks)}{one}" if len(ranks) == 1 else f"ranks {few(ranks)}{many}"
 
 
-def few(numbers, most=8):
+def few(numbers: Sequence[object], most: int = 8) -> str:
     """All of the numbers, or of many the first ones and the last."""
     if len(numbers) <= most:
         return ", ".join(map(str, numbers))
@@ -187,7 +200,7 @@ def few(numbers, most=8):
     return f"{first} ... {numbers[-1]} ({len(numbers)} of them)"
 
 
-def shortened(lines, most=MOST_LINES):
+def shortened(lines: list[str], most: int = MOST_LINES) -> list[str]:
     more = len(lines) - most
     return lines if more <= 0 else [*lines[:most], f"and {more} more like these"]
 
@@ -200,7 +213,9 @@ SHARE = {
 """Bus bandwidth = bytes / seconds * share, of n ranks: NVIDIA/nccl-tests, doc/PERFORMANCE.md."""
 
 
-def bus_bandwidths(operation, groups, seconds, size):
+def bus_bandwidths(
+    operation: str, groups: Sequence[list[int]], seconds: Sequence[float], size: int
+) -> list[float]:
     """GB/s (10**9 bytes) of each group, which is done when its last member is.
 
     seconds: of each rank. size: bytes of a rank's buffer.
@@ -213,7 +228,14 @@ WIDTH = max([len("kind"), *(len(kind.name) for kind in KINDS)])
 HEAD = f"{'kind':<{WIDTH}}  operation   ranks  groups  sums         min   median  slowest group"
 
 
-def row(name, operation, groups, wrong, speeds, hosts):
+def row(
+    name: str,
+    operation: str,
+    groups: Sequence[list[int]],
+    wrong: int,
+    speeds: list[float],
+    hosts: Sequence[str],
+) -> str:
     """One line of the table: a kind and one of its operations."""
     sizes = sorted({len(ranks) for ranks in groups})
     line = f"{name:<{WIDTH}}  {operation:<10}  {'-'.join(map(str, sizes[:1] + sizes[1:][-1:])):>5}"
@@ -225,7 +247,7 @@ def row(name, operation, groups, wrong, speeds, hosts):
     return f"{line} {min(speeds):>7.3g}  {statistics.median(speeds):>7.3g}  {text(slowest)} on {on}"
 
 
-def complain(line):
+def complain(line: str) -> None:
     """One write, newline included: many processes share the stream, and lines must stay whole."""
     sys.stderr.write(line + "\n")
     sys.stderr.flush()
@@ -234,7 +256,7 @@ def complain(line):
 class Cluster:
     """All processes of the job: joins them, and does what they do together."""
 
-    def __init__(self, options):
+    def __init__(self, options: argparse.Namespace) -> None:
         import torch
         import torch.distributed as dist
 
@@ -256,14 +278,14 @@ class Cluster:
             self.reduced([0])
 
     @contextmanager
-    def step(self, doing, tells):
+    def step(self, doing: str, tells: bool) -> Iterator[None]:
         """Ends the process if this takes too long: collectives only wait.
 
         tells: whether this process is one of those that say what hangs.
         """
         who, limit = f"rank {self.rank} on {self.host}", self.options.timeout
 
-        def give_up():
+        def give_up() -> None:
             self.hung = True
             if tells:
                 complain(f"{who}: no answer within {limit:g} s at {doing}")
@@ -283,21 +305,21 @@ class Cluster:
         finally:
             watch.cancel()
 
-    def everyone(self, value, doing):
+    def everyone(self, value: Said, doing: str) -> list[Said]:
         """The value of each rank, at every rank; also the line from which all start together."""
-        values = [None] * WORLD_SIZE
+        values = [value] * WORLD_SIZE
         with self.step(doing, self.rank == 0):
             self.dist.all_gather_object(values, value)
         return values
 
-    def reduced(self, numbers, **among):
+    def reduced(self, numbers: list[int], group: ProcessGroup | None = None) -> list[int]:
         """The sums of whole numbers over all ranks, or over a group."""
         data = self.torch.tensor(numbers, dtype=self.torch.int64, device=self.device)
-        self.dist.all_reduce(data, **among)
+        self.dist.all_reduce(data, group=group)
         self.finish()
-        return data.tolist()
+        return list(map(int, data.tolist()))
 
-    def make(self, groups):
+    def make(self, groups: Sequence[list[int]]) -> ProcessGroup | None:
         """The group of this rank, None if it is in none. All ranks must make all groups."""
         made = [self.dist.new_group(ranks) for ranks in groups]
         # What torch says, not what the layout says, is what is checked.
@@ -305,7 +327,7 @@ class Cluster:
         mine = [group for group in made if group not in none]
         return mine[-1] if mine else None
 
-    def seconds(self, operation, ranks, group):
+    def seconds(self, operation: str, ranks: list[int], group: ProcessGroup | None) -> float:
         """The median time of one operation on a buffer of ``buffer_size`` bytes."""
         count = buffer_size(operation, len(ranks), self.options.megabytes) // 4
         sent = self.torch.zeros(count, dtype=self.torch.float32, device=self.device)
@@ -314,7 +336,7 @@ class Cluster:
         after, before = ranks[(place + 1) % len(ranks)], ranks[place - 1]
         dist = self.dist
 
-        def run():
+        def run() -> None:
             if operation == "all-reduce":
                 dist.all_reduce(sent, group=group)
             elif operation == "all-to-all":
@@ -334,13 +356,13 @@ class Cluster:
         return statistics.median(times[WARM_UP:])
 
 
-def buffer_size(operation, ranks, megabytes):
+def buffer_size(operation: str, ranks: int, megabytes: float) -> int:
     """Bytes of a rank's buffer: numbers of 4 bytes, for all-to-all in equal parts for all ranks."""
     parts = ranks if operation == "all-to-all" else 1
     return max(int(megabytes * 10**6) // 4 // parts, 1) * parts * 4
 
 
-def check(cluster, kind, hosts):
+def check(cluster: Cluster, kind: Kind, hosts: Sequence[str]) -> tuple[list[str], list[str]]:
     """Makes, checks, measures and destroys the groups of a kind: rows, differences."""
     groups = [sorted(ranks) for ranks in groups_of(kind) if len(ranks) > 1]  # as torch sorts them
     if not groups:
@@ -363,7 +385,7 @@ def check(cluster, kind, hosts):
         # To measure groups that are not those of the layout might wait for ever.
         if cluster.options.megabytes and not differences:
             with cluster.step(f"{where}: measuring {operation}", tells):
-                taken = cluster.seconds(operation, mine, group) if mine else None
+                taken = cluster.seconds(operation, mine, group) if mine else 0.0
             seconds = cluster.everyone(taken, f"{kind.name}: {operation} of all groups")
             size = buffer_size(operation, len(groups[0]), cluster.options.megabytes)
             speeds = bus_bandwidths(operation, groups, seconds, size)
@@ -374,7 +396,7 @@ def check(cluster, kind, hosts):
     return rows, shortened(differences)
 
 
-def refusal(environment):
+def refusal(environment: Mapping[str, str]) -> str:
     """Why this process cannot take part, in one sentence; empty if it can."""
     missing = [name for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK") if name not in environment]
     if missing:
@@ -386,7 +408,7 @@ def refusal(environment):
     return f"this script is for {WORLD_SIZE} ranks, and there are {world}: {start}"
 
 
-def read_options(arguments):
+def read_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=TITLE)
     names = [kind.name for kind in KINDS]
     parser.add_argument("--kinds", nargs="+", choices=names, default=names, metavar="KIND")
@@ -400,7 +422,7 @@ def read_options(arguments):
     return options
 
 
-def main(arguments=None):
+def main(arguments: Sequence[str] | None = None) -> int:
     options = read_options(arguments)
     kinds = [kind for kind in KINDS if kind.name in options.kinds]
     if options.list:
@@ -417,7 +439,7 @@ def main(arguments=None):
 
     cluster = Cluster(options)
 
-    def say(*lines):
+    def say(*lines: str) -> None:
         if cluster.rank == 0:
             print(*lines, sep="\n", flush=True)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -14,10 +13,11 @@ from groups.layout import LATER, Job, Layout
 from groups.placement import Placement
 
 from ..errors import refusal
+from ..values import Document, Facts
 from .exports import GROUPS, RANKS, VERSION, groups_by_name, groups_json_parts, ranks_json_parts
 
 
-def check_document(text: str) -> dict[str, Any]:
+def check_document(text: str) -> Document:
     """Read a document of groups or of ranks, and refuse one that docs/schema.md does not describe.
 
     >>> check_document('{"schema": "parallel-groups", "version": 2}')
@@ -70,7 +70,7 @@ def job_of_document(text: str) -> Job:
     return _layout(_field(document, "job", dict)).stated_job
 
 
-def _made_again(document: dict[str, Any]) -> dict[str, Any]:
+def _made_again(document: Document) -> Document:
     """What the job of a document makes of the groups that it names."""
     layout = _layout(_field(document, "job", dict))
     known = groups_by_name(layout)
@@ -88,7 +88,7 @@ def _made_again(document: dict[str, Any]) -> dict[str, Any]:
     return sizes | {name: made[name] for name in made if name not in ("job", "placement")}
 
 
-def _layout(said: Mapping[str, Any]) -> Layout:
+def _layout(said: Facts) -> Layout:
     types = {"levels": (list, type(None))} | dict.fromkeys(("etp", "dp"), (int, type(None)))
     job = {
         field.name: _field(
@@ -104,7 +104,7 @@ def _layout(said: Mapping[str, Any]) -> Layout:
         raise _bad(f"job.{name}", job.get(name), f"one that works ({error.what})") from None
 
 
-def _placement(document: Mapping[str, Any], world: int) -> Placement | None:
+def _placement(document: Facts, world: int) -> Placement | None:
     """The machine of every rank, where the document names them."""
     if "placement" not in document:
         return None
@@ -136,7 +136,7 @@ _WORDED = ("parallel_state", "carries")
 """What another edition may say in other words."""
 
 
-def _field(container: Mapping[str, Any], name: str, *types: type, at: str = "") -> Any:
+def _field(container: Facts, name: str, *types: type, at: str = "") -> Any:
     """A field of one of these types, strictly: true is no number."""
     if name not in container:
         raise refusal("missing-in-document", "document", place=f"{at}{name}")

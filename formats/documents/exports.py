@@ -21,7 +21,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, islice
-from typing import Any
 
 import numpy as np
 
@@ -116,7 +115,7 @@ def meshes(layout: Layout) -> dict[str, Mesh]:
     return by_name
 
 
-def heading(layout: Layout, schema: str, placement: Placement | None = None) -> dict[str, Any]:
+def heading(layout: Layout, schema: str, placement: Placement | None = None) -> dict[str, object]:
     """The fields with which every document about a job begins; placement: the machines by rank."""
     placed = {"placement": dict(placement.columns())} if placement else {}
     return {
@@ -182,7 +181,7 @@ def spanned(layout: Layout, grouping: Grouping, placement: Placement | None) -> 
 
 def _about(
     layout: Layout, name: str, grouping: Grouping, placement: Placement | None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """What a document says about the groups of one name, but for their ranks."""
     is_own = name not in layout.every
     of_mesh = {mesh: key for key, mesh in meshes(layout).items() if key.startswith("own") == is_own}
@@ -341,7 +340,7 @@ def _cells(columns: Mapping[str, np.ndarray], empty: str) -> Iterator[tuple[str,
 # -- writing -------------------------------------------------------------------------------------
 
 
-def opened(head: Mapping[str, Any], indent: str = "") -> str:
+def opened(head: Mapping[str, object], indent: str = "") -> str:
     """The beginning of a JSON object, one field a line, with more fields to come."""
     lines = (f"{indent}  {json.dumps(key)}: {json.dumps(value)},\n" for key, value in head.items())
     return "{\n" + "".join(lines)

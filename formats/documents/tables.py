@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from groups.layout import Layout
 
@@ -30,9 +29,9 @@ class Table:
 
     title: str  # the schema of the JSON is ``parallel-<title>``
     columns: Sequence[str]
-    rows: Sequence[Sequence[Any]]
+    rows: Sequence[Sequence[object]]
     layout: Layout | None = None
-    fields: Mapping[str, Any] = field(default_factory=dict)  # of the JSON, before the rows
+    fields: Mapping[str, object] = field(default_factory=dict)  # of the JSON, before the rows
     before: Sequence[str] = ()  # lines of the text around the rows
     after: Sequence[str] = ()
 
@@ -57,7 +56,7 @@ class Table:
         yield from (f"{line}\n" for line in self.after)
 
 
-def _aligned(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
+def _aligned(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[str]:
     """Numbers to the right, everything else to the left, the last column as long as it is."""
     cells = [list(columns), *([cell(value, most=MEMBERS) for value in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells)]
@@ -70,7 +69,7 @@ def _aligned(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[
         yield "  ".join(aligned).rstrip() + "\n"
 
 
-def cell(value: Any, most: int = 0) -> str:
+def cell(value: object, most: int = 0) -> str:
     """A value as text; of a longer list than ``most`` the first ones and the last."""
     if isinstance(value, bool):
         return str(value).lower()

@@ -16,11 +16,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import Any
 
 from groups.notes import Note
 
 from ..errors import refusal
+from ..values import Facts
 from .files import COLUMNS, LEVELS
 from .slurm import hosts_of_lists, read_yaml_topology
 from .values import NAMELESS, Hosts, bad_document, hosts_in_places, upwards
@@ -45,7 +45,7 @@ LAYER = re.compile(r"topology\.k8s\.aws/network-node-layer-([0-9])", re.ASCII)
 _PATH = re.compile(r"([A-Za-z0-9][\w.-]*)\s*:?\s+(/[\w.-]+(?:/[\w.-]+)+)/?\s*$", re.ASCII)
 
 
-def read_document(document: Any) -> Hosts:
+def read_document(document: object) -> Hosts:
     """Machines of a document that was read, whichever of these it is.
 
     Errors: LayoutError for a document of no such form.
@@ -61,7 +61,7 @@ def read_document(document: Any) -> Hosts:
     raise bad_document(refusal("document-of-no-form", "hosts"))
 
 
-def _items(value: Any) -> list[Any]:
+def _items(value: object) -> list[object]:
     """The entries of a list, of {"items": list}, or the one that a document is."""
     if isinstance(value, dict) and isinstance(value.get("items"), list):
         value = value["items"]
@@ -71,7 +71,7 @@ def _items(value: Any) -> list[Any]:
 # -- AWS -------------------------------------------------------------------------------------------
 
 
-def _aws(value: Any) -> Hosts | None:
+def _aws(value: object) -> Hosts | None:
     if not isinstance(value, dict) or not isinstance(value.get("Instances"), list):
         return None
     remarks = [Note("names-are-instances")]
@@ -91,10 +91,12 @@ def _aws(value: Any) -> Hosts | None:
 # -- GCP -------------------------------------------------------------------------------------------
 
 
-def _gcp(value: Any) -> Hosts | None:
-    rows = []
+def _gcp(value: object) -> Hosts | None:
+    rows = list[tuple[str, Mapping[str, object]]]()
     for instance in _items(value):
-        status = instance.get("resourceStatus", instance) if isinstance(instance, dict) else None
+        if not isinstance(instance, dict):
+            return None
+        status = instance.get("resourceStatus", instance)
         if not isinstance(status, dict) or not {"physicalHost", "physicalHostTopology"} & {*status}:
             return None
         said = status.get("physicalHostTopology")
@@ -102,19 +104,21 @@ def _gcp(value: Any) -> Hosts | None:
             places = {kind: said.get(kind) for kind in ("cluster", "block", "subblock")}
         else:
             places = _parts(str(status.get("physicalHost") or ""))
-        rows.append((instance.get("name"), places))
-    if not all(isinstance(name, str) for name, _ in rows):
-        raise bad_document(refusal("document-instance-name", "hosts"))
+        if not isinstance(name := instance.get("name"), str):
+            raise bad_document(refusal("document-instance-name", "hosts"))
+        rows.append((name, places))
     return hosts_in_places("gcp-topology", _by_path(rows)) if rows else None
 
 
-def _parts(path: str) -> dict[str, Any]:
+def _parts(path: str) -> dict[str, object]:
     """/cluster/rack/host: the names of the places, from the top down."""
     parts = [part for part in path.split("/") if part][:-1]
     return dict(zip(("cluster", "rack") if len(parts) < 3 else ("zone", "cluster", "rack"), parts))
 
 
-def _by_path(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Iterator[tuple[str, dict[str, str]]]:
+def _by_path(
+    rows: Iterable[tuple[str, Mapping[str, object]]],
+) -> Iterator[tuple[str, dict[str, str]]]:
     """Places by name; a rack by cluster/rack, and wherever one name means places of two paths.
 
     rows: the places of a machine from the top down.
@@ -154,7 +158,7 @@ def read_paths(text: str) -> Hosts:
 # -- Kubernetes ------------------------------------------------------------------------------------
 
 
-def _kubernetes(value: Any) -> Hosts | None:
+def _kubernetes(value: object) -> Hosts | None:
     rows, remarks = [], []
     for node in _items(value):
         metadata = node.get("metadata", node) if isinstance(node, dict) else None
@@ -170,11 +174,11 @@ def _kubernetes(value: Any) -> Hosts | None:
     return hosts_in_places("kubernetes", rows, *remarks) if rows else None
 
 
-def _is_label(key: Any) -> bool:
+def _is_label(key: object) -> bool:
     return bool(key in KEYS or TIER.fullmatch(str(key)) or LAYER.fullmatch(str(key)))
 
 
-def _labelled(labels: Mapping[str, Any]) -> dict[str, str]:
+def _labelled(labels: Mapping[str, object]) -> dict[str, str]:
     places = {KEYS[key]: str(value) for key, value in labels.items() if key in KEYS and value}
     if "partition" in places:  # ClusterUUID.CliqueID
         places.setdefault("domain", places["partition"].rpartition(".")[0])
@@ -188,9 +192,8 @@ def _labelled(labels: Mapping[str, Any]) -> dict[str, str]:
 # -- topograph -------------------------------------------------------------------------------------
 
 
-def _topograph(value: Any) -> Hosts | None:
-    blocks = value.get("blocks") if isinstance(value, dict) else None
-    if not isinstance(blocks, list):
+def _topograph(value: object) -> Hosts | None:
+    if not isinstance(value, dict) or not isinstance(blocks := value.get("blocks"), list):
         return None
     if not all(isinstance(block, dict) and "nodes" in block for block in blocks):
         return None
@@ -219,7 +222,7 @@ def _topograph(value: Any) -> Hosts | None:
 # -- plain -----------------------------------------------------------------------------------------
 
 
-def _plain(value: Any) -> Hosts | None:
+def _plain(value: object) -> Hosts | None:
     if value and isinstance(value, dict) and all(isinstance(key, str) for key in value):
         return _mapping(value)
     if not value or not isinstance(value, list):
@@ -229,7 +232,7 @@ def _plain(value: Any) -> Hosts | None:
     return _records(value) if all(isinstance(item, (str, dict)) for item in value) else None
 
 
-def _mapping(value: Mapping[str, Any]) -> Hosts:
+def _mapping(value: Facts) -> Hosts:
     """{host: rack}, {rack: [hosts]}, {host: slots} or {host: [its GPUs]}."""
     every = list(value.values())
     if all(isinstance(item, str) for item in every):
@@ -247,7 +250,7 @@ def _mapping(value: Mapping[str, Any]) -> Hosts:
     return Hosts("host-slots", tuple(counts), counts)
 
 
-def _records(value: Sequence[Any]) -> Hosts:
+def _records(value: Sequence[object]) -> Hosts:
     """[{"host": "n0", "rack": "r0", "slots": 8}, ...], under any name of `files.HEADINGS`."""
     rows, slots = [], {}
     for record in value:
@@ -264,7 +267,7 @@ def _records(value: Sequence[Any]) -> Hosts:
     return hosts_in_places("table", rows, slots=slots)
 
 
-READERS: tuple[Callable[[Any], Hosts | None], ...] = (
+READERS: tuple[Callable[[object], Hosts | None], ...] = (
     *(_aws, _gcp, _topograph, _kubernetes, read_yaml_topology, _plain),
 )
 """Readers in the order in which they are tried; none of them takes what is not of its form."""

@@ -21,7 +21,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from math import isfinite
-from typing import Any
 
 import numpy as np
 
@@ -36,6 +35,7 @@ from groups.mesh import MAX_RANKS, whole_number
 from groups.notes import Note
 
 from ..errors import refusal
+from ..values import Document, Facts
 from .crossings import KindCrossings, cost_of, key_of, kind_of, least
 from .placing import Upper, arranged, even_slots, numbered, placement_of
 from .search import search
@@ -108,7 +108,7 @@ class BetterOrder:
         return sum(before != other for before, other in zip(self.names_before, self.names))
 
     @property
-    def document(self) -> dict[str, Any]:
+    def document(self) -> Document:
         """The order and its worth as plain values; kinds, reasons and fixes are the caller's."""
         return {
             "hosts": list(self.names),
@@ -156,7 +156,7 @@ def best_order(
     gpus_per_node = whole_number(gpus_per_node, "gpus_per_node", maximum=MAX_RANKS)
     world = whole_number(len(names) * gpus_per_node, "hosts", minimum=0, maximum=MAX_RANKS)
     hosts = Hosts("names", tuple(names), levels={"rack": racks, **(above or {})})
-    sizes: dict[str, Any] = {"tp": tp, "cp": cp, "pp": pp, "ep": ep, "etp": etp, "order": order}
+    sizes: Document = {"tp": tp, "cp": cp, "pp": pp, "ep": ep, "etp": etp, "order": order}
     better = _order_for(
         groupings(world, **sizes), hosts, gpus_per_node, objective, costs or {}, by_cost=True
     )
@@ -314,7 +314,7 @@ def _reasons(
     return tuple(remarks)
 
 
-def _fixes(better: BetterOrder, hosts: Hosts, sizes: Mapping[str, Any]) -> tuple[LayoutFix, ...]:
+def _fixes(better: BetterOrder, hosts: Hosts, sizes: Facts) -> tuple[LayoutFix, ...]:
     """For kinds that are waited for and leave a node or every rack: the nearest size that stays.
 
     That is the largest smaller size whose groups stand on so few nodes; etp 1 before that. sizes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from typing import Any
 
 import yaml
 
@@ -88,7 +87,7 @@ def _read(text: str) -> Hosts:
     return read_lines(option[1] if option else text)
 
 
-def _clean(text: Any) -> str:
+def _clean(text: object) -> str:
     """The text without terminal colours and marks. Errors: LayoutError for no text or too long."""
     if not isinstance(text, str):
         said = f"hosts must be a text: {quoted(text)} is not a text"

@@ -26,7 +26,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from math import prod
-from typing import Any
 
 from groups.budget import spend
 from groups.errors import LayoutError, not_a_choice, quoted
@@ -119,7 +118,7 @@ def _bad_list(item: str, *, is_box: bool = False) -> LayoutError:
     return refusal("bad-hostlist", "hosts", why=why, value=quoted(item))
 
 
-def hosts_of_lists(value: Any) -> list[str]:
+def hosts_of_lists(value: object) -> list[str]:
     """The machines of a host list, or of a list of them."""
     parts = value if isinstance(value, list) else [value]
     return [host for part in parts for host in expand_hostlist(str(part))]
@@ -173,7 +172,7 @@ def read_topology(text: str) -> Hosts:
     return replace(hosts, levels={**hosts.levels, "domain": of}) if of else hosts
 
 
-def read_yaml_topology(document: Any) -> Hosts | None:
+def read_yaml_topology(document: object) -> Hosts | None:
     """The cluster's default topology of a topology.yaml, else its first.
 
     Errors: LayoutError for a kind that is not read.
@@ -203,7 +202,7 @@ def read_yaml_topology(document: Any) -> Hosts | None:
     raise bad_document(refusal("document-no-topology", "hosts"))
 
 
-def _has(value: Any, key: str) -> bool:
+def _has(value: object, key: str) -> bool:
     return isinstance(value, dict) and isinstance(value.get(key), (str, int))
 
 

@@ -11,13 +11,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from groups.errors import LayoutError, quoted
 from groups.mesh import MAX_RANKS, too_many_ranks
 from groups.notes import Note
 
 from ..errors import refusal
+
+if TYPE_CHECKING:
+    from .nvidia import Node
 
 MAX_HOSTS = 131_072
 """Machines that one text may name: a million GPUs, eight to a machine."""
@@ -55,7 +59,7 @@ class Hosts:
     ranks: tuple[str, ...] = ()  # the machine of every rank, where the text says it rank by rank
     devices: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # that a filter leaves
     remarks: tuple[Note, ...] = ()
-    node: Any = None  # a `nvidia.Node`: the inside of one, where the text is that
+    node: Node | None = None  # the inside of one, where the text is that
 
     def __post_init__(self) -> None:
         if not self.names:
@@ -160,7 +164,10 @@ def slots_unknown(names: Sequence[str]) -> LayoutError:
 
 
 def hosts_in_places(
-    form: str, rows: Iterable[tuple[str, Mapping[str, str]]], *remarks: Note, **fields: Any
+    form: str,
+    rows: Iterable[tuple[str, Mapping[str, str]]],
+    *remarks: Note,
+    slots: Mapping[str, int | None] = MappingProxyType({}),
 ) -> Hosts:
     """Machines with the places of each by kind; levels stand closest first.
 
@@ -175,7 +182,7 @@ def hosts_in_places(
         for kind, place in places.items():
             levels.setdefault(kind, {})[name] = place
     ordered = {kind: levels[kind] for kind in sorted(levels, key=_distance)}
-    return Hosts(form, tuple(names), levels=ordered, remarks=remarks, **fields)
+    return Hosts(form, tuple(names), levels=ordered, slots=slots, remarks=remarks)
 
 
 def _distance(kind: str) -> tuple[int, str]:

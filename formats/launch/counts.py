@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
 
 from groups.errors import LayoutError
 from groups.layout import Job
 from groups.stages.layout_strings import parse_layout
+
+from ..values import Document, Facts
 
 
 def replicas(job: Job) -> int:
@@ -20,7 +20,7 @@ def replicas(job: Job) -> int:
     return job.nodes * job.gpus_per_node // (job.tp * job.cp * job.pp)
 
 
-def chunks_of(job: Job, values: Mapping[str, Any]) -> int | None:
+def chunks_of(job: Job, values: Facts) -> int | None:
     """Chunks of layers on each rank, where there are several."""
     count = values.get("vpp") or 1
     if layout := values.get("layout"):
@@ -29,7 +29,7 @@ def chunks_of(job: Job, values: Mapping[str, Any]) -> int | None:
     return count if count > 1 else None
 
 
-def local_batch(job: Job, values: Mapping[str, Any]) -> dict[str, Any]:
+def local_batch(job: Job, values: Facts) -> Document:
     """What torchtitan calls so: of a pipeline all micro-batches of a step, else one of them."""
     micro, batch = values.get("micro_batch"), values.get("global_batch")
     if job.pp == 1:
@@ -38,7 +38,7 @@ def local_batch(job: Job, values: Mapping[str, Any]) -> dict[str, Any]:
     return {"local_batch": share if share and not left else None}
 
 
-def in_tokens(job: Job, model: Mapping[str, Any]) -> dict[str, Any]:
+def in_tokens(job: Job, model: Facts) -> Document:
     """Batches as torchtitan counts them after 0.3: in tokens, which takes a sequence."""
     sequence, micro, batch = model.get("seq"), model.get("micro_batch"), model.get("global_batch")
     values = {}

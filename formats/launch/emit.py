@@ -24,6 +24,7 @@ from groups.mesh import Mesh
 from groups.stages.layout_strings import is_layout
 
 from ..errors import refusal
+from ..values import Document, Facts
 from .counts import chunks_of, in_tokens, local_batch
 from .flags import BOTH_ENDS, LEADS_TO, MODEL, OPTIONS
 from .starts import CHECKS, shared_layers, what_stops
@@ -35,7 +36,7 @@ SILENT = {"levels": None, "dp": None} | dict.fromkeys(
 """What asks for nothing; of a size that is 1."""
 
 
-def emit(job: Job, model: Mapping[str, Any] | None = None, framework: str = "megatron") -> str:
+def emit(job: Job, model: Facts | None = None, framework: str = "megatron") -> str:
     """The text that asks for a job, one option a line; `parse` reads it back.
 
     model: fields of `flags.MODEL` and `flags.TRAINING`; what a framework does not take from its
@@ -73,7 +74,7 @@ COMMENTS = {"to_fill_in": "to fill in: {names}", "of_a_model": ", of a model wit
 
 def emitted(
     layout: Layout,
-    model: Mapping[str, Any] | None,
+    model: Facts | None,
     framework: str,
     comments: Mapping[str, str] = COMMENTS,
 ) -> str:
@@ -94,7 +95,7 @@ def emitted(
     return "".join(f"# {comment}\n" for comment in lines if comment) + text
 
 
-def _unwritten(target: Target, options: Mapping[str, Any], written: set[str]) -> list[str]:
+def _unwritten(target: Target, options: Facts, written: set[str]) -> list[str]:
     """What of a model and its training a target has no words for."""
     fields = target.fields.values()
     known = set(written)
@@ -123,7 +124,7 @@ def _in_words(name: str, value: object) -> str:
     return name if value is True else f"{name} {quoted(value)}"
 
 
-def _stated(model: Mapping[str, Any]) -> dict[str, Any]:
+def _stated(model: Facts) -> Document:
     """What the model says: 0 is a number, but None and an empty text say nothing, nor does False,
     except where an option says no."""
     denied = _denied()
@@ -139,8 +140,8 @@ def _job_of_target(layout: Layout, target: Target) -> Job:
     job = layout.job
     for name in target.unsaid:
         value = getattr(job, name)
-        silent = (None, job.tp) if name == "etp" else (SILENT.get(name, 1),)
-        silent += (1,) if name == "dp" else ()
+        silent = [None, job.tp] if name == "etp" else [SILENT.get(name, 1)]
+        silent += [1] if name == "dp" else []
         if value not in silent and value != ():
             raise cannot_express(target.name, f"{name} {_shown(value)}", name)
     if target.serves:
@@ -149,8 +150,8 @@ def _job_of_target(layout: Layout, target: Target) -> Job:
     differs = False  # in the experts only
     is_dense = job.ep == 1 and job.etp in (None, job.tp)
     for framework in sorted(target.makes, key=lambda name: name != job.framework):
-        sizes = {"tp": _tp(job, framework), "etp": _etp(job, layout, framework)}
-        other = replace(job, framework=framework, **sizes)
+        tp, etp = _tp(job, framework), _etp(job, layout, framework)
+        other = replace(job, framework=framework, tp=tp, etp=etp)
         try:
             candidate = layout if other == job else other.layout()
         except LayoutError as error:
@@ -211,7 +212,7 @@ def _shown(value: object) -> str:
 
 
 def to_fill_in(
-    target: Target, job: Job, model: Mapping[str, Any], comments: Mapping[str, str] = COMMENTS
+    target: Target, job: Job, model: Facts, comments: Mapping[str, str] = COMMENTS
 ) -> str:
     """What the reader of a command has to add, as a comment; data and addresses go without.
 
@@ -229,7 +230,7 @@ def to_fill_in(
     return comments["to_fill_in"].format(names=listed) + of if listed else ""
 
 
-def _text(target: Target, job: Job, model: Mapping[str, Any]) -> tuple[str, set[str]]:
+def _text(target: Target, job: Job, model: Facts) -> tuple[str, set[str]]:
     """The text, and what of the model it has words for."""
     values, names = _values(target, job, model), target.naming(model)
     lines: list[str] = []
@@ -253,9 +254,7 @@ def _denied() -> set[str]:
     return {row.field for row in OPTIONS.values() if row.kind == "off"}
 
 
-def _filled(
-    target: Target, names: Iterable[str], values: Mapping[str, Any]
-) -> Iterator[tuple[str, Any]]:
+def _filled(target: Target, names: Iterable[str], values: Facts) -> Iterator[tuple[str, Any]]:
     """Options or keys with their values, as far as they have any."""
     denied = _denied()
     for name in names:
@@ -266,7 +265,7 @@ def _filled(
             yield name, value
 
 
-def _values(target: Target, job: Job, model: Mapping[str, Any]) -> dict[str, Any]:
+def _values(target: Target, job: Job, model: Facts) -> Document:
     """What a job and its model say, by field; None: said by not being written."""
     fields = target.fields.values()
     several = job.instances != 1
@@ -296,10 +295,12 @@ def _values(target: Target, job: Job, model: Mapping[str, Any]) -> dict[str, Any
     return values | (in_tokens(job, values) if "micro_tokens" in fields else {})
 
 
-def _served(target: Target, job: Job) -> dict[str, Any]:
+def _served(target: Target, job: Job) -> Document:
     """The sizes of a server, under the fields of its options."""
     one = {"tp": job.tp, "pp": job.pp, "cp": job.cp, "dp": 1}
-    values = {"dp_served": job.nodes * job.gpus_per_node // gpus_of_server(target.id, one)}
+    values: Document = {
+        "dp_served": job.nodes * job.gpus_per_node // gpus_of_server(target.id, one)
+    }
     values |= {"expert_parallel": job.expert_parallel or None}
     if target.id == "sglang":
         values |= {"attn_dp": job.dp, "served_cp": job.cp, "served_ep": job.ep}
@@ -309,10 +310,10 @@ def _served(target: Target, job: Job) -> dict[str, Any]:
     return {name: None if name in larger and n == 1 else n for name, n in values.items()}
 
 
-def _layers(target: Target, job: Job, model: Mapping[str, Any]) -> dict[str, Any]:
+def _layers(target: Target, job: Job, model: Facts) -> Document:
     """How layers are said to be shared out; Megatron refuses to share them unevenly unsaid."""
     fields = target.fields.values()
-    values: dict[str, Any] = {}
+    values: Document = {}
     if model.get("account"):
         values = {"embedding": True, "loss": True, "account": BOTH_ENDS}
     layers = model.get("layers")
@@ -339,9 +340,9 @@ def _option(name: str, value: Any) -> str:
     return shlex.quote(f"{name}={text}")
 
 
-def _file(file: File, keys: Mapping[str, Any]) -> str:
+def _file(file: File, keys: Facts) -> str:
     """Keys under their sections, as JSON or TOML."""
-    sections: dict[str, dict[str, Any]] = {}
+    sections: dict[str, Document] = {}
     for path, value in keys.items():
         section, _, key = path.rpartition(".")
         sections.setdefault(section, {})[key] = value

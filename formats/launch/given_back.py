@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from groups.budget import within
 from groups.errors import LayoutError
 from groups.layout import Job
 
+from ..values import Document
 from .items import Item, Parsed
 from .meaning import fewest_nodes, meaning_of
 from .sayings import read
@@ -84,7 +84,7 @@ def nodes_that_hold(job: Job, most: int = 3) -> list[int]:
     >>> nodes_that_hold(Job(nodes=1, pp=4, ep=8))
     [4, 8, 16]
     """
-    sizes: dict[str, Any] = vars(job)
+    sizes: Document = vars(job)
     fewest, found = fewest_nodes(sizes), []
     for count in (fewest << times for times in range(most)):
         try:

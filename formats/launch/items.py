@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from groups.errors import LayoutError
 from groups.grouping import Grouping
@@ -17,6 +17,7 @@ from groups.serving import sglang_groups, trtllm_groups, vllm_groups
 from training.models import MODELS
 
 from ..errors import refusal
+from ..values import Document, Facts
 from .flags import MODEL, TRAINING, published_model
 
 
@@ -32,7 +33,7 @@ class Item:
     line: int  # from 1
     column: int  # from 1
     sets: str = ""  # the field that it set, or was to set
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Facts = field(default_factory=dict)
     error: LayoutError | None = None  # the refusal of a layout's text
     written: tuple[int, int] | None = None  # where its value stands as it is; None: worked out
 
@@ -96,7 +97,7 @@ class Parsed:
         name = self.framework.name if self.framework else ""
         if name not in ("vllm", "sglang", "tensorrt-llm") or self.asks:
             return {}
-        values: dict[str, Any] = {**self.assumed, **self.values}
+        values: Document = {**self.assumed, **self.values}
         sizes = {size: values.get(size, 1) for size in ("tp", "pp", "dcp")}
         if name == "tensorrt-llm":
             names = ("tp", "pp", "cp", "ep")

@@ -25,7 +25,7 @@ def parsed_running(text: str) -> Parsed:
     job = layout.job
     values = {name: getattr(job, name) for name in _SIZES if getattr(job, name) is not None}
     values |= {"order": job.order} if job.framework == OWN else {}
-    machines = {"nodes": job.nodes, "gpus_per_node": job.gpus_per_node}
+    machines: dict[str, object] = {"nodes": job.nodes, "gpus_per_node": job.gpus_per_node}
     places = ((one, text.find(one.name)) for one in running.named)
     understood = [
         Item(

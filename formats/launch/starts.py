@@ -8,9 +8,8 @@ interleaved schedule (megatron/core/pipeline_parallel/schedules.py) and MoELayer
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from groups.alternatives import not_a_multiple, works
 from groups.errors import LayoutError
@@ -23,6 +22,7 @@ from training.pipeline.spec import ScheduleSpec
 from training.split import Dealing, layers_of_stages
 
 from ..errors import refusal
+from ..values import Document, Facts
 from .counts import replicas
 
 OTHER_SHARES = ("vpp", "account", "embedding", "loss", "first", "last")
@@ -35,7 +35,7 @@ CUT = (
 """Sizes of a model, and the size of a job that has to divide each."""
 
 
-def shared_layers(job: Job, model: Mapping[str, Any]) -> dict[str, Any]:
+def shared_layers(job: Job, model: Facts) -> Document:
     """The fields of a model's layers as Megatron starts with them: where the stages do not share
     them evenly, a layout that gives the first ones one more.
 
@@ -49,7 +49,7 @@ def shared_layers(job: Job, model: Mapping[str, Any]) -> dict[str, Any]:
     layers, pp, vpp = model.get("layers"), job.pp, model.get("vpp") or 1
     account = bool(model.get("account"))
     if is_layout(layers):
-        inside = [layer for stage in parse_layout(layers) for layer in stage]
+        inside = [layer for stage in parse_layout(str(layers)) for layer in stage]
         unsaid = dict.fromkeys(OTHER_SHARES)
         return {**unsaid, "layout": layers, "layers": inside.count("decoder") or None}
     ends = {name: model.get(name) for name in ("first", "last")}
@@ -60,7 +60,7 @@ def shared_layers(job: Job, model: Mapping[str, Any]) -> dict[str, Any]:
     return {**dict.fromkeys(OTHER_SHARES), "layout": layout, "layers": layers}
 
 
-def _dealing(pp: int, model: Mapping[str, Any]) -> Dealing:
+def _dealing(pp: int, model: Facts) -> Dealing:
     layers, vpp = model.get("layers"), model.get("vpp") or 1
     spread = "nearly"
     if is_layout(layers):
@@ -69,7 +69,7 @@ def _dealing(pp: int, model: Mapping[str, Any]) -> Dealing:
     return Dealing(pp, vpp, "loop", bool(model.get("account")), spread, *ends)
 
 
-def what_stops(program: str, job: Job, model: Mapping[str, Any]) -> str:
+def what_stops(program: str, job: Job, model: Facts) -> str:
     """The first thing that a program stops at, in a sentence; empty where it starts.
 
     program: "megatron", "torchtitan" or another, of which nothing is known.
@@ -87,7 +87,7 @@ def what_stops(program: str, job: Job, model: Mapping[str, Any]) -> str:
         return error.what
 
 
-def _of_megatron(job: Job, model: Mapping[str, Any]) -> Iterator[LayoutError]:
+def _of_megatron(job: Job, model: Facts) -> Iterator[LayoutError]:
     layers = model.get("layers")
     if layers:
         is_layout_text = is_layout(layers)
@@ -103,7 +103,7 @@ def _of_megatron(job: Job, model: Mapping[str, Any]) -> Iterator[LayoutError]:
     yield from _refused_together(job, model)
 
 
-def _refused_sizes(job: Job, model: Mapping[str, Any]) -> Iterator[LayoutError]:
+def _refused_sizes(job: Job, model: Facts) -> Iterator[LayoutError]:
     """Widths that the sizes of a job do not divide."""
     sizes = {"tp": job.tp, "etp": job.etp or job.tp, "ep": job.ep}
     for name, axis in CUT:
@@ -121,7 +121,7 @@ def _refused_sizes(job: Job, model: Mapping[str, Any]) -> Iterator[LayoutError]:
             yield not_a_multiple("sequence", sequence, by, maximum=MAX_SIZE)
 
 
-def _refused_batch(job: Job, model: Mapping[str, Any]) -> Iterator[LayoutError]:
+def _refused_batch(job: Job, model: Facts) -> Iterator[LayoutError]:
     """A batch that is no whole number of micro-batches, or too few for the chunks of a rank."""
     batch, each = model.get("global_batch"), model.get("micro_batch") or 1
     if not batch:
@@ -137,7 +137,7 @@ def _refused_batch(job: Job, model: Mapping[str, Any]) -> Iterator[LayoutError]:
         ScheduleSpec("interleaved", job.pp, count, chunks, group).require(drawn=False)
 
 
-def _refused_together(job: Job, model: Mapping[str, Any]) -> Iterator[LayoutError]:
+def _refused_together(job: Job, model: Facts) -> Iterator[LayoutError]:
     """What does not go together."""
     if job.ep > 1 and "hidden" in model and not model.get("experts"):
         yield refused("ep-without-experts", "ep", ep=job.ep)
@@ -154,7 +154,7 @@ def _refused_together(job: Job, model: Mapping[str, Any]) -> Iterator[LayoutErro
         yield refusal("mtp-without-rope", "mtp")
 
 
-def _of_torchtitan(job: Job, model: Mapping[str, Any]) -> Iterator[LayoutError]:
+def _of_torchtitan(job: Job, model: Facts) -> Iterator[LayoutError]:
     """Tokens that tp and cp do not share: of pytorch/torchtitan b5bcd76 torchtitan/trainer.py."""
     sequence, by = (
         model.get("seq"),
@@ -164,7 +164,7 @@ def _of_torchtitan(job: Job, model: Mapping[str, Any]) -> Iterator[LayoutError]:
         yield not_a_multiple("sequence", sequence, by, maximum=MAX_SIZE)
 
 
-def _of_server(job: Job, model: Mapping[str, Any]) -> Iterator[LayoutError]:
+def _of_server(job: Job, model: Facts) -> Iterator[LayoutError]:
     """Of vllm-project/vllm 00193b8 vllm/config/parallel.py and model.py."""
     dp = replicas(job)
     yield from _of_heads(job, model)
@@ -172,13 +172,13 @@ def _of_server(job: Job, model: Mapping[str, Any]) -> Iterator[LayoutError]:
         yield refusal("prefill-with-replicas", "cp", cp=job.cp, dp=dp)
 
 
-def _of_heads(job: Job, model: Mapping[str, Any]) -> Iterator[LayoutError]:
+def _of_heads(job: Job, model: Facts) -> Iterator[LayoutError]:
     heads = model.get("heads")
     if heads and heads % job.tp:
         yield not_a_multiple("heads", heads, {"tp": job.tp}, maximum=MAX_SIZE)
 
 
-def _of_sglang(job: Job, model: Mapping[str, Any]) -> Iterator[LayoutError]:
+def _of_sglang(job: Job, model: Facts) -> Iterator[LayoutError]:
     """Heads that attention's part of tp does not share."""
     attention = job.tp // (job.cp * (job.dp or 1))
     yield from _of_heads(replace(job, tp=attention), model)

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 from groups.engines import is_server
 from groups.layout import SERVED
@@ -77,7 +76,7 @@ class Target:
         return row.field if row else plain
 
     @cached_property
-    def of_recipe(self) -> dict[str, Any]:
+    def of_recipe(self) -> dict[str, object]:
         """What no option or key of it says of a model, and the recipes of today's have."""
         silent = {"linear_biases": False, "positions": "rope"}
         return {name: silent[name] for name in silent if name not in self.fields.values()}
@@ -100,7 +99,7 @@ class Target:
         known |= {"etp"} if {"torchtitan", "tensorrt-llm"} & {*self.makes} else set()
         return tuple(name for name in OF_JOB if name not in known)
 
-    def naming(self, model: Mapping[str, Any]) -> Mapping[str, str]:
+    def naming(self, model: Mapping[str, object]) -> Mapping[str, str]:
         """The options that name the published model that this is, with their values."""
         named = (self.models[name] for name in self.models if is_model(MODELS[name].model, model))
         return next(named, {})

@@ -24,6 +24,7 @@ from training.pipeline.schedules import DEFAULT_VIRTUAL, SCHEDULES
 from training.recipe import DISPATCHERS, PRECISIONS, Training
 from training.recompute import MODULES, OWN, WORDS, modules_in, modules_of, written
 
+from ..values import Document, Facts
 from . import flags
 from .flags import MODEL, PLACEHOLDERS, TABLES, by_word, named_format, published_model
 from .items import Parsed
@@ -31,15 +32,15 @@ from .items import Parsed
 # -- what a text says ----------------------------------------------------------------------------
 
 
-def training_of(text: Parsed) -> dict[str, Any]:
+def training_of(text: Parsed) -> Document:
     """What a text says of a model, beside its layers and experts, and of how it is trained.
 
     >>> from formats.launch import parse
     >>> training_of(parse("--num-layers 80 --hidden-size 8192 --num-attention-heads 64 --bf16"))
     {'model': 'llama3-70b', 'hidden': 8192, 'heads': 64, 'precision': 'bf16-fp32'}
     """
-    said: dict[str, Any] = {**text.assumed, **text.values, **text.training}
-    found: dict[str, Any] = {}
+    said: Document = {**text.assumed, **text.values, **text.training}
+    found: Document = {}
     named = _named(said)
     items = (*text.unresolved, *text.ignored)
     if named is None and any(item.sets == "named" for item in items):
@@ -61,7 +62,7 @@ def training_of(text: Parsed) -> dict[str, Any]:
     return found
 
 
-def served_of(text: Parsed) -> dict[str, Any]:
+def served_of(text: Parsed) -> Document:
     """How the server of a text serves the model that it names: the format of its weights, empty as
     published, and the tokens of its longest request; nothing of a text that starts none.
 
@@ -75,7 +76,7 @@ def served_of(text: Parsed) -> dict[str, Any]:
     return {"served_weights": named_format(named), "served_length": text.values.get("seq", "")}
 
 
-def _named(said: Mapping[str, Any]) -> str | None:
+def _named(said: Facts) -> str | None:
     """The published model that a text names, empty for any other; None where it names none.
 
     >>> _named({"named": "meta-llama/Llama-3.1-70B-Instruct"}), _named({"named": "org/other-7b"})
@@ -91,7 +92,7 @@ def _named(said: Mapping[str, Any]) -> str | None:
     return None if name in ("", *PLACEHOLDERS) else published_model(name)
 
 
-def _shape(said: dict[str, Any], framework: str, named: str) -> dict[str, Any]:
+def _shape(said: Document, framework: str, named: str) -> Document:
     """The published model that no stated size contradicts; else none, and what Megatron has where
     its options do not take it away. Of a model that is named, what differs is said beside it."""
     sizes = {name: said[name] for name in SHAPE if name in said}
@@ -127,7 +128,7 @@ _FIRST_DENSE = re.compile(r"\(?\[0\]\*(\d{1,4})\+\[1\]\*\d{1,4}\)?")
 """Megatron's pattern of layers without experts and with them, where the former come first."""
 
 
-def _recomputed(said: dict[str, Any]) -> dict[str, str]:
+def _recomputed(said: Document) -> dict[str, str]:
     """What is computed again, by its newest name or an older one; of modules those that there are
     in a transformer (`training.recompute.MODULES`).
 
@@ -146,7 +147,7 @@ def _recomputed(said: dict[str, Any]) -> dict[str, str]:
     return {"recompute": written(modules)} if word or modules else {}
 
 
-def _dispatched(said: dict[str, Any]) -> dict[str, str]:
+def _dispatched(said: Document) -> dict[str, str]:
     """How tokens reach experts, by Megatron's two options or the older switch.
 
     Source: NVIDIA/Megatron-LM d98e8a6 core/transformer/transformer_config.py: flex is DeepEP where
@@ -160,7 +161,7 @@ def _dispatched(said: dict[str, Any]) -> dict[str, str]:
     return {"dispatcher": "alltoall"} if said.get("dispatcher_type") == "alltoall" else {}
 
 
-def _offloaded(said: dict[str, Any], zero: int | None) -> dict[str, Any]:
+def _offloaded(said: Document, zero: int | None) -> Document:
     """What a text says is in host memory: of DeepSpeed, torchtitan, and Megatron's whole state."""
     away = (True, "cpu")
     if said.get("offload_param") in away:
@@ -203,9 +204,7 @@ USED = {
 # -- what is written -----------------------------------------------------------------------------
 
 
-def options_of(
-    shape: Model | Mapping[str, Any], said: Mapping[str, Any], pp: int
-) -> dict[str, Any]:
+def options_of(shape: Model | Facts, said: Facts, pp: int) -> Document:
     """The fields of MODEL and TRAINING in `flags` that a model and its training are, for `emit`.
 
     shape: a model, or the sizes of one that are known. said: fields of MODEL, and of a Training, as
@@ -232,7 +231,7 @@ def options_of(
     return options
 
 
-def _recomputing(recompute: str, shape: Model | Mapping[str, Any]) -> dict[str, Any]:
+def _recomputing(recompute: str, shape: Model | Facts) -> Document:
     """Fields of a recomputation: of modules those of the model, for others Megatron refuses; of
     those that only DeepSeek-V3 has, what is most like them, and which they are.
 
@@ -250,7 +249,7 @@ def _recomputing(recompute: str, shape: Model | Mapping[str, Any]) -> dict[str, 
         named &= modules_in(shape, MODULES)
     if not named:
         return {"recompute_own": own} if own else {}
-    found: dict[str, Any] = {"recompute": "selective"}
+    found: Document = {"recompute": "selective"}
     if named != {"core_attn"}:
         found["recompute_modules"] = tuple(name for name in MODULES if name in named)
     if "moe_act" in named:
@@ -258,7 +257,7 @@ def _recomputing(recompute: str, shape: Model | Mapping[str, Any]) -> dict[str, 
     return found | ({"recompute_own": own} if own else {})
 
 
-def _sizes(shape: Mapping[str, Any]) -> dict[str, Any]:
+def _sizes(shape: Facts) -> Document:
     names = {**NUMBERS, "layers": "layers", "experts": "experts"}
     said = {name: shape[field] for name, field in names.items() if shape.get(field)}
     if shape.get("gated"):
@@ -272,7 +271,7 @@ def _sizes(shape: Mapping[str, Any]) -> dict[str, Any]:
     return said
 
 
-def _whole_shape(model: Model) -> dict[str, Any]:
+def _whole_shape(model: Model) -> Document:
     """Its sizes, of which some follow from others, and what else options say of it."""
     said = _sizes(vars(model)) | {"tied": model.tied, "gated": model.gated}
     said |= {"linear_biases": model.biases == "all", "qkv_biases": model.biases == "qkv"}
@@ -288,7 +287,7 @@ def _whole_shape(model: Model) -> dict[str, Any]:
     return said
 
 
-def counted_with(tp: int, experts: int = 0) -> dict[str, Any]:
+def counted_with(tp: int, experts: int = 0) -> Document:
     """How a whole model is trained where nobody says it, which a command has to: what every view
     counts with, and Megatron does otherwise where its command is silent (`UNSAID`).
 
@@ -310,7 +309,7 @@ def _counted(layers: Any) -> Any:
     return layers
 
 
-def is_model(model: Model, options: Mapping[str, Any]) -> bool:
+def is_model(model: Model, options: Facts) -> bool:
     """Whether options are of this model: no size is another, and none is there that it has not.
 
     >>> mixtral = MODELS["mixtral-8x7b"].model
@@ -328,7 +327,7 @@ NAMED_BY = ("layers", "hidden", "ffn", "heads", "kv_heads", "experts")
 """Sizes without which options are of no model that has a name."""
 
 
-def options_of_preset(name: str, pp: int) -> dict[str, Any]:
+def options_of_preset(name: str, pp: int) -> Document:
     """The same of a published layout: as its sources say, else as every view counts with it.
 
     Errors: KeyError for a name that is none of PRESETS.
@@ -347,7 +346,7 @@ def options_of_preset(name: str, pp: int) -> dict[str, Any]:
 MEGATRONS_SCHEDULES = ("1f1b", "interleaved")
 """Those that virtual stages alone choose between."""
 
-WRITTEN: dict[str, dict[Any, dict[str, Any]]] = {
+WRITTEN: dict[str, dict[Any, Document]] = {
     "precision": {name: {"bf16": True, "formats": name} for name in PRECISIONS}
     | {"bf16-fp32": {"bf16": True, "mixed": "bf16_mixed"}}
     | {"bf16-bf16": {"bf16": True, "mixed": "bf16_mixed", "grad_reduce_in_bf16": True}}

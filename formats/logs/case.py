@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from groups.errors import LayoutError
 from groups.group_names import WORLD
@@ -49,7 +48,7 @@ class Case:
     layout: Layout
     world: int
     match: Match | None
-    fitting: tuple[dict[str, Any], ...]
+    fitting: tuple[dict[str, object], ...]
     placement: Placement | None = None
 
     @cached_property
@@ -113,17 +112,17 @@ def _worlds(log: Log, layout: Layout) -> list[int]:
     return [count * layout.gpus_per_node for count in counts]
 
 
-def _match(log: Log, world: int, layout: Layout) -> tuple[Match | None, list[dict[str, Any]]]:
+def _match(log: Log, world: int, layout: Layout) -> tuple[Match | None, list[dict[str, object]]]:
     """The groups of the evidence in this layout, if it has as many GPUs; and sizes that would fit:
     those on screen first, else any."""
     mesh, expert = layout.mesh, layout.expert
-    sizes: dict[str, Any] = {name: mesh.size(name) for name in ("tp", "cp", "pp")}
+    sizes: dict[str, object] = {name: mesh.size(name) for name in ("tp", "cp", "pp")}
     sizes |= {"order": layout.order}
     if expert is not None:
         sizes["ep"] = expert.size("ep")
         sizes |= {} if layout.job.etp is None else {"etp": expert.size("etp")}
     is_same = world == layout.world_size
-    for start in [sizes] if is_same else [sizes, {"order": layout.order}]:
+    for start in (sizes,) if is_same else (sizes, {"order": layout.order}):
         try:
             match = match_layout(log, world, **start)
         except LayoutError:  # the sizes do not divide so many
@@ -134,10 +133,10 @@ def _match(log: Log, world: int, layout: Layout) -> tuple[Match | None, list[dic
     return None, []
 
 
-def _changes(fit: dict[str, Any], layout: Layout, world: int) -> dict[str, Any]:
+def _changes(fit: dict[str, object], layout: Layout, world: int) -> dict[str, object]:
     """What the column changes for a layout that fits."""
     start = {"tp": 1, "cp": 1, "pp": 1, "ep": 1, **fit}
-    changes: dict[str, Any] = {name: start[name] for name in ("tp", "cp", "pp", "ep")}
+    changes: dict[str, object] = {name: start[name] for name in ("tp", "cp", "pp", "ep")}
     if start.get("etp") not in (None, start["tp"]):
         changes["etp"] = start["etp"]
     if start.get("order", layout.order) != layout.order:

@@ -27,10 +27,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from groups.budget import spend
 from groups.errors import require_length
+
+from ..values import Document
 
 GIB = 2**30
 MOST_TEXT = 2_000_000
@@ -171,19 +172,17 @@ def read_engine(text: str) -> EngineLog | None:
             (name for name, marks in _ENGINES.items() if any(mark in line for mark in marks)), ""
         )
         lines.append(line.strip())
-        of_rank: dict[str, Any] = {name: said.pop(name) for name in _OF_RANK if name in said}
+        of_rank: Document = {name: said.pop(name) for name in _OF_RANK if name in said}
         if of_rank:
             name = _worker(line)
             ranks[name] = replace(ranks.get(name, EngineRank(name)), **of_rank)
         found |= said
     if not any(rank.cache for rank in ranks.values()) and not {"tokens", "blocks"} & found.keys():
         return None
-    counts: dict[str, Any] = {
+    counts: Document = {
         name: int(found.get(name, 0)) for name in ("tokens", "blocks", "length", "longest")
     }
-    amounts: dict[str, Any] = {
-        name: found.get(name, 0.0) for name in ("requests", "share", "needed")
-    }
+    amounts: Document = {name: found.get(name, 0.0) for name in ("requests", "share", "needed")}
     return EngineLog(
         engine or "vllm", tuple(ranks.values()), **counts, **amounts, lines=tuple(lines[:200])
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from groups.errors import LayoutError, quoted
 
@@ -89,7 +88,7 @@ _COMPRESSED = {
 """How files begin that hold others, which are not unpacked here."""
 
 
-def _document(content: Content, allowance: Allowance) -> Any:
+def _document(content: Content, allowance: Allowance) -> object:
     """What a pickle or a JSON file holds; None for text."""
     if isinstance(content, bytes):
         for magic, program in _COMPRESSED.items():

@@ -31,6 +31,7 @@ from groups.group_names import WORLD
 from groups.grouping import Grouping
 from groups.megatron import groupings
 
+from ..values import Document, Facts
 from .job import Group, LoggedJob
 from .model import Log
 
@@ -137,7 +138,7 @@ class Match:
     """All claims beside a layout; ``fits`` are sizes that no claim contradicts, nearest first."""
 
     rows: tuple[Matched, ...]
-    fits: tuple[dict[str, Any], ...] = ()
+    fits: tuple[Document, ...] = ()
 
     @property
     def contradictions(self) -> tuple[Matched, ...]:
@@ -236,7 +237,7 @@ def _names(every: Mapping[str, Grouping], rank: int, members: tuple[int, ...]) -
     )
 
 
-def _fitting(claims: list[Claim], world: int, sizes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _fitting(claims: list[Claim], world: int, sizes: Facts) -> Iterator[Document]:
     """Sizes and orders that contradict no claim, those with the fewest changes first; none that
     changes more beside what another one changes."""
     known = {claim.kind: claim.size for claim in claims if claim.size and claim.kind}

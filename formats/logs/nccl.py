@@ -10,7 +10,7 @@ Sources: NVIDIA/nccl, src/debug.cc, src/init.cc, src/ras/client_support.cc; NCCL
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TypeGuard
 
 from .bounds import Allowance
 from .reading import LogReading
@@ -61,11 +61,11 @@ def find_report_line(part: Part) -> bool:
     return any(part.add_first(pattern, step) for pattern, step in _REPORT_LINES)
 
 
-def is_report(document: Any) -> bool:
+def is_report(document: object) -> TypeGuard[dict[str, object]]:
     return isinstance(document, dict) and isinstance(document.get("communicators"), (list, dict))
 
 
-def read_report(document: dict[str, Any], reading: LogReading, allowance: Allowance) -> None:
+def read_report(document: dict[str, object], reading: LogReading, allowance: Allowance) -> None:
     """A RAS report as JSON (NCCL 2.28.7 and newer). Errors: ``too-many-ranks-sent``."""
     listed = document["communicators"]
     if isinstance(listed, dict):

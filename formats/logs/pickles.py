@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any
 
 from groups.errors import LayoutError
 
@@ -32,7 +31,7 @@ LONGEST_NUMBER = 4300
 """Digits of a number written as text: the limit of Python's own (sys.int_info)."""
 
 
-def plain(data: bytes, allowance: Allowance | None = None) -> Any:
+def plain(data: bytes, allowance: Allowance | None = None) -> object:
     """What a pickle of plain data holds.
 
     >>> import pickle
@@ -56,12 +55,12 @@ class _Machine:
 
     def __init__(self, data: bytes, allowance: Allowance) -> None:
         self.data, self.allowance = data, allowance
-        self.stack: list[Any] = []
-        self.memo: list[Any] = []
+        self.stack: list[object] = []
+        self.memo: list[object] = []
         self.marks: list[int] = []
         self.at = 0
         self.has_ended = False
-        self.value: Any = None
+        self.value: object = None
         self.fault: LayoutError | None = None
 
     def run(self) -> None:
@@ -99,7 +98,7 @@ class _Machine:
                 elif code == APPEND:
                     at += 1
                     value = stack.pop()
-                    stack[-1].append(value)
+                    _list(stack[-1]).append(value)
                     left -= APPENDED
                 elif code == STOP:
                     self.value, self.has_ended = stack.pop(), True
@@ -124,7 +123,7 @@ class _Machine:
         return refusal("dump-damaged", "log", byte=at)
 
 
-def _put(stack: list[Any], memo: list[Any], place: int) -> None:
+def _put(stack: list[object], memo: list[object], place: int) -> None:
     """Remember what was built last; writers number what they remember from 0."""
     if place == len(memo):
         memo.append(stack[-1])
@@ -134,7 +133,7 @@ def _put(stack: list[Any], memo: list[Any], place: int) -> None:
 
 # -- the instructions ----------------------------------------------------------------------------
 
-Step = Callable[[bytes, int, list[Any], list[int], list[Any]], int]
+Step = Callable[[bytes, int, list[object], list[int], list[object]], int]
 """What an instruction does with the pickle, the place of its argument there, the stack, the marks
 in the stack and the memo; where the next instruction stands."""
 
@@ -152,15 +151,19 @@ def _line(data: bytes, at: int) -> tuple[bytes, int]:
     return data[at:end], end + 1
 
 
-def _pushes(value: Any) -> Step:
-    def step(data: bytes, at: int, stack: list[Any], marks: list[int], memo: list[Any]) -> int:
+def _pushes(value: object) -> Step:
+    def step(
+        data: bytes, at: int, stack: list[object], marks: list[int], memo: list[object]
+    ) -> int:
         stack.append(value)
         return at
 
     return step
 
 
-def _makes_dict(data: bytes, at: int, stack: list[Any], marks: list[int], memo: list[Any]) -> int:
+def _makes_dict(
+    data: bytes, at: int, stack: list[object], marks: list[int], memo: list[object]
+) -> int:
     stack.append({})
     return at
 
@@ -169,14 +172,16 @@ def _unpacks(form: str) -> Step:
     """A number of a fixed size, as `struct` names it."""
     packed = struct.Struct(form)
 
-    def step(data: bytes, at: int, stack: list[Any], marks: list[int], memo: list[Any]) -> int:
+    def step(
+        data: bytes, at: int, stack: list[object], marks: list[int], memo: list[object]
+    ) -> int:
         stack.append(packed.unpack_from(data, at)[0])
         return at + packed.size
 
     return step
 
 
-def _long(data: bytes, at: int, stack: list[Any], marks: list[int], memo: list[Any]) -> int:
+def _long(data: bytes, at: int, stack: list[object], marks: list[int], memo: list[object]) -> int:
     end = _end(data, at + 1, data[at])
     stack.append(int.from_bytes(data[at + 1 : end], "little", signed=True))
     return end
@@ -186,7 +191,9 @@ def _texts(form: str) -> Step:
     """UTF-8 after its length, a number of this form."""
     packed = struct.Struct(form)
 
-    def step(data: bytes, at: int, stack: list[Any], marks: list[int], memo: list[Any]) -> int:
+    def step(
+        data: bytes, at: int, stack: list[object], marks: list[int], memo: list[object]
+    ) -> int:
         begin = at + packed.size
         end = _end(data, begin, packed.unpack_from(data, at)[0])
         stack.append(str(data[begin:end], "utf-8", "surrogatepass"))
@@ -195,10 +202,12 @@ def _texts(form: str) -> Step:
     return step
 
 
-def _written(read: Callable[[bytes], Any], longest: int | None = None) -> Step:
+def _written(read: Callable[[bytes], object], longest: int | None = None) -> Step:
     """A value in a line of its own (protocol 0)."""
 
-    def step(data: bytes, at: int, stack: list[Any], marks: list[int], memo: list[Any]) -> int:
+    def step(
+        data: bytes, at: int, stack: list[object], marks: list[int], memo: list[object]
+    ) -> int:
         line, end = _line(data, at)
         if longest is not None and len(line) > longest:
             raise ValueError
@@ -213,12 +222,12 @@ def _number(line: bytes) -> int:
     return line == b"01" if line in (b"00", b"01") else int(line.removesuffix(b"L"), 0)
 
 
-def _begins(data: bytes, at: int, stack: list[Any], marks: list[int], memo: list[Any]) -> int:
+def _begins(data: bytes, at: int, stack: list[object], marks: list[int], memo: list[object]) -> int:
     marks.append(len(stack))
     return at
 
 
-def _since_mark(stack: list[Any], marks: list[int]) -> list[Any]:
+def _since_mark(stack: list[object], marks: list[int]) -> list[object]:
     begin = marks.pop()
     if begin > len(stack):
         raise IndexError
@@ -227,10 +236,12 @@ def _since_mark(stack: list[Any], marks: list[int]) -> list[Any]:
     return items
 
 
-def _gathers(made: Callable[[list[Any]], Any]) -> Step:
+def _gathers(made: Callable[[list[object]], object]) -> Step:
     """What is made of all that stands above the last mark."""
 
-    def step(data: bytes, at: int, stack: list[Any], marks: list[int], memo: list[Any]) -> int:
+    def step(
+        data: bytes, at: int, stack: list[object], marks: list[int], memo: list[object]
+    ) -> int:
         stack.append(made(_since_mark(stack, marks)))
         return at
 
@@ -238,7 +249,9 @@ def _gathers(made: Callable[[list[Any]], Any]) -> Step:
 
 
 def _tuple_of(count: int) -> Step:
-    def step(data: bytes, at: int, stack: list[Any], marks: list[int], memo: list[Any]) -> int:
+    def step(
+        data: bytes, at: int, stack: list[object], marks: list[int], memo: list[object]
+    ) -> int:
         if count > len(stack):
             raise IndexError
         stack[-count:] = [tuple(stack[-count:])]
@@ -247,40 +260,49 @@ def _tuple_of(count: int) -> Step:
     return step
 
 
-def _extends(data: bytes, at: int, stack: list[Any], marks: list[int], memo: list[Any]) -> int:
+def _list(value: object) -> list[object]:
+    """What a file adds to. Errors: TypeError for what is no list."""
+    if type(value) is not list:
+        raise TypeError
+    return value
+
+
+def _extends(
+    data: bytes, at: int, stack: list[object], marks: list[int], memo: list[object]
+) -> int:
     items = _since_mark(stack, marks)
-    stack[-1].extend(items)
+    _list(stack[-1]).extend(items)
     return at
 
 
-def _sets(data: bytes, at: int, stack: list[Any], marks: list[int], memo: list[Any]) -> int:
+def _sets(data: bytes, at: int, stack: list[object], marks: list[int], memo: list[object]) -> int:
     items = stack[-2:]
     del stack[-2:]
     _set(stack[-1], items)
     return at
 
 
-def _updates(data: bytes, at: int, stack: list[Any], marks: list[int], memo: list[Any]) -> int:
+def _updates(
+    data: bytes, at: int, stack: list[object], marks: list[int], memo: list[object]
+) -> int:
     items = _since_mark(stack, marks)
     _set(stack[-1], items)
     return at
 
 
-def _set(target: Any, items: list[Any]) -> Any:
+def _set(target: object, items: list[object]) -> object:
     """Give a dict keys and values, which stand in turn. Keys of other types can be made to
     collide."""
     keys, values = items[::2], items[1::2]
-    try:
-        "".join(keys)
-    except TypeError:
-        raise refusal("dump-key", "log") from None
+    if not all(isinstance(key, str) for key in keys):
+        raise refusal("dump-key", "log")
     if type(target) is not dict or len(keys) != len(values):
         raise ValueError
     target.update(zip(keys, values))
     return target
 
 
-def _drops(data: bytes, at: int, stack: list[Any], marks: list[int], memo: list[Any]) -> int:
+def _drops(data: bytes, at: int, stack: list[object], marks: list[int], memo: list[object]) -> int:
     if marks and marks[-1] == len(stack):
         marks.pop()
     else:
@@ -288,43 +310,53 @@ def _drops(data: bytes, at: int, stack: list[Any], marks: list[int], memo: list[
     return at
 
 
-def _drops_all(data: bytes, at: int, stack: list[Any], marks: list[int], memo: list[Any]) -> int:
+def _drops_all(
+    data: bytes, at: int, stack: list[object], marks: list[int], memo: list[object]
+) -> int:
     _since_mark(stack, marks)
     return at
 
 
-def _recalls(data: bytes, at: int, stack: list[Any], marks: list[int], memo: list[Any]) -> int:
+def _recalls(
+    data: bytes, at: int, stack: list[object], marks: list[int], memo: list[object]
+) -> int:
     (place,) = _UINT.unpack_from(data, at)
     stack.append(memo[place])
     return at + 4
 
 
-def _recalls_line(data: bytes, at: int, stack: list[Any], marks: list[int], memo: list[Any]) -> int:
+def _recalls_line(
+    data: bytes, at: int, stack: list[object], marks: list[int], memo: list[object]
+) -> int:
     line, end = _line(data, at)
     stack.append(memo[_place(line)])
     return end
 
 
 def _keeps_at_byte(
-    data: bytes, at: int, stack: list[Any], marks: list[int], memo: list[Any]
+    data: bytes, at: int, stack: list[object], marks: list[int], memo: list[object]
 ) -> int:
     _put(stack, memo, data[at])
     return at + 1
 
 
-def _keeps(data: bytes, at: int, stack: list[Any], marks: list[int], memo: list[Any]) -> int:
+def _keeps(data: bytes, at: int, stack: list[object], marks: list[int], memo: list[object]) -> int:
     (place,) = _UINT.unpack_from(data, at)
     _put(stack, memo, place)
     return at + 4
 
 
-def _keeps_line(data: bytes, at: int, stack: list[Any], marks: list[int], memo: list[Any]) -> int:
+def _keeps_line(
+    data: bytes, at: int, stack: list[object], marks: list[int], memo: list[object]
+) -> int:
     line, end = _line(data, at)
     _put(stack, memo, _place(line))
     return end
 
 
-def _keeps_next(data: bytes, at: int, stack: list[Any], marks: list[int], memo: list[Any]) -> int:
+def _keeps_next(
+    data: bytes, at: int, stack: list[object], marks: list[int], memo: list[object]
+) -> int:
     memo.append(stack[-1])
     return at
 
@@ -338,7 +370,9 @@ def _place(line: bytes) -> int:
 def _skips(size: int) -> Step:
     """A version or a frame's length, which say nothing of the value."""
 
-    def step(data: bytes, at: int, stack: list[Any], marks: list[int], memo: list[Any]) -> int:
+    def step(
+        data: bytes, at: int, stack: list[object], marks: list[int], memo: list[object]
+    ) -> int:
         return _end(data, at, size)
 
     return step

@@ -55,7 +55,7 @@ class LogReading:
     devices: dict[int, int] = field(default_factory=dict)
     notes: dict[str, Note] = field(default_factory=dict)
     missing: set[int] = field(default_factory=set)
-    bare_works: dict[int, set[Any]] = field(default_factory=dict)
+    bare_works: dict[int, set[object]] = field(default_factory=dict)
     ranks_by_head: bool = False  # a line has said [rankG]: PyTorch 2.2 or newer
     maybe_missing: set[int] = field(default_factory=set)  # in the numbers of bare ranks
     work_of_lines: int = 0  # what reading them has cost

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from .bounds import Allowance
 
@@ -61,7 +61,7 @@ class Dump:
     dropped: int = 0  # entries that are none
 
 
-def is_dump(document: Any) -> bool:
+def is_dump(document: object) -> TypeGuard[dict[str, object]]:
     return (
         isinstance(document, dict)
         and "version" in document
@@ -70,7 +70,7 @@ def is_dump(document: Any) -> bool:
 
 
 def as_dump(
-    document: dict[str, Any], file: str, rank: int | None, allowance: Allowance | None = None
+    document: dict[str, object], file: str, rank: int | None, allowance: Allowance | None = None
 ) -> Dump:
     """The dump in a file; entries that are not of the format are counted and left out.
 
@@ -106,7 +106,7 @@ def as_dump(
     return dump
 
 
-def _call(entry: dict[str, Any], dump: Dump) -> Call | None:
+def _call(entry: dict[str, object], dump: Dump) -> Call | None:
     group, name = entry.get("process_group"), entry.get("profiling_name")
     if not isinstance(name, str) or not isinstance(group, (list, tuple)) or len(group) != 2:
         return None
@@ -159,7 +159,7 @@ def _own_rank(dump: Dump) -> int | None:
     return common.pop() if len(common) == 1 else None
 
 
-def _members(ranks: str | list[Any], allowance: Allowance) -> tuple[int, ...]:
+def _members(ranks: str | list[object], allowance: Allowance) -> tuple[int, ...]:
     """The ranks of a list, or of its text; equal lists are one tuple, in all dumps."""
     lists = allowance.lists
     members = lists.get(ranks) if isinstance(ranks, str) else None
@@ -178,12 +178,12 @@ def _members(ranks: str | list[Any], allowance: Allowance) -> tuple[int, ...]:
     return members
 
 
-def rank_or_none(value: Any) -> int | None:
+def rank_or_none(value: object) -> int | None:
     """A rank of up to seven digits, as everywhere (`formats.logs.model.Ranks`)."""
     return value if type(value) is int and 0 <= value < 10**7 else None
 
 
-def _whole(value: Any) -> int | None:
+def _whole(value: object) -> int | None:
     if type(value) is int and abs(value) < 2**64:
         return value
     if isinstance(value, str) and re.fullmatch(r"-?\d{1,20}", value):
@@ -191,13 +191,13 @@ def _whole(value: Any) -> int | None:
     return None
 
 
-def text_of(value: Any) -> str:
+def text_of(value: object) -> str:
     """A plain value as text; what has parts, or digits without end, can be longer than its file."""
     is_short = value is None or isinstance(value, (str, bool, float)) or _whole(value) is not None
     return str(value)[:200] if is_short else "..."
 
 
-def _sizes(value: Any) -> str:
+def _sizes(value: object) -> str:
     """Sizes or types as text, cut where nobody reads on."""
     if not isinstance(value, (list, tuple)):
         return "[]"
@@ -210,7 +210,7 @@ def _sizes(value: Any) -> str:
     return "[" + ", ".join(shapes) + (", ..." if len(value) > 64 else "") + "]"
 
 
-def _numel(value: Any) -> int:
+def _numel(value: object) -> int:
     """Elements of all tensors together."""
     total = 0
     for shape in value[:1024] if isinstance(value, (list, tuple)) else ():
@@ -221,7 +221,7 @@ def _numel(value: Any) -> int:
     return total
 
 
-def dicts_in(value: Any) -> list[dict[str, Any]]:
+def dicts_in(value: object) -> list[dict[str, object]]:
     """The dicts of a list, or those that a dict holds by name."""
     rows = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return [row for row in rows if isinstance(row, dict)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 Span = tuple[int, int]
 
@@ -24,7 +24,7 @@ class LineShape(NamedTuple):
     """What to do with a line: methods of a reading, with their first arguments and the places of
     the others in the line."""
 
-    steps: tuple[tuple[Step, tuple[Any, ...], tuple[slice, ...]], ...]
+    steps: tuple[tuple[Step, tuple[object, ...], tuple[slice, ...]], ...]
     work: int  # of finding it
     cost: int  # of each line
     is_source: bool  # the line names one of a Python file
@@ -37,13 +37,13 @@ class Part:
     text: str
     start: int = 0
     rank: Span = NOTHING  # in the line
-    steps: list[tuple[Step, tuple[Any, ...], tuple[Span, ...]]] = field(default_factory=list)
+    steps: list[tuple[Step, tuple[object, ...], tuple[Span, ...]]] = field(default_factory=list)
     work: int = 1
 
     def part(self, rank: Span, start: int, end: int) -> Part:
         return Part(self.text[start:end], start, rank, self.steps)
 
-    def add(self, step: Step, *spans: Span, given: tuple[Any, ...] = ()) -> None:
+    def add(self, step: Step, *spans: Span, given: tuple[object, ...] = ()) -> None:
         self.steps.append((step, given, spans))
 
     def add_first(self, pattern: re.Pattern[str], step: Step, *before: Span) -> bool:

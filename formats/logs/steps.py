@@ -22,13 +22,13 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from groups.conventions import OWN
 from groups.layout import Job
 from groups.notes import Note
 from groups.program import PROGRAM
 
+from ..values import Document
 from .account import place_of
 from .case import Case
 
@@ -128,7 +128,7 @@ def _job(case: Case) -> Job | None:
         return case.layout.job
     if not case.fitting:
         return None
-    fit: dict[str, Any] = {**case.fitting[0]}
+    fit: Document = {**case.fitting[0]}
     if "order" in fit:
         fit["framework"] = OWN
     return replace(case.layout.job, **fit)

@@ -26,7 +26,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from torch import Tensor, device
 
 
 class Whole(NamedTuple):
@@ -34,10 +39,10 @@ class Whole(NamedTuple):
     it; parts laid one after the other, each cut by itself; the parts that either side has."""
 
     name: str
-    lengths: tuple
+    lengths: tuple[int, int]
     across: int
     blocks: int = 1
-    parts: tuple = (1, 1)
+    parts: tuple[int, int] = (1, 1)
     is_expert: bool = False
 
 
@@ -56,11 +61,13 @@ MOST_LINES = 20
 SPAN = 1 << 40  # numbers of a tensor: more than any has elements
 
 
-def columns_of(tensor, most):
+def columns_of(tensor: Whole, most: int) -> int:
     return min(tensor.across, most) if most else tensor.across
 
 
-def numbers(torch, index, side, rank, columns, device):
+def numbers(
+    torch: ModuleType, index: int, side: int, rank: int, columns: int, device: device
+) -> Tensor:
     """What a rank holds of a tensor: each element's number in the whole of it, -1 in padding."""
     tensor = TENSORS[index]
     parts = tensor.parts[side]
@@ -74,12 +81,16 @@ def numbers(torch, index, side, rank, columns, device):
     return made
 
 
-def moved(torch, dist, rank, columns, device):
+def moved(
+    torch: ModuleType, dist: ModuleType, rank: int, columns: int, device: device
+) -> tuple[list[str], int]:
     """Receive what the plan says and compare; lines about what differs, and elements compared."""
     lines, compared = [], 0
     for index, receivers in enumerate(PLAN):
         tensor, width = TENSORS[index], columns_of(TENSORS[index], columns)
-        held, arrived, operations, landing = None, None, [], []
+        held: Tensor | None = None
+        arrived = wanted = torch.empty((0, width), dtype=torch.int64, device=device)
+        operations, landing = [], []
         if rank in receivers:
             wanted = numbers(torch, index, 1, rank, width, device)
             arrived = torch.full_like(wanted, -1)
@@ -114,7 +125,7 @@ def moved(torch, dist, rank, columns, device):
     return lines, compared
 
 
-def main():
+def main() -> int:
     parser = argparse.ArgumentParser(description=TITLE)
     parser.add_argument("--columns", type=int, default=0, help="of each tensor; 0: all of them")
     parser.add_argument("--list", action="store_true", help="print the plan, without torch")
@@ -140,9 +151,9 @@ def main():
     dist.init_process_group("nccl" if on_gpu else "gloo")
     rank, device = dist.get_rank(), torch.device("cuda" if on_gpu else "cpu")
     lines, compared = moved(torch, dist, rank, options.columns, device)
-    told = [None] * WORLD_SIZE
+    told = [(lines, compared)] * WORLD_SIZE
     dist.all_gather_object(told, (lines, compared))
-    wrong = [line for lines, _ in told for line in lines]
+    wrong = [line for differs, _ in told for line in differs]
     if rank == 0:
         print(*wrong[:MOST_LINES], sep="\n", end="\n" if wrong else "")
         total = sum(count for _, count in told)

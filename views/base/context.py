@@ -7,11 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar, cast
+
+from markupsafe import Markup
 
 from descriptions import Text
 from groups.grouping import Grouping
 from groups.layout import Layout
+from render.marks import Titled
 
 from .inputs import ShownInputs
 from .model import with_model
@@ -20,7 +23,7 @@ from .state import State, pinned_rank
 from .trained import Trained, trained_of
 
 Found = TypeVar("Found")
-Pictures = list[tuple[str, Any]]
+Pictures = Titled
 """Titles and scenes, in their order."""
 
 TABLES = ("csv", "txt", "json", "ranks")
@@ -50,12 +53,12 @@ class View:
 
     name: str
     section: str
-    html: Callable[[Context], str]
+    html: Callable[[Context], Markup]
     pictures: Callable[[Context], Pictures] | None = None
     title: Text | None = None
     summary: Callable[[Context], str] | None = None
     slide: Callable[[Context], Pictures] | None = None
-    details: Callable[[Context], str] | None = None
+    details: Callable[[Context], Markup] | None = None
     files: tuple[str, ...] = TABLES
     pins_locally: bool = False
     is_framed: bool = False
@@ -73,7 +76,9 @@ class Context:
 
     layout: Layout
     state: State
-    _found: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _found: dict[object, object] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
     @classmethod
     def of(cls, state: State) -> Context:
@@ -102,7 +107,7 @@ class Context:
         """What a view works out of it for several of its parts."""
         if work not in self._found:
             self._found[work] = work(self)
-        return self._found[work]
+        return cast("Found", self._found[work])
 
     @property
     def rank(self) -> int:

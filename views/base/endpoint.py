@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import wraps
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeVar
+from types import UnionType
+from typing import NamedTuple, TypeVar
 
 from groups import LayoutError
 from groups.alternatives import with_working
@@ -55,14 +56,16 @@ class Parameter(NamedTuple):
     it says; empty: none. least: of a whole number.
     """
 
-    kind: Any
-    start: Any
+    kind: type | UnionType
+    start: object
     means: str
     field: str = ""
     least: int = 0
 
 
-def parameter(field: str, *, start: Any = ..., means: str = "", is_open: bool = False) -> Parameter:
+def parameter(
+    field: str, *, start: object = ..., means: str = "", is_open: bool = False
+) -> Parameter:
     """The parameter that says a field of the page.
 
     start: its default, where that is not the field's; for a field that follows from others it is 0
@@ -73,7 +76,7 @@ def parameter(field: str, *, start: Any = ..., means: str = "", is_open: bool = 
     (1, -1, 'expert tensor parallel size; 0: as tp')
     """
     row = FIELDS[field].row
-    kinds: dict[str, Any] = {"count": int, "amount": float, "switch": bool}
+    kinds: dict[str, type[int | float | str]] = {"count": int, "amount": float, "switch": bool}
     kind = kinds.get(row.kind, str)
     if is_open and row.kind == "switch" and not row.input.ticked:
         kind = str
@@ -106,7 +109,7 @@ class Parameters:
     rows: Mapping[str, Parameter]
     late: Collection[str] = ()
 
-    def fields(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def fields(self, given: Mapping[str, object]) -> dict[str, object]:
         """What they say of the state. Errors: LayoutError about one of another type."""
         rows = self.rows.items()
         return {row.field: _stated(name, given[name], row) for name, row in rows if row.field}
@@ -129,7 +132,7 @@ class Parameters:
             raise refused.replace(alternatives=fixes) from None
 
 
-def _stated(name: str, value: Any, row: Parameter) -> Any:
+def _stated(name: str, value: object, row: Parameter) -> object:
     """A value as the state takes it; its type is checked, for a page's boxes send text, but a
     program that does has a mistake."""
     if value is None and row.start is None:
@@ -137,7 +140,8 @@ def _stated(name: str, value: Any, row: Parameter) -> Any:
     if row.kind is bool:
         return require_choice(name, value, (False, True))
     if row.kind not in (str, float):
-        value = whole_number(value, name, minimum=min(row.least, row.start or row.least))
+        unsaid = row.start if isinstance(row.start, int) and row.start else row.least
+        value = whole_number(value, name, minimum=min(row.least, unsaid))
     is_list = isinstance(value, list) and bool(row.field) and FIELDS[row.field].row.kind == "names"
     if row.kind is str and not is_list and not isinstance(value, (str, int, float)):
         raise refusal("not-a-text", name, value=quoted(value))
@@ -153,7 +157,7 @@ LAYOUT = Parameters(
 
 
 def serving(
-    read: Callable[..., Any] | None = None, *shared: Parameters
+    read: Callable[..., object] | None = None, *shared: Parameters
 ) -> Callable[[Callable[..., str]], Callable[..., str]]:
     """A decorator: the function takes the shared parameters in place of what ``read`` makes of
     them, its first argument; without ``read`` it takes its own alone.
@@ -176,7 +180,7 @@ def serving(
         signature = inspect.Signature([*parameters, *more], return_annotation=str)
 
         @wraps(ask)
-        def answer(*values: Any, **named: Any) -> str:
+        def answer(*values: object, **named: object) -> str:
             bound = signature.bind(*values, **named)
             bound.apply_defaults()
             given = dict(bound.arguments)
@@ -193,13 +197,13 @@ def serving(
         }
         answer.__doc__ = _described(inspect.cleandoc(ask.__doc__ or ""), shared)
         answer.__signature__ = signature  # type: ignore[attr-defined]
-        del answer.__wrapped__  # type: ignore[attr-defined]
+        del answer.__wrapped__
         return answer
 
     return served
 
 
-def layout_of(given: Mapping[str, Any]) -> Layout:
+def layout_of(given: Mapping[str, object]) -> Layout:
     """The job that the parameters of `LAYOUT` ask for."""
     try:
         layout = _layout_of(given)
@@ -209,7 +213,7 @@ def layout_of(given: Mapping[str, Any]) -> Layout:
     return layout
 
 
-def _layout_of(given: Mapping[str, Any]) -> Layout:
+def _layout_of(given: Mapping[str, object]) -> Layout:
     fields = LAYOUT.fields(given)
     require_choice("framework", in_any_case(fields["framework"], CONVENTIONS), CONVENTIONS)
     fields |= {"framework": OWN} if fields["order"] else {"order": ORDER}
@@ -218,7 +222,7 @@ def _layout_of(given: Mapping[str, Any]) -> Layout:
         return read(Job, vars(State(**fields))).layout()
 
 
-def require_text(name: str, value: Any) -> str:
+def require_text(name: str, value: object) -> str:
     if isinstance(value, str):
         return value
     raise refusal("not-a-text", name, value=quoted(value))
@@ -235,14 +239,14 @@ def read_json(text: str, kind: type[Json], code: str, control: str) -> Json:
     raise refusal(code, control, value=quoted(text))
 
 
-def names_of(names: Any) -> list[str] | None:
+def names_of(names: object) -> list[str] | None:
     """Names of groups as a list; None for all."""
     if not isinstance(names, str):
         raise refusal("not-names", "names", value=quoted(names))
     return names.split() or None
 
 
-def stated(value: Any) -> Any:
+def stated(value: object) -> object:
     """A number where 0 stands for "not stated", as the page has that: empty."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return "" if is_number and value == 0 else value
@@ -303,7 +307,7 @@ OF_MODEL = (*OF_COLUMN, *SIZES, *FLAGS, "biases")
 """Fields of the state that may stand among the changes of a model."""
 
 
-def context_of(given: Mapping[str, Any], training: Parameters = TRAINING) -> Context:
+def context_of(given: Mapping[str, object], training: Parameters = TRAINING) -> Context:
     """What the parameters of `TRAINING`, or of its like, and of `LAYOUT` ask for; values of the
     model and its training are checked by the views' readers."""
     layout = layout_of(given)
@@ -315,7 +319,7 @@ def context_of(given: Mapping[str, Any], training: Parameters = TRAINING) -> Con
     return Context(layout, State(**fields))
 
 
-def changes_of(text: Any) -> dict[str, Any]:
+def changes_of(text: object) -> dict[str, object]:
     """The fields of a model that are typed over its preset, as the page has them."""
     text = require_text("changes", text) or "{}"
     given = read_json(text, dict, "not-an-object", "changes")
@@ -326,7 +330,7 @@ def changes_of(text: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def fixes_tried(context: Context, **fields: Any) -> Iterator[Context]:
+def fixes_tried(context: Context, **fields: object) -> Iterator[Context]:
     """The context with these fields too; within, a refusal has the changes that were tried and
     work, as programs say them."""
     context = Context(context.layout, context.state.changed(fields))
@@ -339,7 +343,7 @@ def fixes_tried(context: Context, **fields: Any) -> Iterator[Context]:
             raise error.replace(alternatives=said) from None
 
 
-def _as_parameters(fix: Mapping[str, Any], state: State) -> dict[str, Any]:
+def _as_parameters(fix: Mapping[str, object], state: State) -> dict[str, object]:
     """A change of the page's fields as programs say it: a truth is one, and what differs from the
     published model stands among its changes."""
     rows = {row.field: row for row in (*TRAINING.rows.values(), *LAYOUT.rows.values())}
@@ -355,16 +359,16 @@ def _as_parameters(fix: Mapping[str, Any], state: State) -> dict[str, Any]:
     return {**said, "changes": json.dumps(changes) if changes else ""}
 
 
-def _typed(field: str, value: Any) -> Any:
+def _typed(field: str, value: object) -> object:
     """A value as programs say it, where a fix has the page's text for it."""
     is_switch = field in FIELDS and FIELDS[field].row.kind == "switch"
     return SWITCH.get(value, value) if is_switch and isinstance(value, str) else value
 
 
-def _trainable_of(given: Mapping[str, Any]) -> Context:
+def _trainable_of(given: Mapping[str, object]) -> Context:
     """`context_of`; the fixes of a layout that cannot be are those with which the model trains."""
 
-    def attempt(changes: Mapping[str, Any]) -> None:
+    def attempt(changes: Mapping[str, object]) -> None:
         context = context_of({**given, **changes})
         with fixes_tried(context):
             context.trained.estimate(context.layout)
@@ -379,7 +383,7 @@ training_endpoint = serving(_trainable_of, TRAINING, LAYOUT)
 """A function of a model on a layout, as one of the parameters of both."""
 
 
-def fit_facts(fit: Fit) -> dict[str, Any]:
+def fit_facts(fit: Fit) -> dict[str, object]:
     """Whether a layout fits, and what the fullest GPU needs, by most likely and by both ends."""
     return {
         "fit": fit.verdict,
@@ -392,7 +396,7 @@ def fit_facts(fit: Fit) -> dict[str, Any]:
     }
 
 
-def job_facts(trained: Trained) -> dict[str, Any]:
+def job_facts(trained: Trained) -> dict[str, object]:
     """The model and its training, with what was taken where nothing is said."""
     chosen, training = trained.chosen, trained.training
     said = {field.name: getattr(training, field.name) for field in fields(Training)}

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from typing import Any
 
 from markupsafe import Markup
 
@@ -20,7 +19,7 @@ from .resolve import resolve
 from .state import fixes_or_reset
 from .trained import with_micro_batches
 
-Changes = dict[str, Any]
+Changes = Mapping[str, object]
 """Changes of the state."""
 
 
@@ -57,7 +56,7 @@ def _cuts(mesh: Mesh) -> Iterator[Changes]:
 
 def _in_fields(error: LayoutError, context: Context) -> list[Changes]:
     """The alternatives of the maths in the page's names."""
-    fixes = []
+    fixes = list[Changes]()
     for changes in fixes_or_reset(error):
         if "micro_batches" in changes:
             count = changes.pop("micro_batches")

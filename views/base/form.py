@@ -8,7 +8,6 @@ into the one state. The server draws the view anew; the nodes stay, and with the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from markupsafe import Markup
 
@@ -84,7 +83,7 @@ def line(*inputs: object) -> Markup:
     return tag("div", *inputs, class_="fields line")
 
 
-def setter(changes: Mapping[str, Any], label: str) -> Markup:
+def setter(changes: Mapping[str, object], label: str) -> Markup:
     """A button by which the page's script sets fields of the state, such as a fix of a refusal."""
     return button(label, class_="fix", data_set=texts_of(changes))
 
@@ -96,7 +95,7 @@ def copyable(text: str, language: str, words: str = "copy_text") -> Markup:
     return together(copies, tag("pre", text, tabindex=0))
 
 
-def example(language: str, changes: Mapping[str, Any], *shown: object) -> Markup:
+def example(language: str, changes: Mapping[str, object], *shown: object) -> Markup:
     """What a view shows that nobody has told anything yet: in grey, of an example that a button
     makes real. Nothing in it can be reached, by keyboard or screen reader either."""
     use = setter(changes, PAGE["example_use"][language])

@@ -49,7 +49,9 @@ def hosts_of(context: Context) -> Hosts | None:
 def placement_here(context: Context) -> Placement | None:
     """Where the ranks stand by name. Errors: as `hosts_of`, and for too few or too many."""
     hosts, layout = context.once(hosts_of), context.layout
-    return hosts and placement_of(hosts, layout.world_size, layout.gpus_per_node)
+    if hosts is None:
+        return None
+    return placement_of(hosts, layout.world_size, layout.gpus_per_node)
 
 
 def placement_or_none(context: Context) -> Placement | None:

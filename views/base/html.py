@@ -122,12 +122,11 @@ def _read(value: object) -> str:
 def _written(value: object) -> str:
     """A value as it stands in HTML; most texts have nothing to escape, and `escape` takes longer
     than to see that."""
-    kind = type(value)
-    if kind is Markup:
+    if type(value) is Markup:
         return value
-    if kind is str:
+    if type(value) is str:
         return escape(value) if _is_special(value) else value
-    return str(value) if kind is int else escape(value)
+    return str(value) if type(value) is int else escape(value)
 
 
 def _markup(text: str) -> Markup:

@@ -30,7 +30,6 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from typing import Any
 from urllib.parse import parse_qsl, quote
 
 from groups import LayoutError
@@ -142,9 +141,10 @@ def _parts(query: object) -> dict[str, str]:
     text = query.removeprefix("?") if isinstance(query, str) else None
     if text is None or len(text) > 3 * LONGEST_QUERY:
         raise _bad(query)
-    rules: dict[str, Any] = {"keep_blank_values": True, "max_num_fields": 128}
     try:
-        pairs = parse_qsl(text, strict_parsing=bool(text), **rules)
+        pairs = parse_qsl(
+            text, keep_blank_values=True, strict_parsing=bool(text), max_num_fields=128
+        )
     except ValueError:
         raise _bad(text) from None
     given: dict[str, str] = {}
@@ -219,7 +219,7 @@ def _bad(part: object) -> LayoutError:
 # -- what the page sends -------------------------------------------------------------------------
 
 
-def from_values(values: Mapping[str, Any]) -> State:
+def from_values(values: Mapping[str, object]) -> State:
     """The state that a page's values are; other names are ignored. What they lack is as the link
     says that the page has just opened, else as at the start.
 
@@ -232,7 +232,7 @@ def from_values(values: Mapping[str, Any]) -> State:
     return State(**{**linked, **fields, "lang": language_of(fields.get("lang"))})
 
 
-def link_of(values: Mapping[str, Any]) -> str | None:
+def link_of(values: Mapping[str, object]) -> str | None:
     """The link that a page has just opened, whole, to be read; None if it opened none."""
     link = values.get("link")
     return link if isinstance(link, str) and link else None
@@ -243,7 +243,7 @@ def state_texts(state: State) -> dict[str, str]:
     return {name: text for name, text in vars(state).items() if FIELDS[name].link}
 
 
-def parsed(sent: object) -> dict[str, Any]:
+def parsed(sent: object) -> dict[str, object]:
     try:
         values = json.loads(sent) if isinstance(sent, str) else {}
     except (ValueError, RecursionError):

@@ -8,9 +8,9 @@ Without a preset it is the first one with the column's layers and experts, which
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from descriptions import MEMORY
+from formats.values import Document
 from groups.errors import LayoutError
 from groups.inputs import inputs_of, number_in, texts_for
 from groups.stages.layout_strings import is_layout, parse_layout
@@ -124,7 +124,7 @@ def stated_layers(state: State) -> int | float | str | None:
     return None
 
 
-def typed_sizes(state: State) -> dict[str, Any]:
+def typed_sizes(state: State) -> Document:
     """What is typed of a model, in the column or a view, by the names of its fields; sizes are not
     checked. A pipeline layout says how many layers there are.
 

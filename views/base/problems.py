@@ -4,7 +4,7 @@ in one box."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,7 +15,6 @@ from descriptions import (
     CALLED,
     CONTROLS,
     CP_CHOICES,
-    LANGUAGES,
     MEMORY,
     PAGE,
     REFUSALS,
@@ -29,6 +28,7 @@ from descriptions import (
     has_text,
     with_reason,
 )
+from formats.values import Document, Facts
 from groups import LayoutError
 from groups.conventions import CONVENTIONS
 from groups.errors import refusals
@@ -43,7 +43,7 @@ from .html import button, tag, together
 from .inputs import FIELDS, OF_MATHS
 
 Result = TypeVar("Result")
-Changes = Mapping[str, Any]
+Changes = Facts
 """Changes of a view's inputs or of the column."""
 
 refusal = refusals(Path(__file__).parent.parent / "refusals.toml")
@@ -132,9 +132,9 @@ def missing_fields(error: LayoutError) -> Sequence[str]:
 
 def _translated(error: LayoutError, language: str) -> str:
     """As the catalogue says it, of facts that are translated themselves."""
-    facts: dict[str, Any] = dict(error.facts)
+    facts: Document = dict(error.facts)
     if "control" in facts:
-        facts["control"] = control_label(error.facts["control"], language)
+        facts["control"] = control_label(str(facts["control"]), language)
     if "of" in facts:
         facts["of"] = _NAMED.sub(lambda name: control_label(name[0], language), str(facts["of"]))
     if "minimum" in facts:
@@ -163,7 +163,7 @@ def within_sentence(label: str) -> str:
     return label[0].lower() + label[1:] if label[1:2].islower() else label
 
 
-def fix_label(fix: Mapping[str, Any], language: str) -> str:
+def fix_label(fix: Facts, language: str) -> str:
     """A change as its button says it; what it empties goes without saying beside what it sets.
 
     >>> fix_label({"tp": 2, "pp": 4}, "en"), fix_label({"zero": 1, "schedule": ""}, "en")
@@ -191,7 +191,7 @@ def _choice_words(name: str, value: Any) -> Text | None:
     if isinstance(value, bool) and name in FIELDS and not FIELDS[name].row.input.ticked:
         value = "on" if value else "off"
     if name == "recompute" and isinstance(value, str) and value not in ("", *WORDS):
-        return dict.fromkeys(LANGUAGES, value.replace(",", ", "))
+        return Text(*[value.replace(",", ", ")] * 2)
     return MEMORY.get(f"{name}_{value}") or (MEMORY[value] if value in ("on", "off") else None)
 
 
@@ -250,7 +250,7 @@ def problem_html(
     error: LayoutError, language: str, fixes: Iterable[Changes] | None = None
 ) -> Markup:
     """A refusal inside a view; without ``fixes`` its alternatives set the fields that they name."""
-    said = [_worded(error, language)]
+    said: list[str] = [_worded(error, language)]
     for name in missing_fields(error):
         said += [" ", leads_html(name, control_label(name, language))]
     ways = _labelled(error.alternatives if fixes is None else fixes, language)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from descriptions import TYPES
 from groups import MAX_RANKS, LayoutError, Mesh
@@ -91,7 +90,7 @@ def _layout(state: State) -> Layout:
     return layout
 
 
-def _fixes(error: LayoutError, state: State) -> list[dict[str, Any]]:
+def _fixes(error: LayoutError, state: State) -> Sequence[Mapping[str, object]]:
     """What may work; more or fewer nodes are among it, for the sizes stay then."""
     machines = ("nodes", "gpus_per_node")
     if error.code == "too-many-ranks":
@@ -130,7 +129,7 @@ def unit_of_state(state: State, sizes: Mapping[str, int]) -> int:
     return gpus_of_server(state.framework, sizes) if is_served else unit_of(sizes)
 
 
-def _machine_fixes(state: State, name: str) -> list[dict[str, Any]]:
+def _machine_fixes(state: State, name: str) -> list[dict[str, object]]:
     """The nearest numbers of nodes, or of GPUs in one, with which the other fields work.
 
     The sizes of both grids must divide the world, so these are multiples of what the other number

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
 from descriptions import MEMORY
 from groups import LayoutError
@@ -18,7 +18,7 @@ from groups.alternatives import not_a_multiple
 from groups.conventions import MEGATRONS
 from groups.errors import quoted
 from groups.grouping import Grouping
-from groups.inputs import number_in, texts_for
+from groups.inputs import number_in, parse
 from groups.layout import Layout, framework_name
 from groups.megatron.grids import GTP
 from groups.mesh import whole_number
@@ -41,7 +41,7 @@ from training.search import SearchJob, software_for
 from training.split import Split, held_by_ranks, with_kv_copies
 from training.traffic.demands import require
 
-from .inputs import FIELDS, UNKNOWN
+from .inputs import UNKNOWN, fields_of
 from .model import ChosenModel, model_name, model_of, stated_layout
 from .problems import refusal
 from .state import State, is_empty, require_choice, texts_of
@@ -137,7 +137,7 @@ def count_of(text: str, name: str, empty: int, most: int = MAX_SIZE) -> int:
 
 def _disagree(batch: Batch, samples: int) -> LayoutError:
     """The refusal of a global batch that the micro-batches contradict."""
-    fixes: list[dict[str, Any]] = [{"global_batch": batch.global_batch}]
+    fixes: list[dict[str, object]] = [{"global_batch": batch.global_batch}]
     share = batch.micro_batch * batch.dp
     if samples % share == 0:
         fixes.insert(0, {"micro_batches": samples // share})
@@ -153,12 +153,12 @@ def _disagree(batch: Batch, samples: int) -> LayoutError:
     )
 
 
-def with_micro_batches(layout: Layout, state: State, count: int) -> dict[str, Any]:
+def with_micro_batches(layout: Layout, state: State, count: int) -> dict[str, object]:
     """What sets so many micro-batches: the global batch where that is said, else their number."""
     if is_empty(state.global_batch):
         return {"micro_batches": count}
     micro_batch = count_of(state.micro_batch, "micro_batch", 1)
-    changes: dict[str, Any] = {"global_batch": count * micro_batch * readers_of(layout).size}
+    changes: dict[str, object] = {"global_batch": count * micro_batch * readers_of(layout).size}
     return changes if is_empty(state.micro_batches) else {**changes, "micro_batches": ""}
 
 
@@ -314,16 +314,13 @@ def trained_of(layout: Layout, state: State) -> Trained:
     split = _split(layout, chosen.model, state)
     batch = batch_of(layout, state)
     schedule = schedule_name(state)
-    training = Training(
+    said = {name: getattr(state, name) for name in (*fields_of("training"), "instances")}
+    training = replace(
+        parse(Training, said),
         micro_batch=batch.micro_batch,
         micro_batches=batch.micro_batches,
         schedule=schedule,
         group_size=group_size(state, schedule),
-        **{
-            row.attribute: row.value(text)
-            for row, text in texts_for(Training, vars(state))
-            if FIELDS[row.name].of == "training" or row.name == "instances"
-        },
     )
     cluster = cluster_of(state)
     try:
@@ -342,20 +339,24 @@ def cluster_of(state: State) -> str:
     return str(state.value("cluster"))
 
 
-def dealing_of(state: State) -> dict[str, Any]:
-    """How layers are dealt to the stages, by the fields of a `Split`: as a pipeline layout says,
-    else as asked, else equally, as Megatron does. Numbers are checked where layers are dealt."""
-    ends = {"first": state.first_layers, "last": state.last_layers}
+class DealtOut(TypedDict, total=False):
+    """How layers are dealt to the stages, by the fields of a `Split`."""
+
+    account: bool
+    spread: str
+    first: int
+    last: int
+
+
+def dealing_of(state: State) -> DealtOut:
+    """As a pipeline layout says, else as asked, else equally, as Megatron does."""
     spread = state.value("spread")
-    return {
-        "account": state.value("account"),
-        "spread": stated_layout(state) or spread,
-        **{
-            name: whole_number(number_in(count), f"{name}_layers")
-            for name, count in ends.items()
-            if not is_empty(count)
-        },
-    }
+    dealt = DealtOut(account=state.value("account"), spread=stated_layout(state) or spread)
+    if not is_empty(state.first_layers):
+        dealt["first"] = whole_number(number_in(state.first_layers), "first_layers")
+    if not is_empty(state.last_layers):
+        dealt["last"] = whole_number(number_in(state.last_layers), "last_layers")
+    return dealt
 
 
 def _split(layout: Layout, model: Model, state: State) -> Split:

@@ -53,7 +53,7 @@ def bracketed(words: str, language: str) -> str:
     return PAGE["in_brackets"][language].format(words=words)
 
 
-def ranks_text(ranks: np.ndarray | Sequence[int], most: int = SHORTENED) -> str:
+def ranks_text(ranks: np.ndarray | Sequence[object], most: int = SHORTENED) -> str:
     """Ranks in one line, the middle left out where there are too many.
 
     >>> ranks_text(np.arange(4)), ranks_text(np.arange(100), most=6)
@@ -65,7 +65,7 @@ def ranks_text(ranks: np.ndarray | Sequence[int], most: int = SHORTENED) -> str:
     return f"{_joined(ranks[:half])}, … {_joined(ranks[-half:])}"
 
 
-def _joined(ranks: np.ndarray | Sequence[int]) -> str:
+def _joined(ranks: np.ndarray | Sequence[object]) -> str:
     return ", ".join(map(str, ranks.tolist() if isinstance(ranks, np.ndarray) else ranks))
 
 

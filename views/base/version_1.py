@@ -62,8 +62,9 @@ def _has_chunks(schedule: str | None) -> bool:
 def _is_uneven(given: Mapping[str, str]) -> bool:
     """Whether Megatron would not deal the layers that are typed to the stages."""
     starts = {"layers": "", "pp": STARTS["pp"], "vpp": "1"}
-    sizes = [number_in(given.get(name, start)) for name, start in starts.items()]
-    if not all(isinstance(size, int) and size > 0 for size in sizes):
+    numbers = [number_in(given.get(name, start)) for name, start in starts.items()]
+    sizes = [number for number in numbers if isinstance(number, int) and number > 0]
+    if len(sizes) < len(numbers):
         return False
     layers, pp, vpp = sizes
     return pp == 1 < vpp or (layers + 2 * (given.get("account") == "1")) % (pp * vpp) > 0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
+from formats.values import Document
 from groups import LayoutError
 from groups.errors import not_a_choice, require_length
 from groups.layout import Layout
@@ -98,7 +98,7 @@ JOINED = ("all_gather", "join_at_root")
 
 
 @serving(dict, OPERATION, LAYOUT)
-def collective(given: dict[str, Any]) -> str:
+def collective(given: Document) -> str:
     """What every rank holds after all groups of a kind ran one operation, as JSON; and its cost.
 
     Tensors stand by global rank; null: the rank is in no such group. The cost is that of one rank
@@ -168,8 +168,7 @@ def _exchanged(
     groups = watched.grouping.groups()
     inside = [int(rank) for ranks in groups for rank in ranks]
     if given:
-        options = {"direction": watched.direction, **watched.options}
-        result = apply(watched.op, given, groups, **options)
+        result = apply(watched.op, given, groups, direction=watched.direction, **watched.options)
         before, after = ([of[rank] for rank in inside] for of in (given, result))
     else:
         before, after = exchanged(replace(watched, shape=sizes), groups)
@@ -196,7 +195,7 @@ def _require_small(watched: CollectiveSpec, count: int) -> None:
         raise too_large(count * (1 + times), "numbers", MOST_NUMBERS, "shape")
 
 
-def _steps(watched: CollectiveSpec) -> dict[str, Any]:
+def _steps(watched: CollectiveSpec) -> dict[str, object]:
     """Every message of an algorithm between places of one group; a chunk is what one carries."""
     if watched.size > MOST_MEMBERS:
         raise refusal("too-many-members", "algorithm", limit=MOST_MEMBERS, size=watched.size)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 from markupsafe import Markup
@@ -56,7 +55,7 @@ def buckets_html(context: Context, state: State) -> Markup:
     """
     language, problems = context.language, list[LayoutError]()
     say = saying(PAGE, language)
-    of_job, tensors, whose = ({}, (), "")
+    of_job, tensors, whose = dict[str, float](), tuple[int, ...](), ""
     try:
         of_job, tensors, whose = _layers_of_job(context)
     except LayoutError as error:
@@ -66,8 +65,7 @@ def buckets_html(context: Context, state: State) -> Markup:
     chosen = state.bucket_scheme or "ddp"
     scheme = tried(problems, lambda: require_choice("bucket_scheme", chosen, SCHEMES, ["ddp"]))
     typed = {
-        field: tried(problems, lambda field=field: _typed(field, getattr(state, field)))
-        for field in FIELDS
+        field: tried(problems, partial(_typed, field, getattr(state, field))) for field in FIELDS
     }
     hints = {field: _hint(of_job[field]) if of_job else "" for field in FIELDS}
     offered = [(say(f"buckets_{scheme}"), scheme) for scheme in SCHEMES]
@@ -120,7 +118,7 @@ def _hint(value: float) -> str:
     return f"{value:.0f}" if value >= 1000 else f"{value:.4g}"
 
 
-def _typed(field: str, given: Any) -> float | None:
+def _typed(field: str, given: str) -> float | None:
     """None for an empty box; times may be fractions, as the job's are."""
     if is_empty(given):
         return None

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import chain, count
-from typing import Any
 
 import numpy as np
 
+from formats.values import Document, Facts
 from groups import LayoutError
 from groups.errors import quoted
 from groups.grouping import Grouping
@@ -73,7 +73,7 @@ class CollectiveSpec:
         """The operation as training.collectives.cost knows it."""
         return COST_OF.get(self.function, self.function)
 
-    def cost_facts(self) -> dict[str, Any]:
+    def cost_facts(self) -> Document:
         op, n, size = self.cost, self.size, self.buffer_bytes
         return {
             "as": op,
@@ -116,7 +116,7 @@ def resolve_inputs(layout: Layout, state: State) -> tuple[CollectiveSpec, State,
 def _with_working_fixes(layout: Layout, state: State, error: LayoutError) -> LayoutError:
     """Up to three changes that were tried, and with which this input is no problem any more."""
 
-    def works(change: Mapping[str, Any]) -> bool:
+    def works(change: Facts) -> bool:
         try:
             _resolved(layout, replace(state, **change))
         except LayoutError as other:
@@ -221,7 +221,8 @@ def exchanged(spec: CollectiveSpec, groups: Iterable[Sequence[int]]) -> tuple[Te
 
 def _about_shape(spec: CollectiveSpec, error: LayoutError) -> LayoutError:
     """A refusal of the tensors, as one of the shape, with the sizes that split put in."""
-    at, shape = error.facts.get("dim", len(spec.shape)), spec.shape
+    shape = spec.shape
+    at = int(str(error.facts.get("dim", len(shape))))
     sizes = (
         (*shape[:at], change["size"], *shape[at + 1 :])
         for change in error.alternatives
@@ -284,7 +285,7 @@ def ranks_of(grouping: Grouping, index: int) -> np.ndarray:
     return np.asarray(grouping.groups()[index])
 
 
-def _root(given: Any, members: tuple[int, ...], name: str, index: int) -> int:
+def _root(given: str, members: tuple[int, ...], name: str, index: int) -> int:
     if is_empty(given):
         return 0
     root = whole_number(number_in(given), "collective_root", minimum=0)
@@ -296,7 +297,7 @@ def _root(given: Any, members: tuple[int, ...], name: str, index: int) -> int:
     return members.index(root)
 
 
-def shape_of(given: Any) -> tuple[int, ...]:
+def shape_of(given: object) -> tuple[int, ...]:
     """A shape as it is typed, of few enough numbers to read.
 
     >>> shape_of("2x4")
@@ -304,8 +305,9 @@ def shape_of(given: Any) -> tuple[int, ...]:
     """
     text = given if isinstance(given, str) else quoted(given)
     parts = text.lower().replace("×", "x").replace("*", "x").split("x")[:9]
-    sizes = tuple(number_in(part) for part in parts)
-    if len(sizes) > 3 or not all(isinstance(size, int) and size > 0 for size in sizes):
+    numbers = [number_in(part) for part in parts]
+    sizes = tuple(number for number in numbers if isinstance(number, int) and number > 0)
+    if not len(sizes) == len(numbers) <= 3:
         raise refusal("not-a-shape", "collective_shape", value=quoted(given))
     if math.prod(sizes) > MOST_NUMBERS:
         raise _too_large(sizes)
@@ -321,24 +323,22 @@ def _too_large(shape: tuple[int, ...]) -> LayoutError:
     return refusal("too-many-numbers", "collective_shape", **facts)
 
 
-def _algorithm(watched: CollectiveSpec, given: Any) -> str:
+def _algorithm(watched: CollectiveSpec, given: str) -> str:
     names = watched.algorithms
-    known = is_empty(given) or (isinstance(given, str) and given in ALGORITHMS)
+    known = is_empty(given) or given in ALGORITHMS
     chosen = given if known else _choice("collective_algorithm", given, names)
     # Another operation has other algorithms: a choice that was made for one is no mistake.
     return chosen if chosen in names else next(iter(names), "")
 
 
-def positive(field: str, given: Any, otherwise: float) -> float:
+def positive(field: str, given: str, otherwise: float) -> float:
     if is_empty(given):
         return float(otherwise)
     number = number_in(given)
-    is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
-    if not is_number or not 1e-9 <= number <= 1e9:
+    if isinstance(number, str) or not 1e-9 <= number <= 1e9:
         raise refusal("not-positive", field, value=quoted(number), control=field)
     return float(number)
 
 
-def _choice(field: str, given: Any, choices: Collection[str]) -> str:
-    near = get_close_matches(given, choices, n=2, cutoff=0.3) if isinstance(given, str) else []
-    return require_choice(field, given, choices, near)
+def _choice(field: str, given: str, choices: Collection[str]) -> str:
+    return require_choice(field, given, choices, get_close_matches(given, choices, n=2, cutoff=0.3))

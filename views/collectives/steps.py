@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 from markupsafe import Markup
@@ -94,13 +93,15 @@ def _player(algorithm: Algorithm, caption: str, language: str) -> Markup:
     )
 
 
-def _changes(algorithm: Algorithm, states: list[Slots], captions: list[str]) -> dict[str, Any]:
+def _changes(
+    algorithm: Algorithm, states: list[Slots[Cell]], captions: list[str]
+) -> dict[str, object]:
     """The first state, and for each step its messages and what they leave; as the script reads it.
 
     A cell is [text, places]; null: nothing there.
     """
 
-    def cell(value: Cell | None) -> list[Any] | None:
+    def cell(value: Cell | None) -> list[object] | None:
         return value and [value.text, list(value.who)]
 
     shares = list(accumulate(algorithm.loads(), initial=0.0))
@@ -149,7 +150,7 @@ def _captions(
     return captions
 
 
-def _states(watched: CollectiveSpec, algorithm: Algorithm) -> list[Slots]:
+def _states(watched: CollectiveSpec, algorithm: Algorithm) -> list[Slots[Cell]]:
     """The cells of every slot before the first step and after each.
 
     The steps run twice: on numbers, filled as those of the view, and on a bit for each member,
@@ -171,7 +172,9 @@ NARROWEST = 38.0
 """Pixels of a slot at least, which has room for its longest number."""
 
 
-def _board(algorithm: Algorithm, states: list[Slots], ranks: tuple[int, ...]) -> dict[str, Any]:
+def _board(
+    algorithm: Algorithm, states: list[Slots[Cell]], ranks: tuple[int, ...]
+) -> dict[str, object]:
     longest = max((len(c.text) for state in states for row in state for c in row if c), default=1)
     width = max(cell_width(longest), NARROWEST)
     return {"ranks": ranks, "heads": _heads(algorithm, ranks), "width": width}

@@ -291,7 +291,7 @@ def collectives_pictures(context: Context) -> Pictures:
     if watched.size != len(watched.members):
         words = SAVED["collective_first"][language]
         ranks = words.format(shown=len(watched.members), ranks=ranks)
-    pictures: Pictures = []
+    pictures = list[tuple[str, Exchange]]()
     for index, exchange in exchanges(watched, counting):
         nodes = _nodes(exchange, context.layout, language)
         facts = {"op": op, "kind": watched.grouping.name, "index": index}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from groups.grouping import Grouping
 from groups.layout import Layout, fields_said
@@ -57,7 +56,7 @@ def compare(
         return json.dumps(compare_facts(compared_with(asked, first)))
 
 
-def compare_facts(found: Compared) -> dict[str, Any]:
+def compare_facts(found: Compared) -> dict[str, object]:
     """The verdict, what comes of both layouts, which settings and groups differ, for programs.
 
     Errors: LayoutError for what the model, the batch or the schedule of the second one do not
@@ -93,8 +92,8 @@ def compare_facts(found: Compared) -> dict[str, Any]:
     }
 
 
-def _side(side: Side, found: Compared) -> dict[str, Any]:
-    known: dict[str, Any] = {
+def _side(side: Side, found: Compared) -> dict[str, object]:
+    known: dict[str, object] = {
         "name": side.name,
         "job": fields_said(side.layout.stated_job),
         "world_size": side.layout.world_size,
@@ -112,6 +111,6 @@ def _side(side: Side, found: Compared) -> dict[str, Any]:
     }
 
 
-def _groups(layout: Layout, kind: str) -> dict[str, Any] | None:
+def _groups(layout: Layout, kind: str) -> dict[str, object] | None:
     grouping: Grouping | None = layout.every.get(kind)
     return None if grouping is None else {"count": grouping.num_groups, "size": grouping.size}

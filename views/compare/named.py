@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
 
 from formats.documents.check import job_of_document
 from formats.launch import parse
@@ -71,7 +70,7 @@ def is_link(text: str) -> bool:
     )
 
 
-def document_of(text: str) -> Mapping[str, Any] | None:
+def document_of(text: str) -> Mapping[str, object] | None:
     """A document of ours; None for any other text, such as DeepSpeed's JSON."""
     with suppress(ValueError, RecursionError):
         document = json.loads(text)
@@ -80,13 +79,13 @@ def document_of(text: str) -> Mapping[str, Any] | None:
     return None
 
 
-def of_document(text: str, document: Mapping[str, Any]) -> State:
+def of_document(text: str, document: Mapping[str, object]) -> State:
     """Its job; of a command about training also its model, where nothing of that was changed, and
     how it is trained."""
     fields = fields_of_job(job_of_document(text))
     model, training = document.get("model"), document.get("training")
     if model in MODELS and not document.get("changed"):
-        fields["model"] = model
+        fields["model"] = str(model)
     if isinstance(training, dict):
         known = {name: training[name] for name in STATED if name in training}
         fields |= texts_of(known)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
 from urllib.parse import urlsplit
 
 from descriptions import PAGE
@@ -126,7 +125,7 @@ def query_of(kept: str) -> str:
 
 # -- what they say -------------------------------------------------------------------------------
 
-COUNTS: dict[str, Callable[[Trained], Any]] = {
+COUNTS: dict[str, Callable[[Trained], object]] = {
     "layers": lambda trained: trained.model.layers,
     "experts": lambda trained: trained.model.experts,
     "vpp": lambda trained: trained.split.vpp,
@@ -301,7 +300,7 @@ def compared_with(context: Context, kept: Context) -> Compared:
     trained = tried(problems, lambda: context.trained)
     names = names_of_sides(kept, context)
     if trained is not None:  # steps can be compared only where they do the same work
-        same: dict[str, Any] = {"global_batch": str(trained.batch.global_batch)}
+        same: dict[str, object] = {"global_batch": str(trained.batch.global_batch)}
         if not stated_layout(before.state):  # which is for as many stages as it says
             is_dealt = bool(stated_layout(context.state))
             same["layers"] = str(trained.chosen.model.layers) if is_dealt else context.state.layers

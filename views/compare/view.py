@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 from urllib.parse import quote
 
 from markupsafe import Markup
@@ -19,6 +18,7 @@ from groups.audit import moved_ranks, span
 from groups.grouping import Grouping
 from groups.layout import Layout
 from render.files.tables import TableChart
+from render.marks import Scene
 from render.scenes import groups as scene
 from render.svg import groups as svg
 
@@ -207,7 +207,7 @@ def _groups(
         differ = {name for kinds, _ in rows.values() for name in kinds}
         shown = tuple(name for name in visible if name in differ)
         for layout, title in zip((before, after), names):
-            drawn = (figure(name, svg.panel_svg(one, name)) for name, one in _scenes(layout, shown))
+            drawn = (figure(name, svg.panel_svg(one, name)) for name, one in _panels(layout, shown))
             grids.append(tag("div", tag("h3", title), *drawn, class_="grid"))
         grids = [tag("div", *grids, class_="grids still")] if shown else []
     return together(_titled("groups_differ", listed, language), *grids)
@@ -254,15 +254,19 @@ def visible_in(found: Compared) -> tuple[str, ...]:
     return tuple(grouping.name for grouping in found.second.context.visible)
 
 
-def _scenes(layout: Layout, visible: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+def _panels(layout: Layout, visible: tuple[str, ...]) -> Iterator[tuple[str, scene.Panel]]:
+    kinds = (layout.every[name] for name in visible if name in layout.every)
+    return ((kind.name, scene.panel(kind, layout.gpus_per_node)) for kind in kinds)
+
+
+def _scenes(layout: Layout, visible: tuple[str, ...]) -> Iterator[tuple[str, Scene]]:
     """Panels of these kinds; of a large world, its nodes with the groups of rank 0."""
-    kinds = [layout.every[name] for name in visible if name in layout.every]
     if layout.world_size <= PANEL_LIMIT:
-        yield from ((kind.name, scene.panel(kind, layout.gpus_per_node)) for kind in kinds)
+        yield from _panels(layout, visible)
         return
     # All are the same million of cells, with other marks.
     plain = scene.overview(layout.mesh, (), layout.gpus_per_node, rank=0)
-    for kind in kinds:
+    for kind in (layout.every[name] for name in visible if name in layout.every):
         marks = scene.marks_of([kind], rank=0)
         yield kind.name, replace(plain, marks=marks, sizes=((kind.name, kind.size),))
 

@@ -4,7 +4,6 @@ decide."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from descriptions import PAGE, joined
 from training.estimate.memory import CLOSE, OVER, USABLE
@@ -190,10 +189,10 @@ UNITS = dict(zip(COSTS, ("gib", *("seconds",) * (1 + len(PARTS)), "bytes")))
 """What the numbers of a cost are, at the end of its name for programs."""
 
 
-def numbers_of_costs(found: Compared) -> list[list[Any]]:
+def numbers_of_costs(found: Compared) -> list[list[object]]:
     """A row a cost for programs: its name with its unit, both numbers, None for one that is
     refused, and what their difference counts."""
-    costs, rows = [side.cost() for side in found.sides], []
+    costs, rows = [side.cost() for side in found.sides], list[list[object]]()
     for name in COSTS:
         unit, numbers = UNITS[name], (None if cost is None else cost[name][0] for cost in costs)
         if unit == "gib":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from training.estimate import MeasuredRun, sources
 
@@ -36,7 +35,7 @@ def estimate(
         return json.dumps(step_facts(asked))
 
 
-def step_facts(context: Context) -> dict[str, Any]:
+def step_facts(context: Context) -> dict[str, object]:
     """The time of a step, its parts, what the fullest GPU needs and the nearest runs, for programs.
 
     Errors: LayoutError for what the model, the batch or the schedule does not allow.
@@ -55,7 +54,7 @@ def step_facts(context: Context) -> dict[str, Any]:
     }
 
 
-def _run(run: MeasuredRun) -> dict[str, Any]:
+def _run(run: MeasuredRun) -> dict[str, object]:
     asked = run.arguments
     return {
         "model": run.model,

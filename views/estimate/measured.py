@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
 
 from markupsafe import Markup
 
@@ -108,13 +107,13 @@ def _place(step: PublishedStep, language: str) -> str:
     return step.source.rpartition("/")[2] + (f", {step.place}" if step.place else "")
 
 
-def measured_facts(context: Context) -> dict[str, Any]:
+def measured_facts(context: Context) -> dict[str, object]:
     """What was measured, for programs: null where no source measured this layout."""
     step = measured_of(context)
     return {"measured": step and _facts(step)}
 
 
-def _facts(step: PublishedStep) -> Mapping[str, Any]:
+def _facts(step: PublishedStep) -> Mapping[str, object]:
     return {
         "preset": step.preset,
         "low_seconds": step.low,

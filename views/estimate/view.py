@@ -44,7 +44,7 @@ NEAREST = 5
 """Measured runs that are shown."""
 
 
-def estimate_html(context: Context) -> str:
+def estimate_html(context: Context) -> Markup:
     say, language = saying(ESTIMATE, context.language), context.language
     body = or_refused(context, _answer)
     how = fine(explained(say("body"), language))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from markupsafe import Markup
 
@@ -92,7 +91,7 @@ def step_of(context: Context) -> Markup:
     return together(said, measured_html(context))
 
 
-def estimate_facts(estimate: Estimate) -> dict[str, Any]:
+def estimate_facts(estimate: Estimate) -> dict[str, object]:
     """The step, the interval that holds 90 % of real runs, and its parts."""
     return {
         "step_seconds": estimate.seconds,

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 import gradio as gr
 
@@ -44,7 +43,10 @@ def script(*names: str | Path) -> str:
 
 def page_script() -> str:
     """All scripts as Gradio wants them: the body of one function; each view's has its own names."""
-    bundles = (PICTURE, *((name,) for name in assets("view.js")))
+    bundles: tuple[tuple[str | Path, ...], ...] = (
+        PICTURE,
+        *((name,) for name in assets("view.js")),
+    )
     views = "".join(f"((watch) => {{\n{script(*names)}}})(whenDrawn);\n" for names in bundles)
     drawn = "const whenDrawn = (_, then) => document.addEventListener('drawn', then);\n"
     return script(*SCRIPTS) + drawn + views + script("page.js")
@@ -73,7 +75,7 @@ def style_sheets() -> str:
     return f"{pictures}\n:root:root:root {{\n{whole}}}\n"
 
 
-def page(html: str, known: dict[str, Any], *functions: Callable[[Any], Awaitable[str]]) -> gr.HTML:
+def page(html: str, known: dict[str, object], *functions: Callable[..., Awaitable[str]]) -> gr.HTML:
     """The page's one component: the page as it is sent first, what the scripts have to know, and
     what they may call, each of one text."""
     return gr.HTML(

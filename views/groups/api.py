@@ -1,7 +1,6 @@
 """The endpoints about a whole layout: its groups, its ranks."""
 
 import json
-from typing import Any
 
 from formats.documents.exports import groups_json_parts, ranks_json_parts
 from groups import LayoutError
@@ -17,7 +16,7 @@ from ..base.hosts import placement_from
 from ..base.state import State
 from .details import lists_of
 
-STARTS: dict[str, Any] = {"group_type": "dp+tp+pp", "nodes": 2, "order": "", "etp": None}
+STARTS: dict[str, object] = {"group_type": "dp+tp+pp", "nodes": 2, "order": "", "etp": None}
 
 GROUPS = Parameters(
     "(the groups)",
@@ -32,7 +31,7 @@ GROUPS = Parameters(
 
 
 @serving(GROUPS.fields, GROUPS)
-def layout(fields: dict[str, Any]) -> str:
+def layout(fields: dict[str, object]) -> str:
     """The process groups of a layout, as JSON.
 
     Args:

@@ -6,7 +6,6 @@ The ops are those of the Pipeline view, the seconds those of Step time: nothing 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 
@@ -47,7 +46,7 @@ AFTER = {"dp": ("dp",), "optimizer": ("optimizer", "offload")}
 
 
 @within()
-def film(sent: Any) -> str:
+def film(sent: object) -> str:
     """The film of a state that the page sends, as JSON; {"refused": sentence} where there is none.
 
     busy      per pipeline rank a letter for each part of the time: F, B, I, W as ops are named
@@ -64,7 +63,7 @@ def film(sent: Any) -> str:
         return as_json({"refused": sentence(error, state.language)})
 
 
-def film_of(context: Context) -> dict[str, Any]:
+def film_of(context: Context) -> dict[str, object]:
     """Errors: LayoutError for a schedule, a batch or layers that cannot be."""
     layout, state = context.layout, context.known
     timeline = timeline_of(context)

@@ -145,7 +145,7 @@ def _figure(spec: PictureSpec, mesh: Mesh, groupings: Sequence[Grouping]) -> Mar
     picture = job_of_grid(spec, mesh, groupings, room)
     of_experts = mesh == layout.expert
     text = described(layout, picture, groupings, language)
-    drawn = svg.job_svg(picture, text, [spec.known.index(grouping) for grouping in groupings])
+    drawn = svg.job_svg(picture, text, [spec.told.index(grouping) for grouping in groupings])
     name, body = ("experts", "expert_body") if of_experts else ("dense", "dense_body")
     name = "attention" if layout.is_server and not of_experts else name
     title, says, ends = Markup(), explained(JOB[body][language], language), Markup()

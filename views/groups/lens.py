@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 
@@ -34,7 +33,7 @@ DIGITS = 3
 
 
 @within()
-def lens(sent: Any) -> str:
+def lens(sent: object) -> str:
     """What is known of the costs of a state that the page sends, as JSON.
 
         step      how long a step takes, in words
@@ -48,7 +47,7 @@ def lens(sent: Any) -> str:
         context = Context(resolve(state), state)
     except LayoutError:
         return "{}"
-    lenses: dict[str, Any] = {}
+    lenses: dict[str, object] = {}
     for name, work in LENSES.items():
         with suppress(LayoutError):  # the view itself says why
             lenses[name] = work(context)
@@ -60,7 +59,7 @@ def lens(sent: Any) -> str:
     return as_json({"step": step, "lenses": lenses})
 
 
-def memory_lens(context: Context) -> dict[str, Any]:
+def memory_lens(context: Context) -> dict[str, object]:
     """The most that a GPU of each stage holds, beside what it has."""
     most = context.trained.capacity
     held = [stage.total for stage in context.trained.stages()]
@@ -70,7 +69,7 @@ def memory_lens(context: Context) -> dict[str, Any]:
     return {**scaled(np.array(held) / most, said, scale), "full": [one > most for one in held]}
 
 
-def traffic_lens(context: Context) -> dict[str, Any]:
+def traffic_lens(context: Context) -> dict[str, object]:
     """What a GPU of each stage sends in a step, of all kinds."""
     by_kind = sent_by_stage(context)
     sent = sum(by_kind.values(), np.zeros(context.layout.mesh.size("pp")))
@@ -89,7 +88,7 @@ def _kinds(by_kind: dict[str, np.ndarray], stage: int) -> str:
     return " · ".join(f"{kind} {bytes_text(one)}" for one, kind in sent if one)
 
 
-def idle_lens(context: Context) -> dict[str, Any]:
+def idle_lens(context: Context) -> dict[str, object]:
     """The share of the pipeline's time in which a GPU of each stage waits."""
     timeline = timeline_of(context)
     plan = timeline.plan
@@ -101,7 +100,7 @@ def idle_lens(context: Context) -> dict[str, Any]:
     return scaled(idle / (most or 1.0), said, ["0", percent(most)])
 
 
-def hang_lens(context: Context) -> dict[str, Any]:
+def hang_lens(context: Context) -> dict[str, object]:
     """The part that each rank of the evidence has in a hang, but for those without one.
 
     Errors: LayoutError where nothing says who waits, or it is about another number of GPUs.
@@ -113,7 +112,7 @@ def hang_lens(context: Context) -> dict[str, Any]:
     return {"ranks": {str(rank): ROLES[chain[rank]] for rank in np.flatnonzero(chain).tolist()}}
 
 
-LENSES: dict[str, Callable[[Context], dict[str, Any]]] = {
+LENSES: dict[str, Callable[[Context], dict[str, object]]] = {
     "memory": memory_lens,
     "traffic": traffic_lens,
     "pipeline": idle_lens,
@@ -122,7 +121,7 @@ LENSES: dict[str, Callable[[Context], dict[str, Any]]] = {
 """By the view that explains them."""
 
 
-def scaled(shares: np.ndarray, said: Sequence[str], scale: Sequence[str]) -> dict[str, Any]:
+def scaled(shares: np.ndarray, said: Sequence[str], scale: Sequence[str]) -> dict[str, object]:
     return {
         "shares": np.round(np.minimum(shares, 1.0), DIGITS).tolist(),
         "said": list(said),

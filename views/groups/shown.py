@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from groups import Mesh
 from groups.grouping import Grouping
@@ -62,10 +61,10 @@ class PictureSpec(Context):
         return f"hero{' two' * (len(self.sides) > 1)}{' stacked' * self.is_stacked}"
 
     @cached_property
-    def known(self) -> list[Grouping]:
+    def told(self) -> list[Grouping]:
         """The groups that the page's script knows, by number: those listed, then the others."""
-        told = (grouping for _, grouping in spoken(self.layout))
-        return list(dict.fromkeys((*self.listed, *self.others, *told, *self.visible)))
+        spoken_of = (grouping for _, grouping in spoken(self.layout))
+        return list(dict.fromkeys((*self.listed, *self.others, *spoken_of, *self.visible)))
 
     @cached_property
     def tones(self) -> dict[str, str]:
@@ -75,7 +74,7 @@ class PictureSpec(Context):
         return {name: tone for side in names for name, tone in tones(side).items()}
 
     @cached_property
-    def data(self) -> dict[str, Any]:
+    def data(self) -> dict[str, object]:
         """What the page's script needs to know any rank's groups by itself.
 
         grids: the axes of each mesh, the dense one first. kinds: name, tone, grid, swept axes, and
@@ -83,7 +82,7 @@ class PictureSpec(Context):
         those that the card tells. spoken: what the sentence is about, as (what for, number of the
         kind). layers: of each stage.
         """
-        layout, known = self.layout, self.known
+        layout, known = self.layout, self.told
         meshes = [*dict.fromkeys((layout.mesh, *(grouping.mesh for grouping in known)))]
         return {
             "grids": [[[axis.name, axis.size] for axis in mesh.axes] for mesh in meshes],
@@ -116,7 +115,11 @@ def by_grid(
     for grouping in groupings:
         sides[grouping.mesh == layout.expert].append(grouping)
     grids = (("dense_grid", layout.mesh), ("expert_grid", layout.expert))
-    return [(*grid, tuple(on_it)) for grid, on_it in zip(grids, sides.values()) if on_it]
+    return [
+        (name, mesh, tuple(on_it))
+        for (name, mesh), on_it in zip(grids, sides.values())
+        if on_it and mesh is not None
+    ]
 
 
 def marked(layout: Layout, groupings: Sequence[Grouping]) -> tuple[Grouping, ...]:

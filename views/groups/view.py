@@ -143,7 +143,7 @@ def overview_figure(
     layout, language = spec.layout, spec.language
     overview = scene.overview(mesh, groupings, layout.gpus_per_node, spec.rank, spec.tones)
     described = _overview_text(layout, overview, groupings, language)
-    numbers = [spec.known.index(grouping) for grouping in groupings]
+    numbers = [spec.told.index(grouping) for grouping in groupings]
     drawn = svg.overview_svg(overview, described, numbers)
     title = PAGE["physical"][language] + (f" · {PAGE[of][language]}" if of else "")
     return figure(title, drawn)
@@ -203,7 +203,7 @@ def card_html(spec: PictureSpec, *, has_line: bool = True) -> Markup:
     world = tag("b", counted(layout.world_size, "gpu", language))
     machines = f" = {counted(layout.nodes, 'node', language)} × {layout.gpus_per_node}"
     data, meshes = [tag("b", f"DP {layout.mesh.size('dp'):,}")], [tag("code", layout.mesh)]
-    if any(grid == "expert_grid" for grid, *_ in spec.sides):
+    if layout.expert is not None and any(grid == "expert_grid" for grid, *_ in spec.sides):
         data.append(tag("b", f"EDP {layout.expert.size('edp'):,}"))
         meshes.append(tag("code", layout.expert))
     line = dotted(together(world, machines), *data, Markup(" ").join(meshes))

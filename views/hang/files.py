@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import is_dataclass, replace
 from functools import cache
 from itertools import accumulate, islice, pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 from descriptions import hang_sentence
 from formats.logs import read_log
@@ -29,6 +29,9 @@ from ..base.inputs import OF_GROUPS
 from ..base.problems import refusal
 from ..base.resolve import resolve
 from ..base.state import State
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 KEPT = (4096, 512, 64)
 """How many groups and lines a digest keeps; fewer where it would be too long."""
@@ -83,7 +86,7 @@ def _cut(log: Log, count: int) -> Log:
     )
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if is_dataclass(value):
         value = vars(value)
     if isinstance(value, Mapping):
@@ -109,13 +112,13 @@ def log_of(text: object) -> Log:
 
 
 @cache
-def _type_of_log() -> Any:
+def _type_of_log() -> TypeAdapter[Log]:
     from pydantic import TypeAdapter  # 50 ms, for pages with files alone
 
     return TypeAdapter(Log)
 
 
-def _tuples(value: Any) -> Any:
+def _tuples(value: object) -> object:
     """What `_plain` was given, but for its classes."""
     if isinstance(value, dict):
         return {name: _tuples(item) for name, item in value.items()}

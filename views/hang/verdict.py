@@ -4,7 +4,6 @@ page, and the facts of each."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from descriptions import RUN, hang_sentence
 from formats.logs.case import Case
@@ -13,7 +12,7 @@ from formats.logs.steps import next_steps
 from groups.notes import Note
 
 
-def verdict_of(case: Case, language: str = "en") -> dict[str, Any]:
+def verdict_of(case: Case, language: str = "en") -> dict[str, object]:
     """What the evidence says beside the layout; docs/schema.md names the fields.
 
     >>> from formats.logs import read_log
@@ -50,7 +49,7 @@ def sentence_of(note: Note, language: str) -> str:
     return hang_sentence(note.code, note.facts, language)
 
 
-def _hop(hop: Hop) -> Mapping[str, Any]:
+def _hop(hop: Hop) -> Mapping[str, object]:
     waits = [
         {
             "kind": wait.group.kind,

@@ -43,7 +43,7 @@ ROWS = 40
 """Groups, hops and GPUs that are listed."""
 
 
-def hang_html(context: Context) -> str:
+def hang_html(context: Context) -> Markup:
     language, empty = context.language, ""
     try:
         case = context.once(case_on_page)

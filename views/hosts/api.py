@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from formats.hosts.order import BetterOrder
 from formats.hosts.order import better_order as order_of
 from formats.hosts.placing import launcher_files
 from formats.measurements import read_measurements, slow
+from formats.values import Document
 from groups.layout import Layout
 from groups.mesh import whole_number
 from training.clusters import CLUSTERS
@@ -109,7 +109,7 @@ def slow_groups(
     )
 
 
-def order_document(better: BetterOrder) -> dict[str, Any]:
+def order_document(better: BetterOrder) -> Document:
     """A better order as plain values, with its files for launchers."""
     return {
         **better.document,

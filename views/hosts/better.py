@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from itertools import cycle, groupby
-from typing import Any
+from typing import TypeVar
 
 from markupsafe import Markup
 
@@ -139,9 +139,12 @@ def _machines(better: BetterOrder, racks: Mapping[str, str], language: str) -> M
     return tag("div", tag("div", *parts), class_="pair")
 
 
+Bar = TypeVar("Bar")
+
+
 def _crossings(
-    better: BetterOrder, language: str, bar: Callable[[float, str], Any]
-) -> tuple[list[str], list[tuple[str, list[Any]]]]:
+    better: BetterOrder, language: str, bar: Callable[[float, str], Bar]
+) -> tuple[list[str], list[tuple[str, list[str | Bar]]]]:
     """Heads, and the groups of each kind in several racks, before and after, side by side.
 
     bar: a cell with a share of all groups, and its words.
@@ -151,7 +154,7 @@ def _crossings(
     names += ["column_seconds_before", "column_seconds_after"] if better.costs else []
     rows = []
     for kind in better.kinds:
-        cells = []
+        cells = list[str | Bar]()
         for count in (kind.leave_node, kind.before, kind.after, kind.least):
             said = say("of_groups", count=f"{count:,}", groups=f"{kind.groups:,}")
             cells.append(bar(count / max(1, kind.groups), said))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from markupsafe import Markup
 
@@ -102,5 +100,5 @@ def heat_of(values: np.ndarray, gpus_per_node: int, language: str) -> Heat:
         low, high = least + step_ * step, least + (step_ + 1) * step
         text = f"{low:,.4g} – {high:,.4g}" if step else f"{low:,.4g}"
         legend.append((colours[step_], RUN["measures_none"][language] if step_ == LEVELS else text))
-    amounts: Any = ["–" if np.isnan(value) else f"{value:.3g}" for value in values.tolist()]
+    amounts = ["–" if np.isnan(value) else f"{value:.3g}" for value in values.tolist()]
     return Heat(level, amounts, gpus_per_node, tuple(legend), colours)

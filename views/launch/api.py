@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+
+import numpy as np
 
 from descriptions import note_text
 from formats.check.script import check_script
@@ -50,7 +51,7 @@ SAID = Parameters(
 )
 
 
-def _said(given: Mapping[str, Any]) -> tuple[Layout, dict[str, Any] | None]:
+def _said(given: Mapping[str, object]) -> tuple[Layout, dict[str, object] | None]:
     """A layout, and the options of its model and training; None where nothing is said of these."""
     fields = {**SAID.fields(given), "changes": given["changes"]}
     if all(value == "" or value is False for value in fields.values()):
@@ -61,7 +62,7 @@ def _said(given: Mapping[str, Any]) -> tuple[Layout, dict[str, Any] | None]:
 
 
 @serving(_said, LAYOUT, SAID)
-def launch_command(said: tuple[Layout, dict[str, Any] | None], target: str = "megatron") -> str:
+def launch_command(said: tuple[Layout, dict[str, object] | None], target: str = "megatron") -> str:
     """The options that make a layout in one framework, as text to copy.
 
     Targets are "megatron", "nemo", "megatron-deepspeed", "megatron-deepspeed-bloom", "deepspeed",
@@ -131,7 +132,7 @@ def read_launch(text: str = "", run: str = "") -> str:
             "runs": [{"name": run.name, "values": run.values} for run in launch.runs],
             "serving": launch.serving,
             "groups": {
-                name: grouping.groups().tolist()
+                name: np.asarray(grouping.groups()).tolist()
                 for name, grouping in launch.served_groups().items()
                 if grouping.world_size <= MOST_LISTED
             },
@@ -139,7 +140,7 @@ def read_launch(text: str = "", run: str = "") -> str:
     )
 
 
-def _placed(launch: Parsed, items: Iterable[Item]) -> list[dict[str, Any]]:
+def _placed(launch: Parsed, items: Iterable[Item]) -> list[dict[str, object]]:
     return [
         {
             "line": item.line,

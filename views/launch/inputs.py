@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from formats.launch import Parsed, parse
 from formats.launch.training import counted_with, options_of, served_of, training_of
@@ -80,7 +79,7 @@ def with_pasted(state: State, read: Parsed) -> State:
 # -- what the page says, as a command has it ------------------------------------------------------
 
 
-def options_of_page(layout: Layout, state: State) -> dict[str, Any]:
+def options_of_page(layout: Layout, state: State) -> dict[str, object]:
     """What is said of the model, its batch and its training; layers may be a pipeline layout.
 
     Where nobody said how a whole model is trained, it is what the page counts with; all else that
@@ -88,7 +87,7 @@ def options_of_page(layout: Layout, state: State) -> dict[str, Any]:
 
     Errors: LayoutError about the field that cannot be.
     """
-    said: dict[str, Any] = {
+    said: dict[str, object] = {
         name: number_in(text) for name in MODEL if not is_empty(text := getattr(state, name))
     }
     if said.get("experts") == 0:  # which is said by no option
@@ -122,7 +121,7 @@ SAYABLE = ("schedule", *(name for name in fields_of("training") if name not in U
 """What of the training a command may say, beside its batch and the groups of its schedule."""
 
 
-def _shape(state: State) -> Model | dict[str, Any]:
+def _shape(state: State) -> Model | dict[str, object]:
     """The model that is chosen or typed; where it lacks sizes, those that it has."""
     if all(is_empty(getattr(state, name)) for name in fields_of("model")):
         return {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 from markupsafe import Markup
 
@@ -338,7 +337,7 @@ def _usual(layout: Layout, written: Mapping[str, str | LayoutError]) -> str:
 
 
 def _written_or_why(
-    layout: Layout, options: dict[str, Any], framework: str, language: str
+    layout: Layout, options: dict[str, object], framework: str, language: str
 ) -> str | LayoutError:
     """One framework's command, or why it cannot say this layout."""
     try:
@@ -347,7 +346,7 @@ def _written_or_why(
         return error
 
 
-def _written(layout: Layout, model: dict[str, Any], framework: str, language: str) -> str:
+def _written(layout: Layout, model: dict[str, object], framework: str, language: str) -> str:
     """The command, its comments in the language of the page."""
     comments = {name: PAGE[f"emit_{name}"][language] for name in COMMENTS}
     return emitted(layout, model, framework, comments)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from training.estimate.memory import fit_of
 from training.memory.per_stage import largest
@@ -47,7 +46,7 @@ SERVED = Parameters(
 """Parameters of a model on servers."""
 
 
-def _served_context(given: Mapping[str, Any]) -> Context:
+def _served_context(given: Mapping[str, object]) -> Context:
     layout = layout_of(given)
     with SERVED.named():
         fields = {**LAYOUT.fields(given), **SERVED.fields(given), **changes_of(given["changes"])}
@@ -91,7 +90,7 @@ def memory_per_rank(context: Context, capacity: float = 0.0, cluster: str = "dgx
         return json.dumps(memory_facts(asked))
 
 
-def memory_facts(context: Context) -> dict[str, Any]:
+def memory_facts(context: Context) -> dict[str, object]:
     """What a rank of each stage holds, for programs.
 
     Errors: LayoutError for what the model, the batch or the schedule does not allow.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from markupsafe import Markup
 
 from descriptions import MEMORY
+from formats.values import Document
 from groups.layout import Layout
 from training.memory.host import UPDATE
 from training.memory.per_stage import StageMemory
@@ -69,7 +69,7 @@ def crossing_html(trained: Trained, layout: Layout, language: str) -> Markup:
     return tag("p", said, class_="crossing")
 
 
-def host_facts(trained: Trained) -> dict[str, Any]:
+def host_facts(trained: Trained) -> Document:
     """Of the ranks that have most there: bytes in host memory and what crosses; else empty."""
     if trained.training.offload == "none":
         return {}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from formats.logs.engine import EngineLog, EngineRank, read_engine
+from formats.values import Document
 from groups import LayoutError
 from groups.inputs import number_in
 from groups.layout import Layout
@@ -180,7 +181,7 @@ def _tokens(memory: ServerMemory, available: float, length: int) -> int:
 # -- for programs ----------------------------------------------------------------------------------
 
 
-def server_facts(context: Context) -> dict[str, Any]:
+def server_facts(context: Context) -> Document:
     """What each rank of a server holds and how many tokens and requests fit, for programs.
 
     Errors: LayoutError for what the model or the GPUs do not allow.
@@ -227,7 +228,7 @@ def server_facts(context: Context) -> dict[str, Any]:
     }
 
 
-def log_facts(check: LogCheck) -> dict[str, Any]:
+def log_facts(check: LogCheck) -> Document:
     return {
         "engine": check.log.engine,
         "deciding_rank": check.deciding.name if check.deciding else "",

@@ -50,7 +50,7 @@ def server_html(context: Context) -> Markup:
     inputs = _inputs(context)
     try:
         served = served_of(context)
-        parts = (
+        parts: tuple[Markup, ...] = (
             _verdict(served, language),
             inputs,
             _picture(context, served),

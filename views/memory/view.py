@@ -48,7 +48,7 @@ from .stages import (
 from .zero import moments_of, sharing_group, sharing_ranks, zero_html
 
 
-def memory_html(context: Context) -> str:
+def memory_html(context: Context) -> Markup:
     if is_served(context.layout):
         return server_html(context)
     language = context.language
@@ -249,7 +249,7 @@ def memory_pictures(context: Context) -> Pictures:
         "ranks": counted(len(ranks), "rank", language),
     }
     key = re.split(r"\. |。", MEMORY["zero_key"][language].rstrip(".。"))
-    pictures = memory_slide(context)
+    pictures = [*memory_slide(context)]
     for moment, shards in moments_of(zero, ranks):
         said = MEMORY[f"moment_{moment}"][language]
         title = SAVED["zero"][language].format(**facts, moment=said)

@@ -7,6 +7,7 @@ from markupsafe import Markup
 from descriptions import MOVES, MOVES_RULES, counted, joined
 from groups import LayoutError
 from render.draw.moves import draw_moves, draw_tensor
+from render.marks import Scene
 from render.scenes.charts import MatrixChart
 from render.svg.marks import scene_svg
 from render.svg.matrix import matrix_svg
@@ -214,7 +215,7 @@ def moves_pictures(context: Context) -> Pictures:
     """Both layouts, the tensor, and who sends how much to whom."""
     asked = context.once(asked_of)
     names = tensor_names(asked)
-    pictures: Pictures = [(_picture_text(asked), job_picture(asked))]
+    pictures: list[tuple[str, Scene]] = [(_picture_text(asked), job_picture(asked))]
     if names and not asked.moves.is_fsdp:
         name = chosen_tensor(asked, names)
         pictures.append((name, tensor_picture(asked, name)))

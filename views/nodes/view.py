@@ -12,7 +12,7 @@ from groups.audit import DOMAINS, LATENCY_BOUND, Span, span, spans_by_size
 from groups.grouping import Grouping
 from groups.layout import Layout
 from groups.placement import Placement
-from render.files.tables import BarCell, TableChart
+from render.files.tables import BarCell, Cell, TableChart
 
 from ..base.context import Context, Pictures, View
 from ..base.fixes import or_refused
@@ -111,7 +111,7 @@ class Audit:
 
     def pictures(self, language: str) -> Pictures:
         """The same for files; nothing where every rank is alone."""
-        rows = []
+        rows = list[tuple[Cell, ...]]()
         for names, spans, _ in self.rows:
             lines = (" ".join(names[at : at + NAMES]) for at in range(0, len(names), NAMES))
             groups = counted(spans[0].groups, "group", language)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from markupsafe import Markup
 
@@ -62,15 +61,15 @@ def orders_html(context: Context) -> Markup:
         compared = Comparison.with_other(context)
     except LayoutError as error:
         head = intro(PAGE["moved_title"][language], PAGE["moved_body"][language], language)
-        parts = (head, inputs, refusal_line(error, language), _framework(layout, language))
-        return framed(PictureSpec(layout, context.state), "orders", *parts)
+        refused = (refusal_line(error, language), _framework(layout, language))
+        return framed(PictureSpec(layout, context.state), "orders", head, inputs, *refused)
     head = heading(PAGE["moved_title"][language], tag("p", unbroken(compared.summary())))
     is_small = layout.world_size <= PANEL_LIMIT
     pictures = _jobs(compared) if is_small else _overviews(compared)
     below = _panels(compared) if is_small else ""
-    parts = (head, inputs, _switch(compared), pictures, card_html(compared.spec, has_line=False))
-    parts = (*parts, below, _table(compared))
-    return framed(compared.spec, "orders", *parts, _framework(layout, language))
+    shown = (_switch(compared), pictures, card_html(compared.spec, has_line=False), below)
+    parts = (head, inputs, *shown, _table(compared), _framework(layout, language))
+    return framed(compared.spec, "orders", *parts)
 
 
 def _inputs(state: State) -> Markup:
@@ -111,18 +110,18 @@ OWN_SIDE = 1
 """Which of both orders is shown until another is chosen: the layout's."""
 
 
-def _shown(side: int) -> dict[str, Any]:
+def _shown(side: int) -> dict[str, object]:
     """Attributes of what is there of each order, of which one is seen (picture/order.js)."""
     return {"data_shows": side, "hidden": side != OWN_SIDE or None}
 
 
-def _told(compared: Comparison, side: int) -> dict[str, Any]:
+def _told(compared: Comparison, side: int) -> dict[str, object]:
     """The same of what the card tells groups of: of the other order its own, by number."""
     if side == OWN_SIDE:
         return _shown(side)
     divided = (grouping for grouping in compared.before if grouping.size > 1)
     told = dict.fromkeys((*main_groupings(compared.other), *divided))
-    return {**_shown(side), "data_tells": [*map(compared.spec.known.index, told)]}
+    return {**_shown(side), "data_tells": [*map(compared.spec.told.index, told)]}
 
 
 def _switch(compared: Comparison) -> Markup:
@@ -162,7 +161,7 @@ def _jobs(compared: Comparison) -> Markup:
         for name, mesh, groupings in grids:
             picture = job_of_grid(spec, mesh, groupings, WHOLE if len(grids) == 1 else HALF)
             caption = PAGE[name][language] + PAGE["colon"][language] + sizes_of(mesh)
-            numbers = [compared.spec.known.index(grouping) for grouping in groupings]
+            numbers = [compared.spec.told.index(grouping) for grouping in groupings]
             words = described(layout, picture, groupings, language)
             text = title + PAGE["colon"][language] + words
             drawn = job_svg(picture, text, numbers, outlined=compared.elsewhere.get(name))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from formats.documents.trace import chrome_trace
+from formats.values import Document, Facts
 from groups import LayoutError
 from groups.alternatives import MOST
 from groups.budget import LIMIT
@@ -51,7 +51,7 @@ SCHEDULE = Parameters(
 
 
 @serving(dict, SCHEDULE)
-def pipeline_schedule(given: dict[str, Any]) -> str:
+def pipeline_schedule(given: Document) -> str:
     """What every rank of a pipeline runs in a step, and when, as JSON; and its bubble.
 
     An op is [name, start, end]: "3F5" is the forward of micro-batch 5 through stage 3, B a whole
@@ -77,13 +77,13 @@ def pipeline_schedule(given: dict[str, Any]) -> str:
     return json.dumps(_answer(spec, timeline, with_ops))
 
 
-def _asked(fields: Mapping[str, Any], without: dict[str, bool]) -> ScheduleSpec:
+def _asked(fields: Facts, without: dict[str, bool]) -> ScheduleSpec:
     """The schedule, if one answer can be about it; ``without``: what leaves out its ops, if they
     are to be listed.
 
     Errors: LayoutError whose every alternative is answered.
     """
-    stated = {name: fields[one] or None for name, one in OF_SCHEDULES.items()}
+    stated: Document = {name: fields[one] or None for name, one in OF_SCHEDULES.items()}
     sizes = {**stated, "group_size": fields["group_size"] or None}
     sizes["m"] = sizes["m"] or micro_batches_unasked(fields["pp"])
     name = fields["schedule"]
@@ -100,9 +100,7 @@ def _asked(fields: Mapping[str, Any], without: dict[str, bool]) -> ScheduleSpec:
         raise error.replace(alternatives=[*fixes][:MOST]) from None
 
 
-def _fixes(
-    error: LayoutError, given: dict[str, Any], without: dict[str, bool]
-) -> Iterator[Mapping[str, Any]]:
+def _fixes(error: LayoutError, given: Document, without: dict[str, bool]) -> Iterator[Facts]:
     """The alternatives of a refusal that are answered, else as many micro-batches as are."""
     is_listed = bool(without)
     own = [
@@ -118,7 +116,7 @@ def _fixes(
         yield {"m": timed, **without}
 
 
-def _most(given: dict[str, Any], is_listed: bool) -> int:
+def _most(given: Document, is_listed: bool) -> int:
     """The most micro-batches, up to those given, with which a schedule is answered; 0: none."""
     name, m, p = given["schedule"], given["m"], given["p"]
     if name not in tuple(SCHEDULES) or not 0 < p <= MOST_RANKS:
@@ -131,7 +129,7 @@ def _most(given: dict[str, Any], is_listed: bool) -> int:
     return next((m for m in tried if replace(spec, m=m).is_taken), 0)
 
 
-def _answer(spec: ScheduleSpec, timeline: Timeline, with_ops: bool) -> dict[str, Any]:
+def _answer(spec: ScheduleSpec, timeline: Timeline, with_ops: bool) -> Document:
     figures, share = figures_of(timeline), timeline.plan.share
     columns = {
         "busy": figures.busy,

@@ -7,7 +7,6 @@ import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 from markupsafe import Markup
 
@@ -87,8 +86,9 @@ def timed_schedule(
     schedule: ScheduleSpec, stages: tuple[Stage, ...] | None, clock: Clock, state: State
 ) -> TimedSchedule:
     """A schedule with its durations, which follow the layers of the stages if that is asked."""
-    is_weighed = stages is not None and follows_layers(state)
-    weights = weights_of(stages, state) if is_weighed else None
+    weights = None
+    if stages is not None and follows_layers(state):
+        weights = weights_of(stages, state)
     spec = replace(schedule, w_share=clock.w_share)
     return TimedSchedule(spec, clock.durations(1 / schedule.chunks, weights), stages)
 
@@ -154,7 +154,7 @@ def chart_html(
     for each in drawn:
         svg = memory_svg(each.strip, each.most, each.held)
         lane(each.held, svg, each.strip.memory_row, 0)
-    words: dict[str, Any] = {name: say(f"pipeline_{name}") for name in WORDS}
+    words: dict[str, object] = {name: say(f"pipeline_{name}") for name in WORDS}
     words["kinds"] = {
         kind: say("pipeline_kind", letter=kind, name=say(f"pipeline_legend_{kind.lower()}"))
         for kind in PHASES
@@ -214,7 +214,7 @@ def percent(share: float) -> str:
     return f"{amount(round(100 * share, 2))}%"
 
 
-def _data(schedule: TimedSchedule, strip: Strip) -> dict[str, Any]:
+def _data(schedule: TimedSchedule, strip: Strip) -> dict[str, object]:
     """A timeline as the page's script reads it."""
     return {
         "ranks": strip.ranks,

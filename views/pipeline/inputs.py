@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
+from typing import cast
 
 from groups import LayoutError
 from groups.budget import spend
@@ -15,10 +15,11 @@ from groups.mesh import whole_number
 from groups.stages.layout_strings import parse_layout
 from training.pipeline import SCHEDULES, Durations, Times
 from training.pipeline.schedules import DEFAULT_VIRTUAL
-from training.pipeline.simulate import LONGEST, check_duration
+from training.pipeline.simulate import Duration
 from training.pipeline.spec import ScheduleSpec, checked
 from training.split import Dealing, layers_of_stages, stages_of_ranks
 
+from ..base.inputs import TimesInputs
 from ..base.model import stated_layers, stated_layout
 from ..base.state import State, is_empty, pinned_group, require_choice
 from ..base.trained import (
@@ -57,18 +58,22 @@ class Clock:
     def durations(self, share: float, weights: tuple[float, ...] | None) -> Durations:
         """Of one op of each stage: a stage has ``share`` of a rank, or its weight times that."""
         times = self.times
-        whole = (times.forward, times.backward, times.for_input, times.for_weights)
 
-        def of_stages(time: float) -> Any:
+        def of_stages(time: float) -> Duration:
             if weights is None:
                 return time * share
             return tuple(time * share * weight for weight in weights)
 
         overlapped = None if times.overlapped is None else of_stages(times.overlapped)
-        return Durations(*map(of_stages, whole), overlapped, self.send)
+        return Durations(
+            *(of_stages(times.forward), of_stages(times.backward)),
+            *(of_stages(times.for_input), of_stages(times.for_weights)),
+            overlapped=overlapped,
+            send=self.send,
+        )
 
 
-def schedule_of(name: Any, layout: Layout, state: State) -> ScheduleSpec:
+def schedule_of(name: str, layout: Layout, state: State) -> ScheduleSpec:
     """The job's schedule, or another one to compare with, which has its own number of chunks where
     it has one.
 
@@ -103,24 +108,19 @@ def spend_on(schedules: Sequence[ScheduleSpec]) -> None:
 
 
 def clock_of(state: State) -> Clock:
-    def time(name: str, otherwise: float | None = None, most: float = LONGEST) -> Any:
-        value = getattr(state, name)
-        return otherwise if is_empty(value) else check_duration(number_in(value), name, most)
-
-    ops = (time(name, 1.0) for name in ("t_f", "t_i", "t_w"))
+    said = state.parsed(TimesInputs)
     return Clock(
-        Times(*ops, overlapped=time("t_pair"), whole=time("t_b")),
-        send=time("t_send", 0.0),
-        optimizer=time("t_optimizer", 0.0),
-        w_share=time("w_share", 1.0, most=1.0),
+        Times(said.t_f, said.t_i, said.t_w, said.t_pair, said.t_b),
+        said.t_send,
+        said.t_optimizer,
+        said.w_share,
     )
 
 
 def message_bytes(state: State) -> float | None:
     """Bytes of one message (1 MB = 1e6 bytes); None if it is not stated."""
-    if is_empty(state.message):
-        return None
-    return 1e6 * check_duration(number_in(state.message), "message")
+    megabytes: float | None = state.value("message")
+    return None if megabytes is None else 1e6 * megabytes
 
 
 def group_of(
@@ -185,7 +185,7 @@ def stages_of(schedule: ScheduleSpec, state: State) -> tuple[Stage, ...] | None:
     sizes = (schedule.p, schedule.chunks, schedule.rule.placement)
     dealing = Dealing(*sizes, **dealing_of(state))
     try:
-        held = layers_of_stages(layers, dealing)
+        held = layers_of_stages(cast("int", layers), dealing)  # which checks it
     except LayoutError as error:
         is_typed = not is_empty(state.pipe_layout) and error.code != "layout-has-other-layers"
         raise error.renamed({"layers": "pipe_layout"} if is_typed else {}) from None

@@ -42,7 +42,9 @@ def figures_html(
     )
 
 
-def _figures(schedule: TimedSchedule, clock: Clock, message: float | None, say: Say) -> dict:
+def _figures(
+    schedule: TimedSchedule, clock: Clock, message: float | None, say: Say
+) -> dict[str, str]:
     """What one schedule comes to, by the end of the words for it."""
     figures, optimizer = timed(schedule)[1], clock.optimizer
     sends = figures.activation_sends + figures.gradient_sends

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
-from typing import Any
 
 from markupsafe import Markup
 
@@ -76,7 +76,7 @@ def _without(said: str, context: Context) -> Markup:
     return together(note, tag("p", *setters, class_="pipeline-fixes"))
 
 
-def _require(fix: Mapping[str, Any], field: str, state: State) -> None:
+def _require(fix: Mapping[str, object], field: str, state: State) -> None:
     """Refuse the schedule of a field after a fix, and its layers."""
     state = state.changed(fix)
     name = schedule_name(state) if field == "schedule" else state.against
@@ -140,10 +140,11 @@ class _Page:
         schedules: dict[ScheduleSpec, Stages] = {}
         for field, name in self.names.items():
             refused: list[LayoutError] = []
-            schedule = tried(refused, lambda name=name: schedule_of(name, self.layout, self.state))
+            schedule = tried(refused, partial(schedule_of, name, self.layout, self.state))
             by_vpp = schedule_name(self.state.changed({"schedule": ""}))
-            instead = [{"schedule": by_vpp}, {"schedule": "1f1b", "vpp": ""}]
-            instead = instead if field == "schedule" else [{"against": ""}]
+            instead: list[Mapping[str, object]] = [{"against": ""}]
+            if field == "schedule":
+                instead = [{"schedule": by_vpp}, {"schedule": "1f1b", "vpp": ""}]
             self.refused += [self._fixed(error, field, instead) for error in refused]
             if schedule is not None and schedule not in schedules:
                 schedules[schedule] = self._stages(schedule)
@@ -159,18 +160,18 @@ class _Page:
         return stages
 
     def _fixed(
-        self, error: LayoutError, field: str, instead: Sequence[dict[str, Any]] = ()
+        self, error: LayoutError, field: str, instead: Sequence[Mapping[str, object]] = ()
     ) -> LayoutError:
         """The refusal with those of its fixes that work on this page: of a schedule, another one
         too; of layers, such that they work too."""
 
-        def attempt(fix: Mapping[str, Any]) -> None:
+        def attempt(fix: Mapping[str, object]) -> None:
             try:
                 _require(fix, field, self.state)
             except LayoutError as following:
                 raise self._with_batch(following.renamed(OF_MATHS)) from None
 
-        def working(refused: LayoutError) -> list[dict[str, Any]]:
+        def working(refused: LayoutError) -> list[Mapping[str, object]]:
             return [*with_working(refused, attempt).alternatives]
 
         fixes = working(self._with_batch(error))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from formats.logs import log_in, ranks_of
 from formats.logs.case import case_of
@@ -68,7 +67,7 @@ def shared_by_ranks(layout: Layout, ranks: str = "", hosts: str = "", racks: str
         (the layout)
     """
     log = log_in(ranks, layout.every)
-    verdict: dict[str, Any] = {}
+    verdict: dict[str, object] = {}
     if log is None:
         numbers = parse_ranks(ranks, layout.world_size)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from markupsafe import Markup
@@ -124,7 +125,7 @@ class _Card:
         if is_empty(experts):
             text = say("rank_expert_place", place=at["ep"], ep=ep)
             return together(text, " ", leads_html("experts", say("rank_give_experts")))
-        held = ranges_text(list(local_experts(number_in(experts), ep, at["ep"])))
+        held = ranges_text(list(local_experts(cast("int", number_in(experts)), ep, at["ep"])))
         text = say("rank_experts_of", experts=held, total=experts)
         cut = [say("rank_expert_slice", slice=at["etp"], etp=etp)] if etp > 1 else []
         return joined([text, *cut], self.language)
@@ -179,7 +180,7 @@ def _group_row(
     rare: Collection[str] = (),
 ) -> Markup:
     """A group with the machines that its ranks stand on, and how many."""
-    nodes = int(nodes_spanned([ranks], layout.gpus_per_node)[0])
+    nodes = int(nodes_spanned(np.asarray([ranks]), layout.gpus_per_node)[0])
     if placement is not None:
         nodes = len(np.unique(placement.nodes[list(ranks)]))
     listed, hosts = cell(ranks_text(ranks), class_="ranks"), hosts_cell(placement, ranks)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from groups import LayoutError
 from groups.notes import Note
@@ -39,7 +38,7 @@ def better_layouts(
         return json.dumps(search_facts(asked))
 
 
-def search_facts(context: Context) -> dict[str, Any]:
+def search_facts(context: Context) -> dict[str, object]:
     """The best layouts of the same model, batch and GPUs, for programs.
 
     Errors: LayoutError for what the model or the batch does not allow; a layout that is refused by
@@ -80,7 +79,7 @@ def _reasons(estimate: Estimate, current: Estimate | None) -> list[Note]:
     return alone(estimate) if current is None or is_same else compared(estimate, current)
 
 
-def _candidate(estimate: Estimate, reasons: list[Note]) -> dict[str, Any]:
+def _candidate(estimate: Estimate, reasons: list[Note]) -> dict[str, object]:
     split, training = estimate.request.split, estimate.request.training
     return {
         **{name: getattr(split, name) for name in SIZES},

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from markupsafe import Markup
 
 from descriptions import REASONS, SEARCH_LEFT_OUT, TRAFFIC, counted, joined
+from formats.values import Document
 from groups import LayoutError
 from groups.notes import Note
 from groups.presets import PRESETS
@@ -235,7 +235,7 @@ def _recomputed(recompute: str, language: str) -> str:
 
 
 def reason_text(reason: Note, language: str) -> str:
-    facts = dict(reason.facts)
+    facts: Document = dict(reason.facts)
     if "seconds" in facts:
         facts["seconds"] = seconds_text(facts["seconds"])
     facts |= {name: gib(facts[name]) for name in ("memory", "other") if name in facts}
@@ -292,7 +292,7 @@ def _opener(estimate: Estimate, name: str, context: Context) -> str | Markup:
     return form.opener(to_query(state), name)
 
 
-def changes_to(estimate: Estimate, state: State) -> dict[str, Any]:
+def changes_to(estimate: Estimate, state: State) -> Document:
     """The fields that show a layout that was found, for the job of a state."""
     request = estimate.request
     split, training = request.split, request.training

@@ -6,8 +6,9 @@ second whether something is to be done.
 
 from __future__ import annotations
 
+import asyncio
 import time
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol, cast
 
 import uvicorn
 
@@ -23,6 +24,13 @@ longest, if for longer than ``PATIENCE``."""
 
 PATIENCE = 5.0
 """Seconds."""
+
+
+class Connection(Protocol):
+    """What is looked at of uvicorn's: its last request, and where its bytes go."""
+
+    cycle: object
+    transport: asyncio.Transport
 
 
 class Still(NamedTuple):
@@ -42,7 +50,7 @@ class Watch:
 
     def __init__(self, server: uvicorn.Server) -> None:
         self._server = server
-        self._seen: dict[Any, Still] = {}
+        self._seen: dict[Connection, Still] = {}
 
     async def __call__(self) -> None:
         self.look(time.monotonic())
@@ -50,7 +58,9 @@ class Watch:
     def look(self, now: float) -> None:
         """End what has stood still for too long; now: seconds of any clock."""
         connections = (
-            one for one in self._server.server_state.connections if hasattr(one, "cycle")
+            cast("Connection", one)
+            for one in self._server.server_state.connections
+            if hasattr(one, "cycle")
         )
         self._seen = {one: self._still(one, now) for one in connections}
         unread = sum(one.unread for one in self._seen.values())
@@ -64,7 +74,7 @@ class Watch:
                 unread -= still.unread
                 connection.transport.abort()
 
-    def _still(self, connection: Any, now: float) -> Still:
+    def _still(self, connection: Connection, now: float) -> Still:
         """How the connection stands, since when."""
         request, unread = connection.cycle, connection.transport.get_write_buffer_size()
         before = self._seen.get(connection)

@@ -24,6 +24,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
+from formats.values import Document, Facts
+
 from .bodies import LARGEST_BODY, LARGEST_EVIDENCE, Bodies, RefusedError
 from .unread import LONGEST_UNREAD
 
@@ -259,7 +261,7 @@ def _headers(scope: Scope) -> dict[str, str]:
     }
 
 
-def _sent(body: bytes) -> dict[str, Any]:
+def _sent(body: bytes) -> Document:
     try:
         sent = json.loads(body)
     except (ValueError, RecursionError):
@@ -269,7 +271,7 @@ def _sent(body: bytes) -> dict[str, Any]:
     return sent
 
 
-def _require_event(blocks: Any, path: str, sent: dict[str, Any]) -> None:
+def _require_event(blocks: Any, path: str, sent: Document) -> None:
     """Refuse what asks for an event that Gradio has not, or gives it what it does not take; what is
     left out at the end is as its parameters say."""
     is_named = path.startswith(CALL)
@@ -294,7 +296,7 @@ def _require_event(blocks: Any, path: str, sent: dict[str, Any]) -> None:
     data += [block.value for block in inputs[len(data) :]]  # as Gradio's own clients do
 
 
-def _require_no_files(given: Mapping[str, Any]) -> None:
+def _require_no_files(given: Facts) -> None:
     """Refuse what Gradio would take for a file of its own (gradio.FileData)."""
     for name, value in given.items():
         left = [value]
@@ -319,7 +321,7 @@ async def _nothing() -> Message:
     return {"type": "http.disconnect"}
 
 
-async def _asked_by_page(blocks: Any, sent: dict[str, Any]) -> str:
+async def _asked_by_page(blocks: Any, sent: Document) -> str:
     """What the page's own script asks (views/gradio/widgets.py)."""
     index, name, text = sent.get("component_id"), sent.get("fn_name"), sent.get("data")
     block = blocks.blocks.get(index) if isinstance(index, int) else None

@@ -13,8 +13,8 @@ import inspect
 import json
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TypeVar
 
 import gradio as gr
 from anyio import CapacityLimiter, to_thread
@@ -27,6 +27,7 @@ from ..base.problems import sentence
 from .worker import Worker
 
 Result = TypeVar("Result")
+Sent = TypeVar("Sent")
 
 LIGHT = 25_000
 """Units of work, about a microsecond each, within which a request is light."""
@@ -77,7 +78,7 @@ class Lanes:
         self._heavy: deque[int] = deque(maxlen=REMEMBERED)
 
     async def run(
-        self, work: Callable[..., Result], *values: Any, heavy: bool = False, **named: Any
+        self, work: Callable[..., Result], *values: object, heavy: bool = False, **named: object
     ) -> Result:
         """What the function returns; it and its values must be such as pickle can send.
 
@@ -96,7 +97,9 @@ class Lanes:
                 return result
         return await self._by_worker(work, values, named)
 
-    async def _by_worker(self, work: Callable[..., Any], values: Any, named: Any) -> Any:
+    async def _by_worker(
+        self, work: Callable[..., Result], values: Iterable[object], named: Mapping[str, object]
+    ) -> Result:
         if self._waiting > WAITING:
             await asyncio.sleep(PAUSE)
             raise BusyError
@@ -108,7 +111,9 @@ class Lanes:
             self._waiting -= 1
 
 
-def _bitten(work: Callable[..., Any], values: Any, named: Any) -> tuple[Any, float]:
+def _bitten(
+    work: Callable[..., Result], values: Iterable[object], named: Mapping[str, object]
+) -> tuple[Result, float]:
     """What the work gives within a light budget, and the seconds of a core that it took."""
     begun = time.thread_time()
     with within(LIGHT, Bite):
@@ -117,30 +122,29 @@ def _bitten(work: Callable[..., Any], values: Any, named: Any) -> tuple[Any, flo
 
 
 def answering(
-    function: Callable[[Any], str], lanes: Lanes, *, heavy: bool = False
-) -> Callable[[Any], Awaitable[str]]:
+    function: Callable[[Sent], str], lanes: Lanes, *, heavy: bool = False
+) -> Callable[[Sent], Awaitable[str]]:
     """The same function of a text for the page's script, which is told where the server is busy,
     and what the worker could not do: {"busy": true}, {"refused": sentence}."""
 
-    async def answered(sent: Any) -> str:
+    async def answered(sent: Sent) -> str:
         try:
             return await lanes.run(function, sent, heavy=heavy)
         except BusyError:
             return '{"busy": true}'
         except LayoutError as error:
-            said = sent.encode() if isinstance(sent, str) else sent
-            return json.dumps(
-                {"refused": sentence(error, "zh" if b'"lang":"zh"' in said else "en")}
-            )
+            asked = sent.decode(errors="replace") if isinstance(sent, bytes) else str(sent)
+            language = "zh" if '"lang":"zh"' in asked else "en"
+            return json.dumps({"refused": sentence(error, language)})
 
     answered.__name__ = function.__name__
     return answered
 
 
-def serving(endpoint: Callable[..., str], lanes: Lanes) -> Callable[..., Any]:
+def serving(endpoint: Callable[..., str], lanes: Lanes) -> Callable[..., object]:
     """The same function for Gradio's events: name, parameters and documentation stay."""
 
-    async def served(*values: Any) -> str:
+    async def served(*values: object) -> str:
         try:
             return await lanes.run(endpoint, *values)
         except LayoutError as error:

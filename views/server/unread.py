@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from typing import Any
 
 from gradio.queueing import Queue
 from gradio.utils import LRUCache
@@ -39,7 +38,7 @@ class Unread(LRUCache):  # type: ignore[type-arg]
         """Bytes that are kept."""
         return sum(messages.size for messages in self.values())
 
-    def __setitem__(self, session: str, _: asyncio.Queue[Any]) -> None:
+    def __setitem__(self, session: str, _: asyncio.Queue[object]) -> None:
         super().__setitem__(session, Session(self))
 
     def __missing__(self, session: str) -> Session:
@@ -85,7 +84,7 @@ class Session(asyncio.Queue):  # type: ignore[type-arg]
         self.since = 0.0
         self._everybody = everybody
 
-    def _put(self, message: Any) -> None:
+    def _put(self, message: object) -> None:
         if self.empty():
             self.since = time.monotonic()
         super()._put(message)
@@ -94,14 +93,14 @@ class Session(asyncio.Queue):  # type: ignore[type-arg]
             self._everybody.let_go()
             self._everybody.look_again()
 
-    def _get(self) -> Any:
+    def _get(self) -> object:
         message = super()._get()
         self.size -= _size(message)
         self.since = time.monotonic()
         return message
 
 
-def _size(message: Any) -> int:
+def _size(message: object) -> int:
     """Bytes that a message of Gradio's holds."""
     output = getattr(message, "output", None)
     values = output.get("data") if isinstance(output, dict) else None

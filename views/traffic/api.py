@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from descriptions import PURPOSES
 from training.traffic.per_step import Traffic
@@ -34,7 +33,7 @@ def traffic_per_step(context: Context, cluster: str = "dgx-h100", cp_algorithm: 
         return json.dumps(traffic_facts(asked))
 
 
-def traffic_facts(context: Context) -> dict[str, Any]:
+def traffic_facts(context: Context) -> dict[str, object]:
     """What each kind of group sends in a step, for programs.
 
     Errors: LayoutError for what the model, the batch or the schedule does not allow.
@@ -56,7 +55,7 @@ def traffic_facts(context: Context) -> dict[str, Any]:
     }
 
 
-def _row(row: Traffic) -> dict[str, Any]:
+def _row(row: Traffic) -> dict[str, object]:
     return {
         "kind": row.kind,
         "group_size": row.size,

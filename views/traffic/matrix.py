@@ -39,12 +39,13 @@ def matrix_html(context: Context, rows: Sequence[Traffic]) -> Markup:
     data = _data(flows, total, context, language)
     data["zoom"] = zoom = _closer(context, rows, part) if flows.ranks_per_cell > 1 else ""
     hints = (say(f"matrix_hint{'_zoom' if zoom else ''}{by}") for by in ("", "_touch"))
-    data["words"] |= dict(zip(("hint", "hint_touch"), hints))
+    told = dict(zip(("hint", "hint_touch"), hints))
+    data["words"] = {name: say(f"matrix_{name}") for name in _WORDS} | told
     return tag(
         "figure",
         _choice(context, part),
         Markup(matrix_svg(picture, label)),
-        tag("p", data["words"]["hint"], class_="traffic-told", aria_live="polite"),
+        tag("p", told["hint"], class_="traffic-told", aria_live="polite"),
         tag("p", *scale, class_="traffic-scale"),
         tag("figcaption", *title, tag("p", say("matrix_ways"))),
         class_="traffic-figure",
@@ -141,7 +142,11 @@ def _flows(
     return flows, total, matrix_picture(total, per, layout.gpus_per_node, firsts)
 
 
-def _data(flows: Matrix, total: np.ndarray, context: Context, language: str) -> dict:
+_WORDS = ("cell", "rank", "cells", "among")
+"""What the script says of a cell."""
+
+
+def _data(flows: Matrix, total: np.ndarray, context: Context, language: str) -> dict[str, object]:
     """What the page's script needs to name any cell by itself.
 
     Cells that have the same bytes of every kind are one *mix*, told by its words; ``cells`` is the
@@ -164,7 +169,6 @@ def _data(flows: Matrix, total: np.ndarray, context: Context, language: str) -> 
         "lasts": ranks[ends].tolist(),
         "per": per,
         "node": context.layout.gpus_per_node,
-        "words": {name: say(f"matrix_{name}") for name in ("cell", "rank", "cells", "among")},
     }
 
 

@@ -49,7 +49,7 @@ from .matrix import matrix_html, matrix_pictures
 from .rows import rows_of
 
 
-def traffic_html(context: Context) -> str:
+def traffic_html(context: Context) -> Markup:
     language = context.language
     rows: list[Traffic] = []
     body = or_refused(context, partial(_answer, found=rows))

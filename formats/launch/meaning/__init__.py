@@ -14,6 +14,7 @@ from typing import Any
 
 from groups.notes import Note
 
+from ...values import Facts
 from .. import flags
 from ..items import Guess, Parsed
 from ..sayings import Reading, read
@@ -91,7 +92,7 @@ def _defaults(settled: Settled, defaulted: Mapping[str, str]) -> list[Note]:
     ]
 
 
-def _remarked(reading: Reading, remarks: Remarks) -> Mapping[str, Any]:
+def _remarked(reading: Reading, remarks: Remarks) -> Facts:
     """What was read word by word, and what was remarked when it was put together. A file that a
     command begins with is unresolved where something is asked for that it may say."""
     configured, asks = reading.configured, bool(remarks.asks)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from groups.notes import Note
 
+from ...values import Facts
 from ..flags import OPTIONS, plain_name
 from ..items import Guess, Item
 from ..sayings import Assignment, Reading
@@ -32,9 +31,7 @@ def deepspeeds_tp(reading: Reading) -> list[Assignment]:
     ]
 
 
-def framework_of(
-    reading: Reading, values: Mapping[str, Any], role: str, remarks: Remarks
-) -> Guess | None:
+def framework_of(reading: Reading, values: Facts, role: str, remarks: Remarks) -> Guess | None:
     """The framework that a text is for; several are a contradiction.
 
     role: the one that is asked for, empty for the usual one.
@@ -65,7 +62,7 @@ def framework_of(
     return Guess(name, _job_of(name, values))
 
 
-def _job_of(name: str, values: Mapping[str, Any]) -> str:
+def _job_of(name: str, values: Facts) -> str:
     """The framework of a Job that numbers the ranks as this one does."""
     if name == "nemo":
         return "megatron"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection
 
 from groups.engines import gpus_of_server
 from groups.notes import Note
 
+from ...values import Document, Facts
 from .. import flags
 from ..flags import AXES
 from ..sayings import Assignment
@@ -18,9 +18,7 @@ GPUS_PER_NODE = 8
 """GPUs of a node where the text does not say."""
 
 
-def set_machines(
-    settled: Settled, sizes: dict[str, Any], engine: str, remarks: Remarks
-) -> dict[str, Any]:
+def set_machines(settled: Settled, sizes: Document, engine: str, remarks: Remarks) -> Document:
     """Set nodes and GPUs per node where the text gives them by other names; what is assumed of
     them, where it gives only their product. engine: the server that it starts, if any."""
     tasks = settled.get("tasks_per_node")
@@ -53,7 +51,7 @@ def set_machines(
     return {}
 
 
-def _world(settled: Settled, sizes: Mapping[str, Any]) -> Assignment | None:
+def _world(settled: Settled, sizes: Facts) -> Assignment | None:
     """What says how many GPUs there are in all; tasks may be launchers, one a node."""
     tasks = settled.get("tasks_per_node")
     world = settled.get("world") or (None if "gpus_per_node" in sizes else settled.get("tasks"))
@@ -63,7 +61,7 @@ def _world(settled: Settled, sizes: Mapping[str, Any]) -> Assignment | None:
     return None if is_launchers else world
 
 
-def _filled(engine: str, stated: Mapping[str, Any], sizes: Mapping[str, Any]) -> int | None:
+def _filled(engine: str, stated: Facts, sizes: Facts) -> int | None:
     """The GPUs that the sizes of a server fill, with those of servers beside it."""
     if not any(name in sizes for name in AXES):
         return None
@@ -71,7 +69,7 @@ def _filled(engine: str, stated: Mapping[str, Any], sizes: Mapping[str, Any]) ->
     return gpus_of_server(engine, {**sizes, "dp": 1}) * int(beside)
 
 
-def _degrees(settled: Settled, sizes: Mapping[str, Any], remarks: Remarks) -> int | None:
+def _degrees(settled: Settled, sizes: Facts, remarks: Remarks) -> int | None:
     """The product of torchtitan's degrees, unless one is left to be what remains."""
     stated = values_of(settled)
     shard = stated.get("shard", -1)
@@ -86,7 +84,7 @@ def _degrees(settled: Settled, sizes: Mapping[str, Any], remarks: Remarks) -> in
     return size if size <= flags.limit_of("world") else None
 
 
-def set_nodes(sizes: Mapping[str, Any], assumed: dict[str, Any], remarks: Remarks) -> None:
+def set_nodes(sizes: Facts, assumed: Document, remarks: Remarks) -> None:
     """The fewest nodes that hold the sizes, where the text does not say how many there are."""
     known = {**assumed, **sizes}
     if remarks.asks:
@@ -111,7 +109,7 @@ def defaulted_nodes(settled: Settled, known: Collection[str]) -> dict[str, str]:
     return {"nodes": default.name} if default and "nodes" in known else {}
 
 
-def fewest_nodes(size: Mapping[str, Any]) -> int:
+def fewest_nodes(size: Facts) -> int:
     """The fewest nodes that hold these sizes.
 
     >>> fewest_nodes({"tp": 1, "cp": 1, "pp": 4, "ep": 8, "etp": 1, "gpus_per_node": 8})

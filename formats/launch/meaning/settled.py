@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from groups.notes import Note
 
+from ...values import Document
 from ..items import Item
 from ..sayings import Assignment
 
@@ -36,7 +36,7 @@ class Remarks:
         self.asks.append(name)
         self.missing.append(Note("asked", {"field": name}))
 
-    def assume(self, assumed: dict[str, Any], name: str, value: object) -> None:
+    def assume(self, assumed: dict[str, object], name: str, value: object) -> None:
         """The value of a field that the text is silent about."""
         assumed[name] = value
         self.missing.append(Note("default", {"field": name, "assumed": value}))
@@ -56,7 +56,7 @@ def settle(
     for name, several in by_field.items():
         rank = min(one.row.rank for one in several)
         counts = settled[name] = next(one for one in reversed(several) if one.row.rank == rank)
-        shown: set[tuple[Any, str]] = set()
+        shown: set[tuple[object, str]] = set()
         for one in several:
             if name == "tasks_per_node" and one.value == 1:
                 # One launcher a node: it says nothing of the GPUs.
@@ -72,7 +72,7 @@ def settle(
     return settled, tuple(sorted(understood, key=lambda item: item.start))
 
 
-def values_of(settled: Settled) -> dict[str, Any]:
+def values_of(settled: Settled) -> Document:
     """The value of each field."""
     return {name: assignment.value for name, assignment in settled.items()}
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from groups.layout import SERVED
 from groups.notes import Note
 from groups.stages.layout_strings import parse_layout
 
+from ...values import Document, Facts
 from .. import flags
 from .settled import Remarks, Settled, values_of
 
@@ -23,7 +22,7 @@ FIELDS = (
 Sizes = dict[str, int]
 
 
-def sizes_of(settled: Settled, engine: str, remarks: Remarks) -> dict[str, Any]:
+def sizes_of(settled: Settled, engine: str, remarks: Remarks) -> Document:
     """The values of FIELDS: those that are said, and what follows from the others.
 
     engine: "vllm", "sglang" or another server that the text starts; empty where it starts none.
@@ -48,7 +47,7 @@ def sizes_of(settled: Settled, engine: str, remarks: Remarks) -> dict[str, Any]:
     return sizes
 
 
-def _set_batches(stated: Mapping[str, Any], sizes: dict[str, Any]) -> None:
+def _set_batches(stated: Facts, sizes: Document) -> None:
     """Batches that are said as a device's, or in tokens."""
     if "local_batch" in stated and sizes.get("pp", 1) == 1:
         sizes.setdefault("micro_batch", stated["local_batch"])
@@ -57,12 +56,12 @@ def _set_batches(stated: Mapping[str, Any], sizes: dict[str, Any]) -> None:
             sizes.setdefault(name, stated[tokens] // stated["seq"])
 
 
-def _of_vllm(stated: Mapping[str, Any], sizes: Mapping[str, Any], remarks: Remarks) -> Sizes:
+def _of_vllm(stated: Facts, sizes: Facts, remarks: Remarks) -> Sizes:
     """VLLM's data parallel size is outside of its tp."""
     return {"dp": stated["dp_served"]} if "dp_served" in stated else {}
 
 
-def _of_sglang(stated: Mapping[str, Any], sizes: Mapping[str, Any], remarks: Remarks) -> Sizes:
+def _of_sglang(stated: Facts, sizes: Facts, remarks: Remarks) -> Sizes:
     """SGLang's sizes of attention and of experts, which lie inside its tp; a dp that is not
     attention's makes more servers."""
     dp = stated.get("attn_dp") or (stated.get("dp_served") if stated.get("dp_attention") else None)
@@ -85,7 +84,7 @@ SPAN_TP = (
 0.5.23 srt/arg_groups/overrides.py, _A2A_EP_SPANNING_BACKENDS)."""
 
 
-def _weight_shards(settled: Settled, sizes: Mapping[str, Any], remarks: Remarks) -> dict[str, int]:
+def _weight_shards(settled: Settled, sizes: Facts, remarks: Remarks) -> dict[str, int]:
     """Sizes gtp and egtp: how often the slices of tp, and of etp, are cut again."""
     tp, found = sizes.get("tp", 1), {}
     axes = {"shards": ("gtp", tp), "expert_shards": ("egtp", sizes.get("etp") or tp)}
@@ -97,7 +96,7 @@ def _weight_shards(settled: Settled, sizes: Mapping[str, Any], remarks: Remarks)
     return found
 
 
-def _set_layers(settled: Settled, sizes: dict[str, Any], accounted: int, remarks: Remarks) -> None:
+def _set_layers(settled: Settled, sizes: Document, accounted: int, remarks: Remarks) -> None:
     """Layers from their number or a layout; chunks from how many layers one has.
 
     accounted: ends of the model, embedding and loss, that count as a layer each.
@@ -120,7 +119,7 @@ def _set_layers(settled: Settled, sizes: dict[str, Any], accounted: int, remarks
         sizes["vpp"] = vpp
 
 
-def _set_layers_of_layout(settled: Settled, sizes: dict[str, Any], remarks: Remarks) -> None:
+def _set_layers_of_layout(settled: Settled, sizes: Document, remarks: Remarks) -> None:
     """Layers and chunks as Megatron makes them of a layout."""
     layout, count = settled["layout"], settled.get("layers")
     stages = parse_layout(layout.value)

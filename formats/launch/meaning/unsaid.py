@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from groups.conventions import CONVENTIONS, MEGATRONS
 from groups.notes import Note
 
+from ...values import Document, Facts
 from .. import flags
 from ..flags import AXES
 from ..items import Guess
@@ -65,8 +65,8 @@ def may_be_any(reading: Reading, choice: Choice, remarks: Remarks) -> MayBeAny:
 
 
 def assume_axes(
-    sizes: Mapping[str, Any],
-    assumed: dict[str, Any],
+    sizes: Facts,
+    assumed: Document,
     framework: Guess | None,
     may_be: MayBeAny,
     remarks: Remarks,
@@ -82,7 +82,7 @@ def assume_axes(
                 remarks.assume(assumed, name, 1)
 
 
-def assume_batch(known: Mapping[str, Any], assumed: dict[str, Any], remarks: Remarks) -> None:
+def assume_batch(known: Facts, assumed: Document, remarks: Remarks) -> None:
     """The batch of a device, which is a micro-batch where nothing else is; and the global batch
     of gradients that are accumulated, on the replicas that there are."""
     if remarks.asks:
@@ -103,15 +103,15 @@ def assume_batch(known: Mapping[str, Any], assumed: dict[str, Any], remarks: Rem
 def assume_training(
     reading: Reading,
     framework: Guess | None,
-    known: Mapping[str, Any],
-    assumed: dict[str, Any],
+    known: Facts,
+    assumed: Document,
     may_be: MayBeAny,
     remarks: Remarks,
 ) -> None:
     """How a framework trains where nothing in the text says it, nor may say it."""
     if remarks.asks or reading.leaves("may-hold-options"):
         return
-    unsaid = dict(reading.schema.unsaid) if reading.schema else {}
+    unsaid: Document = dict(reading.schema.unsaid) if reading.schema else {}
     if framework and framework.name in MEGATRONS and "hidden" in known and reading.starts:
         unsaid = UNSAID | unsaid
     stated = {name for name, value in known.items() if value is not False or name in UNSAID}
@@ -126,9 +126,7 @@ def assume_training(
             remarks.assume(assumed, name, value)
 
 
-def assume_vocabulary(
-    known: Mapping[str, Any], assumed: dict[str, Any], framework: Guess, remarks: Remarks
-) -> None:
+def assume_vocabulary(known: Facts, assumed: Document, framework: Guess, remarks: Remarks) -> None:
     """What GPT-2's tokenizer makes it, where a shape is given without it."""
     tokenizer = known.get("tokenizer", "GPT2BPETokenizer" if "merges" in known else "")
     is_open = "hidden" in known and "vocabulary" not in known

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from groups.budget import spend
 from groups.errors import LayoutError
@@ -38,7 +38,7 @@ class NoValue(NamedTuple):
     code: str
     word: Word | None = None  # None: there is no word
     sets: str | None = None  # None: what the row sets
-    facts: Mapping[str, Any] = {}
+    facts: Mapping[str, object] = {}
     error: LayoutError | None = None
 
 
@@ -74,7 +74,7 @@ def assign(
     found.assignments.append(Assignment(row.field, value, item, row, default, run, role))
 
 
-def value_of(row: Row, words: Sequence[Word]) -> Any:
+def value_of(row: Row, words: Sequence[Word]) -> object:
     """The value of an option's or a key's words, or a `NoValue`."""
     if not words:
         is_said = row.kind in ("switch", "off")
@@ -90,7 +90,7 @@ def value_of(row: Row, words: Sequence[Word]) -> Any:
             return value
         values.append(value)
     if row.kind == "words":
-        return " ".join(values)
+        return " ".join(map(str, values))
     return tuple(values) if row.kind == "sizes" else values[0]
 
 
@@ -101,7 +101,7 @@ def _open(word: Word, code: str = "size-unresolved") -> NoValue:
     return NoValue("unresolved", _DECIDED.get(word.why, code), word)
 
 
-def _value(row: Row, word: Word) -> Any:
+def _value(row: Row, word: Word) -> object:
     """The value of one word."""
     text = word.text
     match row.kind:

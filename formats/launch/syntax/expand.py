@@ -21,7 +21,6 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from groups.budget import spend
 
@@ -81,7 +80,7 @@ class Shell:
         self.faults: list[Fault] = []
         self.spent = 0
 
-    def fault(self, code: str, place: tuple[int, int], **facts: Any) -> None:
+    def fault(self, code: str, place: tuple[int, int], **facts: object) -> None:
         self.faults.append(Fault(code, *place, facts))
 
     def may_spend(self, runs: Iterable[CommandRun], place: tuple[int, int]) -> bool:
@@ -237,7 +236,7 @@ class Expander:
         """``$((...))`` of whole numbers and of variables that hold them."""
         if depth >= MAX_DEPTH:
             return self.unknown(start, end, "arithmetic")
-        runs, tokens = [*self.inside(start + 3, end - 2, depth + 1)], []
+        runs, tokens = [*self.inside(start + 3, end - 2, depth + 1)], list[str]()
         for match in _ARITHMETIC.finditer("".join(run.text for run in runs)):
             token = match[0]
             if match[1]:
@@ -248,8 +247,8 @@ class Expander:
             if (not is_number and token not in _SIGNS) or len(tokens) > 100:
                 return self.unknown(start, end, "arithmetic")
             tokens.append(token)
-        value = None if any(run.why for run in runs) else calculate(tokens)
-        if value is None:
+        result = None if any(run.why for run in runs) else calculate(tokens)
+        if result is None:
             return self.unknown(start, end, "arithmetic")
         default = next((run.default for run in runs if run.default), None)
-        return [CommandRun(str(value), *self.source.place(start, end), "", default)]
+        return [CommandRun(str(result), *self.source.place(start, end), "", default)]

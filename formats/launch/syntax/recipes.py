@@ -184,8 +184,8 @@ class _Function:
             case _ if path:
                 values = node.elts if isinstance(node, (ast.List, ast.Tuple)) else [node]
                 words = [self._word(element, why) for element in values[:64]]
-                key = self.module.word(at or node, path[-1])
-                self.entries.append(Entry(path, words, key))
+                entry = Entry(path, words, self.module.word(at or node, path[-1]))
+                self.entries.append(entry)
 
     def _word(self, node: ast.expr, why: str) -> Word:
         """A literal as a word; what is worked out elsewhere is open."""

@@ -25,6 +25,8 @@ from typing import Any, NamedTuple
 
 from groups.budget import spend
 
+from ...values import Document
+
 STEP = 8
 """Units of work that a word costs, or a sign between words."""
 
@@ -52,7 +54,7 @@ class Fault(NamedTuple):
     code: str
     start: int
     end: int
-    facts: dict[str, Any]
+    facts: Document
 
 
 @dataclass(frozen=True)
@@ -241,7 +243,8 @@ PYTHONS: Operators = {
     **{ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul},
     ast.FloorDiv: operator.floordiv,
 }
-SHELLS: Operators = PYTHONS | {
+SHELLS: Operators = {
+    **PYTHONS,
     ast.Div: lambda left, right: math.trunc(Fraction(left, right)),  # towards zero
     ast.Mod: lambda left, right: left - right * math.trunc(Fraction(left, right)),
 }
