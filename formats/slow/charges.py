@@ -103,10 +103,10 @@ class Charges:
             rows = rows[np.argsort(rows[:, 0], kind="stable")]
             ends, waits, moves = rows[:, 0], rows[:, 3], rows[:, 4]
             waits, moves = self._exposed(rank, ends, waits, moves)
-            place, row = rows[:, 1].astype(int), rows[:, 2].astype(int)
+            places, row = rows[:, 1].astype(int), rows[:, 2].astype(int)
             steps = self._job.ranks[rank].steps
             begin = float(steps[0, 1]) + self._clocks.get(rank, 0.0) if len(steps) else ends[0]
-            found[rank] = _Calls(ends, place, row, waits, moves, begin)
+            found[rank] = _Calls(ends, places, row, waits, moves, begin)
         return found
 
     def _exposed(

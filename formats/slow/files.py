@@ -66,7 +66,9 @@ def is_summary(start: bytes | str) -> bool:
 def _require_places(slow: Slowness, file: str) -> None:
     """Every group that is named must be there, and each call have as many times as members."""
     count = len(slow.groups)
-    places = [row.group for row in (*slow.waits, *slow.chain, *slow.timelines)]
+    places = [one.group for one in slow.waits]
+    places += [one.group for one in slow.chain]
+    places += [one.group for one in slow.timelines]
     members = all(
         len(call.took_us) <= len(slow.groups[line.group].ranks)
         for line in slow.timelines

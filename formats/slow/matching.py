@@ -49,7 +49,7 @@ class SharedCalls:
 def matched(job: JobCalls) -> list[SharedCalls]:
     """The collectives of a job, those of each group together."""
     one_way = np.array([name in ONE_WAY for name in job.ops] or [False])
-    found = []
+    found = list[SharedCalls]()
     for place, group in enumerate(job.groups):
         members = [job.ranks[rank] for rank in group.ranks if rank in job.ranks]
         if len(members) < 2:

@@ -204,7 +204,7 @@ def _timelines(job: JobCalls, found: Sequence[SharedCalls]) -> Iterator[GroupTim
         totals[one.group] += one.waits.sum()
         parts[one.group].append(one)
     seen: Counter[str] = Counter()
-    order = []
+    order = list[tuple[int, int, int]]()
     for group, _ in totals.most_common():
         seen[job.groups[group].title] += 1
         order.append((seen[job.groups[group].title], len(order), group))
