@@ -63,8 +63,8 @@ def assign(
     if isinstance(value, NoValue):
         word, sets = value.word, row.sets if value.sets is None else value.sets
         text, at = (word.text, word.place) if word else ("", place)
-        more = {"sets": sets, "facts": value.facts, "error": value.error}
-        found.add(getattr(found, value.becomes), value.code, name, text, at, **more)
+        items = getattr(found, value.becomes)
+        found.add(items, value.code, name, text, at, sets, value.facts, value.error)
         return
     default = next((word.default for word in words if word.default), None)
     default = None if row.kind == "switch" else default
