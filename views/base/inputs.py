@@ -95,6 +95,14 @@ class StepInputs:
 
 
 @dataclass(frozen=True)
+class PlanInputs:
+    roles: Annotated[
+        str, Input("the other roles of the cluster, such as rollout@0-15:vllm,tp=2;reward@16-23")
+    ] = ""
+    role_edit: Annotated[str, Input("what is done to the roles, such as add", link="")] = ""
+
+
+@dataclass(frozen=True)
 class PageInputs:
     view: Annotated[
         str, Input("which view", choices=VIEWS, stands=True, closed=True, link="show")
@@ -296,6 +304,7 @@ MODELS_OF: tuple[tuple[str, type, str], ...] = (
     ("job", Training, "micro_batch"),
     ("job", StepInputs, "global_batch"),
     ("job", Training, "micro_batches schedule group_size"),
+    ("page", PlanInputs, ""),
     ("page", PageInputs, "view preset"),
     ("nodes", NodesInputs, ""),
     ("orders", OrdersInputs, ""),
