@@ -36,8 +36,8 @@ from groups import LayoutError
 from groups.errors import nearest_names, quoted
 from groups.presets import PUBLISHED
 
+from .errors import refusal
 from .inputs import FIELDS, STARTS
-from .problems import refusal
 from .resolve import from_preset
 from .state import State, language_of
 from .trained import fields_of_preset

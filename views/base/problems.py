@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 from markupsafe import Markup
@@ -31,7 +30,6 @@ from descriptions import (
 from formats.values import Document, Facts
 from groups import LayoutError
 from groups.conventions import CONVENTIONS, Convention
-from groups.errors import refusals
 from groups.inputs import SWITCH, number_in
 from training.clusters import CLUSTERS, Cluster
 from training.models import MODELS, PublishedModel
@@ -45,9 +43,6 @@ from .inputs import FIELDS, OF_MATHS
 Result = TypeVar("Result")
 Changes = Facts
 """Changes of a view's inputs or of the column."""
-
-refusal = refusals(Path(__file__).parent.parent / "refusals.toml")
-"""How this room refuses: the sentences of views/refusals.toml beside those of groups."""
 
 SHORT = ("tp", "pp", "cp", "dp", "ep", "etp", "edp", "vpp", "dcp", "moe_dp")
 """Controls that keep their short name in a sentence."""
