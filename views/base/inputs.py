@@ -18,7 +18,6 @@ from functools import partial
 from typing import Annotated, NamedTuple
 
 from descriptions import DP_KINDS, LANGUAGES, MOVES_RULES, TYPES, VIEWS
-from formats.hosts.order import OBJECTIVES, TIME
 from groups.inputs import Input, InputField, inputs_of
 from groups.layout import Job
 from groups.presets import PUBLISHED
@@ -166,9 +165,7 @@ class HangInputs:
 class HostsInputs:
     hosts: Annotated[str, _pasted("machines by name")] = ""
     racks: Annotated[str, _pasted("where they stand, if another text says it")] = ""
-    objective: Annotated[
-        str, Input("what counts first", choices=(TIME, *OBJECTIVES), stands=True)
-    ] = TIME
+    objective: Annotated[str, Input("what counts first", stands=True)] = "time"
     measures: Annotated[str, _pasted("a number for each rank")] = ""
     worse: Annotated[str, Input("which numbers are slow", choices=("high", "low"), stands=True)] = (
         "high"

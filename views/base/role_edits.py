@@ -25,7 +25,7 @@ from groups.inputs import number_in
 from groups.mesh import whole_number
 from groups.plan import MAX_ROLES
 
-from .problems import refusal
+from .errors import refusal
 from .role_text import (
     ALL,
     LONGEST,
@@ -139,7 +139,7 @@ def _name(cast: Cast, text: str) -> Cast:
 def _first(cast: Cast, text: str) -> Cast:
     """Where the role on screen begins, or its chosen GPUs."""
     (first, last), *more = spans = spans_of(text, "role_edit")
-    gpus = ()
+    gpus = tuple[int, ...]()
     if last is not None:
         gpus = tuple(gpu for a, b in spans for gpu in range(a, (b or a) + 1))
     if not more and len(gpus) in (0, cast.shown.count):

@@ -32,8 +32,8 @@ from groups.errors import in_any_case, nearest_names, quoted, require_length
 from groups.plan import MAX_ROLES
 from groups.presets import PUBLISHED
 
+from .errors import refusal
 from .inputs import FIELDS, STARTS, fields_of
-from .problems import refusal
 
 SHOWN_NAMES = ("actor", "rollout", "job")
 """What the role on screen is called where nobody says it: the first that no other is."""

@@ -28,8 +28,9 @@ from groups.mesh import whole_number
 from groups.plan import Plan, Role
 from groups.presets import PUBLISHED
 
+from .errors import refusal
 from .link import published
-from .problems import refusal, sentence
+from .problems import sentence
 from .resolve import resolve
 from .role_text import (
     MODEL,

@@ -11,10 +11,11 @@ from typing import TypeVar
 from markupsafe import Markup
 
 from descriptions import LAUNCHER_NOTES, PAGE, RUN, close_up, counted, joined
-from formats.hosts.order import TIME, BetterOrder, better_order
+from formats.hosts.order import OBJECTIVES, TIME, BetterOrder, better_order
 from formats.hosts.placing import launcher_files
 from formats.hosts.values import Hosts
 from groups import LayoutError
+from groups.errors import not_a_choice
 from render.files.tables import BarCell, TableChart
 from render.marks import shortened
 from render.palette import PALETTE
@@ -38,10 +39,11 @@ def better_of(context: Context) -> BetterOrder | None:
 
     Errors: as `formats.hosts.order.better_order`; and for an objective that the page has not.
     """
-    hosts = context.once(hosts_of)
+    hosts, objective, known = context.once(hosts_of), context.state.objective, (TIME, *OBJECTIVES)
     if not hosts or not hosts.racks:
         return None
-    objective: str = context.state.value("objective")
+    if objective not in known:
+        raise not_a_choice("objective", objective, known)
     seconds = None
     if not is_empty(context.state.model):
         with suppress(LayoutError):  # views of the model say why
