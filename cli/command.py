@@ -73,7 +73,8 @@ def run(argv: Sequence[str], stdin: TextIO, stdout: TextIO, stderr: TextIO) -> i
     except (CommandError, LayoutError) as error:
         stderr.write(f"{PROGRAM}: {one_line(sentence(error))}\n")
         return 2
-    stderr.writelines(f"{PROGRAM}: {one_line(remark)}\n" for remark in inputs.remarks)
+    remarks = dict.fromkeys(map(one_line, inputs.remarks))  # a file may be read twice
+    stderr.writelines(f"{PROGRAM}: {remark}\n" for remark in remarks)
     stdout.write(first)
     stdout.writelines(parts)
     return 0

@@ -73,7 +73,7 @@ def _inputs(context: Context) -> Markup:
         hints = {
             "served_share": f"{memory.share:g}",
             "served_length": serving.length,
-            "served_requests": serving.requests_on(memory.total),
+            "served_requests": serving.requests_on(memory.total) or "",
             "served_batched": memory.batched,
         }
     except LayoutError:
