@@ -22,8 +22,8 @@ def set_machines(
     settled: Settled, sizes: Document, engine: str, remarks: Remarks, servers: int
 ) -> Document:
     """Set nodes and GPUs per node where the text gives them by other names; what is assumed of
-    them, where it gives only their product. engine: the server that it starts, if any, none of whose
-    sizes is left open; servers: how many commands start it."""
+    them, where it gives only their product. engine: the server that it starts, if no
+    size of it is left open; servers: how many commands start it."""
     tasks = settled.get("tasks_per_node")
     if "gpus_per_node" not in sizes and tasks and tasks.value > 1:
         sizes["gpus_per_node"] = tasks.value
