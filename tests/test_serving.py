@@ -467,8 +467,12 @@ def test_a_published_server_is_drawn_as_its_source_states_it(name):
     assert is_still(name, state)
     assert preset.name in column_html("en")["sizes"]
     assert resolve(from_query(f"preset={name}")) == layout
-    out, err = io.StringIO(), io.StringIO()
-    assert run(["layout", "--preset", name], io.StringIO(), out, err) == 0
+    assert server_facts(Context.of(state))["requests"] > 1  # it fits on the GPUs of its source
+    for command in ("layout", "memory", "emit"):
+        out, err = io.StringIO(), io.StringIO()
+        assert run([command, "--preset", name], io.StringIO(), out, err) == 0
+    written = read_launch(out.getvalue()).job().layout()
+    assert (written.mesh, written.expert) == (layout.mesh, layout.expert)
     for page in (answer(state), answer(replace(state, view="memory", lang="zh"))):
         assert page.picture is not None
 

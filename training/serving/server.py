@@ -224,7 +224,7 @@ def server_memory(
     >>> round(memory.deciding.available / GIB, 1), memory.cache.tokens  # printed: 51.38 GiB
     (51.0, 417824)
 
-    Errors: LayoutError where heads or experts do not divide, where weights and working space leave
+    Errors: LayoutError where heads do not divide, where weights and working space leave
     nothing, and where not one request at full length fits.
     """
     cut.require_fits(model)

@@ -318,7 +318,8 @@ class Field(NamedTuple):
     @property
     def is_published(self) -> bool:
         """Whether a published layout says it too, be it as empty."""
-        return self.of in ("job", "model", "training") and not self.row.input.stays
+        is_said = self.of in ("job", "model", "training") or self.row.link.startswith("served_")
+        return is_said and not self.row.input.stays
 
 
 MODELS_OF: tuple[tuple[str, type, str], ...] = (

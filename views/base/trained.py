@@ -216,7 +216,7 @@ def fields_of_preset(name: str) -> dict[str, str]:
     ({'model': 'llama3-8b'}, {})
     """
     if name in SERVERS:
-        return {"model": SERVERS[name].model_id}
+        return {"model": SERVERS[name].model_id, **SERVERS[name].serving}
     known, changes = said_of_preset(name)
     model = {} if name == "playground-16" else {"model": known or UNKNOWN}
     return texts_of({**model, **changes, **training_of_preset(name)})
