@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from formats.launch import Parsed, parse
 from formats.launch.training import counted_with, options_of, served_of, training_of
+from formats.values import Document
 from groups import LayoutError
 from groups.inputs import number_in
 from groups.layout import SERVED, Layout
@@ -116,12 +117,12 @@ def options_of_page(layout: Layout, state: State) -> dict[str, object]:
     return options_of(shape, said, layout.mesh.size("pp"))
 
 
-def _served(state: State) -> dict[str, Any]:
+def _served(state: State) -> Document:
     """How the servers on screen serve, as far as it is said.
 
     Errors: LayoutError about a number that is none.
     """
-    said: dict[str, Any] = {}
+    said: Document = {}
     for name in SERVED_NUMBERS:
         if not is_empty(text := getattr(state, name)):
             said[name] = FIELDS[name].row.value(text)

@@ -74,7 +74,7 @@ def _of_sglang(stated: Facts, sizes: Facts, remarks: Remarks) -> Sizes:
     return {name: size for name, size in found.items() if size is not None}
 
 
-def _of_trtllm(stated: Mapping[str, Any], sizes: Mapping[str, Any], remarks: Remarks) -> Sizes:
+def _of_trtllm(stated: Facts, sizes: Facts, remarks: Remarks) -> Sizes:
     """TensorRT-LLM's attention dp is all of its tp; its ep is what the experts' own tp leaves."""
     tp, etp = sizes.get("tp", 1), sizes.get("etp")
     found = {"dp": tp} if stated.get("dp_attention") else {}
