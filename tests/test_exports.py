@@ -31,6 +31,7 @@ from formats.documents.exports import (
     ranks_csv_parts,
     ranks_json_parts,
 )
+from formats.documents.schema import FILE, NAMES, documents_schema
 from groups import LayoutError, coordinates, parse_mesh
 from groups.audit import spans_of
 from groups.conventions import CONVENTIONS, MEGATRONS, OWN
@@ -507,6 +508,20 @@ def test_the_examples_of_the_schema_are_documents():
         "parallel-groups",
         "parallel-ranks",
     ]
+
+
+def test_the_json_schema_is_written_anew_and_names_what_documents_have():
+    schema = json.loads(FILE.read_text(encoding="utf-8"))
+    assert schema == documents_schema(), "python -m formats.documents.schema writes it again"
+    server = Job(tp=4, dp=2, framework="vllm", expert_parallel=True).layout()
+    for text, one in ((GROUPS_TEXT, 0), (RANKS_TEXT, 1), (groups_json(server), 0)):
+        document, properties = json.loads(text), schema["oneOf"][one]["properties"]
+        job = schema["$defs"]["job"]
+        assert {*document} == {*schema["oneOf"][one]["required"]} <= {*properties}
+        assert {*job["required"]} <= {*document["job"]} <= {*job["properties"]}
+        for name, value in document["job"].items():
+            said = job["properties"][name]["type"]
+            assert NAMES[type(value)] in (said if isinstance(said, list) else [said]), name
 
 
 def test_the_schema_describes_every_field_and_column():

@@ -11,10 +11,13 @@ from cases import every
 
 from cli.guide import ELSEWHERE, guide, ways_to_train
 from descriptions import CONTROLS, LANGUAGES, MEMORY
-from formats.launch.training import options_of
+from formats.launch import parse
+from formats.launch.emit import emit
+from formats.launch.training import options_of, training_of
 from groups.inputs import inputs_of
 from groups.layout import LATER, Job, fields_said
 from training.model import Model
+from training.models import MODELS
 from training.recipe import Training
 from views.all import ENDPOINTS, VIEWS
 from views.base.context import Context
@@ -136,3 +139,20 @@ def test_a_way_to_train_has_words_in_launch_files(name):
     row, bare = FIELDS[name].row, options_of({}, {}, 2)
     written = (options_of({}, {name: row.value(choice)}, 2) for choice in row.choices)
     assert any(options != bare for options in written)
+
+
+UNREAD = {"schedule": "virtual stages say which", "dispatch": "no command has a word for it"}
+"""Ways to train that no launch file gives back, and why."""
+
+
+@every("name", [name for name in fields_of("training") if name not in UNSAYABLE])
+def test_a_way_to_train_is_read_from_the_commands_that_say_it(name):
+    shape = MODELS["deepseek-v3"].model
+    values = map(FIELDS[name].row.value, reversed(FIELDS[name].row.choices))
+    said = ((value, options_of(shape, {name: value}, 2)) for value in values)
+    read = (
+        training_of(parse(emit(Job(nodes=4, tp=2, pp=2), options, target))).get(name) == value
+        for value, options in said
+        for target in ("megatron", "nemo")
+    )
+    assert any(read) != (name in UNREAD), f"formats/launch/training.py does not read {name}"

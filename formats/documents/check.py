@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from groups.errors import LayoutError, quoted
+from groups.inputs import inputs_of
 from groups.layout import LATER, Job, Layout
 from groups.placement import Placement
 
 from ..errors import refusal
 from ..values import Document, Facts
 from .exports import GROUPS, RANKS, VERSION, groups_by_name, groups_json_parts, ranks_json_parts
+from .schema import types_of
 
 
 def check_document(text: str) -> Document:
@@ -89,13 +90,10 @@ def _made_again(document: Document) -> Document:
 
 
 def _layout(said: Facts) -> Layout:
-    types = {"levels": (list, type(None))} | dict.fromkeys(("etp", "dp"), (int, type(None)))
     job = {
-        field.name: _field(
-            said, field.name, *types.get(field.name, (type(field.default),)), at="job."
-        )
-        for field in fields(Job)
-        if field.name in said or field.name not in LATER
+        name: _field(said, name, *types_of(row), at="job.")
+        for name, row in inputs_of(Job).items()
+        if name in said or name not in LATER
     }
     try:
         return Job(**job).layout()
