@@ -4,22 +4,27 @@ that is not the one that was meant."""
 from __future__ import annotations
 
 import gzip
-import io
+from pathlib import Path
+from typing import BinaryIO, cast
 
 from formats.documents.tables import Table
+from formats.traces.stream import GZIP, TraceStream
 from groups.layout import Layout, framework_name
-from groups.running import Running, read_running
+from groups.running import Running, read_process_groups, read_running
 
 from .counts import COUNTS
 from .inputs import CommandLine
 from .messages import FIELDS, CommandError
 
-BEGINNING = 1 << 26
-"""Bytes of a trace in which its process groups stand: before its events."""
+LARGEST_TEXT = 1 << 26
+"""Bytes of a text that is no trace: a ``pg_config`` or a printed DeviceMesh."""
+
+START = 65_536
+"""Bytes by which a trace is known."""
 
 
 def running(inputs: CommandLine) -> Table:
-    found = read_running(_text(inputs, inputs.words[0]))
+    found = _read(inputs, inputs.words[0])
     asked = {*FIELDS, *COUNTS, "preset", "args", "gpus"} & {*inputs.options.unread}
     if asked - {"gpus_per_node"}:
         return _differences(found, inputs.layout())
@@ -59,16 +64,29 @@ def _differences(found: Running, meant: Layout) -> Table:
     )
 
 
-def _text(inputs: CommandLine, path: str) -> str:
-    """The beginning of a file, compressed or not, or standard input."""
+def _read(inputs: CommandLine, path: str) -> Running:
+    """Of a trace, compressed or not, whatever its size; of another text; of standard input."""
     if path == "-":
-        return inputs.text(path)
+        return read_running(inputs.text(path))
     try:
         with open(path, "rb") as file:
-            head = file.read(2)
+            packed = file.read(2) == GZIP
             file.seek(0)
-            packed = head == b"\x1f\x8b"
-            opened: io.BufferedIOBase = gzip.GzipFile(fileobj=file) if packed else file
-            return opened.read(BEGINNING).decode("utf-8-sig", "replace")
+            opened: BinaryIO = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if packed else file
+            start = opened.read(START)
+            if b'"traceEvents"' in start or b'"schemaVersion"' in start:
+                file.seek(0)
+                return _of_trace(file, Path(path).name)
+            text = start + opened.read(LARGEST_TEXT - len(start))
     except (OSError, EOFError) as error:
         raise CommandError(f"cannot read {path!r}: {error}") from None
+    return read_running(text.decode("utf-8-sig", "replace"))
+
+
+def _of_trace(file: BinaryIO, name: str) -> Running:
+    """The groups stand before the events, else behind them."""
+    stream = TraceStream(file, name)
+    for _ in stream:
+        if "distributedInfo" in stream.about:
+            break
+    return read_process_groups({"distributedInfo": stream.about.get("distributedInfo")})

@@ -134,7 +134,8 @@ class Running:
                     one._replace(kind=one.kind or known.get(one)) for one in self.groups
                 )
         if not self.groups or all(len(one.ranks) in (1, self.world) for one in self.groups):
-            return Job(nodes=1, gpus_per_node=self.world).layout(), self.groups
+            one = Job(nodes=1, gpus_per_node=self.world, framework=DATA_PARALLEL)
+            return one.layout(), self.groups
         raise refusal("groups-unnamed", "groups", count=len(self.groups))
 
     def differences(self, meant: Layout) -> Iterator[Difference]:
@@ -195,6 +196,8 @@ def _differ(one: Layout, other: Layout, kind: str) -> bool:
 
 # -- which layout --------------------------------------------------------------------------------
 
+DATA_PARALLEL = "pytorch-ddp"
+"""Whose a job is that has no group but that of all its ranks."""
 _MEGATRONS = ("megatron", "megatron-pp-dp")
 _MESHES = ("device-mesh", "torchtitan")
 _DEEPSPEEDS = ("deepspeed", "deepspeed-data-first")
@@ -341,8 +344,9 @@ def read_process_groups(config: object) -> Running:
     sizes = [size for _, size in groups] + [max(one.ranks, default=-1) + 1 for one, _ in groups]
     world = whole_number(info.get("world_size", max(sizes)), "world_size")
     inside = [one for one, _ in groups if one.kind != WORLD and one.ranks]
-    common = set(range(world)).intersection(*(one.ranks for one in inside)) if inside else {0}
-    rank = info.get("rank", min(common, default=-1))
+    held = [range(world), *(one.ranks for one in inside)]
+    common = set(held[1]).intersection(*held) if inside else range(world)
+    rank = info.get("rank", min(common, default=-1) if inside else 0)
     if not common or rank not in common:
         raise refusal("no-process-groups", "groups", value=quoted(str(config)[:80]))
     return Running(world, whole_number(rank, "rank", minimum=0), tuple(inside))

@@ -323,3 +323,29 @@ DROP = """async ([name, text]) => {
   const bubbles = { bubbles: true, cancelable: true, dataTransfer: transfer };
   document.dispatchEvent(new DragEvent('drop', bubbles));
 }"""
+
+
+def test_a_job_with_the_group_of_all_ranks_alone_is_data_parallel_whoever_is_asked():
+    group = {"pg_name": "0", "pg_desc": "default_pg", "pg_size": 8, "ranks": []}
+    for ranks in ([], [*range(8)]):
+        info = {"rank": 3, "world_size": 8, "pg_config": [{**group, "ranks": ranks}]}
+        running = read_process_groups(info)
+        layout = running.layout(4)
+        assert (running.rank, layout.framework, layout.job.nodes) == (3, "pytorch-ddp", 2)
+        assert [*running.differences(layout)] == []
+
+
+def test_the_groups_of_a_long_trace_may_stand_behind_its_events(tmp_path):
+    event = b'{"ph": "X", "cat": "cpu_op", "name": "' + b"x" * 200_000 + b'"},\n'
+    config = [{"pg_name": str(at), "pg_desc": f"mesh_{name}", "pg_size": 2, "ranks": ranks}
+              for at, (name, ranks) in enumerate({"tp": [2, 3], "dp": [0, 2]}.items())]  # fmt: skip
+    info = json.dumps({"backend": "nccl", "rank": 2, "world_size": 4, "pg_config": config}).encode()
+    path = tmp_path / "trace.json"
+    with path.open("wb") as file:
+        file.write(b'{"schemaVersion": 1, "traceEvents": [')
+        for _ in range(350):  # 70 MB
+            file.write(event)
+        file.write(event[:-2] + b'], "distributedInfo": ' + info + b"}")
+    out, err = io.StringIO(), io.StringIO()
+    assert run(["running", str(path)], io.StringIO(), out, err) == 0, err.getvalue()
+    assert out.getvalue().startswith("rank 2 of 4: tp2-")
