@@ -7,56 +7,67 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from formats.documents.tables import Table
-from formats.slow import JobCalls, Slowness, account_of, read_summary, slowness_of, verdict_of
-from formats.slow.files import LARGEST, is_summary
+from formats.errors import refusal
+from formats.slow import Slowness, account_of, verdict_of
+from formats.slow.files import is_summary
+from formats.slow.reading import START, SlowReading
+from formats.slow.timers import is_timers
+from formats.traces.files import MOST_FILES
+from formats.traces.inspector import is_inspector
+from formats.traces.nsys import is_nsys
 from formats.traces.stream import GZIP
-from groups.errors import LayoutError
+from groups.errors import LayoutError, quoted
 from groups.layout import Layout
 
 from .counts import COUNTS
 from .hosts import slow_ranks
 from .inputs import CommandLine
-from .messages import FIELDS, CommandError
-from .traces import traces_in
+from .messages import FIELDS, CommandError, sentence
 
 
 def slow(inputs: CommandLine) -> Table:
     """By what the file is: a folder or trace, a summary, or numbers by rank."""
     path = Path(inputs.words[0])
     try:
-        kind = "numbers" if str(path) == "-" else _kind(path)
-        if kind == "numbers":
+        if str(path) == "-" or _is_numbers(path):
             return slow_ranks(inputs)
-        return _waiting(inputs, _read(path, kind, inputs.remarks))
+        layout = _asked(inputs)
+        return _waiting(layout, inputs, _read(path, layout, inputs.remarks))
     except OSError as error:
         raise CommandError(f"cannot read {inputs.words[0]!r}: {error.strerror}") from None
 
 
-def _kind(path: Path) -> str:
+def _is_numbers(path: Path) -> bool:
     if path.is_dir():
-        return "traces"
+        return False
     with path.open("rb") as file:
-        start = file.read(65_536)
-    if start.startswith(GZIP) or b'"traceEvents"' in start or b'"schemaVersion"' in start:
-        return "traces"
-    return "summary" if is_summary(start) else "numbers"
+        start = file.read(START)
+    known = (is_summary, is_inspector, is_nsys, is_timers)
+    is_trace = start.startswith(GZIP) or b'"traceEvents"' in start or b'"schemaVersion"' in start
+    return not is_trace and not any(knows(start) for knows in known)
 
 
-def _read(path: Path, kind: str, remarks: list[str]) -> Slowness:
-    if kind == "summary":
-        with path.open("rb") as file:
-            return read_summary(file.read(LARGEST + 1), path.name)
-    job = JobCalls()
-    for _ in job.taken(traces_in(path, remarks)):
-        pass
-    return slowness_of(job)
+def _read(path: Path, layout: Layout | None, remarks: list[str]) -> Slowness:
+    """Of one file, or of all files of a folder that can be read; the others are remarks."""
+    reading = SlowReading()
+    files = sorted(one for one in path.iterdir() if one.is_file()) if path.is_dir() else [path]
+    if not files or len(files) > MOST_FILES:
+        code = "too-many-traces" if files else "no-traces"
+        facts = {"folder": quoted(str(path)), "count": len(files), "limit": MOST_FILES}
+        raise refusal(code, "trace", **facts)
+    for one in files:
+        with one.open("rb") as file:
+            reading.add(one.name, file)
+    found = reading.slowness(layout)
+    remarks += map(sentence, reading.refused)
+    return found
 
 
-def _waiting(inputs: CommandLine, found: Slowness) -> Table:
+def _waiting(layout: Layout | None, inputs: CommandLine, found: Slowness) -> Table:
     """The three sentences, and a row for each rank."""
     from texts.slow import slow_note, slow_sentence
 
-    layout = _layout(inputs, found)
+    layout = layout or _running(inputs, found)
     verdict = verdict_of(found, layout)
     notes = account_of(found, layout)
     sentences = [slow_sentence(note.code, note.facts, "en") for note in notes]
@@ -70,7 +81,10 @@ def _waiting(inputs: CommandLine, found: Slowness) -> Table:
             "verdict": vars(verdict),
             "account": sentences,
             "facts": [{"code": note.code, **note.facts} for note in notes],
-            "chain": [{**vars(hop), "group": found.groups[hop.group].title} for hop in found.chain],
+            "chain": [
+                {**vars(hop), "group": found.groups[hop.group].title}
+                for hop in found.chain_to(verdict.ranks, verdict.cause)
+            ],
         },
         before=[*sentences, "", "mean of a step: its own time, waited for others, others for it"],
         after=[slow_note(note, "en") for note in found.notes],
@@ -85,11 +99,14 @@ def _rows(found: Slowness) -> Iterator[list[object]]:
         yield [one.rank, *(round(time / 1000, 3) for time in times), *(before or [""])]
 
 
-def _layout(inputs: CommandLine, found: Slowness) -> Layout | None:
-    """The layout that is asked for, else that which the traces say."""
+def _asked(inputs: CommandLine) -> Layout | None:
+    """The layout of the options, if they say one."""
     asked = {*FIELDS, *COUNTS, "preset", "args", "gpus"} & {*inputs.options.unread}
-    if asked - {"gpus_per_node"}:
-        return inputs.layout()
+    return inputs.layout() if asked - {"gpus_per_node"} else None
+
+
+def _running(inputs: CommandLine, found: Slowness) -> Layout | None:
+    """The layout that the traces say."""
     each = int(inputs.options.gpus_per_node or 8)
     if found.running is None:
         return None

@@ -48,7 +48,7 @@ def trace(inputs: CommandLine) -> Table:
 
 
 def _summary(job: JobSummary, calls: JobCalls) -> dict[str, object]:
-    return {"version": VERSION, **job.as_json(), "slow": as_json(slowness_of(calls))}
+    return {"version": VERSION, "slow": as_json(slowness_of(calls)), **job.as_json()}
 
 
 def traces_in(path: Path, remarks: list[str]) -> Iterator[RankTrace]:

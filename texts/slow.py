@@ -52,7 +52,7 @@ def time_text(microseconds: float) -> str:
 
 
 def _told(name: str, value: object, language: str) -> str:
-    if name == "us" and isinstance(value, float):
+    if name in ("us", "fast") and isinstance(value, float):
         return time_text(value)
     if name in ("share", "paid") and isinstance(value, float):
         return f"{100 * value:.0f} %"

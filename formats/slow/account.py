@@ -18,9 +18,20 @@ def account_of(slow: Slowness, layout: Layout | None = None) -> tuple[Note, ...]
     notes = [_who(slow, verdict)]
     if verdict.kind == "unknown":
         return tuple(notes)
+    if not slow.waits:
+        detector = _detected(slow)
+        return (notes[0], detector) if detector else tuple(notes)
     last = _last(slow, verdict)
     cost = _cost(slow, verdict)
     return tuple(note for note in (*notes, last, cost) if note is not None)
+
+
+def _detected(slow: Slowness) -> Note | None:
+    named = slow.straggler
+    if named is None:
+        return None
+    facts = {"rank": named.rank, "times": named.times, "of": named.of}
+    return Note("detector", {**facts, "us": named.slow_us, "fast": named.fast_us})
 
 
 def _who(slow: Slowness, verdict: Culprit) -> Note:
@@ -35,7 +46,7 @@ def _who(slow: Slowness, verdict: Culprit) -> Note:
         "us": verdict.excess_us,
         "share": verdict.share,
         "steps": verdict.steps,
-        "of": len(slow.steps),
+        "of": slow.straggler.of if slow.straggler and not slow.steps else len(slow.steps),
         "cause": verdict.cause,
     }
     code = verdict.kind
@@ -88,12 +99,13 @@ def _cost(slow: Slowness, verdict: Culprit) -> Note | None:
         return None
     lost = sum(one.lost_us for one in slow.ranks) / len(slow.ranks)
     share = lost / slow.step_us if slow.step_us else 0.0
-    kinds = tuple(dict.fromkeys(slow.groups[hop.group].title for hop in slow.chain))
+    links = slow.chain_to(verdict.ranks, verdict.cause)
+    kinds = tuple(dict.fromkeys(slow.groups[link.group].title for link in links))
     facts: dict[str, object] = {"us": lost, "share": share, "kinds": kinds}
     if not verdict.ranks:
         return Note("waiting", facts)
     paid = sum(one.cost_us for one in slow.ranks if one.rank in verdict.ranks)
     everything = sum(one.cost_us for one in slow.ranks)
     facts |= {"paid": paid / everything if everything else 0.0}
-    is_chain = any(hop.doing == WAITING for hop in slow.chain)
+    is_chain = any(link.doing == WAITING for link in links)
     return Note("chain" if is_chain and len(kinds) > 1 else "cost", facts)

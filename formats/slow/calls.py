@@ -27,7 +27,8 @@ class RankCalls:
     """One rank: calls in columns, in the order of their start; times in microseconds of its clock.
 
     group: place in `JobCalls.groups`, -1 unknown. op: place in `JobCalls.ops`. sequence: the number
-    in the group, -1 unknown. peer: the other rank of a send or receive, -1 of none. steps: number,
+    in the group, -1 unknown. peer: the other rank of a send or receive, -1 of none. size: of the
+    group, -1 unknown. steps: number,
     start, end of each.
     """
 
@@ -39,6 +40,7 @@ class RankCalls:
     op: np.ndarray
     sequence: np.ndarray
     peer: np.ndarray
+    size: np.ndarray
     steps: np.ndarray
     computation: np.ndarray
     data: np.ndarray
@@ -65,6 +67,7 @@ class JobCalls:
     running: Running | None = None
     unknown: int = 0  # calls whose group nothing says
     count: int = 0
+    timed: bool = True  # whether it is known when calls began
     notes: set[str] = field(default_factory=set)
     _places: dict[object, int] = field(default_factory=dict)
 
@@ -94,9 +97,10 @@ class JobCalls:
             [self._op(call.kind) for call in known],
             [-1 if call.sequence is None else call.sequence for call in known],
             [self._peer(trace, one.group, one.peer, one.kind) for one in known],
+            [-1 if call.size is None else call.size for call in known],
         ]
         start, duration = (np.array(column, dtype=np.float64) for column in columns[:2])
-        op, sequence, peer = (np.array(column, dtype=np.int64) for column in columns[2:])
+        op, sequence, peer, size = (np.array(column, dtype=np.int64) for column in columns[2:])
         if not trace.kernels:
             self.notes.add("no-kernels")
         self.ranks[trace.rank] = RankCalls(
@@ -108,6 +112,7 @@ class JobCalls:
             op=op,
             sequence=sequence,
             peer=peer,
+            size=size,
             steps=_steps(trace, start, duration),
             computation=few(trace.computation),
             data=few(trace.data),

@@ -12,6 +12,7 @@ so that each collective has its share of blame by rank, made of those before it 
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ from .model import COMPUTATION, DATA, OPTIMIZER, OWN, TRANSFER, WAITING, ChainLi
 
 DEEPEST = 16
 """Links of a chain."""
+LONGEST, MOST_CHAINS = 1024, 32
+"""Collectives with most waiting whose chains are told, and how many of these are kept."""
 FOLLOWED = 30_000
 """Collectives that are followed along their chains, those with most waiting; for the others the
 last to come pays."""
@@ -133,6 +136,7 @@ class Charges:
         totals = [waits.sum(axis=1) for waits in self._waits]
         every = np.concatenate(totals) if totals else np.empty(0)
         least = float(np.sort(every)[-FOLLOWED]) if len(every) > FOLLOWED else 0.0
+        least = least if self._job.timed else math.inf
         order = sorted(
             (float(self._ends[place][row]), place, row)
             for place, total in enumerate(totals)
@@ -224,28 +228,26 @@ class Charges:
         total = sum(waited.values())
         return spent, {row: wait / total for row, wait in waited.items()}
 
-    # -- one chain ---------------------------------------------------------------------------------
+    # -- chains ------------------------------------------------------------------------------------
 
-    def chain(self) -> tuple[ChainLink, ...]:
-        """From a collective with much waiting back to the rank that costs most."""
-        costs = {rank: self.cost(rank) for rank in [*self._paid]}
-        if not costs:
-            return ()
-        dearest = max(costs, key=lambda rank: costs[rank])
+    def chains(self) -> tuple[tuple[ChainLink, ...], ...]:
+        """By rank at which waiting began and what that did the longest way there, the ranks that
+        cost most first."""
         longest = sorted(
             (-float(total), place, row)
             for place, waits in enumerate(self._waits)
             for row, total in enumerate(waits.sum(axis=1).tolist())
             if total > 0
-        )[:256]
-        best: tuple[float, tuple[ChainLink, ...]] = (0.0, ())
+        )[:LONGEST]
+        best: dict[tuple[int, str], tuple[float, tuple[ChainLink, ...]]] = {}
         for total, place, row in longest:
             hops = tuple(self._hops(place, row))
             worth = -total * (1 + 0.5 * (len(hops) - 1))
-            worth *= 1.0 if hops[-1].rank == dearest else 0.01
-            if worth > best[0]:
-                best = worth, hops
-        return best[1]
+            end = hops[-1].rank, hops[-1].doing
+            if worth > best.get(end, (0.0,))[0]:
+                best[end] = worth, hops
+        order = sorted(best, key=lambda end: (-self.cost(end[0]), -best[end][0]))
+        return tuple(best[end][1] for end in order[:MOST_CHAINS])
 
     def _hops(self, place: int, row: int) -> Iterator[ChainLink]:
         for _ in range(DEEPEST):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from groups.errors import quoted
 
 from ..errors import refusal
-from ..values import Document
 from .model import VERSION, Slowness
 
 if TYPE_CHECKING:
@@ -21,10 +20,9 @@ LARGEST = 32 * 2**20
 """Bytes of a summary that is read."""
 
 
-def as_json(slow: Slowness) -> Document:
+def as_json(slow: Slowness) -> dict[str, Any]:
     """Plain values, microseconds to the tenth."""
-    plain = _rounded(_adapter().dump_python(slow, mode="json"))
-    assert isinstance(plain, dict)
+    plain: dict[str, Any] = _rounded(_adapter().dump_python(slow, mode="json"))
     return {"version": VERSION, **plain}
 
 
@@ -62,15 +60,15 @@ def is_summary(start: bytes | str) -> bool:
     """Whether a file looks like a summary rather than a trace, by its beginning."""
     head = start[:4096]
     text = head.decode("utf-8", "replace") if isinstance(head, bytes) else head
-    return '"traceEvents"' not in text and '"slow"' in text
+    return '"traceEvents"' not in text and ('"slow"' in text or '"parallel-trace"' in text)
 
 
 def _require_places(slow: Slowness, file: str) -> None:
     """Every group that is named must be there, and each call have as many times as members."""
     count = len(slow.groups)
     places = [one.group for one in slow.waits]
-    places += [one.group for one in slow.chain]
     places += [one.group for one in slow.timelines]
+    places += [link.group for chain in slow.chains for link in chain]
     members = all(
         len(call.took_us) <= len(slow.groups[line.group].ranks)
         for line in slow.timelines
@@ -89,7 +87,7 @@ def _adapter() -> TypeAdapter[Slowness]:
     return TypeAdapter(Slowness)
 
 
-def _rounded(value: object) -> object:
+def _rounded(value: Any) -> Any:
     if isinstance(value, float):
         return round(value, 1)
     if isinstance(value, Mapping):

@@ -61,10 +61,10 @@ def matched(job: JobCalls) -> list[SharedCalls]:
             way = one_way[one.op[mine]]
             calls[one.rank] = mine[~way]
             _by_pair(job, one, mine[way], pairs)
-        found += _rows(job, place, calls)
+        found += rows_of(job, place, calls)
         for both in pairs.values():
             if len(both) == 2:
-                found += _rows(job, place, both, same_op=False)
+                found += rows_of(job, place, both, same_op=False)
     return found
 
 
@@ -83,9 +83,10 @@ def _by_pair(
             pairs.setdefault(pair, {})[one.rank] = some[one.peer[some] == peer]
 
 
-def _rows(
+def rows_of(
     job: JobCalls, place: int, calls: Mapping[int, np.ndarray], same_op: bool = True
 ) -> Iterator[SharedCalls]:
+    """The collectives of a group, of the calls of each rank in it."""
     ranks = tuple(rank for rank, some in calls.items() if len(some)) if calls else ()
     if len(ranks) < 2:
         return

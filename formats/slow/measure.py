@@ -43,6 +43,7 @@ def slowness_of(job: JobCalls) -> Slowness:
     everything = sum(len(one.start) for one in job.ranks.values())
     waits = sorted(_group_waits(found, steps), key=lambda one: -one.waited_us)
     notes = {*job.notes}
+    notes |= set() if job.timed else {"no-times"}
     notes |= {"groups-unknown"} if job.unknown else set()
     notes |= {"steps-unnumbered"} if steps == (0,) else set()
     notes |= {"rows-left-out"} if len(waits) > MOST_ROWS else set()
@@ -52,7 +53,7 @@ def slowness_of(job: JobCalls) -> Slowness:
         groups=tuple(job.groups),
         ranks=times,
         waits=tuple(waits[:MOST_ROWS]),
-        chain=charges.chain(),
+        chains=charges.chains() if job.timed else (),
         timelines=tuple(_timelines(job, found)),
         calls=calls,
         unmatched=everything - calls,

@@ -13,6 +13,7 @@ Applications, ICPP 2010).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from groups.running import Running
@@ -146,6 +147,18 @@ class GroupTimeline:
 
 
 @dataclass(frozen=True)
+class Straggler:
+    """Whom Megatron's straggler detector names slowest most often: in how many of its reports, what
+    its forward pass took then, and that of the fastest."""
+
+    rank: int
+    times: int
+    of: int
+    slow_us: float
+    fast_us: float
+
+
+@dataclass(frozen=True)
 class Slowness:
     """What the traces of a job say about waiting; bounded, whatever their size.
 
@@ -159,13 +172,26 @@ class Slowness:
     groups: tuple[SlowGroup, ...]
     ranks: tuple[RankTime, ...]
     waits: tuple[GroupWait, ...]
-    chain: tuple[ChainLink, ...]
+    chains: tuple[tuple[ChainLink, ...], ...]
     timelines: tuple[GroupTimeline, ...]
     calls: int
     unmatched: int
     clocks_us: float
     running: Running | None = None
     notes: tuple[str, ...] = field(default=())
+    straggler: Straggler | None = None
+
+    def chain_to(self, ranks: Iterable[int] = (), doing: str = "") -> tuple[ChainLink, ...]:
+        """The chain that ends at one of these ranks, if possible doing this; else the dearest."""
+        ends = {*ranks}
+        leading = [chain for chain in self.chains if chain and chain[-1].rank in ends]
+        leading.sort(key=lambda chain: chain[-1].doing != doing)
+        return next(iter([*leading, *self.chains]), ())
+
+    @property
+    def chain(self) -> tuple[ChainLink, ...]:
+        """The chain that costs most."""
+        return self.chain_to()
 
     @property
     def step_us(self) -> float:

@@ -33,7 +33,7 @@ class Collective(NamedTuple):
 
     group: the name of its group, None where the trace does not say it. sequence: its number in the
     group, since torch 2.13. bytes: of the larger side, elements of its dtype. peer: the rank of
-    the job that a send goes to or a receive comes from.
+    the job that a send goes to or a receive comes from. size: ranks of its group.
     """
 
     group: str | None
@@ -44,6 +44,7 @@ class Collective(NamedTuple):
     bytes: int | None = None
     dtype: str | None = None
     peer: int | None = None
+    size: int | None = None
 
 
 class TraceStep(NamedTuple):

@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import math
 import re
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from groups.errors import LayoutError, quoted
 from groups.group_names import kind_of
 from groups.running import Running, read_process_groups
 
 from ..errors import refusal
-from ..values import Document
 from .bounds import TraceBounds
 from .model import Collective, RankTrace, TraceGroup, TraceStep
 from .spans import Spans
@@ -47,6 +46,22 @@ WIDTHS = {
 
 LONGEST_NAME = 80
 MOST_MEMBERS = 1_000_000  # of a group that is told by its first rank and a stride
+
+
+def communicates(kernel: str) -> bool:
+    """Whether a kernel is one of NCCL's or RCCL's."""
+    return _COMMUNICATES.match(kernel) is not None
+
+
+def computes(kernel: str) -> bool:
+    """Whether a kernel that does not communicate computes."""
+    return _WAITS_OR_COPIES.search(kernel) is None
+
+
+def kernel_kind(kernel: str) -> str:
+    """Which collective a kernel is, by its name."""
+    found = _KERNEL_OF.search(kernel)
+    return found[1].lower() if found else "unknown"
 
 
 def read_trace(file: BinaryIO, name: str, bounds: TraceBounds | None = None) -> RankTrace:
@@ -82,7 +97,7 @@ class _Reading:
         self.members = 0
         self.unreadable = 0
 
-    def take(self, event: Document) -> None:
+    def take(self, event: dict[str, Any]) -> None:
         category = event.get("cat")
         if category == "kernel":
             self._kernel(event)
@@ -97,7 +112,7 @@ class _Reading:
         elif category == "user_annotation":
             self._annotation(event)
 
-    def _kernel(self, event: Document) -> None:
+    def _kernel(self, event: dict[str, Any]) -> None:
         times = _times(event)
         name = event.get("name")
         if times is None or type(name) is not str:
@@ -105,19 +120,18 @@ class _Reading:
             return
         self.kernels += 1
         arguments = _arguments(event)
-        if "Collective name" in arguments or _COMMUNICATES.match(name):
-            found = _KERNEL_OF.search(name)
-            call = Collective(None, found[1].lower() if found else "unknown", *times)
+        if "Collective name" in arguments or communicates(name):
+            call = Collective(None, kernel_kind(name), *times)
             key = arguments.get("External id")
             if "Collective name" in arguments:
                 call = self._described(call, arguments)
             self.collectives.append((call, key if type(key) is int else None))
             self._require("collectives", len(self.collectives))
-        elif not _WAITS_OR_COPIES.search(name):
+        elif computes(name):
             self.computation.add(*times)
             self._require("busy", len(self.computation))
 
-    def _annotation(self, event: Document) -> None:
+    def _annotation(self, event: dict[str, Any]) -> None:
         name = event.get("name")
         if type(name) is not str:
             return
@@ -145,7 +159,7 @@ class _Reading:
     def _spans(self, part: str) -> Spans:
         return self.data if part == _PARTS[0] else self.optimizer
 
-    def _described(self, call: Collective, arguments: Document) -> Collective:
+    def _described(self, call: Collective, arguments: dict[str, Any]) -> Collective:
         """The call with what its arguments say of it."""
         dtype, kind = arguments.get("dtype"), arguments.get("Collective name")
         sizes = [_count(arguments.get(f"{way} msg nelems")) for way in ("In", "Out")]
@@ -158,9 +172,10 @@ class _Reading:
             bytes=max(known) * width if known and width else None,
             dtype=dtype[:LONGEST_NAME] if type(dtype) is str else None,
             peer=_count(arguments.get("Src Rank" if kind == "recv" else "Dst Rank")),
+            size=_count(arguments.get("Group size")),
         )
 
-    def _group(self, arguments: Document) -> str | None:
+    def _group(self, arguments: dict[str, Any]) -> str | None:
         """The name of the group of a call, which is remembered."""
         name = arguments.get("Process Group Name", arguments.get("Process Group ID"))
         if type(name) not in (int, str) or name == "":
@@ -184,7 +199,7 @@ class _Reading:
     def trace(self) -> RankTrace:
         """What was read."""
         about = self.stream.about.get("distributedInfo")
-        info: Document = about if isinstance(about, dict) else {}
+        info: dict[str, Any] = about if isinstance(about, dict) else {}
         calls = [
             self.launched[key]._replace(start=call.start, duration=call.duration)
             if call.group is None and key in self.launched
@@ -227,7 +242,7 @@ class _Reading:
             call if call.group in self.groups else call._replace(group=name) for call in self.gloo
         ]
 
-    def _configured(self, info: Document) -> tuple[Running | None, dict[str, TraceGroup]]:
+    def _configured(self, info: dict[str, Any]) -> tuple[Running | None, dict[str, TraceGroup]]:
         """The groups that the trace lists, of all ranks too."""
         groups: dict[str, TraceGroup] = {}
         try:
@@ -243,12 +258,12 @@ class _Reading:
         return running, groups
 
 
-def _arguments(event: Document) -> Document:
+def _arguments(event: dict[str, Any]) -> dict[str, Any]:
     arguments = event.get("args")
     return arguments if isinstance(arguments, dict) else {}
 
 
-def _times(event: Document) -> tuple[float, float] | None:
+def _times(event: dict[str, Any]) -> tuple[float, float] | None:
     """Start and duration in microseconds; None for what is no time."""
     start, duration = event.get("ts"), event.get("dur", 0)
     if type(start) not in (int, float) or type(duration) not in (int, float):
@@ -262,7 +277,7 @@ def _count(value: object) -> int | None:
     return value if type(value) is int and 0 <= value < 2**63 else None
 
 
-def _members(arguments: Document) -> tuple[int, ...] | None:
+def _members(arguments: dict[str, Any]) -> tuple[int, ...] | None:
     """Ranks of a group: those of its list, which a long one ends in dots, or by steps."""
     listed, size = arguments.get("Process Group Ranks"), _count(arguments.get("Group size"))
     if type(listed) is str and re.fullmatch(r"\[\d{1,9}(, ?\d{1,9})*\]", listed):

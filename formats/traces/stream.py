@@ -18,7 +18,6 @@ import orjson
 from groups.errors import quoted
 
 from ..errors import refusal
-from ..values import Document
 from .bounds import MEGABYTE, TraceBounds
 
 GZIP = b"\x1f\x8b"
@@ -49,11 +48,11 @@ class TraceStream:
     def __init__(self, file: BinaryIO, name: str, bounds: TraceBounds | None = None) -> None:
         self.name = name
         self.bounds = bounds or TraceBounds()
-        self.about: Document = {}
+        self.about: dict[str, Any] = {}
         self.count = 0  # of events that were read
         self._chunks = self._read(file)
 
-    def __iter__(self) -> Iterator[list[Document]]:
+    def __iter__(self) -> Iterator[list[dict[str, Any]]]:
         held = self._begin()
         while True:
             found = _complete(held)
@@ -87,7 +86,7 @@ class TraceStream:
                 break
         raise refusal("not-a-trace", "trace", file=self._file)
 
-    def _end(self, held: bytes) -> list[Document]:
+    def _end(self, held: bytes) -> list[Any]:
         """The last events, and what stands behind them."""
         found = _parsed(b'{"traceEvents":[' + held)
         if not isinstance(found, dict):
@@ -98,9 +97,9 @@ class TraceStream:
             raise refusal("trace-broken", "trace", **where)
         events = found.pop("traceEvents")
         self.about.update(found)
-        return cast("list[Document]", events)
+        return cast("list[Any]", events)
 
-    def _checked(self, events: list[Document]) -> list[Document]:
+    def _checked(self, events: list[Any]) -> list[dict[str, Any]]:
         if not isinstance(events, list) or not all(type(event) is dict for event in events):
             raise refusal("trace-broken", "trace", file=self._file, after=self.count)
         self.count += len(events)
@@ -139,7 +138,7 @@ class TraceStream:
         return quoted(self.name)
 
 
-def _complete(held: bytes) -> tuple[list[Document], bytes] | None:
+def _complete(held: bytes) -> tuple[list[Any], bytes] | None:
     """The events that are whole, and the bytes behind them; None where no end of one is found."""
     places = [*_BETWEEN.finditer(held, max(0, len(held) - _TAIL))]
     if not places:
