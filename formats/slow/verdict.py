@@ -5,13 +5,16 @@ slow where all steps agree that it has more of it than the others:
 
     excess(S) = median own time in S - median own time outside of S
 
-It counts where it is above LEAST of the step and above NOISE times what ranks of one side differ
-from each other, and where the set explains more of the differences than any other does. Groups are
-compared likewise: what moving data takes at least in one, beside its fellows of that kind.
+It counts where it is above LEAST of the step, above NOISE times what ranks of one side differ from
+each other and clear of chance (the steps of a rank differ too, and the largest of N such medians
+is about sqrt(2 ln N) standard errors away), and where the set explains more of the differences
+than any other does. Groups are compared likewise: what moving data takes at least in one, beside
+its fellows of that kind.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -25,6 +28,8 @@ from .model import COMPUTATION, DATA, OPTIMIZER, OWN, TRANSFER, RankTime, Slowne
 LEAST = 0.05
 """Share of a step below which an excess is none."""
 NOISE = 3.0
+SURE = 2.0
+"""Standard errors beyond those of the largest of all sets by chance."""
 AGREE = 0.75
 """Share of steps in which a set must have the more own time."""
 
@@ -64,14 +69,27 @@ class _Candidate:
 def verdict_of(slow: Slowness, layout: Layout | None = None) -> Culprit:
     """Who is slow, by the traces; layout: says nodes and stages that they do not."""
     known = [one for one in slow.ranks if one.own_us]
-    if len(known) < 2 or not slow.waits:
-        return Culprit("unknown")
+    if len(known) < 2 or not (slow.waits or "timers" in slow.notes):
+        return _by_detector(slow)
     own = np.array([one.own_us for one in known])
     best = _slow_ranks(slow, known, own, layout)
     network = _slow_group(slow)
     if best is None or (network is not None and network.excess_us > best.excess_us):
         return network or Culprit("nobody", steps=own.shape[1])
     return best
+
+
+def _by_detector(slow: Slowness) -> Culprit:
+    """Whom a straggler detector names, where that is one rank in nearly all of its reports."""
+    named = slow.straggler
+    if named is None:
+        return Culprit("unknown")
+    excess = named.slow_us - named.fast_us
+    share = excess / named.slow_us if named.slow_us else 0.0
+    if named.of < 3 or named.times < AGREE * named.of or share < LEAST:
+        return Culprit("nobody", steps=named.of)
+    ranks = (named.rank,)
+    return Culprit("rank", ranks, named.rank, COMPUTATION, excess, share, named.times)
 
 
 # -- ranks -----------------------------------------------------------------------------------------
@@ -83,7 +101,9 @@ def _slow_ranks(
     ranks = [one.rank for one in known]
     found: list[tuple[float, int, float, int, _Candidate]] = []
     step = slow.step_us
-    for one in _candidates(slow, known, layout):
+    sets = [*_candidates(slow, known, layout)]
+    sure = SURE + math.sqrt(2 * math.log(len(sets)))
+    for one in sets:
         inside = np.array([rank in one.ranks for rank in ranks])
         if inside.all() or not inside.any():
             continue
@@ -93,7 +113,8 @@ def _slow_ranks(
         if excess < LEAST * step or agree < AGREE * len(gaps):
             continue
         left = _left(own, inside)
-        if excess < NOISE * left or not _is_apart(own, inside, excess):
+        chance = sure * _chance(own, int(inside.sum()))
+        if excess < max(NOISE * left, chance) or not _is_apart(own, inside, excess):
             continue
         found.append((left, ORDER.index(one.kind), excess, agree, one))
     if not found:
@@ -117,6 +138,17 @@ def _slow_ranks(
         also=also,
         host=one.host,
     )
+
+
+def _chance(own: np.ndarray, size: int) -> float:
+    """The standard error of the median of a set of ranks, by how the steps of each rank differ; 0
+    of one step, of which nothing tells that."""
+    steps = own.shape[1]
+    if steps < 2:
+        return 0.0
+    away = np.median(np.abs(own - np.median(own, axis=1, keepdims=True)), axis=1)
+    of_step = 1.4826 * steps / (steps - 0.8) * float(np.mean(away))
+    return 1.2533 * of_step / float(np.sqrt(steps * size))  # of a median of normal values
 
 
 def _left(own: np.ndarray, inside: np.ndarray) -> float:

@@ -19,9 +19,9 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, Any
 
 from groups import LayoutError
 
@@ -72,23 +72,16 @@ def ended_early() -> LostError:
     )
 
 
-Result = TypeVar("Result")
-Question = tuple[str, str, Iterable[object], Mapping[str, object]]
-"""A function by its module and name, and its values."""
-
-
 class Worker:
     """The server's end: functions are sent by name, with values; one thread asks at a time."""
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[bytes] | None = None
-        self._end: Callable[[], object] = lambda: None
+        self._end: Callable[[], Any] = lambda: None
         self._in_use = threading.Lock()
         self._last_call = 0.0
 
-    def ask(
-        self, work: Callable[..., Result], values: Iterable[object], named: Mapping[str, object]
-    ) -> Result:
+    def ask(self, work: Callable[..., Any], values: Any, named: Any) -> Any:
         """What the function returns there; raises what it raises, or LostError."""
         with self._in_use:
             try:
@@ -102,9 +95,7 @@ class Worker:
             if time.monotonic() - self._last_call >= IDLE:
                 self.close()
 
-    def _call(
-        self, work: Callable[..., Result], values: Iterable[object], named: Mapping[str, object]
-    ) -> Result:
+    def _call(self, work: Callable[..., Any], values: Any, named: Any) -> Any:
         if self.process and self.process.poll() is not None:
             self.close()
         process = self.process or self._started()
@@ -147,7 +138,7 @@ class Worker:
         return process
 
 
-def _after(seconds: float, action: Callable[[], object]) -> threading.Timer:
+def _after(seconds: float, action: Callable[[], Any]) -> threading.Timer:
     timer = threading.Timer(seconds, action)
     timer.daemon = True
     timer.start()
@@ -190,7 +181,7 @@ def main() -> None:
     _limit_memory()
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever somebody prints is no answer
-    questions: queue.SimpleQueue[Question] = queue.SimpleQueue()
+    questions: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(sys.stdin.buffer, questions), daemon=True).start()
     is_last = False
     while not is_last:
@@ -206,9 +197,7 @@ def main() -> None:
         del answer, values, named
 
 
-def _answered(
-    module: str, name: str, values: Iterable[object], named: Mapping[str, object]
-) -> bytes:
+def _answered(module: str, name: str, values: Any, named: Any) -> bytes:
     """Whether it is an answer, and what the function returns, or raises but for MemoryError."""
     try:
         result = getattr(importlib.import_module(module), name)(*values, **named)
@@ -219,7 +208,7 @@ def _answered(
         return pickle.dumps((False, error))
 
 
-def _listen(stream: IO[bytes], questions: queue.SimpleQueue[Question]) -> None:
+def _listen(stream: Any, questions: queue.SimpleQueue[Any]) -> None:
     """Hand on what is asked; where the server has gone, so has whoever waits for an answer."""
     try:
         while True:
