@@ -26,6 +26,7 @@ from texts.sentences import (
     with_reason,
 )
 from texts.shapes import (
+    FOLDER,
     GAP,
     LANGUAGES,
     Control,
@@ -100,6 +101,7 @@ ALGORITHM_TEXTS: Mapping[str, OperationText] = words("operations", "ALGORITHM_TE
 
 ESTIMATE, MEMORY = words("estimate", "ESTIMATE"), words("memory", "MEMORY")
 RUN = words("run", "RUN")
+ROLES = words(FOLDER.parent / "views" / "roles" / "words.toml", "ROLES")
 HOSTS_REMARKS, HOSTS_WORDS = words("hosts", "HOSTS_REMARKS"), words("hosts", "HOSTS_WORDS")
 LAUNCHER_NOTES, ORDER_REASONS = words("hosts", "LAUNCHER_NOTES"), words("hosts", "ORDER_REASONS")
 TARGET_NAMES = words("launch", "TARGET_NAMES")

@@ -21,12 +21,13 @@ from formats.values import Document
 from groups import __version__, budget
 from groups.audit import DOMAINS, Span, audit
 from groups.conventions import CONVENTIONS
+from groups.engines import is_server
 from groups.errors import LayoutError, in_any_case, quoted
 from groups.grouping import shared_groups
 from groups.layout import Layout, framework_name
 from groups.mesh import MAX_RANKS, coordinates, require_rank, whole_number
 from groups.placement import Placement
-from groups.presets import PRESETS
+from groups.presets import PUBLISHED
 from groups.program import PROGRAM
 
 from .hosts import order
@@ -73,7 +74,8 @@ def run(argv: Sequence[str], stdin: TextIO, stdout: TextIO, stderr: TextIO) -> i
     except (CommandError, LayoutError) as error:
         stderr.write(f"{PROGRAM}: {one_line(sentence(error))}\n")
         return 2
-    stderr.writelines(f"{PROGRAM}: {one_line(remark)}\n" for remark in inputs.remarks)
+    remarks = dict.fromkeys(map(one_line, inputs.remarks))  # a file may be read twice
+    stderr.writelines(f"{PROGRAM}: {remark}\n" for remark in remarks)
     stdout.write(first)
     stdout.writelines(parts)
     return 0
@@ -244,7 +246,7 @@ def _emit(inputs: CommandLine) -> Iterator[str]:
 
     job, model = inputs.wanted()
     checked(job)
-    if inputs.options.preset is not None:
+    if inputs.options.preset is not None and not is_server(job.framework):
         from formats.launch.training import options_of_preset
 
         model = options_of_preset(inputs.options.preset, job.pp)
@@ -283,7 +285,7 @@ def _check(inputs: CommandLine) -> Iterator[str]:
 def _presets(inputs: CommandLine) -> Table:
     columns = ["nodes", "gpus_per_node", "tp", "cp", "dp", "pp", "ep", "etp", "framework", "name"]
     row_of = attrgetter(*columns)
-    rows = [[key, *row_of(preset)] for key, preset in PRESETS.items()]
+    rows = [[key, *row_of(preset)] for key, preset in PUBLISHED.items()]
     return _matching("presets", inputs, ["id", *columns], rows)
 
 

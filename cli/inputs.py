@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from formats.values import Document, Facts
 from groups import __version__
@@ -32,6 +32,11 @@ from .counts import COUNTS, with_counts
 from .guide import ON_OFF, asks_for_more, guide, ways_to_train
 from .messages import FIELDS, CommandError, option
 from .spelling import known_options, nearest
+
+if TYPE_CHECKING:
+    from formats.hosts.values import Hosts
+    from formats.launch.items import Parsed
+    from views.base.state import State
 
 SIZES = (
     *("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp", "instances", "gtp", "egtp"),
@@ -58,7 +63,7 @@ class _Parser(argparse.ArgumentParser):
         raise CommandError(message)
 
 
-_LAID_OUT: Any = partial(argparse.RawDescriptionHelpFormatter, max_help_position=26, width=100)
+_LAID_OUT = partial(argparse.RawDescriptionHelpFormatter, max_help_position=26, width=100)
 """How help is laid out; else it is as wide as the environment says."""
 
 
@@ -129,8 +134,8 @@ class CommandLine:
     words: list[str]
     stdin: TextIO
     remarks: list[str] = field(default_factory=list)  # to be said beside the answer
-    launch: Any = None  # what the launch file of --args says, once it is read (launch.Parsed)
-    base: Any = None  # what a word of the command says, under the options (views.base.state.State)
+    launch: Parsed | None = None  # what the launch file of --args says, once it is read
+    base: State | None = None  # what a word of the command says, under the options
     base_job: Job | None = None  # the job of that
     standard: str | None = None  # standard input, once it is read
 
@@ -202,8 +207,8 @@ class CommandLine:
 
         return placement_of(self.hosts(), layout.world_size, layout.gpus_per_node)
 
-    def hosts(self) -> Any:
-        """The machines of --hosts, standing where --racks says (`formats.hosts.values.Hosts`)."""
+    def hosts(self) -> Hosts:
+        """The machines of --hosts, standing where --racks says ."""
         from formats.hosts.reading import read_hosts  # its YAML is not numpy: few commands need it
         from texts.shapes import words
 

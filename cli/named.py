@@ -41,7 +41,8 @@ def context_of_word(inputs: CommandLine, word: str, context: Context) -> Context
     """
     if word.startswith(FROM_HERE):
         return context_named(word, context)
-    state = inputs.base if len(inputs.words) == 1 else state_of_word(inputs, word)
+    base = inputs.base if len(inputs.words) == 1 else None
+    state = base or state_of_word(inputs, word)
     return Context.of(with_job(context.state, state, is_whole=True))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from formats.values import Document
 from groups.errors import LayoutError
 from groups.layout import Job
+from texts.sentences import note_text
 from views.base.context import Context
 from views.base.endpoint import TRAINING, changes_of, fixes_tried
 from views.base.inputs import FIELDS
@@ -18,6 +19,7 @@ from views.base.state import State
 from views.launch.inputs import training_stated, with_pasted
 
 from .inputs import CommandLine, checked
+from .messages import CommandError
 
 RENAMED = {"memory_schedule": "schedule"}
 """Parameters of endpoints whose options are called as the page calls them."""
@@ -64,6 +66,9 @@ def served_context(inputs: CommandLine, log: str) -> Context:
     """
     job, _ = inputs.wanted()
     layout, options = checked(job), inputs.options
+    for item in inputs.launch.problems if inputs.launch else ():
+        if item.code == "layers-with-states" and options.model is None:
+            raise CommandError(note_text(item))
     known: Document = {"model": "", **_start(inputs), **fields_of_job(job)}
     names = (*OF_SERVER, *SERVED)
     given = {name: value for name in names if (value := getattr(options, name)) is not None}

@@ -55,6 +55,7 @@ class Preset:
     note: str  # empty if there is nothing to know
     served: Mapping[str, int] = field(default_factory=dict)  # sizes that a server alone has
     model_id: str = ""  # of a server: the published model that it serves
+    serving: Mapping[str, str] = field(default_factory=dict)  # fields of its memory, as stated
 
     @property
     def world_size(self) -> int:
@@ -115,6 +116,7 @@ class Published:
     source: tuple[str, ...] = ()
     note: str = ""
     model: str = ""  # of a server: an id of training/models.toml
+    serving: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -167,8 +169,13 @@ class Publication:
             source=source,
             url=url_of(source[0]),
             note=own.note or self.note,
-            served={name: size[name] for name in SERVED if name in size and own.model},
+            served={
+                name: bool(size[name]) if name == "expert_parallel" else size[name]
+                for name in SERVED
+                if name in size and own.model
+            },
             model_id=own.model,
+            serving=own.serving,
         )
 
 

@@ -25,7 +25,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cache, cached_property
 from pathlib import Path
 from types import GenericAlias
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast, overload
 
 import orjson
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 Model = TypeVar("Model")
 Row = TypeVar("Row")
+Other = TypeVar("Other")
 
 
 class TableError(ValueError):
@@ -57,6 +58,18 @@ class Rows(Mapping[str, Row]):
 
     def __getitem__(self, key: str) -> Row:
         return self._rows[key]
+
+    # Mapping's own ask `__getitem__`, and half of what readers of launch files look up is missing.
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._rows
+
+    @overload
+    def get(self, key: str, /) -> Row | None: ...
+    @overload
+    def get(self, key: str, /, default: Row | Other) -> Row | Other: ...
+    def get(self, key: str, /, default: object = None) -> object:
+        return self._rows.get(key, default)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows)

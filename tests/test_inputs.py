@@ -41,6 +41,7 @@ SHOWN = (
 BY_SCRIPT = {
     **{"view": "buttons", "lang": "buttons", "tour": "buttons", "digest": "files that are read"},
     **{"lines": "buttons", "target": "buttons", "run": "buttons"},
+    "role_edit": "tabs, and boxes of the role on screen",
 }
 """Inputs without a box of their own, and what sets them."""
 

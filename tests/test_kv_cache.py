@@ -121,7 +121,12 @@ def test_what_cannot_be_planned_is_refused_by_name(control, changes):
 
 @pytest.mark.parametrize(
     ("control", "layer"),
-    [("kind", ("latent", 0)), ("window", ("full", 512)), ("window", ("sliding", 0))],
+    [
+        ("kind", ("latent", 0)),
+        ("kind", ("mamba", 0)),
+        ("window", ("full", 512)),
+        ("window", ("sliding", 0)),
+    ],
 )
 def test_a_layer_is_checked(control, layer):
     with pytest.raises(LayoutError) as refused:

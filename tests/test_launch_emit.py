@@ -55,7 +55,7 @@ SAYS = {
         *("micro_batch", "global_batch", "seq"),
     ),
 }
-SAYS["vllm"] = (*("nodes", "gpus_per_node", "tp", "pp", "cp"), "seq")
+SAYS["vllm"] = ("nodes", "gpus_per_node", "tp", "pp", "cp")
 SAYS["sglang"] = SAYS["vllm"]
 SAYS["tensorrt-llm"] = (*SAYS["vllm"], "ep")
 SAYS["torchtitan-toml"] = SAYS["torchtitan-main"] = SAYS["torchtitan"]
@@ -107,6 +107,8 @@ def assert_round_trip(job: Job, model: dict, target: str) -> None:
     assert not parsed.unresolved
     found = {name: value for name, value in parsed.values.items() if name != "framework"}
     wanted = expected(job, model, target)
+    if TARGETS[target].serves:  # the longest request is the model's sequence
+        assert parsed.serving.get("served_length") == model.get("seq")
     if target == "vllm":  # the training's replicas are one server's dp, which is written
         wanted["dp"] = job.layout().mesh.size("dp")
     if target == "sglang":  # whose tp holds the ranks of cp; its replicas are servers

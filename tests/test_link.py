@@ -80,6 +80,7 @@ def test_a_preset_is_the_same_layout_from_its_link(preset, language):
 
 
 ASKED = {
+    "roles": ["rollout@0-15:vllm,tp=2;reward@16-23", "4x8;*a@8;b:tp=4", "x;;@&é\0"],
     "preset": ["deepseek-v3", "playground-16"],
     "view": [*VIEWS],
     "rank": ["0", "13", "many"],

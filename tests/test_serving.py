@@ -338,6 +338,7 @@ READ = {
         "nodes": 2,
         "gpus_per_node": 4,
     },
+    "trtllm-serve m --tp_size 4 --gpus_per_node 8": {"tp": 4, "nodes": 1, "gpus_per_node": 4},
     "vllm serve m -tp 4 -pcp 2 -dcp 2": {"tp": 4, "cp": 2, "dcp": 2, "dp": 1},
     "vllm serve m -tp 4 -pp 2 -dcp 2 -dp 2": {"tp": 4, "pp": 2, "dcp": 2, "dp": 2},
     "vllm serve m -tp 8 --enable-expert-parallel": {"tp": 8, "dp": 1, "expert_parallel": True},
@@ -426,8 +427,6 @@ def test_a_server_that_is_opened_holds_weights_and_a_cache_and_no_training(text)
 def test_servers_that_no_command_starts_together_are_not_written():
     with pytest.raises(LayoutError, match="2 servers side by side"):
         emit(Job(2, tp=8, framework="tensorrt-llm"), framework="tensorrt-llm")
-    with pytest.raises(LayoutError, match="no option for dp 8"):
-        emit(Job(1, tp=8, dp=8, framework="tensorrt-llm"), framework="tensorrt-llm")
     with pytest.raises(LayoutError, match="2 servers side by side"):
         emit(Job(2, tp=8, dp=4, framework="sglang"), framework="sglang")
 
@@ -468,8 +467,12 @@ def test_a_published_server_is_drawn_as_its_source_states_it(name):
     assert is_still(name, state)
     assert preset.name in column_html("en")["sizes"]
     assert resolve(from_query(f"preset={name}")) == layout
-    out, err = io.StringIO(), io.StringIO()
-    assert run(["layout", "--preset", name], io.StringIO(), out, err) == 0
+    assert server_facts(Context.of(state))["requests"] > 1  # it fits on the GPUs of its source
+    for command in ("layout", "memory", "emit"):
+        out, err = io.StringIO(), io.StringIO()
+        assert run([command, "--preset", name], io.StringIO(), out, err) == 0
+    written = read_launch(out.getvalue()).job().layout()
+    assert (written.mesh, written.expert) == (layout.mesh, layout.expert)
     for page in (answer(state), answer(replace(state, view="memory", lang="zh"))):
         assert page.picture is not None
 

@@ -210,6 +210,20 @@ def test_every_layer_is_in_one_stage(engine, layers, pp):
     assert max(map(len, stages)) - min(map(len, stages)) <= 1
 
 
+def test_of_more_ranks_than_experts_each_has_one_and_some_are_there_twice():
+    held = [experts_of(256, 320, rank) for rank in range(320)]
+    assert {count for _, count in held} == {1}
+    assert [first for first, _ in held] == [*range(256), *range(64)]
+    memory = server_memory(
+        MODELS["deepseek-v3"].model,
+        Cut(attention=4, dense=4, ep=320),
+        Serving("sglang", weights="fp8", share=0.8),
+        seen_memory("hgx-h800"),
+        ranks=320,
+    )
+    assert memory.deciding.experts == 1
+
+
 def test_every_expert_is_on_one_rank():
     held = [experts_of(10, 4, rank) for rank in range(4)]
     assert [e for first, count in held for e in range(first, first + count)] == list(range(10))

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Protocol
 
+from groups.errors import LayoutError
 from groups.tables import Rows
 
 from .shapes import Chinese, Text, has_text, words
@@ -45,15 +46,15 @@ def counted(number: int, noun: str, language: str) -> str:
 # -- hangs ---------------------------------------------------------------------------------------
 
 
-def hang_sentence(code: str, facts: Mapping[str, Any], language: str) -> str:
+def hang_sentence(code: str, facts: Mapping[str, object], language: str) -> str:
     """The sentence of a note, with its facts.
 
     >>> hang_sentence("never-entered", {"rank": 37, "op": "", "seq": 4812, "kind": "tp"}, "en")
     'GPU 37 never entered operation 4,812 of its tp group.'
     """
     text = {**HANG, **HANG_NOTES, **HANG_STEPS}[code]
-    told = {name: _told(value, language) for name, value in facts.items()}
-    told = with_reason(told, language)
+    words = {name: _told(value, language) for name, value in facts.items()}
+    told = with_reason(words, language)
     told["op"] = told.get("op") or _RUN["operation"][language]
     if "kind" in told:
         which = HANG["group-index" if facts.get("index") is not None else "group"][language]
@@ -61,9 +62,9 @@ def hang_sentence(code: str, facts: Mapping[str, Any], language: str) -> str:
     return close_up(text[language].format(**{"place": _place(facts, language), **told}))
 
 
-def with_reason(facts: Mapping[str, Any], language: str) -> dict[str, Any]:
+def with_reason(facts: Mapping[str, object], language: str) -> dict[str, object]:
     """Facts with the reason, a refusal that is told within another sentence, in this language."""
-    text = REFUSALS.get(facts.get("because", ""))
+    text = REFUSALS.get(str(facts.get("because", "")))
     if language == "en" or text is None or not has_text(text, language):
         return {**facts}
     return {**facts, "reason": text[language].format(**facts)}
@@ -78,7 +79,7 @@ def close_up(text: str) -> str:
     return re.sub("(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])", "", text).replace("） ", "）")
 
 
-def _place(facts: Mapping[str, Any], language: str) -> str:
+def _place(facts: Mapping[str, object], language: str) -> str:
     known = [name for name in ("host", "node", "device") if facts.get(name) is not None]
     if "host" in known:
         known = [name for name in known if name != "node"]
@@ -86,7 +87,7 @@ def _place(facts: Mapping[str, Any], language: str) -> str:
     return HANG[code][language].format(**facts) if known else ""
 
 
-def _told(value: Any, language: str) -> str:
+def _told(value: object, language: str) -> str:
     """Numbers with commas, lists of ranks in one line, parties with who called what."""
     if isinstance(value, int):
         return f"{value:,}"
@@ -102,23 +103,32 @@ def _told(value: Any, language: str) -> str:
 # -- launch flags --------------------------------------------------------------------------------
 
 
+class Said(Protocol):
+    """A `Note` of a reader, or an `Item`: a word of the text, with what became of it."""
+
+    @property
+    def code(self) -> str: ...
+    @property
+    def facts(self) -> Mapping[str, object]: ...
+
+
 def note_text(
-    note: Any,
+    note: Said,
     language: str = "en",
     *,
     label: Callable[[str], str] = str,
-    refusal: Callable[[Any], str] = lambda error: f"{error.what}.",
+    refusal: Callable[[LayoutError], str] = lambda error: f"{error.what}.",
 ) -> str:
-    """A note of the reader (its Item or Note) as a sentence. label: the name of a field as the
-    reader of the sentence knows it; refusal: how a layout's own refusal is said."""
-    if getattr(note, "error", None) is not None:
-        return f"{note.name}: {refusal(note.error)}"
-    facts: Mapping[str, Any] = note.facts
-    if hasattr(note, "name"):
-        shown = {"name": note.name, "value": _short(note.value)}
-        facts = {**shown, "sets": label(note.sets), **facts}
+    """A note of the reader as a sentence. label: the name of a field as the reader of the sentence
+    knows it; refusal: how a layout's own refusal is said."""
+    word, facts = vars(note), note.facts
+    if isinstance(error := word.get("error"), LayoutError):
+        return f"{word['name']}: {refusal(error)}"
+    if "name" in word:
+        shown = {"name": word["name"], "value": _short(word["value"])}
+        facts = {**shown, "sets": label(word["sets"]), **facts}
     if "field" in facts:
-        facts = {**facts, "field": label(facts["field"])}
+        facts = {**facts, "field": label(str(facts["field"]))}
     return LAUNCH_NOTES[note.code][language].format(**facts)
 
 

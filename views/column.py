@@ -53,6 +53,7 @@ from .base.resolve import (
     unit_of_state,
 )
 from .base.state import State
+from .roles.bar import roles_inputs
 from .served import SIZES as SERVER_SIZES
 from .served import hidden_fields, names_of_sizes, remains_of_server
 
@@ -114,6 +115,7 @@ def column_html(language: str) -> dict[str, Markup]:
         fold("experts", _size("ep", language), etp, _size("moe_dp", language), whole),
         fold("order", *numbering, form.check("hybrid", start), *weights),
         fold("model", *_model(start)),
+        fold("roles", *roles_inputs(start)),
     )
     above = together(_partly(language), _presets(language), *(_size(n, language) for n in sizes))
     return {"sizes": above, "folds": together(*folds)}

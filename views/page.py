@@ -39,12 +39,14 @@ from .base.link import (
 )
 from .base.problems import refusal_html, sentence
 from .base.resolve import sizes_text
+from .base.role_edits import edited
 from .base.state import State
 from .column import column_html, derived_html, notice_html, unknown_html
 from .export import PICTURES, SLIDES, TABLES, download, model_text
 from .groups.shown import PictureSpec
 from .groups.view import framed
 from .published import source_html
+from .roles.bar import roles_bar
 from .server.bodies import LARGEST_BODY
 from .stories import entries_html, examples_html, tour_html
 
@@ -132,11 +134,14 @@ def draw(sent: object) -> str:
     """
     seen = parsed(sent)
     state, link = from_values(seen), link_of(seen)
+    with suppress(LayoutError):  # an instruction that cannot be followed stands, refused
+        state = edited(state)
     language, view = state.language, view_of(state)
     parts, drawn = answer(state), state
     if parts.picture is None:
         last = _drawn(seen.get("drawn"))
-        drawn = state.changed({name: getattr(last, name) for name in OF_LAYOUT})
+        last_said = {name: getattr(last, name) for name in OF_LAYOUT}
+        drawn = state.changed({**last_said, "role_edit": ""})
         if link is not None or drawn != last:  # a page that is opened may say that it works
             still = answer(drawn)
             parts = replace(parts, picture=still.picture, details=still.details)
@@ -145,6 +150,7 @@ def draw(sent: object) -> str:
     answered["drawn"] = to_query(drawn)
     if link is not None:
         regions["notice"] = link_notice(link, language)
+    if link is not None or seen.get("role_edit"):
         answered["state"] = state_texts(state)
     return as_json(answered)
 
@@ -158,7 +164,7 @@ def link_notice(link: str, language: str) -> Markup:
     return together(*(unknown_html(error, link, language) for error in unknown))
 
 
-OF_LAYOUT = fields_of("job", "model", "training")
+OF_LAYOUT = (*fields_of("job", "model", "training"), "roles")
 
 
 def _drawn(link: object) -> State:
@@ -176,6 +182,7 @@ def _regions(state: State, parts: Answer, words: object, shown: object) -> dict[
     if parts.picture is None and shown and words == language:
         del regions["chips"], regions["foot"]  # of the last layout that works, as its picture
     regions |= {"tour": tour_html(state), "source": source_html(state, language)}
+    regions["roles"] = roles_bar(state)
     if words != language or shown != view:
         regions |= {"nav": nav_html(view, language), "tools": tools_html(view, language)}
     if words != language:
@@ -326,6 +333,7 @@ def first_html() -> Markup:
         "div",
         tag("header", *map(region, ("title", "chips", "toolbar")), id="head"),
         region("nav", "nav"),
+        region("roles"),
         tag("div", *page, id="page"),
         tag("p", id="hint", role="status"),
         tag("div", id="tip", role="tooltip", hidden=True),

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 import tomlkit
+import yaml
 
 from groups.conventions import CONVENTIONS, MEGATRONS
 from groups.engines import gpus_of_server, is_server
@@ -241,9 +242,12 @@ def _text(target: Target, job: Job, model: Facts) -> tuple[str, set[str]]:
         lines += [_option(name, value) for name, value in options.items()]
     variables = f"{target.environment} " if target.environment and job.tp * job.cp > 1 else ""
     command = variables + " \\\n  ".join(lines)
-    if target.file:
-        keys = {**target.file.always, **dict(_filled(target, target.file.keys, values))}
-        command = f"cat > {target.file.name} <<'EOF'\n{_file(target.file, keys)}\nEOF\n{command}"
+    file, keys = target.file, dict(target.file.always if target.file else {})
+    if file:
+        keys |= _filled(target, file.keys, values)
+    if file and (keys or not file.option):
+        command += f" \\\n  {file.option} {file.name}" if file.option else ""
+        command = f"cat > {file.name} <<'EOF'\n{_file(file, keys)}\nEOF\n{command}"
     written = {name for name in target.fields.values() if name in values}
     written |= {*SHAPE} if names else set()
     return command, {LEADS_TO.get(name, name) for name in written}
@@ -259,6 +263,8 @@ def _filled(target: Target, names: Iterable[str], values: Facts) -> Iterator[tup
     denied = _denied()
     for name in names:
         value = values.get(target.fields[name])
+        if target.fields[name] in target.words:
+            value = target.words[target.fields[name]].get(str(value))
         if target.fields[name] in denied:
             value = True if value is False else None
         if value is not None and value is not False:
@@ -276,7 +282,7 @@ def _values(target: Target, job: Job, model: Facts) -> Document:
     values |= {"shards": job.tp * job.gtp if job.gtp > 1 else None}
     values |= {"expert_shards": (job.etp or job.tp) * job.egtp if job.egtp > 1 else None}
     values |= {"gathers": job.gathers or None}
-    values |= _served(target, job) if target.serves else {}
+    values |= _served(target, job, model) if target.serves else {}
     values |= {"mapping": job.framework == "megatron-pp-dp" or None, **model}
     values["distributed_optimizer"] = several or model.get("distributed_optimizer")
     values |= _layers(target, job, model)
@@ -295,8 +301,8 @@ def _values(target: Target, job: Job, model: Facts) -> Document:
     return values | (in_tokens(job, values) if "micro_tokens" in fields else {})
 
 
-def _served(target: Target, job: Job) -> Document:
-    """The sizes of a server, under the fields of its options."""
+def _served(target: Target, job: Job, model: Facts) -> Document:
+    """The sizes of a server, under the fields of its options, and its longest request."""
     one = {"tp": job.tp, "pp": job.pp, "cp": job.cp, "dp": 1}
     values: Document = {
         "dp_served": job.nodes * job.gpus_per_node // gpus_of_server(target.id, one)
@@ -305,6 +311,9 @@ def _served(target: Target, job: Job) -> Document:
     if target.id == "sglang":
         values |= {"attn_dp": job.dp, "served_cp": job.cp, "served_ep": job.ep}
         values |= {} if job.dp is None else {"dp_served": None}
+    if target.id == "tensorrt-llm":
+        values |= {"dp_attention": (job.dp or 1) > 1 or None}
+    values |= {"served_length": model.get("seq")}
     larger = ("attn_dp", "served_ep", "dcp", "moe_dp")
     values |= {name: getattr(job, name) for name in ("dcp", "moe_dp")}
     return {name: None if name in larger and n == 1 else n for name, n in values.items()}
@@ -341,7 +350,7 @@ def _option(name: str, value: Any) -> str:
 
 
 def _file(file: File, keys: Facts) -> str:
-    """Keys under their sections, as JSON or TOML."""
+    """Keys under their sections, as JSON, TOML or YAML."""
     sections: dict[str, Document] = {}
     for path, value in keys.items():
         section, _, key = path.rpartition(".")
@@ -349,6 +358,8 @@ def _file(file: File, keys: Facts) -> str:
     if file.name.endswith(".toml"):
         return tomlkit.dumps(sections).rstrip()
     top = {key: value for key, value in sections.pop("", {}).items() if value}
+    if file.name.endswith(".yml"):
+        return str(yaml.safe_dump(top | sections, sort_keys=False)).rstrip()
     return json.dumps(top | sections, indent=2)
 
 

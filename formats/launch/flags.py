@@ -33,6 +33,7 @@ LIMITS = {
     **dict.fromkeys(("layers", "vpp", "first", "last", "mtp", "chunk"), MAX_LAYERS),
     **dict.fromkeys(("micro_batch", "global_batch", "seq", "positions_max"), MAX_BATCH),
     **dict.fromkeys(("micro_tokens", "step_tokens"), MAX_BATCH**2),
+    **dict.fromkeys(("served_length", "served_requests", "served_batched"), 2**30),
 }
 """The largest value of a field; of all others it is MAX_RANKS."""
 
@@ -61,6 +62,10 @@ Kind = Literal[
     "layout",
     "partition",  # how DeepSpeed cuts layers
     "text",  # it is there
+    "tokens",  # a size that may end with k, K, m ...
+    "share",  # a number above 0, 1 at most
+    "weights",  # a server's formats
+    "cache",
 ]
 
 
@@ -180,6 +185,7 @@ class WordLists:
     model: tuple[str, ...]
     training: tuple[str, ...]
     serving: tuple[str, ...]
+    served: tuple[str, ...]
     variants: tuple[str, ...]
     numbers: tuple[str, ...]
     prefixes: tuple[str, ...]
@@ -193,9 +199,13 @@ class WordLists:
     machine_scripts: tuple[str, ...]
     adapters: tuple[str, ...]
     not_drawn: tuple[str, ...]
+    not_counted: tuple[str, ...]
+    with_states: tuple[str, ...]
     no_group: tuple[str, ...]
     names: ByWhat
     formats: ByWhat
+    quantizations: ByWhat
+    caches: ByWhat
     renamed: ByWhat
     counts_for: ByWhat
     leads_to: ByWhat
@@ -227,10 +237,21 @@ TRAINING = WORDS.training
 SERVING = WORDS.serving
 """What is said of a server's groups beyond a Job's sizes."""
 
+SERVED = WORDS.served
+"""What is said of a server's memory, in the fields of the page."""
+
 LEADS_TO = by_word(WORDS.leads_to)
 
 FIELDS = frozenset(
-    (*(own.name for own in fields(Job)), *MODEL, *TRAINING, *SERVING, *LEADS_TO, "positions_max")
+    (
+        *(own.name for own in fields(Job)),
+        *MODEL,
+        *TRAINING,
+        *SERVING,
+        *SERVED,
+        *LEADS_TO,
+        "positions_max",
+    )
 )
 """What an option or a key may set."""
 
@@ -240,6 +261,7 @@ SECTIONS_OF = by_word(WORDS.sections_of)
 REMOVED = WORDS.removed
 QUIET = frozenset(WORDS.quiet)
 NOT_DRAWN = frozenset(WORDS.not_drawn)
+NOT_COUNTED = frozenset(WORDS.not_counted)
 NO_GROUP = frozenset(WORDS.no_group)
 
 _AXIS = r"(?:tensor|pipeline|pipe|model|context|expert|sequence|data|cp|tp|pp|ep|dp)"
@@ -306,7 +328,20 @@ def named_format(name: str) -> str:
     return next((_FORMATS[word] for word in variants if word in _FORMATS), "")
 
 
+def keeps_states(name: str) -> bool:
+    """Whether some layers of a model keep a state instead of keys and values, as its name says.
+
+    >>> keeps_states("Qwen/Qwen3-Next-80B-A3B-Instruct"), keeps_states("Qwen/Qwen3-8B")
+    (True, False)
+    """
+    words, _ = _of_name(name)
+    return "".join(words).startswith(WORDS.with_states)
+
+
 _FORMATS = by_word(WORDS.formats)
+
+FORMATS_OF = {"weights": by_word(WORDS.quantizations), "cache": by_word(WORDS.caches)}
+"""The formats that servers are told, by the kind of a row."""
 
 
 def _of_name(name: str) -> tuple[list[str], list[str]]:

@@ -69,7 +69,7 @@ class Parsed:
     asks: tuple[str, ...]  # what it leaves open and nobody knows
     runs: tuple[Run, ...]  # to choose from: of a text that holds several, or a job's roles
     run: str  # that the values are of
-    serving: dict[str, object]  # of a server's groups, in the names of SERVING
+    serving: dict[str, object]  # of a server's groups and memory, in the names of SERVING, SERVED
     defaulted: dict[str, str]  # "nodes": the variable whose default says how many there are
 
     def job(self) -> Job:
@@ -100,8 +100,9 @@ class Parsed:
         values: Document = {**self.assumed, **self.values}
         sizes = {size: values.get(size, 1) for size in ("tp", "pp", "dcp")}
         if name == "tensorrt-llm":
-            names = ("tp", "pp", "cp", "ep")
-            return trtllm_groups(**{size: values.get(size, 1) for size in names})
+            names, attention = ("tp", "pp", "cp", "ep"), values.get("dp") or 1
+            sizes = {size: values.get(size, 1) for size in names}
+            return trtllm_groups(**sizes, etp=values.get("etp"), attention_dp=attention > 1)
         if name == "sglang":
             attention = values.get("dp")
             sizes |= {"ep": values.get("ep", 1), "moe_dp": values.get("moe_dp", 1)}

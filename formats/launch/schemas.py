@@ -97,6 +97,7 @@ class Schema:
     role_keys_of: tuple[Under, ...] = ()
     options: Fields = field(default_factory=dict)
     has_all_options: bool = False  # Megatron's do not count beside them
+    switches: tuple[str, ...] = ()  # options without a value that say nothing here
     within: tuple[str, ...] = ()  # a section whose keys are as if at the top, "*" for any name
     inherits: tuple[str, ...] = ("defaults",)  # keys that take over what other files say
     own_files: tuple[str, ...] = ()  # how its own files begin, which say 1 of every size
@@ -195,6 +196,7 @@ def marks_of(words: Sequence[Word]) -> set[str]:
         f"{first} {other}" for first, other in itertools.pairwise(names) if first in _TWO_WORDS
     )
     marks.update(names[:8])
+    marks.update({"trtllm-serve"}.intersection(names))  # behind srun and all its options
     marks.update("vllm-openai" for text in texts if text.startswith("vllm/vllm-openai"))
     for text in texts:
         path = text.partition("=")[0].lstrip("+~")

@@ -40,6 +40,7 @@ class File:
     name: str
     keys: tuple[str, ...]  # left out where the job does not say their field
     always: Mapping[str, int] = field(default_factory=dict)
+    option: str = ""  # that names it, of a file that is left out where it would say nothing
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,8 @@ class Target:
     environment: str = ""  # variables in front of the command, where tp or cp is above 1
     models: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     # published models, and the options that name them there, in the place of placeholders
+    words: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    # what it calls the values of a field; of one that stands here it knows no others
 
     @cached_property
     def fields(self) -> dict[str, str]:
@@ -69,6 +72,7 @@ class Target:
         plain = name.rsplit(".", 1)[-1]
         schema = SCHEMAS.get(self.id)
         row = schema.options.get(name.lstrip("-").replace("_", "-")) if schema else None
+        row = row or (schema.key_rows.get(name) if schema and schema.serves else None)
         if row is None and name.startswith("--") and "." not in name:
             row = OPTIONS[plain_name(name)]
         elif row is None and (key := KEYS.get(plain) or KEYS.get(name)):

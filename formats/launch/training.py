@@ -63,17 +63,22 @@ def training_of(text: Parsed) -> Document:
 
 
 def served_of(text: Parsed) -> Document:
-    """How the server of a text serves the model that it names: the format of its weights, empty as
-    published, and the tokens of its longest request; nothing of a text that starts none.
+    """How the server of a text serves its model, in the fields of the page's memory; all of them,
+    empty where it is silent. The format of the weights is what the command says, or else the
+    checkpoint's name. Nothing of a text that starts no server.
 
     >>> from formats.launch import parse
-    >>> served_of(parse("vllm serve Qwen/Qwen3-235B-A22B-FP8 --max-model-len 8192"))
-    {'served_weights': 'fp8', 'served_length': 8192}
+    >>> text = "vllm serve Qwen/Qwen3-235B-A22B-FP8 --max-model-len 8k --kv-cache-dtype fp8"
+    >>> {name: value for name, value in served_of(parse(text)).items() if value}
+    {'served_weights': 'fp8', 'served_cache': 'fp8', 'served_length': 8000}
     """
-    named = str(text.training.get("named", ""))
-    if not named or text.framework is None or not is_server(text.framework.job):
+    if text.framework is None or not is_server(text.framework.job):
         return {}
-    return {"served_weights": named_format(named), "served_length": text.values.get("seq", "")}
+    served = {name: text.serving.get(name, "") for name in flags.SERVED}
+    named = named_format(str(text.training.get("named", "")))
+    if not served["served_weights"] or (served["served_weights"], named) == ("int4", "int8"):
+        served["served_weights"] = named  # GPTQ has both
+    return served
 
 
 def _named(said: Facts) -> str | None:

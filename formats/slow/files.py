@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 
 from groups.errors import quoted
 
 from ..errors import refusal
+from ..values import Document
 from .model import VERSION, Slowness
 
 if TYPE_CHECKING:
@@ -20,9 +21,10 @@ LARGEST = 32 * 2**20
 """Bytes of a summary that is read."""
 
 
-def as_json(slow: Slowness) -> dict[str, Any]:
+def as_json(slow: Slowness) -> Document:
     """Plain values, microseconds to the tenth."""
-    plain: dict[str, Any] = _rounded(_adapter().dump_python(slow, mode="json"))
+    plain = _rounded(_adapter().dump_python(slow, mode="json"))
+    assert isinstance(plain, dict)
     return {"version": VERSION, **plain}
 
 
@@ -87,7 +89,7 @@ def _adapter() -> TypeAdapter[Slowness]:
     return TypeAdapter(Slowness)
 
 
-def _rounded(value: Any) -> Any:
+def _rounded(value: object) -> object:
     if isinstance(value, float):
         return round(value, 1)
     if isinstance(value, Mapping):

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from groups.errors import LayoutError, quoted
 from groups.group_names import kind_of
 from groups.running import Running, read_process_groups
 
 from ..errors import refusal
+from ..values import Document
 from .bounds import TraceBounds
 from .model import Collective, RankTrace, TraceGroup, TraceStep
 from .spans import Spans
@@ -97,7 +98,7 @@ class _Reading:
         self.members = 0
         self.unreadable = 0
 
-    def take(self, event: dict[str, Any]) -> None:
+    def take(self, event: Document) -> None:
         category = event.get("cat")
         if category == "kernel":
             self._kernel(event)
@@ -112,7 +113,7 @@ class _Reading:
         elif category == "user_annotation":
             self._annotation(event)
 
-    def _kernel(self, event: dict[str, Any]) -> None:
+    def _kernel(self, event: Document) -> None:
         times = _times(event)
         name = event.get("name")
         if times is None or type(name) is not str:
@@ -131,7 +132,7 @@ class _Reading:
             self.computation.add(*times)
             self._require("busy", len(self.computation))
 
-    def _annotation(self, event: dict[str, Any]) -> None:
+    def _annotation(self, event: Document) -> None:
         name = event.get("name")
         if type(name) is not str:
             return
@@ -159,7 +160,7 @@ class _Reading:
     def _spans(self, part: str) -> Spans:
         return self.data if part == _PARTS[0] else self.optimizer
 
-    def _described(self, call: Collective, arguments: dict[str, Any]) -> Collective:
+    def _described(self, call: Collective, arguments: Document) -> Collective:
         """The call with what its arguments say of it."""
         dtype, kind = arguments.get("dtype"), arguments.get("Collective name")
         sizes = [_count(arguments.get(f"{way} msg nelems")) for way in ("In", "Out")]
@@ -175,7 +176,7 @@ class _Reading:
             size=_count(arguments.get("Group size")),
         )
 
-    def _group(self, arguments: dict[str, Any]) -> str | None:
+    def _group(self, arguments: Document) -> str | None:
         """The name of the group of a call, which is remembered."""
         name = arguments.get("Process Group Name", arguments.get("Process Group ID"))
         if type(name) not in (int, str) or name == "":
@@ -199,7 +200,7 @@ class _Reading:
     def trace(self) -> RankTrace:
         """What was read."""
         about = self.stream.about.get("distributedInfo")
-        info: dict[str, Any] = about if isinstance(about, dict) else {}
+        info: Document = about if isinstance(about, dict) else {}
         calls = [
             self.launched[key]._replace(start=call.start, duration=call.duration)
             if call.group is None and key in self.launched
@@ -242,7 +243,7 @@ class _Reading:
             call if call.group in self.groups else call._replace(group=name) for call in self.gloo
         ]
 
-    def _configured(self, info: dict[str, Any]) -> tuple[Running | None, dict[str, TraceGroup]]:
+    def _configured(self, info: Document) -> tuple[Running | None, dict[str, TraceGroup]]:
         """The groups that the trace lists, of all ranks too."""
         groups: dict[str, TraceGroup] = {}
         try:
@@ -258,12 +259,12 @@ class _Reading:
         return running, groups
 
 
-def _arguments(event: dict[str, Any]) -> dict[str, Any]:
+def _arguments(event: Document) -> Document:
     arguments = event.get("args")
     return arguments if isinstance(arguments, dict) else {}
 
 
-def _times(event: dict[str, Any]) -> tuple[float, float] | None:
+def _times(event: Document) -> tuple[float, float] | None:
     """Start and duration in microseconds; None for what is no time."""
     start, duration = event.get("ts"), event.get("dur", 0)
     if type(start) not in (int, float) or type(duration) not in (int, float):
@@ -277,7 +278,7 @@ def _count(value: object) -> int | None:
     return value if type(value) is int and 0 <= value < 2**63 else None
 
 
-def _members(arguments: dict[str, Any]) -> tuple[int, ...] | None:
+def _members(arguments: Document) -> tuple[int, ...] | None:
     """Ranks of a group: those of its list, which a long one ends in dots, or by steps."""
     listed, size = arguments.get("Process Group Ranks"), _count(arguments.get("Group size"))
     if type(listed) is str and re.fullmatch(r"\[\d{1,9}(, ?\d{1,9})*\]", listed):

@@ -18,6 +18,7 @@ import orjson
 from groups.errors import quoted
 
 from ..errors import refusal
+from ..values import Document
 from .bounds import MEGABYTE, TraceBounds
 
 GZIP = b"\x1f\x8b"
@@ -48,11 +49,11 @@ class TraceStream:
     def __init__(self, file: BinaryIO, name: str, bounds: TraceBounds | None = None) -> None:
         self.name = name
         self.bounds = bounds or TraceBounds()
-        self.about: dict[str, Any] = {}
+        self.about: Document = {}
         self.count = 0  # of events that were read
         self._chunks = self._read(file)
 
-    def __iter__(self) -> Iterator[list[dict[str, Any]]]:
+    def __iter__(self) -> Iterator[list[Document]]:
         held = self._begin()
         while True:
             found = _complete(held)
@@ -86,7 +87,7 @@ class TraceStream:
                 break
         raise refusal("not-a-trace", "trace", file=self._file)
 
-    def _end(self, held: bytes) -> list[Any]:
+    def _end(self, held: bytes) -> list[Document]:
         """The last events, and what stands behind them."""
         found = _parsed(b'{"traceEvents":[' + held)
         if not isinstance(found, dict):
@@ -97,9 +98,9 @@ class TraceStream:
             raise refusal("trace-broken", "trace", **where)
         events = found.pop("traceEvents")
         self.about.update(found)
-        return cast("list[Any]", events)
+        return cast("list[Document]", events)
 
-    def _checked(self, events: list[Any]) -> list[dict[str, Any]]:
+    def _checked(self, events: list[Document]) -> list[Document]:
         if not isinstance(events, list) or not all(type(event) is dict for event in events):
             raise refusal("trace-broken", "trace", file=self._file, after=self.count)
         self.count += len(events)
@@ -138,7 +139,7 @@ class TraceStream:
         return quoted(self.name)
 
 
-def _complete(held: bytes) -> tuple[list[Any], bytes] | None:
+def _complete(held: bytes) -> tuple[list[Document], bytes] | None:
     """The events that are whole, and the bytes behind them; None where no end of one is found."""
     places = [*_BETWEEN.finditer(held, max(0, len(held) - _TAIL))]
     if not places:

@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from groups.layout import Layout
 from groups.running import Running
 
 from ..errors import refusal
+from ..values import Document
 from .model import Collective, RankTrace, TraceGroup
 from .spans import length, shared, union
 
@@ -159,7 +159,7 @@ class JobSummary:
     groups: tuple[TraceGroup, ...]
     ranks: tuple[RankSummary, ...]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Document:
         """Plain values: groups once, and in each rank's times by their place in that list."""
         places = {_key(group): place for place, group in enumerate(self.groups)}
         return {
@@ -212,7 +212,7 @@ def _key(group: TraceGroup) -> object:
     return group.title, group.kind, group.ranks
 
 
-def _rank_json(one: RankSummary, places: Mapping[object, int]) -> dict[str, Any]:
+def _rank_json(one: RankSummary, places: Mapping[object, int]) -> Document:
     return {
         **{name: getattr(one, name) for name in ("file", "rank", "backend", "steps")},
         **{name: _rounded(getattr(one, name)) for name in ("step_us", "computation_us")},
@@ -229,15 +229,15 @@ def _rank_json(one: RankSummary, places: Mapping[object, int]) -> dict[str, Any]
     }
 
 
-def _time_json(time: GroupTime) -> dict[str, Any]:
+def _time_json(time: GroupTime) -> Document:
     names = ("busy_us", "overlapped_us", "exposed_us")
     return {"count": time.count, **{name: _rounded(getattr(time, name)) for name in names}}
 
 
-def _calls_json(calls: Calls) -> dict[str, Any]:
+def _calls_json(calls: Calls) -> Document:
     return {name: _rounded(value) for name, value in vars(calls).items()}
 
 
-def _rounded(value: Any) -> Any:
+def _rounded(value: object) -> object:
     """Microseconds to the thousandth, which is what traces have."""
     return round(value, 3) if isinstance(value, float) else value

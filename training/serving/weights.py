@@ -92,7 +92,7 @@ class Cut:
         return max(1, heads // ranks), max(1, ranks // heads)
 
     def require_fits(self, model: Model) -> None:
-        """Errors: LayoutError where heads, KV heads or experts do not divide."""
+        """Errors: LayoutError where heads or KV heads do not divide, and for ep without experts."""
         if model.heads % self.attention:
             fixes = divisors_near("tp", self.attention, model.heads)
             error = not_a_multiple("heads", model.heads, {"tp": self.attention}, maximum=MAX_SIZE)
@@ -102,11 +102,8 @@ class Cut:
             fixes = divisors_near("tp", self.attention, heads)
             error = not_a_multiple("kv_heads", heads, {"tp": ranks}, maximum=MAX_SIZE)
             raise error.replace(control="tp", alternatives=fixes)
-        if self.ep > max(1, model.experts):
-            fix = {"ep": max(1, model.experts)}
-            if not model.experts:
-                raise refusal("ep-without-experts", "ep", fix, ep=self.ep)
-            raise not_a_multiple("experts", model.experts, {"ep": self.ep}, maximum=MAX_SIZE)
+        if self.ep > 1 and not model.experts:
+            raise refusal("ep-without-experts", "ep", {"ep": 1}, ep=self.ep)
 
 
 def layer_bytes(
@@ -137,11 +134,16 @@ def layer_bytes(
 
 
 def experts_of(experts: int, ep: int, rank: int) -> tuple[int, int]:
-    """The first expert of a rank of ep, and how many it has: the first ranks one more.
+    """The first expert of a rank of ep, and how many it has: the first ranks one more. Of more
+    ranks than experts each has one, the last ones a second copy of it, a redundant expert.
 
     >>> [experts_of(10, 4, rank) for rank in range(4)]
     [(0, 3), (3, 3), (6, 2), (8, 2)]
+    >>> experts_of(256, 320, 256)
+    (0, 1)
     """
+    if 0 < experts < ep:
+        return rank % experts, 1
     each, more = divmod(experts, ep)
     return rank * each + min(rank, more), each + (rank < more)
 

@@ -14,11 +14,14 @@ from markupsafe import Markup
 from descriptions import Text
 from groups.grouping import Grouping
 from groups.layout import Layout
+from groups.plan import Plan
 from render.marks import Titled
 
 from .inputs import ShownInputs
 from .model import with_model
 from .resolve import resolve, visible_groups
+from .role_edits import edited
+from .roles import Cast, cast_of
 from .state import State, pinned_rank
 from .trained import Trained, trained_of
 
@@ -83,7 +86,11 @@ class Context:
     @classmethod
     def of(cls, state: State) -> Context:
         """Errors: LayoutError about the field that cannot be."""
-        return cls(resolve(state), state)
+        state = edited(state)
+        context = cls(resolve(state), state)
+        if state.roles:
+            _ = context.plan  # refuses other roles that cannot be
+        return context
 
     @property
     def language(self) -> str:
@@ -92,6 +99,16 @@ class Context:
     @cached_property
     def visible(self) -> tuple[Grouping, ...]:
         return visible_groups(self.layout, self.state.parsed(ShownInputs))
+
+    @cached_property
+    def cast(self) -> Cast:
+        """The roles of the cluster. Errors: LayoutError about the field "roles"."""
+        return cast_of(self.state)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """Their layouts. Errors: LayoutError about the field "roles"."""
+        return self.cast.plan(self.layout)
 
     @cached_property
     def trained(self) -> Trained:

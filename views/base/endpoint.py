@@ -32,10 +32,10 @@ from training.pipeline import SCHEDULES
 from training.recipe import Training
 
 from .context import Context
+from .errors import refusal
 from .fixes import fixes_of
 from .inputs import FIELDS, OF_MATHS
 from .model import FLAGS, OF_COLUMN, SIZES
-from .problems import refusal
 from .state import State, is_empty, require_choice
 from .trained import Trained
 

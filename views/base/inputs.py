@@ -17,12 +17,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, NamedTuple
 
-from descriptions import DP_KINDS, LANGUAGES, TYPES, VIEWS
+from descriptions import DP_KINDS, LANGUAGES, MOVES_RULES, TYPES, VIEWS
 from groups.inputs import Input, InputField, inputs_of
 from groups.layout import Job
 from groups.presets import PUBLISHED
 from groups.stages.holdings import MAX_BATCH
 from training.clusters import CLUSTERS
+from training.collectives.buckets import SCHEMES
+from training.collectives.operations import OPERATIONS
 from training.model import Model
 from training.models import MODELS
 from training.pipeline import SCHEDULES
@@ -33,6 +35,8 @@ from training.serving.server import CACHES
 from training.serving.weights import FORMATS
 from training.split import Split
 from training.traffic.demands import CP_ALGORITHMS
+
+from .errors import positive
 
 UNKNOWN = "own"
 """The model of which every size is typed: what is missing is asked for, not taken from another."""
@@ -92,6 +96,14 @@ class StepInputs:
         float | None,
         Input("memory of one GPU in GiB (2**30 bytes)", otherwise="the cluster's", stays=True),
     ] = None
+
+
+@dataclass(frozen=True)
+class PlanInputs:
+    roles: Annotated[
+        str, Input("the other roles of the cluster, such as rollout@0-15:vllm,tp=2;reward@16-23")
+    ] = ""
+    role_edit: Annotated[str, Input("what is done to the roles, such as add", link="")] = ""
 
 
 @dataclass(frozen=True)
@@ -155,26 +167,48 @@ class HostsInputs:
     racks: Annotated[str, _pasted("where they stand, if another text says it")] = ""
     objective: Annotated[str, Input("what counts first", stands=True)] = "time"
     measures: Annotated[str, _pasted("a number for each rank")] = ""
-    worse: Annotated[str, Input("which numbers are slow", stands=True)] = "high"
+    worse: Annotated[str, Input("which numbers are slow", choices=("high", "low"), stands=True)] = (
+        "high"
+    )
+
+
+def _positive(name: str, means: str, otherwise: str = "") -> Input:
+    return Input(means, check=partial(positive, name=name), otherwise=otherwise)
 
 
 @dataclass(frozen=True)
 class CollectivesInputs:
-    collective: Annotated[str, Input("what a group does")] = ""
-    collective_direction: Annotated[str, Input("forward or backward")] = ""
+    collective: Annotated[str, Input("what a group does", choices=OPERATIONS)] = "all_reduce"
+    collective_direction: Annotated[
+        str, Input("forward or backward", choices=("forward", "backward"))
+    ] = "forward"
     collective_group: Annotated[str, Input("the kind of group")] = ""
     collective_index: Annotated[int | None, Input("one of its groups", least=0)] = None
     collective_root: Annotated[int | None, Input("the rank that gives or gets all", least=0)] = None
     collective_shape: Annotated[str, Input("of what each rank holds, such as 2x4")] = ""
-    collective_values: Annotated[str, Input("what is in it")] = ""
+    collective_values: Annotated[str, Input("what is in it", choices=("count", "rank", "ones"))] = (
+        "count"
+    )
     collective_all: Annotated[bool, Input("whether all groups are drawn", ticked=True)] = False
     collective_algorithm: Annotated[str, Input("whose messages are listed")] = ""
-    collective_mb: Annotated[float | None, Input("the whole buffer, in MB of 1e6 bytes")] = None
-    collective_gbs: Annotated[float | None, Input("GB/s of a GPU's link, one way")] = None
-    bucket_scheme: Annotated[str, Input("how gradients are reduced")] = ""
-    bucket_layers: Annotated[int | None, Input("layers that one rank holds")] = None
-    bucket_hidden: Annotated[int | None, Input("their hidden size")] = None
-    bucket_ms: Annotated[float | None, Input("milliseconds of a layer's backward")] = None
+    collective_mb: Annotated[
+        float, _positive("collective_mb", "the whole buffer, in MB of 1e6 bytes")
+    ] = 100.0
+    collective_gbs: Annotated[
+        float | None,
+        _positive("collective_gbs", "GB/s of a GPU's link, one way", "the cluster's"),
+    ] = None
+    bucket_scheme: Annotated[str, Input("how gradients are reduced", choices=SCHEMES)] = "ddp"
+    bucket_layers: Annotated[
+        int | None, Input("layers that one rank holds", most=128, otherwise="the job's")
+    ] = None
+    bucket_hidden: Annotated[
+        int | None, Input("their hidden size", most=65_536, otherwise="the model's")
+    ] = None
+    bucket_ms: Annotated[
+        float | None,
+        _positive("bucket_ms", "milliseconds of a layer's backward", "as estimated"),
+    ] = None
 
 
 def _time(name: str, means: str, most: float | None = None, otherwise: str = "") -> Input:
@@ -256,8 +290,10 @@ class TrafficInputs:
 
 @dataclass(frozen=True)
 class MovesInputs:
-    moves_first: Annotated[str, Input("where the target begins", otherwise="on the same GPUs")] = ""
-    moves_rule: Annotated[str, Input("who sends", otherwise="the nearest")] = ""
+    moves_first: Annotated[str, Input("where the target begins", choices=("here", "behind"))] = (
+        "here"
+    )
+    moves_rule: Annotated[str, Input("who sends", choices=MOVES_RULES)] = "nearest"
     moves_tensor: Annotated[str, Input("the tensor that is pictured")] = ""
 
 
@@ -282,7 +318,8 @@ class Field(NamedTuple):
     @property
     def is_published(self) -> bool:
         """Whether a published layout says it too, be it as empty."""
-        return self.of in ("job", "model", "training") and not self.row.input.stays
+        is_said = self.of in ("job", "model", "training") or self.row.link.startswith("served_")
+        return is_said and not self.row.input.stays
 
 
 MODELS_OF: tuple[tuple[str, type, str], ...] = (
@@ -296,6 +333,7 @@ MODELS_OF: tuple[tuple[str, type, str], ...] = (
     ("job", Training, "micro_batch"),
     ("job", StepInputs, "global_batch"),
     ("job", Training, "micro_batches schedule group_size"),
+    ("page", PlanInputs, ""),
     ("page", PageInputs, "view preset"),
     ("nodes", NodesInputs, ""),
     ("orders", OrdersInputs, ""),

@@ -36,8 +36,8 @@ from groups import LayoutError
 from groups.errors import nearest_names, quoted
 from groups.presets import PUBLISHED
 
+from .errors import refusal
 from .inputs import FIELDS, STARTS
-from .problems import refusal
 from .resolve import from_preset
 from .state import State, language_of
 from .trained import fields_of_preset
@@ -46,6 +46,9 @@ from .version_1 import as_version_2
 VERSION = "2"
 LONG = {field.link: name for name, field in FIELDS.items() if field.link}
 """The field of a name in a link."""
+
+SAFE = ":,|*();@="
+"""Letters beside those of words that a value of a link has as they are."""
 
 LONGEST_QUERY = 8_000
 LONGEST_VALUE = 2_000
@@ -62,7 +65,7 @@ def to_query(state: State) -> str:
         if FIELDS[name].link and (name, text) != ("lang", "en") and len(text) <= LONGEST_VALUE:
             # Half of a surrogate pair, which a program may send, is no text of an address.
             is_plain = text.isascii() and text.isalnum()
-            quoted_text = text if is_plain else quote(text, safe=":,|*()", errors="replace")
+            quoted_text = text if is_plain else quote(text, safe=SAFE, errors="replace")
             parts[name] = f"{FIELDS[name].link}={quoted_text}"
     if "preset" in parts and not _has_layout(parts):  # a name alone opens all that it names
         parts = {"nodes": f"nodes={STARTS['nodes']}", **parts}
@@ -86,7 +89,7 @@ def short_query(state: State) -> str:
     parts = [f"preset={name}"]
     for field, text in others.items():
         if field != "preset" and len(text) <= LONGEST_VALUE:
-            parts.append(f"{FIELDS[field].link}={quote(text, safe=':,|*()', errors='replace')}")
+            parts.append(f"{FIELDS[field].link}={quote(text, safe=SAFE, errors='replace')}")
     short = "&".join(parts)
     opens_same = len(short) < len(whole) and state_texts(from_query(short)) == state_texts(state)
     return short if opens_same else whole
@@ -133,7 +136,7 @@ def with_name(query: str, link: str, text: str) -> str:
     'preset=llama3-405b-1&pp=8'
     """
     parts = {**_parts(query), link: text}
-    return "&".join(f"{name}={quote(said, safe=':,|*()')}" for name, said in parts.items())
+    return "&".join(f"{name}={quote(said, safe=SAFE)}" for name, said in parts.items())
 
 
 def _parts(query: object) -> dict[str, str]:

@@ -17,8 +17,8 @@ from groups.stages.layout_strings import is_layout, parse_layout
 from training.model import NEEDED, Model
 from training.models import MODELS, model_like, variant
 
+from .errors import refusal
 from .inputs import UNKNOWN
-from .problems import refusal
 from .state import State, is_empty, require_choice
 
 MODEL_SIZES = ("hidden", "heads", "kv_heads", "ffn", "vocabulary", "sequence", "top_k")

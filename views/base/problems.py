@@ -4,9 +4,8 @@ in one box."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 from markupsafe import Markup
@@ -30,11 +29,10 @@ from descriptions import (
 )
 from formats.values import Document, Facts
 from groups import LayoutError
-from groups.conventions import CONVENTIONS
-from groups.errors import refusals
+from groups.conventions import CONVENTIONS, Convention
 from groups.inputs import SWITCH, number_in
-from training.clusters import CLUSTERS
-from training.models import MODELS
+from training.clusters import CLUSTERS, Cluster
+from training.models import MODELS, PublishedModel
 from training.pipeline import SCHEDULES
 from training.recompute import WORDS
 
@@ -46,13 +44,14 @@ Result = TypeVar("Result")
 Changes = Facts
 """Changes of a view's inputs or of the column."""
 
-refusal = refusals(Path(__file__).parent.parent / "refusals.toml")
-"""How this room refuses: the sentences of views/refusals.toml beside those of groups."""
-
 SHORT = ("tp", "pp", "cp", "dp", "ep", "etp", "edp", "vpp", "dcp", "moe_dp")
 """Controls that keep their short name in a sentence."""
 
-NAMED: Any = {"framework": CONVENTIONS, "cluster": CLUSTERS, "model": MODELS}
+NAMED: dict[str, Mapping[str, Convention | Cluster | PublishedModel]] = {
+    "framework": CONVENTIONS,
+    "cluster": CLUSTERS,
+    "model": MODELS,
+}
 """Choices whose values have names of their own."""
 
 

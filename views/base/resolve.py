@@ -16,8 +16,8 @@ from groups.layout import Job, Layout, framework_name, own_groupings
 from groups.mesh import whole_number
 from groups.presets import PUBLISHED
 
+from .errors import refusal
 from .inputs import FIRST_JOB, ShownInputs
-from .problems import refusal
 from .state import State, fixes_or_reset, is_empty, texts_of
 
 SIZES = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep")

@@ -41,9 +41,9 @@ from training.search import SearchJob, software_for
 from training.split import Split, held_by_ranks, with_kv_copies
 from training.traffic.demands import require
 
+from .errors import refusal
 from .inputs import UNKNOWN, fields_of
 from .model import ChosenModel, model_name, model_of, stated_layout
-from .problems import refusal
 from .state import State, is_empty, require_choice, texts_of
 
 MOST_UNASKED = 64 * 1024
@@ -216,7 +216,7 @@ def fields_of_preset(name: str) -> dict[str, str]:
     ({'model': 'llama3-8b'}, {})
     """
     if name in SERVERS:
-        return {"model": SERVERS[name].model_id}
+        return {"model": SERVERS[name].model_id, **SERVERS[name].serving}
     known, changes = said_of_preset(name)
     model = {} if name == "playground-16" else {"model": known or UNKNOWN}
     return texts_of({**model, **changes, **training_of_preset(name)})

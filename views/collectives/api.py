@@ -26,7 +26,7 @@ from ..base.endpoint import (
     serving,
     too_large,
 )
-from ..base.problems import refusal
+from ..base.errors import refusal
 from ..base.state import State
 from .inputs import CollectiveSpec, default_shape, exchanged, resolve_inputs, shape_of
 

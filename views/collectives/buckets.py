@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -10,20 +10,16 @@ from markupsafe import Markup
 
 from descriptions import PAGE, counted, joined
 from groups import LayoutError
-from groups.inputs import number_in
 from groups.mesh import whole_number
 from render.svg.lanes import LaneBar, lanes_svg
 from training.collectives.buckets import (
+    SCHEMES,
     BucketModel,
     Event,
-    Task,
-    all_reduce_tasks,
     exposed_seconds,
     layer_tensors,
     model_tensors,
-    sharded_tasks,
     timed,
-    zero3_tasks,
 )
 from training.collectives.cost import bytes_per_rank
 from training.split import held_by_ranks
@@ -32,20 +28,14 @@ from ..base.context import Context
 from ..base.fixes import fixes_of
 from ..base.form import choice, fields, number
 from ..base.html import saying, scrolling, tag
+from ..base.inputs import FIELDS as INPUTS
 from ..base.problems import problem_html, tried
-from ..base.state import State, is_empty, require_choice
+from ..base.state import State, is_empty
 from ..base.units import bytes_text, seconds_text
-from .inputs import positive, ranks_of, speed
-
-SCHEMES: dict[str, Callable[[BucketModel], list[Task]]] = {
-    **{name: partial(all_reduce_tasks, scheme=name) for name in ("ddp", "megatron", "one")},
-    "sharded": sharded_tasks,
-    "zero3": zero3_tasks,
-}
+from .inputs import ranks_of, speed
 
 FIELDS = ("bucket_layers", "bucket_hidden", "bucket_ms")
-MOST = {"bucket_layers": 128, "bucket_hidden": 65_536}
-"""Layers that one rank holds, and their hidden size."""
+MOST_LAYERS = INPUTS["bucket_layers"].row.input.most
 
 
 def buckets_html(context: Context, state: State) -> Markup:
@@ -62,11 +52,8 @@ def buckets_html(context: Context, state: State) -> Markup:
         problems.append(error.replace(alternatives=fixes_of(error, context)))
     if all(not is_empty(getattr(state, field)) for field in FIELDS):
         problems.clear()  # nothing of the job is asked for
-    chosen = state.bucket_scheme or "ddp"
-    scheme = tried(problems, lambda: require_choice("bucket_scheme", chosen, SCHEMES, ["ddp"]))
-    typed = {
-        field: tried(problems, partial(_typed, field, getattr(state, field))) for field in FIELDS
-    }
+    scheme = tried(problems, partial(state.value, "bucket_scheme"))
+    typed = {field: tried(problems, partial(state.value, field)) for field in FIELDS}
     hints = {field: _hint(of_job[field]) if of_job else "" for field in FIELDS}
     offered = [(say(f"buckets_{scheme}"), scheme) for scheme in SCHEMES]
     boxes = (number(field, state, hint=hint) for field, hint in hints.items())
@@ -100,7 +87,7 @@ def _layers_of_job(context: Context) -> tuple[dict[str, float], tuple[int, ...],
     split = trained.split.placed(trained.training.rule.placement)
     held = max(held_by_ranks(trained.model, split.dealing), key=lambda held: held.layers)
     moe = 2 * held.moe_layers > held.layers
-    most = MOST["bucket_layers"] if is_empty(context.state.bucket_layers) else None
+    most = MOST_LAYERS if is_empty(context.state.bucket_layers) else None
     numbers = {
         "bucket_layers": whole_number(held.layers, "bucket_layers", maximum=most),
         "bucket_hidden": trained.model.hidden,
@@ -116,15 +103,6 @@ def _hint(value: float) -> str:
     ('16384', '8.703')
     """
     return f"{value:.0f}" if value >= 1000 else f"{value:.4g}"
-
-
-def _typed(field: str, given: str) -> float | None:
-    """None for an empty box; times may be fractions, as the job's are."""
-    if is_empty(given):
-        return None
-    if field in MOST:
-        return whole_number(number_in(given), field, maximum=MOST[field])
-    return positive(field, given, 0)
 
 
 def _timeline(

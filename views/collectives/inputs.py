@@ -22,10 +22,10 @@ from render.scenes.exchange import Cell
 from training.clusters import CLUSTERS, GB
 from training.collectives.algorithms import ALGORITHMS, algorithm_of
 from training.collectives.cost import bus_factor, bytes_per_rank, least_seconds, steps
-from training.collectives.operations import OPERATIONS, Operation, apply, operation_of
+from training.collectives.operations import Operation, apply, operation_of
 
-from ..base.inputs import fields_of
-from ..base.problems import refusal
+from ..base.errors import refusal
+from ..base.inputs import FIELDS, fields_of
 from ..base.state import State, is_empty, pinned_group, require_choice
 from ..base.trained import cluster_of
 
@@ -43,8 +43,7 @@ COST_OF = {
 }
 """The collective that a function comes to on the wire, where it has another name."""
 
-VALUES = ("count", "rank", "ones")
-DIRECTIONS = ("forward", "backward")
+VALUES, DIRECTIONS = FIELDS["collective_values"].choices, FIELDS["collective_direction"].choices
 
 Tensors = list[np.ndarray]
 
@@ -128,8 +127,7 @@ def _with_working_fixes(layout: Layout, state: State, error: LayoutError) -> Lay
 
 
 def _resolved(layout: Layout, state: State) -> CollectiveSpec:
-    op = _choice("collective", state.collective or "all_reduce", OPERATIONS)
-    direction = _choice("collective_direction", state.collective_direction or "forward", DIRECTIONS)
+    op, direction = state.value("collective"), state.value("collective_direction")
     operation = operation_of(op)
     function = getattr(operation, direction)
     if not function:
@@ -153,10 +151,10 @@ def _resolved(layout: Layout, state: State) -> CollectiveSpec:
         index=index,
         size=len(ranks),
         members=members,
-        values=_choice("collective_values", state.collective_values or "count", VALUES),
+        values=state.value("collective_values"),
         # Without a root a rank that was asked for as one is no mistake: it waits for its turn.
         root=_root(state.collective_root, members, name, index) if has_root else 0,
-        buffer_bytes=1e6 * positive("collective_mb", state.collective_mb, 100),
+        buffer_bytes=1e6 * state.value("collective_mb"),
         bytes_per_second=speed(layout, ranks, state),
         shape=shape_of(state.collective_shape)
         if is_shaped
@@ -177,7 +175,8 @@ def speed(layout: Layout, ranks: np.ndarray, state: State) -> float:
     leaves = int(nodes_spanned(ranks[None], layout.gpus_per_node)[0]) > 1
     cluster = CLUSTERS[cluster_of(state)]
     link = cluster.nic if leaves else cluster.nvlink
-    return GB * positive("collective_gbs", state.collective_gbs, link / GB)
+    typed: float | None = state.value("collective_gbs")
+    return link if typed is None else GB * typed
 
 
 def default_shape(operation: Operation, n: int) -> tuple[int, ...]:
@@ -329,15 +328,6 @@ def _algorithm(watched: CollectiveSpec, given: str) -> str:
     chosen = given if known else _choice("collective_algorithm", given, names)
     # Another operation has other algorithms: a choice that was made for one is no mistake.
     return chosen if chosen in names else next(iter(names), "")
-
-
-def positive(field: str, given: str, otherwise: float) -> float:
-    if is_empty(given):
-        return float(otherwise)
-    number = number_in(given)
-    if isinstance(number, str) or not 1e-9 <= number <= 1e9:
-        raise refusal("not-positive", field, value=quoted(number), control=field)
-    return float(number)
 
 
 def _choice(field: str, given: str, choices: Collection[str]) -> str:

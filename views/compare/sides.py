@@ -21,10 +21,11 @@ from training.estimate import Estimate
 from training.search.verdict import Verdict, outcome_of, verdict
 
 from ..base.context import Context
+from ..base.errors import refusal
 from ..base.inputs import CHOSEN, FIELDS, fields_of
 from ..base.link import changes_from, from_query, state_texts, to_query
 from ..base.model import model_name, stated_layout
-from ..base.problems import control_label, refusal, tried, value_text, within_sentence
+from ..base.problems import control_label, tried, value_text, within_sentence
 from ..base.state import State, is_empty
 from ..base.trained import Trained, fields_of_preset
 from ..base.units import bytes_text, gib, seconds_text

@@ -4,7 +4,7 @@
 // --- Arrow keys move within a set of choices ------------------------------------------------------
 const FORTH = ['ArrowRight', 'ArrowDown'];
 const BACK = ['ArrowLeft', 'ArrowUp'];
-const SETS = '.menu[open], #chips [role=group], #nav [role=group], .lenses, .orders, .ways, .pills, [role=toolbar]';
+const SETS = '.menu[open], #chips [role=group], #nav [role=group], .lenses, .orders, .ways, .tabs, .pills, [role=toolbar]';
 on('keydown', SETS, (set, event) => {
   const step = FORTH.includes(event.key) ? 1 : BACK.includes(event.key) ? -1 : 0;
   if (!step) return;

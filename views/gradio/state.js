@@ -19,7 +19,7 @@ const LONGEST = 2000;
 const encoded = (text) =>
   encodeURIComponent(wellFormed(text))
     .replace(/[!']/g, (char) => '%' + char.charCodeAt(0).toString(16).toUpperCase())
-    .replace(/%3A/g, ':').replace(/%2C/g, ',').replace(/%7C/g, '|');
+    .replace(/%(3A|2C|7C|3B|40|3D)/g, decodeURIComponent);
 
 function linkOf(state) {
   if (state.link) return state.link;
@@ -35,8 +35,10 @@ function linkOf(state) {
 }
 
 // What no link holds stays as it is.
+// An instruction about the roles is followed once.
+const keeps = (name) => name !== 'role_edit' && state?.[name];
 const unlinked = () =>
-  Object.fromEntries(fields.filter(([, short]) => !short).map(([name]) => [name, state?.[name] ?? '']));
+  Object.fromEntries(fields.filter(([, short]) => !short).map(([name]) => [name, keeps(name) || '']));
 
 // Until the server has read it, a link is a field of the state, and counts below what is changed.
 function opened(query, lang) {
@@ -85,7 +87,7 @@ const wellFormed = (text) => text.toWellFormed?.() ?? text;
 function change(changes, isDrawn = true) {
   const texts = Object.entries(changes).map(([name, value]) => [name, wellFormed(String(value ?? ''))]);
   if (texts.every(([name, text]) => state[name] === text)) return;
-  const next = { ...state, ...Object.fromEntries(texts) };
+  const next = { ...state, role_edit: '', ...Object.fromEntries(texts) };
   const size = sizeWith(next);
   if (size > LARGEST) return hint(refusalOf({ status: 413, size }));
   state = next;
@@ -211,7 +213,7 @@ function show({ regions, language, view, drawn: now, state: read }, question) {
   if (read && state.link === question.link) {
     const since = Object.entries(state).filter(([name, value]) => question[name] !== value);
     state = { ...read, ...unlinked(), ...Object.fromEntries(since) };
-    write({ isNew: false });
+    write({ isNew: !question.link, isStep: !question.link });
     tell();
   }
   element.querySelector('.app').dataset.view = (read ?? question).view;

@@ -27,7 +27,10 @@ from ..all import VIEWS
 
 ROOM = Path(__file__).parent
 
-SCRIPTS = ("shared.js", "paint.js", "ask.js", "state.js", "form.js", "sizes.js", "files.js")
+SCRIPTS = (
+    *("shared.js", "paint.js", "ask.js", "state.js", "form.js", "sizes.js", "files.js"),
+    "roles.js",
+)
 """What the page is run by, in this order; page.js starts it."""
 
 PICTURE_PARTS = "ranks places marks inset card picture film lens glide order ways"
@@ -70,7 +73,7 @@ def style_sheets() -> str:
     its own only: what holds for all of the page is written as a list.
     """
     pictures = svg.style() + timeline_svg.style()
-    sheets = (ROOM / "page.css", *assets("view.css"))
+    sheets = (ROOM / "page.css", ROOM / "roles.css", *assets("view.css"))
     whole = "".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
     return f"{pictures}\n:root:root:root {{\n{whole}}}\n"
 

@@ -25,8 +25,8 @@ from groups.errors import LayoutError
 from groups.grouping import Grouping
 
 from ..base.digests import bad_digest, packed, unpacked
+from ..base.errors import refusal
 from ..base.inputs import OF_GROUPS
-from ..base.problems import refusal
 from ..base.resolve import resolve
 from ..base.state import State
 

@@ -49,7 +49,7 @@ def _measured(context: Context) -> tuple[np.ndarray, list[Slow]]:
     """
     layout, state = context.layout, context.state
     values = read_measurements(state.measures, layout.world_size, placement_or_none(context))
-    return values, slow(values, layout.every, worse=state.worse)
+    return values, slow(values, layout.every, worse=state.value("worse"))
 
 
 def _slow(outliers: list[Slow], language: str) -> Markup:

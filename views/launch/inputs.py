@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from formats.launch import Parsed, parse
 from formats.launch.training import counted_with, options_of, served_of, training_of
+from formats.values import Document
 from groups import LayoutError
 from groups.inputs import number_in
 from groups.layout import SERVED, Layout
@@ -109,10 +110,26 @@ def options_of_page(layout: Layout, state: State) -> dict[str, object]:
         if not is_empty(text := getattr(state, name)):
             said[name] = FIELDS[name].row.value(text)
     shape = _shape(state)
+    if layout.is_server:
+        return options_of(shape, said, layout.mesh.size("pp")) | _served(state)
     if isinstance(shape, Model):
         said = {**counted_with(layout.mesh.size("tp"), shape.experts), **said}
     return options_of(shape, said, layout.mesh.size("pp"))
 
+
+def _served(state: State) -> Document:
+    """How the servers on screen serve, as far as it is said.
+
+    Errors: LayoutError about a number that is none.
+    """
+    said: Document = {}
+    for name in SERVED_NUMBERS:
+        if not is_empty(text := getattr(state, name)):
+            said[name] = FIELDS[name].row.value(text)
+    return said | {name: getattr(state, name) for name in ("served_weights", "served_cache")}
+
+
+SERVED_NUMBERS = ("served_share", "served_length", "served_requests", "served_batched")
 
 UNSAYABLE = ("cluster", "capacity", "flash", "offload", "kernels", "spread")
 """What of the training no command says."""

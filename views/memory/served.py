@@ -17,8 +17,8 @@ from training.serving.placed import HeldByRanks, cut_of, engine_of, placed
 from training.serving.server import GIB, ServerMemory, Serving, seen_memory, server_memory
 
 from ..base.context import Context
+from ..base.errors import refusal
 from ..base.model import ChosenModel, model_of
-from ..base.problems import refusal
 from ..base.state import is_empty
 from ..base.trained import cluster_of
 

@@ -73,7 +73,7 @@ def _inputs(context: Context) -> Markup:
         hints = {
             "served_share": f"{memory.share:g}",
             "served_length": serving.length,
-            "served_requests": serving.requests_on(memory.total),
+            "served_requests": serving.requests_on(memory.total) or "",
             "served_batched": memory.batched,
         }
     except LayoutError:
@@ -137,6 +137,9 @@ def verdict_text(served: ServedModel, language: str) -> str:
         words = "served_attention_times" if served.model.experts else "served_times"
         count, total = served.held.answering, memory.cache.requests * served.held.answering
         sentences.append(say(words, count=count, total=f"{total:,.0f}"))
+    ep, experts = memory.cut.ep, served.model.experts
+    if experts and ep > experts:
+        sentences.append(say("served_redundant", ep=ep, experts=experts, more=ep - experts))
     if served.servers > 1:
         sentences.append(say("served_servers", count=served.servers, gpus=served.gpus))
     if len(memory.stages) > 1:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import numpy as np
 
 from formats.moves.script import moves_script
+from formats.values import Document
 from groups.budget import spend
 from groups.layout import fields_said
 from training.moves import Moves, TensorMove
@@ -74,7 +74,7 @@ def moves_check(context: Context, to: str = "", rule: str = "megatron", first_ra
 
 def moves_facts(
     source: Context, target: Context, found: Moves, rank: int | None = None, by: str = "node"
-) -> dict[str, Any]:
+) -> Document:
     """What moves between two layouts, for programs.
 
     Errors: LayoutError for a rank that the target does not have, and for a matrix that is too
@@ -107,7 +107,7 @@ def moves_facts(
     }
 
 
-def _by_rule(source: Context, target: Context, found: Moves, rule: str) -> dict[str, Any]:
+def _by_rule(source: Context, target: Context, found: Moves, rule: str) -> Document:
     """What another rule would cost."""
     other = found
     if rule != found.rule:
@@ -119,7 +119,7 @@ def _by_rule(source: Context, target: Context, found: Moves, rule: str) -> dict[
     }
 
 
-def _side(side: Context, first_rank: int) -> dict[str, Any]:
+def _side(side: Context, first_rank: int) -> Document:
     layout = side.layout
     return {
         "name": size_text(layout),
@@ -129,7 +129,7 @@ def _side(side: Context, first_rank: int) -> dict[str, Any]:
     }
 
 
-def _tensor(row: TensorMove) -> dict[str, Any]:
+def _tensor(row: TensorMove) -> Document:
     return {
         "tensor": row.tensor,
         "axis": row.axis,

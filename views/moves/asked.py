@@ -6,12 +6,11 @@ from collections import Counter
 from contextlib import suppress
 from typing import NamedTuple
 
-from descriptions import MOVES_RULES
 from groups import LayoutError
 from training.moves import Moves, TensorMove
 
 from ..base.context import Context
-from ..base.state import is_empty, require_choice
+from ..base.state import is_empty
 from ..compare.sides import FROM_HERE, kept_context
 from .sides import moves_between
 
@@ -40,8 +39,7 @@ class Asked(NamedTuple):
 def asked_of(context: Context) -> Asked:
     """Errors: LayoutError for a layout that cannot be, and as `moves_between`."""
     target, state = target_of(context), context.state
-    rule = require_choice("moves_rule", state.moves_rule or "nearest", MOVES_RULES)
-    where = require_choice("moves_first", state.moves_first or "here", PLACES)
+    rule, where = state.value("moves_rule"), state.value("moves_first")
     first = 0 if where == "here" else context.layout.world_size
     moves = moves_between(context, target, rule, first)
     rank = first + min(context.rank, target.layout.world_size - 1)

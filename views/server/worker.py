@@ -19,9 +19,9 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TypeVar
 
 from groups import LayoutError
 
@@ -72,16 +72,23 @@ def ended_early() -> LostError:
     )
 
 
+Result = TypeVar("Result")
+Question = tuple[str, str, Iterable[object], Mapping[str, object]]
+"""A function by its module and name, and its values."""
+
+
 class Worker:
     """The server's end: functions are sent by name, with values; one thread asks at a time."""
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[bytes] | None = None
-        self._end: Callable[[], Any] = lambda: None
+        self._end: Callable[[], object] = lambda: None
         self._in_use = threading.Lock()
         self._last_call = 0.0
 
-    def ask(self, work: Callable[..., Any], values: Any, named: Any) -> Any:
+    def ask(
+        self, work: Callable[..., Result], values: Iterable[object], named: Mapping[str, object]
+    ) -> Result:
         """What the function returns there; raises what it raises, or LostError."""
         with self._in_use:
             try:
@@ -95,7 +102,9 @@ class Worker:
             if time.monotonic() - self._last_call >= IDLE:
                 self.close()
 
-    def _call(self, work: Callable[..., Any], values: Any, named: Any) -> Any:
+    def _call(
+        self, work: Callable[..., Result], values: Iterable[object], named: Mapping[str, object]
+    ) -> Result:
         if self.process and self.process.poll() is not None:
             self.close()
         process = self.process or self._started()
@@ -138,7 +147,7 @@ class Worker:
         return process
 
 
-def _after(seconds: float, action: Callable[[], Any]) -> threading.Timer:
+def _after(seconds: float, action: Callable[[], object]) -> threading.Timer:
     timer = threading.Timer(seconds, action)
     timer.daemon = True
     timer.start()
@@ -181,7 +190,7 @@ def main() -> None:
     _limit_memory()
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever somebody prints is no answer
-    questions: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    questions: queue.SimpleQueue[Question] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(sys.stdin.buffer, questions), daemon=True).start()
     is_last = False
     while not is_last:
@@ -197,7 +206,9 @@ def main() -> None:
         del answer, values, named
 
 
-def _answered(module: str, name: str, values: Any, named: Any) -> bytes:
+def _answered(
+    module: str, name: str, values: Iterable[object], named: Mapping[str, object]
+) -> bytes:
     """Whether it is an answer, and what the function returns, or raises but for MemoryError."""
     try:
         result = getattr(importlib.import_module(module), name)(*values, **named)
@@ -208,7 +219,7 @@ def _answered(module: str, name: str, values: Any, named: Any) -> bytes:
         return pickle.dumps((False, error))
 
 
-def _listen(stream: Any, questions: queue.SimpleQueue[Any]) -> None:
+def _listen(stream: IO[bytes], questions: queue.SimpleQueue[Question]) -> None:
     """Hand on what is asked; where the server has gone, so has whoever waits for an answer."""
     try:
         while True:

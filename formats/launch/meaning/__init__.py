@@ -16,6 +16,7 @@ from groups.notes import Note
 
 from ...values import Facts
 from .. import flags
+from ..flags import AXES
 from ..items import Guess, Parsed
 from ..sayings import Reading, read
 from .choice import Choice, choice_of, of_run
@@ -40,17 +41,25 @@ def meaning_of(reading: Reading, run: str = "") -> Parsed:
     role = choice.chosen if choice.of_roles else ""
     framework = framework_of(reading, values_of(settled), role, remarks)
     sizes = sizes_of(settled, reading.engine, remarks)
-    assumed = set_machines(settled, sizes, reading.engine, remarks)
+    may_be = may_be_any(reading, choice, remarks)
+    commands = 1 if choice.chosen else len(reading.schema_of_run)
+    is_open = not {*AXES} & {*sizes} and any(map(may_be, AXES))
+    engine = "" if is_open else reading.engine
+    assumed = set_machines(settled, sizes, engine, remarks, commands)
     if framework:
         sizes["framework"] = framework.job
     else:
         remarks.missing.append(Note("unknown-framework", {"form": reading.form}))
-    may_be = may_be_any(reading, choice, remarks)
     assume_axes(sizes, assumed, framework, may_be, remarks)
     if reading.schema and reading.schema.etp and sizes.get("ep", 1) > 1 and "etp" not in sizes:
         remarks.assume(assumed, "etp", reading.schema.etp)
     if reading.engine == "vllm" and "dp" not in sizes and not may_be("dp"):
         remarks.assume(assumed, "dp", 1)  # whatever GPUs remain
+    if reading.engine == "tensorrt-llm" and "dp" not in sizes and reading.configured:
+        remarks.ask("dp")  # which only the file that is not here can say
+    named = settled.get("named")
+    if reading.engine and named and flags.keeps_states(str(named.value)):
+        remarks.problems.append(replace(named.item, code="layers-with-states"))
     set_nodes(sizes, assumed, remarks)
     defaulted = defaulted_nodes(settled, {*sizes, *assumed})
     remarks.missing[:0] = [*several, *_defaults(settled, defaulted)]
@@ -68,7 +77,7 @@ def meaning_of(reading: Reading, run: str = "") -> Parsed:
         training={name: known[name] for name in flags.TRAINING if name in known},
         runs=choice.runs if len(choice.runs) > 1 else (),
         run=choice.chosen,
-        serving={name: known[name] for name in flags.SERVING if name in known},
+        serving={name: known[name] for name in (*flags.SERVING, *flags.SERVED) if name in known},
         defaulted=defaulted,
         **_remarked(reading, remarks),
     )

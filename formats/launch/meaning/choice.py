@@ -15,6 +15,7 @@ from groups.layout import SERVED
 
 from ...errors import refusal
 from ..flags import AXES, SERVING
+from ..flags import SERVED as OF_MEMORY
 from ..items import Run
 from ..sayings import Assignment, Reading
 
@@ -73,7 +74,11 @@ def choice_of(reading: Reading, wanted: str) -> Choice:
     telling = {
         name: (
             engines.get(name),
-            sorted((key, value) for key, value in values.items() if key in _TELLING),
+            sorted(
+                (key, value)
+                for key, value in values.items()
+                if key in _TELLING or (name in engines and key in _OF_SERVERS)
+            ),
         )
         for name, values in by_run.items()
         if name and (is_python or name in engines or not values.keys().isdisjoint(_DEGREES))
@@ -125,3 +130,6 @@ _TELLING = (
     *(*SERVED, *SERVING),
 )
 """Fields in which runs may differ."""
+
+_OF_SERVERS = ("named", *OF_MEMORY)
+"""Fields in which servers may differ too."""

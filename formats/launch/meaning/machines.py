@@ -18,9 +18,12 @@ GPUS_PER_NODE = 8
 """GPUs of a node where the text does not say."""
 
 
-def set_machines(settled: Settled, sizes: Document, engine: str, remarks: Remarks) -> Document:
+def set_machines(
+    settled: Settled, sizes: Document, engine: str, remarks: Remarks, servers: int
+) -> Document:
     """Set nodes and GPUs per node where the text gives them by other names; what is assumed of
-    them, where it gives only their product. engine: the server that it starts, if any."""
+    them, where it gives only their product. engine: the server that it starts, if no
+    size of it is left open; servers: how many commands start it."""
     tasks = settled.get("tasks_per_node")
     if "gpus_per_node" not in sizes and tasks and tasks.value > 1:
         sizes["gpus_per_node"] = tasks.value
@@ -33,6 +36,12 @@ def set_machines(settled: Settled, sizes: Document, engine: str, remarks: Remark
     if size is None:
         return {}
     nodes, gpus = sizes.get("nodes"), sizes.get("gpus_per_node")
+    taken = 0 if world or not filled or nodes not in (None, 1) else filled * max(1, servers)
+    if gpus and 0 < taken < gpus:
+        facts = {"taken": taken, "gpus_per_node": gpus}
+        remarks.missing.append(Note("server-leaves-gpus", facts))
+        sizes |= {"nodes": 1, "gpus_per_node": taken}
+        return {}
     known = nodes or gpus or min(size, GPUS_PER_NODE)
     if nodes and gpus:
         counts_nodes = world is not None and world.row.rank == flags.VARIABLE_RANK and size == nodes
@@ -61,10 +70,8 @@ def _world(settled: Settled, sizes: Facts) -> Assignment | None:
     return None if is_launchers else world
 
 
-def _filled(engine: str, stated: Facts, sizes: Facts) -> int | None:
+def _filled(engine: str, stated: Facts, sizes: Facts) -> int:
     """The GPUs that the sizes of a server fill, with those of servers beside it."""
-    if not any(name in sizes for name in AXES):
-        return None
     beside = 1 if stated.get("dp_attention") else stated.get("dp_served", 1)
     return gpus_of_server(engine, {**sizes, "dp": 1}) * int(beside)
 

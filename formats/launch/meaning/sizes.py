@@ -74,7 +74,16 @@ def _of_sglang(stated: Facts, sizes: Facts, remarks: Remarks) -> Sizes:
     return {name: size for name, size in found.items() if size is not None}
 
 
-_OF_SERVERS = {"vllm": _of_vllm, "sglang": _of_sglang}
+def _of_trtllm(stated: Facts, sizes: Facts, remarks: Remarks) -> Sizes:
+    """TensorRT-LLM's attention dp is all of its tp; its ep is what the experts' own tp leaves."""
+    tp, etp = sizes.get("tp", 1), sizes.get("etp")
+    found = {"dp": tp} if stated.get("dp_attention") else {}
+    if etp and "ep" not in sizes and tp % etp == 0:
+        found["ep"] = tp // etp
+    return found
+
+
+_OF_SERVERS = {"vllm": _of_vllm, "sglang": _of_sglang, "tensorrt-llm": _of_trtllm}
 
 SPAN_TP = (
     *("megamoe", "deepep", "deepep_v2", "mooncake", "nixl", "ascend_fuseep", "flashinfer"),

@@ -17,6 +17,7 @@ from .keys import NAMED, Scope, ignore, ignore_size, read_key
 from .values import VARIABLE, assign
 
 RECIPE = Row("named", "word", rank=1)
+_MODEL = re.compile(r"[A-Za-z./~][\w./~-]{0,200}")
 _SHORT_SIZES = ("-tp", "-pp", "-cp", "-ep", "-dp")
 _OVERRIDE = re.compile(r"[+~]{0,2}([A-Za-z_][A-Za-z0-9_]*(?:[.@/][A-Za-z0-9_]+)*)=")
 
@@ -28,11 +29,16 @@ class Command:
     words: Sequence[Word]
     program: str
     scope: Scope
-    written: Collection[str]  # files that its script makes
+    written: Collection[str]  # names of files that its script makes
 
     @property
     def schema(self) -> Schema | None:
         return self.scope.schema
+
+    @property
+    def served(self) -> str:
+        """The server that it starts, if any."""
+        return self.schema.name if self.schema and self.schema.serves else ""
 
 
 def base_name(path: str) -> str:
@@ -51,14 +57,18 @@ def read_command(
     schema = schema_of(marks_of(words))
     run = _run_name(found, words)
     found.knows(schema, words[0].text, words[0].place, run)
-    command = Command(words, program, Scope(schema, run), written)
+    command = Command(words, program, Scope(schema, run), {*map(base_name, written)})
+    model_from, is_named = _serves_from(command), False
     starts_ray = program == "ray" and "start" in [word.text for word in words[1:3]]
     launcher = "ray" if starts_ray else ""
     at = 0
     while at < len(words):
         spend(STEP, "words")
         text = words[at].text
-        if text[:1] == "-" and not words[at].runs[0].why.startswith("var"):
+        if 0 < model_from <= at and not is_named and _may_be_model(words[at], at == model_from):
+            assign(found, f"{command.served} serve", NAMED, [words[at]], words[at].place, run)
+            is_named, at = True, at + 1
+        elif text[:1] == "-" and not words[at].runs[0].why.startswith("var"):
             at += _option(found, command, at, launcher)
             if text == "-m" and launcher not in ("script", "bridge"):
                 module = words[at - 1].text
@@ -72,15 +82,13 @@ def read_command(
 def _word(found: Findings, command: Command, at: int, launcher: str) -> str:
     """A word that is no option; the launcher whose short options follow it: a program's name,
     "bridge" or "script" behind a script, which has its own, or none."""
-    word, before = command.words[at], command.words[at - 1].text if at else ""
+    word = command.words[at]
     text, name = word.text, base_name(word.text)
     override = _OVERRIDE.match(text)
     if override and not word.runs[0].why:
         path = tuple(re.split(r"[.@/]", override[1]))
         values = row_words(word.after(override.end()))
         read_key(found, command.scope, path, values, word.place)
-    elif command.schema and _names_model(command.schema.name, before, text):
-        assign(found, f"{command.schema.name} serve", NAMED, [word], word.place, command.scope.run)
     elif text.endswith(".py"):
         if name in WORDS.megatron_scripts:
             found.add(found.programs, "understood", name, "", word.place)
@@ -94,11 +102,28 @@ def _word(found: Findings, command: Command, at: int, launcher: str) -> str:
     return launcher
 
 
-def _names_model(server: str, before: str, text: str) -> bool:
-    """Whether a word behind another one is the model that a server is told to serve."""
-    if server == "tensorrt-llm" and base_name(before) == "trtllm-serve":
-        return text not in ("serve", "disaggregated", "mm_embedding_serve")
-    return before == "serve" and server in ("vllm", "tensorrt-llm")
+SERVES = {"vllm": "serve", "tensorrt-llm": "trtllm-serve"}
+"""The word behind which a server takes its model, where that is no option's value."""
+
+NO_MODEL = ("serve", "disaggregated", "disaggregated_mpi_worker", "mm_embedding_serve", "grpc")
+"""Words behind it that say what is started."""
+
+
+def _serves_from(command: Command) -> int:
+    """From which word on one that is no option is the model of a server; 0: none is."""
+    names = [base_name(word.text) for word in command.words]
+    start = SERVES.get(command.served)
+    at = names.index(start) + 1 if start and start in names else 0
+    while 0 < at < len(names) and names[at] in NO_MODEL:
+        at += 1
+    return at
+
+
+def _may_be_model(word: Word, is_first: bool) -> bool:
+    """Whether a word is a model: any behind the server's own, later on one that is a name."""
+    if word.text[:1] == "-":
+        return False
+    return is_first or bool(not word.why and _MODEL.fullmatch(word.text))
 
 
 def _option(found: Findings, command: Command, at: int, launcher: str) -> int:
@@ -155,7 +180,8 @@ def _ignored_option(
             ignore_size(found, name, size, word.place)
         return min(2, len(words) - at) if name in ("-m", "-c") else 1
     taken = 1
-    if not values:
+    is_switch = command.schema is not None and plain_name(name) in command.schema.switches
+    if not values and not is_switch:
         values = following(words, at)
         if values and (values[0].text.endswith(".py") or _OVERRIDE.match(values[0].text)):
             values = []
@@ -179,7 +205,7 @@ def _configured(
     """A file or a recipe that says what the command does not; a schema's own says nothing."""
     usual = command.schema.own_files if command.schema else ()
     is_usual = usual and base_name(value.text).startswith(usual)
-    if is_usual or value.text in command.written:
+    if is_usual or base_name(value.text) in command.written:
         return
     sets = "" if value.text in flags.PLACEHOLDERS else "named"
     found.add(found.configured, "configured", name, value.text[:80], place, sets=sets)

@@ -16,7 +16,10 @@ import bisect
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
+
+from groups.errors import LayoutError
 
 from ..flags import Row
 from ..items import Item
@@ -91,12 +94,21 @@ class Findings:
         self.settings: dict[tuple[str, str], Sequence[Word]] = {}
         self._breaks = [match.end() for match in re.finditer(r"\n", text)]
 
-    def item(self, code: str, name: str, value: str, place: tuple[int, int], **more: Any) -> Item:
+    def item(
+        self,
+        code: str,
+        name: str,
+        value: str,
+        place: tuple[int, int],
+        sets: str = "",
+        facts: Mapping[str, object] = MappingProxyType({}),
+        error: LayoutError | None = None,
+    ) -> Item:
         """A word at a place, with its line and column."""
         start, end = place
         line = bisect.bisect_right(self._breaks, start)
         column = start - (self._breaks[line - 1] if line else 0) + 1
-        return Item(code, name, value, start, end, line + 1, column, **more)
+        return Item(code, name, value, start, end, line + 1, column, sets, facts, error)
 
     def add(
         self,
@@ -105,10 +117,12 @@ class Findings:
         name: str,
         value: str,
         place: tuple[int, int],
-        **more: Any,
+        sets: str = "",
+        facts: Mapping[str, object] = MappingProxyType({}),
+        error: LayoutError | None = None,
     ) -> Item:
         """One more item of a list of these findings."""
-        items.append(self.item(code, name, value, place, **more))
+        items.append(self.item(code, name, value, place, sets, facts, error))
         return items[-1]
 
     def knows(
@@ -123,18 +137,18 @@ class Findings:
 
     def reading(self, form: str) -> Reading:
         """All that was found, which nothing changes any more."""
-        lists: dict[str, Sequence[Any]] = {
-            name: getattr(self, name)
-            for name in (
-                *("assignments", "ignored", "unresolved", "problems", "removed"),
-                *("configured", "programs", "frameworks"),
-            )
-        }
         return Reading(
             self.text,
             form,
             self.starts,
-            **{name: tuple(items) for name, items in lists.items()},
+            assignments=tuple(self.assignments),
+            ignored=tuple(self.ignored),
+            unresolved=tuple(self.unresolved),
+            problems=tuple(self.problems),
+            removed=tuple(self.removed),
+            configured=tuple(self.configured),
+            programs=tuple(self.programs),
+            frameworks=tuple(self.frameworks),
             schemas=tuple(self.schemas.values()),
             schema_of_run=self.schema_of_run,
             stated=self.stated,

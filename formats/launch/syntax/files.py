@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import tomlkit
 import yaml
@@ -116,7 +116,7 @@ def commands_of(entries: Iterable[Entry]) -> Iterator[list[Word]]:
 
 # -- YAML and JSON -------------------------------------------------------------------------------
 
-_LOADER: Any = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+_LOADER = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
 
 class _Anchored(NamedTuple):
@@ -172,7 +172,7 @@ class _Yaml:
             faults.append(Fault(f"bad-{self.form}", *place, {}))
         return self.entries, self.left, faults
 
-    def _until(self, end: Any) -> Iterator[Any]:
+    def _until(self, end: type | tuple[type, ...]) -> Iterator[yaml.Event]:
         """The events up to the end of what is open."""
         while self.loader.check_event():
             spend(STEP, "keys")
@@ -181,7 +181,7 @@ class _Yaml:
                 return
             yield event
 
-    def _value(self, event: Any, path: _Path, key: Word) -> None:
+    def _value(self, event: yaml.Event, path: _Path, key: Word) -> None:
         """What begins with an event, at a path; key: the word that it stands behind."""
         first = len(self.entries)
         if isinstance(event, yaml.AliasEvent):
@@ -213,7 +213,7 @@ class _Yaml:
         spend(sum(map(len, entry.path)) // CHARACTERS, "keys")
         self.entries.append(entry)
 
-    def _alias(self, event: Any, path: _Path, key: Word) -> None:
+    def _alias(self, event: yaml.Event, path: _Path, key: Word) -> None:
         """What stands under an anchor once more, here; counted before anything is made of it."""
         of = self.anchors.get(event.anchor)
         if of is None or not of.entries or len(path) + of.deepest > MAX_DEPTH:
@@ -265,7 +265,7 @@ class _Yaml:
         if row and path:
             self._add(Entry(path, row, owner))
 
-    def _script(self, event: Any) -> Word:
+    def _script(self, event: yaml.Event) -> Word:
         """The lines of a block, each where it stands."""
         at, end = event.start_mark.index, event.end_mark.index
         runs = []
@@ -277,7 +277,7 @@ class _Yaml:
             at += len(line)
         return Word(tuple(runs), self.source.place(event.start_mark.index, end))
 
-    def _word(self, event: Any) -> Word:
+    def _word(self, event: yaml.Event) -> Word:
         """What an event says, where it stands in the text."""
         start, end = event.start_mark.index, event.end_mark.index
         value = getattr(event, "value", None)
@@ -331,7 +331,7 @@ def _toml(source: Source) -> Read:
     return entries, left, []
 
 
-def _toml_value(lines: list[tuple[int, str]], at: int, column: int) -> tuple[Any, int]:
+def _toml_value(lines: list[tuple[int, str]], at: int, column: int) -> tuple[object, int]:
     """The value that begins there, and how many lines it takes; of no TOML the rest of its line."""
     first = lines[at][1][column:].strip()
     rows = [first, *(line for _, line in lines[at + 1 : at + MOST_LINES])]
@@ -357,7 +357,7 @@ def _depths(rows: Iterable[str]) -> Iterator[int]:
         yield bool(quotes) + max(brackets, 0)
 
 
-def _toml_words(source: Source, start: int, end: int, value: Any) -> list[Word]:
+def _toml_words(source: Source, start: int, end: int, value: object) -> list[Word]:
     """The words of a value; a table, which is no layout's, is one."""
     several = value if isinstance(value, list) else [value]
     if any(isinstance(item, (dict, list)) for item in several):

@@ -1,0 +1,351 @@
+"""The plan that a state says: the role on screen is the page's own fields, the others its text.
+
+>>> state = State(nodes=4, tp=4, pp=2, roles="rollout@0-31:vllm,tp=2")
+>>> cast = cast_of(state)
+>>> str(cast.plan()), cast.shown.name
+('4 x 8 GPUs: actor 0-31, rollout 0-31', 'actor')
+>>> turned = cast.to("rollout").state()
+>>> turned.framework, turned.tp, turned.roles
+('vllm', '2', 'actor@0-31:tp=4,pp=2;*rollout@0')
+>>> cast_of(turned).to("actor").state().roles
+'*actor@0;rollout@0-31:vllm,tp=2'
+
+A state without a text is a plan of one role, today's job: nothing of it is anywhere in the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from math import gcd
+
+from groups import MAX_RANKS, LayoutError
+from groups.alternatives import with_working
+from groups.inputs import number_in
+from groups.layout import Layout
+from groups.mesh import whole_number
+from groups.plan import Plan, Role
+from groups.presets import PUBLISHED
+
+from .errors import refusal
+from .link import published
+from .problems import sentence
+from .resolve import resolve
+from .role_text import (
+    MODEL,
+    OWN_FIELDS,
+    ROLE_STARTS,
+    SHOWN_NAMES,
+    RolesText,
+    RoleText,
+    Span,
+    read_roles,
+    settings_of,
+)
+from .state import State
+
+
+@dataclass(frozen=True)
+class RolePage:
+    """A role of a state: the page as it is with this role on screen, and its GPUs.
+
+    first: of its run of GPUs; gpus: of each rank, where they are chosen. kept:
+    parts that stay on them while others have them.
+    """
+
+    name: str
+    page: State
+    first: int = 0
+    gpus: tuple[int, ...] = ()
+    kept: tuple[str, ...] = ()
+
+    @cached_property
+    def count(self) -> int:
+        """Its GPUs. Errors: LayoutError for machines that are none."""
+        nodes, each = (
+            whole_number(number_in(getattr(self.page, name)), name, maximum=MAX_RANKS)
+            for name in ("nodes", "gpus_per_node")
+        )
+        return nodes * each
+
+    @property
+    def last(self) -> int:
+        return max(self.gpus) if self.gpus else self.first + self.count - 1
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """Its GPUs as a text has them."""
+        if not self.gpus:
+            return ((self.first, self.last),)
+        spans: list[tuple[int, int]] = []
+        for gpu in self.gpus:
+            if spans and spans[-1][1] == gpu - 1:
+                spans[-1] = (spans[-1][0], gpu)
+            else:
+                spans.append((gpu, gpu))
+        return tuple(spans)
+
+    def own(self) -> dict[str, str]:
+        """What it says for itself."""
+        return {name: getattr(self.page, name) for name in OWN_FIELDS}
+
+    def role(self, layout: Layout) -> Role:
+        """Errors: LayoutError for chosen GPUs that are not as many as the ranks."""
+        return Role(self.name, layout, self.first, gpus=self.gpus)
+
+
+@dataclass(frozen=True)
+class Cast:
+    """All roles of a state in the order in which they have the GPUs that they share.
+
+    shown: the role on screen. machines: nodes, and GPUs of one, where a text says them.
+    """
+
+    members: tuple[RolePage, ...]
+    at: int = 0
+    machines: tuple[int, int] | None = None
+
+    @property
+    def shown(self) -> RolePage:
+        return self.members[self.at]
+
+    @property
+    def each(self) -> int:
+        """GPUs of a node."""
+        text = self.shown.page.gpus_per_node
+        return self.machines[1] if self.machines else whole_number(number_in(text), "gpus_per_node")
+
+    @property
+    def needed(self) -> int:
+        """Nodes that hold all roles."""
+        return max(member.last for member in self.members) // self.each + 1
+
+    def named(self, name: str) -> RolePage | None:
+        return next((member for member in self.members if member.name == name), None)
+
+    # -- there ---------------------------------------------------------------------------------
+
+    def plan(self, layout: Layout | None = None) -> Plan:
+        """The plan; layout: of the role on screen, where that is known.
+
+        Errors: LayoutError about the field "roles" or one of the page, with fixes that work.
+        """
+        layouts = [
+            layout if layout and member is self.shown else self._layout(member)
+            for member in self.members
+        ]
+        nodes = self.machines[0] if self.machines else self.needed
+        try:
+            roles = [member.role(made) for member, made in zip(self.members, layouts)]
+            return Plan(nodes, self.each, roles)
+        except LayoutError as error:
+            raise self._in_text(error) from None
+
+    def _layout(self, member: RolePage) -> Layout:
+        """Of a role; a refusal of another than the one on screen names it."""
+        try:
+            return layout_of(member.page)
+        except LayoutError as error:
+            if member is self.shown:
+                raise
+            said = sentence(error, self.shown.page.language).rstrip(".。")
+            fixes = ({"roles": self._changed(member, one)} for one in error.alternatives)
+            refused = refusal("in-role", "roles", *fixes, role=member.name, said=said)
+        raise with_working(refused, self._attempt)
+
+    def _attempt(self, changes: Mapping[str, object]) -> Plan:
+        return cast_of(self.shown.page.changed(changes)).plan()
+
+    def _changed(self, member: RolePage, changes: Mapping[str, object]) -> str:
+        other = replace(member, page=member.page.changed(changes))
+        return self.with_(member, other).text
+
+    def _in_text(self, error: LayoutError) -> LayoutError:
+        """A refusal of the plan by what the text can say."""
+        member = self.named(str(error.facts.get("role"))) or self.shown
+        texts = []
+        for fix in error.alternatives:
+            if "first_rank" in fix:
+                first = whole_number(fix["first_rank"], "first_rank", minimum=0)
+                texts.append(self.with_(member, replace(member, first=first, gpus=())).text)
+            elif "gpus" in fix:
+                texts.append(self.with_(member, replace(member, gpus=())).text)
+            elif "nodes" in fix:
+                nodes = whole_number(fix["nodes"], "nodes")
+                texts.append(replace(self, machines=(nodes, self.each)).text)
+        fixes = [{"roles": text} for text in dict.fromkeys(texts)]
+        near = error.replace(control="roles", alternatives=fixes)
+        return with_working(near, self._attempt)
+
+    # -- and back ------------------------------------------------------------------------------
+
+    @property
+    def text(self) -> str:
+        """What the field "roles" says; empty for a job of one role."""
+        if self.is_plain:
+            return ""
+        model = {name: getattr(self.shown.page, name) for name in MODEL}
+        roles = [self._text_of(member, model) for member in self.members]
+        nodes, own = self.needed, self.shown.page.gpus_per_node
+        is_implied = self.machines in (None, (nodes, self.each)) and own == str(self.each)
+        machines = None if is_implied else self.machines or (nodes, self.each)
+        return str(RolesText(tuple(roles), machines))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is one job on its own machines."""
+        only = self.shown
+        is_there = (only.name, only.first, only.gpus, only.kept) == (SHOWN_NAMES[0], 0, (), ())
+        return len(self.members) == 1 and is_there and self.machines is None
+
+    def _text_of(self, member: RolePage, model: Mapping[str, str]) -> RoleText:
+        if member is self.shown:
+            spans = member.spans if member.gpus else ((member.first, None),)
+            return RoleText(member.name, spans, {}, member.kept, is_shown=True)
+        own = member.own()
+        preset = own["preset"] if own["preset"] in PUBLISHED else ""
+        starts = {**published(preset), "preset": ""} if preset else ROLE_STARTS
+        settings = settings_of(own, starts, None if preset else model)
+        if own["gpus_per_node"] != str(usual_each(member.count, self.each)):
+            settings["gpus_per_node"] = own["gpus_per_node"]
+        return RoleText(member.name, member.spans, settings, member.kept)
+
+    def state(self) -> State:
+        """The page with this cast."""
+        return self.shown.page.changed({"roles": self.text, "role_edit": ""})
+
+    def with_(self, member: RolePage, other: RolePage) -> Cast:
+        """With another one in a role's place."""
+        members = tuple(other if one is member else one for one in self.members)
+        return replace(self, members=members)
+
+    def to(self, name: str) -> Cast:
+        """With another role on screen; the GPU that is chosen stays, where that has it too.
+
+        Errors: LayoutError for a role that there is not.
+        """
+        names = [member.name for member in self.members]
+        if name not in names:
+            fixes = [{"role_edit": f"to {one}"} for one in names]
+            raise refusal("no-such-role", "role_edit", *fixes, role=name)
+        chosen, now = self.members[names.index(name)], self.shown
+        rank = number_in(now.page.rank)
+        text = ""
+        if isinstance(rank, int) and 0 <= rank < now.count:
+            gpu = now.gpus[rank] if now.gpus else now.first + rank
+            text = str(chosen.gpus.index(gpu) if gpu in chosen.gpus else "")
+            if not chosen.gpus:
+                text = str(gpu - chosen.first) if chosen.first <= gpu <= chosen.last else ""
+        page = now.page.changed({**chosen.own(), "rank": text})
+        machines = self.machines
+        if machines is None and page.gpus_per_node != str(self.each):
+            machines = (self.needed, self.each)
+        turned = self.with_(chosen, replace(chosen, page=page))
+        return replace(turned, at=names.index(name), machines=machines)
+
+
+def usual_each(count: int, each: int) -> int:
+    """GPUs per node of a role of so many GPUs, where nodes have ``each``.
+
+    >>> usual_each(64, 8), usual_each(4, 8), usual_each(12, 8)
+    (8, 4, 4)
+    """
+    return gcd(count, each)
+
+
+# -- of a state ------------------------------------------------------------------------------------
+
+
+def cast_of(state: State) -> Cast:
+    """The roles of a state. Errors: LayoutError about the field "roles"."""
+    if not state.roles:
+        return Cast((RolePage(SHOWN_NAMES[0], state),))
+    texts = read_roles(state.roles)
+    at = next(place for place, role in enumerate(texts.roles) if role.is_shown)
+    shown = _shown(texts.roles[at], state)
+    each = texts.machines[1] if texts.machines else None
+    members = tuple(
+        shown if role.is_shown else _member(role, shown, each or _each_of(state))
+        for role in texts.roles
+    )
+    cast = Cast(members, at, texts.machines)
+    for role, member in zip(texts.roles, members):
+        _require_count(role, member, cast)
+    return cast
+
+
+def _require_count(role: RoleText, member: RolePage, cast: Cast) -> None:
+    """Errors: LayoutError where a role's GPUs are not as many as its machines have."""
+    if role.is_shown or any(last is None for _, last in role.spans):
+        return
+    said = sum((last or 0) - first + 1 for first, last in role.spans)
+    if said and said != member.count:
+        fix = {"roles": cast.with_(member, replace(member, gpus=())).text}
+        facts = {"role": role.name, "said": said, "count": member.count}
+        raise refusal("gpus-are-not-machines", "roles", fix, **facts)
+
+
+def _each_of(state: State) -> int:
+    return whole_number(number_in(state.gpus_per_node), "gpus_per_node", maximum=MAX_RANKS)
+
+
+def _shown(role: RoleText, state: State) -> RolePage:
+    (first, last), *_ = role.spans
+    if last is None:
+        return RolePage(role.name, state, first, (), role.kept)
+    gpus = _listed(role.spans)
+    return RolePage(role.name, state, first, gpus, role.kept)
+
+
+def _listed(spans: tuple[Span, ...]) -> tuple[int, ...]:
+    """The GPUs of spans. Errors: LayoutError for more than there can be."""
+    count = sum((b or a) - a + 1 for a, b in spans)
+    if count > MAX_RANKS:
+        raise refusal("not-gpus-of-a-role", "roles", value=f"{count} GPUs")
+    return tuple(gpu for a, b in spans for gpu in range(a, (a if b is None else b) + 1))
+
+
+def _member(role: RoleText, shown: RolePage, each: int) -> RolePage:
+    first, gpus, count = shown.first, shown.gpus, 0
+    if role.spans:
+        (first, last), *more = role.spans
+        gpus = _listed(role.spans) if more else ()
+        count = len(gpus) or (0 if last is None else last - first + 1)
+    model = None
+    if "preset" not in role.settings and not any(name in role.settings for name in MODEL):
+        model = tuple((name, getattr(shown.page, name)) for name in MODEL)
+    if not count and not {"nodes", "gpus_per_node", "preset"} & role.settings.keys():
+        count = shown.count
+    settings = tuple(role.settings.items())
+    page = shown.page
+    shared = (("cluster", page.cluster), ("capacity", page.capacity), ("lang", page.lang))
+    state = _page(settings, model, shared, count, each)
+    return RolePage(role.name, state, first, gpus, role.kept)
+
+
+@lru_cache(maxsize=256)
+def _page(
+    settings: tuple[tuple[str, str], ...],
+    model: tuple[tuple[str, str], ...] | None,
+    shared: tuple[tuple[str, str], ...],
+    count: int,
+    each: int,
+) -> State:
+    """The page with a role on screen."""
+    said = dict(settings)
+    preset = said.get("preset", "")
+    starts = published(preset) if preset in PUBLISHED else ROLE_STARTS
+    if count:
+        per = int(said["gpus_per_node"]) if said.get("gpus_per_node", "").isdecimal() else 0
+        per = per or usual_each(count, each)
+        said = {"nodes": str(max(1, count // per)), **said, "gpus_per_node": str(per)}
+    elif not preset and "gpus_per_node" not in said:
+        said["gpus_per_node"] = str(each)
+    return State(**{**starts, **dict(model or ()), **said, **dict(shared)})
+
+
+@lru_cache(maxsize=64)
+def layout_of(page: State) -> Layout:
+    """The layout of a role, worked out once while that stays as it is."""
+    return resolve(page)
