@@ -31,6 +31,7 @@ from itertools import accumulate
 
 import numpy as np
 
+from .bundles import bundle
 from .errors import LayoutError, quoted, refusal
 
 MAX_RANKS = 1_048_576
@@ -137,15 +138,8 @@ class Mesh:
         return text + (f"+{self.offset}" if self.offset else "")
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        """What a notebook shows: the picture with the groups of the first rank (`notebook`)."""
-        from .grouping import plain
-        from .notebook import picture_of
-
-        groupings = {axis.name: plain(self, axis.name) for axis in self.axes if axis.size > 1}
-        if self.offset or not groupings:
-            return {"text/plain": str(self)}
-        picture = picture_of(groupings, tuple(groupings), 0, self.world_size, str(self))
-        return picture._repr_mimebundle_()
+        """What a notebook shows: the picture with the groups of the first rank (`bundles`)."""
+        return bundle("mesh_picture", self, str(self))
 
 
 def parse_mesh(text: str) -> Mesh:

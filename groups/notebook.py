@@ -1,7 +1,4 @@
-"""How a mesh, a layout and a timeline show themselves in a notebook.
-
-Jupyter and VS Code ask a value for ``_repr_mimebundle_``. What draws stands in another room,
-which is entered when a notebook asks, so that sums alone need none of it.
+"""The groups of a rank, for a notebook to draw.
 
 >>> from groups.layout import Job
 >>> picture = Job(nodes=2, tp=2, pp=2).layout().show("tp", "pp", rank=5)
@@ -14,29 +11,15 @@ rank 5 of tp2-cp1-dp4-pp2: tp 4, 5; pp 5, 13
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from .bundles import Bundle, bundle
 from .errors import not_a_choice
 from .mesh import require_rank
 
 if TYPE_CHECKING:
     from .grouping import Grouping
     from .mesh import Mesh
-
-Bundle = dict[str, str]
-"""A value in the forms that a notebook may show, by their MIME types."""
-
-
-def bundle(drawn: str, what: object, text: str) -> Bundle:
-    """What the function ``drawn`` of `render.notebook` makes of a value, beside its text; the text
-    alone where what draws is not installed."""
-    rooms = __package__.removesuffix("groups")  # in a checkout none, installed the package
-    try:
-        found: Bundle = getattr(import_module(f"{rooms}render.notebook"), drawn)(what)
-    except ImportError:
-        found = {}
-    return {"text/plain": text, **found}
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Pictures for notebooks: one SVG, and HTML that is light or dark as the notebook is.
 
-The HTML stands by itself: it has no script and asks for nothing. `groups.notebook` calls these.
+The HTML stands by itself: it has no script and asks for nothing. `groups.bundles` calls these.
 """
 
 from __future__ import annotations
@@ -9,7 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import accumulate
 
-from groups.notebook import Bundle, RankPicture
+from groups.bundles import Bundle
+from groups.grouping import plain
+from groups.mesh import Mesh
+from groups.notebook import RankPicture, picture_of
 from training.pipeline import Timeline
 
 from .files.figure import scene_marks
@@ -51,6 +54,14 @@ STYLE = """\
   display: block; }
 </style>"""
 """Jupyter and VS Code say their theme themselves; elsewhere the system's counts."""
+
+
+def mesh_picture(mesh: Mesh) -> Bundle:
+    """The groups of the first rank along each axis; nothing of a mesh that begins elsewhere."""
+    groupings = {axis.name: plain(mesh, axis.name) for axis in mesh.axes if axis.size > 1}
+    if mesh.offset or not groupings:
+        return {}
+    return rank_picture(picture_of(groupings, tuple(groupings), 0, mesh.world_size, str(mesh)))
 
 
 def rank_picture(picture: RankPicture) -> Bundle:

@@ -20,10 +20,8 @@ Sources: `nvidia-smi topo -h`; NVIDIA/nccl, src/graph/xml.cc, src/graph/topo.h.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from itertools import combinations, product
+from itertools import product
 from typing import NamedTuple
 from xml.etree import ElementTree
 
@@ -31,6 +29,7 @@ from groups.errors import quoted
 from groups.notes import Note
 
 from ..errors import refusal
+from .inside import Node
 from .values import NAMELESS, Hosts, bad_document, hosts_in_places
 
 # -- NVLink domains --------------------------------------------------------------------------------
@@ -130,40 +129,8 @@ def _place(gpu: Mapping[str, str]) -> tuple[str, str, str]:
 
 # -- the inside of a machine -----------------------------------------------------------------------
 
-NEAR = ("PIX", "PXB", "PHB", "NODE", "SYS")
-"""From one bridge to the whole machine."""
-
 _LEGEND = re.compile(r"^[ \t]*(NIC[0-9]+)[ \t]*:[ \t]*(\S+)[ \t\r]*$", re.MULTILINE)
 _DEVICE = re.compile(r"GPU[0-9]+|NIC[0-9]+|[a-z]\w*_[0-9]+|ib[0-9]+|eth[0-9]+|ens\w+|rocep\w+")
-
-
-@dataclass(frozen=True)
-class Node:
-    """GPUs and cards of a machine. links: (device, device) -> NV18, PIX, SYS ... both ways."""
-
-    gpus: tuple[str, ...]
-    nics: tuple[str, ...]
-    links: Mapping[tuple[str, str], str] = field(default_factory=dict)
-
-    def nearest(self, device: str) -> tuple[str, ...]:
-        """The cards nearest to a GPU, or the GPUs nearest to a card; none across the machine."""
-        others = self.nics if device in self.gpus else self.gpus
-        how = {other: self.links.get((device, other)) for other in others}
-        far = {other: NEAR.index(link) for other, link in how.items() if link in NEAR[:-1]}
-        least = min(far.values(), default=0)
-        return tuple(other for other in far if far[other] == least)
-
-    @property
-    def rails(self) -> dict[str, str]:
-        """GPU -> its own card, where each is nearest to the other alone."""
-        cards = ((gpu, self.nearest(gpu)) for gpu in self.gpus)
-        return {gpu: nics[0] for gpu, nics in cards if [self.nearest(n) for n in nics] == [(gpu,)]}
-
-    @property
-    def gpu_links(self) -> dict[str, int]:
-        """How many pairs of GPUs are joined how: {"NV18": 28}."""
-        pairs = (two for two in combinations(self.gpus, 2) if two in self.links)
-        return dict(Counter(self.links[two] for two in pairs))
 
 
 def host_of(node: Node) -> Hosts:

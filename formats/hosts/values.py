@@ -12,16 +12,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from groups.errors import LayoutError, quoted
 from groups.mesh import MAX_RANKS, too_many_ranks
 from groups.notes import Note
 
 from ..errors import refusal
-
-if TYPE_CHECKING:
-    from .nvidia import Node
+from .inside import Node
 
 MAX_HOSTS = 131_072
 """Machines that one text may name: a million GPUs, eight to a machine."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from groups.errors import quoted
-from groups.notebook import bundle
+from groups.bundles import bundle
 
 from ..errors import is_amount, refusal
 from .plan import PipelinePlan
@@ -106,7 +106,7 @@ class Timeline:
         return f"{self.plan.p} ranks, {len(self.start):,} ops, {self.makespan:g} units of time"
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        """What a notebook shows: the ops of every rank over time (`groups.notebook`)."""
+        """What a notebook shows: the ops of every rank over time (`groups.bundles`)."""
         return bundle("timeline", self, str(self))
 
     def rows(self) -> list[list[tuple[str, float, float]]]:
