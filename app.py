@@ -38,6 +38,7 @@ from views.evidence import evidence
 from views.gradio import widgets
 from views.groups.film import film
 from views.groups.lens import lens
+from views.moves.reel import moves_reel
 from views.preview import head_html, preview
 from views.server.connections import watch
 from views.server.guard import Guard
@@ -63,7 +64,8 @@ def create_app() -> gr.Blocks:
         delete_cache=(600, 3600),
         analytics_enabled=False,
     ) as demo:
-        light = [answering(handler, lanes) for handler in (page.draw, page.save, film, lens)]
+        quick = (page.draw, page.save, film, lens, moves_reel)
+        light = [answering(handler, lanes) for handler in quick]
         heavy = (answering(evidence, lanes, heavy=True), answering(preview, lanes, heavy=True))
         widgets.page(page.first_html(), page.script_data(), *light, *heavy)
         for name, endpoint in ENDPOINTS.items():

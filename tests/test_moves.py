@@ -16,9 +16,12 @@ from hypothesis import strategies as st
 from groups.errors import LayoutError
 from groups.layout import Job
 from tests.cases import every
+from training.clusters import CLUSTERS
 from training.model import Model
 from training.models import MODELS
 from training.moves import Shards, kv_moves, weight_moves
+from training.moves.cost import USUAL, seconds_of
+from training.moves.published import measured_updates
 from training.moves.senders import RULES
 from training.moves.sharded import ShardedModel
 from training.moves.tensors import full_name, tensors_of
@@ -520,3 +523,30 @@ def test_caches_that_no_engine_hands_over_are_refused(sentence):
     with pytest.raises(LayoutError) as refused:
         kv_moves(*arguments, **named)
     assert str(refused.value) == sentence
+
+
+LAYOUTS_OF_UPDATE = {
+    "Qwen3-30B-A3B": ("qwen3-30b-a3b", 2, {"tp": 4, "ep": 8}, {"tp": 8, "ep": 8}),
+    "Qwen3-235B-A22B": ("qwen3-235b-a22b", 8, {"tp": 4, "pp": 4, "cp": 2, "ep": 16},
+                        {"tp": 32, "ep": 32}),
+    "Kimi-K2": ("kimi-k2", 32, {"tp": 8, "pp": 8, "cp": 4, "ep": 32}, {"tp": 32, "ep": 32}),
+}  # fmt: skip
+
+
+def test_usual_times_are_what_updates_of_known_layouts_took_over_link_speed():
+    factors = {"direct": [], "gathered": []}
+    for name, (model, nodes, actor, rollout) in LAYOUTS_OF_UPDATE.items():
+        source, target = (Job(nodes=nodes, etp=1, **sizes).layout() for sizes in (actor, rollout))
+        element = 1 if model == "kimi-k2" else 2  # served in fp8
+        for update in measured_updates():
+            if (update.system, update.model) == ("miles", name):
+                way, rule = ("direct", "nearest") if update.is_direct else ("gathered", "first")
+                moves = weight_moves(
+                    MODELS[model].model, source, target, source.world_size, rule,
+                    element_bytes=element,
+                )  # fmt: skip
+                factors[way].append(update.seconds / seconds_of(moves, CLUSTERS["dgx-h100"]))
+    for way, (low, high) in USUAL.items():
+        assert len(factors[way]) == 3
+        assert low == pytest.approx(min(factors[way]), rel=0.04)
+        assert high == pytest.approx(max(factors[way]), rel=0.04)

@@ -156,7 +156,7 @@ def test_every_part_can_be_chosen_and_says_what_it_leaves_out(part, language):
     data = json.loads(unescape(re.search(r'data-traffic="([^"]*)"', page)[1]))
     ranks = ranks_of_part(part, context.layout.mesh, 8, 77)
     assert (data["firsts"][0], data["lasts"][-1]) == (ranks[0], ranks[-1])
-    assert bool(data["zoom"]) == (data["per"] > 1)
+    assert ("traffic_part" in data["sets"]) == (data["per"] > 1)
 
 
 def test_a_part_that_another_job_had_is_none_of_this():

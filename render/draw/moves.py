@@ -1,25 +1,23 @@
-"""Who sends what to one GPU -> marks: both layouts beside each other, and one tensor cut."""
+"""Who sends what to one GPU -> marks: both layouts beside each other."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ..marks import LABEL, LOOKS, Blocks, Lines, Mark, Words
+from ..marks import LOOKS, Blocks, Layer, Lines, Mark, Words
 from ..palette import GROUP_INK, KIND_COLOURS, KIND_TINTS, PLAIN_CELL
 from ..scenes.moves import (
-    BAND,
+    ASIDE,
     LANE,
     LEFT,
     LETTER,
     MIDDLE,
     TALL,
     TITLE,
-    TOP,
-    WIDE,
     MovesPicture,
-    TensorPicture,
+    SentLine,
 )
 
 
@@ -32,9 +30,11 @@ def draw_moves(picture: MovesPicture, theme: str) -> Iterator[Mark]:
     words: list[Mark] = []
     for side in (0, 1):
         x = picture.starts[side]
-        words.append(Words(x, TOP - 12, picture.titles[side], TITLE, look.ink, bold=True))
+        left = 0.0 if picture.is_stacked else x
+        title = left, picture.tops[side] - 12, picture.titles[side], TITLE, look.ink
+        words.append(Words(*title, bold=True))
         for number, row in enumerate(picture.sides[side]):
-            y = TOP + number * picture.pitch + picture.tall / 2
+            y = picture.tops[side] + number * picture.pitch + picture.tall / 2
             words.append(
                 Words(x - 8, y, row.label, LETTER, look.quiet, anchor="end", is_middle=True)
             )
@@ -62,53 +62,65 @@ def draw_moves(picture: MovesPicture, theme: str) -> Iterator[Mark]:
 def _lines(
     picture: MovesPicture, places: dict[tuple[int, int], tuple[float, float]], theme: str
 ) -> Iterator[Mark]:
-    """Down from a sender, below its row to the room between both, and up to the chosen GPU."""
-    end, half = places.get((1, picture.chosen)), picture.tall / 2
+    """Down from a sender, below its row to the room beside both, and up to the chosen GPU."""
+    end = places.get((1, picture.chosen))
     drawn = [line for line in picture.lines if (0, line.rank) in places and end]
+    if end is None or not drawn:
+        return
+    if picture.is_bundled:
+        yield from _bundles(picture, drawn, places, end, theme)
+        return
     starts = [places[0, line.rank] for line in drawn]
     below = [sum(other[1] == start[1] for other in starts[:at]) for at, start in enumerate(starts)]
     for number, (line, start) in enumerate(zip(drawn, starts)):
-        assert end is not None
-        lane = start[1] + half + 3 + min(below[number], 3 if half * 2 == TALL else 1) * LANE
-        turn = picture.starts[1] - LEFT - 14 - number * min(LANE, (MIDDLE - 30) / len(drawn))
-        last = end[1] + half + 4 + number * LANE
-        at = end[0] + (number - (len(drawn) - 1) / 2) * min(LANE, (picture.cell - 6) / len(drawn))
-        path = [
-            *((start[0], start[1] + half), (start[0], lane), (turn, lane)),
-            *((turn, last), (at, last), (at, end[1] + half)),
-        ]
+        lane = _lane(picture, start[1], below[number])
+        way = _way(picture, lane, end, (number, len(drawn)))
+        first = [(start[0], start[1] + picture.tall / 2), (start[0], lane)]
         tone = picture.tone(line.rank)
         colour = LOOKS[theme].quiet if line.is_own else KIND_COLOURS[theme][tone]
         dashes = (5.0, 4.0) if line.is_own else ()
-        yield Lines([np.array(path)], colour, 1.0 + 1.8 * line.share, dashes)
+        drawing = Lines([np.array([*first, *way])], colour, 1.0 + 1.8 * line.share, dashes)
+        yield Layer(f"way r{line.rank}", [drawing])
 
 
-def draw_tensor(picture: TensorPicture, theme: str) -> Iterator[Mark]:
-    """The parts one below the other, and a frame round those that are wanted."""
-    look, ink = LOOKS[theme], GROUP_INK[theme]
-    corners, fills = [], []
-    words: list[Mark] = []
-    frames: dict[int, list[float]] = {}
-    for band, top in zip(picture.bands, picture.tops):
-        corners.append((LEFT, top))
-        tint = KIND_TINTS[theme][band.tone] if band.tone else PLAIN_CELL[theme]
-        fills.append(look.edge if band.is_own else tint)
-        middle = top + BAND / 2
-        colour = ink if band.tone or band.is_own else look.quiet
-        words.append(Words(LEFT + 8, middle, band.label, LABEL, colour, is_middle=True))
-        words.append(
-            Words(LEFT + WIDE - 12, middle, band.told, LABEL, colour, anchor="end", is_middle=True)
-        )
-        if band.is_wanted:
-            frames.setdefault(band.block, []).append(top)
-    yield Blocks(np.array(corners), np.array([WIDE - 4, BAND - 2]), fills, radius=2)
-    for number, name in enumerate(picture.names):
-        tops = [top for band, top in zip(picture.bands, picture.tops) if band.block == number]
-        if name and tops:
-            y = (tops[0] + tops[-1] + BAND) / 2
-            words.append(Words(LEFT - 10, y, name, LABEL, look.quiet, anchor="end", is_middle=True))
-    if frames:
-        boxes = [(LEFT - 2, tops[0] - 2) for tops in frames.values()]
-        sizes = [(WIDE, tops[-1] - tops[0] + BAND + 2) for tops in frames.values()]
-        yield Blocks(np.array(boxes), np.array(sizes), edge=look.ink, width=1.8, radius=4)
-    yield from words
+def _bundles(
+    picture: MovesPicture,
+    drawn: Sequence[SentLine],
+    places: dict[tuple[int, int], tuple[float, float]],
+    end: tuple[float, float],
+    theme: str,
+) -> Iterator[Mark]:
+    """The lines of a row join below it, and go on as one."""
+    look, total = LOOKS[theme], sum(line.share for line in drawn)
+    rows = sorted({places[0, line.rank][1] for line in drawn})
+    for number, row in enumerate(rows):
+        own = [line for line in drawn if places[0, line.rank][1] == row]
+        lane = _lane(picture, row, 0)
+        for line in own:
+            x = places[0, line.rank][0]
+            colour = look.quiet if line.is_own else KIND_COLOURS[theme][picture.tone(line.rank)]
+            stub = np.array([(x, row + picture.tall / 2), (x, lane)])
+            yield Layer(f"way r{line.rank}", [Lines([stub], colour, 1.6)])
+        first = (min(places[0, line.rank][0] for line in own), lane)
+        trunk = np.array([first, *_way(picture, lane, end, (number, len(rows)))])
+        width = 1.0 + 4.0 * sum(line.share for line in own) / total
+        yield Layer("trunk", [Lines([trunk], look.quiet, width, opacity=0.75)])
+
+
+def _lane(picture: MovesPicture, row: float, place: int) -> float:
+    """How far below a row a line goes on."""
+    half = picture.tall / 2
+    return row + half + 3 + min(place, 3 if picture.tall == TALL else 1) * LANE
+
+
+def _way(
+    picture: MovesPicture, lane: float, end: tuple[float, float], place: tuple[int, int]
+) -> list[tuple[float, float]]:
+    """From a lane to the chosen GPU; place: which one of so many."""
+    (number, count), half = place, picture.tall / 2
+    turn = picture.starts[1] - LEFT - 14 - number * min(LANE, (MIDDLE - 30) / count)
+    if picture.is_stacked:
+        turn = picture.width - 3 - number * min(LANE, (ASIDE - 8) / count)
+    last = end[1] + half + 4 + number * LANE
+    at = end[0] + (number - (count - 1) / 2) * min(LANE, (picture.cell - 6) / count)
+    return [(turn, lane), (turn, last), (at, last), (at, end[1] + half)]

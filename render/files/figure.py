@@ -28,10 +28,12 @@ from ..draw.exchange import draw_exchange
 from ..draw.groups import draw_overview, draw_panel, halo_ring
 from ..draw.job import draw_job
 from ..draw.lost import draw_lost
-from ..draw.moves import draw_moves, draw_tensor
+from ..draw.moves import draw_moves
 from ..draw.nodes import draw_nodes
 from ..draw.server import draw_server
 from ..draw.shards import draw_shards
+from ..draw.tensor import draw_tensor
+from ..draw.times import draw_times
 from ..draw.together import draw_together
 from ..marks import BASELINE, LOOKS, Blocks, Drawing, Look, Mark, Plain, Scene, Titled, Words, flat
 from ..scenes.charts import BarsChart, HeldChart, MatrixChart, PointsChart, TimelineChart
@@ -40,10 +42,12 @@ from ..scenes.groups import Overview, Panel
 from ..scenes.heat import Heat
 from ..scenes.job import JobPicture
 from ..scenes.lost import LostPicture
-from ..scenes.moves import MovesPicture, TensorPicture
+from ..scenes.moves import MovesPicture
 from ..scenes.nodes import NodesPicture
 from ..scenes.server import ServerPicture
 from ..scenes.shards import ShardGrid
+from ..scenes.tensor import TensorPicture
+from ..scenes.times import TimesChart
 from ..scenes.together import TogetherChart
 from .tables import CodeChart, TableChart, draw_code, draw_points, draw_table
 
@@ -110,6 +114,7 @@ DRAWINGS: dict[type, Callable[[Any, str], Iterable[Mark]]] = {
     ServerPicture: draw_server,
     MovesPicture: draw_moves,
     TensorPicture: draw_tensor,
+    TimesChart: draw_times,
     NodesPicture: draw_nodes,
     MatrixChart: draw_matrix,
     TogetherChart: draw_together,

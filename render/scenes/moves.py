@@ -1,8 +1,9 @@
-"""Who sends what to one GPU, as plain data: both layouts beside each other, and one tensor cut.
+"""Who sends what to one GPU, as plain data: both layouts beside each other.
 
 a row       a pipeline stage
 a box       a shard of the model: one tp group
-a line      what the chosen GPU receives, thick by bytes; dashed: it has that already
+a line      what the chosen GPU receives, thick by bytes; dashed: it has that already. Many lines of
+            one row join in a trunk, thick by what all of them send
 """
 
 from __future__ import annotations
@@ -24,14 +25,21 @@ LETTER, TITLE = 12.5, 13.0
 FEW_ROWS, TALL, BELOW, SMALL, CLOSE = 6, 26.0, 14.0, 17.0, 7.0
 """Up to so many rows a GPU is so tall, with so much below it; of more rows it is less."""
 
-ROOM = 350.0
-"""Pixels that the boxes of a row have; so many as fit are drawn."""
+ROOM, NARROW = 350.0, 268.0
+"""Pixels that the boxes of a row have, beside the other layout and above it; so many as fit are
+drawn."""
 
 LANE = 3.5
 """Pixels from one line to the next."""
 
 LEFT, TOP, MIDDLE = 64.0, 26.0, 110.0
 """Pixels: room for the names of stages, for the titles, and between both layouts."""
+
+ASIDE, UNDER = 34.0, 20.0
+"""Pixels: room for lines beside two layouts one above the other, and between them."""
+
+MANY = 8
+"""Lines up to which each leads to the chosen GPU by itself."""
 
 MOST_ROWS = 16
 MOST_CELLS = 8
@@ -71,26 +79,45 @@ class SentLine:
 
 @dataclass(frozen=True)
 class MovesPicture:
-    """What to draw: the rows of both layouts, their titles, the chosen rank, and its lines."""
+    """What to draw: the rows of both layouts, their titles, the chosen rank, and its lines.
+
+    is_stacked: the target below the source, for narrow screens.
+    """
 
     titles: tuple[str, str]
     sides: tuple[tuple[ShardRow, ...], tuple[ShardRow, ...]]
     chosen: int
     lines: tuple[SentLine, ...]
+    is_stacked: bool = False
 
     @cached_property
     def starts(self) -> tuple[float, float]:
         """Where the cells of either side begin."""
-        return LEFT, LEFT + self._wide(0) + MIDDLE + LEFT
+        return LEFT, LEFT if self.is_stacked else LEFT + self._wide(0) + MIDDLE + LEFT
+
+    @cached_property
+    def tops(self) -> tuple[float, float]:
+        """Where the rows of either side begin."""
+        below = TOP + len(self.sides[0]) * self.pitch + UNDER + TOP
+        return TOP, below if self.is_stacked else TOP
+
+    @property
+    def is_bundled(self) -> bool:
+        return len(self.lines) > MANY
 
     @property
     def width(self) -> float:
+        if self.is_stacked:
+            rows = (row.width for side in self.sides for row in side)
+            return max(*map(self._title, (0, 1)), LEFT + max(rows) + ASIDE)
         return self.starts[1] + self._wide(1)
 
     def _wide(self, side: int) -> float:
         """Pixels that the rows and the title of a side need."""
-        title = advance(self.titles[side], bold=True) * TITLE
-        return max([title, *(row.width for row in self.sides[side])])
+        return max([self._title(side), *(row.width for row in self.sides[side])])
+
+    def _title(self, side: int) -> float:
+        return advance(self.titles[side], bold=True) * TITLE
 
     @cached_property
     def tall(self) -> float:
@@ -104,11 +131,13 @@ class MovesPicture:
 
     @property
     def height(self) -> float:
-        last = TOP + self.tall + 12 + len(self.lines) * LANE
+        lanes = len(self.sides[0]) if self.is_bundled else len(self.lines)
+        last = self.tops[1] + self.tall + 12 + lanes * LANE
         for rank, _, y in self.cells(1):
             if rank == self.chosen:
-                last += y - TOP
-        return max(last, TOP + max(map(len, self.sides)) * self.pitch + 8)
+                last += y - self.tops[1]
+        ends = (top + len(rows) * self.pitch for top, rows in zip(self.tops, self.sides))
+        return max(last, max(ends) + 8)
 
     @property
     def cell(self) -> float:
@@ -123,7 +152,7 @@ class MovesPicture:
     def cells(self, side: int) -> Iterator[tuple[int, float, float]]:
         """Ranks with the corner of their cells; -1 for what is left out."""
         for number, row in enumerate(self.sides[side]):
-            x, y = self.starts[side], TOP + number * self.pitch
+            x, y = self.starts[side], self.tops[side] + number * self.pitch
             for box in row.boxes:
                 for rank in box:
                     yield rank, x, y
@@ -136,9 +165,10 @@ def shard_rows(
     labels: Sequence[str],
     shown: Collection[int],
     cell: float = CELL,
+    room: float = ROOM,
 ) -> tuple[ShardRow, ...]:
-    """The rows of a layout: groups by stage. What does not fit is left out, never one of ``shown``
-    while there is room.
+    """The rows of a layout: groups by stage. What does not fit into the room is left out, never one
+    of ``shown`` while there is room.
 
     >>> rows = shard_rows([[range(0, 4), range(4, 8)]], ["stage 0"], {5})
     >>> rows[0].boxes
@@ -147,20 +177,23 @@ def shard_rows(
     wanted = [any(rank in shown for box in row for rank in box) for row in groups]
     order = sorted(range(len(groups)), key=lambda at: (not wanted[at], at))[:MOST_ROWS]
     return tuple(
-        ShardRow(labels[at], _boxes(groups[at], shown, cell), cell) for at in sorted(order)
+        ShardRow(labels[at], _boxes(groups[at], shown, cell, room), cell) for at in sorted(order)
     )
 
 
 def _boxes(
-    groups: Sequence[Sequence[int]], shown: Collection[int], cell: float
+    groups: Sequence[Sequence[int]], shown: Collection[int], cell: float, room: float
 ) -> tuple[tuple[int, ...], ...]:
-    thin = [_thinned(box, shown) for box in groups]
+    most = MOST_CELLS
+    while most > 2 and _shown_width(groups, shown, cell, most) > room:
+        most -= 1
+    thin = [_thinned(box, shown, most) for box in groups]
     order = sorted(range(len(thin)), key=lambda at: (not shown & {*thin[at]}, at))  # type: ignore[operator]
     kept: list[int] = []
     width = cell
     for at in order:
         width += len(thin[at]) * (cell + APART) + BETWEEN
-        if width > ROOM and kept:
+        if width > room and kept:
             break
         kept.append(at)
     boxes: list[tuple[int, ...]] = []
@@ -173,49 +206,18 @@ def _boxes(
     return tuple(boxes) if before == len(thin) - 1 else (*boxes, (-1,))
 
 
-def _thinned(box: Sequence[int], shown: Collection[int]) -> tuple[int, ...]:
+def _shown_width(
+    groups: Sequence[Sequence[int]], shown: Collection[int], cell: float, most: int
+) -> float:
+    """Pixels of the boxes that have to be drawn, with so many GPUs each and a mark between."""
+    boxes = (_thinned(box, shown, most) for box in groups if any(rank in shown for rank in box))
+    return sum((len(box) + 1) * (cell + APART) + 2 * BETWEEN for box in boxes)
+
+
+def _thinned(box: Sequence[int], shown: Collection[int], most: int) -> tuple[int, ...]:
     """The ranks of a box; of a wide one those that are shown, and the first ones."""
     ranks = [int(rank) for rank in box]
-    if len(ranks) <= MOST_CELLS:
+    if len(ranks) <= most:
         return tuple(ranks)
-    kept = sorted(ranks, key=lambda rank: (rank not in shown, rank))[: MOST_CELLS - 1]
+    kept = sorted(ranks, key=lambda rank: (rank not in shown, rank))[: most - 1]
     return (*sorted(kept), -1)
-
-
-# -- one tensor ----------------------------------------------------------------------------------
-
-BAND, WIDE, GAP = 22.0, 470.0, 10.0
-"""Pixels: height and width of a part, and between two blocks."""
-
-MOST_BANDS = 8
-"""Parts of a block that are drawn."""
-
-
-@dataclass(frozen=True)
-class Band:
-    """A part of a tensor as the source cuts it: what it is, where it comes from, whose colour."""
-
-    block: int
-    label: str
-    told: str
-    tone: str  # empty: the chosen GPU has it, or does not want it
-    is_own: bool
-    is_wanted: bool
-
-
-@dataclass(frozen=True)
-class TensorPicture:
-    """A tensor as a stack of parts; frame: those that the chosen GPU is to hold."""
-
-    bands: tuple[Band, ...]
-    names: tuple[str, ...]  # of the blocks; one empty name for one
-
-    width = WIDE + LEFT
-
-    @cached_property
-    def tops(self) -> tuple[float, ...]:
-        return tuple(number * BAND + band.block * GAP + 2 for number, band in enumerate(self.bands))
-
-    @property
-    def height(self) -> float:
-        return (self.tops[-1] if self.tops else 0.0) + BAND + 4

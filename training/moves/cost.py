@@ -3,8 +3,9 @@
     seconds   the longest that one rank sends or receives, over NVLink or through its network card
     least     the same of what must move whatever the rule: NVLink and the card both bring what a
               rank lacks, all cards of a node once what none of its ranks holds
+    usual     what updates take in fact: USUAL times the seconds
 
-Both are limits of the hardware. Published weight updates take several times as long: tensors are
+The first two are limits of the hardware. Published updates take many times as long: tensors are
 gathered, converted and packed on the way (radixark/miles docs/advanced/p2p-weight-transfer.md,
 MoonshotAI/checkpoint-engine README.md).
 """
@@ -15,6 +16,12 @@ from typing import NamedTuple
 
 from ..clusters import Cluster
 from .weights import Moves
+
+USUAL = {"direct": (10.0, 14.2), "gathered": (16.5, 81.0)}
+"""Measured over seconds at link speed: least and most of the updates in published.csv of which both
+layouts and the model are known, Qwen3 30B, Qwen3 235B and Kimi K2 of radixark/miles on H100; sent
+from rank to rank (RDMA), which rule nearest is compared with, and gathered and broadcast (NCCL),
+which rule first is."""
 
 
 class Busiest(NamedTuple):
@@ -54,6 +61,19 @@ def least_seconds(moves: Moves, cluster: Cluster) -> float:
     least, gpus = moves.least, moves.target.layout.gpus_per_node
     together = cluster.nvlink + cluster.nic
     return max(least.into_gpu / together, least.into_node / (gpus * cluster.nic))
+
+
+def usual_seconds(moves: Moves, cluster: Cluster) -> tuple[float, float]:
+    """Between what a real update like this takes, by USUAL."""
+    low, high = USUAL["gathered" if moves.rule == "first" else "direct"]
+    seconds = seconds_of(moves, cluster)
+    return low * seconds, high * seconds
+
+
+def idle_senders(moves: Moves) -> int:
+    """How many ranks of the source send nothing to others."""
+    sent = moves.sent(far=False) + moves.sent(far=True)
+    return int((sent[moves.source.first_rank : moves.source.after] == 0).sum())
 
 
 def balance(moves: Moves) -> float:

@@ -19,6 +19,11 @@ class MeasuredUpdate:
     seconds: float
     source: str
 
+    @property
+    def is_direct(self) -> bool:
+        """Whether its source says that ranks send to ranks."""
+        return "p2p" in self.way
+
 
 @cache
 def measured_updates() -> tuple[MeasuredUpdate, ...]:

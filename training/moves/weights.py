@@ -117,10 +117,12 @@ class Moves:
     # -- sums ------------------------------------------------------------------------------------
 
     @cached_property
-    def _sums(self) -> tuple[Bytes, np.ndarray]:
+    def _sums(self) -> tuple[Bytes, np.ndarray, Least]:
+        """The least is that of rule nearest alone."""
         stays = near = far = 0
         sums = np.zeros((4, self.ranks), dtype=np.int64)
         nodes = self.nodes
+        into = np.zeros(int(nodes.max()) + 1, dtype=np.int64)
         for stream in self.streams:
             leaves = stream.sources != stream.targets
             is_far = nodes[stream.sources] != nodes[stream.targets]
@@ -131,7 +133,14 @@ class Moves:
                 sizes = np.where(crosses, stream.bytes, 0)
                 np.add.at(sums[place], stream.sources, sizes)
                 np.add.at(sums[place + 1], stream.targets, sizes)
-        return Bytes(stays, near, far), sums
+            if self.rule != "nearest":
+                continue
+            at, sizes = nodes[stream.targets[is_far]], stream.bytes[is_far]
+            keys = at * (int(stream.same.max(initial=0)) + 1) + stream.same[is_far]
+            _, once = np.unique(keys, return_index=True)
+            np.add.at(into, at[once], sizes[once])
+        lacking = sums[1] + sums[3]
+        return Bytes(stays, near, far), sums, Least(int(lacking.max()), int(into.max()))
 
     @property
     def bytes(self) -> Bytes:
@@ -146,21 +155,27 @@ class Moves:
         """Bytes that each rank receives from its node, or from others: int64, shape (ranks,)."""
         return np.asarray(self._sums[1][3 if far else 1])
 
-    def matrix(self, by: str = "node") -> np.ndarray:
+    def matrix(self, by: str = "node", rows: np.ndarray | None = None) -> np.ndarray:
         """Bytes from row to column, int64: by "node" or by "rank"; what stays is on the diagonal.
+
+        rows: of each node or rank the row that it counts in, -1 for none; by default each its own.
 
         Errors: LayoutError for more rows than MOST_CELLS, and for another word.
         """
         if by not in ("node", "rank"):
             raise not_a_choice("by", by, ("node", "rank"))
         cells = self.nodes if by == "node" else np.arange(self.ranks)
+        if rows is not None:
+            cells = rows[cells]
         size = int(cells.max()) + 1
         if size > MOST_CELLS:
             fixes = [{"by": "node"}] if by == "rank" and self.nodes.max() < MOST_CELLS else []
             raise refusal("matrix-too-large", "by", *fixes, by=by, cells=size, limit=MOST_CELLS)
         sent = np.zeros(size * size, dtype=np.int64)
         for stream in self.streams:
-            np.add.at(sent, cells[stream.sources] * size + cells[stream.targets], stream.bytes)
+            ends = cells[stream.sources], cells[stream.targets]
+            inside = (ends[0] >= 0) & (ends[1] >= 0)
+            np.add.at(sent, (ends[0] * size + ends[1])[inside], stream.bytes[inside])
         return sent.reshape(size, size)
 
     @cached_property
@@ -182,20 +197,9 @@ class Moves:
         A rank receives what it does not hold; a node what none of its ranks holds, where copies
         may pass on what came in once.
         """
-        lacking = np.zeros(self.ranks, dtype=np.int64)
-        nodes = self.nodes
-        into = np.zeros(int(nodes.max()) + 1, dtype=np.int64)
-        nearest = _moves(self.source, self.target, "nearest", self.element_bytes, 0)
-        for stream in nearest.streams:
-            np.add.at(
-                lacking, stream.targets, np.where(stream.sources == stream.targets, 0, stream.bytes)
-            )
-            is_far = nodes[stream.sources] != nodes[stream.targets]
-            at, sizes = nodes[stream.targets[is_far]], stream.bytes[is_far]
-            keys = at * (int(stream.same.max()) + 1) + stream.same[is_far]
-            _, once = np.unique(keys, return_index=True)
-            np.add.at(into, at[once], sizes[once])
-        return Least(int(lacking.max()), int(into.max()))
+        if self.rule == "nearest":
+            return self._sums[2]
+        return _moves(self.source, self.target, "nearest", self.element_bytes, 0).least
 
 
 def weight_moves(

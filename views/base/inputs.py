@@ -295,6 +295,7 @@ class MovesInputs:
     )
     moves_rule: Annotated[str, Input("who sends", choices=MOVES_RULES)] = "nearest"
     moves_tensor: Annotated[str, Input("the tensor that is pictured")] = ""
+    moves_cell: Annotated[str, Input("the nodes between whose GPUs bytes are pictured")] = ""
 
 
 # -- the table -------------------------------------------------------------------------------------

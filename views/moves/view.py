@@ -4,29 +4,37 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from descriptions import MOVES, MOVES_RULES, counted, joined
+from descriptions import JOB, MOVES, MOVES_RULES, counted, joined
 from groups import LayoutError
-from render.draw.moves import draw_moves, draw_tensor
+from render.draw.moves import draw_moves
 from render.marks import Scene
-from render.scenes.charts import MatrixChart
 from render.svg.marks import scene_svg
-from render.svg.matrix import matrix_svg
 from training.moves import Shards, kv_moves
-from training.moves.cost import balance, busiest, least_seconds, seconds_of
-from training.moves.published import measured_updates
+from training.moves.cost import seconds_of
 
 from ..base import form
 from ..base.context import Context, Pictures, View
 from ..base.fixes import or_refused
-from ..base.html import fine, fold, heading, saying, scrolling, table, tag, together
+from ..base.html import (
+    fine,
+    fold,
+    heading,
+    player_buttons,
+    saying,
+    scrolling,
+    table,
+    tag,
+    together,
+)
 from ..base.units import bytes_text, seconds_text
-from ..traffic.matrix import scale_of
 from .asked import PLACES, Asked, asked_of, received_of, usual_target
-from .pictures import chosen_tensor, flows_picture, job_picture, tensor_names, tensor_picture
-from .sides import cluster_used, moves_between, size_text
-
-HOT = 2.0
-"""Times the mean that a sender sends where it is named."""
+from .costs import hot_text, rules_html, times_chart, times_html, totals_html
+from .flows import flows_chart, flows_html
+from .pictures import job_picture, tones_of
+from .reel import steps_of, tensor_svg
+from .sides import cluster_used, size_text
+from .tensor import chosen_row, kind_of, tensor_named, tensor_names, tensor_picture
+from .told import told_of
 
 
 def moves_html(context: Context) -> Markup:
@@ -48,14 +56,51 @@ def moves_html(context: Context) -> Markup:
 def _answer(context: Context, said: list[Markup]) -> Markup:
     asked, language = context.once(asked_of), context.language
     said.append(tag("p", answer_text(asked)))
-    picture = job_picture(asked)
-    drawn = scene_svg("moves-job", picture, draw_moves(picture, "page"), _picture_text(asked))
+    flows = tag("div", flows_html(asked), totals_html(asked))
     return together(
-        tag("figure", scrolling("moves-scroll", Markup(drawn)), tag("p", needs_text(asked))),
-        tag("div", _tensor(asked), _matrix(asked), class_="both"),
-        _rules(asked),
-        _published(asked),
+        _job(asked),
+        tag("div", _tensor(asked), flows, class_="moves-pair"),
+        rules_html(asked),
+        times_html(asked),
         _cache(asked, language),
+    )
+
+
+def _job(asked: Asked) -> Markup:
+    """Both layouts, beside each other and, for narrow screens, one above the other."""
+    say = saying(MOVES, asked.language)
+    pictures = {False: job_picture(asked), True: job_picture(asked, is_stacked=True)}
+    drawn = [
+        tag(
+            "div",
+            Markup(
+                scene_svg("moves-job", picture, draw_moves(picture, "page"), _picture_text(asked))
+            ),
+            class_="moves-scroll " + ("narrow" if is_stacked else "wide"),
+            tabindex=0,
+            data_cells={
+                "wide": picture.cell,
+                "tall": picture.tall,
+                "at": [
+                    [side, rank, round(x, 1), round(y, 1)]
+                    for side in (0, 1)
+                    for rank, x, y in picture.cells(side)
+                    if rank >= 0
+                ],
+            },
+        )
+        for is_stacked, picture in pictures.items()
+    ]
+    first = asked.moves.target.first_rank
+    return tag(
+        "figure",
+        *drawn,
+        tag("p", needs_text(asked)),
+        tag("p", say("hint"), class_="moves-told", aria_live="polite"),
+        class_="moves-figure",
+        data_told=told_of(asked, pictures.values()),
+        data_words={name: say(name) for name in ("hint", "hint_touch")},
+        data_first=first,
     )
 
 
@@ -100,84 +145,45 @@ def _picture_text(asked: Asked) -> str:
     return MOVES["picture"][asked.language].format(rank=asked.rank)
 
 
+# -- one tensor ----------------------------------------------------------------------------------
+
+
 def _tensor(asked: Asked) -> Markup:
-    names, language = tensor_names(asked), asked.language
-    if not names or asked.moves.is_fsdp:
+    """The chosen tensor as its matrix, and what plays through all of them."""
+    row, language, say = chosen_row(asked), asked.language, saying(MOVES, asked.language)
+    if row is None:
         return Markup()
-    name, state = chosen_tensor(asked, names), asked.source.state
-    picture = tensor_picture(asked, name)
-    at = names.index(name)
-    steps = (
-        form.setter({"moves_tensor": names[(at + step) % len(names)]}, MOVES[word][language])
-        for step, word in ((-1, "back"), (1, "on"))
-    )
-    options = [(one, one) for one in names]
-    note = MOVES["tensor_note"][language].format(rank=asked.rank)
-    drawn = scene_svg("moves-tensor", picture, draw_tensor(picture, "page"), f"{name}: {note}")
+    state, options = asked.source.state, [(kind_of(name), name) for name in tensor_names(asked)]
+    if row.tensor not in dict(map(reversed, options)):  # type: ignore[arg-type]
+        options.append((row.tensor, row.tensor))
+    steps = steps_of(asked)[0]
+    place = next((at for at, step in enumerate(steps) if step[0] == row.tensor), 0)
+    tensor = tensor_named(asked.moves, row.tensor)
+    shape = " × ".join(f"{length:,}" for length in tensor.shape)
+    told = say("shape_blocks", shape=shape) if tensor.blocks == 2 else shape
+    words = {"step": MOVES["step"][language], "wait": JOB["film_wait"][language]}
+    slider = {"min": 0, "max": len(steps) - 1, "value": place, "step": 1}
+    number = say("step", number=f"{place + 1:,}", count=f"{len(steps):,}")
     return tag(
         "section",
-        tag("h3", MOVES["tensor"][language]),
-        form.line(form.choice("moves_tensor", state, options, counts=name), *steps),
-        scrolling("moves-scroll", Markup(drawn)),
-        fine(note),
+        tag("h3", say("tensor")),
+        form.line(form.choice("moves_tensor", state, options, counts=row.tensor)),
+        tag("p", tag("code", row.tensor), " ", tag("span", told), class_="moves-name"),
+        scrolling("moves-scroll matrix", Markup(tensor_svg(asked, row, tones_of(asked)))),
+        tag(
+            "div",
+            player_buttons("moves_back", "moves_on", language),
+            tag("input", type="range", **slider, aria_label=say("tensor")),
+            tag("span", number, class_="moves-step"),
+            class_="player moves-player",
+            data_words=words,
+            data_tensor=row.tensor,
+        ),
+        fine(say("tensor_note", rank=asked.rank)),
     )
 
 
-# -- sums ----------------------------------------------------------------------------------------
-
-
-def _matrix(asked: Asked) -> Markup:
-    picture, per = flows_picture(asked)
-    say = saying(MOVES, asked.language)
-    each = say("node_each") if per == 1 else say("nodes_each", count=per)
-    sizes = {"low": bytes_text(picture.low), "high": bytes_text(picture.high)}
-    body = say("matrix_body", each=each, **sizes)
-    title = say("matrix")
-    drawn = Markup(matrix_svg(picture, f"{title}. {body}"))
-    return tag("section", tag("h3", title), tag("div", drawn, class_="moves-matrix"), fine(body))
-
-
-def _rules(asked: Asked) -> Markup:
-    """What every rule costs, a row each; the one that counts is marked, a hot sender named."""
-    language, cluster = asked.language, cluster_used(asked.source)
-    say, rows = saying(MOVES, language), []
-    first = asked.moves.target.first_rank
-    for rule in MOVES_RULES:
-        is_chosen = rule == asked.moves.rule
-        moves = asked.moves
-        if not is_chosen:
-            moves = moves_between(asked.source, asked.target, rule, first)
-        sender = busiest(moves, sender=True)
-        label = MOVES_RULES[rule][language]
-        rows.append(
-            (
-                tag("b", label) if is_chosen else form.setter({"moves_rule": rule}, label),
-                *map(bytes_text, moves.bytes),
-                say("sender", rank=sender.rank, size=bytes_text(sender.bytes)),
-                seconds_text(seconds_of(moves, cluster)),
-            )
-        )
-    heads = ("rule", "same_gpu", "in_node", "between_nodes", "busiest", "time")
-    times = balance(asked.moves)
-    hot = ""
-    if times >= HOT:
-        rank = busiest(asked.moves, sender=True).rank
-        hot = tag("p", say("hot", rank=rank, times=f"{times:.1f}"))
-    return together(table([say(head) for head in heads], rows, "moves-rules"), hot)
-
-
-def _published(asked: Asked) -> Markup:
-    say = saying(MOVES, asked.language)
-    least = seconds_text(least_seconds(asked.moves, cluster_used(asked.source)))
-    rows = [
-        (one.model, f"{one.setup}, {one.way}", f"{one.seconds:g}", one.source)
-        for one in measured_updates()
-    ]
-    heads = (say(f"column_{name}") for name in ("model", "setup", "seconds", "source"))
-    return together(
-        fine(say("least", seconds=least)),
-        fold(say("published"), table(heads, rows, "moves-published")),
-    )
+# -- the KV cache --------------------------------------------------------------------------------
 
 
 def _cache(asked: Asked, language: str) -> Markup:
@@ -214,15 +220,12 @@ def _cache(asked: Asked, language: str) -> Markup:
 def moves_pictures(context: Context) -> Pictures:
     """Both layouts, the tensor, and who sends how much to whom."""
     asked = context.once(asked_of)
-    names = tensor_names(asked)
+    row = chosen_row(asked)
     pictures: list[tuple[str, Scene]] = [(_picture_text(asked), job_picture(asked))]
-    if names and not asked.moves.is_fsdp:
-        name = chosen_tensor(asked, names)
-        pictures.append((name, tensor_picture(asked, name)))
-    picture, per = flows_picture(asked)
-    say = saying(MOVES, context.language)
-    each = say("node_each") if per == 1 else say("nodes_each", count=per)
-    return [*pictures, (say("matrix"), MatrixChart(picture, each, scale_of(picture)))]
+    if row is not None:
+        pictures.append((row.tensor, tensor_picture(asked, row, tones_of(asked))))
+    times = MOVES["times_picture"][context.language], times_chart(asked)
+    return [*pictures, flows_chart(asked), times]
 
 
 def moves_slide(context: Context) -> Pictures:
@@ -231,7 +234,8 @@ def moves_slide(context: Context) -> Pictures:
 
 def moves_summary(context: Context) -> str:
     asked = context.once(asked_of)
-    return joined([answer_text(asked), needs_text(asked)], context.language)
+    said = (answer_text(asked), needs_text(asked), hot_text(asked))
+    return joined([*filter(None, said)], context.language)
 
 
 VIEW = View(

@@ -37,7 +37,8 @@ def matrix_html(context: Context, rows: Sequence[Traffic]) -> Markup:
     title = (tag("h3", say("matrix_title")), tag("p", body, " ", _stays(flows, part, language)))
     scale = (tag("span", low), tag("img", src=scale_png(), alt=""), tag("span", high))
     data = _data(flows, total, context, language)
-    data["zoom"] = zoom = _closer(context, rows, part) if flows.ranks_per_cell > 1 else ""
+    zoom = _closer(context, rows, part) if flows.ranks_per_cell > 1 else ""
+    data["sets"] = {**({"traffic_part": zoom} if zoom else {"view": "groups"}), "rank": "{from}"}
     hints = (say(f"matrix_hint{'_zoom' if zoom else ''}{by}") for by in ("", "_touch"))
     told = dict(zip(("hint", "hint_touch"), hints))
     data["words"] = {name: say(f"matrix_{name}") for name in _WORDS} | told
@@ -164,7 +165,7 @@ def _data(flows: Matrix, total: np.ndarray, context: Context, language: str) -> 
     ends = np.minimum(np.arange(per, len(ranks) + per, per), len(ranks)) - 1
     return {
         "mixes": [say("matrix_none"), *told],
-        "cells": _runs(which),
+        "cells": runs(which),
         "firsts": flows.firsts.tolist(),
         "lasts": ranks[ends].tolist(),
         "per": per,
@@ -181,10 +182,10 @@ def _mix_text(kinds: Sequence[str], mix: Sequence[float], language: str = "en") 
     return bytes_text(sum(mix)) + bracketed(PAGE["and_list"][language].join(parts), language)
 
 
-def _runs(numbers: np.ndarray) -> str:
+def runs(numbers: np.ndarray) -> str:
     """Numbers as runs.
 
-    >>> _runs(np.array([0, 0, 0, 2, 1, 1]))
+    >>> runs(np.array([0, 0, 0, 2, 1, 1]))
     '3*0,2,2*1'
     """
     starts = np.flatnonzero(np.diff(numbers, prepend=-1))

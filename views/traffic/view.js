@@ -65,12 +65,13 @@ for (const kind of ['pointermove', 'pointerdown']) {
     tell();
   });
 }
-// The sender of a cell in the picture of the job, of many ranks the part that the first of them is
-// in; a touch only tells of it.
+// What a cell leads to: fields of the state, with the names of its sender and receiver; a touch only
+// tells of it.
 const lead = () => {
   if (!at || !data()) return;
-  const { firsts, zoom } = data().matrix;
-  say('set', { ...(zoom ? { traffic_part: zoom } : { view: 'groups' }), rank: String(firsts[at[0]]) });
+  const { firsts, names, sets } = data().matrix;
+  const [from, to] = at.map((cell) => (names?.length ? names : firsts)[cell]);
+  say('set', Object.fromEntries(Object.entries(sets).map(([name, text]) => [name, filled(text, { from, to })])));
 };
 on('click', 'svg.traffic-matrix', (svg, event) => {
   if (event.pointerType !== 'touch' && cellAt(svg, event)) lead();

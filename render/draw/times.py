@@ -1,0 +1,62 @@
+"""How long a move takes, and how long others measured -> marks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+import numpy as np
+
+from ..marks import BASELINE, LABEL, LOOKS, Blocks, Lines, Mark, Slot, Words, ring
+from ..palette import KIND_COLOURS, KIND_TINTS
+from ..scenes.times import AXIS, ROW, TOP, TimesChart
+
+DOT, BAR = 4.5, 9.0
+"""Pixels: radius of a dot, and height of a bar."""
+
+UNITS = {-6: "1 µs", -5: "10 µs", -4: "100 µs", -3: "1 ms", -2: "10 ms", -1: "100 ms"}
+"""Powers of ten in seconds, as they are said; others in seconds."""
+
+
+def draw_times(chart: TimesChart, theme: str) -> Iterator[Mark]:
+    """A row a rule, one of what was measured; the axis below, powers of ten apart."""
+    look, colour, tint = LOOKS[theme], KIND_COLOURS[theme]["tp"], KIND_TINTS[theme]["tp"]
+    bottom = chart.height - AXIS
+    low, high = chart.powers
+    for power in range(low, high + 1):
+        x = chart.x(10.0**power)
+        yield Lines([[(x, TOP), (x, bottom)]], look.ground if power > low else look.edge)
+        text = UNITS.get(power, f"{10**power if power >= 0 else 10.0**power:g} s")
+        anchor = "end" if power == high else "start" if power == low else "middle"
+        yield Words(x, bottom + LABEL + 4, text, LABEL, look.quiet, anchor)
+    for row, rule in enumerate(chart.rules):
+        y = chart.y(row)
+        ink = look.ink if rule.is_chosen else look.quiet
+        label = chart.left - 10, y + BASELINE * LABEL, rule.label
+        yield Words(*label, LABEL, ink, "end", bold=rule.is_chosen)
+        if rule.seconds <= 0:
+            continue
+        start, end = chart.x(rule.low), chart.x(rule.high)
+        box = np.array([[start, y - BAR / 2]]), np.array([max(2.0, end - start), BAR])
+        yield Blocks(*box, tint, radius=3, edge=colour if rule.is_chosen else "none")
+        yield Lines([[(chart.x(rule.seconds), y), (start, y)]], colour, 1.0, (2.0, 3.0))
+        yield ring(chart.x(rule.seconds), y, DOT, colour, 1.5, colour)
+    y = chart.y(len(chart.rules))
+    label = chart.left - 10, y + BASELINE * LABEL, chart.measured_label
+    yield Words(*label, LABEL, look.quiet, "end")
+    for place, one in enumerate(chart.measured):
+        at = chart.x(one.seconds), y + (place % 3 - 1) * ROW / 5
+        fill = KIND_COLOURS[theme]["cp"] if one.is_direct else look.page
+        if theme == "page":
+            circle = f'cx="{at[0]:.1f}" cy="{at[1]:.1f}" r="{DOT}" fill="{fill}"'
+            stroke = f'stroke="{KIND_COLOURS[theme]["cp"]}" stroke-width="1.5"'
+            yield Slot(f"<circle {circle} {stroke}><title>{escape(one.told)}</title></circle>")
+        else:
+            yield ring(*at, DOT, KIND_COLOURS[theme]["cp"], 1.5, fill)
+    seconds, told = chart.least
+    if seconds > 0:
+        x = chart.x(seconds)
+        yield Lines([[(x, TOP - 4), (x, bottom)]], look.ink, 1.2, (4.0, 3.0))
+        is_right = x > chart.left + (chart.width - chart.left) / 2
+        anchor = "end" if is_right else "start"
+        yield Words(x, TOP - 9, told, LABEL, look.ink, anchor)

@@ -1,0 +1,199 @@
+"""One tensor of the chosen GPU: which part of it is cut how, and who sends it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from descriptions import MOVES
+from render.scenes.tensor import Piece, TensorPicture
+from training.moves import Moves, TensorMove
+from training.moves.tensors import PLACES, Place, Tensor, tensors_of
+
+from ..base.html import saying
+from ..base.units import bytes_text
+from .asked import Asked
+
+MOST_PIECES = 8
+"""Pieces of a block that are drawn."""
+
+
+def tensor_names(asked: Asked) -> list[str]:
+    """Tensors of the chosen GPU, one of each kind, cut ones first; experts by their first."""
+    names: dict[str, str] = {}
+    for row in sorted(asked.rows, key=lambda row: row.axis is None):
+        names.setdefault(kind_of(row.tensor), row.tensor)
+    return [*names.values()]
+
+
+@lru_cache(maxsize=4096)
+def kind_of(name: str) -> str:
+    """A tensor's name without its layer and its expert.
+
+    >>> kind_of("decoder.layers.3.mlp.experts.linear_fc1.weight5")
+    'mlp.experts.linear_fc1.weight'
+    """
+    parts = [part for part in name.split(".") if not part.isdigit()]
+    bare = ".".join(parts).removeprefix("decoder.layers.")
+    return bare.rstrip("0123456789") if ".experts." in name else bare
+
+
+def chosen_row(asked: Asked) -> TensorMove | None:
+    """The tensor that is chosen; else the first one that is cut and stands for most."""
+    name = asked.source.state.moves_tensor
+    named = next((row for row in asked.rows if row.tensor == name), None)
+    cut = (row for row in asked.rows if "linear_fc1.weight" in row.tensor)
+    return named or next(cut, next(iter(asked.rows), None))
+
+
+class Span(NamedTuple):
+    """What one rank sends of a tensor: of which block, from where to before where in it."""
+
+    block: int
+    start: int
+    end: int
+    sender: int
+    size: int
+    rows: tuple[int, int] | None = None  # along axis 0, where data parallelism cuts that too
+
+
+class Cuts(NamedTuple):
+    """How both sides cut a tensor: blocks of so many elements each, the parts of either side."""
+
+    tensor: Tensor
+    axis: int
+    blocks: int
+    length: int
+    held: int
+    source_end: int
+    wanted: int
+    target_end: int
+    begin: int  # of the chosen GPU's run, in what tensor parallelism leaves it
+    own: int
+
+
+def cuts_of(asked: Asked, row: TensorMove) -> Cuts:
+    source, target = asked.moves.source, asked.moves.target
+    tensor, at = tensor_named(asked.moves, row.tensor), asked.rank - asked.moves.target.first_rank
+    parts = source.parts(tensor), target.parts(tensor)
+    is_tp = row.axis is not None and row.axis == tensor.axis
+    lengths = tuple(
+        side.length(tensor) if is_tp else tensor.shape[row.axis or 0] for side in (source, target)
+    )
+    has_blocks = is_tp and not (asked.moves.is_fsdp and max(parts) == 1)
+    blocks = tensor.blocks if has_blocks else 1
+    ends = tuple(length // blocks for length in lengths)
+    each = (ends[0] // parts[0], ends[1] // parts[1]) if is_tp else ends
+    places = target.etp_at if tensor.expert else target.tp_at
+    copies = target.expert_copy if tensor.expert else target.dense_copy
+    begin = int(target.run(tensor, copies[[at]])[0][0]) if row.axis == 0 else 0
+    own = int(places[at]) if is_tp and parts[1] > 1 else 0
+    axis = row.axis or 0
+    return Cuts(tensor, axis, blocks, max(ends), each[0], ends[0], each[1], ends[1], begin, own)
+
+
+def spans_of(row: TensorMove, cuts: Cuts) -> list[Span]:
+    """What the chosen GPU wants of a tensor, in its order."""
+    if row.axis is None:
+        return [Span(0, 0, cuts.length, row.parts[0][0], row.sizes[0])]
+    spans = []
+    for number, (part, size) in enumerate(zip(row.parts, row.sizes)):
+        sender, _, to, length = part
+        block, inside = divmod(to + cuts.begin, cuts.wanted)
+        start = cuts.own * cuts.wanted + inside
+        rows = None
+        if row.bands:
+            _, first, count = row.bands[number]
+            rows = first, first + count
+        spans.append(Span(block, start, start + length, sender, size, rows))
+    return sorted(spans, key=lambda span: (span.rows or (0, 0), span.block, span.start))
+
+
+def tensor_picture(asked: Asked, row: TensorMove, tones: dict[int, str]) -> TensorPicture:
+    """A tensor cut as both sides cut it; what the chosen GPU wants of it, and from whom."""
+    say, cuts = saying(MOVES, asked.language), cuts_of(asked, row)
+    spans = spans_of(row, cuts)
+    pieces: list[Piece] = []
+    ends_in_gap = False
+    for block in range(cuts.blocks):
+        own = [span for span in spans if span.block == block]
+        every = own if row.bands else [*_with_others(own, block, cuts)]
+        kept = _few([span.sender >= 0 for span in every])
+        before = -1
+        for place in kept:
+            piece = _piece(asked, every[place], row, cuts, tones)
+            pieces.append(replace(piece, after_gap=place > before + 1 or ends_in_gap))
+            before, ends_in_gap = place, False
+        ends_in_gap = before < len(every) - 1 or bool(row.bands)
+    names = (say("gate"), say("up")) if cuts.blocks == 2 else ("",)
+    is_across = cuts.axis == 1 and not row.bands and cuts.held + cuts.wanted < 2 * cuts.length
+    sides = (say("from_side"), say("to_side"))
+    return TensorPicture(tuple(pieces), names, sides, is_across, ends_in_gap)
+
+
+def _with_others(spans: Sequence[Span], block: int, cuts: Cuts) -> Iterable[Span]:
+    """Spans and what lies between them, cut where either side cuts; sender -1: not wanted."""
+    points = {0, cuts.length, cuts.source_end, cuts.target_end}
+    points |= {*range(0, cuts.source_end, cuts.held), *range(0, cuts.target_end, cuts.wanted)}
+    points |= {end for span in spans for end in (span.start, span.end)}
+    edges = sorted(points)
+    by_start = {span.start: span for span in spans}
+    for start, end in pairwise(edges):
+        yield by_start.get(start) or Span(block, start, end, -1, 0)
+
+
+def _few(wanted: Sequence[bool]) -> list[int]:
+    """The pieces that are drawn: those that are wanted, and as many others."""
+    return sorted(sorted(range(len(wanted)), key=lambda at: (not wanted[at], at))[:MOST_PIECES])
+
+
+def _piece(asked: Asked, span: Span, row: TensorMove, cuts: Cuts, tones: dict[int, str]) -> Piece:
+    say, size = saying(MOVES, asked.language), bytes_text(span.size)
+    is_own, is_wanted = span.sender == asked.rank, span.sender >= 0
+    first = span.block * cuts.length + span.start
+    last = first + span.end - span.start - 1
+    ends = {"first": f"{first:,}", "last": f"{last:,}"}
+    label = say("columns" if cuts.axis == 1 else "rows", **ends)
+    if span.rows is not None:
+        rows = say("rows", first=f"{span.rows[0]:,}", last=f"{span.rows[1] - 1:,}")
+        label = f"{rows}{say('comma')}{label}"
+    is_padding = span.start >= min(cuts.source_end, cuts.target_end)
+    told, short = say("padding" if is_padding else "not_wanted", rank=asked.rank), "–"
+    if is_own:
+        told, short = say("has", rank=asked.rank), say("has_short")
+    elif is_wanted:
+        told, short = say("sent", sender=span.sender, size=size), f"GPU {span.sender}\n{size}"
+    return Piece(
+        span.block,
+        _part(cuts, span, of_target=False) if row.axis is not None else "",
+        _part(cuts, span, of_target=True) if row.axis is not None else "",
+        label,
+        told,
+        f"{first:,} –\n{last:,}\n{short}",
+        "" if is_own else tones.get(span.sender, ""),
+        is_own,
+        is_wanted,
+    )
+
+
+def _part(cuts: Cuts, span: Span, *, of_target: bool) -> str:
+    """The part of a side that a span lies in; empty in what only the other side's padding has, and
+    where that side does not cut."""
+    each, end = (cuts.wanted, cuts.target_end) if of_target else (cuts.held, cuts.source_end)
+    if span.start >= end or cuts.tensor.axis != cuts.axis:
+        return ""
+    return f"{'etp' if cuts.tensor.expert else 'tp'} {span.start // each}"
+
+
+def tensor_named(moves: Moves, name: str) -> Tensor:
+    """The tensor that a full name is of."""
+    layer = re.match(r"decoder\.layers\.(\d+)\.", name)
+    places: Iterable[Place] = [int(layer[1])] if layer else PLACES
+    bare = name[layer.end() :] if layer else name
+    tensors = (tensor for place in places for tensor in tensors_of(moves.model, place))
+    known = {bare, bare.rstrip("0123456789")}
+    return next(one for one in tensors if one.name in known)
