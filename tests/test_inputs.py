@@ -42,6 +42,7 @@ BY_SCRIPT = {
     **{"view": "buttons", "lang": "buttons", "tour": "buttons", "digest": "files that are read"},
     **{"lines": "buttons", "target": "buttons", "run": "buttons"},
     "role_edit": "tabs, and boxes of the role on screen",
+    "moves_cell": "cells of a matrix",
 }
 """Inputs without a box of their own, and what sets them."""
 

@@ -93,6 +93,7 @@ ASKED = {
     "moves_rule": ["first", "x"],
     "moves_first": ["behind", "x"],
     "moves_tensor": ["decoder.layers.0.mlp.linear_fc2.weight", "x"],
+    "moves_cell": ["0-4", "x"],
     "kept": ["?v=1", "?v=1&tp=4&more=embd,pp&lang=zh", "https://host/x?v=1&order=tp-cp-ep-dp-pp"],
 }
 

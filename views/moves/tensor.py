@@ -50,7 +50,7 @@ def chosen_row(asked: Asked) -> TensorMove | None:
     return named or next(cut, next(iter(asked.rows), None))
 
 
-class Span(NamedTuple):
+class Slab(NamedTuple):
     """What one rank sends of a tensor: of which block, from where to before where in it."""
 
     block: int
@@ -96,10 +96,10 @@ def cuts_of(asked: Asked, row: TensorMove) -> Cuts:
     return Cuts(tensor, axis, blocks, max(ends), each[0], ends[0], each[1], ends[1], begin, own)
 
 
-def spans_of(row: TensorMove, cuts: Cuts) -> list[Span]:
+def spans_of(row: TensorMove, cuts: Cuts) -> list[Slab]:
     """What the chosen GPU wants of a tensor, in its order."""
     if row.axis is None:
-        return [Span(0, 0, cuts.length, row.parts[0][0], row.sizes[0])]
+        return [Slab(0, 0, cuts.length, row.parts[0][0], row.sizes[0])]
     spans = []
     for number, (part, size) in enumerate(zip(row.parts, row.sizes)):
         sender, _, to, length = part
@@ -109,7 +109,7 @@ def spans_of(row: TensorMove, cuts: Cuts) -> list[Span]:
         if row.bands:
             _, first, count = row.bands[number]
             rows = first, first + count
-        spans.append(Span(block, start, start + length, sender, size, rows))
+        spans.append(Slab(block, start, start + length, sender, size, rows))
     return sorted(spans, key=lambda span: (span.rows or (0, 0), span.block, span.start))
 
 
@@ -135,7 +135,7 @@ def tensor_picture(asked: Asked, row: TensorMove, tones: dict[int, str]) -> Tens
     return TensorPicture(tuple(pieces), names, sides, is_across, ends_in_gap)
 
 
-def _with_others(spans: Sequence[Span], block: int, cuts: Cuts) -> Iterable[Span]:
+def _with_others(spans: Sequence[Slab], block: int, cuts: Cuts) -> Iterable[Slab]:
     """Spans and what lies between them, cut where either side cuts; sender -1: not wanted."""
     points = {0, cuts.length, cuts.source_end, cuts.target_end}
     points |= {*range(0, cuts.source_end, cuts.held), *range(0, cuts.target_end, cuts.wanted)}
@@ -143,7 +143,7 @@ def _with_others(spans: Sequence[Span], block: int, cuts: Cuts) -> Iterable[Span
     edges = sorted(points)
     by_start = {span.start: span for span in spans}
     for start, end in pairwise(edges):
-        yield by_start.get(start) or Span(block, start, end, -1, 0)
+        yield by_start.get(start) or Slab(block, start, end, -1, 0)
 
 
 def _few(wanted: Sequence[bool]) -> list[int]:
@@ -151,7 +151,7 @@ def _few(wanted: Sequence[bool]) -> list[int]:
     return sorted(sorted(range(len(wanted)), key=lambda at: (not wanted[at], at))[:MOST_PIECES])
 
 
-def _piece(asked: Asked, span: Span, row: TensorMove, cuts: Cuts, tones: dict[int, str]) -> Piece:
+def _piece(asked: Asked, span: Slab, row: TensorMove, cuts: Cuts, tones: dict[int, str]) -> Piece:
     say, size = saying(MOVES, asked.language), bytes_text(span.size)
     is_own, is_wanted = span.sender == asked.rank, span.sender >= 0
     first = span.block * cuts.length + span.start
@@ -180,7 +180,7 @@ def _piece(asked: Asked, span: Span, row: TensorMove, cuts: Cuts, tones: dict[in
     )
 
 
-def _part(cuts: Cuts, span: Span, *, of_target: bool) -> str:
+def _part(cuts: Cuts, span: Slab, *, of_target: bool) -> str:
     """The part of a side that a span lies in; empty in what only the other side's padding has, and
     where that side does not cut."""
     each, end = (cuts.wanted, cuts.target_end) if of_target else (cuts.held, cuts.source_end)

@@ -13,7 +13,7 @@ from ..base.context import Context
 from ..base.html import saying
 from ..base.units import bytes_text
 from .asked import Asked, asked_of
-from .tensor import Span, cuts_of, kind_of, spans_of
+from .tensor import Slab, cuts_of, kind_of, spans_of
 
 MOST_KINDS = 12
 """Kinds of tensors that are told of one sender."""
@@ -98,7 +98,7 @@ def _ends(asked: Asked, row: TensorMove, sender: int) -> str:
     return say("rows_short" if cuts.axis == 0 else "columns_short", runs=", ".join(runs) + more)
 
 
-def _run(span: Span, length: int) -> str:
+def _run(span: Slab, length: int) -> str:
     first = span.block * length + span.start
     return f"{first:,}–{first + span.end - span.start - 1:,}"
 
