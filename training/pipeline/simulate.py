@@ -18,8 +18,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from groups.errors import quoted
 from groups.bundles import bundle
+from groups.errors import quoted
 
 from ..errors import is_amount, refusal
 from .plan import PipelinePlan
