@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .budget import spend
-from .errors import refusal
+from .errors import not_a_choice, refusal
 from .layout import world_of
 from .mesh import MAX_RANKS, whole_number
 
@@ -213,3 +213,47 @@ def _next(used: Sequence[int], node: int, room: int) -> int:
     while node < len(used) and used[node] > room:
         node += 1
     return node
+
+
+# -- nodes -----------------------------------------------------------------------------------------
+
+ADDRESS_RULES = ("text", "numbers", "domains")
+"""How nodes are put in order: verl by their addresses as texts, slime as numbers, NeMo-RL by NVLink
+domain and the node's place in the topology where it knows them."""
+
+
+def node_order(places: Sequence[str] | Sequence[tuple[str, int]], rule: str) -> list[int]:
+    """The node that is numbered first, second, and so on, by its number in the list.
+
+    places: addresses of nodes; for domains, the domain and the topology rank of each.
+
+    >>> node_order(["10.0.0.9", "10.0.0.10"], "text"), node_order(["10.0.0.9", "10.0.0.10"],
+    ...                                                           "numbers")
+    ([1, 0], [0, 1])
+    >>> node_order([("b", 2), ("a", 1), ("b", 3), ("a", 0)], "domains")
+    [3, 1, 0, 2]
+
+    Errors: LayoutError for another rule.
+    """
+    if rule not in ADDRESS_RULES:
+        raise not_a_choice("rule", rule, ADDRESS_RULES, [{"rule": own} for own in ADDRESS_RULES])
+    known = [(place[0], int(place[1])) for place in places if not isinstance(place, str)]
+    if rule == "domains" and known:
+        first: dict[str, int] = {}
+        for domain, rank in known:
+            first[domain] = min(rank, first.get(domain, rank))
+        return sorted(range(len(known)), key=lambda n: (first[known[n][0]], known[n][1]))
+    if rule == "domains":
+        return [*range(len(places))]
+    keys = [_key(str(place), rule) for place in places]
+    return sorted(range(len(keys)), key=lambda n: keys[n])
+
+
+def _key(address: str, rule: str) -> tuple[int, ...] | str:
+    """An address as slime compares it: its four numbers, else the numbers of its characters."""
+    if rule == "text":
+        return address
+    parts = address.split(".")
+    if all(part.isdigit() for part in parts):
+        return tuple(int(part) for part in parts)
+    return tuple(ord(character) for character in address)

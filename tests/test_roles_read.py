@@ -103,3 +103,35 @@ def test_the_batch_of_an_update_is_prompts_times_samples():
 def test_one_job_is_a_plan_of_one_role():
     read = read_plan("torchrun --nnodes 2 --nproc-per-node 8 t.py --tensor-model-parallel-size 4")
     assert str(read.plan) == "2 x 8 GPUs: job 0-15"
+
+
+# -- public files ----------------------------------------------------------------------------------
+
+PUBLIC = Path(__file__).parent / "data/roles/public.jsonl"
+"""What public files say of their roles, by setting, and the roles that follow (not from here)."""
+
+
+def text_of(row):
+    """The settings of a public file, as one of its format."""
+    settings = row["settings"].items()
+    if row["format"] == "slime":
+        words = (f"--{name}" + ("" if value is True else f" {value}") for name, value in settings)
+        return " ".join(["python3 train.py", *words])
+    return "\n".join(f"{name}: {str(value).lower()}" for name, value in settings)
+
+
+def test_public_files_are_read_exactly_or_asked_for_and_none_silently_wrong():
+    found = Counter()
+    for line in PUBLIC.read_text("utf-8").splitlines():
+        row = json.loads(line)
+        try:
+            roles = roles_facts(read_plan(text_of(row)))["roles"]
+        except LayoutError:
+            found["asked"] += 1
+            continue
+        flat = [{**role, **role.pop("sizes")} for role in roles]
+        is_exact = len(flat) == len(row["roles"]) and all(
+            own.items() <= role.items() for own, role in zip(row["roles"], flat)
+        )
+        found["exact" if is_exact else row["path"]] += 1
+    assert found == {"exact": 23}

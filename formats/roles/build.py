@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from groups.errors import LayoutError
@@ -120,12 +121,16 @@ def _of_section(reading: Reading, sections: Collection[str]) -> Reading:
     return replace(reading, unresolved=unresolved, problems=tuple(filter(is_own, reading.problems)))
 
 
+def job_on(framework: str, gpus: int, each: int, **sizes: object) -> Job:
+    """A job of so many GPUs, on nodes of so many."""
+    return Job(framework=framework, **{**machines(gpus, each), **sizes})  # type: ignore[arg-type]
+
+
 def served(
     settings: Settings, name: str, gpus: int, each: int, framework: str, **sizes: object
 ) -> Job:
     """The job of a role that serves, on so many GPUs."""
-    given = sizes_given(settings, name)
-    return Job(framework=framework, **{**machines(gpus, each), **sizes, **given})  # type: ignore[arg-type]
+    return job_on(framework, gpus, each, **{**sizes, **sizes_given(settings, name)})
 
 
 def sizes_given(settings: Settings, name: str) -> dict[str, int]:
@@ -175,6 +180,15 @@ def plan_read(
     there = [Phase(step.name, tuple(n for n in step.roles if n in roles)) for step in phases]
     kept = tuple(step for step in there if step.roles)
     return PlanRead(framework, read, plan, kept, tuple(beside), tuple(notes))
+
+
+@contextmanager
+def renamed(names: Mapping[str, str]) -> Iterator[None]:
+    """What is refused inside is refused by the names that settings have in a text."""
+    try:
+        yield
+    except LayoutError as error:
+        raise error.renamed(names) from None
 
 
 def _of_role(error: LayoutError, name: str) -> LayoutError:

@@ -10,14 +10,20 @@ from groups.plan import Plan
 
 from ..errors import refusal
 from ..launch import MAX_TEXT, parse
-from ..launch.sayings import read
+from ..launch.sayings import Reading, read
 from ..launch.training import served_of
 from .build import Known
 from .model import PlanRead, RoleRead
+from .nemo_rl import read_nemo_rl, takes_over
+from .openrlhf import read_openrlhf
 from .settings import Settings, run_of
+from .slime import read_slime
 from .verl import read_verl
 
-READERS: Mapping[str, Callable[[Settings], PlanRead]] = {"verl": read_verl}
+READERS: Mapping[str, Callable[[Settings], PlanRead]] = {
+    **{"verl": read_verl, "slime": read_slime, "nemo-rl": read_nemo_rl},
+    "openrlhf": read_openrlhf,
+}
 """Of the frameworks whose jobs have several roles, by launch's names."""
 
 
@@ -35,7 +41,7 @@ def read_plan(text: str, given: Mapping[str, str] | None = None, run: str = "") 
     require_length(text, MAX_TEXT, "launch")
     with within():
         reading = read(text.removeprefix("\ufeff"))
-        reader = READERS.get(reading.schema.name) if reading.schema else None
+        reader = _reader(reading)
         if reader is None:
             return _of_one(text, run)
         settings = Settings(reading, run_of(reading, run), given or {})
@@ -46,7 +52,14 @@ def has_roles(text: str) -> bool:
     """Whether a text is of a framework whose jobs have several roles."""
     with within():
         reading = read(text)
-    return reading.schema is not None and reading.schema.name in READERS
+    return _reader(reading) is not None
+
+
+def _reader(reading: Reading) -> Callable[[Settings], PlanRead] | None:
+    """What reads a text; none of a job without roles."""
+    if takes_over(reading):
+        return read_nemo_rl
+    return READERS.get(reading.schema.name) if reading.schema else None
 
 
 def _of_one(text: str, run: str) -> PlanRead:

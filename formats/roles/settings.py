@@ -84,14 +84,22 @@ class Settings:
 
     def switch(self, *names: str, default: bool = False) -> bool:
         """Whether something is on; an option without a value is."""
+        if any(self._stands_alone(name) for name in names):
+            return True
         text = self.text(*names, works=str(default).lower())
         if text is None:
-            is_option = any(self.words(name) == () for name in names)
-            return True if is_option else default
+            return default
         lower = text.lower()
         if lower not in (*ON, *OFF):
             raise _not_so(names[0], text, "on or off", {names[0]: True}, {names[0]: False})
         return lower in ON
+
+    def _stands_alone(self, name: str) -> bool:
+        """Whether a switch is there and what follows it is no value of it."""
+        words = self.words(name)
+        if words is None or name in self.given:
+            return False
+        return not words or words[0].text.endswith("[@]}")  # a list of other options
 
     def count(
         self, name: str, default: int, *others: str, least: int = 1, note: str = "setting-default"
