@@ -325,6 +325,12 @@ def _moves(inputs: CommandLine) -> Table | Iterator[str]:
     return moves(inputs)
 
 
+def _roles(inputs: CommandLine) -> Table:
+    from .roles import roles
+
+    return roles(inputs)
+
+
 def _slow(inputs: CommandLine) -> Table:
     from .slow import slow
 
@@ -354,6 +360,7 @@ COMMANDS: dict[str, Callable[[CommandLine], Iterator[str] | Table]] = {
     "search": _trained("search"),
     "compare": _trained("compare"),
     "moves": _moves,
+    "roles": _roles,
     "layout": _layout,
     "emit": _emit,
     "check": _check,

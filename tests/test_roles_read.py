@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+from collections import Counter
+from pathlib import Path
+
 import pytest
 
+from cli.command import run
 from descriptions import REFUSALS
 from formats.roles import read_plan
+from formats.roles.facts import roles_facts
+from formats.roles.presets import PLANS, preset_plan
 from groups.errors import LayoutError
-from texts.sentences import LAUNCH_NOTES, note_text
+from texts.sentences import PLAN_NOTES, note_text
+
+ROOT = Path(__file__).parent.parent
 
 VERL = "python3 -m verl.trainer.main_ppo "
 
-PLANS = {
+TEXTS = {
     "verl, all in one pool": (
         VERL + "trainer.nnodes=2 trainer.n_gpus_per_node=8 algorithm.adv_estimator=grpo "
         "actor_rollout_ref.actor.strategy=megatron actor_rollout_ref.actor.use_kl_loss=True "
@@ -40,9 +51,9 @@ PLANS = {
 }
 
 
-@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize("name", TEXTS)
 def test_a_configuration_opens_as_a_whole_plan(name):
-    text, plan, turns, sizes = PLANS[name]
+    text, plan, turns, sizes = TEXTS[name]
     read = read_plan(text)
     assert str(read.plan) == plan
     assert [role.name for role in read.plan.turns] == turns
@@ -50,7 +61,7 @@ def test_a_configuration_opens_as_a_whole_plan(name):
     assert {own: (job.tp, job.pp) for own, job in jobs.items()} == sizes
     for note in read.assumed:
         assert {language: note_text(note, language) for language in ("en", "zh")}
-        assert note.code in LAUNCH_NOTES
+        assert note.code in PLAN_NOTES
 
 
 ASKED = [
@@ -105,6 +116,12 @@ def test_one_job_is_a_plan_of_one_role():
     assert str(read.plan) == "2 x 8 GPUs: job 0-15"
 
 
+def test_every_code_of_a_plan_has_a_sentence_and_is_used():
+    folders = (ROOT / "formats/roles").glob("*.py"), (ROOT / "groups").glob("plan*.py")
+    source = "".join(path.read_text("utf-8") for paths in folders for path in paths)
+    assert [code for code in PLAN_NOTES if f'"{code}"' not in source] == []
+
+
 # -- public files ----------------------------------------------------------------------------------
 
 PUBLIC = Path(__file__).parent / "data/roles/public.jsonl"
@@ -117,7 +134,7 @@ def text_of(row):
     if row["format"] == "slime":
         words = (f"--{name}" + ("" if value is True else f" {value}") for name, value in settings)
         return " ".join(["python3 train.py", *words])
-    return "\n".join(f"{name}: {str(value).lower()}" for name, value in settings)
+    return "\n".join(f"{name}: {json.dumps(value)}" for name, value in settings)
 
 
 def test_public_files_are_read_exactly_or_asked_for_and_none_silently_wrong():
@@ -135,3 +152,74 @@ def test_public_files_are_read_exactly_or_asked_for_and_none_silently_wrong():
         )
         found["exact" if is_exact else row["path"]] += 1
     assert found == {"exact": 23}
+
+
+# -- presets and the command -----------------------------------------------------------------------
+
+
+def answered(*argv, text=""):
+    out, err = io.StringIO(), io.StringIO()
+    status = run(["roles", *argv], io.StringIO(text), out, err)
+    return status, out.getvalue(), err.getvalue()
+
+
+def test_published_plans_are_those_of_their_sources():
+    """GPUs of each role, and of an engine, as the files at their addresses say."""
+    expected = {
+        "dapo-qwen2-5-32b": {"actor": (128, None), "rollout": (128, 32)},
+        "dapo-deepseek-v3": {"actor": (512, None), "rollout": (512, 16)},
+        "slime-glm4-5": {"actor": (64, None), "rollout": (64, 2)},
+        "slime-qwen3-30b-a3b": {"actor": (8, None), "rollout": (8, 1)},
+        "slime-deepseek-r1": {"actor": (128, None), "rollout": (128, 2)},
+        "nemo-rl-deepseek-v3": {"policy": (256, None), "generation": (256, 8)},
+        "nemo-rl-qwen3-235b": {"policy": (128, None), "generation": (128, 8)},
+        "openrlhf-llama3-70b": {
+            **{"actor": (4, None), "rollout": (4, 2), "reference": (2, None)},
+            **{"critic": (4, None), "reward": (2, None)},
+        },
+    }
+    found = {}
+    for name, preset in PLANS.items():
+        assert preset.url.startswith("https://github.com/"), name
+        roles = roles_facts(preset_plan(name))["roles"]
+        found[name] = {role["name"]: (role["gpus"], role["engines"]) for role in roles}
+    assert found == expected
+
+
+def test_the_command_prints_the_plan_its_ranks_and_what_it_assumes():
+    status, out, _ = answered("--preset", "slime-glm4-5", "--format", "json")
+    document = json.loads(out)
+    assert (status, document["schema"]) == (0, "parallel-roles")
+    rollout = document["roles"][1]
+    assert {key: rollout[key] for key in ("name", "first", "gpus", "engines")} == {
+        **{"name": "rollout", "first": 0, "gpus": 64, "engines": 2}
+    }
+    assert rollout["sizes"] == {"tp": 32, "pp": 1, "cp": 1, "ep": 1, "dp": 4}
+    _, out, _ = answered("--preset", "slime-glm4-5", "--format", "csv")
+    rows = [*csv.DictReader(io.StringIO(out))]
+    assert len(rows) == 128
+    assert {key: rows[70][key] for key in ("rank", "node", "role", "role_rank")} == {
+        **{"rank": "6", "node": "0", "role": "rollout", "role_rank": "6"}
+    }
+    assert rows[6]["groups"].split()[:2] == ["tp=0", "cp=6"]
+    status, out, _ = answered("--args", "-", text=VERL + "trainer.nnodes=2")
+    assert status == 0
+    assert ["rollout", "0-15", "16", "8", "vllm", "tp2"] in [
+        line.split() for line in out.split("\n")
+    ]
+    assert "assumed: data.train_batch_size is not given: assumed 1024" in out
+
+
+def test_the_command_refuses_in_one_line_and_words_answer():
+    text = VERL + "trainer.nnodes=$NODES"
+    status, _, err = answered("--args", "-", text=text)
+    assert (status, err) == (
+        2,
+        "python -m groups: the text does not work out trainer.nnodes, which is $NODES; "
+        "try trainer.nnodes 1\n",
+    )
+    status, out, _ = answered("trainer.nnodes=4", "--args", "-", text=text)
+    assert (status, "4 x 8 GPUs" in out) == (0, True)
+    for argv in (["nnodes", "--args", "-"], ["--preset", "dapo"], []):
+        status, _, err = answered(*argv, text=text)
+        assert (status, err.count("\n")) == (2, 1)

@@ -23,6 +23,9 @@ what to do next."""
 LAUNCH_NOTES = words("launch", "LAUNCH_NOTES")
 """What the reader of launch commands has to say, by code."""
 
+PLAN_NOTES = words("launch", "PLAN_NOTES")
+"""What the reader of several roles assumes, and what a plan is warned of (`groups.plan_notes`)."""
+
 REFUSALS: Mapping[str, Text] = Rows(
     lambda: {
         code: Text(code, one.zh) for code, one in words("refusals", "REFUSALS", Chinese).items()
@@ -129,7 +132,8 @@ def note_text(
         facts = {**shown, "sets": label(word["sets"]), **facts}
     if "field" in facts:
         facts = {**facts, "field": label(str(facts["field"]))}
-    return LAUNCH_NOTES[note.code][language].format(**facts)
+    text = PLAN_NOTES[note.code] if note.code in PLAN_NOTES else LAUNCH_NOTES[note.code]
+    return text[language].format(**facts)
 
 
 def _short(value: str, limit: int = 40) -> str:

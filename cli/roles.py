@@ -1,0 +1,75 @@
+"""The command roles: the plan of a configuration, or of a published one."""
+
+from __future__ import annotations
+
+from formats.documents.tables import Table
+from formats.roles import PlanRead
+from groups.errors import quoted
+
+from .inputs import CommandLine
+from .messages import CommandError
+from .training import Report
+
+
+def roles(inputs: CommandLine) -> Table:
+    """A row for each role; CSV has one for each rank of each. Words answer what a text leaves
+    open: trainer.nnodes=4."""
+    from formats.roles.facts import COLUMNS, rank_rows, roles_facts
+    from formats.roles.warned import warnings_of
+    from texts.sentences import note_text
+
+    read = _read(inputs)
+    if inputs.format == "csv":
+        return Table("roles", COLUMNS, [*rank_rows(read.plan)])
+    facts = roles_facts(read)
+    assumed = [note_text(note) for note in read.assumed]
+    warnings = warnings_of(read)
+    rows = [
+        [
+            *(role["name"], " ".join(f"{first}-{last}" for first, last in role["spans"][:4])),
+            *(role["gpus"], role["engines"], role["framework"]),
+            " ".join(f"{name}{size}" for name, size in role["sizes"].items() if size > 1),
+        ]
+        for role in facts["roles"]
+    ]
+    plan = read.plan
+    before = [
+        f"{plan.nodes:,} x {plan.gpus_per_node:,} GPUs, in turns: {', '.join(facts['turns'])}"
+    ]
+    after = [f"assumed: {text}" for text in assumed]
+    after += [f"warning: {note_text(note)}" for note in warnings]
+    said = {
+        "assumed": [_said(note.code, note.facts, note_text(note)) for note in read.assumed],
+        "warnings": [_said(note.code, note.facts, note_text(note)) for note in warnings],
+    }
+    columns = ["role", "ranks", "gpus", "engines", "framework", "sizes"]
+    return Report("roles", columns, rows, before=before, after=after, facts={**facts, **said})
+
+
+def _said(code: str, facts: object, text: str) -> dict[str, object]:
+    return {"code": code, "facts": facts, "text": text}
+
+
+def _read(inputs: CommandLine) -> PlanRead:
+    from formats.roles import read_plan
+    from formats.roles.presets import PLANS, preset_plan
+
+    given = dict(_answer(word) for word in inputs.words)
+    options = inputs.options
+    if options.args is not None:
+        return read_plan(inputs.text(options.args), given, options.run or "")
+    if options.preset is not None:
+        if given:
+            raise CommandError("a published plan leaves nothing open: say settings beside --args")
+        return preset_plan(options.preset)
+    names = ", ".join(PLANS)
+    raise CommandError(f"say which plan: --args FILE, or --preset, one of {names}")
+
+
+def _answer(word: str) -> tuple[str, str]:
+    name, equals, value = word.partition("=")
+    if not (name and equals and value):
+        raise CommandError(
+            f"{quoted(word)} is no answer: write a setting, such as trainer.nnodes=4"
+        )
+    return name, value

@@ -1,0 +1,130 @@
+"""A plan as a document: its roles in numbers, and a table of every rank of each.
+
+>>> from formats.roles import read_plan
+>>> read = read_plan("python3 train.py --actor-num-nodes 1 --actor-num-gpus-per-node 4 "
+...     "--rollout-num-gpus 4 --rollout-num-gpus-per-engine 2 --tensor-model-parallel-size 2")
+>>> for role in roles_facts(read)["roles"]:
+...     print(role["name"], role["first"], role["gpus"], role["sizes"], role["engines"])
+actor 0 4 {'tp': 2, 'pp': 1, 'cp': 1, 'ep': 1} None
+rollout 4 4 {'tp': 2, 'pp': 1, 'cp': 1, 'ep': 1} 2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypedDict
+
+from groups.engines import engine_gpus
+from groups.layout import Layout
+from groups.plan import Plan, Role
+
+from .model import PlanRead
+
+SIZES = ("tp", "pp", "cp", "ep")
+
+
+class RoleFacts(TypedDict):
+    """A role in numbers; engines: None of one that trains."""
+
+    name: str
+    first: int
+    gpus: int
+    sizes: dict[str, int]
+    engines: int | None
+    framework: str
+    spans: list[list[int]]  # first and last GPU of each run of its ranks
+    after: list[str]  # the roles that have its GPUs before it does
+
+
+class PhaseFacts(TypedDict):
+    name: str
+    roles: list[str]
+
+
+class PlanFacts(TypedDict):
+    nodes: int
+    gpus_per_node: int
+    roles: list[RoleFacts]
+    turns: list[str]
+    phases: list[PhaseFacts]
+    beside: list[str]
+    unused: int
+
+
+def roles_facts(read: PlanRead) -> PlanFacts:
+    """The plan of a text in numbers."""
+    plan = read.plan
+    return {
+        "nodes": plan.nodes,
+        "gpus_per_node": plan.gpus_per_node,
+        "roles": [role_facts(role) for role in plan.roles],
+        "turns": [role.name for role in plan.turns],
+        "phases": [{"name": phase.name, "roles": [*phase.roles]} for phase in read.phases],
+        "beside": [*read.beside],
+        "unused": len(plan.unused),
+    }
+
+
+def role_facts(role: Role) -> RoleFacts:
+    """One role in numbers."""
+    job = role.layout.job
+    world = role.layout.world_size
+    sizes = {name: int(getattr(job, name)) for name in SIZES}
+    others = {"etp": job.etp, "dp": job.dp, "dcp": job.dcp, "moe_dp": job.moe_dp}
+    sizes |= {name: size for name, size in others.items() if size is not None and size > 1}
+    return {
+        "name": role.name,
+        "first": role.first_rank,
+        "gpus": world,
+        "sizes": sizes,
+        "engines": world // engine_gpus(job) if role.layout.is_server else None,
+        "framework": role.layout.framework,
+        "spans": spans_of(role),
+        "after": [*(role.shares or ())],
+    }
+
+
+def spans_of(role: Role) -> list[list[int]]:
+    """The runs of GPUs that its ranks are, in their order.
+
+    >>> from groups.layout import Job
+    >>> spans_of(Role("reward", Job(gpus_per_node=4).layout(), gpus=(8, 9, 2, 3)))
+    [[8, 9], [2, 3]]
+    """
+    if not role.gpus:
+        return [[role.first_rank, role.last]]
+    spans: list[list[int]] = []
+    for gpu in role.gpus:
+        if spans and gpu == spans[-1][1] + 1:
+            spans[-1][1] = gpu
+        else:
+            spans.append([gpu, gpu])
+    return spans
+
+
+COLUMNS = ("rank", "node", "role", "role_rank", "groups")
+"""What is said of every rank of every role: rank is its GPU's number in the cluster."""
+
+
+def rank_rows(plan: Plan) -> Iterator[tuple[int, int, str, int, str]]:
+    """Every rank of every role, a role after the other, with the index of its groups.
+
+    >>> from groups.layout import Job
+    >>> rollout = Role("rollout", Job(gpus_per_node=2, tp=2, framework="vllm").layout(), 6)
+    >>> next(rank_rows(Plan(1, 8, (rollout,))))
+    (6, 0, 'rollout', 0, 'tp=0')
+    """
+    for role in plan.roles:
+        indices = _indices(role.layout)
+        gpus = role.ranks.tolist()
+        for rank, gpu in enumerate(gpus):
+            groups = " ".join(
+                f"{name}={index[rank]}" for name, index in indices if index[rank] >= 0
+            )
+            yield gpu, gpu // plan.gpus_per_node, role.name, rank, groups
+
+
+def _indices(layout: Layout) -> list[tuple[str, list[int]]]:
+    """The group of each rank, by kind, of those with more than one rank."""
+    kinds = [grouping for grouping in layout.main if grouping.size > 1]
+    return [(grouping.name, grouping.index().tolist()) for grouping in kinds]

@@ -1,0 +1,21 @@
+"""What a plan that was read is warned of."""
+
+from __future__ import annotations
+
+from groups.notes import Note
+from groups.plan_notes import notes_of
+
+from .build import kv_heads_of
+from .model import PlanRead
+
+
+def warnings_of(read: PlanRead) -> list[Note]:
+    """What there is to say of the plan of a text, with the models of its servers as they are known.
+
+    >>> from formats.roles import read_plan
+    >>> read = read_plan("python3 train.py --actor-num-gpus-per-node 6 --rollout-num-gpus 8 "
+    ...     "--rollout-num-gpus-per-engine 8")
+    >>> [note.code for note in warnings_of(read)]
+    ['tp-crosses-by-start', 'engines-straddle', 'gpus-unused']
+    """
+    return notes_of(read.plan, kv_heads_of(read.roles))
