@@ -133,6 +133,7 @@ SHAPES = st.fixed_dictionaries(
         "vocabulary": st.sampled_from([24, 31]),
     }
 )
+WHERE = st.sampled_from(["here", "behind", 7, "before"])
 FSDP = st.tuples(st.booleans(), st.booleans())
 LATENT = {"kv_lora_rank": 3, "qk_nope_head_dim": 1, "qk_rope_head_dim": 1, "v_head_dim": 1}
 
@@ -233,16 +234,24 @@ def moved(moves, before, shapes):
 
 
 @settings(max_examples=40, deadline=None)
-@given(SHAPES, SIZES, SIZES, st.sampled_from(RULES), st.sampled_from(["here", "behind", 7]), FSDP)
+@given(
+    SHAPES,
+    SIZES,
+    SIZES,
+    st.sampled_from(RULES),
+    WHERE,
+    FSDP,
+)
 def test_every_element_arrives_once_from_a_rank_that_has_it(
     shape, sizes, others, rule, where, fsdp
 ):
     model, source, target = drawn_model(**shape), drawn_layout(sizes), drawn_layout(others)
     if source is None or target is None:
         return
-    first = {"here": 0, "behind": source.world_size}.get(where, where)
+    begin = target.world_size if where == "before" else 0
+    first = {"here": 0, "before": 0, "behind": source.world_size}.get(where, where)
     try:
-        moves = weight_moves(model, source, target, first, rule, fsdp=fsdp)
+        moves = weight_moves(model, source, target, first, rule, fsdp=fsdp, source_rank=begin)
     except LayoutError:
         return  # an odd tp of an even width
     tensors = whole(model)
@@ -258,14 +267,22 @@ def test_every_element_arrives_once_from_a_rank_that_has_it(
 
 
 @settings(max_examples=40, deadline=None)
-@given(SHAPES, SIZES, SIZES, st.sampled_from(RULES), st.sampled_from(["here", "behind", 7]), FSDP)
+@given(
+    SHAPES,
+    SIZES,
+    SIZES,
+    st.sampled_from(RULES),
+    WHERE,
+    FSDP,
+)
 def test_totals_are_the_sums_of_the_slices(shape, sizes, others, rule, where, fsdp):
     model, source, target = drawn_model(**shape), drawn_layout(sizes), drawn_layout(others)
     if source is None or target is None:
         return
-    first = {"here": 0, "behind": source.world_size}.get(where, where)
+    begin = target.world_size if where == "before" else 0
+    first = {"here": 0, "before": 0, "behind": source.world_size}.get(where, where)
     try:
-        moves = weight_moves(model, source, target, first, rule, fsdp=fsdp)
+        moves = weight_moves(model, source, target, first, rule, fsdp=fsdp, source_rank=begin)
     except LayoutError:
         return
     summed = np.zeros((moves.ranks, moves.ranks), dtype=np.int64)

@@ -20,6 +20,7 @@ from views.moves.asked import asked_of, received_of
 from views.moves.flows import CELLS, flows_of
 from views.moves.pictures import job_picture
 from views.moves.reel import moves_reel, steps_of
+from views.moves.sides import size_text
 from views.moves.tensor import MOST_PIECES, cuts_of, spans_of, tensor_picture
 from views.moves.told import receiver_text, sender_text
 from views.moves.view import answer_text, moves_html, moves_pictures, moves_summary, needs_text
@@ -144,6 +145,9 @@ def test_a_hot_sender_is_named():
         ({"moves_first": "beside"}, "here, behind"),
         ({"kept": "~tp=3"}, "tp 3"),
         ({"moves_cell": "node 3"}, "0-1"),
+        ({"moves_other": "hello"}, "no published layout, link or document"),
+        ({"moves_other": "role:x", "roles": "rollout@0-63:vllm,tp=2"}, "role:rollout"),
+        ({"roles": "rollout@0-3,8-11:tp=2,nodes=1"}, "are no run"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_on_the_page(changes, said):
@@ -198,3 +202,32 @@ def test_the_reel_shows_every_tensor_by_the_way_it_goes():
         assert reel["ways"][way]["senders"] == sorted({part[0] for part in row.parts})
     assert len(reel["ways"]) < 30
     assert "refused" in json.loads(moves_reel(json.dumps({**vars(ACTOR), "kept": "~tp=3"})))
+
+
+SIDES = {
+    "nothing": ({}, (0, 64, 0, "tp 2 dp 32")),
+    "what Compare keeps": ({"kept": "~tp=8;pp=1"}, (0, 64, 0, "tp 8 dp 8")),
+    "what differs": ({"moves_other": "~tp=1", "kept": "~tp=8"}, (0, 64, 0, "pp 2 dp 32")),
+    "a preset": ({"moves_other": "Playground-16"}, (0, 16, 0, "tp 2 pp 2 dp 4")),
+    "a link": ({"moves_other": "https://a.b/?v=2&nodes=2&tp=8"}, (0, 16, 0, "tp 8 pp 2")),
+    "a script": (
+        {"moves_other": "vllm serve a/b --tensor-parallel-size 8 --nnodes 1"}, (0, 8, 0, "tp 8")
+    ),
+    "the next role": ({"roles": "rollout@64-95:vllm,tp=8"}, (0, 32, 64, "tp 8 dp 4")),
+    "a role before": (
+        {"roles": "a@0-31:vllm,tp=8;*actor@32;b@96-103:tp=2", "moves_other": "role:a"},
+        (32, 32, 0, "tp 8 dp 4"),
+    ),
+}  # fmt: skip
+
+
+@every("name", SIDES)
+def test_the_other_side_is_any_layout_that_has_a_name(name):
+    changes, (begin, ranks, first, sizes) = SIDES[name]
+    found = asked(replace(ACTOR, **changes))
+    source, target = found.moves.source, found.moves.target
+    assert (source.first_rank, target.ranks, target.first_rank) == (begin, ranks, first)
+    assert size_text(found.target.layout) == sizes
+    html = str(moves_html(found.source))
+    assert ("role" in changes.get("moves_other", "") or "roles" in changes) == bool(found.roles)
+    assert (f"What moves from actor to {found.roles[1]}?" in html) if found.roles else True

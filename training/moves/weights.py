@@ -214,10 +214,11 @@ def weight_moves(
     fsdp: Sequence[bool] = (False, False),
     element_bytes: int = 2,
     rack: int = 0,
+    source_rank: int = 0,
 ) -> Moves:
     """What moves of a model's weights from one layout to another.
 
-    first_rank: where the target begins; 0 is on the GPUs of the source, which begins at 0. rule:
+    first_rank, source_rank: where the target and the source begin; both 0: on the same GPUs. rule:
     one of RULES. dealings: how each side deals layers to stages; None: as Megatron, nearly equally
     where pp does not divide them. padded: each side pads the vocabulary to a multiple of 128 * tp,
     as Megatron does; what only the target has of that nobody sends. fsdp: of each side,
@@ -237,17 +238,19 @@ def weight_moves(
     if rule not in RULES:
         raise not_a_choice("rule", rule, RULES)
     first = whole_number(first_rank, "first_rank", minimum=0, maximum=MAX_RANKS)
-    if first + target.world_size > MAX_RANKS:
-        raise too_many_ranks(first + target.world_size, "first_rank")
+    begin = whole_number(source_rank, "source_rank", minimum=0, maximum=MAX_RANKS)
+    last = max(first + target.world_size, begin + source.world_size)
+    if last > MAX_RANKS:
+        raise too_many_ranks(last, "first_rank")
     sizes = {layout.gpus_per_node for layout in (source, target)}
-    if len(sizes) > 1 and first < source.world_size:
-        fix = {"first_rank": source.world_size}
+    if len(sizes) > 1 and first < begin + source.world_size:
+        fix = {"first_rank": begin + source.world_size}
         raise refusal("nodes-of-two-sizes", "first_rank", fix, sizes=sorted(sizes))
     here, there = (
         ShardedModel(
             model, layout, start, dealing or usual_dealing(model.layers, layout), padded, cut
         )
-        for layout, start, dealing, cut in zip((source, target), (0, first), dealings, fsdp)
+        for layout, start, dealing, cut in zip((source, target), (begin, first), dealings, fsdp)
     )
     return _moves(here, there, rule, element_bytes, rack)
 

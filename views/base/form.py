@@ -59,9 +59,10 @@ def number(name: str, state: State, *, hint: object = "") -> Markup:
     return text(name, state, hint=str(hint), inputmode="decimal")
 
 
-def area(name: str, state: State, *, rows: int = 2) -> Markup:
-    typed = f"\n{getattr(state, name)}"
-    box = tag("textarea", typed, rows=rows, spellcheck="false", **_marks(name))
+def area(name: str, state: State, *, rows: int = 2, sets: str = "") -> Markup:
+    """A box for a long text; ``sets`` as of `text`."""
+    typed = f"\n{getattr(state, sets or name)}"
+    box = tag("textarea", typed, rows=rows, spellcheck="false", **_marks(name, sets))
     return _field(name, box, state, "field wide")
 
 

@@ -293,6 +293,10 @@ class MovesInputs:
     moves_first: Annotated[str, Input("where the target begins", choices=("here", "behind"))] = (
         "here"
     )
+    moves_other: Annotated[
+        str,
+        Input("the other layout: a published one, a link, a script, or role: and a role's name"),
+    ] = ""
     moves_rule: Annotated[str, Input("who sends", choices=MOVES_RULES)] = "nearest"
     moves_tensor: Annotated[str, Input("the tensor that is pictured")] = ""
     moves_cell: Annotated[str, Input("the nodes between whose GPUs bytes are pictured")] = ""

@@ -11,20 +11,25 @@ from training.moves import Moves, TensorMove
 
 from ..base.context import Context
 from ..base.state import is_empty
+from ..compare.named import context_named
 from ..compare.sides import FROM_HERE, kept_context
-from .sides import moves_between
+from .sides import ROLE, moves_between, role_side
 
 PLACES = ("here", "behind")
 """Where the other layout stands: on the same GPUs, or on those behind them."""
 
 
 class Asked(NamedTuple):
-    """What the view is asked: both sides, what moves, and the GPU that is looked at."""
+    """What the view is asked: both sides, what moves, and the GPU that is looked at.
+
+    roles: the names of both sides, where they are roles of one plan; else empty.
+    """
 
     source: Context
     target: Context
     moves: Moves
     rank: int
+    roles: tuple[str, ...] = ()
 
     @property
     def language(self) -> str:
@@ -36,21 +41,67 @@ class Asked(NamedTuple):
         return self.source.once(_rows_of)
 
 
+class OtherSide(NamedTuple):
+    """The other layout, where both begin, and the names of both where they are roles."""
+
+    context: Context
+    source_rank: int
+    first_rank: int
+    roles: tuple[str, ...] = ()
+
+
 def asked_of(context: Context) -> Asked:
     """Errors: LayoutError for a layout that cannot be, and as `moves_between`."""
-    target, state = target_of(context), context.state
-    rule, where = state.value("moves_rule"), state.value("moves_first")
+    other = context.once(other_side)
+    rule = context.state.value("moves_rule")
+    moves = moves_between(context, other.context, rule, other.first_rank, other.source_rank)
+    rank = other.first_rank + min(context.rank, other.context.layout.world_size - 1)
+    return Asked(context, other.context, moves, rank, other.roles)
+
+
+def other_side(context: Context) -> OtherSide:
+    """The side that the page names; else the next role of the plan, the layout that Compare keeps,
+    or this one as a server has it: one stage."""
+    named = context.state.moves_other
+    text = named if not is_empty(named) else usual_name(context)
+    if text.strip().startswith(ROLE):
+        target, here, there = role_side(text, context)
+        names = context.cast.shown.name, text.strip().removeprefix(ROLE).strip()
+        return OtherSide(target, here, there, names)
+    where = context.state.value("moves_first")
     first = 0 if where == "here" else context.layout.world_size
-    moves = moves_between(context, target, rule, first)
-    rank = first + min(context.rank, target.layout.world_size - 1)
-    return Asked(context, target, moves, rank)
+    return OtherSide(_named(text, context), 0, first)
 
 
-def target_of(context: Context) -> Context:
-    """The kept layout of Compare; without one this layout as a server has it: one stage."""
-    if not is_empty(context.state.kept):
+KEPT = "kept"
+"""How the layout is named that Compare keeps."""
+
+
+def usual_name(context: Context) -> str:
+    """What counts where the page names no other layout."""
+    if others := other_roles(context):
+        return f"{ROLE}{others[0]}"
+    return KEPT if not is_empty(context.state.kept) else context.once(usual_target)[0]
+
+
+def other_roles(context: Context) -> list[str]:
+    """The other roles of the plan, the next one first."""
+    if is_empty(context.state.roles):
+        return []
+    cast = context.cast
+    names = [member.name for member in cast.members]
+    return names[cast.at + 1 :] + names[: cast.at]
+
+
+def _named(text: str, context: Context) -> Context:
+    if text == KEPT:
         return kept_context(context)
-    return context.once(usual_target)[1]
+    if not text:
+        return context  # nothing differs
+    try:
+        return context_named(text, context)
+    except LayoutError as error:
+        raise error.renamed({"kept": "moves_other"}) from None
 
 
 def usual_target(context: Context) -> tuple[str, Context]:

@@ -57,11 +57,11 @@ def costs_of(asked: Asked) -> list[RuleCost]:
 
 def _costs(context: Context) -> list[RuleCost]:
     asked, costs = context.once(asked_of), []
-    first = asked.moves.target.first_rank
+    ends = asked.moves.target.first_rank, asked.moves.source.first_rank
     for rule in MOVES_RULES:
         moves = asked.moves
         if rule != moves.rule:
-            moves = moves_between(asked.source, asked.target, rule, first)
+            moves = moves_between(asked.source, asked.target, rule, *ends)
         costs.append(RuleCost(rule, moves, cluster_used(asked.source)))
     return costs
 

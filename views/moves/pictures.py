@@ -36,14 +36,12 @@ def job_picture(asked: Asked, *, is_stacked: bool = False) -> MovesPicture:
         for rank, size in received.most_common(MOST_LINES)
     )
     layouts = (asked.source.layout, asked.target.layout)
-    firsts = (0, asked.moves.target.first_rank)
+    firsts = (asked.moves.source.first_rank, asked.moves.target.first_rank)
     shown = ({line.rank for line in lines}, {asked.rank})
-    titles = tuple(
-        MOVES[word][language].format(
-            name=f"{size_text(layout)} · {counted(layout.world_size, 'gpu', language)}"
-        )
-        for word, layout in zip(("from", "into"), layouts)
-    )
+    titles = [
+        MOVES[word][language].format(name=" · ".join((*role, *_size_texts(layout, language))))
+        for word, layout, role in zip(("from", "into"), layouts, _role_names(asked))
+    ]
     cell = cell_width(asked.moves.ranks - 1)
     room = NARROW if is_stacked else ROOM
     sides = (
@@ -52,6 +50,15 @@ def job_picture(asked: Asked, *, is_stacked: bool = False) -> MovesPicture:
     )
     left, right = sides
     return MovesPicture((titles[0], titles[1]), (left, right), asked.rank, lines, is_stacked)
+
+
+def _size_texts(layout: Layout, language: str) -> tuple[str, str]:
+    return size_text(layout), counted(layout.world_size, "gpu", language)
+
+
+def _role_names(asked: Asked) -> list[list[str]]:
+    """Of either side the name of its role, where it is one."""
+    return [[name] for name in asked.roles] or [[], []]
 
 
 def _rows(

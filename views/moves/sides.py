@@ -5,18 +5,45 @@ from __future__ import annotations
 from contextlib import suppress
 
 from groups import LayoutError
+from groups.errors import not_a_choice
 from groups.layout import Layout
 from training.clusters import CLUSTERS, Cluster
 from training.moves import Moves, weight_moves
 from training.split import Dealing, layers_of_stages
 
 from ..base.context import Context
+from ..base.errors import refusal
 from ..base.model import model_of
 from ..base.trained import cluster_of
 
+ROLE = "role:"
+"""How another role of the plan is named."""
+
+
+def role_side(text: str, context: Context) -> tuple[Context, int, int]:
+    """Another role of the page's plan, as role:rollout, and where this role and that begin.
+
+    Errors: LayoutError for a role that there is not, and for GPUs that are no run.
+    """
+    name = text.strip().removeprefix(ROLE).strip()
+    cast = context.cast
+    member = cast.named(name)
+    if member is None:
+        others = [f"{ROLE}{one.name}" for one in cast.members if one is not cast.shown]
+        raise not_a_choice("moves_other", text, others)
+    for role in (cast.shown, member):
+        if role.gpus:
+            raise refusal("role-is-no-run", "moves_other", role=role.name)
+    page = member.page.changed({"roles": "", "role_edit": ""})
+    return Context.of(page), cast.shown.first, member.first
+
 
 def moves_between(
-    source: Context, target: Context, rule: str = "megatron", first_rank: int = 0
+    source: Context,
+    target: Context,
+    rule: str = "megatron",
+    first_rank: int = 0,
+    source_rank: int = 0,
 ) -> Moves:
     """What moves of the source's model, each side's layers dealt as it says; with ZeRO-3 data
     parallelism cuts its tensors too.
@@ -40,6 +67,7 @@ def moves_between(
         padded=True,
         fsdp=[side.state.value("zero") == 3 for side in sides],
         rack=cluster.domain_of(source.layout.gpus_per_node),
+        source_rank=source_rank,
     )
 
 

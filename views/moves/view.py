@@ -6,6 +6,7 @@ from markupsafe import Markup
 
 from descriptions import JOB, MOVES, MOVES_RULES, counted, joined
 from groups import LayoutError
+from groups.presets import PUBLISHED
 from render.draw.moves import draw_moves
 from render.marks import Scene
 from render.svg.marks import scene_svg
@@ -26,13 +27,23 @@ from ..base.html import (
     tag,
     together,
 )
+from ..base.state import is_empty
 from ..base.units import bytes_text, seconds_text
-from .asked import PLACES, Asked, asked_of, received_of, usual_target
+from .asked import (
+    KEPT,
+    PLACES,
+    Asked,
+    asked_of,
+    other_roles,
+    received_of,
+    usual_name,
+    usual_target,
+)
 from .costs import hot_text, rules_html, times_chart, times_html, totals_html
 from .flows import flows_chart, flows_html
 from .pictures import job_picture, tones_of
 from .reel import steps_of, tensor_svg
-from .sides import cluster_used, size_text
+from .sides import ROLE, cluster_used, size_text
 from .tensor import chosen_row, kind_of, tensor_named, tensor_names, tensor_picture
 from .told import told_of
 
@@ -41,16 +52,45 @@ def moves_html(context: Context) -> Markup:
     """The answer, both layouts, one tensor, and who sends how much to whom."""
     language, state = context.language, context.state
     rules = [(MOVES_RULES[rule][language], rule) for rule in MOVES_RULES]
-    places = [(MOVES[name][language], name) for name in PLACES]
     inputs = form.line(
-        form.text("moves_to", state, sets="kept", hint=context.once(usual_target)[0]),
-        form.choice("moves_first", state, places, counts="here"),
+        form.choice("moves_other", state, other_choices(context), counts=usual_name(context)),
+        _place(context),
         form.choice("moves_rule", state, rules, counts="nearest"),
+        fold(MOVES["paste"][language], form.area("moves_to", state, sets="moves_other"), kind=""),
     )
     said: list[Markup] = []
     body = or_refused(context, lambda asked: _answer(asked, said))
-    head = heading(MOVES["title"][language], *said)
+    head = heading(title_text(context), *said)
     return together(head, inputs, tag("div", body, class_="weight-moves"))
+
+
+def _place(context: Context) -> Markup | str:
+    """Where the other layout stands; roles have their own GPUs."""
+    state, language = context.state, context.language
+    if (state.moves_other.strip() or usual_name(context)).startswith(ROLE):
+        return ""
+    places = [(MOVES[name][language], name) for name in PLACES]
+    return form.choice("moves_first", state, places, counts="here")
+
+
+MOST_LETTERS = 40
+"""Letters of a text that names the other layout, up to which the list shows it."""
+
+
+def other_choices(context: Context) -> list[tuple[str, str]]:
+    """The other layouts that are offered: roles of the plan, the one that Compare keeps, this one
+    as a server has it, published ones; and what was pasted."""
+    say, state = saying(MOVES, context.language), context.state
+    offered = [(say("role", name=name), f"{ROLE}{name}") for name in other_roles(context)]
+    if not is_empty(state.kept):
+        offered.append((say("kept"), KEPT))
+    if usual := context.once(usual_target)[0]:
+        offered.append((say("usual_target", changes=usual), usual))
+    offered += [(preset.name, name) for name, preset in PUBLISHED.items()]
+    text = state.moves_other
+    if text and text not in {value for _, value in offered}:
+        offered.append((text if len(text) <= MOST_LETTERS else say("pasted"), text))
+    return offered
 
 
 def _answer(context: Context, said: list[Markup]) -> Markup:
@@ -104,10 +144,22 @@ def _job(asked: Asked) -> Markup:
     )
 
 
+def title_text(context: Context) -> str:
+    """What is asked, of roles by their names."""
+    text = context.state.moves_other.strip() or usual_name(context)
+    if text.startswith(ROLE):
+        names = {"source": context.cast.shown.name, "target": text.removeprefix(ROLE).strip()}
+        return MOVES["title_roles"][context.language].format(**names)
+    return MOVES["title"][context.language]
+
+
 def answer_text(asked: Asked) -> str:
     """How much crosses the network, and how long that takes."""
     say, sums = saying(MOVES, asked.language), asked.moves.bytes
-    lines = [say("to", name=size_text(asked.target.layout))]
+    name = size_text(asked.target.layout)
+    lines = [say("to", name=name)]
+    if asked.roles:
+        lines = [say("to_role", source=asked.roles[0], target=asked.roles[1], name=name)]
     total = bytes_text(sum(sums))
     if not (sums.in_node or sums.between_nodes):
         return joined([*lines, say("stays", total=total)], asked.language)
