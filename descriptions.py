@@ -51,7 +51,8 @@ CONTROLS: Mapping[str, Control] = Rows(
         for room in catalogues()
         if "CONTROLS" in catalogue(room)
         for name, control in words(room, "CONTROLS", Control).items()
-    }
+    },
+    "CONTROLS of texts/controls.toml or a view's words.toml",
 )
 
 SHORT_LABELS = words("controls", "SHORT_LABELS")

@@ -133,7 +133,7 @@ def refusals(*files: Path) -> Callable[..., LayoutError]:
         quote: str = "",
         **facts: object,
     ) -> LayoutError:
-        text = texts().get(code, Refusal())
+        text = Refusal() if sentence and code not in texts() else texts()[code]
         if "{control}" in f"{text.what}{text.why}{text.quote}":
             facts = {"control": control, **facts}
         return LayoutError(

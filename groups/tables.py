@@ -49,15 +49,18 @@ class Rows(Mapping[str, Row]):
     (4, ['two'], 1)
     """
 
-    def __init__(self, read: Callable[[], Mapping[str, Row]]) -> None:
-        self._read = read
+    def __init__(self, read: Callable[[], Mapping[str, Row]], name: str = "") -> None:
+        self._read, self._name = read, name  # which a missing key tells
 
     @cached_property
     def _rows(self) -> Mapping[str, Row]:
         return self._read()
 
     def __getitem__(self, key: str) -> Row:
-        return self._rows[key]
+        try:
+            return self._rows[key]
+        except KeyError:
+            raise KeyError(f"{self._name} has no {key!r}" if self._name else key) from None
 
     # Mapping's own ask `__getitem__`, and half of what readers of launch files look up is missing.
 

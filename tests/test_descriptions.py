@@ -208,10 +208,13 @@ Gone = "Parti"
 def french(monkeypatch, tmp_path):
     """A third language of a few records, two of which are wrong."""
     monkeypatch.setitem(shapes.LANGUAGES, "fr", "Français")
+    texts = tmp_path / "texts"
+    texts.mkdir()
     for file in shapes.FOLDER.glob("*.toml"):
-        (tmp_path / file.name).symlink_to(file)
-    (tmp_path / "fr.toml").write_text(FRENCH, encoding="utf-8")
-    monkeypatch.setattr(shapes, "FOLDER", tmp_path)
+        (texts / file.name).symlink_to(file)
+    (tmp_path / "views").symlink_to(shapes.FOLDER.parent / "views")
+    (texts / "fr.toml").write_text(FRENCH, encoding="utf-8")
+    monkeypatch.setattr(shapes, "FOLDER", texts)
     kept = (shapes.catalogue, shapes.untranslated, shapes._translations)
     for one in kept:
         one.cache_clear()

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar, cast, overload
 
@@ -174,7 +174,13 @@ def words(name: str | Path, section: str, record: type[object] = Text) -> Mappin
     >>> words("page", "NOUNS")["gpu"].zh
     '个 GPU'
     """
-    return Rows(lambda: cast("Mapping[str, object]", catalogue(name)[section]))
+    file = name if isinstance(name, Path) else f"texts/{name}.toml"
+    read = partial(_section, name, section)
+    return Rows(read, f"{file} [{section}]")
+
+
+def _section(name: str | Path, section: str) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", catalogue(name)[section])
 
 
 def by_english(name: str, section: str) -> dict[str, Text]:
