@@ -32,6 +32,7 @@ from .model import Log, ProcessGroup, Stall
 from .reading import LogReading
 from .recorder import Dump
 from .silence import heard
+from .stacks import outside
 
 
 def read_log(
@@ -60,12 +61,14 @@ def read_log(
     by_lines = not waiting.waits
     diagnosis = diagnosis_of_stalls(stalls, kinds, reading.relayed) if by_lines else waiting
     ambiguous = _settle_bare(reading)
+    stacks = tuple(one for _, one in sorted(reading.stacks.items()))
+    absent = () if diagnosis.culprits or reading.missing else outside(stacks)
     log = Log(
         ranks=tuple(sorted(reading.ranks)),
         group_ranks=tuple(sorted(reading.group_ranks)),
         ambiguous_ranks=tuple(sorted(ambiguous)),
         groups=kinds,
-        missing=tuple(sorted({*reading.missing, *diagnosis.culprits})),
+        missing=tuple(sorted({*reading.missing, *diagnosis.culprits, *absent})),
         stalls=tuple(stalls),
         process_groups=tuple(group.group for group in job.groups.values()),
         dumped=job.dumped,
@@ -76,6 +79,7 @@ def read_log(
         files=len(evidence) if isinstance(evidence, Mapping) else 0,
         spoke=tuple(sorted(reading.spoke)),
         relayed=tuple(sorted(reading.relayed)),
+        stacks=stacks,
     )
     return heard(log, groupings if groupings and agrees(log, groupings) else {})
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple
 from functools import partial
+from pathlib import PurePath
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from groups.placement import Placement
 
 from .matching import grouping_of
 from .model import Log, Wait
+from .stacks import common_op
 
 MOST_SENTENCES = 3
 
@@ -53,11 +55,15 @@ def account_of(
     first = diagnosis.first
     place = partial(place_of, log, gpus_per_node=gpus_per_node, placement=placement)
     notes = []
-    if log.missing and not diagnosis.culprits:  # the text says it itself
+    stood = _stood(log, place)
+    if stood and log.missing and not diagnosis.culprits:
+        notes.append(stood)
+    elif log.missing and not diagnosis.culprits:  # the text says it itself
         facts: dict[str, object] = {"ranks": log.missing, "rank": log.missing[0]}
         facts |= place(log.missing[0])
         notes.append(Note("said-missing" + "-one" * (len(log.missing) == 1), facts))
     if first is None:
+        notes += [stood] if stood and not notes else []
         return (*notes,) if notes or not log.dumped else (Note("nothing-stuck"),)
     members = members_of(first, groupings)
     if diagnosis.is_unheard:
@@ -74,7 +80,25 @@ def account_of(
     far = _spread(log, {*members, *first.waiting, *named}, groupings)
     if far and "world" in far.facts and not named:
         far = Note("spreads-unnamed", far.facts)
+    if stood and diagnosis.culprits:
+        notes.append(stood)
     return (*notes, *([far] if far else []))[:MOST_SENTENCES]
+
+
+def _stood(log: Log, place: Place) -> Note | None:
+    """Where the ranks that are missing stand by their stacks; or that all stand in a collective."""
+    stacks = {one.rank: one for one in log.stacks}
+    if not stacks:
+        return None
+    inside = sum(bool(one.op) for one in log.stacks)
+    facts: dict[str, object] = {"op": common_op(log.stacks), "count": inside}
+    out = [rank for rank in log.missing if rank in stacks and not stacks[rank].op]
+    if not out:
+        return Note("stands-inside", facts) if inside == len(stacks) > 1 else None
+    first = stacks[out[0]]
+    facts |= {"ranks": tuple(out), "rank": first.rank, **place(first.rank)}
+    facts |= {"function": first.function, "file": PurePath(first.file).name, "line": first.line}
+    return Note("stands-outside" + "-one" * (len(out) == 1), facts)
 
 
 def members_of(wait: Wait, groupings: Mapping[str, Grouping]) -> tuple[int, ...]:

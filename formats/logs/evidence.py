@@ -15,6 +15,7 @@ from .nccl import is_report, read_report
 from .pickles import plain
 from .reading import LogReading
 from .recorder import Dump, as_dump, is_dump
+from .stacks import has_stacks, read_stacks, standings
 
 Content = str | bytes
 Evidence = Content | Mapping[str, Content]
@@ -68,7 +69,13 @@ def _read(content: Content, name: str, reading: LogReading, allowance: Allowance
     cannot be read."""
     document = _document(content, allowance)
     if document is None:
-        read_lines(_lines(content), reading)
+        text = _lines(content)
+        read_lines(text, reading)
+        if has_stacks(text):
+            stacks = read_stacks(text, name)
+            reading.add_stacks(standings(stacks))
+            if not stacks:
+                reading.note("stacks-of-no-rank", file=quoted(name or "the text"))
     elif is_report(document):
         read_report(document, reading, allowance)
     elif is_dump(document):

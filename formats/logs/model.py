@@ -132,6 +132,18 @@ class Diagnosis:
 
 
 @dataclass(frozen=True)
+class Standing:
+    """Where a rank stands by its stack: in which collective (empty: in none), and at which line of
+    the program."""
+
+    rank: int
+    op: str
+    function: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True)
 class Log:
     """What some evidence says; see `formats.logs.read_log`."""
 
@@ -150,3 +162,4 @@ class Log:
     files: int = 0  # that say all this; 0 of a text
     spoke: Ranks = ()  # whose own lines there are
     relayed: Ranks = ()  # that passed on a signal of another rank
+    stacks: tuple[Standing, ...] = ()

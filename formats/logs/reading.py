@@ -14,7 +14,7 @@ from typing import Any
 from groups.group_names import WORLD, kind_of
 from groups.notes import Note
 
-from .model import ProcessGroup
+from .model import ProcessGroup, Standing
 
 MOST_STALLS = 200_000
 MOST_NAMES = 20_000
@@ -60,6 +60,7 @@ class LogReading:
     maybe_missing: set[int] = field(default_factory=set)  # in the numbers of bare ranks
     work_of_lines: int = 0  # what reading them has cost
     barriers_in_groups: bool = False  # a line has said that each group has its own
+    stacks: dict[int, Standing] = field(default_factory=dict)
     # where the reading stands
     current: Printed | None = None
     speaker: int | None = None  # the rank that headed the last line with a head
@@ -79,6 +80,13 @@ class LogReading:
         said = f"{code}{facts}"
         if said not in self.notes and len(self.notes) < 1000:
             self.notes[said] = Note(code, facts)
+
+    def add_stacks(self, stacks: Iterable[Standing]) -> None:
+        """Where ranks stand; of two stacks of a rank the later one counts."""
+        for one in stacks:
+            self.stacks[one.rank] = one
+            self.ranks.add(one.rank)
+            self.spoke.add(one.rank)
 
     def listed(self, text: str) -> tuple[int, ...]:
         """The numbers of a list; ranks print the same one again and again."""

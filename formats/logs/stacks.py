@@ -1,0 +1,176 @@
+"""Stacks of all ranks: who stands outside of the collective in which the others wait.
+
+Of py-spy (``py-spy dump``), faulthandler and torch.distributed.debug, whose ``stacks_*.txt`` has
+faulthandler's dump of each rank under a heading, ``=== Rank 2: http://... ===`` (torch 2.13.0,
+torch/distributed/debug/_debug_handlers.py). Innermost frames come first in all of them. Whose a
+stack is, the heading says, a head ``[rank2]:`` or the file's name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from .model import Standing
+
+MOST_RANKS = 65_536
+MOST_FRAMES = 256
+"""Frames of a thread that are kept, the innermost."""
+LONGEST = 200
+
+_HEADING = re.compile(r"(?:===|---) Rank (\d{1,7}): .{0,300}(?:===|---)\s*$")
+_PREFIX = re.compile(r"\[(?:rank|default)?(\d{1,7})\]:\s?")
+_THREAD = re.compile(
+    r"(?:Current thread|Thread) (?:0x[0-9a-f]{1,20}|\d{1,20}) (?:\[[^\]]{1,80}\] )?"
+    r'\((?:most recent call first|[a-z+]{1,20})\)(?::\s*"([^"]{0,100})"|:)?'
+)
+_PY_SPY = re.compile(r"\s{2,8}(\S{1,200}) \((.{1,300}?):(\d{1,7})\)\s*$")
+_FAULTHANDLER = re.compile(r'\s{2,8}File "(.{1,300}?)", line (\d{1,7}) in (\S{1,200})\s*$')
+_PROCESS = re.compile(r"(?:^|\]: )Process (\d{1,10}): ", re.MULTILINE)
+_RANK_OF_FILE = re.compile(r"(\d{1,7})(?:\.[a-z]{1,10}){0,2}$")
+
+_COMMUNICATES = (
+    *("torch/distributed/distributed_c10d.py", "torch/distributed/_functional_collectives.py"),
+    *("torch/distributed/_symmetric_memory/__init__.py", "torch/distributed/nn/functional.py"),
+)
+_WRAPS = ("torch/distributed/c10d_logger.py", "torch/utils/_contextlib.py")
+_WAITS = ("torch/cuda/__init__.py", "torch/cuda/streams.py")
+_CALL = re.compile(
+    r"_?(?:all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|broadcast|reduce|gather|scatter|barrier"
+    r"|monitored_barrier|i?send|i?recv|batch_isend_irecv|wait_tensor|wait)\w{0,40}$"
+)
+
+
+class Frame(NamedTuple):
+    function: str
+    file: str
+    line: int
+
+
+class Thread(NamedTuple):
+    name: str
+    frames: list[Frame]
+
+
+def has_stacks(text: str) -> bool:
+    """Whether a text has the stack of a process.
+
+    >>> has_stacks('Current thread 0x00007f1 (most recent call first):')
+    True
+    """
+    return "(most recent call first)" in text or _PROCESS.search(text) is not None
+
+
+def read_stacks(text: str, name: str = "") -> dict[int, list[Thread]]:
+    """The threads of each rank; those whose rank nothing says are left out.
+
+    >>> text = '''=== Rank 3: http://a:1 ===
+    ... Thread 0x00007f1 (most recent call first):
+    ...   File "/w/data.py", line 12 in load
+    ...   File "train.py", line 5 in <module>'''
+    >>> read_stacks(text)[3][0].frames[0]
+    Frame(function='load', file='/w/data.py', line=12)
+    """
+    found: dict[int, list[Thread]] = {}
+    of_file, process = _RANK_OF_FILE.search(name), _PROCESS.search(text)
+    default = int(of_file[1]) if of_file else None
+    if process and default == int(process[1]):
+        default = None  # py-spy's file is called by the process
+    under, threads = default, dict[int | None, Thread]()
+    for line in text.split("\n"):
+        if heading := _HEADING.search(line):
+            under, threads = int(heading[1]), {}
+            continue
+        head = _PREFIX.match(line)
+        rank = int(head[1]) if head else under
+        rest = line[head.end() :] if head else line
+        if thread := _THREAD.match(rest):
+            threads[rank] = Thread(thread[1] or "", [])
+            if rank is not None and (rank in found or len(found) < MOST_RANKS):
+                found.setdefault(rank, []).append(threads[rank])
+        elif rank in threads and len(threads[rank].frames) < MOST_FRAMES:
+            threads[rank].frames.extend(_frames(rest))
+    return found
+
+
+def _frames(line: str) -> Iterator[Frame]:
+    """The frame of a line, if it has one."""
+    if match := _FAULTHANDLER.match(line):
+        yield Frame(match[3], match[1], int(match[2]))
+    elif match := _PY_SPY.match(line):
+        yield Frame(match[1], match[2], int(match[3]))
+
+
+def standings(ranks: dict[int, list[Thread]]) -> tuple[Standing, ...]:
+    """Where each rank stands: in which collective, and at which line of the program."""
+    return tuple(
+        standing
+        for rank, threads in sorted(ranks.items())
+        if (standing := _standing(rank, threads)) is not None
+    )
+
+
+def _standing(rank: int, threads: Sequence[Thread]) -> Standing | None:
+    main = _main(threads)
+    if main is None:
+        return None
+    ordered = [main, *(thread for thread in threads if thread is not main)]
+    op = next(filter(None, (_op(thread.frames) for thread in ordered)), "")
+    own = next(filter(_is_own, main.frames), main.frames[0])
+    return Standing(rank, op, own.function[:LONGEST], own.file[-LONGEST:], own.line)
+
+
+def _main(threads: Iterable[Thread]) -> Thread | None:
+    """The main thread: by its name, else the last that faulthandler writes."""
+    known = [thread for thread in threads if thread.frames]
+    named = (thread for thread in known if thread.name == "MainThread")
+    module = (thread for thread in known if thread.frames[-1].function == "<module>")
+    return next(named, None) or next(module, None) or (known[-1] if known else None)
+
+
+def _op(frames: Sequence[Frame]) -> str:
+    """The collective that a thread is in; what a helper of it is called says nothing."""
+    ops = [
+        frame.function
+        for frame in _library(frames)
+        if _ends(frame.file, _COMMUNICATES) and _CALL.match(frame.function)
+    ]
+    if ops:
+        return ops[-1].strip("_")[:LONGEST]
+    waits = any(
+        _ends(frame.file, _WAITS) and frame.function in ("synchronize", "wait")
+        for frame in _library(frames)
+    )
+    return "synchronize" if waits else ""
+
+
+def _library(frames: Sequence[Frame]) -> Iterator[Frame]:
+    """The innermost frames, up to the first of the program itself."""
+    for frame in frames:
+        if _is_own(frame):
+            return
+        yield frame
+
+
+def _is_own(frame: Frame) -> bool:
+    file = frame.file.replace("\\", "/")
+    parts = ("torch/", "lib/python3", "site-packages/", "dist-packages/", "threading.py")
+    return not file.startswith("<") and not any(part in file for part in parts)
+
+
+def _ends(file: str, names: tuple[str, ...]) -> bool:
+    return file.replace("\\", "/").endswith(names)
+
+
+def outside(stacks: Sequence[Standing]) -> tuple[int, ...]:
+    """Ranks that are in no collective, where at least as many others are in one."""
+    out = tuple(one.rank for one in stacks if not one.op)
+    return out if out and len(stacks) - len(out) >= len(out) else ()
+
+
+def common_op(stacks: Sequence[Standing]) -> str:
+    """The collective in which most ranks stand."""
+    ops = Counter(one.op for one in stacks if one.op)
+    return ops.most_common(1)[0][0] if ops else ""
