@@ -43,15 +43,15 @@ _CALL = re.compile(
 )
 
 
-class Frame(NamedTuple):
+class StackFrame(NamedTuple):
     function: str
     file: str
     line: int
 
 
-class Thread(NamedTuple):
+class StackThread(NamedTuple):
     name: str
-    frames: list[Frame]
+    frames: list[StackFrame]
 
 
 def has_stacks(text: str) -> bool:
@@ -63,7 +63,7 @@ def has_stacks(text: str) -> bool:
     return "(most recent call first)" in text or _PROCESS.search(text) is not None
 
 
-def read_stacks(text: str, name: str = "") -> dict[int, list[Thread]]:
+def read_stacks(text: str, name: str = "") -> dict[int, list[StackThread]]:
     """The threads of each rank; those whose rank nothing says are left out.
 
     >>> text = '''=== Rank 3: http://a:1 ===
@@ -71,14 +71,14 @@ def read_stacks(text: str, name: str = "") -> dict[int, list[Thread]]:
     ...   File "/w/data.py", line 12 in load
     ...   File "train.py", line 5 in <module>'''
     >>> read_stacks(text)[3][0].frames[0]
-    Frame(function='load', file='/w/data.py', line=12)
+    StackFrame(function='load', file='/w/data.py', line=12)
     """
-    found: dict[int, list[Thread]] = {}
+    found: dict[int, list[StackThread]] = {}
     of_file, process = _RANK_OF_FILE.search(name), _PROCESS.search(text)
     default = int(of_file[1]) if of_file else None
     if process and default == int(process[1]):
         default = None  # py-spy's file is called by the process
-    under, threads = default, dict[int | None, Thread]()
+    under, threads = default, dict[int | None, StackThread]()
     for line in text.split("\n"):
         if heading := _HEADING.search(line):
             under, threads = int(heading[1]), {}
@@ -87,7 +87,7 @@ def read_stacks(text: str, name: str = "") -> dict[int, list[Thread]]:
         rank = int(head[1]) if head else under
         rest = line[head.end() :] if head else line
         if thread := _THREAD.match(rest):
-            threads[rank] = Thread(thread[1] or "", [])
+            threads[rank] = StackThread(thread[1] or "", [])
             if rank is not None and (rank in found or len(found) < MOST_RANKS):
                 found.setdefault(rank, []).append(threads[rank])
         elif rank in threads and len(threads[rank].frames) < MOST_FRAMES:
@@ -95,15 +95,15 @@ def read_stacks(text: str, name: str = "") -> dict[int, list[Thread]]:
     return found
 
 
-def _frames(line: str) -> Iterator[Frame]:
+def _frames(line: str) -> Iterator[StackFrame]:
     """The frame of a line, if it has one."""
     if match := _FAULTHANDLER.match(line):
-        yield Frame(match[3], match[1], int(match[2]))
+        yield StackFrame(match[3], match[1], int(match[2]))
     elif match := _PY_SPY.match(line):
-        yield Frame(match[1], match[2], int(match[3]))
+        yield StackFrame(match[1], match[2], int(match[3]))
 
 
-def standings(ranks: dict[int, list[Thread]]) -> tuple[Standing, ...]:
+def standings(ranks: dict[int, list[StackThread]]) -> tuple[Standing, ...]:
     """Where each rank stands: in which collective, and at which line of the program."""
     return tuple(
         standing
@@ -112,7 +112,7 @@ def standings(ranks: dict[int, list[Thread]]) -> tuple[Standing, ...]:
     )
 
 
-def _standing(rank: int, threads: Sequence[Thread]) -> Standing | None:
+def _standing(rank: int, threads: Sequence[StackThread]) -> Standing | None:
     main = _main(threads)
     if main is None:
         return None
@@ -122,7 +122,7 @@ def _standing(rank: int, threads: Sequence[Thread]) -> Standing | None:
     return Standing(rank, op, own.function[:LONGEST], own.file[-LONGEST:], own.line)
 
 
-def _main(threads: Iterable[Thread]) -> Thread | None:
+def _main(threads: Iterable[StackThread]) -> StackThread | None:
     """The main thread: by its name, else the last that faulthandler writes."""
     known = [thread for thread in threads if thread.frames]
     named = (thread for thread in known if thread.name == "MainThread")
@@ -130,7 +130,7 @@ def _main(threads: Iterable[Thread]) -> Thread | None:
     return next(named, None) or next(module, None) or (known[-1] if known else None)
 
 
-def _op(frames: Sequence[Frame]) -> str:
+def _op(frames: Sequence[StackFrame]) -> str:
     """The collective that a thread is in; what a helper of it is called says nothing."""
     ops = [
         frame.function
@@ -146,7 +146,7 @@ def _op(frames: Sequence[Frame]) -> str:
     return "synchronize" if waits else ""
 
 
-def _library(frames: Sequence[Frame]) -> Iterator[Frame]:
+def _library(frames: Sequence[StackFrame]) -> Iterator[StackFrame]:
     """The innermost frames, up to the first of the program itself."""
     for frame in frames:
         if _is_own(frame):
@@ -154,7 +154,7 @@ def _library(frames: Sequence[Frame]) -> Iterator[Frame]:
         yield frame
 
 
-def _is_own(frame: Frame) -> bool:
+def _is_own(frame: StackFrame) -> bool:
     file = frame.file.replace("\\", "/")
     parts = ("torch/", "lib/python3", "site-packages/", "dist-packages/", "threading.py")
     return not file.startswith("<") and not any(part in file for part in parts)
