@@ -79,6 +79,19 @@ SCALE_ENDS = {
 """Most of the time that a GPU loses to others, and that others lose to it: blue and orange, which
 no colour blindness makes one, and on which one ink reads."""
 
+ROLE_CELLS: dict[str, tuple[str, ...]] = {
+    "light": ("#e6ecf5", "#f6ecdd", "#ece6f8", "#e0f0e6", "#f8e4e8"),
+    "dark": ("#22304a", "#3a2e1a", "#30254a", "#183a2c", "#43202d"),
+    "page": tuple(f"var(--role-cell{number})" for number in range(5)),
+}
+"""A GPU that a role of a plan has, by the role's place, below the tints of kinds."""
+
+STEP_MARKS: dict[str, tuple[str, ...]] = {
+    theme: tuple(KIND_TINTS[theme][tone] for tone in ("tp", "cp", "ep", "dp", "pp"))
+    for theme in KIND_TINTS
+}
+"""What a role holds while it works, by the role's place."""
+
 ROWS: dict[str, tuple[str, str]] = {
     "light": ("#eef2f7", "#e2e8f0"),
     "dark": ("#1e293b", "#2b384d"),

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from ..draw.charts import draw_bars, draw_heat, draw_held, draw_matrix, draw_timeline
+from ..draw.cluster import draw_cluster
 from ..draw.exchange import draw_exchange
 from ..draw.groups import draw_overview, draw_panel, halo_ring
 from ..draw.job import draw_job
@@ -32,11 +33,13 @@ from ..draw.moves import draw_moves
 from ..draw.nodes import draw_nodes
 from ..draw.server import draw_server
 from ..draw.shards import draw_shards
+from ..draw.step import draw_step
 from ..draw.tensor import draw_tensor
 from ..draw.times import draw_times
 from ..draw.together import draw_together
 from ..marks import BASELINE, LOOKS, Blocks, Drawing, Look, Mark, Plain, Scene, Titled, Words, flat
 from ..scenes.charts import BarsChart, HeldChart, MatrixChart, PointsChart, TimelineChart
+from ..scenes.cluster import ClusterPicture
 from ..scenes.exchange import Exchange
 from ..scenes.groups import Overview, Panel
 from ..scenes.heat import Heat
@@ -46,6 +49,7 @@ from ..scenes.moves import MovesPicture
 from ..scenes.nodes import NodesPicture
 from ..scenes.server import ServerPicture
 from ..scenes.shards import ShardGrid
+from ..scenes.step import StepPicture
 from ..scenes.tensor import TensorPicture
 from ..scenes.times import TimesChart
 from ..scenes.together import TogetherChart
@@ -104,6 +108,8 @@ def scene_marks(scene: Scene, theme: str) -> list[Plain]:
 DRAWINGS: dict[type, Callable[[Any, str], Iterable[Mark]]] = {
     Panel: draw_panel,
     Overview: draw_overview,
+    ClusterPicture: draw_cluster,
+    StepPicture: draw_step,
     JobPicture: draw_job,
     LostPicture: draw_lost,
     TimelineChart: draw_timeline,

@@ -126,7 +126,7 @@ def physical_grid(world: int, gpus_per_node: int, across: int | None = None) -> 
     wide = node_columns(gpus_per_node) if across else _tile_columns(gpus_per_node)
     tall = -(-gpus_per_node // wide)
     ideal = max(1, round(math.sqrt(COMFORTABLE * nodes * tall / wide)))
-    across = across or _nearest_divisor(nodes, 1.06 * ideal, 1.45)
+    across = across or nearest_divisor(nodes, 1.06 * ideal, 1.45)
     columns, rows = across * wide, -(-nodes // across) * tall
     local = Fold(gpus_per_node, wide, dx=1, jump_y=1)
     node = Fold(nodes, across, dx=wide, jump_y=tall)
@@ -253,7 +253,7 @@ def touching(grid: Grid, world: int) -> np.ndarray:
     return pairs[(pairs >= 0).all(axis=1)]
 
 
-def _nearest_divisor(count: int, ideal: float, near: float) -> int:
+def nearest_divisor(count: int, ideal: float, near: float) -> int:
     """The divisor of ``count`` nearest to ``ideal`` by ratio, or ``ideal`` if none is near."""
     best = min(divisors(count), key=lambda d: abs(math.log(d / ideal)))
     if 1 / near <= best / ideal <= near:

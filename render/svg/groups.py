@@ -22,6 +22,7 @@ from ..palette import (
     NO_GROUP,
     PALETTE,
     PLAIN_CELL,
+    ROLE_CELLS,
     SCALE_ENDS,
     TONES,
     scale_of,
@@ -54,6 +55,7 @@ def _named(theme: str) -> str:
     for name in SCALE_ENDS[theme]:
         steps = enumerate(scale_of(name, theme)[1:], 1)
         colours |= {f"{name}-{step}": colour for step, colour in steps}
+    colours |= {f"role-cell{i}": colour for i, colour in enumerate(ROLE_CELLS[theme])}
     colours |= {"gi": GROUP_INK[theme], "gn": NO_GROUP[theme], "cell": PLAIN_CELL[theme]}
     return "".join(f"--{name}:{colour};" for name, colour in colours.items())
 

@@ -60,7 +60,10 @@ LONGEST_VALUE = 2_000
 def to_query(state: State) -> str:
     """The state as a query; empty for the page as it starts. What is too long is left out."""
     parts = {}
-    changed = {name: text for name, text in vars(state).items() if text != STARTS[name]}
+    kept = ("view",) if state.roles else ()  # a link with roles shows them where it says no view
+    changed = {
+        name: text for name, text in vars(state).items() if text != STARTS[name] or name in kept
+    }
     for name, text in changed.items():
         if FIELDS[name].link and (name, text) != ("lang", "en") and len(text) <= LONGEST_VALUE:
             # Half of a surrogate pair, which a program may send, is no text of an address.
@@ -170,6 +173,8 @@ def _state(parts: Mapping[str, str]) -> State:
         given = as_version_2(given)
     fields = dict(_field(link, text) for link, text in given.items())
     is_whole = version is None or (version == VERSION and not _has_layout(fields))
+    if fields.get("roles"):
+        fields = {"view": "roles", **fields}
     if is_whole and fields.get("preset"):
         fields = {**published(fields["preset"]), **fields}
     return State(**fields)

@@ -57,6 +57,8 @@ def edited(state: State) -> State:
         raise not_a_choice("role_edit", verb, EDITS, [{"role_edit": "add"}])
     cast = EDITS[verb](cast_of(state.changed({"role_edit": ""})), rest.strip())
     found = cast.state()
+    if not state.roles and found.roles:
+        found = found.changed({"view": "roles"})
     if len(found.roles) > LONGEST:
         raise refusal("text-too-long", "role_edit", count=len(found.roles), limit=LONGEST)
     return found

@@ -23,7 +23,8 @@ const encoded = (text) =>
 
 function linkOf(state) {
   if (state.link) return state.link;
-  const isSaid = ([name, short, start]) => short && state[name] !== start && state[name].length <= LONGEST;
+  const isOther = (name, start) => state[name] !== start || (name === 'view' && state.roles);
+  const isSaid = ([name, short, start]) => short && isOther(name, start) && state[name].length <= LONGEST;
   const written = fields.filter(isSaid);
   const parts = written.map(([name, short]) => `${short}=${encoded(state[name])}`);
   // The name of a published layout alone opens all that it names (views/base/link.py).

@@ -33,7 +33,7 @@ SCRIPTS = (
 )
 """What the page is run by, in this order; page.js starts it."""
 
-PICTURE_PARTS = "ranks places marks inset card picture film lens glide order ways"
+PICTURE_PARTS = "ranks places marks inset card picture film lens glide order ways cluster"
 PICTURE = tuple(f"picture/{name}.js" for name in PICTURE_PARTS.split())
 """What lights up the groups of a GPU, plays a step, colours the mesh by its costs, and moves GPUs
 to their places in another layout or order."""

@@ -1,0 +1,173 @@
+"""The GPUs of a cluster, node by node, with the roles that each has as bands in one cell.
+
+    a cell     one GPU; a band in it is a role, those that have it first above
+    a mark     a band whose rank shares a group of that role with the chosen GPU
+
+Up to 256 GPUs say their numbers; of more a role is a picture of one pixel a band.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from ..palette import KIND_COLOURS, ROLE_CELLS
+from . import geometry
+
+NUMBERED = 256
+"""GPUs up to which each says its number."""
+
+ROOM = (500.0, 500.0)
+"""Pixels across and down at most."""
+
+LEFT = 52.0
+"""Pixels for the names of nodes, where cells are too small for frames."""
+
+
+@dataclass(frozen=True, eq=False)
+class RoleBand:
+    """A role: the GPUs that it has, and the groups of the chosen GPU in it, largest first.
+
+    tone: number of its colour. marks: a tone of kinds, and the GPUs of the group.
+    """
+
+    name: str
+    tone: int
+    gpus: np.ndarray
+    marks: Sequence[tuple[str, np.ndarray]] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterPicture:
+    """All GPUs; bands in the order of their turns. chosen: the GPU that is looked at."""
+
+    nodes: int
+    gpus_per_node: int
+    bands: tuple[RoleBand, ...]
+    chosen: int
+    room: tuple[float, float] = ROOM
+
+    @property
+    def world(self) -> int:
+        return self.nodes * self.gpus_per_node
+
+    @property
+    def is_numbered(self) -> bool:
+        return self.world <= NUMBERED
+
+    @cached_property
+    def tiles(self) -> geometry.Tiles:
+        """Of numbered GPUs."""
+        return geometry.node_tiles(self.world, self.gpus_per_node, self.room)
+
+    @cached_property
+    def grid(self) -> geometry.PhysicalGrid:
+        """Of many GPUs."""
+        wide = geometry.node_columns(self.gpus_per_node)
+        tall = -(-self.gpus_per_node // wide)
+        ratio = (self.room[0] - LEFT) / self.room[1]
+        ideal = max(1.0, math.sqrt(ratio * self.nodes * tall / wide))
+        across = geometry.nearest_divisor(self.nodes, ideal, 1.45)
+        return geometry.physical_grid(self.world, self.gpus_per_node, across)
+
+    @cached_property
+    def cell(self) -> float:
+        """Side of a cell."""
+        if self.is_numbered:
+            return self.tiles.cell
+        columns, rows, _ = self.grid.grid
+        return min((self.room[0] - LEFT) / columns, self.room[1] / rows, 22.0)
+
+    @property
+    def width(self) -> float:
+        if self.is_numbered:
+            return self.tiles.width
+        return LEFT + self.grid.grid.columns * self.cell
+
+    @property
+    def height(self) -> float:
+        return self.tiles.height if self.is_numbered else self.grid.grid.rows * self.cell
+
+    @cached_property
+    def shared(self) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+        """How many roles each GPU has, and the place of each role's band in each of its cells."""
+        key = tuple((band.gpus.tobytes()) for band in self.bands)
+        return _shared(self.world, key)
+
+    def corners(self, gpus: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
+        """Upper left corner of cells."""
+        if self.is_numbered:
+            return self.tiles.x[gpus], self.tiles.y[gpus]
+        rows, columns = np.divmod(_cells(self.grid.grid)[gpus], self.grid.grid.columns)
+        return LEFT + columns * self.cell, rows * self.cell
+
+    def boxes(self, number: int, gpus: np.ndarray, inner: float) -> tuple[np.ndarray, np.ndarray]:
+        """Corners and sizes of the bands of a role on some of its GPUs, in cells of this side."""
+        count, places = self.shared
+        deep = inner / count[gpus]
+        x, y = self.corners(gpus)
+        pad = (self.cell - inner) / 2
+        top = y + pad + places[number][gpus] * deep
+        corners = np.stack([x + pad, top], axis=-1)
+        return corners, np.stack([np.full(len(gpus), inner), deep], axis=-1)
+
+    @cached_property
+    def split(self) -> int:
+        """Rows of pixels of a cell: the most roles that one GPU has."""
+        return max(1, int(self.shared[0].max(initial=1)))
+
+    def pixels(self, number: int) -> np.ndarray:
+        """uint8, shape (rows, columns): 0 without the role, 1 with it, from 2 on its marks."""
+        columns, rows, _ = self.grid.grid
+        board = np.zeros((rows * self.split, columns), dtype=np.uint8)
+        band = self.bands[number]
+        self._paint(board, number, band.gpus, 1)
+        for place, (_, gpus) in enumerate(band.marks):
+            self._paint(board, number, gpus, 2 + place)
+        return board
+
+    def _paint(self, board: np.ndarray, number: int, gpus: np.ndarray, value: int) -> None:
+        count, places = self.shared
+        rows, columns = np.divmod(_cells(self.grid.grid)[gpus], self.grid.grid.columns)
+        each, at = count[gpus], places[number][gpus]
+        for line in range(self.split):
+            here = line * each // self.split == at
+            board[rows[here] * self.split + line, columns[here]] = value
+
+    @property
+    def labels(self) -> list[geometry.RowLabel]:
+        if self.is_numbered:
+            return self.tiles.labels
+        return geometry.row_labels(self.grid.grid, self.grid.tile, self.cell, (LEFT, 0.0))
+
+    def fitted(self, room: tuple[float, float]) -> ClusterPicture:
+        """In a slide's room."""
+        return ClusterPicture(self.nodes, self.gpus_per_node, self.bands, self.chosen, room)
+
+    def legend_of(self, theme: str, words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """The colour of each role; of the chosen GPU's groups in it."""
+        for band in self.bands:
+            yield ROLE_CELLS[theme][band.tone], f"{band.name}: {len(band.gpus):,} GPUs"
+        yield "ring", words.get("key_gpu", "GPU {rank}").format(rank=self.chosen)
+        tones = dict.fromkeys(tone for band in self.bands for tone, _ in band.marks)
+        for tone in tones:
+            yield KIND_COLOURS[theme][tone], tone
+
+
+@lru_cache(maxsize=16)
+def _cells(grid: geometry.Grid) -> np.ndarray:
+    return grid.cells()
+
+
+@lru_cache(maxsize=16)
+def _shared(world: int, key: tuple[bytes, ...]) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+    count = np.zeros(world, dtype=np.int64)
+    places = []
+    for gpus in (np.frombuffer(one, dtype=np.int64) for one in key):
+        places.append(count.copy())
+        count[gpus] += 1
+    return count, tuple(places)

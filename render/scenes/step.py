@@ -1,0 +1,84 @@
+"""One step of several roles as a strip: the phases beside each other, and in each a bar of what
+lies in the memory of a GPU then, under the line of what it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ..palette import ROLE_CELLS, STEP_MARKS
+
+TALL, LEAST = 190.0, 15.0
+"""Pixels of the bars at most, and of a part that has its name in it."""
+
+TOP, FOOT, APART = 22.0, 40.0, 6.0
+"""Pixels above the bars, below them for the names of phases, and between them."""
+
+
+@dataclass(frozen=True)
+class HeldPart:
+    """A part of a bar: its words, and in short, its bytes, the number of its role's colour, and
+    whether its role works then."""
+
+    text: str
+    short: str
+    size: float
+    tone: int
+    is_awake: bool
+
+
+@dataclass(frozen=True)
+class PhaseBar:
+    """A phase: its name, what is said below it, its parts from below upwards."""
+
+    name: str
+    note: str
+    parts: tuple[HeldPart, ...]
+
+    @property
+    def total(self) -> float:
+        return sum(part.size for part in self.parts)
+
+
+@dataclass(frozen=True, eq=False)
+class StepPicture:
+    """All phases on one scale; limit: the bytes that a GPU has, and their name."""
+
+    bars: tuple[PhaseBar, ...]
+    limit: float
+    limit_name: str
+    length: float = 500.0
+    legend: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def width(self) -> float:
+        return self.length
+
+    @property
+    def height(self) -> float:
+        return TOP + TALL + FOOT
+
+    @cached_property
+    def scale(self) -> float:
+        """Pixels of a byte."""
+        return TALL / max(1.05 * self.limit, *(bar.total for bar in self.bars))
+
+    @property
+    def step(self) -> float:
+        return (self.length + APART) / len(self.bars)
+
+    def left(self, number: int) -> float:
+        return number * self.step
+
+    @property
+    def foot(self) -> float:
+        """Where bars stand."""
+        return TOP + TALL
+
+    def fitted(self, room: tuple[float, float]) -> StepPicture:
+        return replace(self, length=min(room[0], 3.2 * self.height))
+
+    def legend_of(self, theme: str, _: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        for tone, text in self.legend:
+            yield f"{STEP_MARKS[theme][tone]}-{ROLE_CELLS[theme][tone]}", text

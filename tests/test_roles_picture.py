@@ -1,0 +1,131 @@
+"""The cluster with its roles and the step of a plan: as data, on the page, in files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cases import every
+
+from training.serving.server import GIB
+from views.base.context import Context
+from views.base.role_edits import edited
+from views.base.state import State
+from views.export import picture_file
+from views.moves.asked import asked_of
+from views.page import answer
+from views.roles.hero import cluster_of_plan
+from views.roles.moments import PARTS, WORKING, memory_of, moments_of, phases_of
+from views.roles.places import lost_with, places_of_gpu
+from views.roles.step import fullest_text, way_of
+
+JOB = State(nodes=8, tp=4, pp=2, model="qwen3-8b", rank="12")
+TEXT = "rollout@0-63:vllm,tp=2;reference@0-63:tp=4;reward@56-63:tp=1"
+PLAN = Context.of(JOB.changed({"roles": TEXT}))
+APART = Context.of(State(nodes=4, tp=8, model="qwen3-8b", roles="rollout@32-63:vllm,tp=4"))
+
+
+def test_a_gpu_is_told_by_its_place_in_each_role():
+    places = places_of_gpu(PLAN.plan, 12)
+    assert [place.text("en") for place in places] == [
+        "actor replica 3, stage 0, tp 12–15",
+        "rollout engine 6, tp 12–13",
+        "reference replica 3, tp 12–15",
+    ]
+    assert [place.text("en") for place in places_of_gpu(APART.plan, 37)] == [
+        "rollout engine 1, tp 36–39"
+    ]
+
+
+def test_a_node_takes_the_replicas_and_engines_on_it():
+    lost = [(role.name, count, total) for role, count, total in lost_with(PLAN.plan, 7)]
+    assert lost == [("actor", 2, 8), ("rollout", 4, 32), ("reference", 2, 16), ("reward", 8, 8)]
+    for role, count, total in lost_with(PLAN.plan, 0):
+        copies = [place.copy for gpu in range(8) for place in places_of_gpu(PLAN.plan, gpu)
+                  if place.role is role]  # fmt: skip
+        assert (len(set(copies)), role.layout.world_size % total) == (count, 0)
+
+
+@every("nodes", [8, 64])
+def test_bands_share_out_a_cell_and_pixels_are_the_same_bands(nodes):
+    text = f"rollout@0-{nodes * 8 - 1}:vllm,tp=2;reward@8-15:tp=1"
+    context = Context.of(JOB.changed({"nodes": nodes, "roles": text}))
+    picture = cluster_of_plan(context.plan, 12)
+    for gpu, names in {3: 2, 12: 3}.items():
+        boxes = [picture.boxes(at, np.array([gpu]), picture.cell) for at, band in
+                 enumerate(picture.bands) if gpu in band.gpus]  # fmt: skip
+        assert len(boxes) == names
+        _, y = picture.corners(gpu)
+        tops = [corner[0, 1] for corner, _ in boxes]
+        assert [top - y for top in tops] == pytest.approx(
+            [picture.cell * at / names for at in range(names)]
+        )
+        assert sum(size[0, 1] for _, size in boxes) == pytest.approx(picture.cell)
+    if not picture.is_numbered:
+        boards = [picture.pixels(at) > 0 for at in range(len(picture.bands))]
+        assert np.array_equal(np.sum(boards, axis=0), np.ones_like(boards[0]))
+
+
+def test_a_role_that_works_has_what_training_and_serving_say():
+    memories = {one.name: memory_of(one.page, "update") for one in PLAN.cast.members[:1]}
+    (stages,) = (memory.stages for memory in memories.values())
+    totals = [sum(stage.values()) for stage in stages]
+    assert totals == pytest.approx([stage.total for stage in PLAN.trained.stages()])
+    phases = [(phase.name, phase.roles) for phase in phases_of(PLAN.plan)]
+    assert phases == [
+        ("rollout", ("rollout",)),
+        ("reference", ("reference",)),
+        ("reward", ("reward",)),
+        ("update", ("actor",)),
+        ("weights", ("actor", "rollout")),
+    ]
+    found = moments_of(PLAN, 12)
+    update = found.moments[3]
+    assert {role for role, *_ in update.held} == {"actor"}  # the others left
+    assert update.total == pytest.approx(totals[0])
+    assert found.moments[2].total == 0  # reward is on other GPUs
+
+
+def test_what_is_kept_stays_while_others_work():
+    state = edited(PLAN.state.changed({"role_edit": "keep weights+optimizer"}))
+    kept = moments_of(Context.of(state), 12)
+    plain = moments_of(PLAN, 12)
+    rollout = {part for role, part, _ in kept.moments[0].held if role == "actor"}
+    assert rollout == {"weights", "optimizer"} <= {*PARTS}
+    more = kept.moments[0].total - plain.moments[0].total
+    actor = {part: size for role, part, size in plain.moments[3].held if role == "actor"}
+    assert more == pytest.approx(actor["weights"] + actor["optimizer"])
+    whole = Context.of(edited(PLAN.state.changed({"zero": "0", "role_edit": "keep stays"})))
+    assert plain.fits
+    assert "Does not fit: rollout" in fullest_text(whole, moments_of(whole, 12))
+    alone = moments_of(APART, 37)  # on its own GPUs a rollout stays as it is
+    update = next(moment for moment in alone.moments if moment.phase.name == "update")
+    assert {part for _, part, _ in update.held} == {"weights", "cache"}
+    assert WORKING not in {part for _, part, _ in update.held}
+    assert update.total < 80 * GIB
+
+
+def test_the_weights_lead_to_what_moves_and_an_engine_to_its_memory():
+    changes = way_of(phases_of(APART.plan)[-1])
+    assert changes["view"] == "moves"
+    shown = edited(APART.state.changed(changes))
+    picture, moved = answer(shown).picture, asked_of(Context.of(shown))
+    assert picture is not None
+    assert "rollout" in picture
+    assert moved.moves.target.first_rank - moved.moves.source.first_rank == 32
+    memory = edited(APART.state.changed(way_of(phases_of(APART.plan)[0])))
+    assert (memory.framework, memory.view) == ("vllm", "memory")
+    assert "KV cache" in str(answer(memory).picture)
+
+
+@every("language", ["en", "zh"])
+def test_page_and_files_show_the_same(language):
+    context = Context.of(PLAN.state.changed({"lang": language, "view": "roles"}))
+    shown = answer(context.state).picture
+    assert shown is not None
+    for text in ("actor", "rollout", "reference", "12–15", "72.8"):
+        assert text in shown
+    drawn = picture_file(context, "svg", "dark", None).decode()
+    for text in ("actor", "rollout", "reference", "72.8"):
+        assert text in drawn
+    apart = Context.of(APART.state.changed({"view": "roles"}))
+    assert picture_file(apart, "png", "light", "a.b/?c")[1:4] == b"PNG"

@@ -1,0 +1,201 @@
+"""The first screen of a plan: the cluster with each GPU's roles, and the chosen GPU in the mesh of
+every role, one below the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+from markupsafe import Markup
+
+from descriptions import PAGE, ROLES
+from groups.grouping import Grouping
+from groups.layout import Layout, framework_name
+from groups.plan import Plan
+from render.marks import Scene
+from render.palette import tones
+from render.scenes.cluster import ClusterPicture, RoleBand
+from render.scenes.job import JobPicture
+from render.scenes.marked import marks_of
+from render.svg import job as svg
+from render.svg.cluster import cluster_svg
+
+from ..base.context import Context
+from ..base.html import fine, saying, tag, together
+from ..base.resolve import sizes_of, sizes_text
+from ..base.state import State
+from ..groups.job import described, job_of_grid, layers_of
+from ..groups.shown import PictureSpec, marked
+from .bar import TONES, swatch
+from .places import chosen_gpu, groups_of, lost_with, places_of_gpu
+from .step import found_of, step_html, step_picture
+
+CARD = (560.0, 230.0)
+"""Room of the mesh of a role, in pixels."""
+
+
+def has_roles(context: Context) -> bool:
+    """Whether there is more than one."""
+    return bool(context.state.roles) and len(context.cast.members) > 1
+
+
+def cluster_of_plan(plan: Plan, gpu: int) -> ClusterPicture:
+    """Every GPU with its roles, the groups of one of them marked in each."""
+    places = {place.role.name: place for place in places_of_gpu(plan, gpu)}
+    bands = []
+    for at, role in enumerate(plan.roles):
+        marks = []
+        if role.name in places:
+            groupings = groups_of(role.layout)
+            tone = tones([grouping.name for grouping in groupings])
+            found = marks_of(groupings, places[role.name].rank, tone)
+            marks = [(mark.tone, role.ranks[mark.ranks]) for mark in found]
+            nearest = tone[groupings[0].name] if groupings else "tp"
+            marks.append((nearest, np.array([gpu])))
+        bands.append(RoleBand(role.name, at % TONES, role.ranks, tuple(marks)))
+    order = [plan.roles.index(role) for role in plan.turns]
+    return ClusterPicture(plan.nodes, plan.gpus_per_node, tuple(bands[at] for at in order), gpu)
+
+
+def plan_html(context: Context, spec: PictureSpec, *, is_still: bool = False) -> Markup:
+    """Question, answer, the cluster, the mesh of every role, and a step of them all.
+
+    is_still: whether no mesh of it is lit up by the page's script.
+    """
+    plan, gpu, language = context.plan, chosen_gpu(context), context.language
+    say = saying(ROLES, language)
+    picture = cluster_of_plan(plan, gpu)
+    text = say("described", plan=str(plan), answer=answer_text(plan, gpu, language))
+    cluster = tag(
+        "div",
+        tag("h3", say("cluster"), " ", tag("small", say("cluster_key"))),
+        Markup(cluster_svg(picture, text)),
+        fine(lost_text(plan, gpu, language)),
+        step_html(context),
+        class_="plan-cluster",
+    )
+    cards = (_card(context, spec, at, gpu, is_still) for at in range(len(plan.roles)))
+    beside = tag("div", *cards, class_="plan-roles")
+    return tag(
+        "div",
+        tag("h2", say("question", gpu=gpu)),
+        tag("p", answer_text(plan, gpu, language), class_="plan-answer", aria_live="polite"),
+        tag("div", cluster, beside, class_="plan-parts"),
+        class_="plan",
+    )
+
+
+def answer_text(plan: Plan, gpu: int, language: str) -> str:
+    """Where the GPU is in each of its roles, in one sentence."""
+    say = saying(ROLES, language)
+    places = [place.text(language) for place in places_of_gpu(plan, gpu)]
+    if not places:
+        return say("answer_none", gpu=gpu)
+    said = say("semicolon").join(places)
+    return say("answer", gpu=gpu, places=said)
+
+
+def lost_text(plan: Plan, gpu: int, language: str) -> str:
+    """What ends with the node of a GPU."""
+    say, node = saying(ROLES, language), gpu // plan.gpus_per_node
+    losses = [
+        say(
+            "lost_engines" if role.layout.is_server else "lost_replicas",
+            role=role.name,
+            count=f"{count:,}",
+            total=f"{total:,}",
+        )
+        for role, count, total in lost_with(plan, node)
+    ]
+    return say("lost", node=node, losses=say("semicolon").join(losses)) if losses else ""
+
+
+# -- one role --------------------------------------------------------------------------------------
+
+
+class RoleSpec(PictureSpec):
+    """What is drawn of one role among others: smaller."""
+
+    @property
+    def room(self) -> tuple[float, float]:
+        return CARD if len(self.sides) == 1 else (CARD[0], 0.8 * CARD[1])
+
+
+def _card(context: Context, spec: PictureSpec, at: int, gpu: int, is_still: bool) -> Markup:
+    role, member = context.plan.roles[at], context.cast.members[at]
+    language, say = context.language, saying(ROLES, context.language)
+    layout, rank = role.layout, role.rank_on(gpu)
+    head = tag(
+        "h3",
+        swatch(at),
+        tag("span", role.name),
+        " ",
+        tag("small", f"{sizes_text(layout)} · {framework_name(layout.framework)}"),
+    )
+    is_shifted = bool(role.first_rank or role.gpus)
+    where = fine(say("ranks_at", gpu=int(role.ranks[0]))) if is_shifted else ""
+    if rank is None:
+        spans = f"{role.ranks.min()}–{role.ranks.max()}"
+        absent = fine(say("not_here", role=role.name, gpu=gpu, gpus=spans))
+        return tag("section", head, absent, class_="plan-role")
+    if member is context.cast.shown:
+        figures = _figures(RoleSpec(layout, context.state, spec.layers), is_still=is_still)
+    else:
+        page = member.page.changed({"rank": str(rank), "lang": language})
+        figures = _still(page)
+    return tag("section", head, figures, where, class_="plan-role")
+
+
+@lru_cache(maxsize=64)
+def _still(page: State) -> Markup:
+    """The mesh of a role that is not on screen, which stays as it is while that changes."""
+    other = Context.of(page.changed({"roles": ""}))
+    layers = layers_of(other.known, other.layout.mesh.size("pp"))
+    figures = _figures(RoleSpec(other.layout, other.state, layers), is_still=True)
+    return tag("div", figures, class_="still")
+
+
+def _figures(spec: RoleSpec, *, is_still: bool) -> Markup:
+    figures = []
+    for grid, mesh, groupings in spec.sides:
+        groupings = _within(spec.layout, groupings)
+        picture = job_of_grid(spec, mesh, groupings, spec.room)
+        text = described(spec.layout, picture, groupings, spec.language)
+        kinds = [spec.told.index(grouping) for grouping in groupings]
+        drawn = svg.job_svg(picture, text, kinds, is_still=is_still)
+        title = f"{PAGE[grid][spec.language]}{PAGE['colon'][spec.language]}{sizes_of(mesh)}"
+        caption = tag("figcaption", title) if len(spec.sides) > 1 else ""
+        figures.append(tag("figure", caption, Markup(drawn)))
+    return together(*figures)
+
+
+def _within(layout: Layout, groupings: Sequence[Grouping]) -> tuple[Grouping, ...]:
+    """What a mesh marks: of servers, which share nothing, the groups within one."""
+    found = marked(layout, groupings)
+    shared = groups_of(layout) if layout.is_server else found
+    return tuple(grouping for grouping in found if grouping in shared)
+
+
+def role_pictures(context: Context) -> list[tuple[str, Scene]]:
+    """The cluster, then the mesh of each role of the chosen GPU."""
+    plan, gpu, language = context.plan, chosen_gpu(context), context.language
+    title = ROLES["question"][language].format(gpu=gpu)
+    pictures: list[tuple[str, Scene]] = [(title, cluster_of_plan(plan, gpu))]
+    for role, member in zip(plan.roles, context.cast.members):
+        rank = role.rank_on(gpu)
+        if rank is not None:
+            page = member.page.changed({"rank": str(rank), "lang": language})
+            pictures += [(f"{role.name} · {sizes}", one) for sizes, one in _meshes(page)]
+    found = found_of(context)
+    step = ROLES["step"][language].format(gpu=gpu)
+    return [*pictures, (step, step_picture(context, found))]
+
+
+def _meshes(page: State) -> list[tuple[str, JobPicture]]:
+    context = Context.of(page.changed({"roles": ""}))
+    spec = RoleSpec(context.layout, context.state, ())
+    return [
+        (sizes_of(mesh), job_of_grid(spec, mesh, _within(spec.layout, groupings), spec.room))
+        for _, mesh, groupings in spec.sides
+    ]

@@ -1,0 +1,130 @@
+"""The roles of one GPU: its rank, stage, engine and groups in each, as data and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from descriptions import ROLES
+from groups.engines import engine_gpus
+from groups.grouping import Grouping
+from groups.layout import Layout
+from groups.plan import Plan, Role
+
+from ..base.context import Context
+from ..base.units import ranges_text
+
+
+def chosen_gpu(context: Context) -> int:
+    """The GPU of the cluster that the chosen rank of the role on screen is."""
+    role = context.plan.role(context.cast.shown.name)
+    return int(role.ranks[context.rank])
+
+
+def stage_of(layout: Layout, rank: int) -> int:
+    return coordinate(layout, "pp", rank)
+
+
+def coordinate(layout: Layout, axis: str, rank: int) -> int:
+    """A rank's place along an axis; 0 where the layout has none of that name."""
+    mesh = layout.mesh
+    if axis not in mesh.names:
+        return 0
+    return rank // mesh.strides[mesh.names.index(axis)] % mesh.size(axis)
+
+
+@dataclass(frozen=True)
+class RolePlace:
+    """Where a GPU is in a role: its rank, the copy of the model that it is a part of, and the
+    GPUs of its groups by their names."""
+
+    role: Role
+    rank: int
+    stage: int
+    copy: int
+    groups: dict[str, np.ndarray]
+
+    @property
+    def is_server(self) -> bool:
+        return self.role.layout.is_server
+
+    def text(self, language: str) -> str:
+        """Such as "actor stage 1, replica 3, tp 0–3" or "rollout engine 6, tp 12–13"."""
+        layout, words = self.role.layout, [self.role.name]
+        if self.is_server:
+            words.append(ROLES["engine"][language].format(number=self.copy))
+        elif layout.mesh.size("dp") > 1:
+            words.append(ROLES["replica"][language].format(number=self.copy))
+        if layout.mesh.size("pp") > 1:
+            words.append(ROLES["stage"][language].format(number=self.stage))
+        tensor = self.groups.get("tp", np.empty(0))
+        if len(tensor) > 1:
+            words.append(f"tp {ranges_text(tensor.tolist(), 4)}")
+        name, *rest = words
+        listed = ROLES["comma"][language].join(rest)
+        return f"{name} {listed}" if listed else name
+
+
+def place_of(role: Role, rank: int) -> RolePlace:
+    layout = role.layout
+    copy = rank // engine_gpus(layout.job) if layout.is_server else coordinate(layout, "dp", rank)
+    groups = {}
+    for grouping in groups_of(layout):
+        members = grouping.members(rank)
+        if len(members):
+            groups[grouping.name] = np.sort(role.ranks[members])
+    return RolePlace(role, rank, stage_of(layout, rank), copy, groups)
+
+
+def groups_of(layout: Layout) -> list[Grouping]:
+    """The main kinds of a layout, larger than 1; of a server those within an engine."""
+    most = engine_gpus(layout.job) if layout.is_server else layout.world_size
+    return [grouping for grouping in layout.main if 1 < grouping.size <= most]
+
+
+def places_of_gpu(plan: Plan, gpu: int) -> list[RolePlace]:
+    """In the order of the roles' turns."""
+    return [place_of(role, rank) for role, rank in plan.roles_of(gpu)]
+
+
+def copies_of(role: Role) -> np.ndarray:
+    """The copy of the model that each rank is a part of: int64, shape (world,)."""
+    layout = role.layout
+    ranks = np.arange(layout.world_size)
+    if layout.is_server:
+        return ranks // engine_gpus(layout.job)
+    mesh = layout.mesh
+    if "dp" not in mesh.names:
+        return np.zeros(layout.world_size, dtype=np.int64)
+    return ranks // mesh.strides[mesh.names.index("dp")] % mesh.size("dp")
+
+
+def lost_with(plan: Plan, node: int) -> Iterator[tuple[Role, int, int]]:
+    """The roles that have GPUs of a node, and how many of their replicas or engines end with it,
+    of how many."""
+    first = node * plan.gpus_per_node
+    for role in plan.turns:
+        here = (role.ranks >= first) & (role.ranks < first + plan.gpus_per_node)
+        if here.any():
+            copies = copies_of(role)
+            yield role, len(np.unique(copies[here])), int(copies.max()) + 1
+
+
+def rows_of(plan: Plan) -> Iterator[dict[str, Any]]:
+    """Every rank of every role, for programs: its GPU and node, and its groups by their indices."""
+    for role in plan.turns:
+        layout = role.layout
+        indices = {grouping.name: grouping.index() for grouping in groups_of(layout)}
+        copies = copies_of(role)
+        for rank, gpu in enumerate(role.ranks.tolist()):
+            yield {
+                "gpu": gpu,
+                "node": gpu // plan.gpus_per_node,
+                "role": role.name,
+                "rank": rank,
+                "engine" if layout.is_server else "replica": int(copies[rank]),
+                "groups": {name: int(index[rank]) for name, index in indices.items()},
+            }

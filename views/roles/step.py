@@ -1,0 +1,131 @@
+"""One step of a plan in time: who has the GPUs when, what lies in their memory then, and the views
+that its phases lead to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+from markupsafe import Markup
+
+from descriptions import ROLES
+from render.draw.step import draw_step
+from render.scenes.step import HeldPart, PhaseBar, StepPicture
+from render.svg.marks import marks_svg
+
+from ..base.context import Context
+from ..base.html import button, fine, saying, tag
+from ..base.problems import sentence
+from ..base.units import gib
+from ..moves.sides import ROLE
+from .bar import TONES
+from .moments import Moments, StepPhase, moments_of
+from .places import chosen_gpu
+
+
+def step_html(context: Context) -> Markup:
+    """The strip, a slider over its phases, and what the fullest moment is."""
+    say = saying(ROLES, context.language)
+    found = found_of(context)
+    picture = step_picture(context, found)
+    names = [role.name for role in context.plan.turns]
+    works = [[names.index(role) for role in one.phase.roles] for one in found.moments]
+    label = say("step_slider")
+    bars = [f"{bar.name}: {bar.note}" for bar in picture.bars]
+    slider = tag(
+        "input",
+        type="range",
+        min=0,
+        max=len(found.moments),
+        value=0,
+        step=1,
+        aria_label=label,
+        aria_valuetext=say("step_whole"),
+        data_works=works,
+        data_told=[say("step_whole"), *bars],
+    )
+    told = tag("output", say("step_whole"))
+    refusals = (
+        fine(say("unknown", role=name, said=sentence(error, context.language).rstrip(".。")))
+        for name, error in found.refused.items()
+    )
+    return tag(
+        "section",
+        tag("h3", say("step", gpu=found.gpu), " ", tag("small", say("step_key"))),
+        tag("p", fullest_text(context, found), class_="plan-fullest" + " over" * (not found.fits)),
+        tag("div", Markup(step_svg(picture, "; ".join(bars))), class_="step-box"),
+        tag("div", tag("label", tag("span", label), slider), told, class_="player"),
+        tag("p", *_ways(context, found), class_="ways"),
+        *refusals,
+        class_="plan-step",
+    )
+
+
+def found_of(context: Context) -> Moments:
+    return context.once(_moments)
+
+
+def _moments(context: Context) -> Moments:
+    return moments_of(context, chosen_gpu(context))
+
+
+def fullest_text(context: Context, found: Moments) -> str:
+    """The moment with least room, of all GPUs."""
+    phase, gpu, most = found.fullest
+    facts = {"phase": phase_text(phase, context.language), "gpu": gpu, "most": gib(most)}
+    words = "fullest" if found.fits else "fullest_over"
+    return ROLES[words][context.language].format(**facts, capacity=gib(found.capacity))
+
+
+def phase_text(phase: StepPhase, language: str) -> str:
+    return ROLES[f"phase_{phase.name}"][language]
+
+
+def step_picture(context: Context, found: Moments) -> StepPicture:
+    language, say = context.language, saying(ROLES, context.language)
+    tones = {role.name: at % TONES for at, role in enumerate(context.plan.roles)}
+    bars = []
+    for moment in found.moments:
+        parts = tuple(
+            HeldPart(
+                say("held", role=role, part=say(f"part_{part}")),
+                say(f"part_{part}"),
+                size,
+                tones[role],
+                role in moment.phase.roles,
+            )
+            for role, part, size in moment.held
+        )
+        is_known = not any(role in found.refused for role in moment.phase.roles)
+        note = gib(moment.total) if moment.held else say("elsewhere" if is_known else "no_memory")
+        bars.append(PhaseBar(phase_text(moment.phase, language), note, parts))
+    line = say("limit", capacity=gib(found.capacity))
+    legend = tuple((tone, role) for role, tone in tones.items())
+    return StepPicture(tuple(bars), found.capacity, line, legend=legend)
+
+
+def step_svg(picture: StepPicture, description: str) -> str:
+    wide, tall = picture.width, picture.height
+    return (
+        f'<svg class="step" role="img" viewBox="0 0 {wide:.0f} {tall:.0f}" '
+        f'aria-label="{escape(description)}">{marks_svg(draw_step(picture, "page"))}</svg>'
+    )
+
+
+def _ways(context: Context, found: Moments) -> Iterator[Markup]:
+    """Where the phases lead: servers to their memory, the weights to what moves."""
+    say = saying(ROLES, context.language)
+    for moment in found.moments:
+        changes = way_of(moment.phase)
+        name = phase_text(moment.phase, context.language)
+        words = "way_moves" if changes.get("view") == "moves" else "way_memory"
+        yield button(say(words, phase=name, role=moment.phase.roles[0]), data_set=changes)
+
+
+def way_of(phase: StepPhase) -> dict[str, str]:
+    """The changes of the state by which a phase is explained in its own view."""
+    first = phase.roles[0]
+    if phase.name != "weights":
+        return {"view": "memory", "role_edit": f"to {first}"}
+    other = f"{ROLE}{phase.roles[1]}"
+    return {"view": "moves", "role_edit": f"to {first}", "moves_other": other}

@@ -1,0 +1,58 @@
+"""The Roles view: the cluster with each GPU's roles, the meshes of all, one step in time."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from descriptions import ROLES, joined
+from render.marks import Scene
+
+from ..base import form
+from ..base.context import Context, Pictures, View
+from ..base.html import tag
+from ..base.role_edits import edited
+from ..base.roles import cast_of
+from ..groups.job import spec_of
+from .hero import answer_text, has_roles, lost_text, plan_html, role_pictures
+from .places import chosen_gpu
+from .step import found_of, fullest_text
+
+
+def roles_html(context: Context) -> Markup:
+    """The plan; of a job of one role how it would be beside another."""
+    if has_roles(context):
+        return plan_html(context, spec_of(context))
+    other = with_another(context)
+    shown = tag("div", plan_html(other, spec_of(other), is_still=True), class_="still")
+    return form.example(context.language, {"role_edit": "add"}, shown)
+
+
+def with_another(context: Context) -> Context:
+    """The job of a context beside a role that is added to it."""
+    state = edited(context.state.changed({"role_edit": "add"}))
+    return Context.of(cast_of(state).to(context.cast.shown.name).state())
+
+
+def pictures(context: Context) -> Pictures:
+    return role_pictures(context if has_roles(context) else with_another(context))
+
+
+def summary(context: Context) -> str:
+    """What a slide says below its title."""
+    shown, language = context if has_roles(context) else with_another(context), context.language
+    gpu = chosen_gpu(shown)
+    said = (
+        answer_text(shown.plan, gpu, language),
+        lost_text(shown.plan, gpu, language),
+        fullest_text(shown, found_of(shown)),
+    )
+    return joined(filter(None, said), language)
+
+
+def on_slide(context: Context) -> Pictures:
+    """The cluster and the step; the meshes have no room beside them."""
+    drawn: list[tuple[str, Scene]] = [*pictures(context)]
+    return [drawn[0], drawn[-1]]
+
+
+VIEW = View("roles", "see", roles_html, pictures, ROLES["title"], summary, slide=on_slide)
