@@ -16,13 +16,131 @@ from formats.roles import read_plan
 from formats.roles.facts import roles_facts
 from formats.roles.presets import PLANS, preset_plan
 from groups.errors import LayoutError
-from texts.sentences import PLAN_NOTES, note_text
+from texts.sentences import LAUNCH_NOTES, PLAN_NOTES, note_text
 
 ROOT = Path(__file__).parent.parent
 
 VERL = "python3 -m verl.trainer.main_ppo "
 
+ROLL = """\
+num_gpus_per_node: 8
+actor_train:
+  strategy_args:
+    strategy_name: megatron_train
+    strategy_config: {tensor_model_parallel_size: 2}
+  device_mapping: list(range(0,8))
+actor_infer:
+  strategy_args: {strategy_name: vllm, strategy_config: {tensor_parallel_size: 2}}
+  device_mapping: list(range(8,12))
+reference:
+  strategy_args:
+    strategy_name: megatron_infer
+    strategy_config: {tensor_model_parallel_size: 1}
+  device_mapping: list(range(0,8))
+rewards: {judge: {strategy_args: {strategy_name: hf_infer}, device_mapping: "list([12,14])+[15]"}}
+"""
+
+AREAL = """\
+cluster: {n_nodes: 2, n_gpus_per_node: 8}
+actor: {backend: "megatron:(attn:d1p2t2c2|ffn:d2t1p2e2)", path: Qwen/Qwen3-30B-A3B}
+ref: {backend: "${actor.backend}", scheduling_strategy: {type: colocation, target: actor}}
+rollout: {backend: "sglang:d2t4"}
+"""
+
+GRAPH = """\
+kind: DynamoGraphDeployment
+spec:
+  services:
+    Frontend: {replicas: 1}
+    decode:
+      replicas: 2
+      resources: {limits: {gpu: "8"}}
+      extraPodSpec: {mainContainer: {args: [python3, -m, dynamo.sglang, --tp, "8"]}}
+    prefill:
+      multinode: {nodeCount: 2}
+      resources: {limits: {gpu: "8"}}
+      extraPodSpec:
+        mainContainer:
+          args: ["exec python3 -m dynamo.vllm -tp 1 --data-parallel-size 16 --is-prefill-worker"]
+"""
+
+CHART = """\
+modelArtifacts: {name: meta-llama/Llama-3.1-8B-Instruct}
+decode: {replicas: 2, parallelism: {tensor: 4}, containers: [{args: ["--enforce-eager"]}]}
+prefill: {replicas: 4, containers: [{args: ["--enforce-eager"]}]}
+"""
+
+PAIR = """\
+vllm serve m -tp 2 --kv-transfer-config '{"kv_role":"kv_producer"}' &
+vllm serve m -tp 4 --kv-transfer-config '{"kv_role":"kv_consumer"}' &
+"""
+
+MIMO = """\
+parallelism = MegatronMIMOParallelismConfig(module_parallelisms={
+    "language": ModuleParallelismConfig(
+        tensor_model_parallel_size=2, pipeline_model_parallel_size=2, data_parallel_size=1,
+        rank_offset=4),
+    "vision": ModuleParallelismConfig(tensor_model_parallel_size=int(os.environ.get("TP", "2")),
+                                      data_parallel_size=2),
+})
+"""
+
 TEXTS = {
+    "Megatron, a grid for each module": (
+        MIMO,
+        "1 x 8 GPUs: language 4-7, vision 0-3",
+        ["language", "vision"],
+        {"language": (2, 2), "vision": (2, 1)},
+    ),
+    "ROLL": (
+        ROLL,
+        "2 x 8 GPUs: actor_train 0-7, actor_infer 8-11, reference 0-7, judge 3 chosen",
+        ["actor_infer", "reference", "actor_train", "judge"],
+        {"actor_train": (2, 1), "actor_infer": (2, 1), "reference": (1, 1), "judge": (1, 1)},
+    ),
+    "AReaL": (
+        AREAL,
+        "2 x 8 GPUs: actor 0-7, reference 0-7, rollout 8-15",
+        ["reference", "actor", "rollout"],
+        {"actor": (2, 2), "reference": (2, 2), "rollout": (4, 1)},
+    ),
+    "OpenRLHF, all together": (
+        "python3 -m openrlhf.cli.train_ppo_ray --actor.num_nodes 1 --actor.num_gpus_per_node 4 "
+        "--ref.num_nodes 1 --ref.num_gpus_per_node 4 --vllm.num_engines 2 "
+        "--vllm.tensor_parallel_size 2 --train.colocate_all --reward.remote_url http://host "
+        "--algo.advantage.estimator rloo",
+        "1 x 4 GPUs: actor 0-3, rollout 0-3, reference 0-3",
+        ["rollout", "reference", "actor"],
+        {"actor": (1, 1), "rollout": (2, 1), "reference": (1, 1)},
+    ),
+    "Dynamo": (
+        GRAPH,
+        "4 x 8 GPUs: decode 0-15, prefill 16-31",
+        ["decode", "prefill"],
+        {"decode": (8, 1), "prefill": (1, 1)},
+    ),
+    "llm-d": (
+        CHART,
+        "2 x 8 GPUs: prefill 0-3, decode 4-11",
+        ["prefill", "decode"],
+        {"prefill": (1, 1), "decode": (4, 1)},
+    ),
+    "vLLM, a server of each kind": (
+        PAIR,
+        "1 x 8 GPUs: prefill 0-1, decode 2-5",
+        ["prefill", "decode"],
+        {"prefill": (2, 1), "decode": (4, 1)},
+    ),
+    "verl, prefill apart": (
+        VERL
+        + "trainer.nnodes=1 algorithm.adv_estimator=grpo actor_rollout_ref.actor.strategy=fsdp "
+        "actor_rollout_ref.rollout.disaggregation.enabled=True "
+        "actor_rollout_ref.rollout.tensor_model_parallel_size=1 "
+        "actor_rollout_ref.rollout.disaggregation.decode_replicas=3",
+        "1 x 8 GPUs: actor 0-7, prefill 2 chosen, decode 6 chosen",
+        ["prefill", "decode", "actor"],
+        {"actor": (1, 1), "prefill": (1, 1), "decode": (1, 1)},
+    ),
     "verl, all in one pool": (
         VERL + "trainer.nnodes=2 trainer.n_gpus_per_node=8 algorithm.adv_estimator=grpo "
         "actor_rollout_ref.actor.strategy=megatron actor_rollout_ref.actor.use_kl_loss=True "
@@ -61,12 +179,22 @@ def test_a_configuration_opens_as_a_whole_plan(name):
     assert {own: (job.tp, job.pp) for own, job in jobs.items()} == sizes
     for note in read.assumed:
         assert {language: note_text(note, language) for language in ("en", "zh")}
-        assert note.code in PLAN_NOTES
+        assert note.code in PLAN_NOTES or note.code in LAUNCH_NOTES
 
 
 ASKED = [
     # what the text leaves open, or has wrong, and the first answer that works
     (VERL + "trainer.nnodes=$NODES", "setting-open", {"trainer.nnodes": 1}),
+    (
+        "vllm serve m -tp 2\nsglang serve m --disaggregation-mode decode",
+        "kinds-unknown",
+        {"roles": "prefill,decode"},
+    ),
+    (
+        "rollout: {backend: d4t2}\nactor: {backend: 'fsdp:d4'}",
+        "setting-wrong",
+        {"rollout.backend": "sglang:d4t2"},
+    ),
     (VERL + "trainer.nnodes=two", "setting-wrong", {"trainer.nnodes": 1}),
     (VERL + "trainer.v1.trainer_mode=fast", "not-a-choice", {"trainer.v1.trainer_mode": "sync"}),
     (

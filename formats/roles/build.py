@@ -37,6 +37,11 @@ class Known:
         more = {name: value for name, value in training.items() if value is not None}
         return Known(self.values, {**self.training, **more})
 
+    @property
+    def model(self) -> object:
+        """The published model that it is, empty for another; None where nothing says it."""
+        return self.training.get("model")
+
     @classmethod
     def of(cls, parsed: Parsed) -> Known:
         """What a reading of launch says of a role that trains."""

@@ -139,7 +139,7 @@ def _model(settings: Settings, name: str, gpus: tuple[int, ...], each: int) -> S
     paths["critic"] = ("critic.model_name_or_path", "critic-pretrain")
     paths["reward"] = ("reward.model_name_or_path", "reward-pretrain")
     model = settings.text(*paths[name]) or settings.text(*paths["actor"])
-    known = known.also(model=Known.of_server(model).training.get("model"))
+    known = known.also(model=Known.of_server(model).model)
     if name == "actor":
         known, updates = _batch(settings, known)
     offloads = settings.switch("ds.enable_sleep", "deepspeed-enable-sleep")

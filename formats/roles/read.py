@@ -12,17 +12,21 @@ from ..errors import refusal
 from ..launch import MAX_TEXT, parse
 from ..launch.sayings import Reading, read
 from ..launch.training import served_of
+from .areal import is_areal, read_areal
 from .build import Known
+from .disaggregated import is_disaggregated, read_disaggregated
+from .mimo import is_mimo, read_mimo
 from .model import PlanRead, RoleRead
 from .nemo_rl import read_nemo_rl, takes_over
 from .openrlhf import read_openrlhf
+from .roll import read_roll
 from .settings import Settings, run_of
 from .slime import read_slime
 from .verl import read_verl
 
 READERS: Mapping[str, Callable[[Settings], PlanRead]] = {
     **{"verl": read_verl, "slime": read_slime, "nemo-rl": read_nemo_rl},
-    "openrlhf": read_openrlhf,
+    **{"openrlhf": read_openrlhf, "roll": read_roll, "areal": read_areal},
 }
 """Of the frameworks whose jobs have several roles, by launch's names."""
 
@@ -44,8 +48,9 @@ def read_plan(text: str, given: Mapping[str, str] | None = None, run: str = "") 
         reader = _reader(reading)
         if reader is None:
             return _of_one(text, run)
-        settings = Settings(reading, run_of(reading, run), given or {})
-        return reader(settings)
+        is_whole = reader in (read_disaggregated, read_mimo)
+        own = "" if is_whole else run_of(reading, run)
+        return reader(Settings(reading, own, given or {}))
 
 
 def has_roles(text: str) -> bool:
@@ -57,8 +62,14 @@ def has_roles(text: str) -> bool:
 
 def _reader(reading: Reading) -> Callable[[Settings], PlanRead] | None:
     """What reads a text; none of a job without roles."""
+    if is_mimo(reading.text):
+        return read_mimo
     if takes_over(reading):
         return read_nemo_rl
+    if is_disaggregated(reading):
+        return read_disaggregated
+    if reading.schema is None and is_areal(reading):
+        return read_areal
     return READERS.get(reading.schema.name) if reading.schema else None
 
 

@@ -134,9 +134,9 @@ def _training(settings: Settings, pools: dict[str, Pool], per_node: int) -> list
 
 def _named(settings: Settings, known: Known) -> dict[str, object]:
     """The published model that the checkpoint's name is, where no shape says it."""
-    if known.training.get("model"):
+    if known.model:
         return {}
-    return {"model": Known.of_server(settings.text("hf-checkpoint")).training.get("model")}
+    return {"model": Known.of_server(settings.text("hf-checkpoint")).model}
 
 
 def _offloads(settings: Settings, side: str) -> bool:

@@ -15,6 +15,7 @@ from groups.errors import not_a_choice
 from groups.notes import Note
 from groups.pools import packed, verl_replicas
 
+from ..errors import refusal
 from ..launch.flags import published_model
 from .build import Known, Sketch, plan_read, served, trained
 from .model import Phase, PlanRead
@@ -30,13 +31,16 @@ ENGINES = {"vllm": "vllm", "sglang": "sglang", "trtllm": "tensorrt-llm"}
 """The frameworks of engines by what verl calls them."""
 
 PHASES = (
-    *(Phase("rollout", ("rollout", "hybrid-rollout")), Phase("reward", ("reward",))),
+    *(
+        Phase("rollout", ("rollout", "hybrid-rollout", "prefill", "decode")),
+        Phase("reward", ("reward",)),
+    ),
     *(Phase("log-probs", ("actor",)), Phase("reference", ("reference",))),
     *(Phase("teacher", ("teacher",)), Phase("values", ("critic",))),
     *(Phase("update-critic", ("critic",)), Phase("update", ("actor",))),
-    Phase("weights", ("actor", "rollout", "hybrid-rollout")),
+    Phase("weights", ("actor", "rollout", "hybrid-rollout", "prefill", "decode")),
 )
-TURNS = ("rollout", "hybrid-rollout", "reward", "reference", "critic", "actor")
+TURNS = ("prefill", "decode", "rollout", "hybrid-rollout", "reward", "reference", "critic", "actor")
 """Who has shared GPUs first in a step."""
 
 MODES = ("sync", "colocate_async", "separate_async")
@@ -50,16 +54,16 @@ def read_verl(settings: Settings) -> PlanRead:
     world, apart = placed["global"], "rollout" in wanted
     sketches = [_actor(settings, world, each)]
     if apart:
-        sketches.append(_engines(settings, "rollout", ROLLOUT, placed["rollout"], each))
+        sketches += _engines(settings, "rollout", ROLLOUT, placed["rollout"], each)
     if not apart or _mode(settings) == "separate_async":
         name = "hybrid-rollout" if apart else "rollout"
-        sketches.append(_engines(settings, name, ROLLOUT, world, each))
+        sketches += _engines(settings, name, ROLLOUT, world, each)
     sketches += _scoring(settings, world, each)
     if settings.switch(*_of_reward("enable")):
         place, section = placed.get("reward", world), f"{_reward(settings)}.rollout"
-        sketches.append(_engines(settings, "reward", section, place, each))
+        sketches += _engines(settings, "reward", section, place, each)
     if "teacher" in placed:
-        sketches.append(_engines(settings, "teacher", TEACHER, placed["teacher"], each))
+        sketches += _engines(settings, "teacher", TEACHER, placed["teacher"], each)
     beside = ("rollout",) if apart else ()
     return plan_read("verl", nodes, each, sketches, TURNS, PHASES, settings.notes, beside)
 
@@ -176,14 +180,29 @@ def _away(settings: Settings, section: str) -> tuple[str, ...]:
 def _replica(settings: Settings, section: str) -> int:
     """GPUs of one replica, in which prefill and decode may be apart."""
     tp, dp, pp = _sizes(settings, section)
-    if settings.switch(f"{section}.disaggregation.enabled"):
-        split = f"{section}.disaggregation"
-        prefill, decode = (
-            settings.count(f"{split}.{n}_replicas", 1) for n in ("prefill", "decode")
-        )
-        decode_tp = settings.count(f"{split}.decode_tensor_model_parallel_size", tp)
-        return (tp * prefill + decode_tp * decode) * dp * pp
-    return tp * dp * pp
+    prefill, decode, decode_tp = _split(settings, section, tp)
+    return (tp * prefill + decode_tp * decode) * dp * pp
+
+
+def _split(settings: Settings, section: str, tp: int) -> tuple[int, int, int]:
+    """Servers of a replica that prefill and that decode alone, and the tp of these; one and none
+    where a replica does both.
+
+    Source: verl/workers/rollout/vllm_rollout/vllm_pd_replica.py, which has one that prefills.
+    """
+    split = f"{section}.disaggregation"
+    if not settings.switch(f"{split}.enabled"):
+        return 1, 0, tp
+    prefill = settings.count(f"{split}.prefill_replicas", 1, note="")
+    _, dp, pp = _sizes(settings, section)
+    sizes = {f"{split}.prefill_replicas": prefill, f"{section}.data_parallel_size": dp}
+    sizes[f"{section}.pipeline_model_parallel_size"] = pp
+    for name, size in sizes.items():
+        if size != 1:
+            facts = {"setting": name, "value": size, "expected": "1 where prefill is apart"}
+            raise refusal("setting-wrong", name, {name: 1}, **facts)
+    decode = settings.count(f"{split}.decode_replicas", 1, note="")
+    return 1, decode, settings.count(f"{split}.decode_tensor_model_parallel_size", tp, note="")
 
 
 def _sizes(settings: Settings, section: str) -> tuple[int, int, int]:
@@ -194,8 +213,8 @@ def _sizes(settings: Settings, section: str) -> tuple[int, int, int]:
 
 def _engines(
     settings: Settings, name: str, section: str, place: Sequence[int], each: int
-) -> Sketch:
-    """A role of replicas; GPUs beyond the last whole one serve nothing."""
+) -> Iterator[Sketch]:
+    """A role of replicas, or of their two halves; GPUs beyond the last whole one serve nothing."""
     engine = settings.word(f"{section}.name", default="vllm")
     if engine not in ENGINES:
         fixes = tuple({f"{section}.name": own} for own in ENGINES)
@@ -210,14 +229,22 @@ def _engines(
         own |= {"dp": dp, "expert_parallel": experts > 1}
     elif ENGINES[engine] == "sglang":
         own |= {"tp": tp * dp, "dp": dp if dp > 1 else None, "ep": experts}
-    job = served(settings, name, count, each, ENGINES[engine], **own)
     paths = {"reward": _of_reward("model_path") + _of_reward("model.path")}
     model = settings.text(*paths.get(name, ("actor_rollout_ref.model.path",)))
     share = settings.text(f"{section}.gpu_memory_utilization")
     known = Known.of_server(model, _longest(settings, section)).also(served_share=share)
     frees = settings.switch(f"{section}.free_cache_engine", default=True)
     away = ("weights", "cache") if frees else ()
-    return Sketch(name, job, gpus=place[:count], known=known, away=away)
+    _, decode, decode_tp = _split(settings, section, tp)
+    halves = {name: (place[:count], own)}
+    if decode:
+        starts = range(0, count, size)
+        first = [place[at + rank] for at in starts for rank in range(tp)]
+        rest = [place[at + rank] for at in starts for rank in range(tp, size)]
+        halves = {"prefill": (first, own), "decode": (rest, {**own, "tp": decode_tp})}
+    for half, (gpus, sizes) in halves.items():
+        job = served(settings, half, len(gpus), each, ENGINES[engine], **sizes)
+        yield Sketch(half, job, gpus=gpus, known=known, away=away)
 
 
 def _longest(settings: Settings, section: str) -> int | None:

@@ -1,0 +1,262 @@
+"""Servers that prefill and servers that decode: several commands of one script, a Dynamo graph, or
+the values of llm-d's chart.
+
+Source: vllm-project/vllm vllm/config/kv_transfer.py (kv_role), sgl-project/sglang server_args.py
+(--disaggregation-mode), ai-dynamo/dynamo recipes/ (services of a DynamoGraphDeployment),
+llm-d-incubation/llm-d-modelservice charts/llm-d-modelservice/values.yaml (parallelism).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from groups.layout import Job
+from groups.notes import Note
+from groups.pools import packed
+
+from ..errors import refusal
+from ..launch import parse
+from ..launch.items import Parsed
+from ..launch.meaning import meaning_of
+from ..launch.meaning.choice import of_run
+from ..launch.sayings import Reading
+from ..launch.training import served_of
+from .build import Known, Sketch, machines, plan_read
+from .model import Phase, PlanRead
+from .settings import Settings
+
+PHASES = (
+    *(Phase("prefill", ("prefill",)), Phase("transfer", ("prefill", "decode"))),
+    Phase("decode", ("decode",)),
+)
+KINDS = ("prefill", "decode")
+GRAPH = "spec.services."
+
+
+@dataclass(frozen=True)
+class ServerRead:
+    """Some servers of one kind: what the command of one says, and GPUs of each of its nodes."""
+
+    kind: str  # prefill or decode; empty where nothing says it
+    parsed: Parsed
+    parts: Sequence[int] = ()  # none: as many as its sizes make
+    count: int = 1
+
+    @property
+    def job(self) -> Job:
+        """One server; of vLLM's a dp that is not given is 1, for the others are servers too."""
+        job = self.parsed.job()
+        return replace(job, dp=1) if job.framework == "vllm" and job.dp is None else job
+
+    @property
+    def gpus(self) -> int:
+        return self.job.nodes * self.job.gpus_per_node
+
+
+def is_disaggregated(reading: Reading) -> bool:
+    """Whether a text has servers of several kinds."""
+    if is_graph(reading) or is_chart(reading):
+        return True
+    kinds = [_kind(reading, run) for run in _serving(reading)]
+    return len(kinds) > 1 and any(kinds)
+
+
+def is_graph(reading: Reading) -> bool:
+    """Whether a file is a graph of Dynamo's."""
+    words = reading.settings.get(("", "kind"), ())
+    return any(word.text == "DynamoGraphDeployment" for word in words)
+
+
+def is_chart(reading: Reading) -> bool:
+    """Whether a file holds the values of llm-d's chart."""
+    names = {name for _, name in reading.settings}
+    own = any(name.startswith("modelArtifacts.") for name in names)
+    return own and any(name.startswith(("decode.", "prefill.")) for name in names)
+
+
+def read_disaggregated(settings: Settings) -> PlanRead:
+    """The plan of servers that prefill and decode. Errors: LayoutError for what is left open."""
+    reading = settings.reading
+    if is_graph(reading):
+        found = [*_of_graph(settings)]
+    elif is_chart(reading):
+        found = [*_of_chart(settings)]
+    else:
+        runs = _serving(reading)
+        found = [ServerRead(_kind(reading, run), _of_command(reading, run)) for run in runs]
+    servers = _named(settings, found)
+    largest = max(max(one.parts or (min(one.gpus, 8),)) for one in servers)
+    each = settings.count("gpus_per_node", max(8, largest), note="")
+    wanted: dict[str, list[Sequence[int]]] = {}
+    jobs: dict[str, ServerRead] = {}
+    for server in servers:
+        name = _role_of(server, jobs)
+        jobs.setdefault(name, server)
+        parts = server.parts or _parts(server.gpus, each)
+        if sum(parts) != server.gpus:
+            facts = {"role": name, "sizes": server.gpus, "gpus": sum(parts)}
+            raise refusal("gpus-are-not-sizes", "paste", **facts)
+        wanted.setdefault(name, []).extend([parts] * server.count)
+    placed, nodes = packed(wanted, each)
+    settings.note(Note("servers-in-order", {"servers": ", ".join(wanted), "each": each}))
+    sketches = [_sketch(name, jobs[name], placed[name], each) for name in wanted]
+    framework = next(iter(jobs.values())).job.framework
+    turns = tuple(wanted)
+    return plan_read(
+        *(framework, nodes, each, sketches, turns, PHASES, settings.notes), beside=turns
+    )
+
+
+def _sketch(name: str, server: ServerRead, gpus: tuple[int, ...], each: int) -> Sketch:
+    own = machines(len(gpus), each)
+    job = replace(server.job, nodes=own["nodes"], gpus_per_node=own["gpus_per_node"])
+    known = Known.of(server.parsed).also(**served_of(server.parsed))
+    return Sketch(name, job, gpus=gpus, known=known)
+
+
+def _role_of(server: ServerRead, jobs: Mapping[str, ServerRead]) -> str:
+    """The role of a server: that of others of its kind, if they are alike."""
+    name, number = server.kind, 1
+    while name in jobs and jobs[name].job != server.job:
+        number += 1
+        name = f"{server.kind}-{number}"
+    return name
+
+
+def _named(settings: Settings, found: Sequence[ServerRead]) -> list[ServerRead]:
+    """The servers with their kinds, which are asked for where nothing says them."""
+    given = settings.text("roles")
+    if given is None and all(server.kind for server in found):
+        return [*found]
+    kinds = [kind.strip().lower() for kind in (given or "").split(",")]
+    if len(kinds) != len(found) or not {*kinds} <= {*KINDS}:
+        half = max(1, len(found) // 2)
+        works = ",".join(["prefill"] * half + ["decode"] * (len(found) - half))
+        raise refusal("kinds-unknown", "roles", {"roles": works}, count=len(found))
+    return [replace(server, kind=kind) for server, kind in zip(found, kinds)]
+
+
+def _parts(gpus: int, each: int) -> list[int]:
+    return [each] * (gpus // each) + ([gpus % each] if gpus % each else [])
+
+
+# -- scripts ---------------------------------------------------------------------------------------
+
+
+def _serving(reading: Reading) -> list[str]:
+    """The commands that start servers, without those of further nodes of the same one."""
+    runs = [run for run, schema in reading.schema_of_run.items() if schema.serves]
+    return [run for run in runs if _word(reading, run, "node-rank") in ("", "0")]
+
+
+def _of_command(reading: Reading, run: str) -> Parsed:
+    """What one of several commands says, as if it stood alone."""
+    own = of_run(reading, run)
+    assignments = tuple(one for one in reading.assignments if one.run in ("", run))
+    return meaning_of(
+        replace(own, assignments=assignments, schema_of_run={run: reading.schema_of_run[run]})
+    )
+
+
+def _word(reading: Reading, run: str, name: str) -> str:
+    words = reading.settings.get((run, name), ())
+    return " ".join(word.text for word in words)
+
+
+def _kind(reading: Reading, run: str) -> str:
+    """What a server is for, by the options that say it."""
+    mode = _word(reading, run, "disaggregation-mode").lower()
+    if mode in KINDS:
+        return mode
+    for kind, role in (("prefill", "kv_producer"), ("decode", "kv_consumer")):
+        marked = (run, f"is-{kind}-worker") in reading.settings
+        if marked or role in _word(reading, run, "kv-transfer-config"):
+            return kind
+    return ""
+
+
+# -- Kubernetes ------------------------------------------------------------------------------------
+
+
+def _of_graph(settings: Settings) -> Iterator[ServerRead]:
+    """The services of a Dynamo graph that have GPUs."""
+    names = [name for _, name in settings.reading.settings if name.startswith(GRAPH)]
+    services = dict.fromkeys(name[len(GRAPH) :].split(".")[0] for name in names)
+    for service in services:
+        section = f"{GRAPH}{service}"
+        gpus = settings.text(f"{section}.resources.limits.gpu", f"{section}.resources.requests.gpu")
+        if gpus is None:
+            continue
+        each = settings.count(
+            f"{section}.resources.limits.gpu", 1, f"{section}.resources.requests.gpu"
+        )
+        nodes = settings.count(f"{section}.multinode.nodeCount", 1, note="")
+        text = _command(settings, f"{section}.extraPodSpec.mainContainer")
+        kind = settings.word(f"{section}.subComponentType") or service.lower()
+        named = [own for own in KINDS if own in kind]
+        read = _server(text)
+        shown = named[0] if len(named) == 1 else _kind_of(text)
+        replicas = settings.count(f"{section}.replicas", 1, note="", least=0)
+        if replicas:
+            yield ServerRead(shown, read, [each] * nodes, replicas)
+
+
+def _of_chart(settings: Settings) -> Iterator[ServerRead]:
+    """The decode and prefill pods of llm-d's chart."""
+    for kind in ("prefill", "decode"):
+        is_made = settings.switch(f"{kind}.create", default=settings.has(kind))
+        replicas = settings.count(f"{kind}.replicas", 1, note="", least=0)
+        if not (is_made and replicas):
+            continue
+        sizes = {
+            name: settings.count(f"{kind}.parallelism.{name}", 1, note="")
+            for name in ("tensor", "data", "dataLocal", "workers")
+        }
+        given = settings.text(f"{kind}.parallelism.data")
+        data = sizes["data"] if given else sizes["dataLocal"] * sizes["workers"]
+        model = settings.text("modelArtifacts.name") or "model"
+        text = _command(settings, f"{kind}.containers.0")
+        if "tensor-parallel-size" not in text:
+            text += f" --tensor-parallel-size {sizes['tensor']}"
+        if data > 1 and "data-parallel-size" not in text:
+            text += f" --data-parallel-size {data}"
+        yield ServerRead(kind, _server(f"vllm serve {model} {text}"), (), replicas)
+
+
+def _command(settings: Settings, section: str) -> str:
+    """The words of a container."""
+    words = [
+        word.text
+        for name in ("command", "args")
+        for word in settings.words(f"{section}.{name}") or ()
+    ]
+    return " ".join(words).replace("\\\n", " ")
+
+
+_STARTS = re.compile(r"(?:vllm serve|dynamo\.(?:vllm|sglang)|sglang\.launch_server).*", re.S)
+
+
+def _server(text: str) -> Parsed:
+    """What the command of a container says of the server that it starts."""
+    match = _STARTS.search(text)
+    starts = {"dynamo.sglang": "python3 -m sglang.launch_server", "dynamo.vllm": "vllm serve"}
+    own = match[0] if match else text
+    for name, start in starts.items():
+        own = own.replace(name, start)
+    if own.startswith("sglang.launch_server"):
+        own = f"python3 -m {own}"
+    if match is None:
+        raise refusal("no-server", "paste")
+    parsed = parse(" ".join(own.split()))
+    if parsed.asks:
+        raise refusal("role-asks", "paste", role="server", sizes=", ".join(parsed.asks))
+    return parsed
+
+
+def _kind_of(text: str) -> str:
+    for kind in KINDS:
+        if f"--is-{kind}-worker" in text or re.search(rf"--disaggregation-mode[ =]{kind}", text):
+            return kind
+    return ""
