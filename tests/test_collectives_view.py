@@ -19,14 +19,15 @@ from descriptions import ALGORITHM_TEXTS, LANGUAGES, OPERATION_TEXTS, PAGE
 from groups import LayoutError
 from groups.conventions import CONVENTIONS
 from texts.shapes import catalogue
-from training.collectives.algorithms import ALGORITHMS
+from training.collectives.algorithms import ALGORITHMS, ring_all_reduce
 from training.collectives.operations import OPERATIONS
+from training.collectives.transfers import Steps
 from views.base.context import Context
 from views.base.html import unparted
 from views.base.inputs import fields_of
 from views.base.resolve import resolve
 from views.base.state import State
-from views.collectives import walkthrough
+from views.collectives import steps, walkthrough
 from views.collectives.buckets import SCHEMES
 from views.collectives.inputs import (
     COST_OF,
@@ -254,6 +255,23 @@ def test_every_algorithm_can_be_chosen(name):
     page = shown(watching(collective=op, collective_algorithm=name))
     assert f'data-algorithm="{name}-4-0"' in page
     assert ALGORITHM_TEXTS[name].used["en"] in html.unescape(page)
+
+
+def test_an_algorithm_for_some_sizes_only_says_so_and_offers_the_others(monkeypatch):
+    def powers_of_two(n: int) -> Steps:
+        if n & (n - 1):
+            raise LayoutError("does-not-divide", f"{n} is no power of two", alternatives=[{"n": 4}])
+        return ring_all_reduce(n)
+
+    monkeypatch.setitem(ALGORITHMS, "doubling", ("all_reduce", None, powers_of_two))
+    words = {**ALGORITHM_TEXTS, "doubling": ALGORITHM_TEXTS["ring_all_reduce"]}
+    monkeypatch.setattr(steps, "ALGORITHM_TEXTS", words)
+    asked = {"collective": "all_reduce", "collective_algorithm": "doubling"}
+    three = shown(State(view="collectives", nodes=3, gpus_per_node=1, tp=1, pp=1, **asked))
+    assert "3 is no power of two" in three
+    assert "ring_all_reduce" in three.partition("no power of two")[2][:600]
+    four = shown(State(view="collectives", nodes=4, gpus_per_node=1, tp=1, pp=1, **asked))
+    assert 'data-algorithm="doubling-4-0"' in four
 
 
 def test_where_nothing_moves_there_are_no_steps():

@@ -29,7 +29,8 @@ PLAN_NOTES = words("launch", "PLAN_NOTES")
 REFUSALS: Mapping[str, Text] = Rows(
     lambda: {
         code: Text(code, one.zh) for code, one in words("refusals", "REFUSALS", Chinese).items()
-    }
+    },
+    "texts/refusals.toml [REFUSALS]",
 )
 """By codes of the maths, which says its refusals in English itself."""
 

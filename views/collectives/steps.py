@@ -10,6 +10,7 @@ import numpy as np
 from markupsafe import Markup
 
 from descriptions import ALGORITHM_TEXTS, PAGE
+from groups import LayoutError
 from groups.stages.holdings import attended, sequence_chunks
 from render.scenes.exchange import Cell, cell_width
 from training.collectives.algorithms import algorithm_of
@@ -18,6 +19,7 @@ from training.collectives.transfers import Algorithm, Slots, loaded, ports, run
 
 from ..base.form import choice, fields, number
 from ..base.html import player_buttons, saying, scrolling, table, tag, together, unparted
+from ..base.problems import problem_html
 from ..base.state import State
 from ..base.units import bytes_text, seconds_text
 from .inputs import CollectiveSpec, cell_of, filled
@@ -35,7 +37,12 @@ def steps_html(watched: CollectiveSpec, state: State, language: str) -> Markup:
         return tag("div", title, inputs, none, class_="collectives-steps-none")
     ranks = watched.members[:MOST_STEPPED]
     root = watched.root if watched.root < len(ranks) else 0
-    algorithm = algorithm_of(watched.algorithm, len(ranks), root)
+    try:
+        algorithm = algorithm_of(watched.algorithm, len(ranks), root)
+    except LayoutError as error:  # of an algorithm for some sizes only
+        others = [name for name in watched.algorithms if name != watched.algorithm]
+        told = problem_html(error, language, [{"collective_algorithm": name} for name in others])
+        return tag("div", title, inputs, told, class_="collectives-steps-none")
     words = ALGORITHM_TEXTS[algorithm.name]
     states = _states(watched, algorithm)
     captions = _captions(watched, algorithm, ranks, language)
