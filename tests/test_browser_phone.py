@@ -52,7 +52,7 @@ def test_what_the_browser_says_has_the_units_of_the_server():
 
 HIDDEN = """() => {
   const found = [];
-  for (const one of document.querySelectorAll('#main *')) {
+  for (const one of document.querySelectorAll('#main *:not(svg *)')) {
     if (!one.checkVisibility() || one.closest('.search-table thead')) continue;
     const isCut = ['hidden', 'clip'].includes(getComputedStyle(one).overflowX);
     const isWide = one.scrollWidth > one.clientWidth + 1 && one.clientWidth > 2;
