@@ -70,10 +70,13 @@ class Shards:
     def world_size(self) -> int:
         return self.tp * self.pp * self.copies
 
+    def rank(self, tp_rank: int, pp_rank: int, copy: int = 0) -> int:
+        """The rank that holds a rectangle in one of the copies."""
+        return self.first_rank + tp_rank + self.tp * (copy + self.copies * pp_rank)
+
     def ranks(self, tp_rank: int, pp_rank: int) -> list[int]:
         """The ranks that hold one rectangle, copy by copy."""
-        first = self.first_rank + tp_rank + self.tp * self.copies * pp_rank
-        return [first + self.tp * copy for copy in range(self.copies)]
+        return [self.rank(tp_rank, pp_rank, copy) for copy in range(self.copies)]
 
     def heads(self, tp_rank: int, kv_heads: int) -> tuple[int, int]:
         """The KV heads of a part, from the first to before the last."""
@@ -127,29 +130,18 @@ def kv_moves(
         _require_even(side, layers, heads, copied=rule != "megatron" or mla)
     if rule != "megatron":
         _require_engine(rule, source, target, layers)
+    parts = [_senders(tp_rank, source, target, heads, rule, mla) for tp_rank in range(target.tp)]
     rows = []
-    for pp_rank, copy, tp_rank in product(*map(range, (target.pp, target.copies, target.tp))):
-        rank = target.ranks(tp_rank, pp_rank)[copy]
-        first, after = _layers(target, pp_rank, layers)
-        stages = [
-            stage
-            for stage in range(source.pp)
-            if max(first, _layers(source, stage, layers)[0])
-            < min(after, _layers(source, stage, layers)[1])
-        ]
-        senders = _senders(tp_rank, source, target, heads, rule, mla)
-        spend(len(stages) * len(senders), "ranks", control="tp")
-        for stage, sender in product(stages, senders):
-            held = _layers(source, stage, layers)
-            own, other = target.heads(tp_rank, heads), source.heads(sender, heads)
-            rows.append(
-                KVRow(
-                    source.ranks(sender, stage)[0],
-                    rank,
-                    *(max(first, held[0]), min(after, held[1])),
-                    *(max(own[0], other[0]), min(own[1], other[1])),
-                )
-            )
+    for pp_rank in range(target.pp):
+        stages = _shared_layers(pp_rank, source, target, layers)
+        spend(target.copies * len(stages) * sum(map(len, parts)), "ranks", control="tp")
+        for copy, tp_rank in product(range(target.copies), range(target.tp)):
+            rank = target.rank(tp_rank, pp_rank, copy)
+            own = target.heads(tp_rank, heads)
+            for (stage, *held), sender in product(stages, parts[tp_rank]):
+                other = source.heads(sender, heads)
+                both = max(own[0], other[0]), min(own[1], other[1])
+                rows.append(KVRow(source.rank(sender, stage), rank, *held, *both))
     return rows
 
 
@@ -193,6 +185,16 @@ def _first_of_each(parts: list[int], side: Shards, heads: int) -> list[int]:
     for part in parts:
         by_heads.setdefault(side.heads(part, heads), part)
     return list(by_heads.values())
+
+
+def _shared_layers(
+    pp_rank: int, source: Shards, target: Shards, layers: int
+) -> list[tuple[int, int, int]]:
+    """Stages of the source that hold layers of a stage of the target, each with those layers."""
+    first, after = _layers(target, pp_rank, layers)
+    held = ((stage, *_layers(source, stage, layers)) for stage in range(source.pp))
+    both = ((stage, max(first, one), min(after, end)) for stage, one, end in held)
+    return [(stage, one, end) for stage, one, end in both if one < end]
 
 
 def _layers(side: Shards, pp_rank: int, layers: int) -> tuple[int, int]:
