@@ -138,10 +138,10 @@ def kv_moves(
         for copy, tp_rank in product(range(target.copies), range(target.tp)):
             rank = target.rank(tp_rank, pp_rank, copy)
             own = target.heads(tp_rank, heads)
-            for (stage, *held), sender in product(stages, parts[tp_rank]):
+            for (stage, first, after), sender in product(stages, parts[tp_rank]):
                 other = source.heads(sender, heads)
                 both = max(own[0], other[0]), min(own[1], other[1])
-                rows.append(KVRow(source.rank(sender, stage), rank, *held, *both))
+                rows.append(KVRow(source.rank(sender, stage), rank, first, after, *both))
     return rows
 
 
