@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, cast
 
 import orjson
 
+from groups.budget import spend
 from groups.errors import quoted
 
 from ..errors import refusal
@@ -25,6 +26,9 @@ GZIP = b"\x1f\x8b"
 
 _EVENTS = re.compile(rb'"traceEvents"\s{0,64}:\s{0,64}\[')
 _BETWEEN = re.compile(rb"\}(\s{0,64},\s{0,64})\{")
+
+A_UNIT = 12
+"""Bytes that are read for a unit of work (groups.budget)."""
 
 TRIES = 3
 """Places that are tried before more is read: a text in an event may look like one."""
@@ -126,6 +130,7 @@ class TraceStream:
             if not chunk:
                 return
             size += len(chunk)
+            spend(len(chunk) // A_UNIT, "characters")
             if size > bounds.bytes:
                 raise refusal(
                     "trace-too-large", "trace", file=self._file, limit=bounds.bytes // MEGABYTE
