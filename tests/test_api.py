@@ -158,6 +158,7 @@ OWN_PARAMETERS = {
         "global_batch": int,
     },
     "slow_groups": {"measurements": str, "worse": str, "hosts": str},
+    "slow_steps": {"traces": str},
     "memory_per_rank": {"capacity": float, "cluster": str},
     "traffic_per_step": {"cluster": str, "cp_algorithm": str},
     "estimate": {"cluster": str, "capacity": float, "cp_algorithm": str},

@@ -28,18 +28,20 @@ from views.base.state import State
 from views.column import column_html
 from views.launch.inputs import SAYABLE, UNSAYABLE
 from views.page import answer, first_html
+from views.slow.files import example
 
 MACHINES = "\n".join(f"host{at}" for at in range(8))
 SHOWN = (
     {},
     {"nodes": 8, "pp": 4, "ep": 4, "cp": 2, "hosts": MACHINES, "racks": MACHINES},
     {"paste": "torchrun --nnodes 2 a.py --tensor-model-parallel-size 4", "collective": "broadcast"},
-    {"framework": "vllm", "tp": 8, "pp": 1},
+    {"framework": "vllm", "tp": 8, "pp": 1, "traces_digest": example()},
 )
 """States in which some view asks for each input."""
 
 BY_SCRIPT = {
     **{"view": "buttons", "lang": "buttons", "tour": "buttons", "digest": "files that are read"},
+    "traces_digest": "files that are read",
     **{"lines": "buttons", "target": "buttons", "run": "buttons"},
     "role_edit": "tabs, and boxes of the role on screen",
     "moves_cell": "cells of a matrix",

@@ -28,6 +28,7 @@ from views.base.resolve import from_preset, resolve
 from views.base.state import State
 from views.base.trained import trained_of
 from views.export import PICTURES, download, picture_file
+from views.slow.files import example
 from views.stories import EVIDENCE
 
 SMALL, LARGE = State(nodes=4, framework="llama3", cp=2, tp=4), from_preset("deepseek-v3")
@@ -235,7 +236,7 @@ def test_no_file_compares_with_a_layout_that_nobody_kept(form):
 @pytest.mark.parametrize("view", [name for name, view in VIEWS.items() if view.pictures])
 @pytest.mark.parametrize("controls", [SMALL, LARGE], ids=["panels", "overviews"])
 def test_every_file_opens_as_what_it_is(controls, view, form):
-    asked = {"evidence": EVIDENCE, "measures": "0,1\n1,2"}
+    asked = {"evidence": EVIDENCE, "measures": "0,1\n1,2", "traces_digest": example()}
     if view == "hang":
         controls = replace(controls, tp=4, cp=1, pp=1, ep=1)
     if view in STEP and controls is SMALL:

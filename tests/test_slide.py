@@ -41,6 +41,7 @@ from views.nodes.map import Sent
 from views.nodes.view import nodes_pictures
 from views.page import save
 from views.search.view import search_pictures
+from views.slow.files import example
 from views.stories import EVIDENCE
 
 ADDRESS = "https://example.org/?v=2&rank=5"
@@ -75,7 +76,7 @@ def test_a_slide_is_16_to_9_and_nothing_touches_its_edge(size, theme):
 
 @pytest.mark.parametrize("view", [*(name for name, view in VIEWS.items() if view.title), "ranks"])
 def test_every_view_has_a_slide_of_what_it_shows(view):
-    asked = {"kept": "?v=2&tp=4", "measures": "0,1\n1,2"}
+    asked = {"kept": "?v=2&tp=4", "measures": "0,1\n1,2", "traces_digest": example()}
     if view == "hang":
         asked["evidence"] = EVIDENCE
     controls = State(tp=4) if view == "hang" else State(framework="llama3")
@@ -97,6 +98,7 @@ SHOWN = {
     "kept": "?v=2&tp=4",
     "measures": "0,1\n1,2",
     "evidence": EVIDENCE,
+    "traces_digest": example(),
     "rank": "5",
     "against": "gpipe",
 }

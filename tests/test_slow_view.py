@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+import gzip
+import html
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 from painted import alone
 
-from groups import parse_mesh
+from descriptions import PAGE
+from formats.slow import as_json
+from groups import LayoutError, parse_mesh
 from render.palette import SCALE_ENDS, rgb, scale_of
 from render.scenes.job import job_picture
 from render.scenes.lost import LostPicture, Scale, amounts_of
 from render.scenes.together import TogetherCall, TogetherChart
+from views.base.state import State
+from views.evidence import evidence
+from views.page import answer
+from views.slow.api import slow_steps
+from views.slow.files import digest_of, example, example_run, slow_of
+from views.slow.parts import StepPart, measured_parts, most_apart
+from views.slow.words import SLOW_VIEW
 
+DATA = Path(__file__).parent / "data"
 THEMES = ("light", "dark")
 WORDS = dict.fromkeys(("stage", "layers", "band", "replica", "replicas"), "{first}")
 
@@ -77,3 +94,132 @@ def test_calls_end_at_one_time_for_all_and_who_came_last_is_marked_without_colou
     middle = 20.0 + chart.row * 1.5
     assert at(picture, last.came - 3, middle) == rgb(SCALE_ENDS["light"]["caused"])
     assert [text for _, text in chart.ticks] == [f"{time}" for time in range(600, 2001, 200)]
+
+
+# -- the page ------------------------------------------------------------------------------------
+
+
+def shown(**changes: object) -> str:
+    """The view as a reader has it, without what its script knows."""
+    picture = answer(State(**{"view": "slow", "nodes": 1, **changes})).picture
+    return str(picture).partition('lang="')[2]
+
+
+def run(**changes: object) -> str:
+    """The digest of the recorded run, with other values."""
+    return digest_of(replace(example_run(), **changes))
+
+
+def test_an_empty_view_shows_a_recorded_run_and_its_button_opens_the_run_and_its_layout():
+    (change,) = re.findall(r'class="fix" data-set="([^"]*traces_digest[^"]*)"', shown(nodes=2))
+    changes = json.loads(html.unescape(change))
+    assert (changes["tp"], changes["pp"], changes["gpus_per_node"]) == ("2", "2", "4")
+    opened = shown(**changes)
+    assert "GPU 3 slows the others" in opened
+    assert PAGE["running_same"]["en"] in opened
+    assert 'class="grey"' not in opened
+
+
+def test_the_picture_is_of_the_layout_that_ran_and_a_button_opens_that():
+    other = shown(tp=4, pp=1, traces_digest=example())
+    assert "tp2 · dp2 · pp2" in other
+    assert other.count("replica ") == 2  # dp 2, as it ran
+    (change,) = re.findall(r'data-set="([^"]*)">Open the layout that ran', other)
+    assert json.loads(html.unescape(change))["tp"] == "2"
+    # Rank 0 ran with rank 1 in tp; on screen it stands with 0 to 3.
+    assert "<td>tp</td><td>0–1</td><td>0–3</td>" in other
+
+
+LACKS = {
+    "ran_unknown": {"running": None},
+    "other_world": {"running": None, "world": 64},
+    "no_trace": {"ranks": example_run().ranks[:6]},
+    "unmatched": {"unmatched": 7},
+}
+
+
+@pytest.mark.parametrize("words", LACKS)
+def test_what_the_traces_lack_is_said(words):
+    said, lacking = shown(traces_digest=example()), shown(traces_digest=run(**LACKS[words]))
+    start = max(re.split(r"{\w+}|:", SLOW_VIEW[words]["en"]), key=len).strip()
+    assert start not in said
+    assert start in lacking
+
+
+def test_the_list_and_a_click_choose_the_group_whose_calls_are_drawn():
+    slow = example_run()
+    for line in slow.timelines[:3]:
+        drawn = shown(traces_digest=example(), slow_group=line.group)
+        ranks = slow.groups[line.group].ranks
+        names = re.findall(r">GPU (\d)</text>", drawn.partition('class="together"')[2])
+        assert names == [str(rank) for rank in ranks]
+    hits = re.findall(r'class="hit"[^>]*data-set="([^"]*)"', shown(traces_digest=example()))
+    clicked = [json.loads(html.unescape(one)) for one in hits]
+    assert [one["rank"] for one in clicked] == [str(rank) for rank in range(8)]
+    for one in clicked:
+        assert int(one["rank"]) in slow.groups[int(one["slow_group"])].ranks
+
+
+def test_measured_parts_are_the_step_and_the_widest_difference_is_named():
+    slow = example_run()
+    parts = measured_parts(slow)
+    whole = sum(part.measured or 0.0 for part in parts.values())
+    assert whole == pytest.approx(slow.step_us / 1e6, rel=0.03)  # waits of two kinds may overlap
+    assert parts["bubble"].measured == parts["bubble"].waited
+    both = [StepPart("compute", 1.0, estimated=1.2), StepPart("dp", 0.4, estimated=0.1),
+            StepPart("data", 9.0)]  # fmt: skip
+    assert most_apart(both).name == "dp"
+
+
+def test_a_digest_of_a_large_job_fits_and_keeps_who_is_slow():
+    """512 ranks, 32 steps: what is drawn goes first, the verdict never."""
+    one = example_run()
+    ranks = tuple(
+        replace(row, rank=rank, own_us=tuple(row.own_us * 8))
+        for rank in range(512)
+        for row in one.ranks[rank % 2 : rank % 2 + 1]
+    )
+    large = replace(one, ranks=ranks, steps=tuple(range(32)), world=512, running=None)
+    kept = slow_of(digest_of(large))
+    assert kept.ranks == slow_of(digest_of(kept)).ranks
+    assert len(kept.ranks) == 512
+
+
+def as_text(**changes: object) -> str:
+    return json.dumps({"slow": as_json(replace(example_run(), **changes))})
+
+
+REFUSED = {
+    "no JSON": "no-timers",
+    "{}": "not-a-trace",
+    '{"slow": 1}': "not-a-summary",
+    '{"slow": {"version": 1, "world": 3}}': "bad-summary",
+    as_text(world=2**40): "absurd-summary",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED, ids=REFUSED.values())
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_what_is_no_evidence_is_refused_in_words_beside_its_box(text, language):
+    refused = shown(traces=text, lang=language)
+    assert 'class="refusal"' in refused
+    assert 'data-field="traces"' in refused
+    with pytest.raises(LayoutError) as error:
+        slow_steps(traces=text)
+    assert error.value.code == REFUSED[text]
+
+
+def test_files_come_back_as_a_digest_and_what_is_too_much_names_the_command():
+    files = [path.read_bytes() for path in sorted((DATA / "traces" / "gloo").glob("*.gz"))]
+    head = {
+        "view": "slow",
+        "lang": "en",
+        "files": [[f"{at}.json.gz", len(one)] for at, one in enumerate(files)],
+    }
+    sent = json.dumps(head).encode() + b"\n" + b"".join(files)
+    assert len(slow_of(json.loads(evidence(sent))["digest"]).ranks) == 4
+    text = b'{"ph": "M", "name": "%s"},' % (b"x" * 200_000)
+    bomb = gzip.compress(b'{"traceEvents": [' + text * 100)
+    head["files"] = [["bomb.gz", len(bomb)]]
+    refused = json.loads(evidence(json.dumps(head).encode() + b"\n" + bomb))["refused"]
+    assert "python -m groups trace FOLDER" in refused

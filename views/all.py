@@ -25,6 +25,7 @@ from .nodes.api import node_audit
 from .pipeline.api import pipeline_schedule
 from .ranks.api import rank_card, shared_by_ranks
 from .search.api import better_layouts
+from .slow.api import slow_steps
 from .traffic.api import traffic_per_step
 
 VIEWS: dict[str, View] = {name: import_module(f".{name}.view", __package__).VIEW for name in NAMES}
@@ -43,6 +44,7 @@ ENDPOINTS: dict[str, Callable[..., str]] = {
         *(memory_per_rank, server_memory, traffic_per_step, estimate, better_layouts, compare),
         *(moves, moves_check),
         *(launch_command, cluster_check, read_launch, read_hosts, better_order, slow_groups),
+        slow_steps,
     )
 }
 """What programs may ask of a running page, by the name under which Gradio serves it."""

@@ -12,16 +12,29 @@ from formats.logs.bounds import PAGE
 from formats.logs.steps import share_command
 from groups.budget import LIMIT, within
 from groups.errors import LayoutError
+from groups.layout import Layout
 
+from .base.inputs import OF_GROUPS
 from .base.problems import sentence
-from .base.state import language_of
+from .base.resolve import resolve
+from .base.state import State, language_of
 from .hang.files import read_hang
+from .slow.files import COMMAND, read_slow
 
 LONGEST_HEAD = 4_000_000
 MOST_SIGNS = 200_000
 """Bytes of what is said of the files, and its lists, values and names: for 16,384 files enough."""
 
-TOO_MUCH = ("too-m", "unpacks-", "dump-long", "dump-dense")
+TOO_MUCH = (
+    "too-m",
+    "unpacks-",
+    "dump-long",
+    "dump-dense",
+    "trace-too-large",
+    "trace-holds",
+    "trace-dense",
+    "long-digest",
+)
 """How the codes of refusals begin that the command line has not."""
 
 
@@ -29,12 +42,15 @@ class Reader(NamedTuple):
     """How files of one view are read: to the text that its field keeps, with so much work, since
     the server reads the files of one visitor after the other; command: that reads more of them."""
 
-    read: Callable[[Mapping[str, str | bytes], object], str]
+    read: Callable[[Mapping[str, str | bytes], Layout | None], str]
     work: int
     command: str
 
 
-READERS = {"hang": Reader(read_hang, 8 * LIMIT, share_command(None, "FOLDER"))}
+READERS = {
+    "hang": Reader(read_hang, 8 * LIMIT, share_command(None, "FOLDER")),
+    "slow": Reader(read_slow, 2 * LIMIT, COMMAND),
+}
 """By view."""
 
 
@@ -69,9 +85,18 @@ def evidence(sent: bytes | str) -> str:
         return json.dumps({"refused": "?"})
     try:
         with within(reader.work):
-            return json.dumps({"digest": reader.read(files, said.get("job"))})
+            return json.dumps({"digest": reader.read(files, _layout(said.get("job")))})
     except LayoutError as error:
         return _refused(error, language, reader)
+
+
+def _layout(job: object) -> Layout | None:
+    """The layout on screen; None where what is sent is none."""
+    fields = job if isinstance(job, Mapping) else {}
+    try:
+        return resolve(State(**{name: fields[name] for name in OF_GROUPS if name in fields}))
+    except LayoutError:
+        return None
 
 
 def _refused(error: LayoutError, language: str, reader: Reader) -> str:

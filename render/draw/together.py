@@ -26,7 +26,7 @@ def draw_together(chart: TogetherChart, theme: str) -> Iterator[Mark]:
     yield Layer("ends", [Lines(ends, look.edge, 1.0)])
     for name, fill, of in (
         ("lost", _colour("lost", theme), [(bar, bar.came, bar.began) for bar in chart.bars]),
-        ("moved", MOVED[theme], [(bar, bar.began, bar.end) for bar in chart.bars]),
+        ("moving", MOVED[theme], [(bar, bar.began, bar.end) for bar in chart.bars]),
     ):
         some = [(bar, x0, x1) for bar, x0, x1 in of if x1 - x0 > 0.2]
         if some:

@@ -19,7 +19,7 @@ from .job import JobPicture
 AMOUNTS, LEAST = 26.0, 7.5
 """Pixels of the height of a cell, and of the letters, with which amounts stand below its number."""
 
-DIGIT = 0.62
+DIGIT = 0.68
 """Width of a digit in font sizes."""
 
 

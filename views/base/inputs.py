@@ -162,6 +162,13 @@ class HangInputs:
 
 
 @dataclass(frozen=True)
+class SlowInputs:
+    traces: Annotated[str, _pasted("profiler traces or a summary of them")] = ""
+    traces_digest: Annotated[str, _pasted("what files of traces said")] = ""
+    slow_group: Annotated[str, _pasted("the group whose calls are drawn")] = ""
+
+
+@dataclass(frozen=True)
 class HostsInputs:
     hosts: Annotated[str, _pasted("machines by name")] = ""
     racks: Annotated[str, _pasted("where they stand, if another text says it")] = ""
@@ -347,6 +354,7 @@ MODELS_OF: tuple[tuple[str, type, str], ...] = (
     ("page", PageInputs, "tour"),
     ("launch", LaunchInputs, ""),
     ("hang", HangInputs, ""),
+    ("slow", SlowInputs, ""),
     ("hosts", HostsInputs, ""),
     ("collectives", CollectivesInputs, ""),
     ("pipeline", PipelineInputs, "against pipe_group"),

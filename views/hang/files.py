@@ -21,14 +21,10 @@ from descriptions import hang_sentence
 from formats.logs import read_log
 from formats.logs.case import MOST_CONNECTED
 from formats.logs.model import Log
-from groups.errors import LayoutError
-from groups.grouping import Grouping
+from groups.layout import Layout
 
 from ..base.digests import bad_digest, packed, unpacked
 from ..base.errors import refusal
-from ..base.inputs import OF_GROUPS
-from ..base.resolve import resolve
-from ..base.state import State
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -37,22 +33,13 @@ KEPT = (4096, 512, 64)
 """How many groups and lines a digest keeps; fewer where it would be too long."""
 
 
-def read_hang(files: Mapping[str, str | bytes], job: object) -> str:
-    """The digest of what files of a hang say; job: fields of the layout on screen.
+def read_hang(files: Mapping[str, str | bytes], layout: Layout | None) -> str:
+    """The digest of what files of a hang say; layout: on screen, for dumps that name no members.
 
     Errors: LayoutError for files that are none, and where they are too much.
     """
-    return digest_of(read_log(files, _groupings(job)))
-
-
-def _groupings(job: object) -> Mapping[str, Grouping] | None:
-    """The groups of the layout on screen, for dumps that do not name members."""
-    fields = job if isinstance(job, dict) else {}
-    try:
-        layout = resolve(State(**{name: fields[name] for name in OF_GROUPS if name in fields}))
-    except LayoutError:
-        return None
-    return layout.every if layout.world_size <= MOST_CONNECTED else None
+    is_small = layout is not None and layout.world_size <= MOST_CONNECTED
+    return digest_of(read_log(files, layout.every if layout is not None and is_small else None))
 
 
 # -- the digest ----------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ def running_html(layout: Layout, state: State, text: Parsed, language: str) -> M
     ran = text.job().layout()
     facts = {"rank": running.rank, "world": f"{running.world:,}"}
     facts |= {"sizes": sizes_text(ran), "framework": framework_name(ran.framework)}
-    said, differing = _compared(running, layout, language)
+    said, differing = compared(running, layout, language)
     changes = stated(state, text)
     use = form.setter(changes, say("use_pasted")) if changes else ""
     return together(
@@ -43,12 +43,12 @@ def running_html(layout: Layout, state: State, text: Parsed, language: str) -> M
             class_="verdict",
             role="status",
         ),
-        _differences(differing, language),
+        differences_html(differing, language),
         _groups(running, language),
     )
 
 
-def _compared(running: Running, layout: Layout, language: str) -> tuple[str, list[Difference]]:
+def compared(running: Running, layout: Layout, language: str) -> tuple[str, list[Difference]]:
     """A sentence, and where the ranks have other groups than on screen."""
     say = saying(PAGE, language)
     if running.world > MOST_COMPARED:
@@ -62,7 +62,7 @@ def _compared(running: Running, layout: Layout, language: str) -> tuple[str, lis
     return (differ if found else say("running_same")), found
 
 
-def _differences(found: list[Difference], language: str) -> Markup:
+def differences_html(found: list[Difference], language: str) -> Markup:
     if not found:
         return Markup()
     heads = heads_of(PAGE, "running_rank running_kind running_ran running_meant", language)

@@ -1,0 +1,151 @@
+"""Traces and their summaries: what is read of them as a digest, which the browser keeps.
+
+A digest is a `formats.slow.Slowness` as compressed JSON, without what stands last in it where not
+all fits. It comes back from a browser: `read_summary` checks every value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from math import inf
+from pathlib import Path
+
+import orjson
+
+from formats.slow import Slowness, as_json, read_evidence, read_summary
+from formats.slow.reading import START
+from formats.traces.bounds import MEGABYTE, TraceBounds
+from formats.traces.stream import A_UNIT, GZIP
+from groups import MAX_RANKS
+from groups.budget import spend
+from groups.errors import LayoutError
+from groups.layout import Layout
+from groups.program import PROGRAM
+
+from ..base.context import Context
+from ..base.digests import bad_digest, packed, unpacked
+from ..base.errors import refusal
+from ..base.state import is_empty
+
+BOUNDS = TraceBounds(
+    bytes=64 * MEGABYTE,
+    held=MEGABYTE,
+    collectives=65_536,
+    members=500_000,
+    busy=200_000,
+    steps=1_024,
+)
+"""Of one trace on a page: a few steps of a rank, without stacks."""
+
+KEPT = ((12, 4_096), (6, 512), (2, 128), (0, 32))
+"""How many timelines and rows of waits a digest keeps; fewer where it would be too long."""
+
+COMMAND = f"{PROGRAM} trace FOLDER --format json > summary.json"
+"""What reads traces of any size where they are, for the page."""
+
+EXAMPLE = Path(__file__).with_name("example.json")
+"""A run of eight processes (torch 2.13.0, Gloo), tp 2, dp 2 and pp 2 on two nodes, of which the
+process of rank 3 slept 60 % longer in place of computing: the summary of its traces."""
+
+
+def read_slow(files: Mapping[str, str | bytes], layout: Layout | None) -> str:
+    """The digest of what traces, a summary of them, or logs say; layout: on screen, whose groups
+    calls may be of that name none.
+
+    Errors: LayoutError for files that are none, and where they are too much.
+    """
+    contents = {name: _bytes(content) for name, content in files.items()}
+    return digest_of(read_bounded(contents, layout))
+
+
+def _bytes(content: str | bytes) -> bytes:
+    return content.encode("utf-8", "replace") if isinstance(content, str) else content
+
+
+def read_bounded(files: Mapping[str, bytes], layout: Layout | None) -> Slowness:
+    """What files say, within what a page may cost. Errors: as `read_evidence`."""
+    for content in files.values():
+        if not (content.startswith(GZIP) or b'"traceEvents"' in content[:START]):
+            # Those of a trace count as they are read.
+            parts = content.count(b"[") + content.count(b"{")
+            spend(len(content) // A_UNIT + 2 * parts, "characters")
+    return _checked(read_evidence(files, layout, BOUNDS))
+
+
+MOST_US = 1e13
+"""Microseconds that are some time of a step: four months."""
+
+
+def _checked(slow: Slowness) -> Slowness:
+    """The same. Errors: LayoutError ``absurd-summary`` where it holds what no job has."""
+    ranks = [one.rank for one in slow.ranks]
+    ranks += [rank for group in slow.groups for rank in group.ranks]
+    world = max([slow.world or 0, 1 + max(ranks, default=0)])
+    world = max(world, slow.running.world if slow.running else 0)
+    numbers = _numbers(as_json(replace(slow, running=None)))
+    if world > MAX_RANKS or min(ranks, default=0) < 0 or max(numbers, default=0) > MOST_US:
+        raise refusal("absurd-summary", "traces", limit=MAX_RANKS)
+    spend(world // 8, "ranks", control="traces")
+    return slow
+
+
+def _numbers(value: object) -> Iterator[float]:
+    """Of every number in a document how large it is."""
+    if isinstance(value, (int, float)):
+        yield abs(value) if value == value else inf
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _numbers(one)
+    elif isinstance(value, Mapping):
+        yield from _numbers([*value.values()])
+
+
+def digest_of(slow: Slowness) -> str:
+    """The text of what traces say. Errors: LayoutError ``long-digest`` where nothing fits."""
+    for timelines, waits in KEPT:
+        cut = replace(slow, timelines=slow.timelines[:timelines], waits=slow.waits[:waits])
+        if text := packed(orjson.dumps(as_json(cut)).decode()):
+            return text
+    raise refusal("long-digest", "trace")
+
+
+def slow_of(text: object) -> Slowness:
+    """What a digest says.
+
+    >>> slow = slow_of(example())
+    >>> slow_of(digest_of(slow)) == slow, len(slow.ranks)
+    (True, 8)
+
+    Errors: LayoutError ``bad-digest`` for any other text; ``too-much-work``.
+    """
+    plain = unpacked(text, "traces_digest")
+    try:
+        return _checked(read_summary(f'{{"slow":{plain}}}'))
+    except (LayoutError, ValueError, TypeError, RecursionError):
+        raise bad_digest("traces_digest") from None
+
+
+@cache
+def example_run() -> Slowness:
+    """The recorded run."""
+    return read_summary(EXAMPLE.read_bytes())
+
+
+@cache
+def example() -> str:
+    """Its digest."""
+    return digest_of(example_run())
+
+
+def slow_on_page(context: Context) -> Slowness | None:
+    """What the pasted text says, else what the files said; None without either.
+
+    Errors: LayoutError for what is no trace and no summary.
+    """
+    state = context.state
+    if not is_empty(state.traces):
+        text = {"the text": state.traces.encode("utf-8", "replace")}
+        return read_bounded(text, context.layout)
+    return None if is_empty(state.traces_digest) else slow_of(state.traces_digest)

@@ -1,0 +1,141 @@
+"""What traces say, beside a layout: the one that ran where they say it, else that on screen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from formats.slow import Slowness, account_of, verdict_of
+from formats.slow.model import ChainLink, GroupTimeline, RankTime
+from formats.slow.verdict import Culprit
+from groups import LayoutError
+from groups.layout import Job, Layout
+from groups.notes import Note
+
+from ..base.context import Context
+from ..base.state import is_empty
+from .files import slow_on_page
+
+LEAST = 0.05
+"""Share of a step that has the last step of a scale at least: less is no matter, be it the most."""
+
+
+@dataclass(frozen=True, eq=False)
+class SeenSlow:
+    """The traces of a job, and the layout on screen, in which a rank is chosen.
+
+    ran: the layout that the traces say, None where they do not; layout: in which ranks are shown.
+    """
+
+    slow: Slowness
+    screen: Layout
+    rank: int | None
+
+    @cached_property
+    def ran(self) -> Layout | None:
+        if self.slow.running is None:
+            return None
+        with suppress(LayoutError):
+            return self.slow.running.layout(self._gpus_per_node)
+        return None
+
+    @property
+    def _gpus_per_node(self) -> int:
+        """As many as have a host of one name, where traces name several."""
+        hosts = Counter(one.host for one in self.slow.ranks)
+        counts = {*hosts.values()}
+        told = len(hosts) > 1 and len(counts) == 1 and "" not in hosts
+        return counts.pop() if told else self.screen.gpus_per_node
+
+    @cached_property
+    def world(self) -> int:
+        """Ranks of the job: as the traces say, else as many as they have."""
+        return self.slow.world or max((one.rank for one in self.slow.ranks), default=-1) + 1
+
+    @cached_property
+    def layout(self) -> Layout:
+        if self.ran is not None and self.ran.world_size == self.world:
+            return self.ran
+        if self.screen.world_size == self.world:
+            return self.screen
+        return Job(nodes=1, gpus_per_node=self.world, tp=1, pp=1).layout()
+
+    @cached_property
+    def verdict(self) -> Culprit:
+        return verdict_of(self.slow, self.layout)
+
+    @cached_property
+    def account(self) -> tuple[Note, ...]:
+        return account_of(self.slow, self.layout)
+
+    @cached_property
+    def of_rank(self) -> dict[int, RankTime]:
+        return {one.rank: one for one in self.slow.ranks}
+
+    @cached_property
+    def chosen(self) -> int:
+        """The chosen rank; where none is, or of another job, the first of who is slow."""
+        if self.rank is not None and self.rank < self.layout.world_size:
+            return self.rank
+        return next((rank for rank in self.verdict.ranks if rank < self.layout.world_size), 0)
+
+    @cached_property
+    def chain(self) -> tuple[ChainLink, ...]:
+        """The chain of waiting back to who is slow."""
+        return self.slow.chain_to(self.verdict.ranks, self.verdict.cause)
+
+    def seconds(self, name: str) -> np.ndarray:
+        """Of each rank those "lost" or "caused", nan without a trace: float64, shape (world,)."""
+        seconds = np.full(self.layout.world_size, np.nan)
+        for one in self.slow.ranks:
+            if one.rank < len(seconds):
+                seconds[one.rank] = (one.lost_us if name == "lost" else one.cost_us) / 1e6
+        return seconds
+
+    def most(self, seconds: np.ndarray) -> float:
+        """What has the last step of a scale."""
+        known = seconds[~np.isnan(seconds)]
+        return max(float(known.max(initial=0.0)), LEAST * self.slow.step_us / 1e6)
+
+    @cached_property
+    def worth(self) -> tuple[float, ...]:
+        """How long members waited in each timeline, by their order."""
+        return tuple(
+            sum(
+                took - min(known)
+                for call in line.calls
+                if (known := [one for one in call.took_us if one is not None])
+                for took in known
+            )
+            for line in self.slow.timelines
+        )
+
+    def timeline_of(self, rank: int) -> GroupTimeline | None:
+        """The one of those that a rank is in with most waiting; None where it is in none."""
+        own = [
+            (self.worth[place], -place)
+            for place, line in enumerate(self.slow.timelines)
+            if rank in self.slow.groups[line.group].ranks
+        ]
+        return self.slow.timelines[-max(own)[1]] if own else None
+
+    def timeline(self, chosen: str) -> GroupTimeline | None:
+        """That of a group by its number, else the one of who is slow, or the first."""
+        for line in self.slow.timelines:
+            if str(line.group) == chosen:
+                return line
+        named = (self.timeline_of(rank) for rank in self.verdict.ranks[:1])
+        first = self.slow.timelines[0] if self.slow.timelines else None
+        return next(named, None) or first
+
+
+def seen_of(context: Context) -> SeenSlow | None:
+    """What the page's traces say; None without any. Errors: LayoutError as `slow_on_page`."""
+    slow = slow_on_page(context)
+    if slow is None:
+        return None
+    return SeenSlow(slow, context.layout, None if is_empty(context.state.rank) else context.rank)

@@ -1,0 +1,16 @@
+"""The words of the Slow view; those of who is slow are in texts.slow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from descriptions import Text, words
+
+from ..base.html import saying
+
+SLOW_VIEW: Mapping[str, Text] = words(Path(__file__).with_name("words.toml"), "SLOW_VIEW")
+
+
+def say_of(language: str) -> Callable[..., str]:
+    return saying(SLOW_VIEW, language)
