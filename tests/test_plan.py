@@ -16,7 +16,9 @@ from descriptions import REFUSALS
 from groups.errors import LayoutError
 from groups.layout import Job
 from groups.plan import MAX_ROLES, Plan, Role
+from groups.plan_faults import copies_of, hangs_of, lost_with
 from groups.plan_notes import notes_of
+from texts.sentences import note_text
 
 FRAMEWORKS = ("megatron", "vllm", "sglang")
 
@@ -300,3 +302,52 @@ def test_a_role_on_chosen_gpus_is_offered_no_other_first_one():
     assert (crosses.code, "nearest" in crosses.facts) == ("tp-crosses-by-start", False)
     assert (straddles.code, straddles.facts["straddling"]) == ("engines-straddle", 1)
     assert unused.facts == {"count": 28, "first": 1, "last": 31}
+
+
+# -- faults ----------------------------------------------------------------------------------------
+
+
+@settings(max_examples=40, deadline=None)
+@given(roles_of_a_cluster(), st.data())
+def test_a_copy_ends_with_a_node_where_a_rank_of_it_is_there(cluster, data):
+    plan = attempt(*cluster)
+    if isinstance(plan, LayoutError):
+        return
+    nodes = data.draw(st.sets(st.integers(0, plan.nodes - 1), min_size=1))
+    losses = {loss.role.name: loss for loss in lost_with(plan, nodes)}
+    for role in plan.roles:
+        there = [
+            rank
+            for rank, gpu in enumerate(role.ranks.tolist())
+            if gpu // plan.gpus_per_node in nodes
+        ]
+        assert (role.name in losses) == bool(there)
+        if there:
+            loss, copies = losses[role.name], copies_of(role).tolist()
+            assert [*loss.ranks] == there
+            assert {*loss.copies} == {copies[rank] for rank in there}
+            assert loss.left == len({*copies}) - len(loss.copies)
+
+
+def test_a_hang_names_the_role_whose_groups_it_shows():
+    actor = Role("actor", Job(nodes=2, tp=4, pp=2).layout(), shares=("rollout",))
+    rollout = Role("rollout", Job(nodes=2, tp=2, framework="vllm").layout())
+    reward = Role("reward", Job(tp=8, framework="sglang").layout(), first_rank=16)
+    plan = Plan(3, 8, (actor, rollout, reward))
+
+    def named(groups, ranks, world=None):
+        return [hang.role.name for hang in hangs_of(plan, groups, ranks, world)]
+
+    assert named([(4, 5)], [5]) == ["rollout"]  # pairs: the rollout's tp
+    assert named([(4, 5, 6, 7)], [5]) == ["actor"]  # fours: the actor's tp
+    assert named([(0, 8)], [8]) == ["actor"]  # two stages
+    assert named([range(8)], [3], world=8) == ["reward"]
+    assert named([(0, 1), (0, 1, 2, 3)], [0]) == []  # of no role both
+    assert named([], [12]) == ["rollout", "actor"]  # which of the two, nothing tells
+    (hang,) = hangs_of(plan, [(4, 5)], [4, 5])
+    assert (hang.copies, hang.gpus, hang.waiting) == ((2,), (4, 5), ("actor",))
+    assert note_text(hang.note) == (
+        "rollout hangs: engine 2, its ranks 4, 5, GPUs 4, 5; actor wait for these GPUs."
+    )
+    (judge,) = hangs_of(plan, [range(8)], [3], 8)
+    assert (judge.gpus, judge.note.code) == ((19,), "engine-hangs")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from cases import every
 
+from groups.plan_faults import lost_with
 from training.serving.server import GIB
 from views.base.context import Context
 from views.base.role_edits import edited
@@ -15,7 +16,7 @@ from views.moves.asked import asked_of
 from views.page import answer
 from views.roles.hero import cluster_of_plan
 from views.roles.moments import PARTS, WORKING, memory_of, moments_of, phases_of
-from views.roles.places import lost_with, places_of_gpu
+from views.roles.places import places_of_gpu
 from views.roles.step import fullest_text, way_of
 
 JOB = State(nodes=8, tp=4, pp=2, model="qwen3-8b", rank="12")
@@ -37,12 +38,12 @@ def test_a_gpu_is_told_by_its_place_in_each_role():
 
 
 def test_a_node_takes_the_replicas_and_engines_on_it():
-    lost = [(role.name, count, total) for role, count, total in lost_with(PLAN.plan, 7)]
+    lost = [(loss.role.name, len(loss.copies), loss.total) for loss in lost_with(PLAN.plan, 7)]
     assert lost == [("actor", 2, 8), ("rollout", 4, 32), ("reference", 2, 16), ("reward", 8, 8)]
-    for role, count, total in lost_with(PLAN.plan, 0):
+    for loss in lost_with(PLAN.plan, 0):
         copies = [place.copy for gpu in range(8) for place in places_of_gpu(PLAN.plan, gpu)
-                  if place.role is role]  # fmt: skip
-        assert (len(set(copies)), role.layout.world_size % total) == (count, 0)
+                  if place.role is loss.role]  # fmt: skip
+        assert {*copies} == {*loss.copies}
 
 
 @every("nodes", [8, 64])

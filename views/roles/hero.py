@@ -13,6 +13,7 @@ from descriptions import PAGE, ROLES
 from groups.grouping import Grouping
 from groups.layout import Layout, framework_name
 from groups.plan import Plan
+from groups.plan_faults import lost_with
 from render.marks import Scene
 from render.palette import tones
 from render.scenes.cluster import ClusterPicture, RoleBand
@@ -28,7 +29,7 @@ from ..base.state import State
 from ..groups.job import described, job_of_grid, layers_of
 from ..groups.shown import PictureSpec, marked
 from .bar import TONES, swatch
-from .places import chosen_gpu, groups_of, lost_with, places_of_gpu
+from .places import chosen_gpu, groups_of, places_of_gpu
 from .step import found_of, step_html, step_picture
 
 CARD = (560.0, 230.0)
@@ -101,12 +102,12 @@ def lost_text(plan: Plan, gpu: int, language: str) -> str:
     say, node = saying(ROLES, language), gpu // plan.gpus_per_node
     losses = [
         say(
-            "lost_engines" if role.layout.is_server else "lost_replicas",
-            role=role.name,
-            count=f"{count:,}",
-            total=f"{total:,}",
+            "lost_engines" if loss.role.layout.is_server else "lost_replicas",
+            role=loss.role.name,
+            count=f"{len(loss.copies):,}",
+            total=f"{loss.total:,}",
         )
-        for role, count, total in lost_with(plan, node)
+        for loss in lost_with(plan, node)
     ]
     return say("lost", node=node, losses=say("semicolon").join(losses)) if losses else ""
 

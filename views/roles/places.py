@@ -13,6 +13,7 @@ from groups.engines import engine_gpus
 from groups.grouping import Grouping
 from groups.layout import Layout
 from groups.plan import Plan, Role
+from groups.plan_faults import copies_of
 
 from ..base.context import Context
 from ..base.units import ranges_text
@@ -88,29 +89,6 @@ def groups_of(layout: Layout) -> list[Grouping]:
 def places_of_gpu(plan: Plan, gpu: int) -> list[RolePlace]:
     """In the order of the roles' turns."""
     return [place_of(role, rank) for role, rank in plan.roles_of(gpu)]
-
-
-def copies_of(role: Role) -> np.ndarray:
-    """The copy of the model that each rank is a part of: int64, shape (world,)."""
-    layout = role.layout
-    ranks = np.arange(layout.world_size)
-    if layout.is_server:
-        return ranks // engine_gpus(layout.job)
-    mesh = layout.mesh
-    if "dp" not in mesh.names:
-        return np.zeros(layout.world_size, dtype=np.int64)
-    return ranks // mesh.strides[mesh.names.index("dp")] % mesh.size("dp")
-
-
-def lost_with(plan: Plan, node: int) -> Iterator[tuple[Role, int, int]]:
-    """The roles that have GPUs of a node, and how many of their replicas or engines end with it,
-    of how many."""
-    first = node * plan.gpus_per_node
-    for role in plan.turns:
-        here = (role.ranks >= first) & (role.ranks < first + plan.gpus_per_node)
-        if here.any():
-            copies = copies_of(role)
-            yield role, len(np.unique(copies[here])), int(copies.max()) + 1
 
 
 def rows_of(plan: Plan) -> Iterator[dict[str, Any]]:

@@ -1,0 +1,162 @@
+"""What a fault does to a plan: whose ranks hang, and what ends with a node.
+
+A role's processes number themselves from 0: what a watchdog or a dump calls rank 5 of a group is
+rank 5 of one of the roles. Which one, its groups tell: those that a layout makes and no other does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .engines import engine_gpus
+from .layout import Layout
+from .mesh import require_rank, whole_number
+from .notes import Note
+from .plan import Plan, Role
+
+MOST = 16
+"""Numbers that a sentence lists."""
+
+
+def copies_of(role: Role) -> np.ndarray:
+    """The copy of the model that each rank is a part of, an engine of a server: int64, (world,).
+
+    >>> from groups.layout import Job
+    >>> copies_of(Role("rollout", Job(gpus_per_node=4, tp=2, framework="vllm").layout())).tolist()
+    [0, 0, 1, 1]
+    """
+    layout = role.layout
+    ranks = np.arange(layout.world_size)
+    if layout.is_server:
+        return ranks // engine_gpus(layout.job)
+    mesh = layout.mesh
+    if "dp" not in mesh.names:
+        return np.zeros(layout.world_size, dtype=np.int64)
+    return ranks // mesh.strides[mesh.names.index("dp")] % mesh.size("dp")
+
+
+@dataclass(frozen=True)
+class RoleLoss:
+    """What of a role ends with machines: its ranks there, and the copies that they are parts of."""
+
+    role: Role
+    ranks: tuple[int, ...]
+    copies: tuple[int, ...]
+    total: int  # copies that the role has
+
+    @property
+    def left(self) -> int:
+        return self.total - len(self.copies)
+
+
+def lost_with(plan: Plan, nodes: int | Iterable[int]) -> tuple[RoleLoss, ...]:
+    """What of each role ends with a node, or with several, in the order of their turns.
+
+    >>> from groups.layout import Job
+    >>> actor = Role("actor", Job(nodes=2, tp=4, pp=2).layout())
+    >>> rollout = Role("rollout", Job(tp=2, framework="vllm").layout(), first_rank=8)
+    >>> for loss in lost_with(Plan(2, 8, (actor, rollout)), 1):
+    ...     print(loss.role.name, loss.ranks[0], loss.copies, loss.left)
+    actor 8 (0, 1) 0
+    rollout 0 (0, 1, 2, 3) 0
+
+    Errors: LayoutError for a node that the cluster has not.
+    """
+    several = (nodes,) if isinstance(nodes, int) else tuple(nodes)
+    failed = np.zeros(plan.nodes, dtype=bool)
+    for node in several:
+        failed[whole_number(node, "node", minimum=0, maximum=plan.nodes - 1)] = True
+    losses = []
+    for role in plan.turns:
+        ranks = np.flatnonzero(failed[role.ranks // plan.gpus_per_node])
+        if len(ranks):
+            copies = copies_of(role)
+            ended = tuple(np.unique(copies[ranks]).tolist())
+            losses.append(RoleLoss(role, tuple(ranks.tolist()), ended, int(copies.max()) + 1))
+    return tuple(losses)
+
+
+@dataclass(frozen=True)
+class RoleHang:
+    """A role whose processes hang: which ranks of it, and the roles that wait for their GPUs."""
+
+    role: Role
+    ranks: tuple[int, ...]
+    waiting: tuple[str, ...]
+
+    @property
+    def gpus(self) -> tuple[int, ...]:
+        """GPUs of the cluster that these ranks are."""
+        return tuple(self.role.ranks[list(self.ranks)].tolist())
+
+    @property
+    def copies(self) -> tuple[int, ...]:
+        """The engines, or the copies of the model, that these ranks are parts of."""
+        return tuple(np.unique(copies_of(self.role)[list(self.ranks)]).tolist())
+
+    @property
+    def note(self) -> Note:
+        """It as the facts of a sentence."""
+        code = "engine-hangs" if self.role.layout.is_server else "role-hangs"
+        facts = {"role": self.role.name, "ranks": _listed(self.ranks), "gpus": _listed(self.gpus)}
+        facts |= {"copies": _listed(self.copies)}
+        if not self.waiting:
+            return Note(code, facts)
+        return Note(f"{code}-and-others-wait", {**facts, "waiting": ", ".join(self.waiting)})
+
+
+def hangs_of(
+    plan: Plan, groups: Iterable[Collection[int]], ranks: Sequence[int], world: int | None = None
+) -> tuple[RoleHang, ...]:
+    """The roles that a hang may be of: those that make these groups and have these ranks.
+
+    groups: ranks of the process groups that the evidence names, as their own processes number them.
+    ranks: those that hang, or are missing. world: how many there are in all, where it is known.
+    Several roles are possible where the evidence does not tell them apart.
+
+    >>> from groups.layout import Job
+    >>> actor = Role("actor", Job(nodes=2, tp=4, pp=2).layout())
+    >>> rollout = Role("rollout", Job(nodes=2, tp=2, framework="vllm").layout())
+    >>> plan = Plan(2, 8, (actor, rollout))
+    >>> [hang] = hangs_of(plan, [(4, 5)], [5])
+    >>> hang.role.name, hang.copies, hang.gpus, hang.waiting
+    ('rollout', (2,), (5,), ())
+    """
+    named = [sorted({*group}) for group in groups]
+    found = []
+    for role in plan.turns:
+        size = role.layout.world_size
+        if world is not None and world != size:
+            continue
+        if any(not 0 <= rank < size for rank in ranks):
+            continue
+        if all(_makes(role.layout, group) for group in named):
+            own = tuple(require_rank(role.layout.mesh, rank) for rank in sorted({*ranks}))
+            found.append(RoleHang(role, own, _waiting(plan, role)))
+    return tuple(found)
+
+
+def _makes(layout: Layout, group: list[int]) -> bool:
+    """Whether one of a layout's groups has exactly these ranks."""
+    if not group or not 0 <= group[0] <= group[-1] < layout.world_size:
+        return False
+    if len(group) in (1, layout.world_size):
+        return True
+    return any(
+        grouping.size == len(group) and np.array_equal(np.sort(grouping.members(group[0])), group)
+        for grouping in layout.every.values()
+    )
+
+
+def _waiting(plan: Plan, role: Role) -> tuple[str, ...]:
+    """The roles that have this one's GPUs after it does."""
+    turns = [*plan.turns]
+    return tuple(other.name for other in turns[turns.index(role) + 1 :] if other.meets(role))
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    shown = ", ".join(map(str, numbers[:MOST]))
+    return shown + (" ..." if len(numbers) > MOST else "")
