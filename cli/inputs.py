@@ -97,7 +97,7 @@ def options_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
 
 
 def read_options(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Namespace:
-    """What the words of a command line say. Errors: CommandError, with the nearest option."""
+    """Parse the words of a command line. Errors: CommandError, with the nearest option."""
     known = [name for action in parser._actions for name in action.option_strings]
     switches = [
         name for one in parser._actions if one.metavar == ON_OFF for name in one.option_strings

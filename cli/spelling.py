@@ -64,7 +64,7 @@ def known_options(
 
 
 def nearest(name: str, known: Collection[str]) -> list[str]:
-    """Options that a name that is none may have meant.
+    """The options whose names are nearest to a misspelt one.
 
     >>> nearest("--tensor-parallel-size", ["--tp"]), nearest("--pressets", ["--preset", "--pp"])
     (['--tp'], ['--preset'])

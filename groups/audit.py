@@ -101,7 +101,7 @@ def _translated(grouping: Grouping, domain: int) -> np.ndarray:
 
 
 def span(grouping: Grouping, domain: int | np.ndarray, level: str = "") -> Span:
-    """How a grouping stands on domains of a size, or on the places of a level of that name.
+    """How many domains the groups of a kind span: nodes of a size, or places of a named level.
 
     >>> from groups import parse_mesh
     >>> tensor = span(Grouping("tp", parse_mesh("tp8-dp2"), "tp"), domain=4)

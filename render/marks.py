@@ -147,7 +147,7 @@ class Words:
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """A short text in the middle of each cell, x and y as those of words; name: of their class."""
+    """A short text centred in each cell. x, y: as of `Words`. name: the CSS class of the texts."""
 
     name: str
     texts: Sequence[str]

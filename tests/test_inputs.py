@@ -27,6 +27,7 @@ from views.base.link import from_query, to_query
 from views.base.state import State
 from views.column import column_html
 from views.launch.inputs import SAYABLE, UNSAYABLE
+from views.memory.api import SERVED
 from views.page import answer, first_html
 from views.slow.files import example
 
@@ -159,3 +160,8 @@ def test_a_way_to_train_is_read_from_the_commands_that_say_it(name):
         for target in ("megatron", "nemo")
     )
     assert any(read) != (name in UNREAD), f"formats/launch/training.py does not read {name}"
+
+
+def test_an_input_of_a_server_is_a_parameter_of_its_endpoint():
+    inputs = [name for name in fields_of("memory") if name.startswith("served_")]
+    assert {*inputs} <= {row.field for row in SERVED.rows.values()}, "views/memory/api.py"

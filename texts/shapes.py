@@ -94,7 +94,7 @@ class OperationText(NamedTuple):
 
 
 class Term(NamedTuple):
-    """A word as it is written (an expression for either language), and what it means."""
+    """A term of the glossary: a regular expression that finds it in each language, its meaning."""
 
     written: Text
     tip: Text
@@ -155,7 +155,7 @@ def catalogue(name: str | Path) -> Catalogue:
 
 
 def sections(name: str, values: Mapping[str, object]) -> Catalogue:
-    """What a file holds, each section by its model. Errors: TableError, which names the file."""
+    """Check the parsed sections of a file against their models. Errors: TableError."""
     held: Catalogue = {}
     for section, records in values.items():
         model = dict.__class_getitem__((str, _model(section)))

@@ -320,7 +320,7 @@ class Cluster:
         return list(map(int, data.tolist()))
 
     def make(self, groups: Sequence[list[int]]) -> ProcessGroup | None:
-        """The group of this rank, None if it is in none. All ranks must make all groups."""
+        """Create all groups, which every rank must do; return this rank's own, or None."""
         made = [self.dist.new_group(ranks) for ranks in groups]
         # What torch says, not what the layout says, is what is checked.
         none = (None, self.dist.GroupMember.NON_GROUP_MEMBER)

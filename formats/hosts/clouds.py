@@ -99,9 +99,9 @@ def _gcp(value: object) -> Hosts | None:
         status = instance.get("resourceStatus", instance)
         if not isinstance(status, dict) or not {"physicalHost", "physicalHostTopology"} & {*status}:
             return None
-        said = status.get("physicalHostTopology")
-        if isinstance(said, dict):
-            places = {kind: said.get(kind) for kind in ("cluster", "block", "subblock")}
+        topology = status.get("physicalHostTopology")
+        if isinstance(topology, dict):
+            places = {kind: topology.get(kind) for kind in ("cluster", "block", "subblock")}
         else:
             places = _parts(str(status.get("physicalHost") or ""))
         if not isinstance(name := instance.get("name"), str):
@@ -125,8 +125,8 @@ def _by_path(
     """
     walked: list[tuple[str, list[tuple[str, str, str]]]] = []  # kind, name and path of each place
     paths: dict[tuple[str, str], set[str]] = {}
-    for host, said in rows:
-        kinds = {kind: str(name) for kind, name in said.items() if name}
+    for host, named in rows:
+        kinds = {kind: str(name) for kind, name in named.items() if name}
         joined = accumulate(kinds.values(), "{}/{}".format)
         walked.append((host, [(*of, path) for of, path in zip(kinds.items(), joined)]))
         for kind, name, path in walked[-1][1]:
@@ -206,9 +206,9 @@ def _topograph(value: object) -> Hosts | None:
     }
     rows = []
     for block in blocks:
-        said = block.get("annotations") or block.get("labels")
-        said = said if isinstance(said, dict) else {}
-        ends = {str(key).rpartition("/")[2]: str(name) for key, name in said.items()}
+        annotations = block.get("annotations") or block.get("labels")
+        annotations = annotations if isinstance(annotations, dict) else {}
+        ends = {str(key).rpartition("/")[2]: str(name) for key, name in annotations.items()}
         above = [str(block.get("switch") or block.get("name") or block.get("block") or "")]
         while above[-1] in parent and len(above) < 8:
             above.append(parent[above[-1]])
@@ -255,12 +255,12 @@ def _records(value: Sequence[object]) -> Hosts:
     rows, slots = [], {}
     for record in value:
         items = record.items() if isinstance(record, dict) else ()
-        said = {COLUMNS.get(str(key).lower(), ""): item for key, item in items}
-        host = said.get("host")
+        fields = {COLUMNS.get(str(key).lower(), ""): item for key, item in items}
+        host = fields.get("host")
         if not isinstance(host, str) or not host:
             raise bad_document(refusal("document-host", "hosts"))
-        rows.append((host, {kind: str(said[kind]) for kind in LEVELS if said.get(kind)}))
-        if (count := said.get("slots")) is not None:
+        rows.append((host, {kind: str(fields[kind]) for kind in LEVELS if fields.get(kind)}))
+        if (count := fields.get("slots")) is not None:
             if type(count) is not int or count < 0:
                 raise bad_document(refusal("document-slots", "hosts"))
             slots[host] = count

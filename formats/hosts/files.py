@@ -100,11 +100,13 @@ def _slot_lines(lines: Lines) -> Iterator[tuple[str, int | None]]:
         pairs = {key.lower(): value for key, value in _PAIR.findall(rest)}
         if rest and not pairs:
             raise bad(refusal("line-no-slots", "hosts"))
-        said = [next((key for key in keys if key in pairs), "") for keys in (SLOTS, MAX_SLOTS)]
-        for key in filter(None, said):
+        keys_found = [
+            next((key for key in keys if key in pairs), "") for keys in (SLOTS, MAX_SLOTS)
+        ]
+        for key in filter(None, keys_found):
             if not _NUMBER.fullmatch(pairs[key]):
                 raise bad(refusal("line-number", "hosts", key=key))
-        slots, limit = (int(pairs[key]) if key else None for key in said)
+        slots, limit = (int(pairs[key]) if key else None for key in keys_found)
         if slots is not None and limit is not None and slots > limit:
             raise bad(refusal("line-above-limit", "hosts"))
         yield _host(name, number), limit if slots is None else slots

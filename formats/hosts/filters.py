@@ -167,5 +167,7 @@ def bad_filter(
     code: str = "bad-host-filter",
     **facts: object,
 ) -> LayoutError:
-    said = f"{quoted(part)} is no filter of these hosts: {why}"
-    return refusal(code, "hosts", *filter(None, fixes), sentence=said, value=quoted(part), **facts)
+    sentence = f"{quoted(part)} is no filter of these hosts: {why}"
+    return refusal(
+        code, "hosts", *filter(None, fixes), sentence=sentence, value=quoted(part), **facts
+    )

@@ -50,8 +50,8 @@ Gpus = dict[str, list[dict[str, str]]]
 
 
 def is_fabric(text: str) -> bool:
-    said = re.search(r"Clique\s?Id\s*:|Cluster\s?UUID\s*:", text, re.IGNORECASE)
-    return bool(said) or _is_table(text)
+    header = re.search(r"Clique\s?Id\s*:|Cluster\s?UUID\s*:", text, re.IGNORECASE)
+    return bool(header) or _is_table(text)
 
 
 def _is_table(text: str) -> bool:
@@ -144,7 +144,7 @@ def is_matrix(text: str) -> bool:
 
 
 def read_matrix(text: str) -> Hosts:
-    """`nvidia-smi topo -m`, with tabs or pasted with blanks.
+    """The matrix that `nvidia-smi topo -m` prints; columns may be separated by tabs or by spaces.
 
     >>> node = read_matrix("     GPU0 GPU1 NIC0 CPU Affinity\\nGPU0  X  NV4 PIX 0-7\\n"
     ...     "GPU1 NV4  X  SYS 0-7\\nNIC0 PIX SYS  X\\n\\nNIC Legend:\\n\\n  NIC0: mlx5_0").node

@@ -203,7 +203,7 @@ def _order_for(
 
     by_cost: whether costs decide, and not only are said.
     """
-    given = numbered(_racks_of(hosts))
+    racks_before = numbered(_racks_of(hosts))
     levels = [
         [kind_of(every[kind], gpus_per_node) for kind in level if kind in every]
         for level in _levels(objective)
@@ -215,10 +215,12 @@ def _order_for(
         key = key_of(levels, of)
         return (cost_of(levels, costs, of), *key) if by_cost else key
 
-    racks_after, is_least = search(levels, given, score, by_key=not by_cost)
-    names, upper = arranged(hosts.names, given, racks_after, hosts.above_racks, levels)
-    capacities = np.bincount(given).tolist()
-    kinds = tuple(_crossings(kind, given, racks_after, capacities) for kind in chain(*levels))
+    racks_after, is_least = search(levels, racks_before, score, by_key=not by_cost)
+    names, upper = arranged(hosts.names, racks_before, racks_after, hosts.above_racks, levels)
+    capacities = np.bincount(racks_before).tolist()
+    kinds = tuple(
+        _crossings(kind, racks_before, racks_after, capacities) for kind in chain(*levels)
+    )
     expert = every["ep"].mesh if "ep" in every else None
     members = expert.size("etp") * expert.size("ep") if expert else 1
     is_proved = is_least or (
@@ -227,13 +229,13 @@ def _order_for(
     return BetterOrder(
         names=names,
         key=key_of(levels, racks_after),
-        key_before=key_of(levels, given),
+        key_before=key_of(levels, racks_before),
         names_before=hosts.names,
         kinds=kinds,
         reasons=_reasons(kinds, max(capacities), is_proved, names == hosts.names),
         is_least=is_proved,
         cost=cost_of(levels, costs, racks_after),
-        cost_before=cost_of(levels, costs, given),
+        cost_before=cost_of(levels, costs, racks_before),
         gpus_per_node=gpus_per_node,
         segment=max(1, -(-members // gpus_per_node)),
         upper=upper,

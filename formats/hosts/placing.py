@@ -47,9 +47,9 @@ def placement_of(hosts: Hosts, world: int, gpus_per_node: int | None = None) -> 
         return Placement(hosts.names, nodes, hosts.levels, hosts.devices)
     if hosts.ranks:
         code = "too-few-hosts" if total < world else "too-many-hosts-for-job"
-        said = f"the layout needs {world} GPUs, and the text places {total} ranks"
+        sentence = f"the layout needs {world} GPUs, and the text places {total} ranks"
         facts = {"world": world, "hosts": len(hosts.names), "slots": total, "spare": 0}
-        raise refusal(code, "hosts", sentence=said, **facts)
+        raise refusal(code, "hosts", sentence=sentence, **facts)
     slots = hosts.require_slots(gpus_per_node)
     placement = filled(hosts.names, slots, world=world, levels=hosts.levels)
     return replace(placement, devices=hosts.devices)
@@ -60,13 +60,13 @@ def even_slots(hosts: Hosts, gpus_per_node: int | None = None) -> int:
 
     Errors: LayoutError for machines with different numbers, and where nobody says any.
     """
-    said = {name: slots for name, slots in hosts.slots.items() if slots is not None}
-    least, most = min(said.values(), default=gpus_per_node), max(said.values(), default=0)
+    counts = {name: slots for name, slots in hosts.slots.items() if slots is not None}
+    least, most = min(counts.values(), default=gpus_per_node), max(counts.values(), default=0)
     if least is None:
         raise slots_unknown(hosts.names)
-    if said and least < most:
-        few = next(name for name, slots in said.items() if slots < most)
-        facts = {"host": quoted(few), "slots": said[few], "most": most, "least": least}
+    if counts and least < most:
+        few = next(name for name, slots in counts.items() if slots < most)
+        facts = {"host": quoted(few), "slots": counts[few], "most": most, "least": least}
         raise refusal("uneven-slots", "hosts", {"gpus_per_node": least}, **facts)
     return least
 
@@ -85,16 +85,16 @@ class Upper:
 
 def arranged(
     hosts: tuple[str, ...],
-    given: np.ndarray,
+    racks_before: np.ndarray,
     chosen: np.ndarray,
     above: LevelPlaces,
     levels: Levels,
 ) -> tuple[tuple[str, ...], tuple[Upper, ...]]:
     """The machines by the racks of the places, and what that is worth above the racks.
 
-    given, chosen: the rack of each place, before and after. Racks of one size are interchangeable,
-    so that those of one spine, pod or block can be put side by side without any group crossing one
-    more rack. The order that moves least stays where no other is better above.
+    racks_before, chosen: the rack of each place, before and after. Racks of one size are
+    interchangeable, so that those of one spine, pod or block can be put side by side without any
+    group crossing one more rack. The order that moves least stays where no other is better above.
     """
     places = [*above.values()]
 
@@ -103,8 +103,8 @@ def arranged(
         rows = ([of.get(host, f"only {host}") for host in names] for of in places)
         return [key_of(levels, numbered(row)) for row in rows]
 
-    tries = [hosts if (given == chosen).all() else _placed(hosts, given, chosen, [])]
-    tries += (_placed(hosts, given, chosen, places[:n]) for n in range(len(places), 0, -1))
+    tries = [hosts if (racks_before == chosen).all() else _placed(hosts, racks_before, chosen, [])]
+    tries += (_placed(hosts, racks_before, chosen, places[:n]) for n in range(len(places), 0, -1))
     best = min(tries, key=keys)
     return best, tuple(map(Upper, above, keys(best), keys(hosts)))
 
@@ -116,14 +116,17 @@ def numbered(places: Sequence[str]) -> np.ndarray:
 
 
 def _placed(
-    hosts: Sequence[str], given: np.ndarray, chosen: np.ndarray, above: Sequence[Mapping[str, str]]
+    hosts: Sequence[str],
+    racks_before: np.ndarray,
+    chosen: np.ndarray,
+    above: Sequence[Mapping[str, str]],
 ) -> tuple[str, ...]:
     """The machines by the racks of the places: those of a rack keep their order.
 
     Each rack takes the places that begin where it began; those of one place above stand together.
     """
     inside: dict[int, list[str]] = {}
-    for host, rack in zip(hosts, given.tolist()):
+    for host, rack in zip(hosts, racks_before.tolist()):
         inside.setdefault(rack, []).append(host)
     first: dict[tuple[str, ...], int] = {}  # the number of each place above, as they first come
     standing = {}
@@ -132,7 +135,7 @@ def _placed(
         ends = range(1, len(path) + 1)
         standing[rack] = [first.setdefault(path[:end], len(first)) for end in ends]
     after = dict.fromkeys(chosen.tolist())
-    sizes = np.bincount(given)
+    sizes = np.bincount(racks_before)
     taken: dict[int, Iterator[str]] = {}
     for size in set(sizes.tolist()):
         alike = sorted((rack for rack in inside if sizes[rack] == size), key=standing.__getitem__)

@@ -90,8 +90,8 @@ def _read(text: str) -> Hosts:
 def _clean(text: object) -> str:
     """The text without terminal colours and marks. Errors: LayoutError for no text or too long."""
     if not isinstance(text, str):
-        said = f"hosts must be a text: {quoted(text)} is not a text"
-        raise refusal("not-a-text", "hosts", sentence=said, value=quoted(text))
+        sentence = f"hosts must be a text: {quoted(text)} is not a text"
+        raise refusal("not-a-text", "hosts", sentence=sentence, value=quoted(text))
     require_length(text, LONGEST_TEXT, "hosts")
     words = len(text.replace(",", " ").split())
     spend(WORK_OF_A_WORD * words + len(text) // 20, "words", control="hosts")

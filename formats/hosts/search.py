@@ -46,17 +46,17 @@ Score = Callable[[np.ndarray], tuple[float, ...]]
 
 
 def search(
-    levels: Levels, given: np.ndarray, score: Score, *, by_key: bool = True
+    levels: Levels, racks_before: np.ndarray, score: Score, *, by_key: bool = True
 ) -> tuple[np.ndarray, bool]:
     """The best racks of the places that are found, and whether no order is proved to have less.
 
     The given ones stay where none are better.
 
-    given: the rack of each place, int64, racks numbered from 0. score: what shall be small.
+    racks_before: the rack of each place, int64, racks numbered from 0. score: what shall be small.
     by_key: whether that is the key of the levels, so that it can be proved to be least.
     """
-    capacities = np.bincount(given).tolist()
-    best, least_score = given, score(given)
+    capacities = np.bincount(racks_before).tolist()
+    best, least_score = racks_before, score(racks_before)
 
     def is_proved() -> bool:
         key = key_of(levels, best)
@@ -65,8 +65,11 @@ def search(
     kinds = [kind for level in levels for kind in level if len(kind.sets)]
     if is_proved():
         return best, True
-    trees = _trees(kinds, len(given), max(capacities))
-    for racks in (*_by_rack(given, capacities), *(_packed(tree, capacities) for tree in trees)):
+    trees = _trees(kinds, len(racks_before), max(capacities))
+    for racks in (
+        *_by_rack(racks_before, capacities),
+        *(_packed(tree, capacities) for tree in trees),
+    ):
         if (new_score := score(racks)) < least_score:
             best, least_score = racks, new_score
             if is_proved():
@@ -84,9 +87,9 @@ Tree = list[np.ndarray]
 """Blocks of places, finest first: each array has the block of every place; blocks are nested."""
 
 
-def _by_rack(given: np.ndarray, capacities: Sequence[int]) -> Iterator[np.ndarray]:
+def _by_rack(racks_before: np.ndarray, capacities: Sequence[int]) -> Iterator[np.ndarray]:
     """Rack after rack, each whole: as they first come, the largest first, the smallest first."""
-    first = list(dict.fromkeys(given.tolist()))
+    first = list(dict.fromkeys(racks_before.tolist()))
     for sign in (0, -1, 1):
         order = sorted(first, key=lambda rack: sign * capacities[rack])
         yield np.repeat(order, [capacities[rack] for rack in order])

@@ -154,15 +154,15 @@ def read_topology(text: str) -> Hosts:
         if _AGGREGATED.search(line):
             remarks.append(Note("aggregated-left-out", {"line": number}))
         elif entry:
-            said = {key.lower(): value for key, value in _PAIR.findall(line[entry.start() :])}
-            key = next((key for key in _KINDS if said.get(key)), "")
+            fields = {key.lower(): value for key, value in _PAIR.findall(line[entry.start() :])}
+            key = next((key for key in _KINDS if fields.get(key)), "")
             if not key:
                 raise bad_line(line, number, "Slurm's topology", refusal("line-no-name", "hosts"))
-            if said.get("switches"):
-                parent |= dict.fromkeys(expand_hostlist(said["switches"]), said[key])
+            if fields.get("switches"):
+                parent |= dict.fromkeys(expand_hostlist(fields["switches"]), fields[key])
             else:
-                of_kind = leaves[_KINDS[key]].setdefault(said[key], [])
-                of_kind += expand_hostlist(said.get("nodes", ""))
+                of_kind = leaves[_KINDS[key]].setdefault(fields[key], [])
+                of_kind += expand_hostlist(fields.get("nodes", ""))
     kind = "block" if leaves["block"] else "switch"
     hosts = _under(kind, leaves[kind], parent, remarks)
     aliases = filter(None, map(_ALIAS.match, text.splitlines()))
@@ -249,21 +249,21 @@ def read_environment(text: str) -> Hosts:
     {'n1': 8, 'n2': 8, 'n3': 4}
     """
     variables = [(name, value.strip()) for name, value in _VARIABLE.findall(text)]
-    said = dict(variables)
-    listed = next((said[name] for name in _NODELISTS if said.get(name)), "")
+    values = dict(variables)
+    listed = next((values[name] for name in _NODELISTS if values.get(name)), "")
     names = tuple(dict.fromkeys(expand_hostlist(listed)))
-    tasks = said.get("SLURM_STEP_TASKS_PER_NODE") or said.get("SLURM_TASKS_PER_NODE") or ""
-    each = said.get("SLURM_NTASKS_PER_NODE", "")
+    tasks = values.get("SLURM_STEP_TASKS_PER_NODE") or values.get("SLURM_TASKS_PER_NODE") or ""
+    each = values.get("SLURM_NTASKS_PER_NODE", "")
     counts: list[int] = []
     if tasks and names:
         counts = _tasks(tasks, len(names))
     elif each.isdecimal() and len(each) < 7:
         counts = [int(each)] * len(names)
     addresses = [value for name, value in variables if name == _ADDRESS and value]
-    levels = _levels(addresses, said.get("SLURM_TOPOLOGY_ADDR_PATTERN"))
+    levels = _levels(addresses, values.get("SLURM_TOPOLOGY_ADDR_PATTERN"))
     names = names or tuple(next(iter(levels.values()), ()))
     hosts = Hosts("slurm-environment", names, dict(zip(names, counts)), levels)
-    plane = _plane(said)
+    plane = _plane(values)
     return replace(hosts, ranks=_dealt(hosts, plane)) if plane else hosts
 
 
@@ -290,14 +290,14 @@ def _levels(addresses: Iterable[str], pattern: str | None) -> dict[str, dict[str
     return levels
 
 
-def _plane(said: Mapping[str, str]) -> int:
+def _plane(variables: Mapping[str, str]) -> int:
     """Tasks that a machine gets in turn (1: cyclic), by what stands before the first colon; 0 where
     machines are filled one after the other.
 
     Errors: LayoutError for "arbitrary", whose order stands in a file, and for a plane of no size.
     """
-    name = said.get("SLURM_DISTRIBUTION", "").lower().split(":")[0].split(",")[0]
-    size = said.get("SLURM_DIST_PLANESIZE", "")
+    name = variables.get("SLURM_DISTRIBUTION", "").lower().split(":")[0].split(",")[0]
+    size = variables.get("SLURM_DIST_PLANESIZE", "")
     if name in ("", "block", "unknown"):
         return 0
     if name == "cyclic":

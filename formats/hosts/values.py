@@ -140,8 +140,8 @@ def require_count(count: int, value: object, limit: int = MAX_HOSTS, why: str = 
     if count > limit:
         named = f"{count:,}" if count < 10**15 else quoted(count)
         facts = {"value": quoted(value), "count": count if count < 10**15 else named}
-        said = f"{quoted(value)} names {named} machines, more than {limit:,}"
-        raise refusal("too-many-hosts", "hosts", sentence=said, why=why, **facts, limit=limit)
+        sentence = f"{quoted(value)} names {named} machines, more than {limit:,}"
+        raise refusal("too-many-hosts", "hosts", sentence=sentence, why=why, **facts, limit=limit)
 
 
 def host_twice(host: str, why: str) -> LayoutError:

@@ -75,8 +75,8 @@ def diagnosis_of(job: LoggedJob) -> Diagnosis:
 def first_reason(causes: Mapping[int, str], reasons: Iterable[str]) -> str:
     """What the culprits are blamed for, else why nobody is."""
     order = ("different", "order", "unclear", "absent", "late", "no-dump", "all-arrived")
-    given = {*causes.values()} or {*reasons}
-    return next((reason for reason in order if reason in given), "none")
+    possible = {*causes.values()} or {*reasons}
+    return next((reason for reason in order if reason in possible), "none")
 
 
 def hops_of(waits: Sequence[Wait], named: Iterable[int], roots: Iterable[int]) -> tuple[Hop, ...]:

@@ -165,18 +165,18 @@ def read_engine(text: str) -> EngineLog | None:
     lines, engine = [], ""
     for line in text.splitlines():
         spend(1 + len(line) // 200, "lines")
-        said = dict(_numbers(line[:4000]))
-        if not said:
+        numbers = dict(_numbers(line[:4000]))
+        if not numbers:
             continue
         engine = engine or next(
             (name for name, marks in _ENGINES.items() if any(mark in line for mark in marks)), ""
         )
         lines.append(line.strip())
-        of_rank: Document = {name: said.pop(name) for name in _OF_RANK if name in said}
+        of_rank: Document = {name: numbers.pop(name) for name in _OF_RANK if name in numbers}
         if of_rank:
             name = _worker(line)
             ranks[name] = replace(ranks.get(name, EngineRank(name)), **of_rank)
-        found |= said
+        found |= numbers
     if not any(rank.cache for rank in ranks.values()) and not {"tokens", "blocks"} & found.keys():
         return None
     counts: Document = {

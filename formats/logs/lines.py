@@ -155,8 +155,8 @@ def read_lines(text: str, reading: LogReading) -> None:
             shape = shapes[key] = shape_of(zeros, after_source, tags)
             left -= shape.work
             spend((long + shape.work) // 3, "characters")
-        for step, given, spans in shape.steps:
-            step(reading, *given, *map(line.__getitem__, spans))
+        for step, arguments, spans in shape.steps:
+            step(reading, *arguments, *map(line.__getitem__, spans))
         left -= shape.cost
         if left <= 0:
             reading.note("text-cut", before=quoted(line))
@@ -208,7 +208,8 @@ def shape_of(zeros: str, after_source: bool, tags: bool = True) -> LineShape:
     cost = 1 + sum(2 + len(spans) for _, _, spans in whole.steps)
     is_source = 'File "' in zeros and ", line " in zeros
     steps = (
-        (step, given, tuple(slice(*span) for span in spans)) for step, given, spans in whole.steps
+        (step, arguments, tuple(slice(*span) for span in spans))
+        for step, arguments, spans in whole.steps
     )
     return LineShape(tuple(steps), work, cost, is_source)
 
@@ -282,7 +283,9 @@ def _find_c10d(part: Part) -> None:
         spans += [part.span(match, 1) for match in matches]
         clock, ran = _CLOCK.search(part.text), _RAN.search(part.text)
         spans += [part.span(clock, place) for place in range(1, 6)] + [part.span(ran, 1)]
-        part.add(LogReading.work, part.rank, *spans, given=(in_group, "dump signal" in part.text))
+        part.add(
+            LogReading.work, part.rank, *spans, arguments=(in_group, "dump signal" in part.text)
+        )
 
 
 def _find_in_group(part: Part) -> None:
@@ -356,7 +359,7 @@ def _find_collectives(part: Part) -> None:
     if "lagging ranks" in part.text or "#" in part.text or "] started" in part.text:
         for pattern in (_LAGGING, _SNAPSHOT):
             for listed in part.matched(pattern):
-                part.add(LogReading.in_current_group, listed, given=(pattern is _LAGGING,))
+                part.add(LogReading.in_current_group, listed, arguments=(pattern is _LAGGING,))
         part.take(_LAGGING)
         part.take(_SNAPSHOT)
     part.add_first(_SEQUENCE, LogReading.recorder_number)
@@ -374,7 +377,7 @@ def _find_mismatch(part: Part) -> bool:
             part.span(side, place) if side[3] or place == 1 else NOTHING for place in (1, 2, 4)
         ]
     spans += [part.span(shape, 1) for shape in islice(_SHAPE.finditer(part.text), 8)]
-    part.add(LogReading.mismatch, part.rank, *spans, given=(len(sides),))
+    part.add(LogReading.mismatch, part.rank, *spans, arguments=(len(sides),))
     part.text = ""
     return True
 
@@ -384,7 +387,7 @@ def _find_recorder_text(part: Part) -> None:
     part.work += 20
     for match in _SET.finditer(part.text):
         is_missing = match[1].lower() == "missing"
-        part.add(LogReading.add_listed, part.span(match, 2), given=(is_missing,))
+        part.add(LogReading.add_listed, part.span(match, 2), arguments=(is_missing,))
     part.add_first(_GROUP_INFO, LogReading.recorder_group)
     part.take(_SET)
 
@@ -412,4 +415,4 @@ def _find_mentions(part: Part, after_source: bool) -> None:
     for match in islice(_MENTIONS.finditer(text), MOST_MENTIONS) if "anks" in text else ():
         lead = text[max(0, match.start() - 24) : match.start()]
         if not lead[-1:].isalnum() and not _QUALIFIED.search(lead):
-            part.add(LogReading.add_listed, part.span(match, 1), given=(False,))
+            part.add(LogReading.add_listed, part.span(match, 1), arguments=(False,))

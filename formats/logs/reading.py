@@ -77,9 +77,9 @@ class LogReading:
         self.speaker = None
 
     def note(self, code: str, **facts: object) -> None:
-        said = f"{code}{facts}"
-        if said not in self.notes and len(self.notes) < 1000:
-            self.notes[said] = Note(code, facts)
+        key = f"{code}{facts}"
+        if key not in self.notes and len(self.notes) < 1000:
+            self.notes[key] = Note(code, facts)
 
     def add_stacks(self, stacks: Iterable[Standing]) -> None:
         """Where ranks stand; of two stacks of a rank the later one counts."""
@@ -124,7 +124,7 @@ class LogReading:
             self.maybe_missing.update(numbers)
 
     def unreached(self, place: int) -> None:
-        """A rank of the communicator that a report has come to, whose process did not answer."""
+        """Record a rank whose process did not answer, in the communicator that the report is at."""
         self.group_ranks.add(place)
         self.note("process-unreachable", communicator=self.communicator or "?", rank=place)
 

@@ -43,8 +43,8 @@ class Part:
     def part(self, rank: Span, start: int, end: int) -> Part:
         return Part(self.text[start:end], start, rank, self.steps)
 
-    def add(self, step: Step, *spans: Span, given: tuple[object, ...] = ()) -> None:
-        self.steps.append((step, given, spans))
+    def add(self, step: Step, *spans: Span, arguments: tuple[object, ...] = ()) -> None:
+        self.steps.append((step, arguments, spans))
 
     def add_first(self, pattern: re.Pattern[str], step: Step, *before: Span) -> bool:
         """A step for the first match, if there is one, with all its groups."""

@@ -49,8 +49,8 @@ def heard(log: Log, groupings: Mapping[str, Grouping]) -> Log:
     """
     stalls = [_named(stall, log.groups, groupings) for stall in log.stalls]
     known = diagnosis_of_stalls(stalls, log.groups, log.relayed)
-    told = {rank for wait in log.diagnosis.waits for rank in wait.waiting}
-    if log.dumped or not known.waits or not told <= {stall.rank for stall in stalls}:
+    waiting = {rank for wait in log.diagnosis.waits for rank in wait.waiting}
+    if log.dumped or not known.waits or not waiting <= {stall.rank for stall in stalls}:
         return log  # or not all lines have been kept
     places = _places(stalls)
     waits = tuple(_among(wait, groupings, places) for wait in known.waits)

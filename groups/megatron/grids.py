@@ -59,8 +59,8 @@ def grids(
     unknown axes, sizes below 1); ``quote`` is Megatron's own message where it has one.
     """
     order = order.lower() if isinstance(order, str) else order
-    given = {"tp": tp, "cp": cp, "pp": pp, "ep": ep, "gtp": gtp, "egtp": egtp}
-    sizes, refusals = in_ranges(given if etp is None else {**given, "etp": etp}, {})
+    stated = {"tp": tp, "cp": cp, "pp": pp, "ep": ep, "gtp": gtp, "egtp": egtp}
+    sizes, refusals = in_ranges(stated if etp is None else {**stated, "etp": etp}, {})
     if refusals:
         ones = {error.control or "": 1 for error in refusals}
         raise refusals[0].replace(alternatives=[ones])
@@ -187,9 +187,9 @@ def completed(order: str, sizes: Mapping[str, int]) -> list[str]:
             axes, short = ", ".join(APPENDED), len(name) <= 40
             shown = name if short else quoted(name)
             sentence = f"{shown} is not an axis of Megatron's: an order joins {axes}"
-            said = {"sentence": sentence, "quote": f"KeyError: '{name}'" * short}
+            texts = {"sentence": sentence, "quote": f"KeyError: '{name}'" * short}
             facts = {"value": quoted(name), "mesh": "-".join(APPENDED)}
-            raise refusal("unknown-axis", "order", {"order": mended(order)}, **said, **facts)
+            raise refusal("unknown-axis", "order", {"order": mended(order)}, **texts, **facts)
     for name in APPENDED:
         size = max(sizes["tp"], sizes["etp"]) if name == "tp" else sizes.get(name, 1)
         if name not in names and size > 1:
@@ -218,14 +218,14 @@ def mended(order: object) -> str:
     ('dp-tp-cp-ep-pp', 'tp-ep-cp-dp-pp', 'tp-cp-ep-dp-pp')
     """
     text = order.lower() if isinstance(order, str) else ""
-    said = "".join(c if c.isalpha() else " " for c in text[:200]).split()
-    names = [name for name in dict.fromkeys(said) if name in APPENDED]
+    words = "".join(c if c.isalpha() else " " for c in text[:200]).split()
+    names = [name for name in dict.fromkeys(words) if name in APPENDED]
     names += [name for name in ORDER.split("-") if name not in names]
     return "-".join([*(name for name in names if name != "pp"), "pp"])
 
 
 def with_gtp(names: list[str], sizes: Mapping[str, int]) -> tuple[list[str], list[str]]:
-    """The order of the dense and of the expert grid: with gtp_remat in its place, if it is used."""
+    """The orders of the dense and the expert grid, with the axis gtp_remat if it is used."""
     if sizes["gtp"] == sizes["egtp"] == 1:
         unused = [name for name in names if name != GTP]
         return unused, unused

@@ -42,7 +42,7 @@ FAMILIES: Mapping[str, Family] = Rows(
 
 
 def family(name: str) -> Family:
-    """The family of a group by its own name.
+    """The family (a row of families.toml) that a group name belongs to.
 
     >>> family("hcp-l1").option, family("hybrid-dp-cp-4").option, family("edp").grid
     ('hcp', 'dp_cp', 'expert')
@@ -147,7 +147,7 @@ _requested: Callable[..., dict[str, Grouping]] = groupings
 """`groupings` with names that are known only when it runs; a wrong one is its own TypeError."""
 
 
-def checked_groupings(world: int, given: Mapping[str, object]) -> dict[str, Grouping]:
+def checked_groupings(world: int, sizes: Mapping[str, object]) -> dict[str, Grouping]:
     """`groupings` whose refusals offer only alternatives that work.
 
     A fix for one rule may break another, so each alternative is tried before it is offered. Where
@@ -155,14 +155,14 @@ def checked_groupings(world: int, given: Mapping[str, object]) -> dict[str, Grou
     pp last in the order.
     """
     try:
-        return _requested(world=world, **given)
+        return _requested(world=world, **sizes)
     except LayoutError as error:
         names = dict.fromkeys([error.control, "tp", "cp", "pp", "ep", "etp"])
         defaults = [{name: DEFAULTS[name]} for name in names if name in DEFAULTS]
-        pp_last = {"order": mended(given.get("order"))}
+        pp_last = {"order": mended(sizes.get("order"))}
         ordered = [{**fix, **pp_last} for fix in (*error.alternatives, *defaults)]
         for fixes in (error.alternatives, defaults, ordered):
-            tried = [(fix, {"world": world, **given, **fix}) for fix in fixes]
+            tried = [(fix, {"world": world, **sizes, **fix}) for fix in fixes]
             working = [fix for fix, options in tried if works(_requested, **options)][:MOST]
             if working:
                 break

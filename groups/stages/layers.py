@@ -30,7 +30,7 @@ def stage_layers(
     first: int | None = None,
     last: int | None = None,
 ) -> list[list[int]]:
-    """The decoder layers, from 0, of every stage in the model's order, as Megatron deals them.
+    """The decoder layers of every stage, numbered from 0 and dealt out as Megatron does.
 
     A stage is a chunk of a rank: chunk 0 of every rank, then chunk 1 of every rank. Each has layers
     / pp / vpp of them. ``account``: the embedding takes the place of one layer in the first, and
@@ -71,13 +71,13 @@ def needs_stages(vpp: int, pp: int) -> LayoutError:
     return refusal("interleaving-needs-stages", "vpp", {"vpp": 1}, vpp=vpp, pp=pp)
 
 
-def _in_range(given: Mapping[str, object], account: bool) -> _Split:
+def _in_range(stated: Mapping[str, object], account: bool) -> _Split:
     """The request with every size a whole number in range, or the refusal of the first that is not.
 
     Its fix is the nearest size that also fits the others.
     """
-    limits = {name: (1, MAX_RANKS if name == "pp" else MAX_LAYERS) for name in given}
-    sizes, refusals = in_ranges(given, limits)
+    limits = {name: (1, MAX_RANKS if name == "pp" else MAX_LAYERS) for name in stated}
+    sizes, refusals = in_ranges(stated, limits)
     if not refusals:
         return _Split(account, **sizes)
     fixes: list[dict[str, int]] = []
@@ -103,8 +103,8 @@ class _Split:
     @property
     def ends(self) -> dict[str, int]:
         """The stages whose layers are given, with how many."""
-        given = {"first": self.first, "last": self.last}
-        return {name: count for name, count in given.items() if count is not None}
+        ends = {"first": self.first, "last": self.last}
+        return {name: count for name, count in ends.items() if count is not None}
 
     @property
     def left(self) -> int:
@@ -196,9 +196,9 @@ class _Split:
             parts = [f"{count} layer{'s' * (count != 1)}"]
             parts += ["the embedding", "the loss"] * self.account
             shared = f"{' and '.join(parts)} over {self.sharing} stages"
-            said = {"sentence": f"{shared} is not a whole number each", "quote": self._quote()}
+            texts = {"sentence": f"{shared} is not a whole number each", "quote": self._quote()}
             facts = {"count": self.left, "stages": self.sharing}
-            yield partial(refusal, "layers-do-not-divide", "layers", **said, **facts)
+            yield partial(refusal, "layers-do-not-divide", "layers", **texts, **facts)
         if share % self.vpp:
             quote = f"num_layers_per_pipeline_rank {share}"
             if self.ends:

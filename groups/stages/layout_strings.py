@@ -98,7 +98,7 @@ def _repeated(what: str, times: int) -> str:
 
 
 def stage_layers_of_layout(text: str, layers: int, pp: int, vpp: int) -> list[list[int]]:
-    """The decoder layers, from 0, of every stage of a layout.
+    """The decoder layers of every stage of a pipeline layout, numbered from 0.
 
     >>> stage_layers_of_layout("Ett|tt|tt|ttL", layers=8, pp=2, vpp=2)
     [[0, 1], [2, 3], [4, 5], [6, 7]]

@@ -197,7 +197,7 @@ MOST_LINES, LONGEST = 26, 96
 
 @dataclass(frozen=True)
 class CodeChart:
-    """A text to copy, in letters of one width; what is too long ends in dots, and says so.
+    """Text to copy, in a monospaced font. Lines that are too long end in dots.
 
     more: the words below a text that was cut, with {count} for the lines left out.
     """

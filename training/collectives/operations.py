@@ -195,8 +195,8 @@ def apply(
     is_back = direction == "backward"
     name = operation.backward if is_back else operation.forward
     if not name or (is_back and options.get("reduction") == "max"):
-        said = f"{op} by max" if name else op
-        raise refusal("no-backward", "direction", {"direction": "forward"}, operation=said)
+        called = f"{op} by max" if name else op
+        raise refusal("no-backward", "direction", {"direction": "forward"}, operation=called)
     function = getattr(functions, name)
     dims = (options["dim"],) if "dim" in options else operation.dims
     dims = dims[::-1] if is_back else dims
@@ -254,10 +254,10 @@ def arrays_of(tensors: object) -> list[np.ndarray]:
 
     Errors: LayoutError for no tensors, or one that is not made of numbers.
     """
-    given = items(tensors)
-    if not given:
+    values = items(tensors)
+    if not values:
         raise refusal("no-tensors", "tensor")
-    arrays = [_numbers(tensor, "biufc") for tensor in given]
+    arrays = [_numbers(tensor, "biufc") for tensor in values]
     for rank, array in enumerate(arrays):
         if array is None:
             raise refusal("not-a-tensor", "tensor", rank=rank)

@@ -329,7 +329,7 @@ def replica_seconds(
 def optimizer_seconds(
     request: Request, work: Replicas, c: Constants, on_host: Number = 0.0
 ) -> Number:
-    """Passes over the optimizer's state that is on the GPU and over the gradients, once a step."""
+    """Time of the optimizer step: memory passes over gradients and over the state on the GPU."""
     passed = c["state_bytes"] * work.states * (1.0 - on_host) + c["clear_bytes"] * work.held
     return passed / request.machine.hbm + c["step"]
 

@@ -92,7 +92,7 @@ class LayerWork(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """Beside the layers, for a micro-batch: the output layer, its logits, sends between stages."""
+    """Work of a micro-batch outside the layers: output layer, logits, sends between stages."""
 
     head: Products
     logits: float

@@ -111,7 +111,7 @@ class StageMemory:
         return optimizer, weights
 
     def crossing(self, training: Training) -> Crossing:
-        """What a rank sends to its host and gets from there in a step."""
+        """Bytes that a rank moves to host memory and back in one step."""
         precision = PRECISIONS[training.precision]
         states = self.host.get("optimizer", 0.0) + self.parts.get("optimizer", 0.0)
         return crossing(training, precision, states / precision.optimizer, *self.host_shares)

@@ -65,7 +65,7 @@ class PipelinePlan:
 
     @property
     def share(self) -> float:
-        """The part of a rank's layers, of one copy of the model, that one stage has."""
+        """The fraction of a rank's layers that one stage holds, of one copy of the model."""
         return self.p / self.stages
 
     @property

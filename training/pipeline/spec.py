@@ -123,8 +123,8 @@ class ScheduleSpec:
         if self.rule.rounds and not drawn and self.num_ops > MOST_OPS >= self.num_settled:
             return [{"m": self.m - self.m % (self.m // self.p)}]
         group = self.group if self.rule.grouped else self.group_size
-        given = {"m": self.m, "v": self.v, "group_size": group, "p": self.p}
-        sizes = {name: size for name, size in given.items() if size is not None}
+        stated = {"m": self.m, "v": self.v, "group_size": group, "p": self.p}
+        sizes = {name: size for name, size in stated.items() if size is not None}
         changes: list[dict[str, int]] = []
         for name in sorted(sizes, key=lambda name: name != control):
             most = max(4 * self.p, 2 * self.m, 8) if name != "p" else max(self.m, 2 * self.p)
@@ -145,9 +145,9 @@ class ScheduleSpec:
             return PipelinePlan(
                 shape.stages, self.m, tuple(order(shape, rank) for rank in shape.ranks)
             )
-        given = durations or Durations()
+        times = durations or Durations()
         limit = self.rule.limit * self.p
-        places = automatic(shape, given.table(shape.stages), given.send, limit, self.w_share)
+        places = automatic(shape, times.table(shape.stages), times.send, limit, self.w_share)
         return PipelinePlan(shape.stages, self.m, places)
 
     def _refusals(self) -> Iterator[Refused]:

@@ -49,7 +49,7 @@ def compared(estimate: Estimate, other: Estimate) -> list[Note]:
 
 
 def alone(estimate: Estimate) -> list[Note]:
-    """What one layout's step is made of, beside computation."""
+    """The largest parts of a layout's step besides computation."""
     lacks = Note("lacks", {"memory": estimate.fit.needed, "other": estimate.request.bytes_of_gpu})
     reasons = _close(estimate) if estimate.fits else [lacks]
     for part, seconds in sorted(estimate.parts.items(), key=lambda item: -item[1]):

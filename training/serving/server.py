@@ -120,8 +120,8 @@ class Serving:
         return self.requests or default.get(self.engine, 0)
 
     def batched_on(self, total: float, is_a100: bool = False) -> int:
-        """Tokens of a batch by default: vLLM's, SGLang's chunks of a prefill, TensorRT-LLM's
-        BuildConfig.max_num_tokens."""
+        """The default number of tokens of a batch: vLLM's, SGLang's chunks of a prefill,
+        TensorRT-LLM's BuildConfig.max_num_tokens."""
         if self.batched or self.engine == "tensorrt-llm":
             return self.batched or 8192
         if total >= HUGE:

@@ -86,7 +86,7 @@ class Demand:
 
     @property
     def count(self) -> float:
-        """Operations of a rank of the stage that has most."""
+        """Number of operations per step on a rank of the stage with the most of them."""
         return max(self.counts)
 
 

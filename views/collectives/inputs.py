@@ -245,9 +245,9 @@ def filled(
 
 
 def contributors(spec: CollectiveSpec, before: Tensors) -> tuple[Tensors, Tensors]:
-    """Who contributed to each number before and after: a bit for each place.
+    """Which members contributed to each number, before and after, as bit masks over their places.
 
-    The operations add every contribution once, so with a bit for each member the bits tell.
+    The operations run on tensors in which each member has its own bit: sums then show who is in.
     """
     bits = [np.full(tensor.shape, 1 << place) for place, tensor in enumerate(before)]
     group = [list(range(len(before)))]

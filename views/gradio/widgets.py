@@ -40,7 +40,7 @@ to their places in another layout or order."""
 
 
 def script(*names: str | Path) -> str:
-    """Some of the page's scripts, one after the other."""
+    """The contents of these script files, concatenated."""
     return "\n".join((ROOM / name).read_text(encoding="utf-8") for name in names)
 
 

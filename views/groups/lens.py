@@ -60,7 +60,7 @@ def lens(sent: object) -> str:
 
 
 def memory_lens(context: Context) -> dict[str, object]:
-    """The most that a GPU of each stage holds, beside what it has."""
+    """Peak memory of a GPU in each stage, against the GPU's capacity."""
     most = context.trained.capacity
     held = [stage.total for stage in context.trained.stages()]
     say = JOB["cost_memory"][context.language].format

@@ -54,7 +54,8 @@ def _paint(parts: np.ndarray, ranks: Iterable[int], part: int) -> None:
 
 
 def heat_of_chain(log: Log, layout: Layout, every: Mapping[str, Grouping], language: str) -> Heat:
-    """The scene: a level a part, the parts that occur as its legend, who is named with a ring."""
+    """The heat map of a hang: one level for each role, a legend of the roles that occur, and a ring
+    round each rank that is named."""
     chain = chain_of(log, layout, every)
     legend = []
     for part in (*range(CULPRIT, len(ROLES)), FREE):

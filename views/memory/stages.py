@@ -86,7 +86,7 @@ def bars_html(context: Context, stages: Sequence[StageMemory]) -> Markup:
 
 
 def visible_stages(stages: Sequence[StageMemory]) -> list[StageMemory]:
-    """Those that have a bar."""
+    """The stages that are drawn as bars."""
     step, always = -(-len(stages) // MOST_ROWS), (largest(tuple(stages)), stages[-1])
     return [stage for stage in stages if stage.stage % step == 0 or stage in always]
 

@@ -59,7 +59,7 @@ class SameServers:
 
     @cached_property
     def sides(self) -> dict[str, Layout | LayoutError]:
-        """The layout of each engine, or its refusal."""
+        """Each engine with its layout of these servers, or the error why it has none."""
         made: dict[str, Layout | LayoutError] = {}
         for name in ENGINES:
             try:

@@ -199,7 +199,7 @@ def stages_of(schedule: ScheduleSpec, state: State) -> tuple[Stage, ...] | None:
 
 
 def weights_of(stages: tuple[Stage, ...], state: State) -> tuple[float, ...] | None:
-    """How long each stage takes, against the average; None where there is nothing to weigh.
+    """The duration of each stage relative to the average; None if no stage holds a layer.
 
     A layer counts 1, multi-token prediction too, and the embedding and the loss if they are counted
     as layers.
@@ -210,7 +210,7 @@ def weights_of(stages: tuple[Stage, ...], state: State) -> tuple[float, ...] | N
 
 
 def counts_of(stages: tuple[Stage, ...], state: State) -> list[int]:
-    """Layers of each stage, with what counts as one."""
+    """How many layers each stage counts for."""
     account = bool(state.value("account"))
     return [
         len(stage.layers)

@@ -293,7 +293,7 @@ def _opener(estimate: Estimate, name: str, context: Context) -> str | Markup:
 
 
 def changes_to(estimate: Estimate, state: State) -> Document:
-    """The fields that show a layout that was found, for the job of a state."""
+    """The changes of the state's fields that show a layout that the search found."""
     request = estimate.request
     split, training = request.split, request.training
     changes = {

@@ -55,7 +55,7 @@ def matrix_html(context: Context, rows: Sequence[Traffic]) -> Markup:
 
 
 def matrix_pictures(context: Context, rows: Sequence[Traffic]) -> Pictures:
-    """The same for files; nothing where nothing is sent."""
+    """The traffic matrix for picture files; empty if no bytes are sent."""
     if not rows:
         return []
     language, part = context.language, part_of(context, rows)

@@ -78,7 +78,7 @@ def values_of(settled: Settled) -> Document:
 
 
 def variable_defaults(settled: Settled) -> dict[str, str]:
-    """The variables that nothing sets, and the defaults that count for them."""
+    """The shell variables that the text never sets, each with the default that is used."""
     defaults: dict[str, str] = {}
     for default in filter(None, (assignment.default for assignment in settled.values())):
         defaults.setdefault(default.name, default.value)
