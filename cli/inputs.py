@@ -52,6 +52,7 @@ _OTHERWISE: dict[str, Document] = {
     "expert_parallel": {"action": "store_const", "const": True},
     "account": {"action": "store_const", "const": "1"},
     "script": {"action": "store_const", "const": "1"},
+    "kv": {"action": "store_const", "const": "1"},
     "worse": {"choices": ("high", "low")},
     "format": {"choices": ("text", "json", "csv"), "default": "text"},
 }

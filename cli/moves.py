@@ -9,11 +9,12 @@ from formats.documents.tables import Table
 from formats.values import Document
 from groups.errors import in_any_case
 from groups.layout import Layout
+from views.base.context import Context
 
 from .inputs import CommandLine, number_of
 from .messages import CommandError
 from .named import context_of_word, set_base
-from .state import asked_context
+from .state import asked_context, served_context
 from .training import Report
 
 MOST_LINES = 20
@@ -23,6 +24,7 @@ MOST_LINES = 20
 def moves(inputs: CommandLine) -> Table | Iterator[str]:
     """A row for each pair of nodes, or ranks, or for each slice of one rank or of all."""
     from formats.moves.script import moves_script
+    from training.moves.kv import KV_RULES
     from training.moves.senders import RULES
     from views.moves.api import moves_facts
     from views.moves.sides import moves_between
@@ -32,11 +34,16 @@ def moves(inputs: CommandLine) -> Table | Iterator[str]:
     for name, word in ends.items():
         if word is None:
             raise CommandError(f"say both layouts: --{name} is missing")
-    rule = str(in_any_case(options.rule or "megatron", RULES))
+    rule = str(in_any_case(options.rule or ("" if options.kv else "megatron"), (*RULES, *KV_RULES)))
     first = number_of(options.first_rank or "0")
     whose, by = options.rank, options.by or "node"
     inputs.words = [ends["to"], ends["from"]]  # of two words the last is what options stand over
     set_base(inputs, ends["from"])
+    if options.kv:
+        source = served_context(inputs, "")
+        target = context_of_word(inputs, ends["to"], source)
+        rank = None if whose in (None, "all") else number_of(whose)
+        return _cache(source, target, (rule, first, rank, number_of(options.tokens or "0")))
     with asked_context(inputs) as source:
         target = context_of_word(inputs, ends["to"], source)
         found = moves_between(source, target, rule, first)
@@ -52,6 +59,25 @@ def moves(inputs: CommandLine) -> Table | Iterator[str]:
         rows = found.rows() if whose == "all" else found.rows(rank)
         facts = {**facts, "rank": whose if whose == "all" else rank}
         return _slices(source.layout, facts, before, [*rows], inputs.format)
+
+
+def _cache(source: Context, target: Context, asked: tuple[str, int, int | None, int]) -> Table:
+    """A row for what each rank that decodes has from each that prefilled, of one request."""
+    from views.base.units import bytes_text, seconds_text
+    from views.moves.cache_api import cache_facts
+
+    facts = cache_facts(source, target, *asked)
+    here, there = facts["source"], facts["target"]
+    lines = [
+        f"{facts['model']}: {here['name']} prefills, {there['name']} decodes; rule {facts['rule']}",
+        f"a request of {facts['tokens']:,} tokens: {bytes_text(facts['cache_bytes'])} in "
+        f"{facts['layers']} layers of {facts['kv_heads']} KV heads",
+        f"at link speed: {seconds_text(facts['seconds'])}",
+    ]
+    ends = ("first_layer", "after_layer", "first_head", "after_head")
+    columns = ["source", "target", *ends, "bytes"]
+    rows = facts["moves"]
+    return Report("moves", columns, rows, source.layout, before=lines, facts=facts)
 
 
 def _pairs(layout: Layout, facts: Document, before: list[str], form: str) -> Report:

@@ -23,6 +23,7 @@ from views.all import ENDPOINTS
 from views.base.endpoint import LAYOUT, TRAINING
 from views.base.state import texts_of
 from views.launch.api import SAID
+from views.moves.cache_api import CACHED
 from views.page import answer
 
 
@@ -170,6 +171,10 @@ OWN_PARAMETERS = {
         "rank": int,
     },
     "moves_check": {"to": str, "rule": str, "first_rank": int},
+    "moves_cache": {
+        **dict.fromkeys(("to", "rule"), str),
+        **dict.fromkeys(("first_rank", "rank", "tokens"), int),
+    },
 }
 OF_TRAINING = (
     *("memory_per_rank", "traffic_per_step", "estimate", "better_layouts", "compare"),
@@ -182,6 +187,8 @@ def shared_of(name):
     if name in ("read_launch", "read_hosts", "pipeline_schedule"):
         return {}
     training = TRAINING.rows if name in OF_TRAINING else {}
+    if name == "moves_cache":
+        training = CACHED.rows
     return {**(SAID.rows if name == "launch_command" else training), **LAYOUT.rows}
 
 

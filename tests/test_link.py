@@ -94,6 +94,8 @@ ASKED = {
     "moves_first": ["behind", "x"],
     "moves_tensor": ["decoder.layers.0.mlp.linear_fc2.weight", "x"],
     "moves_cell": ["0-4", "x"],
+    "moves_what": "kv",
+    "moves_kv_rule": "vllm",
     "moves_other": ["~tp=4;pp=1", "x"],
     "kept": ["?v=1", "?v=1&tp=4&more=embd,pp&lang=zh", "https://host/x?v=1&order=tp-cp-ep-dp-pp"],
 }

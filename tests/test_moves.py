@@ -19,7 +19,7 @@ from tests.cases import every
 from training.clusters import CLUSTERS
 from training.model import Model
 from training.models import MODELS
-from training.moves import Shards, kv_moves, weight_moves
+from training.moves import Shards, hand_over, kv_moves, weight_moves
 from training.moves.cost import USUAL, seconds_of
 from training.moves.published import measured_updates
 from training.moves.senders import RULES
@@ -567,3 +567,66 @@ def test_usual_times_are_what_updates_of_known_layouts_took_over_link_speed():
         assert len(factors[way]) == 3
         assert low == pytest.approx(min(factors[way]), rel=0.04)
         assert high == pytest.approx(max(factors[way]), rel=0.04)
+
+
+ENGINES = st.sampled_from(["megatron", "vllm", "sglang"])
+
+
+@settings(max_examples=30, deadline=None)
+@given(SIZES, SIZES, ENGINES, ENGINES, st.sampled_from([0, 3]), st.sampled_from([0, 12]))
+def test_each_copy_that_decodes_receives_every_head_of_every_layer_once(
+    sizes, others, here, there, window, first
+):
+    model = drawn_model("grouped", 0, vocabulary=24, gated=True)
+    names = [name if name in ("vllm", "sglang") else None for name in (here, there)]
+    try:
+        source, target = (
+            Job(
+                gpus_per_node=6, framework=name,
+                **{axis: size[axis] for axis in ("tp", "pp", "nodes")},
+            ).layout()
+            for size, name in zip((sizes, others), names)
+        )  # fmt: skip
+        found = hand_over(model, source, target, first, tokens=8, window=window, full_every=2)
+    except LayoutError:
+        return
+    assert found.rule == there
+    before, after = found.source, found.target
+    for rank in after.ranks.tolist():
+        stage, part = after.place_of(rank)
+        each = model.layers // after.shards.pp
+        head, last = after.shards.heads(part, found.heads)
+        got = np.zeros((model.layers, found.heads), dtype=int)
+        for move in found.received(rank):
+            got[move.first_layer : move.after_layer, move.first_head : move.after_head] += 1
+            stage_of, part_of = before.place_of(move.source)
+            held = before.shards.heads(part_of, found.heads)
+            assert held[0] <= move.first_head < move.after_head <= held[1]
+            layers = model.layers // before.shards.pp
+            assert (
+                stage_of * layers <= move.first_layer < move.after_layer <= (stage_of + 1) * layers
+            )
+        wanted = np.zeros_like(got)
+        wanted[stage * each : (stage + 1) * each, head:last] = 1
+        copied = there == "sglang" and before.shards.tp > found.heads
+        assert (got >= wanted).all()
+        assert copied or (got == wanted).all()
+    per_token = 2 * found.heads * model.head_dim * 2
+    kept = [8 if not window or (layer + 1) % 2 == 0 else 3 for layer in range(model.layers)]
+    assert found.cache == per_token * sum(kept)
+    if after.shards.tp <= found.heads and not copied:
+        copy = found.of_copy(int(after.ranks[0]))
+        assert sum(move.bytes for move in copy) == found.cache
+
+
+def test_ranks_of_a_server_are_those_of_its_own_order():
+    layout = Job(nodes=1, tp=2, pp=2, framework="vllm").layout()
+    model = MODELS["llama3-8b"].model
+    found = hand_over(model, layout, layout)
+    groups = layout.every["tp"].groups().tolist()
+    for rank in range(8):  # layers of a stage, heads of a part: of its own copy's places
+        stage, part = found.target.place_of(rank)
+        assert part == next(group.index(rank) for group in groups if rank in group)
+        assert stage == next(
+            group.index(rank) for group in layout.every["pp"].groups().tolist() if rank in group
+        )

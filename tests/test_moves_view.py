@@ -8,6 +8,8 @@ from dataclasses import replace
 import pytest
 
 from descriptions import LANGUAGES
+from groups import LayoutError
+from render.draw.kv import draw_kv
 from render.draw.moves import draw_moves
 from render.draw.tensor import draw_tensor
 from render.scenes.moves import shard_rows
@@ -17,8 +19,10 @@ from views.base.context import Context
 from views.base.state import State
 from views.base.units import bytes_text
 from views.moves.asked import asked_of, received_of
+from views.moves.cache import cache_answer, cache_picture, cache_told, handed_over
+from views.moves.cache_api import moves_cache
 from views.moves.flows import CELLS, flows_of
-from views.moves.pictures import job_picture
+from views.moves.pictures import job_picture, sides_of
 from views.moves.reel import moves_reel, steps_of
 from views.moves.sides import size_text
 from views.moves.tensor import MOST_PIECES, cuts_of, spans_of, tensor_picture
@@ -59,7 +63,7 @@ def test_the_answer_says_what_crosses_and_what_each_gpu_needs():
 @every("name", STATES)
 def test_a_line_leads_from_each_of_those_that_send_most(name):
     found = asked(STATES[name])
-    picture, received = job_picture(found), received_of(found)
+    picture, received = job_picture(sides_of(found)), received_of(found)
     assert [line.rank for line in picture.lines] == [
         rank for rank, _ in received.most_common(len(picture.lines))
     ]
@@ -231,3 +235,42 @@ def test_the_other_side_is_any_layout_that_has_a_name(name):
     html = str(moves_html(found.source))
     assert ("role" in changes.get("moves_other", "") or "roles" in changes) == bool(found.roles)
     assert (f"What moves from actor to {found.roles[1]}?" in html) if found.roles else True
+
+
+CACHES = {
+    "prefill and decode": State(nodes=1, tp=8, pp=1, model="llama3-8b", framework="vllm", rank="1",
+                                roles="decode@8-15:vllm,tp=4"),
+    "a latent": State(nodes=1, tp=8, pp=1, model="deepseek-v3", framework="sglang", kept="~tp=4"),
+    "windows": replace(ACTOR, model="gpt-oss-20b", tp=4, pp=2, moves_first="behind"),
+}  # fmt: skip
+
+
+@every("name", CACHES)
+def test_a_requests_cache_is_told_in_words_pictures_and_files(name):
+    for language in LANGUAGES:
+        context = Context.of(replace(CACHES[name], moves_what="kv", lang=language))
+        html, cache = str(moves_html(context)), context.once(handed_over)
+        assert cache_answer(cache) in html.replace("\xa0", " ").replace("&#39;", "'")
+        assert cache_answer(cache) in moves_summary(context)
+        picture = cache_picture(cache)
+        (first, after), (head, last) = picture.own
+        area = sum((s.layers[1] - s.layers[0]) * (s.heads[1] - s.heads[0]) for s in picture.slices)
+        assert area == (after - first) * (last - head)
+        assert {line.rank for line in job_picture(cache.sides).lines} == {*cache.received}
+        assert [*draw_kv(picture, "dark")]
+        assert len(moves_pictures(context)) == 2
+    assert (
+        "GPU 2" in cache_told(context.once(handed_over), ({0}, {cache.rank}))[1][str(cache.rank)]
+        or name != "prefill and decode"
+    )
+
+
+def test_the_endpoint_of_a_cache_says_what_the_command_says():
+    asked = {"model": "llama3-8b", "nodes": 1, "tp": 8, "framework": "vllm"}
+    facts = json.loads(moves_cache(to="~tp=4", first_rank=8, rank=9, **asked))
+    assert (facts["rule"], facts["cache_bytes"], facts["copies"]) == ("vllm", 2**30, 2)
+    assert facts["moves"] == [[2, 9, 0, 32, 2, 3, 2**27], [3, 9, 0, 32, 3, 4, 2**27]]
+    assert facts["bytes"] == {"same_gpu": 0, "in_node": 0, "between_nodes": 2**30}
+    for wrong in ({"rank": 99}, {"rule": "first"}, {"tokens": -1}, {"to": "~tp=3"}):
+        with pytest.raises(LayoutError):
+            moves_cache(**{"to": "~tp=4", **wrong}, **asked)

@@ -21,6 +21,7 @@ from .hosts.api import better_order, read_hosts, slow_groups
 from .launch.api import cluster_check, launch_command, read_launch
 from .memory.api import memory_per_rank, server_memory
 from .moves.api import moves, moves_check
+from .moves.cache_api import moves_cache
 from .nodes.api import node_audit
 from .pipeline.api import pipeline_schedule
 from .ranks.api import rank_card, shared_by_ranks
@@ -42,7 +43,7 @@ ENDPOINTS: dict[str, Callable[..., str]] = {
         *(layout, process_groups, rank_table, node_audit, rank_card, shared_by_ranks),
         *(collective, pipeline_schedule),
         *(memory_per_rank, server_memory, traffic_per_step, estimate, better_layouts, compare),
-        *(moves, moves_check),
+        *(moves, moves_check, moves_cache),
         *(launch_command, cluster_check, read_launch, read_hosts, better_order, slow_groups),
         slow_steps,
     )

@@ -28,6 +28,7 @@ from ..draw.cluster import draw_cluster
 from ..draw.exchange import draw_exchange
 from ..draw.groups import draw_overview, draw_panel, halo_ring
 from ..draw.job import draw_job
+from ..draw.kv import draw_kv
 from ..draw.lost import draw_lost
 from ..draw.moves import draw_moves
 from ..draw.nodes import draw_nodes
@@ -44,6 +45,7 @@ from ..scenes.exchange import Exchange
 from ..scenes.groups import Overview, Panel
 from ..scenes.heat import Heat
 from ..scenes.job import JobPicture
+from ..scenes.kv import KVPicture
 from ..scenes.lost import LostPicture
 from ..scenes.moves import MovesPicture
 from ..scenes.nodes import NodesPicture
@@ -121,6 +123,7 @@ DRAWINGS: dict[type, Callable[[Any, str], Iterable[Mark]]] = {
     MovesPicture: draw_moves,
     TensorPicture: draw_tensor,
     TimesChart: draw_times,
+    KVPicture: draw_kv,
     NodesPicture: draw_nodes,
     MatrixChart: draw_matrix,
     TogetherChart: draw_together,

@@ -27,6 +27,7 @@ from training.collectives.buckets import SCHEMES
 from training.collectives.operations import OPERATIONS
 from training.model import Model
 from training.models import MODELS
+from training.moves.kv import KV_RULES
 from training.pipeline import SCHEDULES
 from training.pipeline.simulate import check_duration
 from training.pipeline.spec import OF_SCHEDULES
@@ -300,6 +301,15 @@ class MovesInputs:
     moves_first: Annotated[str, Input("where the target begins", choices=("here", "behind"))] = (
         "here"
     )
+    moves_what: Annotated[
+        str, Input("what moves: the weights, or one request's cache", choices=("weights", "kv"))
+    ] = "weights"
+    moves_kv_rule: Annotated[
+        str,
+        Input(
+            "who hands a cache over", choices=KV_RULES, otherwise="that of the engine that decodes"
+        ),
+    ] = ""
     moves_other: Annotated[
         str,
         Input("the other layout: a published one, a link, a script, or role: and a role's name"),

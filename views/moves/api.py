@@ -88,8 +88,8 @@ def moves_facts(
         "model": chosen.preset,
         "changed": list(chosen.changed),
         "rule": found.rule,
-        "source": _side(source, found.source.first_rank),
-        "target": _side(target, found.target.first_rank),
+        "source": side_facts(source, found.source.first_rank),
+        "target": side_facts(target, found.target.first_rank),
         "bytes": found.bytes._asdict(),
         "seconds": seconds_of(found, cluster),
         "least_seconds": least_seconds(found, cluster),
@@ -119,7 +119,7 @@ def _by_rule(source: Context, target: Context, found: Moves, rule: str) -> Docum
     }
 
 
-def _side(side: Context, first_rank: int) -> Document:
+def side_facts(side: Context, first_rank: int) -> Document:
     layout = side.layout
     return {
         "name": size_text(layout),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import NamedTuple
+
 import numpy as np
 
 from descriptions import MOVES, counted
@@ -26,39 +29,62 @@ MOST_LINES = 64
 """Senders that are drawn with a line."""
 
 
-def job_picture(asked: Asked, *, is_stacked: bool = False) -> MovesPicture:
+class BothSides(NamedTuple):
+    """What is drawn of a move: both layouts and where they begin, what the chosen GPU has of whom,
+    and the names of both where they are roles."""
+
+    language: str
+    received: Counter[int]
+    rank: int
+    layouts: tuple[Layout, Layout]
+    firsts: tuple[int, int]
+    roles: tuple[str, ...] = ()
+
+    @property
+    def last(self) -> int:
+        """The rank of the highest number."""
+        ends = zip(self.firsts, self.layouts)
+        return max(first + layout.world_size for first, layout in ends) - 1
+
+
+def sides_of(asked: Asked) -> BothSides:
+    layouts = asked.source.layout, asked.target.layout
+    firsts = asked.moves.source.first_rank, asked.moves.target.first_rank
+    received = received_of(asked)
+    return BothSides(asked.language, received, asked.rank, layouts, firsts, asked.roles)
+
+
+def job_picture(both: BothSides, *, is_stacked: bool = False) -> MovesPicture:
     """Both layouts, and lines from the senders to the chosen GPU; is_stacked: one above the other,
     for narrow screens."""
-    language, received = asked.language, received_of(asked)
+    language, received = both.language, both.received
     most = max(received.values(), default=1)
     lines = tuple(
-        SentLine(rank, size / most, rank == asked.rank)
+        SentLine(rank, size / most, rank == both.rank)
         for rank, size in received.most_common(MOST_LINES)
     )
-    layouts = (asked.source.layout, asked.target.layout)
-    firsts = (asked.moves.source.first_rank, asked.moves.target.first_rank)
-    shown = ({line.rank for line in lines}, {asked.rank})
+    shown = ({line.rank for line in lines}, {both.rank})
     titles = [
         MOVES[word][language].format(name=" · ".join((*role, *_size_texts(layout, language))))
-        for word, layout, role in zip(("from", "into"), layouts, _role_names(asked))
+        for word, layout, role in zip(("from", "into"), both.layouts, _role_names(both))
     ]
-    cell = cell_width(asked.moves.ranks - 1)
+    cell = cell_width(both.last)
     room = NARROW if is_stacked else ROOM
     sides = (
         _rows(layout, first, ranks, language, (cell, room))
-        for layout, first, ranks in zip(layouts, firsts, shown)
+        for layout, first, ranks in zip(both.layouts, both.firsts, shown)
     )
     left, right = sides
-    return MovesPicture((titles[0], titles[1]), (left, right), asked.rank, lines, is_stacked)
+    return MovesPicture((titles[0], titles[1]), (left, right), both.rank, lines, is_stacked)
 
 
 def _size_texts(layout: Layout, language: str) -> tuple[str, str]:
     return size_text(layout), counted(layout.world_size, "gpu", language)
 
 
-def _role_names(asked: Asked) -> list[list[str]]:
+def _role_names(both: BothSides) -> list[list[str]]:
     """Of either side the name of its role, where it is one."""
-    return [[name] for name in asked.roles] or [[], []]
+    return [[name] for name in both.roles] or [[], []]
 
 
 def _rows(
@@ -93,4 +119,4 @@ def tones_of(asked: Asked) -> dict[int, str]:
 
 
 def _picture(context: Context) -> MovesPicture:
-    return job_picture(context.once(asked_of))
+    return job_picture(sides_of(context.once(asked_of)))

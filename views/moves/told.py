@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from descriptions import MOVES, counted
-from render.scenes.moves import MovesPicture
 from training.moves import TensorMove
 
 from ..base.context import Context
@@ -22,12 +21,8 @@ MOST_SPANS = 4
 """Slices of one tensor that are told."""
 
 
-def told_of(asked: Asked, pictures: Iterable[MovesPicture]) -> list[dict[str, str]]:
-    """By side, and the rank of every cell of these pictures, what is told of it."""
-    ranks: tuple[set[int], set[int]] = (set(), set())
-    for picture in pictures:
-        for side in (0, 1):
-            ranks[side].update(rank for rank, *_ in picture.cells(side) if rank >= 0)
+def told_of(asked: Asked, ranks: Sequence[set[int]]) -> list[dict[str, str]]:
+    """By side and rank, what is told of these ranks."""
     return [
         {str(rank): of(asked, rank) for rank in sorted(own)}
         for of, own in zip((sender_text, receiver_text), ranks)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from markupsafe import Markup
 
 from descriptions import JOB, MOVES, MOVES_RULES, counted, joined
-from groups import LayoutError
 from groups.presets import PUBLISHED
-from render.draw.moves import draw_moves
 from render.marks import Scene
-from render.svg.marks import scene_svg
-from training.moves import Shards, kv_moves
 from training.moves.cost import seconds_of
 
 from ..base import form
@@ -23,10 +21,10 @@ from ..base.html import (
     player_buttons,
     saying,
     scrolling,
-    table,
     tag,
     together,
 )
+from ..base.inputs import FIELDS
 from ..base.state import is_empty
 from ..base.units import bytes_text, seconds_text
 from .asked import (
@@ -39,9 +37,12 @@ from .asked import (
     usual_name,
     usual_target,
 )
+from .both import both_html, picture_text
+from .cache import RULE_NAMES, cache_answer, cache_needs, handed_over
+from .cache_view import cache_html, cache_pictures
 from .costs import hot_text, rules_html, times_chart, times_html, totals_html
 from .flows import flows_chart, flows_html
-from .pictures import job_picture, tones_of
+from .pictures import job_picture, sides_of, tones_of
 from .reel import steps_of, tensor_svg
 from .sides import ROLE, cluster_used, size_text
 from .tensor import chosen_row, kind_of, tensor_named, tensor_names, tensor_picture
@@ -49,17 +50,25 @@ from .told import told_of
 
 
 def moves_html(context: Context) -> Markup:
-    """The answer, both layouts, one tensor, and who sends how much to whom."""
-    language, state = context.language, context.state
+    """The answer, both layouts, one tensor or one request's cache, and what it costs."""
+    language, state, say = context.language, context.state, saying(MOVES, context.language)
+    is_cache = state.value("moves_what") == "kv"
+    whats = [(say(f"what_{what}"), what) for what in FIELDS["moves_what"].choices]
     rules = [(MOVES_RULES[rule][language], rule) for rule in MOVES_RULES]
+    rule = form.choice("moves_rule", state, rules, counts="nearest")
+    if is_cache:
+        names = [(name, rule) for rule, name in RULE_NAMES.items()]
+        rule = form.choice("moves_kv_rule", state, names, unsaid=say("kv_rule_unsaid"))
     inputs = form.line(
+        form.choice("moves_what", state, whats, counts="weights"),
         form.choice("moves_other", state, other_choices(context), counts=usual_name(context)),
         _place(context),
-        form.choice("moves_rule", state, rules, counts="nearest"),
-        fold(MOVES["paste"][language], form.area("moves_to", state, sets="moves_other"), kind=""),
+        rule,
+        fold(say("paste"), form.area("moves_to", state, sets="moves_other"), kind=""),
     )
     said: list[Markup] = []
-    body = or_refused(context, lambda asked: _answer(asked, said))
+    answer = cache_html if is_cache else _answer
+    body = or_refused(context, lambda asked: answer(asked, said))
     head = heading(title_text(context), *said)
     return together(head, inputs, tag("div", body, class_="weight-moves"))
 
@@ -94,63 +103,30 @@ def other_choices(context: Context) -> list[tuple[str, str]]:
 
 
 def _answer(context: Context, said: list[Markup]) -> Markup:
-    asked, language = context.once(asked_of), context.language
+    asked = context.once(asked_of)
     said.append(tag("p", answer_text(asked)))
+
+    def told(ranks: Sequence[set[int]]) -> list[dict[str, str]]:
+        return told_of(asked, ranks)
+
     flows = tag("div", flows_html(asked), totals_html(asked))
     return together(
-        _job(asked),
+        both_html(sides_of(asked), needs_text(asked), told),
         tag("div", _tensor(asked), flows, class_="moves-pair"),
         rules_html(asked),
         times_html(asked),
-        _cache(asked, language),
-    )
-
-
-def _job(asked: Asked) -> Markup:
-    """Both layouts, beside each other and, for narrow screens, one above the other."""
-    say = saying(MOVES, asked.language)
-    pictures = {False: job_picture(asked), True: job_picture(asked, is_stacked=True)}
-    drawn = [
-        tag(
-            "div",
-            Markup(
-                scene_svg("moves-job", picture, draw_moves(picture, "page"), _picture_text(asked))
-            ),
-            class_="moves-scroll " + ("narrow" if is_stacked else "wide"),
-            tabindex=0,
-            data_cells={
-                "wide": picture.cell,
-                "tall": picture.tall,
-                "at": [
-                    [side, rank, round(x, 1), round(y, 1)]
-                    for side in (0, 1)
-                    for rank, x, y in picture.cells(side)
-                    if rank >= 0
-                ],
-            },
-        )
-        for is_stacked, picture in pictures.items()
-    ]
-    first = asked.moves.target.first_rank
-    return tag(
-        "figure",
-        *drawn,
-        tag("p", needs_text(asked)),
-        tag("p", say("hint"), class_="moves-told", aria_live="polite"),
-        class_="moves-figure",
-        data_told=told_of(asked, pictures.values()),
-        data_words={name: say(name) for name in ("hint", "hint_touch")},
-        data_first=first,
     )
 
 
 def title_text(context: Context) -> str:
     """What is asked, of roles by their names."""
     text = context.state.moves_other.strip() or usual_name(context)
+    is_cache = context.state.value("moves_what") == "kv"
     if text.startswith(ROLE):
         names = {"source": context.cast.shown.name, "target": text.removeprefix(ROLE).strip()}
-        return MOVES["title_roles"][context.language].format(**names)
-    return MOVES["title"][context.language]
+        word = "title_kv_roles" if is_cache else "title_roles"
+        return MOVES[word][context.language].format(**names)
+    return MOVES["title_kv" if is_cache else "title"][context.language]
 
 
 def answer_text(asked: Asked) -> str:
@@ -193,10 +169,6 @@ def needs_text(asked: Asked) -> str:
     )
 
 
-def _picture_text(asked: Asked) -> str:
-    return MOVES["picture"][asked.language].format(rank=asked.rank)
-
-
 # -- one tensor ----------------------------------------------------------------------------------
 
 
@@ -235,45 +207,16 @@ def _tensor(asked: Asked) -> Markup:
     )
 
 
-# -- the KV cache --------------------------------------------------------------------------------
-
-
-def _cache(asked: Asked, language: str) -> Markup:
-    """Who hands over which heads of which layers of a request's KV cache to the chosen GPU."""
-    model, say = asked.moves.model, saying(MOVES, language)
-    first = asked.moves.target.first_rank
-    sides = []
-    for side, start in ((asked.source, 0), (asked.target, first)):
-        sizes = {name: side.layout.mesh.size(name) for name in ("tp", "pp")}
-        copies = side.layout.world_size // (sizes["tp"] * sizes["pp"])
-        sides.append(Shards(**sizes, copies=copies, first_rank=start))
-    try:
-        heads = 1 if model.is_mla else model.kv_heads
-        found = kv_moves(model.layers, heads, sides[0], sides[1], mla=model.is_mla)
-    except LayoutError as error:
-        return fold(say("kv_title"), fine(str(error)))
-    rows = [
-        (
-            f"{row.source:,}",
-            f"{row.first_layer} – {row.after_layer - 1}",
-            f"{row.first_head} – {row.after_head - 1}",
-        )
-        for row in found
-        if row.target == asked.rank
-    ]
-    heads_of = [say(name) for name in ("kv_from", "kv_layers", "kv_heads")]
-    body = fine(say("kv_body", rank=asked.rank))
-    return fold(say("kv_title"), body, table(heads_of, rows, "moves-kv"))
-
-
 # -- what goes into files ------------------------------------------------------------------------
 
 
 def moves_pictures(context: Context) -> Pictures:
-    """Both layouts, the tensor, and who sends how much to whom."""
+    """Both layouts, the tensor, and who sends how much to whom; or the cache of a request."""
+    if context.state.value("moves_what") == "kv":
+        return cache_pictures(context)
     asked = context.once(asked_of)
-    row = chosen_row(asked)
-    pictures: list[tuple[str, Scene]] = [(_picture_text(asked), job_picture(asked))]
+    row, both = chosen_row(asked), sides_of(asked)
+    pictures: list[tuple[str, Scene]] = [(picture_text(both), job_picture(both))]
     if row is not None:
         pictures.append((row.tensor, tensor_picture(asked, row, tones_of(asked))))
     times = MOVES["times_picture"][context.language], times_chart(asked)
@@ -281,10 +224,15 @@ def moves_pictures(context: Context) -> Pictures:
 
 
 def moves_slide(context: Context) -> Pictures:
-    return [("", job_picture(context.once(asked_of)))]
+    if context.state.value("moves_what") == "kv":
+        return [("", job_picture(context.once(handed_over).sides))]
+    return [("", job_picture(sides_of(context.once(asked_of))))]
 
 
 def moves_summary(context: Context) -> str:
+    if context.state.value("moves_what") == "kv":
+        cache = context.once(handed_over)
+        return joined([cache_answer(cache), cache_needs(cache)], context.language)
     asked = context.once(asked_of)
     said = (answer_text(asked), needs_text(asked), hot_text(asked))
     return joined([*filter(None, said)], context.language)

@@ -1,0 +1,59 @@
+"""Both layouts on the page, and what is told of the GPU under the pointer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from markupsafe import Markup
+
+from descriptions import MOVES
+from render.draw.moves import draw_moves
+from render.scenes.moves import MovesPicture
+from render.svg.marks import scene_svg
+
+from ..base.html import saying, tag
+from .pictures import BothSides, job_picture
+
+Told = Callable[[Sequence[set[int]]], list[dict[str, str]]]
+"""By side and rank, what is told of the GPUs that are drawn."""
+
+
+def both_html(both: BothSides, needs: str, told: Told) -> Markup:
+    """Both layouts, beside each other and, for narrow screens, one above the other."""
+    say, label = saying(MOVES, both.language), picture_text(both)
+    wide, narrow = job_picture(both), job_picture(both, is_stacked=True)
+    drawn = (_drawn(picture, label) for picture in (wide, narrow))
+    ranks: tuple[set[int], set[int]] = (set(), set())
+    for picture in (wide, narrow):
+        for side in (0, 1):
+            ranks[side].update(rank for rank, *_ in picture.cells(side) if rank >= 0)
+    return tag(
+        "figure",
+        *drawn,
+        tag("p", needs),
+        tag("p", say("hint"), class_="moves-told", aria_live="polite"),
+        class_="moves-figure",
+        data_told=told(ranks),
+        data_words={name: say(name) for name in ("hint", "hint_touch")},
+        data_first=both.firsts[1],
+    )
+
+
+def _drawn(picture: MovesPicture, label: str) -> Markup:
+    cells = [
+        [side, rank, round(x, 1), round(y, 1)]
+        for side in (0, 1)
+        for rank, x, y in picture.cells(side)
+        if rank >= 0
+    ]
+    return tag(
+        "div",
+        Markup(scene_svg("moves-job", picture, draw_moves(picture, "page"), label)),
+        class_="moves-scroll " + ("narrow" if picture.is_stacked else "wide"),
+        tabindex=0,
+        data_cells={"wide": picture.cell, "tall": picture.tall, "at": cells},
+    )
+
+
+def picture_text(both: BothSides) -> str:
+    return MOVES["picture"][both.language].format(rank=both.rank)

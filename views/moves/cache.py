@@ -1,0 +1,249 @@
+"""The KV cache of one request on its way from the layout that prefills to the one that decodes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from descriptions import MOVES, counted, joined
+from render.palette import TONES
+from render.scenes.kv import KVPart, KVPicture, KVSlice
+from training.models import MODELS
+from training.moves import Handover, KVMove, hand_over
+from training.moves.handover import CacheSide, handover_seconds
+from training.serving.server import CACHES
+
+from ..base.context import Context
+from ..base.html import saying, table
+from ..base.model import model_of
+from ..base.state import State
+from ..base.units import bytes_text, seconds_text
+from .asked import other_side
+from .pictures import BothSides
+from .sides import cluster_used
+
+RULE_NAMES = {"megatron": "Megatron", "vllm": "vLLM", "sglang": "SGLang"}
+"""By whose code the rule goes, for each of training.moves.kv.KV_RULES."""
+
+
+class HandedOver(NamedTuple):
+    """What the view is asked of a request's cache: both sides, what goes over, the chosen GPU."""
+
+    source: Context
+    target: Context
+    found: Handover
+    rank: int
+    roles: tuple[str, ...] = ()
+
+    @property
+    def language(self) -> str:
+        return self.source.language
+
+    @property
+    def sides(self) -> BothSides:
+        layouts = self.source.layout, self.target.layout
+        firsts = int(self.found.source.ranks.min()), int(self.found.target.ranks.min())
+        return BothSides(self.language, self.received, self.rank, layouts, firsts, self.roles)
+
+    @property
+    def own(self) -> list[KVMove]:
+        """What the chosen GPU receives."""
+        return self.found.received(self.rank)
+
+    @property
+    def received(self) -> Counter[int]:
+        received: Counter[int] = Counter()
+        for move in self.own:
+            received[move.source] += move.bytes
+        return received
+
+
+def handed_over(context: Context) -> HandedOver:
+    """Errors: LayoutError for a layout that cannot be, and as of `hand_over`."""
+    other, state = context.once(other_side), context.state
+    found = cache_between(
+        context, other.context, state.moves_kv_rule, other.first_rank, other.source_rank
+    )
+    rank = other.first_rank + min(context.rank, other.context.layout.world_size - 1)
+    return HandedOver(context, other.context, found, rank, other.roles)
+
+
+def cache_between(
+    source: Context,
+    target: Context,
+    rule: str = "",
+    first_rank: int = 0,
+    source_rank: int = 0,
+    tokens: int = 0,
+) -> Handover:
+    """The hand-over of the source's model: of the longest request that is served, in the format of
+    the cache. Errors: LayoutError as of `hand_over`."""
+    chosen, state = model_of(source.state), source.state
+    published = MODELS.get(chosen.preset)
+    length = tokens or _length(state)
+    return hand_over(
+        chosen.model,
+        source.layout,
+        target.layout,
+        first_rank,
+        rule,
+        source_rank=source_rank,
+        tokens=length,
+        element_bytes=CACHES[state.value("served_cache")],
+        window=published.window if published else 0,
+        full_every=published.full_every if published else 0,
+    )
+
+
+def _length(state: State) -> int:
+    length = state.value("served_length")
+    return int(length) if length else 0
+
+
+# -- in words ------------------------------------------------------------------------------------
+
+
+def cache_answer(asked: HandedOver) -> str:
+    """How much of a request crosses the network, and how long that takes."""
+    say, found = saying(MOVES, asked.language), asked.found
+    moves, each = found.of_copy(asked.rank), found.gpus_per_node
+    sizes = {"far": 0, "near": 0, "own": 0}
+    for move in moves:
+        sizes[where_of(move, each)] += move.bytes
+    tokens, total = f"{found.tokens:,}", bytes_text(found.cache)
+    lines = [say("kv_request", tokens=tokens, total=total)]
+    seconds = handover_seconds(moves, each, cluster_used(asked.source))
+    if not seconds:
+        return joined([*lines, say("kv_stays")], asked.language)
+    parts = [say(f"kv_{name}", size=bytes_text(size)) for name, size in sizes.items() if size]
+    lines.append(say("kv_answer", parts=say("comma").join(parts), seconds=seconds_text(seconds)))
+    return joined(lines, asked.language)
+
+
+def where_of(move: KVMove, gpus_per_node: int) -> str:
+    if move.source == move.target:
+        return "own"
+    is_near = move.source // gpus_per_node == move.target // gpus_per_node
+    return "near" if is_near else "far"
+
+
+def cache_needs(asked: HandedOver) -> str:
+    """What the chosen GPU holds of the request, and from how many it comes."""
+    say, received = saying(MOVES, asked.language), asked.received
+    (first, after), (head, last) = own_of(asked)
+    return say(
+        "kv_needs",
+        rank=asked.rank,
+        layers=_run(first, after),
+        heads=_run(head, last),
+        total=bytes_text(sum(received.values())),
+        senders=counted(len(received.keys() - {asked.rank}), "gpu", asked.language),
+    )
+
+
+def _run(first: int, after: int) -> str:
+    return str(first) if after == first + 1 else f"{first}–{after - 1}"
+
+
+def cache_table(asked: HandedOver) -> Markup:
+    """What the chosen GPU receives, a sender a row."""
+    say = saying(MOVES, asked.language)
+    rows = [
+        (
+            f"{move.source:,}",
+            _run(move.first_layer, move.after_layer),
+            _run(move.first_head, move.after_head),
+            bytes_text(move.bytes),
+        )
+        for move in asked.own
+    ]
+    heads = [say(name) for name in ("kv_from", "kv_layers", "kv_heads", "kv_bytes")]
+    return table(heads, rows, "moves-kv")
+
+
+def cache_told(asked: HandedOver, ranks: Sequence[set[int]]) -> list[dict[str, str]]:
+    """By side and rank, what is told of a GPU under the pointer."""
+    say = saying(MOVES, asked.language)
+
+    def ends(moves: list[KVMove], word: str, rank: int) -> str:
+        if not moves:
+            return say(f"{word}_nothing", rank=rank)
+        parts = (
+            say(
+                f"{word}_slice",
+                other=move.target if word == "kv_sends" else move.source,
+                layers=_run(*move[2:4]),
+                heads=_run(*move[4:6]),
+                size=bytes_text(move.bytes),
+            )
+            for move in moves[:4]
+        )
+        more = "…" if len(moves) > 4 else ""
+        return say(word, rank=rank) + say("listing").join(parts) + more
+
+    own = asked.found.of_copy(asked.rank)
+    sent = {rank: [move for move in own if move.source == rank] for rank in ranks[0]}
+    return [
+        {str(rank): ends(moves, "kv_sends", rank) for rank, moves in sent.items()},
+        {
+            str(rank): ends(asked.found.received(rank), "kv_receives", rank)
+            for rank in sorted(ranks[1])
+        },
+    ]
+
+
+# -- the picture ---------------------------------------------------------------------------------
+
+
+def own_of(asked: HandedOver) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The layers and the heads that the chosen GPU is to hold."""
+    found, (stage, part) = asked.found, asked.found.target.place_of(asked.rank)
+    each = found.layers // found.target.shards.pp
+    return (stage * each, (stage + 1) * each), found.target.shards.heads(part, found.heads)
+
+
+def cache_picture(asked: HandedOver) -> KVPicture:
+    """The cache as layers by heads; what the chosen GPU receives in the colours of its senders."""
+    found, say = asked.found, saying(MOVES, asked.language)
+    senders = [rank for rank, _ in asked.received.most_common() if rank != asked.rank]
+    slices = tuple(
+        KVSlice(
+            move[2:4],
+            move[4:6],
+            f"GPU {move.source}",
+            TONES[senders.index(move.source) % len(TONES)] if move.source in senders else "",
+            move.source == asked.rank,
+        )
+        for move in asked.own
+    )
+    sides = found.source, found.target
+    return KVPicture(
+        found.layers,
+        found.heads,
+        (_stages(sides[0], found.layers), _stages(sides[1], found.layers)),
+        (_parts(sides[0], found.heads), _parts(sides[1], found.heads)),
+        slices,
+        own_of(asked),
+        (say("kv_layers"), say("kv_heads")),
+    )
+
+
+def _stages(side: CacheSide, layers: int) -> tuple[KVPart, ...]:
+    each = layers // side.shards.pp
+    return tuple(
+        KVPart(stage * each, (stage + 1) * each, f"pp {stage}") for stage in range(side.shards.pp)
+    )
+
+
+def _parts(side: CacheSide, heads: int) -> tuple[KVPart, ...]:
+    """Runs of heads with the tp ranks that hold them."""
+    held = [(side.shards.heads(part, heads), part) for part in range(side.shards.tp)]
+    runs = []
+    for (first, after), same in groupby(held, lambda item: item[0]):
+        parts = [part for _, part in same]
+        runs.append(KVPart(first, after, f"tp {_run(parts[0], parts[-1] + 1)}"))
+    return tuple(runs)
