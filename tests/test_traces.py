@@ -69,10 +69,24 @@ def test_four_recorded_processes_are_one_job():
         assert set(rank.notes) == {"no-kernels", "groups-unknown"}
 
 
-def test_hidden_communication_is_that_of_holistic_trace_analysis():
+@pytest.mark.parametrize(
+    ("name", "overlap", "compute"),
+    [
+        ("nccl_data", 15.61, 115_655.847),
+        ("sampled_rank-0", 14.95, 210_320.0),
+        ("sampled_rank-1", 19.93, 271_973.0),
+    ],
+)
+def test_exposed_time_is_that_of_holistic_trace_analysis(name, overlap, compute):
+    """Its comp_comm_overlap_pctg and compute_time(us) of whole public traces; SOURCE.md has how."""
+    found = summary_of(read_file(DATA / f"{name}.json.gz"))
+    whole = found.whole
+    assert round(100 * whole.overlapped_us / whole.busy_us, 2) == overlap
+    assert found.computation_us == pytest.approx(compute, abs=0.01)
+
+
+def test_a_public_trace_is_read_whole():
     trace = read_file(NCCL)
-    whole = summary_of(trace).whole
-    assert round(100 * whole.overlapped_us / whole.busy_us, 2) == 15.61
     assert (trace.kernels, len(trace.collectives), len(trace.steps)) == (2700, 21, 3)
     assert {call.group for call in trace.collectives} == {"0"}
     assert trace.groups["0"].ranks == (0, 1)

@@ -9,15 +9,13 @@ import numpy as np
 
 from groups.running import Running
 
+from ..traces.bounds import TraceBounds
 from ..traces.model import RankTrace, TraceGroup
 from .model import SlowGroup
 
 MOST_SPANS = 4096
 """Pieces of time of one rank in which it computes; where there are more, those nearest to each
 other count as one."""
-
-MOST_CALLS = 4_000_000
-"""Calls of all ranks together; of further ones only the first are kept."""
 
 ONE_WAY = frozenset(("send", "recv"))
 
@@ -60,6 +58,7 @@ class RankCalls:
 class JobCalls:
     """The ranks of a job as their traces come; a rank's second trace is left out."""
 
+    most: int = TraceBounds().calls  # of all ranks; of further ones only the first are kept
     groups: list[SlowGroup] = field(default_factory=list)
     ops: list[str] = field(default_factory=list)
     ranks: dict[int, RankCalls] = field(default_factory=dict)
@@ -84,7 +83,7 @@ class JobCalls:
             self.notes.add("rank-unknown" if trace.rank is None else "rank-twice")
             return
         self.running = self.running or trace.running
-        known = trace.collectives[: max(0, MOST_CALLS - self.count)]
+        known = trace.collectives[: max(0, self.most - self.count)]
         if len(known) < len(trace.collectives):
             self.notes.add("calls-left-out")
         self.count += len(known)

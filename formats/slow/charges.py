@@ -26,13 +26,17 @@ from .model import COMPUTATION, DATA, OPTIMIZER, OWN, TRANSFER, WAITING, ChainLi
 
 DEEPEST = 16
 """Links of a chain."""
-LONGEST, MOST_CHAINS = 1024, 32
+LONGEST, MOST_CHAINS = 512, 32
 """Collectives with most waiting whose chains are told, and how many of these are kept."""
-FOLLOWED = 30_000
+FOLLOWED = 6_000
 """Collectives that are followed along their chains, those with most waiting; for the others the
 last to come pays."""
-BACK = 512
+BACK = 256
 """Calls of a rank in which a collective with another is looked for."""
+MOST_WAITED = 32
+"""Collectives in which the last to come waited itself, those with most waiting."""
+WORK = 20_000_000
+"""Calls that are looked at in all; what is left then the last to come pays."""
 MOST_BLAMED = 24
 """Ranks and doings that share the blame of one collective."""
 
@@ -69,6 +73,7 @@ class Charges:
         self._waits = [one.waits for one in found]
         self._ends = [self._ends_of(one) for one in found]
         self._calls = self._by_rank()
+        self._work = WORK
         self._blame: dict[Row, Blame] = {}
         self._paid: dict[int, dict[tuple[str, str], float]] = defaultdict(
             lambda: defaultdict(float)
@@ -146,7 +151,8 @@ class Charges:
             total = float(totals[place][row])
             if total <= 0:
                 continue
-            blame = self._blame_of(place, row) if total >= least else self._last_only(place, row)
+            is_followed = total >= least and self._work > 0
+            blame = self._blame_of(place, row) if is_followed else self._last_only(place, row)
             self._blame[place, row] = blame
             for (rank, what, kind), share in blame.items():
                 self._paid[rank][what, kind] += share * total
@@ -205,28 +211,28 @@ class Charges:
         one, calls = self._job.ranks[rank], self._calls[rank]
         window = start - self._clocks.get(rank, 0.0), end - self._clocks.get(rank, 0.0)
         left = max(0.0, end - start)
-        spent: dict[tuple[str, str], float] = {}
-        waited: dict[Row, float] = {}
-        for at in range(*calls.between(start, end).indices(len(calls.ends))):
-            row = int(calls.place[at]), int(calls.row[at])
-            if row == but:
-                continue
-            kind = self._job.groups[self._found[row[0]].group].title
-            wait, move = min(left, float(calls.waits[at])), float(calls.moves[at])
-            if wait > 0:
-                waited[row] = wait
-                spent[WAITING, ""] = spent.get((WAITING, ""), 0.0) + wait
-            move = min(left - wait, move)
-            spent[TRANSFER, kind] = spent.get((TRANSFER, kind), 0.0) + move
-            left -= wait + move
+        within = calls.between(start, end)
+        self._work -= within.stop - within.start
+        place, row = calls.place[within], calls.row[within]
+        other = (place != but[0]) | (row != but[1])
+        waits, moves = calls.waits[within] * other, calls.moves[within] * other
+        total = float(waits.sum() + moves.sum())
+        fit = min(1.0, left / total) if total else 0.0  # several at once count once
+        spent = {(WAITING, ""): float(waits.sum()) * fit}
+        for at in np.unique(place).tolist():
+            kind = (TRANSFER, self._job.groups[self._found[at].group].title)
+            spent[kind] = spent.get(kind, 0.0) + float(moves[place == at].sum()) * fit
+        left -= total * fit
         spans = ((COMPUTATION, one.computation), (DATA, one.data), (OPTIMIZER, one.optimizer))
         for what, some in spans:
             us = min(left, covered(some, *window))
             spent[what, ""] = us
             left -= us
         spent[OWN, ""] = left
-        total = sum(waited.values())
-        return spent, {row: wait / total for row, wait in waited.items()}
+        longest = np.argsort(-waits, kind="stable")[:MOST_WAITED]
+        known = [at for at in longest.tolist() if waits[at] > 0]
+        whole = sum(float(waits[at]) for at in known)
+        return spent, {(int(place[at]), int(row[at])): float(waits[at]) / whole for at in known}
 
     # -- chains ------------------------------------------------------------------------------------
 
@@ -240,7 +246,10 @@ class Charges:
             if total > 0
         )[:LONGEST]
         best: dict[tuple[int, str], tuple[float, tuple[ChainLink, ...]]] = {}
+        self._work = max(self._work, WORK // 4)
         for total, place, row in longest:
+            if self._work <= 0:
+                break
             hops = tuple(self._hops(place, row))
             worth = -total * (1 + 0.5 * (len(hops) - 1))
             end = hops[-1].rank, hops[-1].doing

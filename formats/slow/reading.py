@@ -59,7 +59,8 @@ class SlowReading:
     """Files as they come."""
 
     def __init__(self, bounds: TraceBounds | None = None) -> None:
-        self.job, self.bounds = JobCalls(), bounds or TraceBounds()
+        self.bounds = bounds or TraceBounds()
+        self.job = JobCalls(self.bounds.calls)
         self.refused: list[LayoutError] = []
         self._summary: Slowness | None = None
         self._inspector, self._timers = InspectorReading(self.bounds), TimerReading()

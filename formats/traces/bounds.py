@@ -24,3 +24,4 @@ class TraceBounds:
     members: int = 4_000_000  # ranks in lists of groups
     busy: int = 1_000_000  # pieces of time in which the GPU computes, apart from each other
     steps: int = 65_536
+    calls: int = 4_000_000  # collectives of all files of a job together

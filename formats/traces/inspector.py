@@ -90,7 +90,7 @@ class InspectorReading:
             self.communicators[key] = _Communicator(min(size, MOST_RANKS), str(said)[:80])
         self.communicators[key].members[process] = rank
         self.count += 1
-        limit = self.bounds.collectives * 16
+        limit = self.bounds.calls
         if self.count > limit:
             facts = {"file": "the lines", "what": "collectives", "limit": limit}
             raise refusal("trace-holds-too-much", "trace", **facts)
