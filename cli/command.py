@@ -63,7 +63,8 @@ def run(argv: Sequence[str], stdin: TextIO, stdout: TextIO, stderr: TextIO) -> i
             words = [str(in_any_case(words[0], COMMANDS)), *words[1:]]
         if not words or words[0] not in COMMANDS:
             words = ["groups", *words]  # without a command, the words are names of groups
-        inputs = CommandLine(options, words[1:], stdin)
+        usual = "json" if words[0] in _FOR_THE_PAGE else "text"
+        inputs = CommandLine(options, words[1:], stdin, usual_format=usual)
         _require_words(words[0], inputs)
         with budget.within(LIMIT):
             answer = COMMANDS[words[0]](inputs)
@@ -106,6 +107,8 @@ _TAKES = {
 """The fewest and the most words of a command, and what they are."""
 
 _TEXT_ONLY = ("emit", "check")
+_FOR_THE_PAGE = ("trace",)
+"""Commands that print JSON unless asked for text, as the page takes it."""
 
 
 def _groups(inputs: CommandLine) -> Iterator[str]:

@@ -54,7 +54,7 @@ _OTHERWISE: dict[str, Document] = {
     "script": {"action": "store_const", "const": "1"},
     "kv": {"action": "store_const", "const": "1"},
     "worse": {"choices": ("high", "low")},
-    "format": {"choices": ("text", "json", "csv"), "default": "text"},
+    "format": {"choices": ("text", "json", "csv")},
 }
 """What sets an option apart from one that takes any text."""
 
@@ -139,10 +139,11 @@ class CommandLine:
     base: State | None = None  # what a word of the command says, under the options
     base_job: Job | None = None  # the job of that
     standard: str | None = None  # standard input, once it is read
+    usual_format: str = "text"  # without --format
 
     @property
     def format(self) -> str:
-        return self.options.format
+        return str(self.options.format or self.usual_format)
 
     @property
     def names(self) -> list[str] | None:

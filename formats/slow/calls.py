@@ -11,11 +11,13 @@ from groups.running import Running
 
 from ..traces.bounds import TraceBounds
 from ..traces.model import RankTrace, TraceGroup
-from .model import SlowGroup
+from .model import Lack, SlowGroup
 
 MOST_SPANS = 4096
 """Pieces of time of one rank in which it computes; where there are more, those nearest to each
 other count as one."""
+
+MOST_RANKS = 10**7
 
 ONE_WAY = frozenset(("send", "recv"))
 
@@ -67,7 +69,7 @@ class JobCalls:
     unknown: int = 0  # calls whose group nothing says
     count: int = 0
     timed: bool = True  # whether it is known when calls began
-    notes: set[str] = field(default_factory=set)
+    notes: set[Lack] = field(default_factory=set)
     _places: dict[object, int] = field(default_factory=dict)
 
     def taken(self, traces: Iterable[RankTrace]) -> Iterator[RankTrace]:
@@ -79,8 +81,11 @@ class JobCalls:
     def add(self, trace: RankTrace) -> None:
         """Keep what is needed of a trace."""
         self.world = self.world or trace.world
-        if trace.rank is None or trace.rank in self.ranks:
-            self.notes.add("rank-unknown" if trace.rank is None else "rank-twice")
+        if trace.rank is None or trace.rank >= MOST_RANKS:
+            self.notes.add("rank-unknown")
+            return
+        if trace.rank in self.ranks:
+            self.notes.add("rank-twice")
             return
         self.running = self.running or trace.running
         known = trace.collectives[: max(0, self.most - self.count)]
@@ -121,7 +126,7 @@ class JobCalls:
 
     def _place(self, group: TraceGroup) -> int:
         """Where a group stands; two descriptions of the same kind and ranks are one group."""
-        if not group.ranks:
+        if not group.ranks or max(group.ranks) >= MOST_RANKS:
             return -1
         key = (group.kind or group.title, group.ranks)
         if key not in self._places:

@@ -22,13 +22,23 @@ import numpy as np
 from ..traces.spans import covered
 from .calls import JobCalls
 from .matching import SharedCalls
-from .model import COMPUTATION, DATA, OPTIMIZER, OWN, TRANSFER, WAITING, ChainLink, TimePart
+from .model import (
+    COMPUTATION,
+    DATA,
+    OPTIMIZER,
+    OWN,
+    TRANSFER,
+    WAITING,
+    ChainLink,
+    Doing,
+    TimePart,
+)
 
 DEEPEST = 16
 """Links of a chain."""
 LONGEST, MOST_CHAINS = 512, 32
 """Collectives with most waiting whose chains are told, and how many of these are kept."""
-FOLLOWED = 6_000
+FOLLOWED = 3_000
 """Collectives that are followed along their chains, those with most waiting; for the others the
 last to come pays."""
 BACK = 256
@@ -42,7 +52,11 @@ MOST_BLAMED = 24
 
 Row = tuple[int, int]
 """A collective: the place of its group's calls, and the row in them."""
-Blame = dict[tuple[int, str, str], float]
+Spent = dict[tuple[Doing, str], float]
+"""Time by what a rank does, and of which kind of group."""
+Late = tuple[int, Spent, dict[Row, float]]
+"""Who came last, what it has spent more time on, and where it waited, as shares."""
+Blame = dict[tuple[int, Doing, str], float]
 """By rank, what it did and of which kind of group: shares, 1 in all."""
 
 
@@ -75,9 +89,8 @@ class Charges:
         self._calls = self._by_rank()
         self._work = WORK
         self._blame: dict[Row, Blame] = {}
-        self._paid: dict[int, dict[tuple[str, str], float]] = defaultdict(
-            lambda: defaultdict(float)
-        )
+        self._known: dict[Row, Late] = {}
+        self._paid: dict[int, Spent] = defaultdict(lambda: defaultdict(float))
         self._charge()
 
     def cost(self, rank: int) -> float:
@@ -138,7 +151,7 @@ class Charges:
 
     def _charge(self) -> None:
         """Blame for each collective, those before it first, and what that costs."""
-        totals = [waits.sum(axis=1) for waits in self._waits]
+        totals = self._totals = [waits.sum(axis=1) for waits in self._waits]
         every = np.concatenate(totals) if totals else np.empty(0)
         least = float(np.sort(every)[-FOLLOWED]) if len(every) > FOLLOWED else 0.0
         least = least if self._job.timed else math.inf
@@ -151,7 +164,7 @@ class Charges:
             total = float(totals[place][row])
             if total <= 0:
                 continue
-            is_followed = total >= least and self._work > 0
+            is_followed = total >= least and self._work > 0 and len(self._known) < FOLLOWED
             blame = self._blame_of(place, row) if is_followed else self._last_only(place, row)
             self._blame[place, row] = blame
             for (rank, what, kind), share in blame.items():
@@ -179,11 +192,14 @@ class Charges:
         whole = sum(share for _, share in most)
         return {key: share / whole for key, share in most}
 
-    def _late(
-        self, place: int, row: int
-    ) -> tuple[int, dict[tuple[str, str], float], dict[Row, float]]:
+    def _late(self, place: int, row: int) -> Late:
         """Who came last; on what it has spent more since both were together than the one that
         waited longest; and in which collectives it waited, as shares."""
+        if (place, row) not in self._known:
+            self._known[place, row] = self._lateness(place, row)
+        return self._known[place, row]
+
+    def _lateness(self, place: int, row: int) -> Late:
         one, waits = self._found[place], self._waits[place][row]
         last, other = one.ranks[int(one.lasts[row])], one.ranks[int(waits.argmax())]
         end = float(self._ends[place][row])
@@ -206,7 +222,7 @@ class Charges:
 
     def _spent(
         self, rank: int, start: float, end: float, but: Row
-    ) -> tuple[dict[tuple[str, str], float], dict[Row, float]]:
+    ) -> tuple[Spent, dict[Row, float]]:
         """On what a rank spent the time between: parts, and in which collectives it waited."""
         one, calls = self._job.ranks[rank], self._calls[rank]
         window = start - self._clocks.get(rank, 0.0), end - self._clocks.get(rank, 0.0)
@@ -241,8 +257,8 @@ class Charges:
         cost most first."""
         longest = sorted(
             (-float(total), place, row)
-            for place, waits in enumerate(self._waits)
-            for row, total in enumerate(waits.sum(axis=1).tolist())
+            for place, totals in enumerate(self._totals)
+            for row, total in enumerate(totals.tolist())
             if total > 0
         )[:LONGEST]
         best: dict[tuple[int, str], tuple[float, tuple[ChainLink, ...]]] = {}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -31,12 +32,12 @@ class SharedCalls:
     durations: np.ndarray
     starts: np.ndarray
 
-    @property
+    @cached_property
     def waits(self) -> np.ndarray:
         """How long each member waited for the last."""
         return self.durations - self.durations.min(axis=1, keepdims=True)
 
-    @property
+    @cached_property
     def lasts(self) -> np.ndarray:
         """The column of who came last in each row."""
         return self.durations.argmin(axis=1)

@@ -16,6 +16,7 @@ from .model import (
     GroupTimeline,
     GroupWait,
     KindTime,
+    Lack,
     Last,
     RankTime,
     Slowness,
@@ -42,11 +43,15 @@ def slowness_of(job: JobCalls) -> Slowness:
     calls = sum(one.calls.size for one in found)
     everything = sum(len(one.start) for one in job.ranks.values())
     waits = sorted(_group_waits(found, steps), key=lambda one: -one.waited_us)
-    notes = {*job.notes}
-    notes |= set() if job.timed else {"no-times"}
-    notes |= {"groups-unknown"} if job.unknown else set()
-    notes |= {"steps-unnumbered"} if steps == (0,) else set()
-    notes |= {"rows-left-out"} if len(waits) > MOST_ROWS else set()
+    notes: set[Lack] = {*job.notes}
+    if not job.timed:
+        notes.add("no-times")
+    if job.unknown:
+        notes.add("groups-unknown")
+    if steps == (0,):
+        notes.add("steps-unnumbered")
+    if len(waits) > MOST_ROWS:
+        notes.add("rows-left-out")
     return Slowness(
         world=job.world,
         steps=steps,

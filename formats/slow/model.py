@@ -15,15 +15,46 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from annotated_types import Interval
 
 from groups.running import Running
 
 VERSION = 1
 
-COMPUTATION, DATA, OPTIMIZER, OWN = "computation", "data", "optimizer", "own"
-WAITING, TRANSFER = "waiting", "transfer"
+Doing = Literal["computation", "data", "optimizer", "own", "waiting", "transfer"]
+COMPUTATION: Doing = "computation"
+DATA: Doing = "data"
+OPTIMIZER: Doing = "optimizer"
+OWN: Doing = "own"
+WAITING: Doing = "waiting"
+TRANSFER: Doing = "transfer"
 """What a rank does: kernels compute; it fetches samples; it updates weights; other work of its own
 (all of it, where only the CPU was recorded); it waits for another group; that group moves data."""
+
+
+Lack = Literal[
+    "no-kernels",
+    "groups-unknown",
+    "groups-matched",
+    "rank-unknown",
+    "rank-twice",
+    "file-unreadable",
+    "calls-left-out",
+    "rows-left-out",
+    "timers",
+    "straggler-only",
+    "no-times",
+    "steps-unnumbered",
+]
+"""What the evidence lacks, or how it was read: texts/slow.toml says each."""
+
+Time = Annotated[float, Interval(ge=-1e20, le=1e20)]
+Count = Annotated[int, Interval(ge=0, lt=2**53)]
+Step = Annotated[int, Interval(ge=-1, lt=2**53)]  # -1 outside of all steps
+Rank = Annotated[int, Interval(ge=0, lt=10**7)]
+"""Bounds for what comes back from elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +63,7 @@ class SlowGroup:
 
     name: str
     kind: str | None
-    ranks: tuple[int, ...]
+    ranks: tuple[Rank, ...]
 
     @property
     def title(self) -> str:
@@ -44,17 +75,17 @@ class KindTime:
     """Time of one kind of groups in a step of a rank; waited: exposed, for others."""
 
     kind: str
-    exposed_us: float
-    hidden_us: float
-    waited_us: float
+    exposed_us: Time
+    hidden_us: Time
+    waited_us: Time
 
 
 @dataclass(frozen=True)
 class TimePart:
     """Time that went into something; kind: of the group, where it waits or data moves."""
 
-    what: str
-    us: float
+    what: Doing
+    us: Time
     kind: str = ""
 
 
@@ -67,15 +98,15 @@ class RankTime:
     the CPU was recorded. wait_us, moved_us: of own and of others' making, in own_us of no step.
     """
 
-    rank: int
+    rank: Rank
     host: str
-    step_us: float
-    own_us: tuple[float, ...]
-    lost_us: float
-    cost_us: float
-    computation_us: float | None
-    data_us: float
-    optimizer_us: float
+    step_us: Time
+    own_us: tuple[Time, ...]
+    lost_us: Time
+    cost_us: Time
+    computation_us: Time | None
+    data_us: Time
+    optimizer_us: Time
     kinds: tuple[KindTime, ...] = ()
     before: tuple[TimePart, ...] = ()
 
@@ -92,21 +123,21 @@ class Last:
     late_us: how long after the median of the others, each time.
     """
 
-    rank: int
-    times: int
-    waited_us: float
-    late_us: float
+    rank: Rank
+    times: Count
+    waited_us: Time
+    late_us: Time
 
 
 @dataclass(frozen=True)
 class GroupWait:
     """A group in one step: its calls, who came last in them, and what moving data took at least."""
 
-    group: int  # place in `Slowness.groups`
-    step: int
-    calls: int
-    waited_us: float
-    transfer_us: float
+    group: Count  # place in `Slowness.groups`
+    step: Step
+    calls: Count
+    waited_us: Time
+    transfer_us: Time
     lasts: tuple[Last, ...]
 
 
@@ -114,12 +145,12 @@ class GroupWait:
 class ChainLink:
     """One link of a chain: others wait in a group for a rank, which meanwhile does something."""
 
-    group: int
+    group: Count
     op: str
-    step: int
-    rank: int
-    waited_us: float  # of the one that waited longest
-    doing: str
+    step: Step
+    rank: Rank
+    waited_us: Time  # of the one that waited longest
+    doing: Doing
     kind: str = ""  # of the group that it waits for itself, or which moves data
 
 
@@ -131,19 +162,19 @@ class AlignedCall:
     """
 
     op: str
-    step: int
-    end_us: float
-    took_us: tuple[float | None, ...]
-    last: int  # rank
+    step: Step
+    end_us: Time
+    took_us: tuple[Time | None, ...]
+    last: Rank
 
 
 @dataclass(frozen=True)
 class GroupTimeline:
     """Calls of one group, in their order; ranks as its members."""
 
-    group: int
+    group: Count
     calls: tuple[AlignedCall, ...]
-    left_out: int = 0
+    left_out: Count = 0
 
 
 @dataclass(frozen=True)
@@ -151,11 +182,11 @@ class Straggler:
     """Whom Megatron's straggler detector names slowest most often: in how many of its reports, what
     its forward pass took then, and that of the fastest."""
 
-    rank: int
-    times: int
-    of: int
-    slow_us: float
-    fast_us: float
+    rank: Rank
+    times: Count
+    of: Count
+    slow_us: Time
+    fast_us: Time
 
 
 @dataclass(frozen=True)
@@ -167,18 +198,18 @@ class Slowness:
     far hosts' clocks are apart. notes: by names that texts/slow.toml has words for.
     """
 
-    world: int | None
-    steps: tuple[int, ...]
+    world: Count | None
+    steps: tuple[Count, ...]
     groups: tuple[SlowGroup, ...]
     ranks: tuple[RankTime, ...]
     waits: tuple[GroupWait, ...]
     chains: tuple[tuple[ChainLink, ...], ...]
     timelines: tuple[GroupTimeline, ...]
-    calls: int
-    unmatched: int
-    clocks_us: float
+    calls: Count
+    unmatched: Count
+    clocks_us: Time
     running: Running | None = None
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[Lack, ...] = field(default=())
     straggler: Straggler | None = None
 
     def chain_to(self, ranks: Iterable[int] = (), doing: str = "") -> tuple[ChainLink, ...]:

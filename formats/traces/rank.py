@@ -13,7 +13,6 @@ pytorch/kineto libkineto/src/output_json.cpp, of which facts differ by version:
 
 from __future__ import annotations
 
-import math
 import re
 from typing import BinaryIO
 
@@ -46,6 +45,8 @@ WIDTHS = {
 """Bytes of an element, by the names of c10/core/ScalarType.h."""
 
 LONGEST_NAME = 80
+LATEST, LONGEST = 1e18, 1e11
+"""Microseconds since 1970, and of one event: a day."""
 MOST_MEMBERS = 1_000_000  # of a group that is told by its first rank and a stride
 
 
@@ -269,7 +270,7 @@ def _times(event: Document) -> tuple[float, float] | None:
     start, duration = event.get("ts"), event.get("dur", 0)
     if type(start) not in (int, float) or type(duration) not in (int, float):
         return None
-    if not (math.isfinite(start) and 0 <= duration < math.inf):  # type: ignore[arg-type]
+    if not (abs(start) <= LATEST and 0 <= duration <= LONGEST):  # type: ignore[arg-type]
         return None
     return float(start), float(duration)  # type: ignore[arg-type]
 
