@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from formats.roles import read_plan
 from formats.roles.facts import roles_facts
 from formats.roles.presets import PLANS, preset_plan
 from groups.errors import LayoutError
+from groups.mesh import MAX_RANKS
 from texts.sentences import LAUNCH_NOTES, PLAN_NOTES, note_text
 
 ROOT = Path(__file__).parent.parent
@@ -249,6 +252,33 @@ def test_every_code_of_a_plan_has_a_sentence_and_is_used():
     source = "".join(path.read_text("utf-8") for paths in folders for path in paths)
     parts = {code: code.removesuffix("-and-others-wait") for code in PLAN_NOTES}
     assert [code for code, own in parts.items() if f'"{own}"' not in source] == []
+
+
+HOSTILE = [
+    VERL + "trainer.nnodes=999999999999 trainer.n_gpus_per_node=99999",
+    VERL + "trainer.nnodes=1048576 trainer.n_gpus_per_node=8",
+    VERL + "trainer.n_gpus_per_node=0",
+    VERL + "=" * 500 + " trainer.nnodes= actor_rollout_ref.rollout.n=-1",
+    ROLL.replace("list(range(0,8))", "list(range(0,99999999))"),
+    ROLL.replace("list(range(0,8))", "__import__('os').system('x')"),
+    ROLL.replace("list(range(0,8))", "list([" + "1," * 50_000 + "])"),
+    AREAL.replace("d2t4", "d999999t999999"),
+    GRAPH.replace("replicas: 2", "replicas: 1000000"),
+    MIMO.replace('"TP", "2"', '"TP", "' + "9" * 30 + '"'),
+    MIMO.replace("rank_offset=4", "rank_offset=" + "(" * 300 + "1" + ")" * 300),
+    ROLL.replace("list(range(0,8))", "list([" + "1" * 5_000 + "x"),
+    "python3 train.py --actor-num-nodes 3 --rollout-num-gpus 7 --rollout-num-gpus-per-engine 99999",
+    "defaults: grpo_math_1B.yaml\ncluster.num_nodes: [1, 2]",
+    "defaults: [grpo_math_1B.yaml, " + "x, " * 2_000 + "y]",
+]
+
+
+@pytest.mark.parametrize("number", range(len(HOSTILE)))
+def test_hostile_texts_get_a_plan_or_a_refusal_soon(number):
+    started = time.perf_counter()
+    with suppress(LayoutError):  # and nothing else
+        assert read_plan(HOSTILE[number]).plan.world_size <= MAX_RANKS
+    assert time.perf_counter() - started < 5
 
 
 # -- public files ----------------------------------------------------------------------------------

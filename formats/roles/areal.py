@@ -137,10 +137,10 @@ def _role(
         own = {"tp": sizes["tp"], "pp": sizes["pp"], "dp": 1 if framework == "vllm" else None}
     job: Job = job_on(framework, gpus, each, **{**own, **sizes_given(settings, shown)})
     if serves:
-        model = settings.text(f"{framework}.model_path", f"{framework}.model", "actor.path")
+        model = settings.named(f"{framework}.model_path", f"{framework}.model", "actor.path")
         known = Known.of_server(model)
         return Sketch(shown, job, first, known=known)
-    known = Known().also(model=Known.of_server(settings.text(f"{name}.path", "actor.path")).model)
+    known = Known().also(model=Known.of_server(settings.named(f"{name}.path", "actor.path")).model)
     if name != "actor":
         return Sketch(shown, job, first, known=known)
     known, updates = _batch(settings, known)

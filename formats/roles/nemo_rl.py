@@ -61,7 +61,7 @@ def read_nemo_rl(settings: Settings) -> PlanRead:
         last = nodes * each - count
         sizes = {size: _tp_of_reward(settings, size) for size in ("tp", "cp")}
         job = job_on("device-mesh", count, reward[1], **sizes)
-        known = Known.of_server(settings.text("env.reward_model.model_name"))
+        known = Known.of_server(settings.named("env.reward_model.model_name"))
         sketches.append(Sketch("reward", job, last, known=known))
     if len(pools) + bool(reward) > 1 and not (together and not reward):
         names = "policy, generation, reward" if reward else "policy, generation"
@@ -218,7 +218,7 @@ def _generation(
     section = f"policy.generation.{backend}_cfg"
     length = settings.count("policy.max_total_sequence_length", 512, note="")
     share = settings.text(f"{section}.gpu_memory_utilization", f"{section}.mem_fraction_static")
-    known = Known.of_server(settings.text("policy.model_name"), length).also(served_share=share)
+    known = Known.of_server(settings.named("policy.model_name"), length).also(served_share=share)
     away = ("weights", "cache") if together else ()
     return Sketch("generation", job, pool.first, known=known, away=away)
 

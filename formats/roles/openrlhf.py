@@ -43,7 +43,7 @@ def read_openrlhf(settings: Settings) -> PlanRead:
     if engines:
         gpus = placed[shared["rollout"]]
         job = served(settings, "rollout", len(gpus), each, "vllm", tp=tp, dp=1)
-        model = settings.text("actor.model_name_or_path", "pretrain")
+        model = settings.named("actor.model_name_or_path", "pretrain")
         share = settings.text("vllm.gpu_memory_utilization", "vllm-gpu-memory-utilization")
         known = Known.of_server(model, _longest(settings)).also(served_share=share)
         sleeps = settings.switch("vllm.enable_sleep", "vllm-enable-sleep")
@@ -58,8 +58,8 @@ def _roles(settings: Settings) -> list[str]:
     """The roles that there are beside the engines."""
     estimator = settings.word("algo.advantage.estimator", "advantage-estimator", default="gae")
     coefficient = settings.word("algo.kl.init_coef", "init-kl-coef", default="0.01")
-    by_agent = settings.text("train.agent_func_path", "agent-func-path")
-    remote = settings.text("reward.remote_url", "remote-rm-url") or by_agent
+    servers = ("reward.remote_url", "remote-rm-url", "train.agent_func_path", "agent-func-path")
+    remote = any(settings.has(name) for name in servers)
     is_there = {
         "reference": coefficient.strip("0.e-+") != "" or coefficient in NOTHING,
         "critic": estimator == "gae",
@@ -138,7 +138,7 @@ def _model(settings: Settings, name: str, gpus: tuple[int, ...], each: int) -> S
     paths = {"actor": ("actor.model_name_or_path", "pretrain"), "reference": ()}
     paths["critic"] = ("critic.model_name_or_path", "critic-pretrain")
     paths["reward"] = ("reward.model_name_or_path", "reward-pretrain")
-    model = settings.text(*paths[name]) or settings.text(*paths["actor"])
+    model = settings.named(*paths[name]) or settings.named(*paths["actor"])
     known = known.also(model=Known.of_server(model).model)
     if name == "actor":
         known, updates = _batch(settings, known)

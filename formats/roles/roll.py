@@ -55,7 +55,7 @@ def _names(settings: Settings) -> list[str]:
 
 
 _RANGE = re.compile(r"list\(range\((\d{1,7})(?:,(\d{1,7}))?(?:,(\d{1,7}))?\)\)")
-_LIST = re.compile(r"(?:list\()?\[?((?:\d{1,7},?)+)\]?\)?")
+_LIST = re.compile(r"(?:list\()?\[?(\d{1,7}(?:,\d{1,7})*),?\]?\)?")
 
 
 def _gpus(settings: Settings, name: str) -> tuple[int, ...]:
@@ -100,7 +100,7 @@ def _shown(name: str) -> str:
 def _role(settings: Settings, name: str, gpus: tuple[int, ...], each: int) -> Sketch:
     strategy = settings.word(f"{name}.strategy_args.strategy_name")
     shown = _shown(name)
-    model = settings.text(f"{name}.model_args.model_name_or_path", "pretrain")
+    model = settings.named(f"{name}.model_args.model_name_or_path", "pretrain")
     if strategy in SERVERS:
         config = f"{name}.strategy_args.strategy_config"
         workers = settings.count(f"{name}.num_gpus_per_worker", 1, note="")

@@ -59,14 +59,27 @@ class Settings:
                 continue
             for word in words:
                 if word.why or VARIABLE.search(word.text):
-                    fixes = () if works is None else ({name: works},)
-                    facts = {"setting": name, "value": word.text[:60]}
-                    raise refusal("setting-open", name, *fixes, **facts)
+                    raise _open(name, word, works)
                 if word.default:
                     facts = {"name": word.default.name, "value": word.default.value}
                     self.note(Note("variable-default", facts))
             text = ", ".join(word.text for word in words)
             return None if text.lower() in NOTHING else text
+        return None
+
+    def named(self, *names: str) -> str | None:
+        """What a checkpoint is called: the end of its path, whatever the folders before it are;
+        None where nothing says it."""
+        for name in names:
+            if name in self.given:
+                return self.given[name]
+            words = self.words(name)
+            if words is None:
+                continue
+            path = " ".join(word.text for word in words).strip("\"' ").rstrip("/")
+            end = path.rsplit("/", 1)[-1]
+            is_open = VARIABLE.search(end) or (end == path and any(word.why for word in words))
+            return None if is_open or end.lower() in NOTHING else end
         return None
 
     def has(self, name: str) -> bool:
@@ -155,6 +168,16 @@ def run_of(reading: Reading, run: str = "") -> str:
         fixes = ({"run": name} for name in runs[:3])
         raise refusal("several-commands", "run", *fixes, count=len(runs), names=", ".join(runs))
     return run or next(iter(runs), "")
+
+
+def _open(name: str, word: Word, works: object) -> LayoutError:
+    """A setting that the text does not work out; of one that a condition decides, what it is then
+    is offered."""
+    if word.why == "condition" and not VARIABLE.search(word.text):
+        facts = {"setting": name, "value": word.text[:60]}
+        return refusal("setting-by-condition", name, {name: word.text[:60]}, **facts)
+    fixes = () if works is None else ({name: works},)
+    return refusal("setting-open", name, *fixes, setting=name, value=word.text[:60])
 
 
 def _not_so(name: str, text: str, what: str, *fixes: Mapping[str, object]) -> LayoutError:

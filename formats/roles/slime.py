@@ -136,7 +136,7 @@ def _named(settings: Settings, known: Known) -> dict[str, object]:
     """The published model that the checkpoint's name is, where no shape says it."""
     if known.model:
         return {}
-    return {"model": Known.of_server(settings.text("hf-checkpoint")).model}
+    return {"model": Known.of_server(settings.named("hf-checkpoint")).model}
 
 
 def _offloads(settings: Settings, side: str) -> bool:
@@ -163,6 +163,6 @@ def _engines(settings: Settings, pool: Pool, per_node: int) -> Sketch:
     longest = None
     if settings.text("sglang-context-length") is not None:
         longest = settings.count("sglang-context-length", 1)
-    known = Known.of_server(settings.text("hf-checkpoint"), longest)
+    known = Known.of_server(settings.named("hf-checkpoint"), longest)
     away = ("weights", "cache") if _offloads(settings, "rollout") else ()
     return Sketch(pool.name, job, pool.first, known=known.also(served_share=share), away=away)

@@ -25,7 +25,7 @@ ROLLOUT = "actor_rollout_ref.rollout"
 ACTOR = "actor_rollout_ref.actor"
 REFERENCE = "actor_rollout_ref.ref"
 REWARD = "reward.reward_model"
-TEACHER = "distillation.teacher_models.teacher_model.inference"
+TEACHERS = "distillation.teacher_models."
 
 ENGINES = {"vllm": "vllm", "sglang": "sglang", "trtllm": "tensorrt-llm"}
 """The frameworks of engines by what verl calls them."""
@@ -63,9 +63,11 @@ def read_verl(settings: Settings) -> PlanRead:
         place, section = placed.get("reward", world), f"{_reward(settings)}.rollout"
         sketches += _engines(settings, "reward", section, place, each)
     if "teacher" in placed:
-        sketches += _engines(settings, "teacher", TEACHER, placed["teacher"], each)
+        sketches += _teachers(settings, placed["teacher"], each)
     beside = ("rollout",) if apart else ()
-    return plan_read("verl", nodes, each, sketches, TURNS, PHASES, settings.notes, beside)
+    teachers = tuple(own.name for own in sketches if own.name.startswith("teacher"))
+    phases = [phase if phase.name != "teacher" else Phase("teacher", teachers) for phase in PHASES]
+    return plan_read("verl", nodes, each, sketches, TURNS, phases, settings.notes, beside)
 
 
 # -- pools -----------------------------------------------------------------------------------------
@@ -146,6 +148,32 @@ def _actor(settings: Settings, world: Sequence[int], each: int) -> Sketch:
     return Sketch("actor", job, gpus=world, known=known, away=away, updates=updates)
 
 
+def _teachers(settings: Settings, place: Sequence[int], each: int) -> Iterator[Sketch]:
+    """The teachers of a distillation, one behind the other in their pool; one alone has all of it.
+
+    Source: verl/experimental/teacher_loop/teacher_model.py (MultiTeacherModelManager).
+    """
+    own = [name for _, name in settings.reading.settings if name.startswith(TEACHERS)]
+    usual = "teacher_model"  # which gives way to others
+    names = dict.fromkeys(name[len(TEACHERS) :].split(".")[0] for name in own)
+    several = [name for name in names if name != usual]
+    if len(several) < 2:
+        only = several[0] if several else usual
+        yield from _engines(settings, "teacher", f"{TEACHERS}{only}.inference", place, each)
+        return
+    at = 0
+    for name in several:
+        section = f"{TEACHERS}{name}.inference"
+        count = settings.required(f"{TEACHERS}{name}.num_replicas", 1) * _replica(settings, section)
+        part = place[at : at + count]
+        if len(part) < count:
+            setting = f"{TEACHERS}{name}.num_replicas"
+            facts = {"setting": setting, "value": count, "expected": f"{len(place) - at} GPUs"}
+            raise refusal("setting-wrong", setting, {setting: 1}, **facts)
+        yield from _engines(settings, f"teacher-{name}", section, part, each)
+        at += count
+
+
 def _scoring(settings: Settings, world: Sequence[int], each: int) -> Iterator[Sketch]:
     """Reference and critic, where there are any."""
     needs = settings.switch("algorithm.use_kl_in_reward") or settings.switch(f"{ACTOR}.use_kl_loss")
@@ -159,7 +187,7 @@ def _scoring(settings: Settings, world: Sequence[int], each: int) -> Iterator[Sk
     by_gae = settings.word("algorithm.adv_estimator", default="gae") == "gae"
     if settings.switch("critic.enable", default=by_gae):
         job, parsed = trained(settings, "critic", len(world), each, "critic")
-        name = settings.text("critic.model.path", f"{model}.path")
+        name = settings.named("critic.model.path", f"{model}.path")
         known = Known.of(parsed).also(model=None if name is None else published_model(name))
         away = _away(settings, "critic")
         yield Sketch("critic", job, gpus=world, known=known, away=away)
@@ -229,8 +257,11 @@ def _engines(
         own |= {"dp": dp, "expert_parallel": experts > 1}
     elif ENGINES[engine] == "sglang":
         own |= {"tp": tp * dp, "dp": dp if dp > 1 else None, "ep": experts}
-    paths = {"reward": _of_reward("model_path") + _of_reward("model.path")}
-    model = settings.text(*paths.get(name, ("actor_rollout_ref.model.path",)))
+    paths: dict[str, tuple[str, ...]] = {}
+    paths["reward"] = _of_reward("model_path") + _of_reward("model.path")
+    if section.startswith(TEACHERS):
+        paths[name] = (f"{section.removesuffix('.inference')}.model_path",)
+    model = settings.named(*paths.get(name, ("actor_rollout_ref.model.path",)))
     share = settings.text(f"{section}.gpu_memory_utilization")
     known = Known.of_server(model, _longest(settings, section)).also(served_share=share)
     frees = settings.switch(f"{section}.free_cache_engine", default=True)
