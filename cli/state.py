@@ -13,9 +13,9 @@ from texts.sentences import note_text
 from views.base.context import Context
 from views.base.endpoint import TRAINING, changes_of, fixes_tried
 from views.base.inputs import FIELDS
-from views.base.link import published
 from views.base.resolve import fields_of_job
 from views.base.state import State
+from views.base.trained import published
 from views.launch.inputs import training_stated, with_pasted
 
 from .inputs import CommandLine, checked

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 
 import pytest
 from cases import every
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from formats.roles.presets import PLANS, preset_plan
 from groups import LayoutError
 from views.base.context import Context
 from views.base.link import from_query, to_query
@@ -16,7 +19,7 @@ from views.base.role_edits import EDITS, NAMES, edited
 from views.base.role_text import OWN_FIELDS, read_roles
 from views.base.roles import cast_of
 from views.base.state import State
-from views.page import draw
+from views.page import answer, draw
 
 START = State(nodes=4, tp=4, pp=2, model="qwen3-8b", zero="1")
 DAPO = "rollout@0-31:vllm,tp=4;reward@32-39:tp=1,model=qwen3-1.7b"
@@ -133,3 +136,33 @@ def test_what_a_role_says_for_itself_is_all_that_differs():
     turned = cast_of(state).to("rollout").state()
     assert all(getattr(turned, name) == getattr(state, name) for name in others)
     assert str(read_roles(turned.roles)) == turned.roles
+
+
+@every("name", PLANS)
+def test_a_published_plan_opens_as_its_text_reads(name):
+    state, plan = from_query(f"preset={name}"), preset_plan(name).plan
+    opened = Context.of(state).plan
+    assert {role.name: (role.ranks.tolist(), str(role.layout.mesh)) for role in opened.roles} == {
+        role.name: (role.ranks.tolist(), str(role.layout.mesh)) for role in plan.roles
+    }
+    assert [role.name for role in opened.turns] == [role.name for role in plan.turns]
+    assert from_query(to_query(state)) == state
+    for member in cast_of(state).members:
+        turned = cast_of(state).to(member.name).state()
+        assert said(turned) == said(state)
+        assert turned.preset == name
+
+
+def test_a_pasted_configuration_opens_as_a_whole_plan_and_asks_what_it_leaves_open():
+    text = "python3 -m verl.trainer.main_ppo trainer.nnodes=$N algorithm.adv_estimator=grpo"
+    asked = answer(State(view="launch", paste=text)).picture
+    assert asked is not None
+    assert "trainer.nnodes" in asked
+    assert "plan_given" in asked
+    state = State(view="launch", paste=text, plan_given="trainer.nnodes=4")
+    shown = answer(state).picture
+    assert shown is not None
+    (button,) = re.findall(r'data-set="([^"]*)">Open all roles', shown)
+    opened = state.changed(json.loads(html.unescape(button)))
+    assert str(Context.of(opened).plan) == "4 x 8 GPUs: rollout 0-31, actor 0-31"
+    assert opened.view == "roles"

@@ -18,11 +18,13 @@ from descriptions import (
     LANGUAGES,
     MEMORY,
     PAGE,
+    ROLES,
     SERVER,
     SHELL,
     TYPES,
     untranslated,
 )
+from formats.roles.presets import PLANS
 from groups import MAX_RANKS, LayoutError
 from groups.alternatives import divisors
 from groups.conventions import CONVENTIONS, OWN
@@ -175,7 +177,9 @@ def _model(start: State) -> list[Markup]:
 
 
 def menu_label(preset: str, language: str) -> str:
-    """The name of a published layout, and how many GPUs it has."""
+    """The name of a published layout, and how many GPUs it has; of a plan its name."""
+    if preset in PLANS:
+        return PLANS[preset].name
     chosen = PUBLISHED[preset]
     facts = {"name": chosen.name, "gpus": f"{chosen.world_size:,}"}
     return SHELL["menu"][language].format(**facts)
@@ -193,13 +197,15 @@ def _presets(language: str) -> Markup:
         offered.append(tag("optgroup", *options, label=SHELL[f"family_{family}"][language]))
     served = (tag("option", menu_label(name, language), value=name) for name in SERVERS)
     offered.append(tag("optgroup", *served, label=SERVER["family_servers"][language]))
+    plans = (tag("option", menu_label(name, language), value=name) for name in PLANS)
+    offered.append(tag("optgroup", *plans, label=ROLES["family_plans"][language]))
     chips = list[Markup]()
     for name in FAMOUS:
         tab = -1 if chips else None  # all of a set of choices but one are reached by arrow keys
         short = PRESETS[name].name.split(",")[0]
         chips.append(button(short, class_="pill", tabindex=tab, data_preset=name))
     label, box = CONTROLS["preset"].label[language], "field-preset"
-    count = tag("small", SHELL["published"][language].format(count=len(PUBLISHED)))
+    count = tag("small", SHELL["published"][language].format(count=len(PUBLISHED) + len(PLANS)))
     return tag(
         "div",
         tag("div", tag("label", label, for_=box), count, class_="head"),

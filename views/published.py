@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from markupsafe import Markup
 
 from descriptions import DERIVED, NOTES, PAGE
+from formats.roles.presets import PLANS
 from groups import LayoutError
 from groups.presets import PUBLISHED, SERVERS
 from training.models import model_of_preset
@@ -15,7 +16,9 @@ from training.published import derived_options
 from .base.context import Context
 from .base.html import outside, tag
 from .base.inputs import FIELDS
+from .base.opened import preset_state
 from .base.problems import change_label, control_label, within_sentence
+from .base.role_text import OWN_FIELDS
 from .base.state import State, is_empty
 from .base.trained import schedule_name
 from .column import MENU, is_still
@@ -32,6 +35,13 @@ def source_html(state: State, language: str) -> Markup:
     """Where a published layout comes from, and what of it is derived, under a name that the closed
     menu cuts; nothing for another one."""
     name = state.preset
+    if name in PLANS:
+        known = preset_state(name)
+        is_same = state.roles and all(
+            getattr(state, one) == getattr(known, one) for one in (*OWN_FIELDS, "roles")
+        )
+        link = outside(PLANS[name].url, PLANS[name].name)
+        return tag("div", tag("p", link), class_="source") if is_same else Markup()
     if not is_still(name, state):
         return Markup()
     preset = PUBLISHED[name]
@@ -58,7 +68,7 @@ def derived_lines(state: State) -> Iterator[str]:
     """Options of training that the source of the chosen published layout implies and does not
     state, with the reason; those that the page still has.
 
-    >>> from .base.link import published
+    >>> from .base.trained import published
     >>> [*derived_lines(State(**{**published("falcon-180b"), "preset": "falcon-180b"}))]
     ['Derived: Schedule 1F1B. No chunks are named.']
     """
@@ -81,7 +91,7 @@ def taken_line(state: State) -> str:
     """What the estimate takes where the source of the chosen published layout says nothing and
     implies nothing; empty where all is said, or its model is not known.
 
-    >>> from .base.link import published
+    >>> from .base.trained import published
     >>> taken_line(State(**{**published("llama3-405b-1"), "preset": "llama3-405b-1"}))
     ''
     >>> taken_line(State(**{**published("kimi-k2"), "preset": "kimi-k2"}))

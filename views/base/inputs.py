@@ -18,6 +18,7 @@ from functools import partial
 from typing import Annotated, NamedTuple
 
 from descriptions import DP_KINDS, LANGUAGES, MOVES_RULES, TYPES, VIEWS
+from formats.roles.presets import PLANS
 from groups.inputs import Input, InputField, inputs_of
 from groups.layout import Job
 from groups.presets import PUBLISHED
@@ -113,7 +114,10 @@ class PageInputs:
         str, Input("which view", choices=VIEWS, stands=True, closed=True, link="show")
     ] = "groups"
     preset: Annotated[
-        str, Input("the published layout that was chosen last", choices=PUBLISHED, closed=True)
+        str,
+        Input(
+            "the published layout that was chosen last", choices=(*PUBLISHED, *PLANS), closed=True
+        ),
     ] = ""
     tour: Annotated[str, Input("a step of the tour", link="")] = ""
     rank: Annotated[str, Input("the chosen GPU, as it was typed")] = ""
@@ -151,6 +155,7 @@ class CompareInputs:
 class LaunchInputs:
     paste: Annotated[str, _pasted("a launch command or configuration")] = ""
     run: Annotated[str, _pasted("one of its runs or roles, where it has several")] = ""
+    plan_given: Annotated[str, _pasted("what it leaves open of its roles, such as a=1;b=2")] = ""
     target: Annotated[
         str, Input("whose command is written", otherwise="the first that can say it")
     ] = ""

@@ -38,9 +38,9 @@ from groups.presets import PUBLISHED
 
 from .errors import refusal
 from .inputs import FIELDS, STARTS
-from .resolve import from_preset
+from .opened import is_plan, preset_state
 from .state import State, language_of
-from .trained import fields_of_preset
+from .trained import published
 from .version_1 import as_version_2
 
 VERSION = "2"
@@ -175,8 +175,9 @@ def _state(parts: Mapping[str, str]) -> State:
     is_whole = version is None or (version == VERSION and not _has_layout(fields))
     if fields.get("roles"):
         fields = {"view": "roles", **fields}
-    if is_whole and fields.get("preset"):
-        fields = {**published(fields["preset"]), **fields}
+    if is_whole and (preset := fields.get("preset")):
+        whole = vars(preset_state(preset)) if is_plan(preset) else published(preset)
+        fields = {**whole, **fields}
     return State(**fields)
 
 
@@ -193,11 +194,6 @@ def changes_from(text: str) -> dict[str, str]:
 def _has_layout(said: Iterable[str]) -> bool:
     """Whether these fields are more than the name of a published layout."""
     return any(FIELDS[name].is_published for name in said)
-
-
-def published(preset: str) -> dict[str, str]:
-    """All that a published layout says."""
-    return {**vars(from_preset(preset)), **fields_of_preset(preset)}
 
 
 def _field(link: str, text: str) -> tuple[str, str]:

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import gcd
 
+from formats.roles.presets import PLANS
 from groups import MAX_RANKS, LayoutError
 from groups.alternatives import with_working
 from groups.inputs import number_in
@@ -29,7 +30,6 @@ from groups.plan import Plan, Role
 from groups.presets import PUBLISHED
 
 from .errors import refusal
-from .link import published
 from .problems import sentence
 from .resolve import resolve
 from .role_text import (
@@ -44,6 +44,7 @@ from .role_text import (
     settings_of,
 )
 from .state import State
+from .trained import published
 
 
 @dataclass(frozen=True)
@@ -87,8 +88,9 @@ class RolePage:
         return tuple(spans)
 
     def own(self) -> dict[str, str]:
-        """What it says for itself."""
-        return {name: getattr(self.page, name) for name in OWN_FIELDS}
+        """What it says for itself; the name of a whole plan is the page's."""
+        own = {name: getattr(self.page, name) for name in OWN_FIELDS}
+        return own | {"preset": "" if own["preset"] in PLANS else own["preset"]}
 
     def role(self, layout: Layout) -> Role:
         """Errors: LayoutError for chosen GPUs that are not as many as the ranks."""
@@ -237,7 +239,10 @@ class Cast:
             text = str(chosen.gpus.index(gpu) if gpu in chosen.gpus else "")
             if not chosen.gpus:
                 text = str(gpu - chosen.first) if chosen.first <= gpu <= chosen.last else ""
-        page = now.page.changed({**chosen.own(), "rank": text})
+        own = chosen.own()
+        if not own["preset"] and now.page.preset in PLANS:
+            own["preset"] = now.page.preset
+        page = now.page.changed({**own, "rank": text})
         machines = self.machines
         if machines is None and page.gpus_per_node != str(self.each):
             machines = (self.needed, self.each)

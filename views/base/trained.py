@@ -44,6 +44,7 @@ from training.traffic.demands import require
 from .errors import refusal
 from .inputs import UNKNOWN, fields_of
 from .model import ChosenModel, model_name, model_of, stated_layout
+from .resolve import from_preset
 from .state import State, is_empty, require_choice, texts_of
 
 MOST_UNASKED = 64 * 1024
@@ -220,6 +221,11 @@ def fields_of_preset(name: str) -> dict[str, str]:
     known, changes = said_of_preset(name)
     model = {} if name == "playground-16" else {"model": known or UNKNOWN}
     return texts_of({**model, **changes, **training_of_preset(name)})
+
+
+def published(preset: str) -> dict[str, str]:
+    """All that a published layout says."""
+    return {**vars(from_preset(preset)), **fields_of_preset(preset)}
 
 
 # -- all of it -----------------------------------------------------------------------------------

@@ -15,9 +15,10 @@ from training.models import MODELS
 from ..base.context import Context
 from ..base.endpoint import OF_TRAINING
 from ..base.errors import refusal
-from ..base.link import changes_from, from_query, published
+from ..base.link import changes_from, from_query
 from ..base.resolve import fields_of_job
 from ..base.state import State, is_empty, texts_of
+from ..base.trained import published
 from ..launch.inputs import training_stated, with_pasted
 from .sides import FROM_HERE, own_of, query_of, with_job
 

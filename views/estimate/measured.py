@@ -20,8 +20,8 @@ from training.published import PublishedStep, published_steps
 
 from ..base.context import Context
 from ..base.html import outside, tag
-from ..base.link import published
 from ..base.state import State
+from ..base.trained import published
 
 
 def measured_of(context: Context) -> PublishedStep | None:

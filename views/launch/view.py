@@ -33,6 +33,7 @@ from ..base.state import State, is_empty, require_choice
 from ..base.units import ranges_text
 from ..groups.job import job_pictures
 from .inputs import options_of_page, read_pasted, stated, with_pasted
+from .plan import plan_pasted
 from .running import running_html
 
 SHOWN_ITEMS = 40
@@ -66,6 +67,7 @@ def _pasted(layout: Layout, state: State, language: str) -> Markup:
     return together(
         heading(question),
         box,
+        plan_pasted(state),
         _runs(text, state),
         _verdict(layout, state, text, language),
         _given_back(layout, text, language),

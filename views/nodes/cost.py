@@ -21,7 +21,7 @@ def cost_of_waiting(names: Collection[str], context: Context) -> Iterator[str]:
     """Sentences: how much of a step waits for groups of these names, and what bounds what they
     send; that a layer waits where that is not known, as of what the model or the batch refuse.
 
-    >>> from ..base.link import published
+    >>> from ..base.trained import published
     >>> from ..base.state import State
     >>> cost, routing = cost_of_waiting(["ep"], Context.of(State(**published("deepseek-v3"))))
     >>> cost.replace("\N{NO-BREAK SPACE}", " ").partition("a GPU ")[2]

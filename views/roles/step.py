@@ -72,6 +72,8 @@ def _moments(context: Context) -> Moments:
 def fullest_text(context: Context, found: Moments) -> str:
     """The moment with least room, of all GPUs."""
     phase, gpu, most = found.fullest
+    if not most:
+        return ROLES["fullest_unknown"][context.language]
     facts = {"phase": phase_text(phase, context.language), "gpu": gpu, "most": gib(most)}
     words = "fullest" if found.fits else "fullest_over"
     return ROLES[words][context.language].format(**facts, capacity=gib(found.capacity))

@@ -1,0 +1,58 @@
+"""A plan that was read, as the state of a page: every role, the one that trains on screen.
+
+>>> from formats.roles.presets import preset_plan
+>>> state_of_plan(preset_plan("slime-qwen3-30b-a3b")).roles
+'rollout@0-7:vllm,tp=8,served_share=0.7;*actor@0'
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from formats.roles import PlanRead, RoleRead
+from formats.roles.presets import PLANS, preset_plan
+
+from .inputs import UNKNOWN
+from .resolve import MODEL, fields_of_job
+from .role_text import OWN_FIELDS, PARTS, ROLE_STARTS
+from .roles import Cast, RolePage
+from .state import State, texts_of
+
+SERVED_PARTS, TRAINED_PARTS = ("weights", "cache"), ("weights", "gradients", "optimizer")
+"""What a role of either kind has that may stay on its GPUs."""
+
+
+def state_of_plan(read: PlanRead, state: State | None = None) -> State:
+    """The page with a plan in place of its job."""
+    page = State() if state is None else state
+    members = tuple(_member(read.role(role.name), page) for role in read.plan.turns)
+    trains = [at for at, role in enumerate(read.plan.turns) if not role.layout.is_server]
+    named = [at for at in trains if members[at].name in ("actor", "policy")]
+    machines = read.plan.nodes, read.plan.gpus_per_node
+    return Cast(members, (*named, *trains, 0)[0], machines).state()
+
+
+def _member(read: RoleRead, page: State) -> RolePage:
+    role, said = read.role, dict(read.training)
+    if "model" in said:
+        said["model"] = said["model"] or UNKNOWN
+    said |= {name: value for name, value in read.values.items() if name in MODEL}
+    fields = {**ROLE_STARTS, **fields_of_job(role.layout.job), **texts_of(said)}
+    own = {name: fields[name] for name in OWN_FIELDS}
+    parts = SERVED_PARTS if role.layout.is_server else TRAINED_PARTS
+    kept = tuple(part for part in parts if part not in read.away)
+    kept = PARTS if kept == parts else kept
+    return RolePage(
+        role.name, page.changed({**own, "rank": ""}), role.first_rank, tuple(role.gpus), kept
+    )
+
+
+@lru_cache(maxsize=16)
+def preset_state(name: str) -> State:
+    """The page of a published plan. Errors: LayoutError where there is none of this name."""
+    return state_of_plan(preset_plan(name)).changed({"preset": name, "view": "roles"})
+
+
+def is_plan(name: str) -> bool:
+    """Whether a preset is a plan of several roles."""
+    return name in PLANS
