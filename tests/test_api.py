@@ -175,6 +175,7 @@ OWN_PARAMETERS = {
         **dict.fromkeys(("to", "rule"), str),
         **dict.fromkeys(("first_rank", "rank", "tokens"), int),
     },
+    "roles": {"plan": str, "given": str, "rank": int},
 }
 OF_TRAINING = (
     *("memory_per_rank", "traffic_per_step", "estimate", "better_layouts", "compare"),
@@ -184,7 +185,7 @@ OF_TRAINING = (
 
 def shared_of(name):
     """The parameters that an endpoint has in common with others."""
-    if name in ("read_launch", "read_hosts", "pipeline_schedule"):
+    if name in ("read_launch", "read_hosts", "pipeline_schedule", "roles"):
         return {}
     training = TRAINING.rows if name in OF_TRAINING else {}
     if name == "moves_cache":

@@ -37,7 +37,6 @@ SHOWN = (
     {"nodes": 8, "pp": 4, "ep": 4, "cp": 2, "hosts": MACHINES, "racks": MACHINES},
     {"paste": "torchrun --nnodes 2 a.py --tensor-model-parallel-size 4", "collective": "broadcast"},
     {"framework": "vllm", "tp": 8, "pp": 1, "traces_digest": example(), "moves_what": "kv"},
-    {"framework": "vllm", "tp": 8, "pp": 1},
     {"paste": "python3 -m verl.trainer.main_ppo trainer.nnodes=$N"},
 )
 """States in which some view asks for each input."""

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import base64
+import json
+
 import numpy as np
 import pytest
 from cases import every
 
+from groups import LayoutError
 from groups.plan_faults import lost_with
 from training.serving.server import GIB
 from views.base.context import Context
 from views.base.role_edits import edited
 from views.base.state import State
-from views.export import picture_file
+from views.export import download, picture_file
 from views.moves.asked import asked_of
 from views.page import answer
+from views.roles.api import roles
 from views.roles.hero import cluster_of_plan
 from views.roles.moments import PARTS, WORKING, memory_of, moments_of, phases_of
 from views.roles.places import places_of_gpu
@@ -22,6 +27,7 @@ from views.roles.step import fullest_text, way_of
 JOB = State(nodes=8, tp=4, pp=2, model="qwen3-8b", rank="12")
 TEXT = "rollout@0-63:vllm,tp=2;reference@0-63:tp=4;reward@56-63:tp=1"
 PLAN = Context.of(JOB.changed({"roles": TEXT}))
+PLAN_PAGE = Context.of(PLAN.state.changed({"view": "roles"}))
 APART = Context.of(State(nodes=4, tp=8, model="qwen3-8b", roles="rollout@32-63:vllm,tp=4"))
 
 
@@ -130,3 +136,36 @@ def test_page_and_files_show_the_same(language):
         assert text in drawn
     apart = Context.of(APART.state.changed({"view": "roles"}))
     assert picture_file(apart, "png", "light", "a.b/?c")[1:4] == b"PNG"
+
+
+def test_other_views_say_whose_ranks_they_show():
+    state = edited(APART.state.changed({"role_edit": "to rollout"}))
+    shown = {
+        view: answer(state.changed({"view": view})).line
+        for view in ("groups", "memory", "nodes", "hosts")
+    }
+    said = "This is rollout: its ranks 0 to 31 are GPUs 32 to 63"
+    assert all(said in one for one in shown.values())
+    assert "rollout loses 2 of 8 engines" in shown["nodes"]
+    assert "Fullest moment" in shown["memory"]
+    hang = {"view": "hang", "evidence": "world size: 32\nmissing ranks: [3]"}
+    assert "rollout hangs: engine 0, its ranks 3, GPUs 35" in answer(state.changed(hang)).line
+    single = State(nodes=4, view="nodes")
+    assert not answer(single).line
+
+
+def test_programs_get_every_rank_of_every_role():
+    found = json.loads(roles(plan=f"v=2&nodes=8&tp=4&pp=2&roles={TEXT}"))
+    rows = {(row[2], row[3]): row[0] for row in found["ranks"]}
+    for role in PLAN.plan.roles:
+        assert [rows[role.name, rank] for rank in range(len(role.ranks))] == role.ranks.tolist()
+    one = json.loads(roles(plan="slime-glm4-5", rank=9))
+    assert [(row[2], row[3]) for row in one["ranks"]] == [("actor", 9), ("rollout", 9)]
+    asked = "python3 -m verl.trainer.main_ppo trainer.nnodes=$N"
+    with pytest.raises(LayoutError, match=r"trainer\.nnodes"):
+        roles(plan=asked)
+    assert json.loads(roles(plan=asked, given="trainer.nnodes=2"))["nodes"] == 2
+    text = download(PLAN_PAGE, "roles")["data"]
+    lines = base64.b64decode(text).decode().splitlines()
+    assert lines[0] == "rank,node,role,role_rank,groups"
+    assert len(lines) == 1 + 64 * 3 + 8

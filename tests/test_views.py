@@ -484,7 +484,8 @@ def test_every_form_of_file_is_offered_by_a_view_that_has_it():
     offered = {name: {*view.files} for name, view in ALL_VIEWS.items()}
     assert set().union(*offered.values()) == {*TABLES}
     assert [name for name, forms in offered.items() if "trace" in forms] == ["pipeline"]
-    assert offered["groups"] == {*TABLES} - {"trace"}
+    assert [name for name, forms in offered.items() if "roles" in forms] == ["roles"]
+    assert offered["groups"] == {*TABLES} - {"trace", "roles"}
 
 
 def test_dp_with_cp_is_a_choice_where_both_are_shown_and_no_experts_are():

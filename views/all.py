@@ -25,6 +25,7 @@ from .moves.cache_api import moves_cache
 from .nodes.api import node_audit
 from .pipeline.api import pipeline_schedule
 from .ranks.api import rank_card, shared_by_ranks
+from .roles.api import roles
 from .search.api import better_layouts
 from .slow.api import slow_steps
 from .traffic.api import traffic_per_step
@@ -43,7 +44,7 @@ ENDPOINTS: dict[str, Callable[..., str]] = {
         *(layout, process_groups, rank_table, node_audit, rank_card, shared_by_ranks),
         *(collective, pipeline_schedule),
         *(memory_per_rank, server_memory, traffic_per_step, estimate, better_layouts, compare),
-        *(moves, moves_check, moves_cache),
+        *(moves, moves_check, moves_cache, roles),
         *(launch_command, cluster_check, read_launch, read_hosts, better_order, slow_groups),
         slow_steps,
     )

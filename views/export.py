@@ -32,6 +32,7 @@ from .groups.job import groups_pictures, job_pictures
 from .groups.sentence import question, sentence_of
 from .groups.shown import by_grid
 from .pipeline.chart import pipeline_trace
+from .roles.view import roles_csv
 
 
 def _all_of(parts: Callable[..., Iterable[str]], context: Context) -> str:
@@ -45,10 +46,11 @@ TABLES: dict[str, tuple[str, str, Callable[[Context], str]]] = {
     "txt": ("groups-{}.txt", "text/plain", groups_text),
     "json": ("groups-{}.json", "application/json", partial(_all_of, groups_json_parts)),
     "ranks": ("ranks-{}.csv", "text/csv", partial(_all_of, ranks_csv_parts)),
+    "roles": ("roles-{}.csv", "text/csv", roles_csv),
     "trace": ("trace-{}.json", "application/json", pipeline_trace),
 }
 """Files for programs, by the name of the file with its mesh: csv and txt hold the groups shown;
-json and ranks, all (docs/schema.md)."""
+json and ranks, all (docs/schema.md); roles, every rank of a plan."""
 
 SHARP = 1.5
 """Pixels of a PNG for each of a slide: 1920 by 1080."""

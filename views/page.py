@@ -47,6 +47,7 @@ from .groups.shown import PictureSpec
 from .groups.view import framed
 from .published import source_html
 from .roles.bar import roles_bar
+from .roles.line import role_line
 from .server.bodies import LARGEST_BODY
 from .stories import entries_html, examples_html, tour_html
 
@@ -61,6 +62,7 @@ class Answer:
     chips: Markup
     foot: Markup
     derived: Markup
+    line: Markup  # whose ranks these are, of a plan
     status: str
     picture: Markup | None
     details: Markup | None
@@ -94,7 +96,7 @@ def _answer(state: State) -> Answer:
     except LayoutError as error:
         derived, status = derived_html(None, state, language), refusal_html(error, language)
         chips, foot = chips_html(None, language), foot_html(None, language)
-        return Answer(chips, foot, derived, status, None, None)
+        return Answer(chips, foot, derived, Markup(), status, None, None)
     view = VIEWS[view_of(state)]
     is_without = view.of_step and context.layout.is_server
     body = no_step_html(view.name, language) if is_without else view.html(context)
@@ -103,7 +105,8 @@ def _answer(state: State) -> Answer:
     chips, foot = chips_html(context, language), foot_html(context.layout, language)
     derived = derived_html(context.layout, state, language)
     details = view.details(context) if view.details and not is_without else Markup()
-    return Answer(chips, foot, derived, "", picture, details)
+    line = role_line(context, view.name) if state.roles else Markup()
+    return Answer(chips, foot, derived, line, "", picture, details)
 
 
 APPLIES = ("groups", "nodes", "orders", "memory", "compare")
@@ -334,6 +337,7 @@ def first_html() -> Markup:
         tag("header", *map(region, ("title", "chips", "toolbar")), id="head"),
         region("nav", "nav"),
         region("roles"),
+        region("line"),
         tag("div", *page, id="page"),
         tag("p", id="hint", role="status"),
         tag("div", id="tip", role="tooltip", hidden=True),

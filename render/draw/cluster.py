@@ -16,7 +16,7 @@ def draw_cluster(picture: ClusterPicture, theme: str) -> Iterator[Mark]:
     """A layer for each role, which the page dims while another one has its turn."""
     look = LOOKS[theme]
     if picture.is_numbered:
-        yield Layer("node", [boxes_of(picture.tiles.frames, 6.0, look.page, look.edge)])
+        yield Layer("frames", [boxes_of(picture.tiles.frames, 6.0, look.page, look.edge)])
         yield row_names(picture.labels, look.ink)
         yield from _bands(picture, theme)
         yield from _numbers(picture, theme)

@@ -29,6 +29,7 @@ from ..base.state import State
 from ..groups.job import described, job_of_grid, layers_of
 from ..groups.shown import PictureSpec, marked
 from .bar import TONES, swatch
+from .notes import notes_html
 from .places import chosen_gpu, groups_of, places_of_gpu
 from .step import found_of, step_html, step_picture
 
@@ -73,6 +74,7 @@ def plan_html(context: Context, spec: PictureSpec, *, is_still: bool = False) ->
         tag("h3", say("cluster"), " ", tag("small", say("cluster_key"))),
         Markup(cluster_svg(picture, text)),
         fine(lost_text(plan, gpu, language)),
+        notes_html(context),
         step_html(context),
         class_="plan-cluster",
     )

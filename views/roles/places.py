@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +11,6 @@ from groups.engines import engine_gpus
 from groups.grouping import Grouping
 from groups.layout import Layout
 from groups.plan import Plan, Role
-from groups.plan_faults import copies_of
 
 from ..base.context import Context
 from ..base.units import ranges_text
@@ -61,7 +58,8 @@ class RolePlace:
             words.append(ROLES["replica"][language].format(number=self.copy))
         if layout.mesh.size("pp") > 1:
             words.append(ROLES["stage"][language].format(number=self.stage))
-        tensor = self.groups.get("tp", np.empty(0))
+        named = (self.groups[name] for name in ("tp", "attention_tp") if name in self.groups)
+        tensor = next(named, np.empty(0, dtype=np.int64))
         if len(tensor) > 1:
             words.append(f"tp {ranges_text(tensor.tolist(), 4)}")
         name, *rest = words
@@ -89,20 +87,3 @@ def groups_of(layout: Layout) -> list[Grouping]:
 def places_of_gpu(plan: Plan, gpu: int) -> list[RolePlace]:
     """In the order of the roles' turns."""
     return [place_of(role, rank) for role, rank in plan.roles_of(gpu)]
-
-
-def rows_of(plan: Plan) -> Iterator[dict[str, Any]]:
-    """Every rank of every role, for programs: its GPU and node, and its groups by their indices."""
-    for role in plan.turns:
-        layout = role.layout
-        indices = {grouping.name: grouping.index() for grouping in groups_of(layout)}
-        copies = copies_of(role)
-        for rank, gpu in enumerate(role.ranks.tolist()):
-            yield {
-                "gpu": gpu,
-                "node": gpu // plan.gpus_per_node,
-                "role": role.name,
-                "rank": rank,
-                "engine" if layout.is_server else "replica": int(copies[rank]),
-                "groups": {name: int(index[rank]) for name, index in indices.items()},
-            }

@@ -8,7 +8,8 @@ from html import escape
 
 from markupsafe import Markup
 
-from descriptions import ROLES
+from descriptions import ROLES, joined
+from formats.roles.presets import PLANS
 from render.draw.step import draw_step
 from render.scenes.step import HeldPart, PhaseBar, StepPicture
 from render.svg.marks import marks_svg
@@ -76,7 +77,10 @@ def fullest_text(context: Context, found: Moments) -> str:
         return ROLES["fullest_unknown"][context.language]
     facts = {"phase": phase_text(phase, context.language), "gpu": gpu, "most": gib(most)}
     words = "fullest" if found.fits else "fullest_over"
-    return ROLES[words][context.language].format(**facts, capacity=gib(found.capacity))
+    said = ROLES[words][context.language].format(**facts, capacity=gib(found.capacity))
+    if found.fits or context.state.preset not in PLANS:
+        return said
+    return joined([said, ROLES["unstated"][context.language]], context.language)
 
 
 def phase_text(phase: StepPhase, language: str) -> str:

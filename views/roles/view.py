@@ -5,10 +5,12 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from descriptions import ROLES, joined
+from formats.documents.tables import Table
+from formats.roles.facts import COLUMNS, rank_rows
 from render.marks import Scene
 
 from ..base import form
-from ..base.context import Context, Pictures, View
+from ..base.context import TABLES, Context, Pictures, View
 from ..base.html import tag
 from ..base.role_edits import edited
 from ..base.roles import cast_of
@@ -49,10 +51,25 @@ def summary(context: Context) -> str:
     return joined(filter(None, said), language)
 
 
+def roles_csv(context: Context) -> str:
+    """Every rank of every role, as the command roles prints it."""
+    plan = (context if has_roles(context) else with_another(context)).plan
+    return "".join(Table("roles", COLUMNS, [*rank_rows(plan)]).printed("csv"))
+
+
 def on_slide(context: Context) -> Pictures:
     """The cluster and the step; the meshes have no room beside them."""
     drawn: list[tuple[str, Scene]] = [*pictures(context)]
     return [drawn[0], drawn[-1]]
 
 
-VIEW = View("roles", "see", roles_html, pictures, ROLES["title"], summary, slide=on_slide)
+VIEW = View(
+    "roles",
+    "see",
+    roles_html,
+    pictures,
+    ROLES["title"],
+    summary,
+    slide=on_slide,
+    files=("roles", *TABLES),
+)

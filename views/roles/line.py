@@ -1,0 +1,77 @@
+"""The line above every other view of a plan: whose ranks it is about, and what the other roles
+have to do with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from markupsafe import Markup
+
+from descriptions import ROLES, note_text
+from groups.plan import Role
+from groups.plan_faults import hangs_of
+
+from ..base.context import Context
+from ..base.html import button, saying, tag
+from ..hang.view import case_on_page
+from .hero import has_roles, lost_text
+from .places import chosen_gpu
+from .step import found_of, fullest_text
+
+
+def role_line(context: Context, view: str) -> Markup:
+    """Nothing of a job of one role."""
+    if not has_roles(context) or view == "roles":
+        return Markup()
+    say = saying(ROLES, context.language)
+    role = _shown(context)
+    words = "line_run" if not role.gpus else "line_chosen"
+    first, last = int(role.ranks[0]), int(role.ranks.max())
+    said: list[object] = [
+        say(words, role=role.name, ranks=len(role.ranks) - 1, first=first, last=last)
+    ]
+    for more in BESIDE[view](context) if view in BESIDE else ():
+        said += [" ", more]
+    back = button(say("line_back"), class_="opener", data_set={"view": "roles"})
+    return tag("p", *said, " ", back, class_="role-line")
+
+
+def _shown(context: Context) -> Role:
+    return context.plan.role(context.cast.shown.name)
+
+
+def _of_memory(context: Context) -> Iterator[object]:
+    yield fullest_text(context, found_of(context))
+
+
+def _of_nodes(context: Context) -> Iterator[object]:
+    yield lost_text(context.plan, chosen_gpu(context), context.language)
+
+
+def _of_hang(context: Context) -> Iterator[object]:
+    """Whose hang it is, by the groups and ranks that the evidence names, and the way there where
+    the role on screen cannot be it."""
+    case, say = case_on_page(context), saying(ROLES, context.language)
+    if case is None:
+        return
+    known = (group for group in case.log.process_groups if group.complete)
+    groups = [group.members for group in known if group.members]
+    hangs = hangs_of(context.plan, groups, case.log.missing, case.world)
+    shown = [hang for hang in hangs if hang.role.name == context.cast.shown.name]
+    for hang in shown or hangs:
+        if hang.ranks:
+            yield note_text(hang.note, context.language)
+        if not shown:
+            changes = {"role_edit": f"to {hang.role.name}"}
+            label = say("hang_other", role=hang.role.name)
+            yield button(label, class_="fix", data_set=changes)
+
+
+BESIDE: Mapping[str, Callable[[Context], Iterator[object]]] = {
+    "memory": _of_memory,
+    "nodes": _of_nodes,
+    "hosts": _of_nodes,
+    "ranks": _of_nodes,
+    "hang": _of_hang,
+}
+"""What a view is told beside whose ranks it shows."""

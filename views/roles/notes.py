@@ -1,0 +1,33 @@
+"""What a plan is warned of, in the language of the page."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from markupsafe import Markup
+
+from descriptions import note_text
+from groups import LayoutError
+from groups.plan_notes import notes_of
+
+from ..base.context import Context
+from ..base.html import tag
+from ..base.model import model_of
+
+
+def notes_text(context: Context) -> list[str]:
+    """What there is to say of the plan, role by role, and of GPUs that are left."""
+    heads: dict[str, int] = {}
+    for member in context.cast.members:
+        with suppress(LayoutError):  # of a model that nobody knows nothing is said
+            model = model_of(member.page).model
+            if not model.is_mla and model.kv_heads:
+                heads[member.name] = model.kv_heads
+    return [note_text(note, context.language) for note in notes_of(context.plan, heads)]
+
+
+def notes_html(context: Context) -> Markup:
+    notes = notes_text(context)
+    return (
+        tag("ul", *(tag("li", note) for note in notes), class_="plan-notes") if notes else Markup()
+    )
