@@ -29,12 +29,10 @@ def watchdog_example(layout: Layout) -> str:
 
     Empty where every group is one rank or too large to read, or the world too large to draw.
     """
-    kinds = {name: grouping for name in NAMES if (grouping := layout.kind(name)) is not None}
-    kind = next((name for name, one in kinds.items() if 1 < one.size <= MOST), "")
-    if not kind or layout.world_size > LARGEST:
+    ranks = _ranks(layout)
+    kind = _kind(layout)
+    if not ranks:
         return ""
-    grouping = kinds[kind]
-    ranks = [int(rank) for rank in grouping.members(int(grouping.firsts()[:2][-1]))]
     group = f"PG ID 2 PG GUID 40({NAMES[kind]})"
     stuck = " failure detected by watchdog at work sequence id: 7"
     return "\n".join(
@@ -42,6 +40,53 @@ def watchdog_example(layout: Layout) -> str:
         f", last completed work: 6{stuck if place != 1 else ''}"
         for place, rank in enumerate(ranks)
     )
+
+
+def _kind(layout: Layout) -> str:
+    """The first kind of several ranks; empty where every group is one rank or too large to read."""
+    kinds = {name: grouping for name in NAMES if (grouping := layout.kind(name)) is not None}
+    return next((name for name, one in kinds.items() if 1 < one.size <= MOST), "")
+
+
+def _ranks(layout: Layout) -> list[int]:
+    """Those of its second group, or of its only one; none where the world is too large to draw."""
+    grouping = layout.kind(_kind(layout)) if _kind(layout) else None
+    if grouping is None or layout.world_size > LARGEST:
+        return []
+    return [int(rank) for rank in grouping.members(int(grouping.firsts()[:2][-1]))]
+
+
+def stacks_example(layout: Layout) -> str:
+    """The stacks of the same ranks as torch.distributed.debug writes them: one stands in its data
+    loader while the others wait in a collective (formats/logs/stacks.py has their form).
+
+    >>> from groups.layout import Job
+    >>> text = stacks_example(Job(nodes=1, tp=4, pp=1).layout())
+    >>> text.count("=== Rank"), text.count("in all_reduce")
+    (4, 3)
+
+    Empty where `watchdog_example` is.
+    """
+    ranks = _ranks(layout)
+    return "\n".join(
+        _STACK.format(rank=rank, frames=_LOADS if place == 1 else _WAITS)
+        for place, rank in enumerate(ranks)
+    )
+
+
+_STACK = """\
+=== Rank {rank}: http://gpu-{rank}:25999/stacks ===
+Thread 0x00007f5a (most recent call first):
+{frames}
+  File "/work/train.py", line 118 in step"""
+
+_WAITS = """\
+  File "/opt/torch/distributed/distributed_c10d.py", line 3054 in all_reduce
+  File "/opt/torch/distributed/c10d_logger.py", line 83 in wrapper"""
+
+_LOADS = """\
+  File "/opt/torch/utils/data/dataloader.py", line 1284 in _next_data
+  File "/opt/torch/utils/data/dataloader.py", line 733 in __next__"""
 
 
 LARGEST = 4_096

@@ -35,7 +35,7 @@ from ..base.html import (
 from ..base.problems import fix_label, problem_html
 from ..base.state import is_empty
 from ..base.units import ranges_text, ranks_text
-from .example import watchdog_example
+from .example import stacks_example, watchdog_example
 from .files import log_of
 from .picture import heat_of_chain
 
@@ -67,7 +67,9 @@ def _example(context: Context) -> Markup | str:
     if has_chain(case):
         picture = painted(_chain(case, language), RUN["chain_label"][language])
         parts += [tag("h3", RUN["chain_title"][language]), picture]
-    return form.example(language, {"evidence": evidence}, *parts)
+    stacks = form.setter({"evidence": stacks_example(layout)}, RUN["example_stacks"][language])
+    shown = form.example(language, {"evidence": evidence}, *parts)
+    return together(tag("p", stacks, class_="fixes"), shown)
 
 
 def hang_pictures(context: Context) -> list[tuple[str, Heat]]:
