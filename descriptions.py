@@ -43,7 +43,7 @@ from texts.shapes import (
     untranslated,
     words,
 )
-from texts.slow import SLOW_DOING, slow_note, slow_sentence
+from texts.slow import SLOW_DOING, SLOW_NOTES, slow_note, slow_sentence
 from texts.types import KINDS, LINKS, TYPES, kind_of
 
 CONTROLS: Mapping[str, Control] = Rows(

@@ -9,6 +9,7 @@ from descriptions import CONTROLS, JOB, MEMORY, PAGE, SHELL, VIEWS
 from views.base.resolve import resolve
 from views.base.state import State
 from views.groups.sentence import sentence_of
+from views.slow.files import example
 from views.stories import EVIDENCE
 
 pytestmark = pytest.mark.browser
@@ -66,6 +67,7 @@ what looks the same, has the same; unless something of it is out of the flow, ov
 
 BRINGS = {
     "hang": {"evidence": EVIDENCE, "tp": "4"},
+    "slow": {"traces_digest": example()},
     "compare": {"kept": "v=2&tp=4"},
     "ranks": {"ranks": "3, 11"},
     "launch": {"paste": "torchrun --nnodes 4 train.py --tensor-model-parallel-size eight"},

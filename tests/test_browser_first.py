@@ -26,6 +26,7 @@ FIRST = {
     "moves": "svg.moves-job",
     "compare": ".costs",
     "hang": "svg.heat",
+    "slow": "svg.lost",
     "hosts": ".audit, svg",
     "launch": ".verdict",
 }
@@ -89,7 +90,7 @@ def test_a_view_that_was_told_nothing_shows_an_example_in_grey_one_click_away(
 
 def test_examples_fit_into_a_phone(open_page):
     page = open_page(width=400, height=800, touch=True)
-    for view in EXAMPLES:
+    for view in (*EXAMPLES, "slow"):
         show(page, view)
         expect(page.locator(".example .grey")).to_be_visible()
         assert overflow(page) == (0, []), view

@@ -10,6 +10,7 @@ from addresses import follow_link
 from browser import box, expect, requests_during, settle, write
 
 from descriptions import PAGE
+from views.slow.files import EXAMPLE
 
 DUMPS = Path(__file__).parent / "data" / "hang" / "dumps"
 
@@ -100,6 +101,29 @@ def test_a_long_log_goes_the_way_of_files_and_files_that_are_too_large_go_nowher
     )
     assert sent == []
     expect(files.locator("strong")).to_have_text(words["large"])
+
+
+def test_a_summary_of_traces_says_who_is_slow_and_a_click_shows_the_calls_of_a_gpu(open_page):
+    """The run had 8 GPUs, the page 16: a button opens its layout; nothing of it is in the link."""
+    page = open_page()
+    follow_link(page, "v=1&show=slow")
+    page.set_input_files("#slow-files", EXAMPLE)
+    verdict = page.locator(".verdict")
+    expect(verdict).to_contain_text("GPU 3 slows the others")
+    page.get_by_role("button", name="Open the layout that ran").click()
+    settle(page)
+    expect(page.locator(".ran")).to_have_count(0)
+    expect(page.locator("#chips")).to_contain_text("8 GPUs")
+    assert "trace" not in page.url
+    rows = page.locator("svg.together .rows text")
+    for rank in (0, 6):
+        page.locator("svg.lost .hit").nth(rank).click()
+        settle(page)
+        expect(rows.filter(has_text=f"GPU {rank}")).to_have_attribute("font-weight", "600")
+    box(page, "slow_group").select_option(index=2)
+    settle(page)
+    drawn = page.locator("svg.together").get_attribute("aria-label")
+    assert drawn.endswith(box(page, "slow_group").locator("option:checked").inner_text())
 
 
 def test_machines_give_a_better_order_that_the_page_can_use(open_page):

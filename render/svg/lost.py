@@ -14,8 +14,8 @@ from .marks import marks_svg
 def lost_svg(
     picture: LostPicture,
     description: str,
-    tips: Sequence[str] = (),
-    sets: Sequence[Mapping[str, str]] = (),
+    tips: Sequence[str],
+    sets: Sequence[Mapping[str, str]],
 ) -> str:
     """The picture; of numbered cells what is told at the pointer, and what a click sets of the
     page's state."""

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import orjson
 
+from descriptions import SLOW_DOING, SLOW_NOTES
 from formats.slow import Slowness, as_json, read_evidence, read_summary
 from formats.slow.reading import START
 from formats.traces.bounds import MEGABYTE, TraceBounds
 from formats.traces.stream import A_UNIT, GZIP
-from groups import MAX_RANKS
 from groups.budget import spend
 from groups.errors import LayoutError
 from groups.layout import Layout
@@ -74,8 +74,9 @@ def read_bounded(files: Mapping[str, bytes], layout: Layout | None) -> Slowness:
     return _checked(read_evidence(files, layout, BOUNDS))
 
 
+MOST_RANKS = 131_072
 MOST_US = 1e13
-"""Microseconds that are some time of a step: four months."""
+"""Ranks of a job, and microseconds of a step, beyond which a summary is absurd."""
 
 
 def _checked(slow: Slowness) -> Slowness:
@@ -85,9 +86,13 @@ def _checked(slow: Slowness) -> Slowness:
     world = max([slow.world or 0, 1 + max(ranks, default=0)])
     world = max(world, slow.running.world if slow.running else 0)
     numbers = _numbers(as_json(replace(slow, running=None)))
-    if world > MAX_RANKS or min(ranks, default=0) < 0 or max(numbers, default=0) > MOST_US:
-        raise refusal("absurd-summary", "traces", limit=MAX_RANKS)
-    spend(world // 8, "ranks", control="traces")
+    doing = {link.doing for chain in slow.chains for link in chain}
+    doing |= {part.what for one in slow.ranks for part in one.before}
+    is_named = doing <= {*SLOW_DOING} and {*slow.notes} <= {*SLOW_NOTES}
+    is_sane = min(ranks, default=0) >= 0 and max(numbers, default=0) <= MOST_US
+    if not is_named or not is_sane or world > MOST_RANKS:
+        raise refusal("absurd-summary", "traces", limit=MOST_RANKS)
+    spend(world // 2, "ranks", control="traces")
     return slow
 
 

@@ -64,10 +64,10 @@ def lost_html(seen: SeenSlow, language: str) -> Markup:
     say = say_of(language)
     parts = []
     for picture in lost_pictures(seen, language):
-        tips = [_tip(seen, rank, language) for rank in range(seen.layout.world_size)]
-        sets = [_choice(seen, rank) for rank in range(seen.layout.world_size)]
-        is_small = picture.job.is_numbered
-        drawn = lost_svg(picture, _described(seen, language), *((tips, sets) if is_small else ()))
+        ranks = range(seen.layout.world_size if picture.job.is_numbered else 0)
+        tips = [_tip(seen, rank, language) for rank in ranks]
+        sets = [_choice(seen, rank) for rank in ranks]
+        drawn = lost_svg(picture, _described(seen, language), tips, sets)
         keys = (_key(scale) for scale in picture.scales)
         parts.append(tag("figure", Markup(drawn), tag("p", *keys, class_="lost-key")))
     hint = tag("p", say("picture_hint"), class_="fine")
