@@ -6,7 +6,9 @@ import time
 
 import orjson
 
-from formats.slow import read_evidence
+from formats.slow import Slowness, read_evidence, verdict_of
+from formats.slow.model import GroupWait, Last, RankTime, SlowGroup
+from groups.layout import Job
 from tests.fuzz_slow import PAGE, answered, mutants
 
 
@@ -40,3 +42,20 @@ def test_many_ranks_and_calls_that_wait_for_each_other_cost_bounded_time():
     assert len(found.ranks) == 16
     assert found.calls == 16 * 4000
     assert time.process_time() - begun < 5  # 1.5 on a machine of its own
+
+
+def test_a_summary_of_many_ranks_is_judged_in_bounded_time():
+    """16,384 ranks on 2,048 hosts, one slow: sets of ranks are not compared one by one with all."""
+    groups = tuple(SlowGroup("mesh_tp", "tp", (at, at + 1)) for at in range(0, 16_384, 2))
+    ranks = tuple(
+        RankTime(at, f"n{at // 8}", 100.0, (90.0 + at % 3 + 40 * (at == 77),) * 2, 1, 1, None, 0, 0)
+        for at in range(16_384)
+    )
+    waits = tuple(
+        GroupWait(at, 0, 5, 1.0, 1.0 + at % 2, (Last(2 * at, 5, 1.0, 1.0),)) for at in range(4096)
+    )
+    slow = Slowness(16_384, (0, 1), groups, ranks, waits, (), (), 1, 0, 0.0)
+    begun = time.process_time()
+    verdict = verdict_of(slow, Job(nodes=2048, gpus_per_node=8, tp=2).layout())
+    assert (verdict.kind, verdict.ranks) == ("rank", (77,))
+    assert time.process_time() - begun < 2

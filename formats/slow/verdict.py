@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +32,9 @@ SURE = 2.0
 """Standard errors beyond those of the largest of all sets by chance."""
 AGREE = 0.75
 """Share of steps in which a set must have the more own time."""
+
+MOST_SETS = 16
+"""Of each kind that are looked at: those with most own time."""
 
 ORDER = ("rank", "node", "stage", "place", "group")
 """Which name a set of ranks has first, where several are the same ranks."""
@@ -103,8 +106,7 @@ def _slow_ranks(
     step = slow.step_us
     sets = [*_candidates(slow, known, layout)]
     sure = SURE + math.sqrt(2 * math.log(len(sets)))
-    for one in sets:
-        inside = np.array([rank in one.ranks for rank in ranks])
+    for one, inside in _highest(sets, ranks, own):
         if inside.all() or not inside.any():
             continue
         gaps = np.median(own[inside], axis=0) - np.median(own[~inside], axis=0)
@@ -138,6 +140,23 @@ def _slow_ranks(
         also=also,
         host=one.host,
     )
+
+
+def _highest(
+    sets: Iterable[_Candidate], ranks: Sequence[int], own: np.ndarray
+) -> Iterator[tuple[_Candidate, np.ndarray]]:
+    """Of each kind the sets with most own time, and where their ranks stand."""
+    at = {rank: place for place, rank in enumerate(ranks)}
+    each = np.median(own, axis=1)
+    by_kind: dict[str, list[tuple[float, int, _Candidate, np.ndarray]]] = defaultdict(list)
+    for number, one in enumerate(sets):
+        places = np.array([at[rank] for rank in one.ranks])
+        by_kind[one.kind].append((-float(np.median(each[places])), number, one, places))
+    for some in by_kind.values():
+        for _, _, one, places in sorted(some, key=lambda row: row[:2])[:MOST_SETS]:
+            inside = np.zeros(len(ranks), dtype=bool)
+            inside[places] = True
+            yield one, inside
 
 
 def _chance(own: np.ndarray, size: int) -> float:
@@ -183,7 +202,7 @@ def _candidates(
     slow: Slowness, known: Iterable[RankTime], layout: Layout | None
 ) -> Iterator[_Candidate]:
     """Sets of ranks that may be slow together."""
-    ranks = [one.rank for one in known]
+    ranks = {one.rank: None for one in known}
     yield from (_Candidate("rank", rank, frozenset((rank,))) for rank in ranks)
     sides: dict[tuple[str, int], set[int]] = defaultdict(set)
     hosts = nodes_of(slow, layout)
@@ -203,11 +222,12 @@ def _candidates(
 def nodes_of(slow: Slowness, layout: Layout | None) -> dict[int, tuple[int, str]]:
     """Number and name of the node of each rank: as traces name hosts, else by the layout."""
     hosts = {one.rank: one.host for one in slow.ranks}
-    names = sorted(
-        {*hosts.values()}, key=lambda host: min(r for r, h in hosts.items() if h == host)
-    )
-    if len(names) > 1 and "" not in names:
-        return {rank: (names.index(host), host) for rank, host in hosts.items()}
+    firsts: dict[str, int] = {}
+    for rank, host in sorted(hosts.items()):
+        firsts.setdefault(host, rank)
+    if len(firsts) > 1 and "" not in firsts:
+        numbers = {host: number for number, host in enumerate(firsts)}
+        return {rank: (numbers[host], host) for rank, host in hosts.items()}
     if layout is None:
         return {}
     return {
@@ -238,29 +258,26 @@ def places_in(slow: Slowness, layout: Layout | None, kind: str) -> dict[int, int
 
 def _slow_group(slow: Slowness) -> Culprit | None:
     """The group in which moving data takes longer than in its fellows."""
-    times: Mapping[int, dict[int, float]] = defaultdict(dict)
-    calls: Mapping[int, dict[int, int]] = defaultdict(dict)
+    times: dict[int, dict[int, tuple[int, float]]] = defaultdict(dict)
     for row in slow.waits:
-        times[row.group][row.step] = row.transfer_us
-        calls[row.group][row.step] = row.calls
-    fellows: dict[tuple[str, int], list[int]] = defaultdict(list)
-    for group in times:
-        one = slow.groups[group]
-        fellows[one.title, len(one.ranks)].append(group)
+        times[row.group][row.step] = row.calls, row.transfer_us
+    fellows: dict[object, list[int]] = defaultdict(list)
+    for group, of_step in times.items():
+        one, calls = slow.groups[group], {step: count for step, (count, _) in of_step.items()}
+        fellows[one.title, len(one.ranks), tuple(sorted(calls.items()))].append(group)
     best: Culprit | None = None
     for some in fellows.values():
-        for group in some:
-            others = [other for other in some if other != group and calls[other] == calls[group]]
-            if not others:
-                continue
-            steps = sorted(times[group])
-            rest = np.array([[times[other][step] for step in steps] for other in others])
-            gaps = np.array([times[group][step] for step in steps]) - np.median(rest, axis=0)
+        steps = sorted(times[some[0]])
+        table = np.array([[times[group][step][1] for step in steps] for group in some])
+        order = np.argsort(-np.median(table, axis=1), kind="stable")[:MOST_SETS]
+        for place in order.tolist() if len(some) > 1 else []:
+            rest = np.delete(table, place, axis=0)
+            gaps = table[place] - np.median(rest, axis=0)
             excess, agree = float(np.median(gaps)), int((gaps > 0).sum())
             spread = float(np.abs(rest - np.median(rest, axis=0)).mean())
             is_slow = excess > LEAST * slow.step_us and agree >= AGREE * len(steps)
             if is_slow and excess > NOISE * spread and (best is None or excess > best.excess_us):
-                best = _of_group(slow, group, excess, agree)
+                best = _of_group(slow, some[place], excess, agree)
     return best
 
 
