@@ -8,6 +8,10 @@ parallelism cuts along axis 1 is then cut along both.
 
 Every element has one holder (of what tp copies, one in each lane of tp), so that no rule has a
 choice: a rank receives from its own lane.
+
+Totals are closed over data parallelism. Where the target is not cut, all ranks that want one part
+receive every run of it: a `Fan`, whose sums are products of counts and need no pairs. Where it is
+cut too, a run meets those of the other side that overlap it, and each meeting is one array.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from groups.budget import spend
 
 from .senders import First, Senders, Wish
 from .sharded import Home, Overlap, ShardedModel, overlap_of
-from .streams import Stream
+from .streams import Fan, Stream
 from .tensors import Tensor, tensors_of
 
 
@@ -178,7 +182,7 @@ class Sharded:
 
     # -- all of it -------------------------------------------------------------------------------
 
-    def streams(self, element_bytes: int) -> Iterator[Stream]:
+    def streams(self, element_bytes: int) -> Iterator[Stream | Fan]:
         """All slices of all ranks, kind by kind of tensors."""
         source, target = self.source, self.target
         wanted: Counter[tuple[Home, int, Tensor]] = Counter()
@@ -190,8 +194,75 @@ class Sharded:
         for (home, stage, tensor), count in wanted.items():
             at = np.flatnonzero(target.pp_at == stage)
             for ranks, ep_rank, experts in self._experts(tensor, at):
+                if not target.fsdp:
+                    sizes = np.broadcast_to(count * experts * element_bytes, (target.ranks,))
+                    yield from self._fans(home, tensor, ranks, ep_rank, sizes)
+                    continue
                 for found in self.slices(home, tensor, ranks, ep_rank):
                     yield self._stream(tensor, found, count * experts, element_bytes)
+
+    def _fans(
+        self,
+        home: Home,
+        tensor: Tensor,
+        at: np.ndarray,
+        ep_rank: np.ndarray | None,
+        sizes: np.ndarray,
+    ) -> Iterator[Fan]:
+        """Receivers that want the same of a tensor, and whoever has runs of it."""
+        target, is_whole = self.target, self.source.parts(tensor) == 1
+        own = self._wanted(tensor)
+        stages, lanes = self._lane(home, tensor.expert)
+        lane_of = np.stack((stages, lanes if is_whole else np.zeros_like(lanes)))
+        for same in np.unique(own[at]):
+            ranks = at[own[at] == same]
+            parts, runs, elements = self._runs(tensor, int(_parts(target, tensor)[ranks[0]]))
+            spend(4 + len(runs) // 8 + len(ranks) // 8, "ranks", control="nodes")
+            found, receivers = [], []
+            for stage, lane in np.unique(lane_of[:, ranks], axis=1).T.tolist():
+                members = ranks[(lane_of[:, ranks] == [[stage], [lane]]).all(axis=0)]
+                wish = Wish(
+                    (stage,),
+                    np.broadcast_to(members[0], parts.shape),
+                    np.full_like(parts, lane) if is_whole else parts,
+                    None if ep_rank is None else np.full_like(parts, ep_rank[0]),
+                )
+                holders, shard = self._owners.holders(wish)
+                found.append(holders.ranks[shard, runs])
+                receivers.append(members + target.first_rank)
+            yield Fan(np.stack(found), elements * int(sizes[ranks[0]]), tuple(receivers))
+
+    def _wanted(self, tensor: Tensor) -> np.ndarray:
+        """Equal numbers for ranks that want the same experts and the same part of a tensor."""
+        target, parts = self.target, _parts(self.target, tensor)
+        return target.ep_at * target.parts(tensor) + parts if tensor.expert else parts
+
+    def _runs(self, tensor: Tensor, own: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of a part of the target: the parts and runs of the source that it meets, and elements."""
+        source, target = self.source, self.target
+        overlap, each = _overlap(tensor, source, target), source.run_length(tensor)
+        is_cut = max(overlap.source_parts, overlap.target_parts) > 1
+        across = tensor.elements // tensor.shape[0]
+        parts, runs, elements = [], [], []
+        for block in range(tensor.blocks if is_cut else 1):
+            for part in overlap.meet(own):
+                start = (
+                    max(part * overlap.held, own * overlap.wanted) + (block - part) * overlap.held
+                )
+                length, width = overlap.elements(part, own), across
+                if cut_axis(tensor, source, target) == 1:  # columns of all rows
+                    width = length * (across // tensor.shape[1])
+                    start, length = 0, source.rows(tensor)
+                numbers = np.arange(start // each, -(-(start + length) // each))
+                low = np.maximum(start, numbers * each)
+                rows = np.minimum(start + length, (numbers + 1) * each) - low
+                parts.append(np.full_like(numbers, part))
+                runs.append(numbers)
+                elements.append(rows * width)
+        if not parts:
+            none = np.zeros(0, dtype=np.int64)
+            return none, none, none
+        return np.concatenate(parts), np.concatenate(runs), np.concatenate(elements)
 
     def _experts(
         self, tensor: Tensor, at: np.ndarray
@@ -218,8 +289,8 @@ class Sharded:
         if cut_axis(tensor, self.source, target) == 1:
             elements = found.length * found.rows
         sizes = elements * np.asarray(count)[found.at] * element_bytes
-        parts, index = _parts(target, tensor)[found.at], self._index(target, tensor)[found.at]
-        same = (target.ep_at[found.at] * target.parts(tensor) + parts) * target.ranks
+        same, index = self._wanted(tensor), self._index(target, tensor)[found.at]
+        same = same[found.at] * target.ranks
         same = (same + (index if target.fsdp else 0)) * self.source.ranks + found.run
         return Stream(found.sources, found.at + target.first_rank, sizes, same)
 

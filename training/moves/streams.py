@@ -35,6 +35,77 @@ class Stream(NamedTuple):
     same: np.ndarray
 
 
+class Fan(NamedTuple):
+    """Each of some ranks sends something to each of others, all of which then hold the same.
+
+    sources: of each lane the rank that sends each run, int64, shape (lanes, runs). bytes: of each
+    run, the same in every lane, int64. targets: the receivers of each lane.
+    """
+
+    sources: np.ndarray
+    bytes: np.ndarray
+    targets: tuple[np.ndarray, ...]
+
+
+class Sums:
+    """Bytes by rank, from streams and fans: what stays, and four rows of what is sent and received
+    within the node, sent and received between nodes; what comes into each node, once."""
+
+    def __init__(self, nodes: np.ndarray) -> None:
+        self.nodes, self.stays = nodes, 0
+        self.by_rank = np.zeros((4, len(nodes)), dtype=np.int64)
+        self.into = np.zeros(int(nodes.max()) + 1, dtype=np.int64)
+
+    def add(self, stream: Stream, *, counts_into: bool) -> None:
+        nodes = self.nodes
+        leaves = stream.sources != stream.targets
+        is_far = nodes[stream.sources] != nodes[stream.targets]
+        self.stays += int(stream.bytes[~leaves].sum())
+        for place, crosses in ((0, leaves & ~is_far), (2, is_far)):
+            sizes = np.where(crosses, stream.bytes, 0)
+            np.add.at(self.by_rank[place], stream.sources, sizes)
+            np.add.at(self.by_rank[place + 1], stream.targets, sizes)
+        if not counts_into:
+            return
+        at, sizes = nodes[stream.targets[is_far]], stream.bytes[is_far]
+        keys = at * (int(stream.same.max(initial=0)) + 1) + stream.same[is_far]
+        _, once = np.unique(keys, return_index=True)
+        np.add.at(self.into, at[once], sizes[once])
+
+    def add_fan(self, fan: Fan, *, counts_into: bool) -> None:
+        """The same in closed form: a rank sends to as many as there are, a node receives all."""
+        nodes, count = self.nodes, len(self.into)
+        lacks = np.zeros((count, len(fan.bytes)), dtype=bool)
+        for sources, targets in zip(fan.sources, fan.targets):
+            held = np.zeros(len(nodes), dtype=np.int64)
+            np.add.at(held, sources, fan.bytes)
+            of_node = np.zeros(count, dtype=np.int64)
+            np.add.at(of_node, nodes[sources], fan.bytes)
+            receivers = np.bincount(nodes[targets], minlength=count)
+            own, near = held[targets], of_node[nodes[targets]]
+            self.stays += int(own.sum())
+            is_target = np.isin(sources, targets)
+            here = receivers[nodes[sources]]
+            np.add.at(self.by_rank[0], sources, fan.bytes * (here - is_target))
+            np.add.at(self.by_rank[2], sources, fan.bytes * (len(targets) - here))
+            self.by_rank[1][targets] += near - own
+            self.by_rank[3][targets] += int(fan.bytes.sum()) - near
+            if counts_into:
+                lacks[receivers > 0] |= nodes[sources] != np.flatnonzero(receivers)[:, None]
+        if counts_into:
+            self.into += lacks @ fan.bytes
+
+
+def add_fan_to(sent: np.ndarray, fan: Fan, rows: np.ndarray) -> None:
+    """The bytes of a fan in a matrix; rows: of each rank, -1 for none."""
+    for sources, targets in zip(fan.sources, fan.targets):
+        given = np.zeros(len(sent) + 1, dtype=np.int64)
+        np.add.at(given, rows[sources], fan.bytes)
+        taken = np.bincount(rows[targets] + 1, minlength=len(sent) + 1)[1:]
+        at, to = np.flatnonzero(given[:-1]), np.flatnonzero(taken)
+        sent[np.ix_(at, to)] += np.outer(given[at], taken[to])
+
+
 @dataclass(frozen=True, eq=False)
 class Streams:
     """What moves between two sides by one rule, in a few arrays."""

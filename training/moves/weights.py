@@ -37,7 +37,7 @@ from .fsdp import Sharded
 from .rows import RankSlices, TensorMove
 from .senders import RULES, First, Megatron, Nearest, Senders
 from .sharded import ShardedModel, usual_dealing
-from .streams import Stream, Streams
+from .streams import Fan, Stream, Streams, Sums, add_fan_to
 
 MOST_CELLS = 4096
 """RankSlices of a matrix: its square is what an answer may hold."""
@@ -79,7 +79,7 @@ class Moves:
         return RankSlices(self.source, self.target, self.senders, self.element_bytes)
 
     @property
-    def streams(self) -> Iterable[Stream]:
+    def streams(self) -> Iterable[Stream | Fan]:
         """All that moves, as arrays."""
         if self.is_fsdp:
             sides = self.source, self.target
@@ -119,28 +119,16 @@ class Moves:
     @cached_property
     def _sums(self) -> tuple[Bytes, np.ndarray, Least]:
         """The least is that of rule nearest alone."""
-        stays = near = far = 0
-        sums = np.zeros((4, self.ranks), dtype=np.int64)
-        nodes = self.nodes
-        into = np.zeros(int(nodes.max()) + 1, dtype=np.int64)
+        sums, counts_into = Sums(self.nodes), self.rule == "nearest"
         for stream in self.streams:
-            leaves = stream.sources != stream.targets
-            is_far = nodes[stream.sources] != nodes[stream.targets]
-            stays += int(stream.bytes[~leaves].sum())
-            near += int(stream.bytes[leaves & ~is_far].sum())
-            far += int(stream.bytes[is_far].sum())
-            for place, crosses in ((0, leaves & ~is_far), (2, is_far)):
-                sizes = np.where(crosses, stream.bytes, 0)
-                np.add.at(sums[place], stream.sources, sizes)
-                np.add.at(sums[place + 1], stream.targets, sizes)
-            if self.rule != "nearest":
-                continue
-            at, sizes = nodes[stream.targets[is_far]], stream.bytes[is_far]
-            keys = at * (int(stream.same.max(initial=0)) + 1) + stream.same[is_far]
-            _, once = np.unique(keys, return_index=True)
-            np.add.at(into, at[once], sizes[once])
-        lacking = sums[1] + sums[3]
-        return Bytes(stays, near, far), sums, Least(int(lacking.max()), int(into.max()))
+            if isinstance(stream, Fan):
+                sums.add_fan(stream, counts_into=counts_into)
+            else:
+                sums.add(stream, counts_into=counts_into)
+        near, far = (int(sums.by_rank[row].sum()) for row in (1, 3))
+        lacking = sums.by_rank[1] + sums.by_rank[3]
+        least = Least(int(lacking.max()), int(sums.into.max()))
+        return Bytes(sums.stays, near, far), sums.by_rank, least
 
     @property
     def bytes(self) -> Bytes:
@@ -171,12 +159,16 @@ class Moves:
         if size > MOST_CELLS:
             fixes = [{"by": "node"}] if by == "rank" and self.nodes.max() < MOST_CELLS else []
             raise refusal("matrix-too-large", "by", *fixes, by=by, cells=size, limit=MOST_CELLS)
-        sent = np.zeros(size * size, dtype=np.int64)
+        sent = np.zeros((size, size), dtype=np.int64)
         for stream in self.streams:
+            if isinstance(stream, Fan):
+                add_fan_to(sent, stream, cells)
+                continue
             ends = cells[stream.sources], cells[stream.targets]
             inside = (ends[0] >= 0) & (ends[1] >= 0)
-            np.add.at(sent, (ends[0] * size + ends[1])[inside], stream.bytes[inside])
-        return sent.reshape(size, size)
+            flat = (ends[0] * size + ends[1])[inside]
+            np.add.at(sent.reshape(-1), flat, stream.bytes[inside])
+        return sent
 
     @cached_property
     def nodes(self) -> np.ndarray:
