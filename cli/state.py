@@ -16,7 +16,6 @@ from views.base.inputs import FIELDS
 from views.base.resolve import fields_of_job
 from views.base.state import State
 from views.base.trained import published
-from views.launch.inputs import training_stated, with_pasted
 
 from .inputs import CommandLine, checked
 from .messages import CommandError
@@ -96,6 +95,8 @@ def _start(inputs: CommandLine) -> Document:
     if inputs.options.preset is not None:
         return published(inputs.preset())
     if inputs.launch is not None:
+        from views.launch.inputs import training_stated, with_pasted
+
         return {**vars(with_pasted(State(), inputs.launch)), **training_stated(inputs.launch)}
     return {}
 

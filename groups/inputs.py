@@ -78,6 +78,11 @@ class Input:
     closed: bool = False
     stays: bool = False
 
+    @property
+    def has_choices(self) -> bool:
+        """Whether it is one of some names; what these are, a table may have to be read for."""
+        return not isinstance(self.choices, (tuple, list)) or len(self.choices) > 0
+
 
 @dataclass(frozen=True)
 class InputField:
@@ -155,8 +160,9 @@ class InputField:
         if self.input.check is not None:
             with suppress(LayoutError):
                 return str(self.input.check(text))
-        choices = self.input.choices
-        return text if not choices or text in choices else str(in_any_case(text, choices))
+        if text == self.default or not self.input.has_choices or text in self.input.choices:
+            return text
+        return str(in_any_case(text, self.input.choices))
 
     # -- a text as value ---------------------------------------------------------------------------
 
@@ -241,7 +247,7 @@ def _kind(base: object, found: Input) -> Kind:
     kinds: dict[object, Kind] = {bool: "switch", int: "count", float: "amount"}
     if get_origin(base) is not None:
         return "names" if str in get_args(base) else "sizes"
-    return kinds.get(base) or ("choice" if found.choices else "text")
+    return kinds.get(base) or ("choice" if found.has_choices else "text")
 
 
 def texts_for(model: type, texts: Mapping[str, str]) -> list[tuple[InputField, str]]:

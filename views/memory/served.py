@@ -4,9 +4,8 @@ endpoint and the command."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from formats.logs.engine import EngineLog, EngineRank, read_engine
 from formats.values import Document
 from groups import LayoutError
 from groups.inputs import number_in
@@ -21,6 +20,9 @@ from ..base.errors import refusal
 from ..base.model import ChosenModel, model_of
 from ..base.state import is_empty
 from ..base.trained import cluster_of
+
+if TYPE_CHECKING:
+    from formats.logs.engine import EngineLog, EngineRank
 
 FIELDS = {
     "weights": "served_weights",
@@ -138,6 +140,8 @@ def log_check(context: Context) -> LogCheck | None:
 
     Errors: LayoutError about the field that cannot be.
     """
+    from formats.logs.engine import read_engine  # a large room that few questions enter
+
     log = read_engine(context.state.engine_log)
     if log is None:
         return None
