@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from formats.documents.tables import Table
 from formats.roles import PlanRead
-from groups.errors import quoted
+from groups.errors import in_any_case, nearest_names, not_a_choice, quoted
 
 from .inputs import CommandLine
 from .messages import CommandError
@@ -23,7 +23,7 @@ def roles(inputs: CommandLine) -> Table:
         return Table("roles", COLUMNS, [*rank_rows(read.plan)])
     facts = roles_facts(read)
     assumed = [note_text(note) for note in read.assumed]
-    warnings = warnings_of(read)
+    warnings = warnings_of(read, _capacity(inputs))
     rows = [
         [
             *(role["name"], " ".join(f"{first}-{last}" for first, last in role["spans"][:4])),
@@ -44,6 +44,24 @@ def roles(inputs: CommandLine) -> Table:
     }
     columns = ["role", "ranks", "gpus", "engines", "framework", "sizes"]
     return Report("roles", columns, rows, before=before, after=after, facts={**facts, **said})
+
+
+def _capacity(inputs: CommandLine) -> float:
+    """Bytes of a GPU of --cluster, or of --capacity."""
+    from training.clusters import CLUSTERS
+    from training.serving.server import GIB, seen_memory
+
+    options = inputs.options
+    if options.capacity is not None:
+        try:
+            return float(options.capacity) * GIB
+        except ValueError:
+            raise CommandError(f"{quoted(options.capacity)} is no number of GiB") from None
+    cluster = str(in_any_case(options.cluster or "dgx-h100", CLUSTERS))
+    if cluster not in CLUSTERS:
+        fixes = [{"cluster": near} for near in nearest_names(cluster, CLUSTERS)]
+        raise not_a_choice("cluster", cluster, CLUSTERS, fixes)
+    return seen_memory(cluster)
 
 
 def _said(code: str, facts: object, text: str) -> dict[str, object]:

@@ -16,6 +16,7 @@ from cli.command import run
 from descriptions import REFUSALS
 from formats.roles import read_plan
 from formats.roles.facts import roles_facts
+from formats.roles.memory import crowded
 from formats.roles.presets import PLANS, preset_plan
 from groups.errors import LayoutError
 from groups.mesh import MAX_RANKS
@@ -252,6 +253,29 @@ def test_every_code_of_a_plan_has_a_sentence_and_is_used():
     source = "".join(path.read_text("utf-8") for paths in folders for path in paths)
     parts = {code: code.removesuffix("-and-others-wait") for code in PLAN_NOTES}
     assert [code for code, own in parts.items() if f'"{own}"' not in source] == []
+
+
+def test_roles_that_do_not_fit_together_are_warned_of_at_their_fullest_moment():
+    text = VERL + (
+        "trainer.nnodes=1 algorithm.adv_estimator=grpo actor_rollout_ref.actor.strategy=fsdp "
+        "actor_rollout_ref.model.path=Qwen/Qwen3-30B-A3B "
+        "actor_rollout_ref.rollout.gpu_memory_utilization=0.8 "
+    )
+    kept, away = (
+        read_plan(text),
+        read_plan(
+            text
+            + " ".join(
+                f"actor_rollout_ref.actor.fsdp_config.{part}_offload=True"
+                for part in ("param", "optimizer")
+            )
+        ),
+    )
+    (note,) = crowded(kept, 80 * 2**30)
+    # 18 bytes of each of 30.5e9 parameters on 8 GPUs, beside 0.8 of the GPU.
+    assert (note.facts["phase"], note.facts["roles"]) == ("rollout", "actor, rollout")
+    assert note.facts["needed"] == pytest.approx(64 + 30.5e9 * 18 / 8 / 2**30, rel=0.02)
+    assert [*crowded(away, 80 * 2**30)] == []
 
 
 HOSTILE = [
