@@ -86,7 +86,12 @@ def _waiting(layout: Layout | None, inputs: CommandLine, found: Slowness) -> Tab
                 for hop in found.chain_to(verdict.ranks, verdict.cause)
             ],
         },
-        before=[*sentences, "", "mean of a step: its own time, waited for others, others for it"],
+        before=[
+            *sentences,
+            *_differs(found, layout),
+            "",
+            "mean of a step: its own time, waited for others, others for it",
+        ],
         after=[slow_note(note, "en") for note in found.notes],
     )
 
@@ -97,6 +102,16 @@ def _rows(found: Slowness) -> Iterator[list[object]]:
         times = (one.step_us, sum(one.own_us) / steps, one.lost_us, one.cost_us)
         before = [f"{part.what} {part.kind}".strip() for part in one.before[:1]]
         yield [one.rank, *(round(time / 1000, 3) for time in times), *(before or [""])]
+
+
+def _differs(found: Slowness, layout: Layout | None) -> Iterator[str]:
+    """Where another layout ran than the one that is asked about."""
+    if found.running is None or layout is None:
+        return
+    ranks = {one.rank for one in found.running.differences(layout)}
+    if ranks:
+        whole = f"{len(ranks):,} of {found.running.world:,} ranks"
+        yield f"{whole} ran in other groups than those of this layout: running FILE says which"
 
 
 def _asked(inputs: CommandLine) -> Layout | None:

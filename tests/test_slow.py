@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -199,3 +200,16 @@ def test_what_is_no_summary_is_refused():
         with pytest.raises(LayoutError) as caught:
             read_evidence({"a": content})
         assert caught.value.code == code
+
+
+def test_calls_without_a_peer_are_matched_in_pairs_only():
+    """Megatron's batched sends and receives name no peer: of three members nothing is told."""
+    for ranks, calls in (((0, 1), 8), ((0, 1, 2, 3), 0)):
+        job = JobCalls()
+        group = {"pp": TraceGroup("pp", "mesh_pp", "pp", ranks)}
+        for rank in ranks:
+            collectives = tuple(
+                Collective("pp", "sendrecv", 10.0 * at, 5.0 + rank) for at in range(4)
+            )
+            job.add(replace(SlowJob({}, {}).trace(rank), groups=group, collectives=collectives))
+        assert slowness_of(job).calls == calls

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 
 import pytest
 
@@ -174,3 +175,11 @@ def test_the_size_of_a_group_tells_which_it_is_where_one_way_fits(sizes, settled
     }
     assert found == ({"tp", "dp"} if settled else set())
     assert slowness_of(job).unmatched >= 0
+
+
+def test_the_command_says_that_another_layout_ran():
+    out, err = io.StringIO(), io.StringIO()
+    gloo = str(Path(__file__).with_name("data") / "traces" / "gloo")
+    asked = ["slow", gloo, "--nodes", "1", "--gpus-per-node", "4", "--tp", "4"]
+    assert run(asked, io.StringIO(), out, err) == 0, err.getvalue()
+    assert "4 of 4 ranks ran in other groups than those of this layout" in out.getvalue()

@@ -20,6 +20,8 @@ other count as one."""
 MOST_RANKS = 10**7
 
 ONE_WAY = frozenset(("send", "recv"))
+BETWEEN_TWO = frozenset(("sendrecv", "coalesced", "batchisendirecv"))
+"""Calls that name no peer: which of more than two members they are between, nothing says."""
 
 
 @dataclass(frozen=True)

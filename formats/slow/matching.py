@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from .calls import ONE_WAY, JobCalls, RankCalls
+from .calls import BETWEEN_TWO, ONE_WAY, JobCalls, RankCalls
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,7 @@ class SharedCalls:
 def matched(job: JobCalls) -> list[SharedCalls]:
     """The collectives of a job, those of each group together."""
     one_way = np.array([name in ONE_WAY for name in job.ops] or [False])
+    open_peer = np.array([name in BETWEEN_TWO for name in job.ops] or [False])
     found = list[SharedCalls]()
     for place, group in enumerate(job.groups):
         members = [job.ranks[rank] for rank in group.ranks if rank in job.ranks]
@@ -59,6 +60,7 @@ def matched(job: JobCalls) -> list[SharedCalls]:
         pairs: dict[tuple[int, int], dict[int, np.ndarray]] = {}
         for one in members:
             mine = np.flatnonzero(one.group == place)
+            mine = mine[~open_peer[one.op[mine]]] if len(group.ranks) > 2 else mine
             way = one_way[one.op[mine]]
             calls[one.rank] = mine[~way]
             _by_pair(job, one, mine[way], pairs)

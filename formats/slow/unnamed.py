@@ -16,7 +16,7 @@ import numpy as np
 from groups.group_names import WORLD
 from groups.layout import Layout
 
-from .calls import ONE_WAY, JobCalls
+from .calls import BETWEEN_TWO, ONE_WAY, JobCalls
 from .model import SlowGroup
 
 KINDS = ("tp", "cp", "dp", "dp-cp", "pp", "ep", "edp", "etp", "mp")
@@ -72,7 +72,7 @@ def _kinds(job: JobCalls, layout: Layout | None) -> dict[str, Members]:
 
 def _by_size(job: JobCalls) -> dict[int, dict[int, np.ndarray]]:
     """Calls without a group by the size that it has, -1 unknown, and by rank."""
-    one_way = np.array([name in ONE_WAY for name in job.ops] or [False])
+    one_way = np.array([name in ONE_WAY | BETWEEN_TWO for name in job.ops] or [False])
     found: dict[int, dict[int, np.ndarray]] = defaultdict(dict)
     for rank, one in job.ranks.items():
         bare = np.flatnonzero((one.group < 0) & ~one_way[one.op])
