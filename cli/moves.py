@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ from formats.values import Document
 from groups.errors import in_any_case
 from groups.layout import Layout
 from views.base.context import Context
+from views.base.resolve import fields_of_job
 
 from .inputs import CommandLine, number_of
 from .messages import CommandError
@@ -27,7 +29,7 @@ def moves(inputs: CommandLine) -> Table | Iterator[str]:
     from training.moves.kv import KV_RULES
     from training.moves.senders import RULES
     from views.moves.api import moves_facts
-    from views.moves.sides import moves_between
+    from views.moves.sides import ROLE, moves_between
 
     options = inputs.options
     ends = {name: getattr(options, name) for name in ("from", "to")}
@@ -45,8 +47,12 @@ def moves(inputs: CommandLine) -> Table | Iterator[str]:
         rank = None if whose in (None, "all") else number_of(whose)
         return _cache(source, target, (rule, first, rank, number_of(options.tokens or "0")))
     with asked_context(inputs) as source:
-        target = context_of_word(inputs, ends["to"], source)
-        found = moves_between(source, target, rule, first)
+        begin = 0
+        if ends["to"].startswith(ROLE):
+            target, begin, first = _role(inputs, ends, source)
+        else:
+            target = context_of_word(inputs, ends["to"], source)
+        found = moves_between(source, target, rule, first, begin)
         if options.script:
             if inputs.format != "text":
                 raise CommandError("--script prints text only")
@@ -59,6 +65,23 @@ def moves(inputs: CommandLine) -> Table | Iterator[str]:
         rows = found.rows() if whose == "all" else found.rows(rank)
         facts = {**facts, "rank": whose if whose == "all" else rank}
         return _slices(source.layout, facts, before, [*rows], inputs.format)
+
+
+def _role(inputs: CommandLine, ends: dict[str, str], source: Context) -> tuple[Context, int, int]:
+    """Another role of a configuration that names several, and where its first role and that begin.
+
+    Errors: LayoutError for a role that there is not, CommandError for a plan of no file.
+    """
+    from formats.roles import read_plan
+    from views.moves.sides import ROLE
+
+    if not os.path.exists(ends["from"]):
+        raise CommandError(f"{ends['to']} is a role of a file: --from is none")
+    plan = read_plan(inputs.text(ends["from"]), {}, inputs.options.run or "").plan
+    role = plan.role(ends["to"].removeprefix(ROLE).strip())
+    job = fields_of_job(role.layout.stated_job)
+    target = Context.of(source.state.changed({**job, "vpp": "", "schedule": "", "layers": ""}))
+    return target, plan.roles[0].first_rank, role.first_rank
 
 
 def _cache(source: Context, target: Context, asked: tuple[str, int, int | None, int]) -> Table:

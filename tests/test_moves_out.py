@@ -183,3 +183,35 @@ def test_the_endpoint_and_the_command_write_the_script():
     sides = ("--from", "?v=2&nodes=1&tp=1&pp=1", "--to", "~tp=2", "--model", "llama3-8b")
     status, out, _ = command(*sides, *FEW, "--script")
     assert (status, out.strip()) == (0, text.strip())
+
+
+def test_the_command_moves_weights_between_roles_of_a_configuration(tmp_path):
+    script = tmp_path / "run.sh"
+    script.write_text(
+        "python3 train.py --actor-num-nodes 1 --actor-num-gpus-per-node 8 --rollout-num-gpus 8 "
+        "--rollout-num-gpus-per-engine 4 --tensor-model-parallel-size 2"
+    )
+    asked = ["--from", str(script), "--model", "llama3-8b", "--format", "json", "--to"]
+    status, out, _ = command(*asked, "role:rollout")
+    facts = json.loads(out)
+    assert (status, facts["target"]["name"], facts["target"]["first_rank"]) == (0, "tp 4", 8)
+    assert facts["bytes"]["between_nodes"] == sum(facts["bytes"].values()) > 32e9
+    status, _, error = command(*asked, "role:judge")
+    assert (status, "choose actor, rollout" in error) == (2, True)
+
+
+def test_the_command_hands_over_a_cache_by_rows():
+    sides = ("--from", "?v=2&nodes=1&tp=8&pp=1&framework=vllm", "--to", "~tp=4")
+    status, out, _ = command(
+        *sides, "--kv", "--model", "llama3-8b", "--format", "csv", "--rank", "1"
+    )
+    assert status == 0
+    assert [*csv.reader(io.StringIO(out))] == [
+        ["source", "target", "first_layer", "after_layer", "first_head", "after_head", "bytes"],
+        ["2", "1", "0", "32", "2", "3", "134217728"],
+        ["3", "1", "0", "32", "3", "4", "134217728"],
+    ]
+    refused = {"--rule=first": "megatron, vllm, sglang", "--rank=9": "try rank 7"}
+    for wrong, said in refused.items():
+        status, _, error = command(*sides, "--kv", "--model", "llama3-8b", wrong)
+        assert (status, said in error) == (2, True), error

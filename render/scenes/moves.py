@@ -219,5 +219,6 @@ def _thinned(box: Sequence[int], shown: Collection[int], most: int) -> tuple[int
     ranks = [int(rank) for rank in box]
     if len(ranks) <= most:
         return tuple(ranks)
-    kept = sorted(ranks, key=lambda rank: (rank not in shown, rank))[: most - 1]
+    few = min(max(most - 1, sum(rank in shown for rank in ranks)), MOST_CELLS - 1)
+    kept = sorted(ranks, key=lambda rank: (rank not in shown, rank))[:few]
     return (*sorted(kept), -1)

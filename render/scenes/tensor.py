@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from ..marks import LABEL, advance
 
-BAND, WIDE, GAP, REST = 22.0, 300.0, 10.0, 12.0
+BAND, WIDE, GAP, REST = 22.0, 250.0, 10.0, 12.0
 """Pixels: height and least width of a band, and between two blocks; of the mark of pieces left
 out."""
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ..marks import LABEL, advance
 
-ROW, TOP, AXIS, PLOT = 24.0, 20.0, 20.0, 330.0
+ROW, TOP, AXIS, PLOT = 24.0, 20.0, 20.0, 296.0
 """Pixels: height of a row, above and below all of them, and width of the axis."""
 
 
