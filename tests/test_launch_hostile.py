@@ -129,7 +129,7 @@ def test_the_reader_reaches_for_nothing_outside():
         ),
         *("operator", "pathlib", "re", "shlex", "threading", "warnings"),
         *("tomlkit", "tomlkit.exceptions", "yaml"),
-        *("collections", "collections.abc", "dataclasses", "functools", "typing"),
+        *("collections", "collections.abc", "dataclasses", "functools", "types", "typing"),
     }
     for path in (ROOT / "formats" / "launch").rglob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -15,6 +15,7 @@ from formats.launch.flags import KeyGroup, OptionGroup, WordLists
 from formats.launch.schemas import SchemaFile
 from formats.launch.targets import Target
 from formats.launch.training import TrainingFile
+from formats.roles.presets import PlanPreset
 from groups.conventions import Convention
 from groups.errors import Refusal
 from groups.megatron.parallel_state import Family
@@ -39,6 +40,7 @@ MODELS: dict[str, Any] = {
     "training/refusals.toml": dict[str, Refusal],
     "formats/refusals.toml": dict[str, Refusal],
     "views/refusals.toml": dict[str, Refusal],
+    "formats/roles/plans.toml": dict[str, PlanPreset],
     "formats/launch/tables/keys.toml": dict[str, tuple[KeyGroup, ...]],
     "formats/launch/tables/options.toml": dict[str, tuple[OptionGroup, ...]],
     "formats/launch/tables/schemas.toml": SchemaFile,

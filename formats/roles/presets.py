@@ -10,7 +10,7 @@ from groups.errors import in_any_case, nearest_names, not_a_choice
 from groups.tables import Rows, read_table
 
 from .model import PlanRead
-from .read import read_plan
+from .read import READERS, read_plan
 
 Value = bool | int | float | str
 
@@ -31,6 +31,10 @@ class PlanPreset:
     url: str
     settings: Mapping[str, Value]
     assumed: Mapping[str, Value] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.framework not in READERS:
+            raise ValueError(f"framework should be one of {', '.join(READERS)}")
 
     @property
     def text(self) -> str:
