@@ -6,7 +6,7 @@ all fits. It comes back from a browser: `read_summary` checks every value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from math import inf
@@ -72,7 +72,8 @@ def read_bounded(files: Mapping[str, bytes], layout: Layout | None) -> Slowness:
             # Those of a trace count as they are read.
             parts = content.count(b"[") + content.count(b"{")
             spend(len(content) // A_UNIT + 2 * parts, "characters")
-    return _checked(read_evidence(files, layout, BOUNDS))
+    slow = read_evidence(files, layout, BOUNDS)
+    return _checked(slow, as_json(slow))
 
 
 MOST_RANKS = 131_072
@@ -80,32 +81,39 @@ MOST_US = 1e13
 """Ranks of a job, and microseconds of a step, beyond which a summary is absurd."""
 
 
-def _checked(slow: Slowness) -> Slowness:
-    """The same. Errors: LayoutError ``absurd-summary`` where it holds what no job has."""
+def _checked(slow: Slowness, document: object) -> Slowness:
+    """The same; document: its values. Errors: LayoutError ``absurd-summary`` where it holds what no
+    job has."""
     ranks = [one.rank for one in slow.ranks]
     ranks += [rank for group in slow.groups for rank in group.ranks]
     world = max([slow.world or 0, 1 + max(ranks, default=0)])
     world = max(world, slow.running.world if slow.running else 0)
-    numbers = _numbers(as_json(replace(slow, running=None)))
     doing = {link.doing for chain in slow.chains for link in chain}
     doing |= {part.what for one in slow.ranks for part in one.before}
     is_named = doing <= {*SLOW_DOING} and {*slow.notes} <= {*SLOW_NOTES}
-    is_sane = min(ranks, default=0) >= 0 and max(numbers, default=0) <= MOST_US
+    is_sane = min(ranks, default=0) >= 0 and _largest(document) <= MOST_US
     if not is_named or not is_sane or world > MOST_RANKS:
         raise refusal("absurd-summary", "traces", limit=MOST_RANKS)
     spend(world // 2, "ranks", control="traces")
     return slow
 
 
-def _numbers(value: object) -> Iterator[float]:
-    """Of every number in a document how large it is."""
-    if isinstance(value, (int, float)):
-        yield abs(value) if value == value else inf
-    elif isinstance(value, (list, tuple)):
-        for one in value:
-            yield from _numbers(one)
-    elif isinstance(value, Mapping):
-        yield from _numbers([*value.values()])
+def _largest(document: object) -> float:
+    """Of all numbers of a document how large the largest is, of either sign.
+
+    >>> _largest({"a": [1, {"b": -3.5}], "c": "9"})
+    3.5
+    """
+    largest, left = 0.0, [document]
+    while left:
+        one = left.pop()
+        if isinstance(one, (int, float)):
+            largest = max(largest, abs(one) if one == one else inf)
+        elif isinstance(one, (list, tuple)):
+            left.extend(one)
+        elif isinstance(one, Mapping):
+            left.extend(one.values())
+    return largest
 
 
 def digest_of(slow: Slowness) -> str:
@@ -128,7 +136,7 @@ def slow_of(text: object) -> Slowness:
     """
     plain = unpacked(text, "traces_digest")
     try:
-        return _checked(read_summary(f'{{"slow":{plain}}}'))
+        return _checked(read_summary(f'{{"slow":{plain}}}'), orjson.loads(plain))
     except (LayoutError, ValueError, TypeError, RecursionError):
         raise bad_digest("traces_digest") from None
 

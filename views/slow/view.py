@@ -180,10 +180,15 @@ def slow_pictures(context: Context) -> Pictures:
     return slow_scenes(seen, context.state.slow_group, context.language)
 
 
+def slow_slide(context: Context) -> Pictures:
+    """The picture of the job and the calls of a group; of a large job both pictures alone."""
+    return slow_pictures(context)[:2]
+
+
 def slow_summary(context: Context) -> str:
     """Who is slow; nothing without traces."""
     seen = context.once(seen_of)
     return account_text(seen, context.language) if seen else ""
 
 
-VIEW = View("slow", "run", slow_html, slow_pictures, SLOW_VIEW["title"], slow_summary)
+VIEW = View("slow", "run", slow_html, slow_pictures, SLOW_VIEW["title"], slow_summary, slow_slide)
