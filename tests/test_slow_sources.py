@@ -183,3 +183,11 @@ def test_the_command_says_that_another_layout_ran():
     asked = ["slow", gloo, "--nodes", "1", "--gpus-per-node", "4", "--tp", "4"]
     assert run(asked, io.StringIO(), out, err) == 0, err.getvalue()
     assert "4 of 4 ranks ran in other groups than those of this layout" in out.getvalue()
+
+
+def test_the_lines_that_megatron_printed_are_read():
+    """Four processes of megatron-core 0.16.1, of which rank 2 slept longer."""
+    log = Path(__file__).with_name("data") / "slow" / "megatron_timers.log"
+    verdict = verdict_of(read_evidence({"train.log": log.read_bytes()}))
+    assert (verdict.kind, verdict.ranks, verdict.steps) == ("rank", (2,), 4)
+    assert verdict.excess_us == pytest.approx(100_000, rel=0.01)
