@@ -92,7 +92,8 @@ for command in COMMANDS:
     words = {{"rank": "rank 5", "share": "share -", "slow": "slow -", "serve": "serve -",
              "running": "running -", "compare": "compare llama3-405b-1", "check": "check -",
              "trace": "trace {ROOT / "tests/data/traces/gloo"}",
-             "moves": "moves --from bloom-176b --to bloom-176b"}}
+             "moves": "moves --from bloom-176b --to bloom-176b",
+             "roles": "roles --preset dapo-qwen2-5-32b"}}
     words = words.get(command, command)
     text = {{"share": "[rank3] Watchdog caught collective operation timeout", "slow": "0,1",
             "running": "DeviceMesh((tp=8), 'cpu', stride=(1,))",
