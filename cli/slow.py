@@ -24,6 +24,9 @@ from .hosts import slow_ranks
 from .inputs import CommandLine
 from .messages import FIELDS, CommandError, sentence
 
+LONGEST_LOG = 1 << 26
+"""Bytes of a log in which Megatron's timers are looked for."""
+
 
 def slow(inputs: CommandLine) -> Table:
     """By what the file is: a folder or trace, a summary, or numbers by rank."""
@@ -42,7 +45,9 @@ def _is_numbers(path: Path) -> bool:
         return False
     with path.open("rb") as file:
         start = file.read(START)
-    known = (is_summary, is_inspector, is_nsys, is_timers)
+        if is_timers(start + file.read(LONGEST_LOG)):  # behind the options that a log begins with
+            return False
+    known = (is_summary, is_inspector, is_nsys)
     is_trace = start.startswith(GZIP) or b'"traceEvents"' in start or b'"schemaVersion"' in start
     return not is_trace and not any(knows(start) for knows in known)
 

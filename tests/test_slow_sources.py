@@ -191,3 +191,11 @@ def test_the_lines_that_megatron_printed_are_read():
     verdict = verdict_of(read_evidence({"train.log": log.read_bytes()}))
     assert (verdict.kind, verdict.ranks, verdict.steps) == ("rank", (2,), 4)
     assert verdict.excess_us == pytest.approx(100_000, rel=0.01)
+
+
+def test_a_log_may_begin_with_much_else(tmp_path):
+    path = tmp_path / "train.log"
+    path.write_text("  fp16 ............... None\n" * 5000 + timers(5))
+    out, err = io.StringIO(), io.StringIO()
+    assert run(["slow", str(path)], io.StringIO(), out, err) == 0, err.getvalue()
+    assert out.getvalue().startswith("GPU 5 slows the others")
