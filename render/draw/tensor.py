@@ -9,7 +9,7 @@ import numpy as np
 
 from ..marks import LABEL, LOOKS, Blocks, Lines, Mark, Words, advance
 from ..palette import GROUP_INK, KIND_TINTS, PLAIN_CELL
-from ..scenes.tensor import BAND, BRACKET, GUTTER, REST, TALL, TensorPicture
+from ..scenes.tensor import BAND, FLAT, GUTTER, REST, TALL, TensorPicture
 
 FOOT = 5.0
 """Pixels of the ends of a bracket."""
@@ -52,7 +52,7 @@ def _down(picture: TensorPicture, theme: str) -> Iterator[Mark]:
         own = [top for piece, top in zip(picture.pieces, tops) if piece.block == number]
         if name and own:
             y = (own[0] + own[-1] + BAND - 2) / 2
-            x = left - BRACKET - 4
+            x = left - picture.bracket - 4
             yield Words(x, y, name, LABEL, look.quiet, "end", is_middle=True)
     for of, at, foot, anchor in (
         ("source", left - GUTTER, FOOT, "end"),
@@ -73,7 +73,7 @@ def _down(picture: TensorPicture, theme: str) -> Iterator[Mark]:
 
 def _across(picture: TensorPicture, theme: str) -> Iterator[Mark]:
     """Pieces beside one another: their first column below, who sends in them."""
-    look, step, top = LOOKS[theme], picture.step, BRACKET - 14
+    look, step, top = LOOKS[theme], picture.step, FLAT - 14
     left = max(map(advance, picture.sides)) * LABEL + 12
     lefts = [left + start for start in picture.starts]
     corners = np.array([(x, top) for x in lefts])

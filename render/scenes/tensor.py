@@ -25,8 +25,9 @@ out."""
 SLOT, TALL = 66.0, 92.0
 """Pixels: width of a piece beside others, and their height."""
 
-GUTTER, BRACKET = 8.0, 46.0
-"""Pixels: from the matrix to a bracket, and what that takes with its name."""
+GUTTER, BRACKET, FLAT = 8.0, 16.0, 46.0
+"""Pixels: from the matrix to a bracket, what that takes beside its name, and above and below the
+matrix with its name."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,16 @@ class TensorPicture:
     ends_in_gap: bool = False
 
     @cached_property
+    def bracket(self) -> float:
+        """Pixels of a bracket beside the bands, with the longest name of a part."""
+        names = [name for piece in self.pieces for name in (piece.source, piece.target)]
+        return BRACKET + LABEL * max(map(advance, names), default=0.0)
+
+    @cached_property
     def room(self) -> float:
         """Pixels before the bands: the names of blocks and the brackets of the source."""
-        return max(advance(name) for name in self.names) * LABEL + 8 + BRACKET
+        names = max(map(advance, self.names)) * LABEL
+        return names + (8 if names else 0) + self.bracket
 
     @cached_property
     def step(self) -> float:
@@ -106,11 +114,11 @@ class TensorPicture:
         if self.is_across:
             names = max(map(advance, self.sides)) * LABEL
             return names + 12 + max(self._end, SLOT) + 6
-        return self.room + self.wide + BRACKET
+        return self.room + self.wide + self.bracket
 
     @property
     def height(self) -> float:
-        return 2 * BRACKET + TALL - 14 if self.is_across else self._end + 4
+        return 2 * FLAT + TALL - 14 if self.is_across else self._end + 4
 
     def brackets(self, of: Callable[[Piece], str]) -> Iterator[Bracket]:
         """The parts of a side, each over its run of pieces; none over what no part has."""
