@@ -4,6 +4,7 @@
                       what is known of its model, training or serving; the order of their turns; and
                       what the text leaves open, in codes and facts
 
+>>> from formats.roles import read_plan
 >>> read = read_plan(
 ...     "python3 -m verl.trainer.main_ppo trainer.nnodes=2 algorithm.adv_estimator=grpo "
 ...     "actor_rollout_ref.actor.strategy=fsdp data.train_batch_size=64 "
@@ -28,5 +29,17 @@ try trainer.nnodes 1
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from .model import PARTS, PHASES, Phase, PlanRead, RoleRead
-from .read import has_roles, read_plan
+
+if TYPE_CHECKING:
+    from .read import has_roles, read_plan
+
+
+def __getattr__(name: str) -> object:
+    """What reads a text stands behind all of formats/launch: it is imported when asked for."""
+    if name in ("has_roles", "read_plan"):
+        return getattr(import_module(".read", __name__), name)
+    raise AttributeError(name)

@@ -10,7 +10,6 @@ from groups.errors import in_any_case, nearest_names, not_a_choice
 from groups.tables import Rows, read_table
 
 from .model import PlanRead
-from .read import READERS, read_plan
 
 Value = bool | int | float | str
 
@@ -33,6 +32,8 @@ class PlanPreset:
     assumed: Mapping[str, Value] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        from .read import READERS
+
         if self.framework not in READERS:
             raise ValueError(f"framework should be one of {', '.join(READERS)}")
 
@@ -72,4 +73,6 @@ def preset_plan(name: str) -> PlanRead:
     if known not in PLANS:
         fixes = [{"preset": near} for near in nearest_names(name, PLANS)]
         raise not_a_choice("preset", name, PLANS, fixes)
+    from .read import read_plan  # a large room: names of plans alone need none of it
+
     return read_plan(PLANS[known].text)
