@@ -86,6 +86,8 @@ def read_disaggregated(settings: Settings) -> PlanRead:
     else:
         runs = _serving(reading)
         found = [ServerRead(_kind(reading, run), _of_command(reading, run)) for run in runs]
+    if not found:
+        raise refusal("no-server", "paste")
     servers = _named(settings, found)
     largest = max(max(one.parts or (min(one.gpus, 8),)) for one in servers)
     each = settings.count("gpus_per_node", max(8, largest), note="")

@@ -16,6 +16,7 @@ from groups.mesh import MAX_RANKS, whole_number
 from groups.notes import Note
 
 from ..errors import refusal
+from ..launch.syntax.recipes import tree_of
 from .build import Sketch, job_on, plan_read
 from .model import Phase, PlanRead
 from .settings import Settings
@@ -61,11 +62,8 @@ def read_mimo(settings: Settings) -> PlanRead:
 
 def _modules(text: str) -> Iterator[tuple[str, ast.Call]]:
     """The calls that make the modules' sizes, by the keys or names that they are given."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    for node in ast.walk(tree):
+    tree = tree_of(text)
+    for node in ast.walk(tree) if tree else ():
         spend(1, "statements")
         pairs: list[tuple[ast.expr | None, ast.expr]] = []
         if isinstance(node, ast.Dict):

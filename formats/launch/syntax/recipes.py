@@ -40,15 +40,20 @@ class Recipe:
 
 def read_recipes(source: Source) -> list[Recipe] | None:
     """The functions of a text that make a configuration; None if it is no Python."""
-    spend(2 * len(source.text), "characters")
-    depths = itertools.accumulate(("([{".find(c) >= 0) - (")]}".find(c) >= 0) for c in source.text)
+    tree = tree_of(source.text)
+    return None if tree is None else _Module(source, tree).recipes()
+
+
+def tree_of(text: str) -> ast.Module | None:
+    """The syntax of a text; None if it is no Python, or nested too deep."""
+    spend(2 * len(text), "characters")
+    depths = itertools.accumulate(("([{".find(c) >= 0) - (")]}".find(c) >= 0) for c in text)
     if max(depths, default=0) > MAX_NESTING:
         return None
     try:
-        tree = _tree(source.text)
+        return _tree(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    return _Module(source, tree).recipes()
 
 
 def _tree(text: str) -> ast.Module:
