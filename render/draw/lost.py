@@ -45,7 +45,7 @@ def _cells(picture: LostPicture, theme: str) -> Iterator[Mark]:
         is_some = scale.steps > 0
         if fills := [scale_of(scale.name, theme)[step] for step in scale.steps[is_some].tolist()]:
             yield Layer(scale.name, [Blocks(place[is_some], half, fills, radius=radius / 2)])
-    size = min(job.number_size, tall * 0.32) if letters else job.number_size
+    size = picture.number_size
     x, y = corners[:, 0] + wide / 2, corners[:, 1] + (top or tall) / 2
     yield Numbers("n", [*map(str, range(len(x)))], x, y, size, ink, bold=True, is_middle=True)
     for scale, place in zip(picture.scales, places) if letters else ():

@@ -72,6 +72,12 @@ class LostPicture:
     def height(self) -> float:
         return self.job.height + 2
 
+    @property
+    def number_size(self) -> float:
+        """Pixels of the letters of a rank, above its amounts where these have room."""
+        size = self.job.number_size
+        return min(size, self.job.sides[1] * 0.32) if self.letters else size
+
     @cached_property
     def letters(self) -> float:
         """Pixels of the letters of amounts; 0 where they have no room."""

@@ -20,11 +20,16 @@ def lost_svg(
     """The picture; of numbered cells what is told at the pointer, and what a click sets of the
     page's state."""
     size = f"{picture.width:g} {picture.height:g}"
+    wide, tall = picture.job.sides
+    most = min(wide * 1.4 / len(str(picture.job.num_cells - 1)), tall * 0.78)
+    letters = picture.number_size
+    most = letters if picture.letters else most  # amounts stand below
     look = "numbered" if picture.job.is_numbered else "plain"
     hits = _hits(picture, tips, sets) if picture.job.is_numbered else ""
     return (
         f'<svg class="lost {look}" role="img" viewBox="0 0 {size}" '
-        f'style="--width:{picture.width:g}px" aria-label="{escape(description)}">'
+        f'style="--width:{picture.width:g}px;--w:{picture.width:.0f};--size:{letters:.1f}px;'
+        f'--most:{most:.1f}px" aria-label="{escape(description)}">'
         f"{marks_svg(draw_lost(picture, 'page'))}{hits}</svg>"
     )
 

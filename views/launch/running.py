@@ -62,7 +62,7 @@ def compared(running: Running, layout: Layout, language: str) -> tuple[str, list
     return (differ if found else say("running_same")), found
 
 
-def differences_html(found: list[Difference], language: str) -> Markup:
+def differences_html(found: list[Difference], language: str, *, is_open: bool = True) -> Markup:
     if not found:
         return Markup()
     heads = heads_of(PAGE, "running_rank running_kind running_ran running_meant", language)
@@ -72,7 +72,7 @@ def differences_html(found: list[Difference], language: str) -> Markup:
     )
     title = numbered(PAGE["running_differences"][language], len(found), language)
     rest = rest_text(len(found) - SHOWN, language)
-    return fold(title, table(heads, rows), tag("p", rest) if rest else "", is_open=True)
+    return fold(title, table(heads, rows), tag("p", rest) if rest else "", is_open=is_open)
 
 
 def _groups(running: Running, language: str) -> Markup:

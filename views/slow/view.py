@@ -130,7 +130,7 @@ def _ran(seen: SeenSlow, context: Context) -> Markup | str:
     opens = form.setter(fields_of_job(seen.ran.job), say("open_ran"))
     words = tag("p", ran, " ", said, " ", say("shown_ran"))
     box = tag("div", words, tag("p", opens, class_="fixes"), class_="refusal ran", role="status")
-    return together(box, differences_html(differing, language))
+    return together(box, differences_html(differing, language, is_open=False))
 
 
 def _timeline(seen: SeenSlow, context: Context) -> Markup | str:
