@@ -153,6 +153,8 @@ def test_the_list_and_a_click_choose_the_group_whose_calls_are_drawn():
         ranks = slow.groups[line.group].ranks
         names = re.findall(r">GPU (\d)</text>", drawn.partition('class="together"')[2])
         assert names == [str(rank) for rank in ranks]
+    typed = shown(traces_digest=example(), rank=6).partition('class="together"')[2]
+    assert ">GPU 6</text>" in typed
     hits = re.findall(r'class="hit"[^>]*data-set="([^"]*)"', shown(traces_digest=example()))
     clicked = [json.loads(html.unescape(one)) for one in hits]
     assert [one["rank"] for one in clicked] == [str(rank) for rank in range(8)]

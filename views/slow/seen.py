@@ -124,11 +124,13 @@ class SeenSlow:
         return self.slow.timelines[-max(own)[1]] if own else None
 
     def timeline(self, chosen: str) -> GroupTimeline | None:
-        """That of a group by its number, else the one of who is slow, or the first."""
+        """That of a group by its number, else one of the chosen rank or of who is slow, or the
+        first."""
         for line in self.slow.timelines:
             if str(line.group) == chosen:
                 return line
-        named = (self.timeline_of(rank) for rank in self.verdict.ranks[:1])
+        ranks = self.verdict.ranks[:1] if self.rank is None else (self.chosen,)
+        named = (self.timeline_of(rank) for rank in ranks)
         first = self.slow.timelines[0] if self.slow.timelines else None
         return next(named, None) or first
 
