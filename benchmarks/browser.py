@@ -2,7 +2,8 @@
 
 The clock runs in the page: from dispatching ``input`` on the TP slider until the mesh's text in the
 picture has changed ("in the page"), and two animation frames later ("on screen"). The empty event
-is asked the same question in another tab, in turns. TP alternates between 2 and 4.
+is asked the same question in another tab, in turns; so is the page where the job is one of two
+roles of a plan, with all roles on screen. TP alternates between 2 and 4.
 """
 
 from __future__ import annotations
@@ -65,11 +66,12 @@ def run(quick: bool, servers: Servers) -> Iterator[ResultTable | str]:
     with ExitStack() as stack:
         pages = _pages(stack, servers)
         steps = 2 if quick else 24  # of two sizes in turns
-        taken = {}
+        taken: dict[tuple[str, int], list[list[float]]] = {}
         for world, nodes in WORLDS.items():
             stops = _resize(pages["page"], world, nodes)
-            empty, took = _in_turns(pages, stops, steps)
-            taken["empty", world], taken["page", world] = empty, took
+            _open_roles(pages["roles"], servers.running("page").url, world, nodes)
+            each = _in_turns(pages, stops, steps)
+            taken |= {(kind, world): took for kind, took in each.items()}
     yield ResultTable(
         "Slider to picture in Chromium",
         ("event", "GPUs", "in the page ms", "on screen ms", "p95 ms", "x empty", "aim ms"),
@@ -95,13 +97,13 @@ def _pages(stack: ExitStack, servers: Servers) -> dict[str, Any]:
 
     chromium = stack.enter_context(sync_playwright()).chromium
     pages = {}
-    for kind in ("empty", "page"):
+    for kind in ("empty", "page", "roles"):
         # A browser each: a tab in the background of another would be throttled.
         browser = chromium.launch(executable_path=_chromium(), args=ARGUMENTS)
         stack.callback(browser.close)
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.set_default_timeout(1e3 * PATIENCE)
-        page.goto(servers.running(kind).url)
+        page.goto(servers.running("empty" if kind == "empty" else "page").url)
         page.wait_for_selector("[data-size=tp] input[type=range], #tp input[type=range]")
         page.wait_for_selector("#picture :is(.picture, code)")
         pages[kind] = page
@@ -122,16 +124,20 @@ def _resize(page: Any, world: int, nodes: int) -> list[int]:
     return stops
 
 
-def _in_turns(
-    pages: dict[str, Any], stops: list[int], steps: int
-) -> tuple[list[list[float]], list[list[float]]]:
-    empty, took = [], []
+def _open_roles(page: Any, url: str, world: int, nodes: int) -> None:
+    """The same job beside a rollout on the same GPUs."""
+    page.goto(f"{url}?v=2&nodes={nodes}&roles=rollout@0-{world - 1}:vllm,tp=2")
+    page.wait_for_selector("#picture .cluster")
+
+
+def _in_turns(pages: dict[str, Any], stops: list[int], steps: int) -> dict[str, list[list[float]]]:
+    took: dict[str, list[list[float]]] = {kind: [] for kind in pages}
     for number in range(WARM_UP + steps):
         tp = 4 if number % 2 == 0 else 2
         # The slider of the empty event has a stop at each number from 0 up.
-        empty.append(pages["empty"].evaluate(STEP, [tp, tp]))
-        took.append(pages["page"].evaluate(STEP, [stops.index(tp), tp]))
-    return empty[WARM_UP:], took[WARM_UP:]
+        for kind, page in pages.items():
+            took[kind].append(page.evaluate(STEP, [tp if kind == "empty" else stops.index(tp), tp]))
+    return {kind: ms[WARM_UP:] for kind, ms in took.items()}
 
 
 def _row(
@@ -146,5 +152,5 @@ def _row(
         shown(drawn.median),
         shown(drawn.p95),
         times(changed.median / floor.median),
-        AIM if kind == "page" else "",
+        AIM if kind == "page" else "x 1.2 of page" if kind == "roles" else "",
     )

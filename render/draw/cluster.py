@@ -51,10 +51,15 @@ def _numbers(picture: ClusterPicture, theme: str) -> Iterator[Mark]:
     every = np.arange(picture.world)
     x, y = picture.corners(every)
     half = picture.cell / 2
-    size = min(14.0, picture.cell * 0.38)
+    size = number_size(picture)
     texts = [str(gpu) for gpu in every.tolist()]
     ink = GROUP_INK[theme]
     yield Numbers("n", texts, x + half, y + half, size, ink, bold=True, is_middle=True)
+
+
+def number_size(picture: ClusterPicture) -> float:
+    """Pixels of the letters of a number in its cell."""
+    return min(14.0, picture.cell * 0.38)
 
 
 def _rasters(picture: ClusterPicture, theme: str) -> Iterator[Mark]:

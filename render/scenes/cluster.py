@@ -134,6 +134,9 @@ class ClusterPicture:
         count, places = self.shared
         rows, columns = np.divmod(_cells(self.grid.grid)[gpus], self.grid.grid.columns)
         each, at = count[gpus], places[number][gpus]
+        if (each == self.split).all():
+            board[rows * self.split + at, columns] = value
+            return
         for line in range(self.split):
             here = line * each // self.split == at
             board[rows[here] * self.split + line, columns[here]] = value

@@ -48,12 +48,12 @@ class StepPicture:
     bars: tuple[PhaseBar, ...]
     limit: float
     limit_name: str
-    length: float = 500.0
+    length: float = 0.0  # as many pixels as the phases need
     legend: tuple[tuple[int, str], ...] = ()
 
     @property
     def width(self) -> float:
-        return self.length
+        return self.length or min(500.0, max(360.0, 120.0 * len(self.bars)))
 
     @property
     def height(self) -> float:
@@ -66,7 +66,7 @@ class StepPicture:
 
     @property
     def step(self) -> float:
-        return (self.length + APART) / len(self.bars)
+        return (self.width + APART) / len(self.bars)
 
     def left(self, number: int) -> float:
         return number * self.step

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from ..draw.cluster import draw_cluster
+from ..draw.cluster import draw_cluster, number_size
 from ..scenes.cluster import LEFT, ClusterPicture
 from ..scenes.geometry import node_columns
 from .marks import known_svg, marks_svg
@@ -16,9 +16,17 @@ def cluster_svg(picture: ClusterPicture, description: str) -> str:
     look = "numbered" if picture.is_numbered else "plain"
     return (
         f'<svg class="cluster {look}" {_known(picture)} tabindex="0" role="group" '
-        f'viewBox="0 -1 {wide:.1f} {tall:.1f}" style="--width:{wide:.0f}px" '
+        f'viewBox="0 -1 {wide:.1f} {tall:.1f}" style="--width:{wide:.0f}px;{_letters(picture)}" '
         f'aria-label="{escape(description)}">{marks_svg(draw_cluster(picture, "page"))}</svg>'
     )
+
+
+def _letters(picture: ClusterPicture) -> str:
+    """For the style sheet: the picture's width, and how large a number is drawn and may be."""
+    digits = len(str(picture.world - 1))
+    most = min(picture.cell * 1.4 / digits, picture.cell * 0.6)
+    wide = 1.08 * (picture.width + 2)  # beside it there is a margin
+    return f"--w:{wide:.0f};--size:{number_size(picture):.1f}px;--most:{most:.1f}px"
 
 
 def _known(picture: ClusterPicture) -> str:

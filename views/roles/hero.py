@@ -68,7 +68,8 @@ def plan_html(context: Context, spec: PictureSpec, *, is_still: bool = False) ->
     plan, gpu, language = context.plan, chosen_gpu(context), context.language
     say = saying(ROLES, language)
     picture = cluster_of_plan(plan, gpu)
-    text = say("described", plan=str(plan), answer=answer_text(plan, gpu, language))
+    answer = answer_text(plan, gpu, language)
+    text = say("described", plan=str(plan), answer=answer)
     cluster = tag(
         "div",
         tag("h3", say("cluster"), " ", tag("small", say("cluster_key"))),
@@ -83,7 +84,7 @@ def plan_html(context: Context, spec: PictureSpec, *, is_still: bool = False) ->
     return tag(
         "div",
         tag("h2", say("question", gpu=gpu)),
-        tag("p", answer_text(plan, gpu, language), class_="plan-answer", aria_live="polite"),
+        tag("p", answer, class_="plan-answer", aria_live="polite"),
         tag("div", cluster, beside, class_="plan-parts"),
         class_="plan",
     )
@@ -147,7 +148,7 @@ def _card(context: Context, spec: PictureSpec, at: int, gpu: int, is_still: bool
     else:
         page = member.page.changed({"rank": str(rank), "lang": language})
         figures = _still(page)
-    return tag("section", head, figures, where, class_="plan-role")
+    return tag("section", head, figures, where, class_="plan-role both")
 
 
 @lru_cache(maxsize=64)

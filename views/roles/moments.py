@@ -103,7 +103,11 @@ class RoleMemory:
 @lru_cache(maxsize=64)
 def memory_of(page: State, work: str) -> RoleMemory:
     """The memory of a role, worked out once while that stays as it is."""
-    context = Context(layout_of(page), page)
+    return memory_known(Context(layout_of(page), page), work)
+
+
+def memory_known(context: Context, work: str) -> RoleMemory:
+    """The memory of the role that a context is of."""
     try:
         if context.layout.is_server:
             return RoleMemory(tuple(_served(context)))
@@ -163,20 +167,24 @@ class Moments:
 def moments_of(context: Context, gpu: int) -> Moments:
     """What lies in a GPU in each phase, and which GPU has least room, when."""
     plan, members = context.plan, {one.name: one for one in context.cast.members}
-    pages = {name: _page(member, context) for name, member in members.items()}
-    memories = {role.name: memory_of(pages[role.name], work_of(role)) for role in plan.turns}
+    memories = {
+        role.name: memory_known(context, work_of(role))
+        if role.name == context.cast.shown.name
+        else memory_of(members[role.name].page, work_of(role))
+        for role in plan.turns
+    }
     count = np.zeros(plan.world_size, dtype=np.int64)
     for role in plan.turns:
         count[role.ranks] += 1
     phases, moments, most = phases_of(plan), [], (phases_of(plan)[0], gpu, 0.0)
+    stages = {role.name: _stages(role) for role in plan.turns}
+    shares = {role.name: (count[role.ranks] > 1).astype(np.int64) for role in plan.turns}
     for phase in phases:
         totals = np.zeros(plan.world_size)
         for role in plan.turns:
-            for shares in (False, True):
-                ranks = np.flatnonzero((count[role.ranks] > 1) == shares)
-                if len(ranks):
-                    sizes = _sizes(role, memories[role.name], phase, members[role.name], shares)
-                    totals[role.ranks[ranks]] += sizes[_stages(role)[ranks]]
+            name = role.name
+            both = [_sizes(role, memories[name], phase, members[name], bool(one)) for one in (0, 1)]
+            totals[role.ranks] += np.stack(both)[shares[name], stages[name]]
         at = int(totals.argmax())
         if totals[at] > most[2]:
             most = (phase, at, float(totals[at]))
@@ -184,12 +192,6 @@ def moments_of(context: Context, gpu: int) -> Moments:
         moments.append(Moment(phase, tuple(held)))
     refused = {name: one.refused for name, one in memories.items() if one.refused}
     return Moments(gpu, tuple(moments), capacity_of(context.state), most, refused)
-
-
-def _page(member: RolePage, context: Context) -> State:
-    """Without what changes nothing of its memory."""
-    blank = {"rank": "", "roles": "", "role_edit": "", "view": "groups", "lang": "en"}
-    return member.page.changed(blank) if member is context.cast.shown else member.page
 
 
 def capacity_of(state: State) -> float:
@@ -200,10 +202,13 @@ def capacity_of(state: State) -> float:
 
 def _stages(role: Role) -> np.ndarray:
     mesh = role.layout.mesh
-    ranks = np.arange(role.layout.world_size)
-    if "pp" not in mesh.names:
-        return np.zeros(role.layout.world_size, dtype=np.int64)
-    return ranks // mesh.strides[mesh.names.index("pp")] % mesh.size("pp")
+    stride = mesh.strides[mesh.names.index("pp")] if "pp" in mesh.names else 1
+    return _along(role.layout.world_size, stride, mesh.size("pp"))
+
+
+@lru_cache(maxsize=16)
+def _along(world: int, stride: int, size: int) -> np.ndarray:
+    return np.arange(world) // stride % size
 
 
 def _parts(

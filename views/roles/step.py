@@ -111,9 +111,9 @@ def step_picture(context: Context, found: Moments) -> StepPicture:
 
 
 def step_svg(picture: StepPicture, description: str) -> str:
-    wide, tall = picture.width, picture.height
+    wide, tall = f"{picture.width:.0f}", f"{picture.height:.0f}"
     return (
-        f'<svg class="step" role="img" viewBox="0 0 {wide:.0f} {tall:.0f}" '
+        f'<svg class="step" role="img" style="--width:{wide}px" viewBox="0 0 {wide} {tall}" '
         f'aria-label="{escape(description)}">{marks_svg(draw_step(picture, "page"))}</svg>'
     )
 
