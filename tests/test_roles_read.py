@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -17,7 +18,8 @@ from descriptions import REFUSALS
 from formats.roles import read_plan
 from formats.roles.facts import roles_facts
 from formats.roles.memory import crowded
-from formats.roles.presets import PLANS, preset_plan
+from formats.roles.presets import PLANS, PlanFramework, preset_plan
+from formats.roles.read import READERS
 from groups.errors import LayoutError
 from groups.mesh import MAX_RANKS
 from texts.sentences import LAUNCH_NOTES, PLAN_NOTES, note_text
@@ -364,6 +366,7 @@ def test_published_plans_are_those_of_their_sources():
         },
     }
     found = {}
+    assert set(get_args(PlanFramework)) == set(READERS)
     for name, preset in PLANS.items():
         assert preset.url.startswith("https://github.com/"), name
         roles = roles_facts(preset_plan(name))["roles"]

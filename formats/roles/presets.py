@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from groups.errors import in_any_case, nearest_names, not_a_choice
 from groups.tables import Rows, read_table
@@ -12,6 +13,9 @@ from groups.tables import Rows, read_table
 from .model import PlanRead
 
 Value = bool | int | float | str
+
+PlanFramework = Literal["verl", "slime", "nemo-rl", "openrlhf", "roll", "areal"]
+"""Frameworks whose jobs have several roles, by launch's names."""
 
 STARTS = {
     "verl": "python3 -m verl.trainer.main_ppo",
@@ -26,16 +30,10 @@ class PlanPreset:
     """A plan somebody published, by the settings that say it."""
 
     name: str
-    framework: str
+    framework: PlanFramework
     url: str
     settings: Mapping[str, Value]
     assumed: Mapping[str, Value] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        from .read import READERS
-
-        if self.framework not in READERS:
-            raise ValueError(f"framework should be one of {', '.join(READERS)}")
 
     @property
     def text(self) -> str:

@@ -25,10 +25,13 @@ from .slime import read_slime
 from .verl import read_verl
 
 READERS: Mapping[str, Callable[[Settings], PlanRead]] = {
-    **{"verl": read_verl, "slime": read_slime, "nemo-rl": read_nemo_rl},
-    **{"openrlhf": read_openrlhf, "roll": read_roll, "areal": read_areal},
+    "verl": read_verl,
+    "slime": read_slime,
+    "nemo-rl": read_nemo_rl,
+    "openrlhf": read_openrlhf,
+    "roll": read_roll,
+    "areal": read_areal,
 }
-"""Of the frameworks whose jobs have several roles, by launch's names."""
 
 
 def read_plan(text: str, given: Mapping[str, str] | None = None, run: str = "") -> PlanRead:
