@@ -148,7 +148,7 @@ def _card(context: Context, spec: PictureSpec, at: int, gpu: int, is_still: bool
     else:
         page = member.page.changed({"rank": str(rank), "lang": language})
         figures = _still(page)
-    return tag("section", head, figures, where, class_="plan-role both")
+    return tag("section", head, figures, where, class_="plan-role")
 
 
 @lru_cache(maxsize=64)
