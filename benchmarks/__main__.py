@@ -19,6 +19,7 @@ PARTS = (
     "estimate",
     "published",
     "server",
+    "served",
     "browser",
     "clients",
     "load",

@@ -28,18 +28,17 @@ PAD, HEAD, CELL, INNER = 6.0, 20.0, 16.0, 7.0
 """Of a box: its padding, its line of text, the height of a cell and of a lane of inner groups."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Thread:
     """Groups of one kind on the very same boxes; bytes: what they send between these in a step.
 
-    groups: how many. members: the ranks of those that are chosen, whose cells are filled.
+    groups: how many. A thread is equal to itself alone: one of a large server has many boxes.
     """
 
     kind: str
     boxes: tuple[int, ...]
     groups: int
     bytes: float
-    members: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -109,7 +108,7 @@ def places_of(stages: Sequence[int], across: int, label: str = "{stage}") -> Pla
     (((0, 1), (2, 3)), (8, 9, 10, 11), ('0', '1'))
     """
     of_stage: dict[int, list[int]] = {}
-    for box, stage in enumerate(stages):
+    for box, stage in enumerate(stages if len({*stages}) > 1 else ()):
         of_stage.setdefault(stage, []).append(box)
     if len(of_stage) > 1 and len({*map(len, of_stage.values())}) == 1:
         stages_here = sorted(of_stage)

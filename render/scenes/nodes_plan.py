@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from .nodes import (
     CELL,
     HEAD,
@@ -58,7 +60,7 @@ class NodesRequest:
     places: Places
     threads: Sequence[Thread]
     inside: Sequence[tuple[str, Sequence[Sequence[int]]]]
-    filled: Sequence[tuple[str, Sequence[int]]]
+    filled: Sequence[tuple[str, np.ndarray | Sequence[int]]]
     rank: int
     is_chosen: bool
     width: float
@@ -85,20 +87,25 @@ class _Plan:
     def __init__(self, asked: NodesRequest) -> None:
         self.asked, rows = asked, asked.places.rows
         here = asked.rank // asked.size
-        self.at = {box: (r, c) for r, row in enumerate(rows) for c, box in enumerate(row)}
-        columns = max(map(len, rows))
-        sets = [
-            ({self.at[box][0] for box in one.boxes}, {self.at[box][1] for box in one.boxes})
-            for one in asked.threads
-        ]
-        row, column = self.at[here]
+        lengths = np.array([*map(len, rows)])
+        order = np.concatenate([np.array(row) for row in rows])
+        self.row_of, self.column_of = np.empty_like(order), np.empty_like(order)
+        self.row_of[order] = np.repeat(np.arange(len(rows)), lengths)
+        self.column_of[order] = np.arange(len(order)) - np.repeat(
+            np.cumsum(lengths) - lengths, lengths
+        )
+        self.places = {one: self._places(np.array(one.boxes)) for one in asked.threads}
+        columns = int(lengths.max())
+        sets = [tuple({*at.tolist()} for at in self.places[one]) for one in asked.threads]
+        row, column = int(self.row_of[here]), int(self.column_of[here])
         most_rows = min(asked.most_rows, max(1, MOST_BOXES // min(columns, asked.most_across)))
         self.rows = shown_of(len(rows), most_rows, row, [of for of, _ in sets])
         self.columns = shown_of(columns, asked.most_across, column, [of for _, of in sets])
         self.shown = {
-            box: (self.rows.index(r), self.columns.index(c))
-            for box, (r, c) in self.at.items()
-            if r in self.rows and c in self.columns
+            rows[r][c]: (at, across)
+            for at, r in enumerate(self.rows)
+            for across, c in enumerate(self.columns)
+            if c < len(rows[r])
         }
         self.most = max((one.bytes for one in asked.threads), default=0.0)
         self.below = [Gutter() for _ in self.rows]
@@ -113,6 +120,10 @@ class _Plan:
         for lane in lanes:
             lane.widths = [thickness(most, self.most, self.thickest) for most in lane.amounts]
 
+    def _places(self, boxes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The rows and the columns of boxes."""
+        return self.row_of[boxes], self.column_of[boxes]
+
     def _lay(self, one: Thread) -> None:
         """Gives a thread its lanes, if there is room and two of its boxes are shown."""
         by_row: dict[int, list[int]] = {}
@@ -123,7 +134,7 @@ class _Plan:
         if len(boxes) < 2:
             return
         columns = {self.shown[box][1] for box in boxes}
-        all_rows, all_columns = ([self.at[box][at] for box in one.boxes] for at in (0, 1))
+        all_rows, all_columns = ((int(at.min()), int(at.max())) for at in self.places[one])
         lanes = [] if len(by_row) == 1 else [(self.beside[min(columns)], all_rows)]
         if len(columns) > 1:
             lanes += [(self.below[row], all_columns) for row in by_row]
@@ -160,7 +171,7 @@ class _Plan:
             tuple(laid),
             tuple(self.left_out),
             tuple(labels),
-            tuple((kind, tuple(ranks)) for kind, ranks in asked.filled),
+            tuple((kind, self._seen(np.asarray(ranks))) for kind, ranks in asked.filled),
             asked.rank if asked.is_chosen else None,
             self._names(),
             self.undrawn,
@@ -169,6 +180,11 @@ class _Plan:
             asked.width,
             self.bottom,
         )
+
+    def _seen(self, ranks: np.ndarray) -> tuple[int, ...]:
+        """Of these ranks those in boxes that are shown."""
+        is_seen = np.isin(ranks // self.asked.size, [*self.shown])
+        return tuple(ranks[is_seen].tolist())
 
     def _names(self) -> tuple[str, ...]:
         """Of each box the longest name that has room in all of them."""
@@ -274,11 +290,12 @@ class _Plan:
     def _beyond(self, one: Thread, row: int, shown: Sequence[int]) -> Iterator[float]:
         """How far a line in a row goes on to boxes that are left out: not to the middle of these,
         where that of others may come from the other side."""
-        hidden = {self.at[box][1] for box in one.boxes if self.at[box][0] == self.rows[row]}
-        here = [self.at[box][1] for box in shown]
+        rows, columns = self.places[one]
+        hidden = columns[rows == self.rows[row]]
+        nearest = min(int(self.column_of[box]) for box in shown)
         for x, first, count in self.hole_x:
-            if not hidden.isdisjoint(range(first, first + count)):
-                yield x - BEYOND if first > min(here) else x + BEYOND
+            if ((hidden >= first) & (hidden < first + count)).any():
+                yield x - BEYOND if first > nearest else x + BEYOND
 
 
 class Gutter:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 
 import numpy as np
 
@@ -69,19 +68,27 @@ def _joined(ranks: np.ndarray | Sequence[object]) -> str:
     return ", ".join(map(str, ranks.tolist() if isinstance(ranks, np.ndarray) else ranks))
 
 
-def ranges_text(ranks: Sequence[int], most: int = 24) -> str:
+def ranges_text(ranks: np.ndarray | Sequence[int], most: int = 24) -> str:
     """Ranks in one line, neighbours as ranges.
 
-    >>> ranges_text([0, 1, 2, 3, 8, 10, 11])
-    '0–3, 8, 10–11'
+    >>> ranges_text([0, 1, 2, 3, 8, 10, 11]), ranges_text(np.arange(0, 99, 2), most=4)
+    ('0–3, 8, 10–11', '0, 2, … 96, 98')
     """
-    runs = []
-    for _, run in groupby(enumerate(ranks), key=lambda pair: pair[1] - pair[0]):
-        members = [rank for _, rank in run]
-        runs.append(str(members[0]) if len(members) == 1 else f"{members[0]}–{members[-1]}")
-    if len(runs) <= most:
-        return ", ".join(runs)
-    return ", ".join(runs[: most // 2]) + ", … " + ", ".join(runs[-most // 2 :])
+    numbers = np.asarray(ranks, dtype=np.int64)
+    if not len(numbers):
+        return ""
+    breaks = np.flatnonzero(np.diff(numbers) != 1) + 1
+    ends = np.stack([np.append(0, breaks), np.append(breaks, len(numbers)) - 1])
+    is_whole = ends.shape[1] <= most
+    half = most // 2
+    parts = [ends] if is_whole else [ends[:, :half], ends[:, -half:]]
+    return ", … ".join(
+        ", ".join(
+            str(first) if first == last else f"{first}–{last}"
+            for first, last in numbers[part].T.tolist()
+        )
+        for part in parts
+    )
 
 
 def gib(number: float) -> str:

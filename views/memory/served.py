@@ -4,6 +4,7 @@ endpoint and the command."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from formats.values import Document
@@ -51,7 +52,7 @@ class ServedModel:
     chosen: ChosenModel
     serving: Serving
     memory: ServerMemory
-    held: HeldByRanks
+    layout: Layout
     gpus: int
     """GPUs of one server."""
     servers: int
@@ -59,6 +60,11 @@ class ServedModel:
     @property
     def model(self) -> Model:
         return self.chosen.model
+
+    @cached_property
+    def held(self) -> HeldByRanks:
+        """What each rank has, which numbers of a server as a whole do not ask for."""
+        return placed(self.layout, self.model, self.memory.cut)
 
 
 def served_of(context: Context) -> ServedModel:
@@ -96,8 +102,7 @@ def _served(context: Context) -> ServedModel:
     total = seen_memory(cluster, capacity * GIB)
     gpus = gpus_of_one(layout)
     memory = server_memory(chosen.model, cut, serving, total, ranks=gpus, is_a100="a100" in cluster)
-    where = placed(layout, chosen.model, cut)
-    return ServedModel(chosen, serving, memory, where, gpus, layout.world_size // gpus)
+    return ServedModel(chosen, serving, memory, layout, gpus, layout.world_size // gpus)
 
 
 def gpus_of_one(layout: Layout) -> int:

@@ -102,7 +102,7 @@ def map_of(context: Context, across: tuple[float, int, int, int] = WIDE) -> Node
             mine = _threads(grouping, name, size, sent.across, of_rank)
             threads += mine
             inside.append((name, _inside(grouping, size, of_rank)))
-            filled.append((name, () if kind else members.tolist()))
+            filled.append((name, () if kind else members))
     width, all_across, most_across, most_rows = across
     places = places_of(_stages(layout, size, boxes), min(8, most_across), "{stage}")
     wide = max(map(len, places.rows))
@@ -170,7 +170,7 @@ def _threads(
         int(np.count_nonzero((np.sort(row // size, axis=1) == wanted).all(axis=1))) for row in alike
     )
     boxes = tuple(dict.fromkeys(wanted.tolist()))
-    return [Thread(name, boxes, count, each * count, tuple(members.tolist()))]
+    return [Thread(name, boxes, count, each * count)]
 
 
 def _inside(grouping: Grouping, size: int, members: np.ndarray | None) -> list[list[int]]:

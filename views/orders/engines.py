@@ -99,7 +99,7 @@ def engines_summary(context: Context) -> str:
 
 
 def _ranks(grouping: Grouping, rank: int) -> str:
-    return ranges_text(grouping.members(rank).tolist(), 8)
+    return ranges_text(grouping.members(rank), 8)
 
 
 def shown_of(layout: Layout) -> Grouping:
