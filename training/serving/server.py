@@ -55,8 +55,8 @@ PARTS = ("attention", "mlp", "experts", "tables", "activations", "outside", "gra
 """What fills a GPU beside the cache, in the order in which it is shown. outside: what torch does
 not count, such as NCCL's buffers and the CUDA context."""
 
-SAMPLER, SAMPLER_LOW, SAMPLER_HIGH = 39.0, 23.0, 47.0
-"""Bytes of the sampler for each request and word, and between which it was seen."""
+SAMPLER = 39.0
+"""Bytes of the sampler for each request and word."""
 
 OUTSIDE = {False: 0.13, True: 0.55}
 """GiB that torch does not count on one GPU and on one of several (llm-d-planner; 0.07 to 0.26 and
