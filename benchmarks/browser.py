@@ -3,7 +3,8 @@
 The clock runs in the page: from dispatching ``input`` on the TP slider until the mesh's text in the
 picture has changed ("in the page"), and two animation frames later ("on screen"). The empty event
 is asked the same question in another tab, in turns; so is the page where the job is one of two
-roles of a plan, with all roles on screen. TP alternates between 2 and 4.
+roles of a plan, with all roles on screen, and servers of vLLM on as many GPUs ("served"). TP
+alternates between 2 and 4.
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ def run(quick: bool, servers: Servers) -> Iterator[ResultTable | str]:
         steps = 2 if quick else 24  # of two sizes in turns
         taken: dict[tuple[str, int], list[list[float]]] = {}
         for world, nodes in WORLDS.items():
-            stops = _resize(pages["page"], world, nodes)
+            stops = dict.fromkeys(("page", "roles"), _resize(pages["page"], world, nodes))
+            stops["served"] = _open_served(pages["served"], servers.running("page").url, nodes)
             _open_roles(pages["roles"], servers.running("page").url, world, nodes)
             each = _in_turns(pages, stops, steps)
             taken |= {(kind, world): took for kind, took in each.items()}
@@ -97,7 +99,7 @@ def _pages(stack: ExitStack, servers: Servers) -> dict[str, Any]:
 
     chromium = stack.enter_context(sync_playwright()).chromium
     pages = {}
-    for kind in ("empty", "page", "roles"):
+    for kind in ("empty", "page", "roles", "served"):
         # A browser each: a tab in the background of another would be throttled.
         browser = chromium.launch(executable_path=_chromium(), args=ARGUMENTS)
         stack.callback(browser.close)
@@ -130,13 +132,23 @@ def _open_roles(page: Any, url: str, world: int, nodes: int) -> None:
     page.wait_for_selector("#picture .cluster")
 
 
-def _in_turns(pages: dict[str, Any], stops: list[int], steps: int) -> dict[str, list[list[float]]]:
+def _open_served(page: Any, url: str, nodes: int) -> list[int]:
+    """Servers of vLLM on as many GPUs; where their TP slider stops."""
+    page.goto(f"{url}?v=2&framework=vllm&pp=1")
+    page.wait_for_selector("#picture .picture")
+    return _resize(page, 8 * nodes, nodes)
+
+
+def _in_turns(
+    pages: dict[str, Any], stops: dict[str, list[int]], steps: int
+) -> dict[str, list[list[float]]]:
     took: dict[str, list[list[float]]] = {kind: [] for kind in pages}
     for number in range(WARM_UP + steps):
         tp = 4 if number % 2 == 0 else 2
         # The slider of the empty event has a stop at each number from 0 up.
         for kind, page in pages.items():
-            took[kind].append(page.evaluate(STEP, [tp if kind == "empty" else stops.index(tp), tp]))
+            stop = stops[kind].index(tp) if kind in stops else tp
+            took[kind].append(page.evaluate(STEP, [stop, tp]))
     return {kind: ms[WARM_UP:] for kind, ms in took.items()}
 
 
@@ -152,5 +164,5 @@ def _row(
         shown(drawn.median),
         shown(drawn.p95),
         times(changed.median / floor.median),
-        AIM if kind == "page" else "x 1.2 of page" if kind == "roles" else "",
+        AIM if kind == "page" else "" if kind == "empty" else "x 1.2 of page",
     )
