@@ -14,6 +14,7 @@ pytestmark = pytest.mark.browser
 
 FIRST = {
     "groups": "svg.job",
+    "roles": ".cluster, svg",
     "nodes": ".nodes-map.wide",
     "orders": "svg.panel, svg.overview",
     "ranks": ".shared, .peers",

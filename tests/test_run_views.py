@@ -21,11 +21,13 @@ from formats.logs import read_log
 from formats.logs.model import Diagnosis, Hop, Log, ProcessGroup, Wait
 from groups import LayoutError
 from views.base.context import Context
+from views.base.digests import LONGEST
 from views.base.hosts import hosts_of
 from views.base.html import rest_text
 from views.base.resolve import resolve
 from views.base.state import State
-from views.hang.files import LONGEST, digest_of, evidence, log_of
+from views.evidence import evidence
+from views.hang.files import digest_of, log_of
 from views.hang.picture import CULPRIT, END, FIRST, chain_of
 from views.hang.view import hang_pictures
 from views.hosts.measures import SHOWN, heat_of, measures_pictures
@@ -133,7 +135,7 @@ def test_every_item_is_answered_in_both_languages_with_its_ranks_and_no_others()
 def test_who_is_missing_who_waits_there_and_how_far_it_spreads():
     page = shown("hang", State(tp=4), evidence=LINES)
     assert "GPU 5 (node 0, device 5) never entered operation 7 of its tp group." in page
-    assert "3 others wait there." in page
+    assert "Others wait there: 3." in page
     assert "in the end 16 of 16 GPUs" in page
 
 
@@ -189,7 +191,7 @@ def test_where_nobody_is_named_only_those_wait_whom_the_evidence_shows(ranks, sa
     lines = "\n".join(WORLD_LINE.format(rank=rank) for rank in ranks)
     page = shown("hang", evidence=lines)
     assert said in page
-    assert "others wait" not in page
+    assert "others wait" not in page.lower()
     assert "In the end 16 of 16 GPUs wait." in page
     state = State(view="hang", evidence=lines)
     [(_, chain)] = hang_pictures(Context.of(state))

@@ -94,7 +94,7 @@ def test_of_a_tp_group_the_one_that_printed_nothing_is_named_and_the_pipelines_j
     assert [hang_sentence(note.code, note.facts, "en") for note in notes] == [
         "ALLREDUCE 4,812 of tp group 25 waits, and of its members only GPU 205 (node 25, device 5) "
         "printed nothing: look there first.",
-        "7 others wait there.",
+        "Others wait there: 7.",
         "Through them wait 8 pipelines, and in the end 256 of 256 GPUs.",
     ]
     chinese = hang_sentence(notes[0].code, notes[0].facts, "zh")

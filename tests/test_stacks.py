@@ -83,7 +83,7 @@ def test_who_stands_outside_of_the_collective_is_missing(tool, form):
     )
     assert said(log)[0] == (
         "GPU 2 (node 0, device 2) stands in load_batch (hang.py:5), outside of all_reduce, "
-        "in which 3 others wait."
+        "in which others wait (3)."
     )
 
 
@@ -95,7 +95,8 @@ def test_nobody_is_missing_where_all_wait_or_most_do_other_things():
     mostly_out = read_log({f"rank{r}": t for r, t in dumps(tool, {0, 1, 2}).items()})
     assert mostly_out.missing == ()
     several = read_log({f"rank{r}": t for r, t in dumps(tool, {0, 1}).items()})
-    assert said(several)[0].startswith("GPUs 0, 1 stand outside of all_reduce, in which 2 others")
+    start = "GPUs 0, 1 stand outside of all_reduce, in which others wait (2)"
+    assert said(several)[0].startswith(start)
 
 
 def test_a_file_that_is_called_by_the_process_has_no_rank():

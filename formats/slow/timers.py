@@ -83,7 +83,9 @@ class TimerReading:
         if not whole and straggler is None:
             if self.intervals:
                 raise refusal("timers-level", "trace")
-            raise refusal("timers-of-no-rank" if self.only_smallest else "no-timers", "trace")
+            if self.only_smallest:
+                raise refusal("timers-of-no-rank", "trace")
+            raise refusal("no-timers", "trace")
         common = [{*one["forward-compute"]} for one in whole]
         ranks = sorted(set.intersection(*common)) if common else []
         return Slowness(

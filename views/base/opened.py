@@ -2,7 +2,7 @@
 
 >>> from formats.roles.presets import preset_plan
 >>> state_of_plan(preset_plan("slime-qwen3-30b-a3b")).roles
-'rollout@0-7:vllm,tp=8,served_share=0.7;*actor@0'
+'rollout@0-7:sglang,tp=8,served_share=0.7;*actor@0'
 """
 
 from __future__ import annotations

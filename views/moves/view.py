@@ -25,7 +25,7 @@ from ..base.html import (
     together,
 )
 from ..base.inputs import FIELDS
-from ..base.state import is_empty
+from ..base.state import State, is_empty
 from ..base.units import bytes_text, seconds_text
 from .asked import (
     KEPT,
@@ -52,7 +52,7 @@ from .told import told_of
 def moves_html(context: Context) -> Markup:
     """The answer, both layouts, one tensor or one request's cache, and what it costs."""
     language, state, say = context.language, context.state, saying(MOVES, context.language)
-    is_cache = state.value("moves_what") == "kv"
+    is_cache = is_of_cache(state)
     whats = [(say(f"what_{what}"), what) for what in FIELDS["moves_what"].choices]
     rules = [(MOVES_RULES[rule][language], rule) for rule in MOVES_RULES]
     rule = form.choice("moves_rule", state, rules, counts="nearest")
@@ -68,7 +68,12 @@ def moves_html(context: Context) -> Markup:
     )
     said: list[Markup] = []
     answer = cache_html if is_cache else _answer
-    body = or_refused(context, lambda asked: answer(asked, said))
+
+    def answered(asked: Context) -> Markup:
+        asked.state.value("moves_what")  # refuses what is neither
+        return answer(asked, said)
+
+    body = or_refused(context, answered)
     head = heading(title_text(context), *said)
     return together(head, inputs, tag("div", body, class_="weight-moves"))
 
@@ -118,10 +123,15 @@ def _answer(context: Context, said: list[Markup]) -> Markup:
     )
 
 
+def is_of_cache(state: State) -> bool:
+    """Whether one request's cache moves, and not the weights."""
+    return state.moves_what.strip().lower() == "kv"
+
+
 def title_text(context: Context) -> str:
     """What is asked, of roles by their names."""
     text = context.state.moves_other.strip() or usual_name(context)
-    is_cache = context.state.value("moves_what") == "kv"
+    is_cache = is_of_cache(context.state)
     if text.startswith(ROLE):
         names = {"source": context.cast.shown.name, "target": text.removeprefix(ROLE).strip()}
         word = "title_kv_roles" if is_cache else "title_roles"
@@ -212,7 +222,7 @@ def _tensor(asked: Asked) -> Markup:
 
 def moves_pictures(context: Context) -> Pictures:
     """Both layouts, the tensor, and who sends how much to whom; or the cache of a request."""
-    if context.state.value("moves_what") == "kv":
+    if is_of_cache(context.state):
         return cache_pictures(context)
     asked = context.once(asked_of)
     row, both = chosen_row(asked), sides_of(asked)
@@ -224,13 +234,13 @@ def moves_pictures(context: Context) -> Pictures:
 
 
 def moves_slide(context: Context) -> Pictures:
-    if context.state.value("moves_what") == "kv":
+    if is_of_cache(context.state):
         return [("", job_picture(context.once(handed_over).sides))]
     return [("", job_picture(sides_of(context.once(asked_of))))]
 
 
 def moves_summary(context: Context) -> str:
-    if context.state.value("moves_what") == "kv":
+    if is_of_cache(context.state):
         cache = context.once(handed_over)
         return joined([cache_answer(cache), cache_needs(cache)], context.language)
     asked = context.once(asked_of)

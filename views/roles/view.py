@@ -11,6 +11,7 @@ from render.marks import Scene
 
 from ..base import form
 from ..base.context import TABLES, Context, Pictures, View
+from ..base.fixes import or_refused
 from ..base.html import tag
 from ..base.role_edits import edited
 from ..base.roles import cast_of
@@ -24,6 +25,10 @@ def roles_html(context: Context) -> Markup:
     """The plan; of a job of one role how it would be beside another."""
     if has_roles(context):
         return plan_html(context, spec_of(context))
+    return or_refused(context, _example)
+
+
+def _example(context: Context) -> Markup:
     other = with_another(context)
     shown = tag("div", plan_html(other, spec_of(other), is_still=True), class_="still")
     return form.example(context.language, {"role_edit": "add"}, shown)

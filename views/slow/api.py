@@ -21,8 +21,7 @@ def slow_steps(layout: Layout, traces: str = "") -> str:
     """Who makes the others wait in a step, by traces, as JSON in the fields of docs/schema.md.
 
     Args:
-        traces: a summary of traces, as "python -m groups trace FOLDER --format json" writes it, or
-            the text of one of what "python -m groups slow" reads.
+        traces: a summary as "python -m groups trace FOLDER" writes it, or a text that "slow" reads.
         (the layout)
     """
     text = require_text("traces", traces)

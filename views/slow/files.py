@@ -36,7 +36,7 @@ BOUNDS = TraceBounds(
     members=500_000,
     busy=200_000,
     steps=1_024,
-    calls=100_000,
+    calls=64_000,
 )
 """Of one trace on a page: a few steps of a rank, without stacks."""
 
