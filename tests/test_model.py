@@ -271,7 +271,7 @@ def test_a_model_is_found_by_its_layers_and_experts():
     assert model_like(layers=70, experts=0) == "bloom-176b"
     assert model_like(experts=128) == "qwen3-235b-a22b"
     assert model_like() == model_like(layers=61, experts=0) == dense
-    assert model_like(experts=12) == model_like(ep=5) == model_like(layers=33, ep=8) == sparse
+    assert model_like(experts=12) == model_like(ep=7) == model_like(layers=33, ep=8) == sparse
 
 
 def test_without_experts_nothing_of_them_is_left():
