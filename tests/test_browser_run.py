@@ -93,7 +93,8 @@ def test_a_long_log_goes_the_way_of_files_and_files_that_are_too_large_go_nowher
     expect(page.locator(".example")).to_have_count(0)
     expect(page.locator(".verdict")).to_have_count(1)
     expect(box(page, "evidence")).to_have_value("")
-    page.evaluate("Object.defineProperty(File.prototype, 'size', { get: () => 2 ** 26 })")
+    large = "{ get: () => 2 ** 26, configurable: true }"
+    page.evaluate(f"Object.defineProperty(File.prototype, 'size', {large})")
     files = page.locator(".files")
     words = json.loads(files.get_attribute("data-said"))
     sent = requests_during(
@@ -101,6 +102,7 @@ def test_a_long_log_goes_the_way_of_files_and_files_that_are_too_large_go_nowher
     )
     assert sent == []
     expect(files.locator("strong")).to_have_text(words["large"])
+    page.evaluate("delete File.prototype.size")  # the next test has the same page
 
 
 def test_a_summary_of_traces_says_who_is_slow_and_a_click_shows_the_calls_of_a_gpu(open_page):

@@ -57,12 +57,17 @@ class StepPicture:
 
     @property
     def height(self) -> float:
-        return TOP + TALL + FOOT
+        return self.foot + FOOT
+
+    @property
+    def tall(self) -> float:
+        """Pixels of the bars at most; there is no room for bars of which nothing is known."""
+        return TALL if any(bar.total for bar in self.bars) else 2 * LEAST
 
     @cached_property
     def scale(self) -> float:
         """Pixels of a byte."""
-        return TALL / max(1.05 * self.limit, *(bar.total for bar in self.bars))
+        return self.tall / max(1.05 * self.limit, *(bar.total for bar in self.bars))
 
     @property
     def step(self) -> float:
@@ -74,7 +79,7 @@ class StepPicture:
     @property
     def foot(self) -> float:
         """Where bars stand."""
-        return TOP + TALL
+        return TOP + self.tall
 
     def fitted(self, room: tuple[float, float]) -> StepPicture:
         return replace(self, length=min(room[0], 3.2 * self.height))
