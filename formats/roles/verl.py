@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from groups.errors import not_a_choice
+from groups.layout import Job
 from groups.notes import Note
 from groups.pools import packed, verl_replicas
 
@@ -136,7 +137,7 @@ def _reward(settings: Settings) -> str:
 
 def _actor(settings: Settings, world: Sequence[int], each: int) -> Sketch:
     job, parsed = trained(settings, "actor", len(world), each, "actor")
-    known = Known.of(parsed)
+    known = _worked(settings, ACTOR, job, Known.of(parsed))
     prompts = settings.count("data.train_batch_size", 1024)
     samples = settings.count(f"{ROLLOUT}.n", 1)
     batch = settings.count(f"{ACTOR}.ppo_mini_batch_size", 256)
@@ -144,7 +145,7 @@ def _actor(settings: Settings, world: Sequence[int], each: int) -> Sketch:
     known = Known({**known.values, "global_batch": prompts * samples}, known.training)
     facts = {"prompts": prompts, "samples": samples, "batch": prompts * samples}
     settings.note(Note("batch-of-update", {**facts, "updates": updates}))
-    away = _away(settings, ACTOR)
+    away = _away(settings, ACTOR, job)
     return Sketch("actor", job, gpus=world, known=known, away=away, updates=updates)
 
 
@@ -182,26 +183,53 @@ def _scoring(settings: Settings, world: Sequence[int], each: int) -> Iterator[Sk
     adapts = any(rank not in ("", "0") for rank in ranks)
     if needs and not adapts and not settings.text(f"{model}.lora_adapter_path"):
         job, parsed = trained(settings, "reference", len(world), each, "reference")
-        away = _away(settings, REFERENCE)
-        yield Sketch("reference", job, gpus=world, known=Known.of(parsed), away=away)
+        away = _away(settings, REFERENCE, job)
+        known = _worked(settings, REFERENCE, job, Known.of(parsed))
+        yield Sketch("reference", job, gpus=world, known=known, away=away)
     by_gae = settings.word("algorithm.adv_estimator", default="gae") == "gae"
     if settings.switch("critic.enable", default=by_gae):
         job, parsed = trained(settings, "critic", len(world), each, "critic")
         name = settings.named("critic.model.path", f"{model}.path")
         known = Known.of(parsed).also(model=None if name is None else published_model(name))
-        away = _away(settings, "critic")
+        known = _worked(settings, "critic", job, known)
+        away = _away(settings, "critic", job)
         yield Sketch("critic", job, gpus=world, known=known, away=away)
 
 
-def _away(settings: Settings, section: str) -> tuple[str, ...]:
-    """What the training of a role has in host memory while others have its GPUs."""
+def _worked(settings: Settings, section: str, job: Job, known: Known) -> Known:
+    """How a role trains: samples as long as a prompt and its answer; by FSDP all is cut over all
+    ranks, unless fsdp_size says otherwise, and layers are computed again.
+
+    Source: verl 17aa18c verl/trainer/config/model/hf_model.yaml (enable_gradient_checkpointing) and
+    verl/workers/fsdp_workers.py (create_device_mesh: fsdp_size -1 is all ranks).
+    """
+    known = known.also(sequence=_length(settings))
+    if not _is_fsdp(job):
+        return known
+    owner = "critic.model" if section == "critic" else "actor_rollout_ref.model"
+    again = settings.switch(f"{owner}.enable_gradient_checkpointing", default=True)
+    names = (f"{section}.fsdp_config.fsdp_size", f"{section}.model.fsdp_config.fsdp_size")
+    sizes = (settings.text(name) for name in names)
+    is_whole = next(filter(None, sizes), "-1") in ("-1", str(job.nodes * job.gpus_per_node))
+    return known.also(zero=3 if is_whole else None, recompute="full" if again else "none")
+
+
+def _is_fsdp(job: Job) -> bool:
+    return job.framework == "device-mesh"
+
+
+def _away(settings: Settings, section: str, job: Job) -> tuple[str, ...]:
+    """What the training of a role has not in its GPUs while others have them: what is moved to
+    host memory, and with FSDP gradients, which are let go after an update (dp_actor.py).
+    """
     parts = {"param_offload": "weights", "grad_offload": "gradients"}
     parts["optimizer_offload"] = "optimizer"
     backends = ("fsdp_config", "megatron", "model.fsdp_config")
     return tuple(
         part
         for name, part in parts.items()
-        if settings.switch(*(f"{section}.{backend}.{name}" for backend in backends))
+        if (part == "gradients" and _is_fsdp(job))
+        or settings.switch(*(f"{section}.{backend}.{name}" for backend in backends))
     )
 
 
@@ -282,6 +310,11 @@ def _longest(settings: Settings, section: str) -> int | None:
     """Tokens of the longest request, where the text says them."""
     if settings.text(f"{section}.max_model_len"):
         return settings.count(f"{section}.max_model_len", 1)
+    return _length(settings)
+
+
+def _length(settings: Settings) -> int | None:
+    """Tokens of a prompt and its answer at most, where the text says both."""
     lengths = ("data.max_prompt_length", "data.max_response_length")
     if not all(settings.text(name) for name in lengths):
         return None
