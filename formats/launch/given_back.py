@@ -63,9 +63,9 @@ def _changed(text: str, parsed: Parsed, name: str, value: int) -> tuple[str, Par
         changed = f"{text[:start]}{value}{text[end:]}"
         with within():
             after = meaning_of(read(changed), parsed.run)
-        said = {**after.assumed, **after.values}
+        values = {**after.assumed, **after.values}
         others = (one for one in SIZES if one not in (name, "nodes"))
-        if said.get(name) == value and all(said.get(n) == before.get(n) for n in others):
+        if values.get(name) == value and all(values.get(n) == before.get(n) for n in others):
             return changed, after, text.count("\n", 0, start) + 1
     return None
 

@@ -36,19 +36,19 @@ class Rule:
     stated: Mapping[str, str] = field(default_factory=dict)
     of_role: Mapping[str, str] = field(default_factory=dict)  # paths under the role's own section
 
-    def holds(self, stated: Stated, role: str) -> bool:
-        """Whether it holds where these texts are stated and this role is asked for."""
+    def holds(self, texts: Stated, role: str) -> bool:
+        """Whether the rule applies to a file with these texts, read for this role."""
         if self.roles and role not in self.roles:
             return False
         own = {f"{role}.{path}": value for path, value in self.of_role.items()}
         return all(
-            _states(stated, path, value) for path, value in (*self.stated.items(), *own.items())
+            _states(texts, path, value) for path, value in (*self.stated.items(), *own.items())
         )
 
 
-def _states(stated: Stated, path: str, value: str) -> bool:
-    paths = fnmatch.filter(stated, path) if "*" in path else {path} & stated.keys()
-    return bool(fnmatch.filter([stated[path] for path in paths], value))
+def _states(texts: Stated, path: str, value: str) -> bool:
+    paths = fnmatch.filter(texts, path) if "*" in path else {path} & texts.keys()
+    return bool(fnmatch.filter([texts[path] for path in paths], value))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,19 +123,19 @@ class Schema:
         tables = (self.key_rows, self.options, self.role_key_rows)
         return frozenset(row.field for table in tables for row in table.values())
 
-    def chosen(self, stated: Stated, roles: Iterable[str]) -> str:
+    def chosen(self, texts: Stated, roles: Iterable[str]) -> str:
         """The role that is asked for if nobody says which; the first one is what is trained."""
         roles = list(roles)
         for rule in self.asks or [Asks()]:
             for role in [rule.role] if rule.role else roles:
-                if rule.holds(stated, role):
+                if rule.holds(texts, role):
                     return role
         return ""
 
-    def job_of(self, stated: Stated, role: str) -> str:
+    def job_of(self, texts: Stated, role: str) -> str:
         """The framework of a Job, by what is stated and the role that is asked for."""
-        role = role or self.chosen(stated, self.roles)
-        return next(rule.framework for rule in self.makes if rule.holds(stated, role))
+        role = role or self.chosen(texts, self.roles)
+        return next(rule.framework for rule in self.makes if rule.holds(texts, role))
 
     def meaning(self, path: tuple[str, ...]) -> tuple[Row, str] | None:
         """What a key sets, and for which role; None if the table does not have it."""

@@ -39,26 +39,26 @@ def training_of(text: Parsed) -> Document:
     >>> training_of(parse("--num-layers 80 --hidden-size 8192 --num-attention-heads 64 --bf16"))
     {'model': 'llama3-70b', 'hidden': 8192, 'heads': 64, 'precision': 'bf16-fp32'}
     """
-    said: Document = {**text.assumed, **text.values, **text.training}
+    values: Document = {**text.assumed, **text.values, **text.training}
     found: Document = {}
-    named = _named(said)
+    named = _named(values)
     items = (*text.unresolved, *text.ignored)
     if named is None and any(item.sets == "named" for item in items):
         named = ""  # it has a model, and does not work out which
-    if named is not None or not {"hidden", "heads"}.isdisjoint(said):
-        found |= _shape(said, text.framework.job if text.framework else "", named or "")
-    found |= {field: said[name] for name, field in NUMBERS.items() if name in said}
+    if named is not None or not {"hidden", "heads"}.isdisjoint(values):
+        found |= _shape(values, text.framework.job if text.framework else "", named or "")
+    found |= {field: values[name] for name, field in NUMBERS.items() if name in values}
     for row in SAYS:
-        if str(said.get(row.field, "")).lower() in row.words:
+        if str(values.get(row.field, "")).lower() in row.words:
             found |= row.says
-    if match := _FIRST_DENSE.fullmatch(str(said.get("moe_freq", ""))):
+    if match := _FIRST_DENSE.fullmatch(str(values.get("moe_freq", ""))):
         found["dense_layers"] = int(match[1])
-    if "distributed_optimizer" in said:
-        found["zero"] = found.get("zero") or int(said["distributed_optimizer"])
-    found |= _dispatched(said)
-    found |= _recomputed(said) | _offloaded(said, found.get("zero") or None)
-    if said.get("fp8"):
-        found["products"] = "mxfp8" if said.get("fp8_recipe") == "mxfp8" else "fp8"
+    if "distributed_optimizer" in values:
+        found["zero"] = found.get("zero") or int(values["distributed_optimizer"])
+    found |= _dispatched(values)
+    found |= _recomputed(values) | _offloaded(values, found.get("zero") or None)
+    if values.get("fp8"):
+        found["products"] = "mxfp8" if values.get("fp8_recipe") == "mxfp8" else "fp8"
     return found
 
 
@@ -81,7 +81,7 @@ def served_of(text: Parsed) -> Document:
     return served
 
 
-def _named(said: Facts) -> str | None:
+def _named(values: Facts) -> str | None:
     """The published model that a text names, empty for any other; None where it names none.
 
     >>> _named({"named": "meta-llama/Llama-3.1-70B-Instruct"}), _named({"named": "org/other-7b"})
@@ -90,17 +90,17 @@ def _named(said: Facts) -> str | None:
     ('llama3-405b', None)
     """
     name = str(
-        said.get("named")
-        or (said.get("flavor") and f"{said.get('family', '')}{said['flavor']}")
+        values.get("named")
+        or (values.get("flavor") and f"{values.get('family', '')}{values['flavor']}")
         or ""
     )
     return None if name in ("", *PLACEHOLDERS) else published_model(name)
 
 
-def _shape(said: Document, framework: str, named: str) -> Document:
+def _shape(values: Document, framework: str, named: str) -> Document:
     """The published model that no stated size contradicts; else none, and what Megatron has where
     its options do not take it away. Of a model that is named, what differs is said beside it."""
-    sizes = {name: said[name] for name in SHAPE if name in said}
+    sizes = {name: values[name] for name in SHAPE if name in values}
     if "layers" in sizes:
         sizes["layers"] = _counted(sizes["layers"])
     if named and sizes.items() <= vars(MODELS[named].model).items():
@@ -114,7 +114,9 @@ def _shape(said: Document, framework: str, named: str) -> Document:
         sizes = {"kv_heads": sizes["heads"], **wide, **sizes}
     for name, published in MODELS.items():
         if sizes.items() <= vars(published.model).items():
-            is_free = is_megatron and published.model.router_groups and "router_groups" not in said
+            is_free = (
+                is_megatron and published.model.router_groups and "router_groups" not in values
+            )
             return {"model": name, **(dict.fromkeys(ROUTER_GROUPS, 0) if is_free else {})}
     return {"model": "", **(MEGATRONS if is_megatron else {})}
 
@@ -133,46 +135,46 @@ _FIRST_DENSE = re.compile(r"\(?\[0\]\*(\d{1,4})\+\[1\]\*\d{1,4}\)?")
 """Megatron's pattern of layers without experts and with them, where the former come first."""
 
 
-def _recomputed(said: Document) -> dict[str, str]:
+def _recomputed(values: Document) -> dict[str, str]:
     """What is computed again, by its newest name or an older one; of modules those that there are
     in a transformer (`training.recompute.MODULES`).
 
     >>> _recomputed({"recompute": "selective", "recompute_modules": "moe_act layernorm"})
     {'recompute': 'moe_act,layernorm'}
     """
-    word = "none" if said.get("recompute") is False else said.get("recompute")
+    word = "none" if values.get("recompute") is False else values.get("recompute")
     if word not in WORDS:
-        word = "full" if said.get("recompute_whole") is True else ""
-        word = word or ("selective" if said.get("recompute_core") is True else "")
+        word = "full" if values.get("recompute_whole") is True else ""
+        word = word or ("selective" if values.get("recompute_core") is True else "")
     if word == "full":
         return {"recompute": word}
-    named = str(said.get("recompute_modules", "core_attn")).replace(",", " ").split()
+    named = str(values.get("recompute_modules", "core_attn")).replace(",", " ").split()
     modules = {*named} & {*MODULES} if word == "selective" else set()
-    modules |= {"moe"} if said.get("recompute_moe") is True else set()
+    modules |= {"moe"} if values.get("recompute_moe") is True else set()
     return {"recompute": written(modules)} if word or modules else {}
 
 
-def _dispatched(said: Document) -> dict[str, str]:
+def _dispatched(values: Document) -> dict[str, str]:
     """How tokens reach experts, by Megatron's two options or the older switch.
 
     Source: NVIDIA/Megatron-LM d98e8a6 core/transformer/transformer_config.py: flex is DeepEP where
     no backend is named.
     """
-    if said.get("deepep") is True:
+    if values.get("deepep") is True:
         return {"dispatcher": "deepep"}
-    if said.get("dispatcher_type") == "flex":
-        backend = str(said.get("dispatcher_backend", "deepep"))
+    if values.get("dispatcher_type") == "flex":
+        backend = str(values.get("dispatcher_backend", "deepep"))
         return {"dispatcher": backend} if backend in DISPATCHERS else {}
-    return {"dispatcher": "alltoall"} if said.get("dispatcher_type") == "alltoall" else {}
+    return {"dispatcher": "alltoall"} if values.get("dispatcher_type") == "alltoall" else {}
 
 
-def _offloaded(said: Document, zero: int | None) -> Document:
+def _offloaded(values: Document, zero: int | None) -> Document:
     """What a text says is in host memory: of DeepSpeed, torchtitan, and Megatron's whole state."""
     away = (True, "cpu")
-    if said.get("offload_param") in away:
+    if values.get("offload_param") in away:
         return {"offload": "parameters", "zero": 3 if zero is None else zero}
-    is_whole = str(said.get("offload_fraction", "1.0")) in ("1", "1.0")
-    if said.get("offload_optimizer") in away or (said.get("offload") is True and is_whole):
+    is_whole = str(values.get("offload_fraction", "1.0")) in ("1", "1.0")
+    if values.get("offload_optimizer") in away or (values.get("offload") is True and is_whole):
         return {"offload": "optimizer", "zero": 1 if zero is None else zero}
     return {}
 
@@ -209,30 +211,30 @@ USED = {
 # -- what is written -----------------------------------------------------------------------------
 
 
-def options_of(shape: Model | Facts, said: Facts, pp: int) -> Document:
-    """The fields of MODEL and TRAINING in `flags` that a model and its training are, for `emit`.
+def options_of(shape: Model | Facts, fields: Facts, pp: int) -> Document:
+    """A model and its training as the fields MODEL and TRAINING of `flags`, for `emit`.
 
-    shape: a model, or the sizes of one that are known. said: fields of MODEL, and of a Training, as
-    far as somebody said them: the rest is left to the framework. pp: pipeline stages, which some
-    schedules cut into chunks.
+    shape: a model, or those of its sizes that are known. fields: the fields of MODEL and of a
+    Training that are set; all others keep the framework's default. pp: the number of pipeline
+    stages, from which interleaved schedules take their number of chunks.
 
     >>> options_of({}, {"zero": 1, "precision": "fp16-fp16", "schedule": "interleaved"}, 4)
     {'vpp': 2, 'fp16': True, 'mixed': 'fp16_mixed', 'zero': 1, 'distributed_optimizer': True}
     """
     options = _whole_shape(shape) if isinstance(shape, Model) else _sizes(shape)
-    options |= {name: said[name] for name in MODEL if name in said}
-    rule = SCHEDULES.get(said.get("schedule", ""))
+    options |= {name: fields[name] for name in MODEL if name in fields}
+    rule = SCHEDULES.get(fields.get("schedule", ""))
     if rule and rule.v is None and pp > 1:
         options.setdefault("vpp", DEFAULT_VIRTUAL)
     if options.get("vpp", 1) == 1:  # groups are of chunks
         options.pop("group_size", None)
     for name, values in WRITTEN.items():
-        options |= values.get(said.get(name), {})
-    options |= _recomputing(said.get("recompute", ""), shape)
-    if "products" in said and not options.get("bf16"):  # whose name says the weights are
+        options |= values.get(fields.get(name), {})
+    options |= _recomputing(fields.get("recompute", ""), shape)
+    if "products" in fields and not options.get("bf16"):  # whose name says the weights are
         options.pop("mixed", None)
-    if "zero" in said:
-        options |= {"zero": said["zero"], "distributed_optimizer": said["zero"] == 1}
+    if "zero" in fields:
+        options |= {"zero": fields["zero"], "distributed_optimizer": fields["zero"] == 1}
     return options
 
 
@@ -264,32 +266,34 @@ def _recomputing(recompute: str, shape: Model | Facts) -> Document:
 
 def _sizes(shape: Facts) -> Document:
     names = {**NUMBERS, "layers": "layers", "experts": "experts"}
-    said = {name: shape[field] for name, field in names.items() if shape.get(field)}
+    options = {name: shape[field] for name, field in names.items() if shape.get(field)}
     if shape.get("gated"):
-        said["gated"] = True
+        options["gated"] = True
     if shape.get("rms_norm"):
-        said["norm"] = "RMSNorm"
+        options["norm"] = "RMSNorm"
     if shape.get("biases") == "none":
-        said["linear_biases"] = False
+        options["linear_biases"] = False
     if shape.get("kv_heads") not in (None, 0, shape.get("heads")):
-        said["grouped"] = True
-    return said
+        options["grouped"] = True
+    return options
 
 
 def _whole_shape(model: Model) -> Document:
     """Its sizes, of which some follow from others, and what else options say of it."""
-    said = _sizes(vars(model)) | {"tied": model.tied, "gated": model.gated}
-    said |= {"linear_biases": model.biases == "all", "qkv_biases": model.biases == "qkv"}
+    options = _sizes(vars(model)) | {"tied": model.tied, "gated": model.gated}
+    options |= {"linear_biases": model.biases == "all", "qkv_biases": model.biases == "qkv"}
     if model.dense_layers:
-        said["moe_freq"] = f"([0]*{model.dense_layers}+[1]*{model.layers - model.dense_layers})"
-    said["latent" if model.is_mla else "grouped"] = True
+        options["moe_freq"] = f"([0]*{model.dense_layers}+[1]*{model.layers - model.dense_layers})"
+    options["latent" if model.is_mla else "grouped"] = True
     if model.is_mla or model.kv_heads == model.heads:
-        said = {name: value for name, value in said.items() if name not in ("kv_heads", "grouped")}
+        options = {
+            name: value for name, value in options.items() if name not in ("kv_heads", "grouped")
+        }
     if model.is_mla or model.head_dim * model.heads == model.hidden:
-        said.pop("head_dim", None)
+        options.pop("head_dim", None)
     if not model.learned_positions and model.biases != "all":  # BLOOM's are neither
-        said["positions"] = "rope"
-    return said
+        options["positions"] = "rope"
+    return options
 
 
 def counted_with(tp: int, experts: int = 0) -> Document:
@@ -322,10 +326,10 @@ def is_model(model: Model, options: Facts) -> bool:
     >>> is_model(mixtral, options), is_model(MODELS["llama3-8b"].model, options)
     (True, False)
     """
-    own, given = _whole_shape(model), {**options, "layers": _counted(options.get("layers"))}
-    said = {*NUMBERS, "gated", "latent", "norm"} & options.keys()
-    sizes = {*NAMED_BY, *said} - {"seq", "zero", "first", "last", "mtp"}
-    return all((own.get(name) or None) == (given.get(name) or None) for name in sizes)
+    own, theirs = _whole_shape(model), {**options, "layers": _counted(options.get("layers"))}
+    named = {*NUMBERS, "gated", "latent", "norm"} & options.keys()
+    sizes = {*NAMED_BY, *named} - {"seq", "zero", "first", "last", "mtp"}
+    return all((own.get(name) or None) == (theirs.get(name) or None) for name in sizes)
 
 
 NAMED_BY = ("layers", "hidden", "ffn", "heads", "kv_heads", "experts")
@@ -340,12 +344,12 @@ def options_of_preset(name: str, pp: int) -> Document:
     published, model = PRESETS[name].model, model_of_preset(name)
     shape = said_of_preset(name)[1] if model is None else model
     batch = {field: published[field] for field in MODEL if field in published}
-    said = {**batch, **training_of_preset(name)}
+    fields = {**batch, **training_of_preset(name)}
     if model is not None:
-        said = {**counted_with(PRESETS[name].tp, model.experts), **said}
+        fields = {**counted_with(PRESETS[name].tp, model.experts), **fields}
     if published.get("account_for_embedding"):
-        said["account"] = True
-    return options_of(shape, said, pp)
+        fields["account"] = True
+    return options_of(shape, fields, pp)
 
 
 MEGATRONS_SCHEDULES = ("1f1b", "interleaved")

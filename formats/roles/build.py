@@ -140,10 +140,10 @@ def served(
 
 def sizes_given(settings: Settings, name: str) -> dict[str, int]:
     """Sizes of a role that were answered beside the text."""
-    given = {size: settings.given.get(f"{name}.{size}") for size in SIZES}
+    texts = {size: settings.given.get(f"{name}.{size}") for size in SIZES}
     return {
         size: whole_number(number_in(text), f"{name}.{size}")
-        for size, text in given.items()
+        for size, text in texts.items()
         if text is not None
     }
 
@@ -199,10 +199,12 @@ def renamed(names: Mapping[str, str]) -> Iterator[None]:
 def _of_role(error: LayoutError, name: str) -> LayoutError:
     """A refusal of a role's layout, whose inputs are answered by the role's name."""
     names = {size: f"{name}.{size}" for size in SIZES}
-    told = error.replace(what=f"{name}: {error.what}", facts={**error.facts, "role": name})
+    refused = error.replace(what=f"{name}: {error.what}", facts={**error.facts, "role": name})
     fixes = [
         {names[key]: value for key, value in fix.items()}
         for fix in error.alternatives
         if fix.keys() <= names.keys()
     ]
-    return told.replace(alternatives=fixes, control=names.get(error.control or "", error.control))
+    return refused.replace(
+        alternatives=fixes, control=names.get(error.control or "", error.control)
+    )

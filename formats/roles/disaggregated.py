@@ -129,10 +129,10 @@ def _role_of(server: ServerRead, jobs: Mapping[str, ServerRead]) -> str:
 
 def _named(settings: Settings, found: Sequence[ServerRead]) -> list[ServerRead]:
     """The servers with their kinds, which are asked for where nothing says them."""
-    given = settings.text("roles")
-    if given is None and all(server.kind for server in found):
+    text = settings.text("roles")
+    if text is None and all(server.kind for server in found):
         return [*found]
-    kinds = [kind.strip().lower() for kind in (given or "").split(",")]
+    kinds = [kind.strip().lower() for kind in (text or "").split(",")]
     if len(kinds) != len(found) or not {*kinds} <= {*KINDS}:
         half = max(1, len(found) // 2)
         works = ",".join(["prefill"] * half + ["decode"] * (len(found) - half))
@@ -216,8 +216,8 @@ def _of_chart(settings: Settings) -> Iterator[ServerRead]:
             name: settings.count(f"{kind}.parallelism.{name}", 1, note="")
             for name in ("tensor", "data", "dataLocal", "workers")
         }
-        given = settings.text(f"{kind}.parallelism.data")
-        data = sizes["data"] if given else sizes["dataLocal"] * sizes["workers"]
+        data_text = settings.text(f"{kind}.parallelism.data")
+        data = sizes["data"] if data_text else sizes["dataLocal"] * sizes["workers"]
         model = settings.text("modelArtifacts.name") or "model"
         text = _command(settings, f"{kind}.containers.0")
         if "tensor-parallel-size" not in text:

@@ -245,15 +245,15 @@ def recipes() -> dict[str, tuple[tuple[str, ...], Recipe]]:
 
 
 def merged(name: str) -> dict[str, str]:
-    """What a recipe says with what it takes over.
+    """A recipe's settings, with those that it inherits from its defaults.
 
-    >>> said = merged("grpo-qwen3-235b-16n8g.yaml")
-    >>> said["cluster.num_nodes"], said["policy.generation.vllm_cfg.tensor_parallel_size"]
+    >>> recipe = merged("grpo-qwen3-235b-16n8g.yaml")
+    >>> recipe["cluster.num_nodes"], recipe["policy.generation.vllm_cfg.tensor_parallel_size"]
     ('16', '16')
     """
     bases, values = recipes()[name]
     under = [merged(base) for base in bases]
-    return {key: value for said in (*under, values) for key, value in said.items()}
+    return {key: value for recipe in (*under, values) for key, value in recipe.items()}
 
 
 def _with_bases(settings: Settings) -> Settings:
@@ -274,8 +274,8 @@ def _with_bases(settings: Settings) -> Settings:
             unknown_yet[key] = words
         else:
             own[key] = ", ".join(word.text for word in words) or "null"
-    said = {key: value for key, value in {**under, **own}.items() if key not in unknown_yet}
-    return replace(settings, reading=_over(settings.reading, said, unknown_yet), run="")
+    recipe = {key: value for key, value in {**under, **own}.items() if key not in unknown_yet}
+    return replace(settings, reading=_over(settings.reading, recipe, unknown_yet), run="")
 
 
 def takes_over(reading: Reading) -> bool:
@@ -299,11 +299,11 @@ def _named(settings: Settings) -> Iterator[str]:
         yield FIRST
 
 
-def _over(reading: Reading, said: Recipe, unknown: Mapping[str, Sequence[Word]]) -> Reading:
+def _over(reading: Reading, recipe: Recipe, unknown: Mapping[str, Sequence[Word]]) -> Reading:
     """The reading of a file that says all of it. unknown: what the text does not work out."""
     lines = [
         f"{key}: {value}"
-        for key, value in said.items()
+        for key, value in recipe.items()
         if key not in ("defaults", "config") and "." in key and _is_plain(value)
     ]
     whole = read("\n".join(lines))

@@ -29,8 +29,8 @@ def set_machines(
         sizes["gpus_per_node"] = tasks.value
     if "nodes" not in sizes and "single" in settled and settled["single"].value:
         sizes["nodes"] = 1
-    stated = values_of(settled)
-    filled = _filled(engine, stated, sizes) if engine else _degrees(settled, sizes, remarks)
+    values = values_of(settled)
+    filled = _filled(engine, values, sizes) if engine else _degrees(settled, sizes, remarks)
     world = _world(settled, sizes)
     size = world.value if world else filled
     if size is None:
@@ -70,20 +70,20 @@ def _world(settled: Settled, sizes: Facts) -> Assignment | None:
     return None if is_launchers else world
 
 
-def _filled(engine: str, stated: Facts, sizes: Facts) -> int:
+def _filled(engine: str, values: Facts, sizes: Facts) -> int:
     """The GPUs that the sizes of a server fill, with those of servers beside it."""
-    beside = 1 if stated.get("dp_attention") else stated.get("dp_served", 1)
+    beside = 1 if values.get("dp_attention") else values.get("dp_served", 1)
     return gpus_of_server(engine, {**sizes, "dp": 1}) * int(beside)
 
 
 def _degrees(settled: Settled, sizes: Facts, remarks: Remarks) -> int | None:
     """The product of torchtitan's degrees, unless one is left to be what remains."""
-    stated = values_of(settled)
-    shard = stated.get("shard", -1)
+    values = values_of(settled)
+    shard = values.get("shard", -1)
     if shard == -1:
         return None
     size = math.prod(int(sizes.get(name, 1)) for name in ("tp", "pp", "cp"))
-    size *= shard * stated.get("replicate", 1)
+    size *= shard * values.get("replicate", 1)
     nodes, gpus = sizes.get("nodes"), sizes.get("gpus_per_node")
     here = (nodes or 1) * (gpus or 1)
     if size % here or (nodes and gpus and here != size):

@@ -27,46 +27,46 @@ def sizes_of(settled: Settled, engine: str, remarks: Remarks) -> Document:
 
     engine: "vllm", "sglang" or another server that the text starts; empty where it starts none.
     """
-    stated = values_of(settled)
-    sizes = {name: stated[name] for name in stated if name in FIELDS and stated[name] != -1}
+    values = values_of(settled)
+    sizes = {name: values[name] for name in values if name in FIELDS and values[name] != -1}
     sizes |= {name: 1 for name in ("tp", "pp") if sizes.get(name) == 0}  # off elsewhere
-    if {"micro_batch", "accumulation", "shard"} <= {*stated}:
-        batch = stated["micro_batch"] * stated["accumulation"] * stated["shard"]
+    if {"micro_batch", "accumulation", "shard"} <= {*values}:
+        batch = values["micro_batch"] * values["accumulation"] * values["shard"]
         sizes.setdefault("global_batch", batch)
-    ends = [settled[n] for n in ("embedding", "loss") if stated.get(n)]
+    ends = [settled[n] for n in ("embedding", "loss") if values.get(n)]
     if len(ends) == 2:  # counted as a layer each, both or none
         sizes["account"] = True
     elif ends:
         remarks.ignored.append(replace(ends[0].item, code="only-one-accounted", sets=""))
     _set_layers(settled, sizes, len(ends), remarks)
-    sizes |= _OF_SERVERS.get(engine, lambda *_: {})(stated, sizes, remarks)
+    sizes |= _OF_SERVERS.get(engine, lambda *_: {})(values, sizes, remarks)
     sizes |= _weight_shards(settled, sizes, remarks)
-    _set_batches(stated, sizes)
-    if stated.get("replicate", 1) > 1:
+    _set_batches(values, sizes)
+    if values.get("replicate", 1) > 1:
         remarks.ignored.append(replace(settled["replicate"].item, code="not-drawn", sets=""))
     return sizes
 
 
-def _set_batches(stated: Facts, sizes: Document) -> None:
+def _set_batches(values: Facts, sizes: Document) -> None:
     """Batches that are said as a device's, or in tokens."""
-    if "local_batch" in stated and sizes.get("pp", 1) == 1:
-        sizes.setdefault("micro_batch", stated["local_batch"])
+    if "local_batch" in values and sizes.get("pp", 1) == 1:
+        sizes.setdefault("micro_batch", values["local_batch"])
     for tokens, name in (("micro_tokens", "micro_batch"), ("step_tokens", "global_batch")):
-        if "seq" in stated and stated.get(tokens, -1) > 0 and not stated[tokens] % stated["seq"]:
-            sizes.setdefault(name, stated[tokens] // stated["seq"])
+        if "seq" in values and values.get(tokens, -1) > 0 and not values[tokens] % values["seq"]:
+            sizes.setdefault(name, values[tokens] // values["seq"])
 
 
-def _of_vllm(stated: Facts, sizes: Facts, remarks: Remarks) -> Sizes:
+def _of_vllm(values: Facts, sizes: Facts, remarks: Remarks) -> Sizes:
     """VLLM's data parallel size is outside of its tp."""
-    return {"dp": stated["dp_served"]} if "dp_served" in stated else {}
+    return {"dp": values["dp_served"]} if "dp_served" in values else {}
 
 
-def _of_sglang(stated: Facts, sizes: Facts, remarks: Remarks) -> Sizes:
+def _of_sglang(values: Facts, sizes: Facts, remarks: Remarks) -> Sizes:
     """SGLang's sizes of attention and of experts, which lie inside its tp; a dp that is not
     attention's makes more servers."""
-    dp = stated.get("attn_dp") or (stated.get("dp_served") if stated.get("dp_attention") else None)
-    found = {"dp": dp, "cp": stated.get("served_cp"), "ep": stated.get("served_ep")}
-    backend = stated.get("a2a_backend")
+    dp = values.get("attn_dp") or (values.get("dp_served") if values.get("dp_attention") else None)
+    found = {"dp": dp, "cp": values.get("served_cp"), "ep": values.get("served_ep")}
+    backend = values.get("a2a_backend")
     if backend in SPAN_TP:
         found["ep"] = sizes.get("tp", 1)
         facts = {"backend": backend, "ep": found["ep"]}
@@ -74,10 +74,10 @@ def _of_sglang(stated: Facts, sizes: Facts, remarks: Remarks) -> Sizes:
     return {name: size for name, size in found.items() if size is not None}
 
 
-def _of_trtllm(stated: Facts, sizes: Facts, remarks: Remarks) -> Sizes:
+def _of_trtllm(values: Facts, sizes: Facts, remarks: Remarks) -> Sizes:
     """TensorRT-LLM's attention dp is all of its tp; its ep is what the experts' own tp leaves."""
     tp, etp = sizes.get("tp", 1), sizes.get("etp")
-    found = {"dp": tp} if stated.get("dp_attention") else {}
+    found = {"dp": tp} if values.get("dp_attention") else {}
     if etp and "ep" not in sizes and tp % etp == 0:
         found["ep"] = tp // etp
     return found

@@ -114,10 +114,10 @@ def assume_training(
     unsaid: Document = dict(reading.schema.unsaid) if reading.schema else {}
     if framework and framework.name in MEGATRONS and "hidden" in known and reading.starts:
         unsaid = UNSAID | unsaid
-    stated = {name for name, value in known.items() if value is not False or name in UNSAID}
+    names = {name for name, value in known.items() if value is not False or name in UNSAID}
     for name, value in unsaid.items():
         fields = {name, *ALSO.get(name, ())}
-        if stated & fields or name in assumed or any(map(may_be, fields)):
+        if names & fields or name in assumed or any(map(may_be, fields)):
             continue
         if value is False:
             assumed[name] = value

@@ -100,11 +100,11 @@ def set_by_slurm(shell: Shell, words: Sequence[Word]) -> None:
     """The variables that Slurm sets for what a job asked for."""
     for word, following in zip(words, [*words[1:], Word((), (0, 0))]):
         option, _, value = word.text.partition("=")
-        given = word.after(len(option) + 1) if value else following
+        argument = word.after(len(option) + 1) if value else following
         for slurm in WORDS.slurm:
             for name in slurm.variables if option in slurm.options else ():
-                if given.text.isdigit():
-                    shell.variables.setdefault(name, Variable([[*given.runs]]))
+                if argument.text.isdigit():
+                    shell.variables.setdefault(name, Variable([[*argument.runs]]))
 
 
 class Expander:

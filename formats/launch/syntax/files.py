@@ -246,11 +246,11 @@ class _Yaml:
                     del self.entries[before:]
                 key = None
         finally:  # of a text that breaks off, too
-            given = {entry.path[:under] for entry in self.entries[first:]} if merged else ()
+            own = {entry.path[:under] for entry in self.entries[first:]} if merged else ()
             self.entries[first:first] = [
                 entry._replace(path=name)
                 for name, entry in merged.items()
-                if name[:under] not in given
+                if name[:under] not in own
             ]
 
     def _sequence(self, path: _Path, owner: Word) -> None:

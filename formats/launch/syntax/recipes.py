@@ -104,8 +104,8 @@ class _Module:
             node = self.functions[name]
             plain = (*node.args.posonlyargs, *node.args.args)
             defaults = zip(reversed(plain), reversed(node.args.defaults))
-            given = (*defaults, *zip(node.args.kwonlyargs, node.args.kw_defaults))
-            names = {argument.arg: value for argument, value in given if value}
+            defaulted = (*defaults, *zip(node.args.kwonlyargs, node.args.kw_defaults))
+            names = {argument.arg: value for argument, value in defaulted if value}
             body = _Function(self, node.body, {**self.constants, **names})
             self.done[name] = Recipe(name, body.entries, tuple(dict.fromkeys(body.inherits)))
         return self.done[name]
