@@ -16,8 +16,10 @@ COUNTS = ("gpus", "dp")
 """Counts that a job has of its sizes, which an option may say in place of one of these."""
 
 
-def with_counts(job: Job, counts: Facts, given: Collection[str]) -> Job:
-    """The job on as many GPUs as --gpus, or --dp replicas, ask for; ``given``: what else is.
+def with_counts(job: Job, counts: Facts, settled: Collection[str]) -> Job:
+    """The job on the number of GPUs that --gpus asks for, or that --dp replicas need.
+
+    counts: the values of these options. settled: names of the other sizes that the user has set.
 
     >>> with_counts(Job(tp=2), {"dp": 8}, ["tp"]).nodes
     2
@@ -28,14 +30,14 @@ def with_counts(job: Job, counts: Facts, given: Collection[str]) -> Job:
     """
     counts = {name: whole_number(count, name, maximum=MAX_RANKS) for name, count in counts.items()}
     replica = math.prod(getattr(job, name) for name in ("tp", "pp", "cp") if _is_size(job, name))
-    if "nodes" in given and "gpus" in counts and "gpus_per_node" not in given:
+    if "nodes" in settled and "gpus" in counts and "gpus_per_node" not in settled:
         each, left = divmod(counts["gpus"], job.nodes) if _is_size(job, "nodes") else (0, 1)
         job = job if left else replace(job, gpus_per_node=each)
-    if "nodes" in given:
+    if "nodes" in settled:
         world = world_of(job.nodes, job.gpus_per_node, MAX_RANKS)
     else:
         world = counts.get("gpus", replica * counts.get("dp", 1))
-        job = _on(job, world, is_free="gpus_per_node" not in given)
+        job = _on(job, world, is_free="gpus_per_node" not in settled)
     if counts.get("gpus", world) != world:
         gpus, facts = {"gpus": world}, {"nodes": job.nodes, "each": job.gpus_per_node}
         facts |= {"world": world, "gpus": counts["gpus"]}

@@ -74,6 +74,6 @@ def ways_to_train() -> Iterator[GuideOption]:
 def asks_for_more(argv: Sequence[str]) -> bool:
     """Whether a command line has an option that guide.toml does not name, or asks for help."""
     named = {one.name for section in guide().sections for one in section.options}
-    given = (word.partition("=")[0] for word in argv if word.startswith("-"))
-    names = {name.lstrip("-").removeprefix("no-").replace("-", "_") for name in given}
+    options = (word.partition("=")[0] for word in argv if word.startswith("-"))
+    names = {name.lstrip("-").removeprefix("no-").replace("-", "_") for name in options}
     return not names <= named

@@ -62,8 +62,8 @@ def _explained(better: Any) -> Table:
         [kind.kind, kind.groups, kind.leave_node, kind.before, kind.after, kind.least]
         for kind in better.kinds
     ]
-    said = words("hosts", "ORDER_REASONS")
-    reasons = [said[note.code].en.format(**note.facts) for note in better.reasons]
+    texts = words("hosts", "ORDER_REASONS")
+    reasons = [texts[note.code].en.format(**note.facts) for note in better.reasons]
     reasons += [
         f"--{name} {value} keeps the {fix.kind} groups in a {fix.place}."
         for fix in better.fixes

@@ -117,8 +117,8 @@ def read_options(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argpar
 class Options:
     """The options of a command line, and which of those that were given a command has not read."""
 
-    def __init__(self, given: argparse.Namespace) -> None:
-        self._given = vars(given)
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._given = vars(options)
         self.unread = [name for name, value in self._given.items() if value is not None]
 
     def __getattr__(self, name: str) -> Any:
@@ -153,26 +153,26 @@ class CommandLine:
     def wanted(self) -> tuple[Job, Document]:
         """The job, not yet checked, and what launch flags say of its model; options stand over
         both."""
-        given = {name: getattr(self.options, name) for name in (*FIELDS, *COUNTS)}
-        given = {name: value for name, value in given.items() if value is not None}
-        given |= {name: number_of(given[name]) for name in (*SIZES, *COUNTS) if name in given}
-        if "levels" in given:
-            given["levels"] = tuple(map(number_of, re.split("[x,]", given["levels"])))
-        if "order" in given:
-            given["framework"] = OWN
-        has_count = any(name in given for name in COUNTS)
-        values, model = self._start([*given, *(("nodes",) if has_count else ())])
-        is_served = has_own_groups(given.get("framework", values.get("framework", OWN)))
+        fields = {name: getattr(self.options, name) for name in (*FIELDS, *COUNTS)}
+        fields = {name: value for name, value in fields.items() if value is not None}
+        fields |= {name: number_of(fields[name]) for name in (*SIZES, *COUNTS) if name in fields}
+        if "levels" in fields:
+            fields["levels"] = tuple(map(number_of, re.split("[x,]", fields["levels"])))
+        if "order" in fields:
+            fields["framework"] = OWN
+        has_count = any(name in fields for name in COUNTS)
+        values, model = self._start([*fields, *(("nodes",) if has_count else ())])
+        is_served = has_own_groups(fields.get("framework", values.get("framework", OWN)))
         counted = ("gpus",) if is_served else COUNTS  # of a server dp is a size of its attention
-        counts = {name: given.pop(name) for name in counted if name in given}
-        values |= given
+        counts = {name: fields.pop(name) for name in counted if name in fields}
+        values |= fields
         if values.get("framework", OWN) != OWN:
             values["framework"] = _choice("framework", values["framework"], CONVENTIONS)
         job = Job(**values)
-        return (with_counts(job, counts, given) if counts else job), model
+        return (with_counts(job, counts, fields) if counts else job), model
 
-    def _start(self, given: Collection[str]) -> tuple[Document, Document]:
-        """Values of a job and of its model; what is ``given`` may be left open there."""
+    def _start(self, settled: Collection[str]) -> tuple[Document, Document]:
+        """Values of a job and of its model, which may lack those that are ``settled`` already."""
         if self.base_job is not None:
             return {name: getattr(self.base_job, name) for name in FIELDS}, {}
         if self.options.preset is not None:
@@ -187,7 +187,7 @@ class CommandLine:
             path, run = self.options.args, self.options.run or ""
             file = "standard input" if path == "-" else path
             self.launch = parse(self.text(path), run)
-            values, model, remarks = job_from_flags(self.launch, file, given)
+            values, model, remarks = job_from_flags(self.launch, file, settled)
             self.remarks += remarks
             return values, model
         if self.options.run is not None:
@@ -221,8 +221,8 @@ class CommandLine:
             if (value := getattr(self.options, name)) is not None:
                 text += f"\n--{name} {value!r}"
         hosts = read_hosts(text, None if racks is None else self.text(racks))
-        said = words("hosts", "HOSTS_REMARKS")
-        self.remarks += [said[note.code].en.format(**note.facts) for note in hosts.remarks]
+        texts = words("hosts", "HOSTS_REMARKS")
+        self.remarks += [texts[note.code].en.format(**note.facts) for note in hosts.remarks]
         return hosts
 
     def files(self) -> dict[str, bytes] | None:
@@ -299,5 +299,5 @@ def _choice(control: str, value: str, choices: Collection[str]) -> str:
     near = [choice for choice in choices if value and value.lower() in choice]
     near = near or difflib.get_close_matches(value.lower(), choices)
     fixes = [{control: choice} for choice in near[:3]]
-    said = f"{quoted(value)} is no {control}; `{PROGRAM} {control}s` lists them"
-    raise not_a_choice(control, value, choices, fixes).replace(what=said)
+    message = f"{quoted(value)} is no {control}; `{PROGRAM} {control}s` lists them"
+    raise not_a_choice(control, value, choices, fixes).replace(what=message)

@@ -28,11 +28,11 @@ SETTLED = ("given-twice", "contradiction", "two-frameworks")
 
 
 def job_from_flags(
-    parsed: Parsed, file: str, given: Collection[str]
+    parsed: Parsed, file: str, settled: Collection[str]
 ) -> tuple[dict[str, object], dict[str, object], list[str]]:
-    """What launch flags say of a job and of its model, and remarks about what they leave open.
+    """A job and its model as launch flags set them, and remarks about what the flags leave open.
 
-    file: what the text is called in a message. given: fields of the job that options settle.
+    file: the text's name in messages. settled: fields of the job that command-line options set.
 
     >>> from formats.launch import parse
     >>> text = "torchrun --nnodes 2 --nproc-per-node 8 train.py --tensor-model-parallel-size 4"
@@ -40,39 +40,39 @@ def job_from_flags(
     >>> job["nodes"], job["tp"], remarks
     (2, 4, [])
 
-    Errors: CommandError for a size that is no size or not said, unless it is ``given``.
+    Errors: CommandError for a size that is invalid, or missing and not in ``settled``.
     """
     if not parsed.values:
         raise CommandError(f"nothing in {file} says how a job is laid out")
-    said = {*given, *(set(parsed.values) - {"framework"})}  # its order of ranks is open even so
+    fixed = {*settled, *(set(parsed.values) - {"framework"})}  # its order of ranks is open even so
     remarks = []
-    lacking = [name for name in parsed.asks if name not in given]
+    lacking = [name for name in parsed.asks if name not in settled]
     if lacking:
         raise CommandError(_lacking(parsed, lacking, file))
     for item in (*parsed.problems, *parsed.unresolved):
-        is_open = item.sets in FIELDS and item.sets not in said
+        is_open = item.sets in FIELDS and item.sets not in fixed
         is_broken = not item.sets and item in parsed.problems
         if (is_open or is_broken) and item.code not in SETTLED:
             fix = f" Give {option(item.sets)}." if is_open else ""
             raise CommandError(_placed(file, item) + fix)
-        if item.sets not in given:
+        if item.sets not in settled:
             remarks.append(_placed(file, item))
     remarks += [_placed(file, item) for item in parsed.ignored if item.code == "not-drawn"]
-    goes_without_saying = {*AXES, "dp", *UNSAID, *given}  # what is left out is 1, or off
+    goes_without_saying = {*AXES, "dp", *UNSAID, *settled}  # what is left out is 1, or off
     for missing in parsed.missing:
-        is_settled = missing.code == "nodes-default" and "nodes" in given
+        is_settled = missing.code == "nodes-default" and "nodes" in settled
         if missing.facts.get("field") not in goes_without_saying and not is_settled:
             remarks.append(f"{file}: {note_text(missing)}")
     known: Document = {**parsed.assumed, **parsed.values}
     job = {name: value for name, value in known.items() if name in FIELDS}
-    if "nodes" in parsed.defaulted and not {*given} - {"framework", "order"}:
+    if "nodes" in parsed.defaulted and not {*settled} - {"framework", "order"}:
         _require_nodes(parsed, file)
-    stated: Document = {name: known[name] for name in known if name not in FIELDS}
-    stated |= training_of(parsed)
+    fields: Document = {name: known[name] for name in known if name not in FIELDS}
+    fields |= training_of(parsed)
     # A model's name alone says its shape.
-    is_named = bool(stated.get("model")) and "hidden" not in stated
-    shape = MODELS[stated["model"]].model if is_named else stated
-    model = {**parsed.training, **options_of(shape, stated, known.get("pp", 1))}
+    is_named = bool(fields.get("model")) and "hidden" not in fields
+    shape = MODELS[fields["model"]].model if is_named else fields
+    model = {**parsed.training, **options_of(shape, fields, known.get("pp", 1))}
     return job, model, remarks
 
 
@@ -84,8 +84,8 @@ def _require_nodes(parsed: Parsed, file: str) -> None:
     except LayoutError as error:
         counts = " or ".join(f"{option('nodes')} {count}" for count in nodes_that_hold(job))
         if counts:
-            said = f"nothing sets ${name}, whose default makes {job.nodes}, and {error.what}"
-            raise CommandError(f"{file}: how many nodes? {said}. Give {counts}") from None
+            reason = f"nothing sets ${name}, whose default makes {job.nodes}, and {error.what}"
+            raise CommandError(f"{file}: how many nodes? {reason}. Give {counts}") from None
 
 
 def _lacking(parsed: Parsed, lacking: Collection[str], file: str) -> str:

@@ -84,12 +84,12 @@ def _role(inputs: CommandLine, ends: dict[str, str], source: Context) -> tuple[C
     return target, plan.roles[0].first_rank, role.first_rank
 
 
-def _cache(source: Context, target: Context, asked: tuple[str, int, int | None, int]) -> Table:
+def _cache(source: Context, target: Context, sizes: tuple[str, int, int | None, int]) -> Table:
     """A row for what each rank that decodes has from each that prefilled, of one request."""
     from views.base.units import bytes_text, seconds_text
     from views.moves.cache_api import cache_facts
 
-    facts = cache_facts(source, target, *asked)
+    facts = cache_facts(source, target, *sizes)
     here, there = facts["source"], facts["target"]
     lines = [
         f"{facts['model']}: {here['name']} prefills, {there['name']} decodes; rule {facts['rule']}",

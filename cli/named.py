@@ -65,6 +65,6 @@ def _of_file(inputs: CommandLine, path: str) -> State:
     read = parse(text, inputs.options.run or "")
     values, _, remarks = job_from_flags(read, file, ())
     inputs.remarks += remarks
-    said: Document = {**vars(with_pasted(State(), read)), **training_stated(read)}
+    fields: Document = {**vars(with_pasted(State(), read)), **training_stated(read)}
     job = Job(**{name: value for name, value in values.items() if name in FIELDS})  # type: ignore[arg-type]
-    return State(**{**said, **fields_of_job(job)})
+    return State(**{**fields, **fields_of_job(job)})

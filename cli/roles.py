@@ -38,12 +38,12 @@ def roles(inputs: CommandLine) -> Table:
     ]
     after = [f"assumed: {text}" for text in assumed]
     after += [f"warning: {note_text(note)}" for note in warnings]
-    said = {
+    others = {
         "assumed": [_said(note.code, note.facts, note_text(note)) for note in read.assumed],
         "warnings": [_said(note.code, note.facts, note_text(note)) for note in warnings],
     }
     columns = ["role", "ranks", "gpus", "engines", "framework", "sizes"]
-    return Report("roles", columns, rows, before=before, after=after, facts={**facts, **said})
+    return Report("roles", columns, rows, before=before, after=after, facts={**facts, **others})
 
 
 def _capacity(inputs: CommandLine) -> float:
@@ -72,12 +72,12 @@ def _read(inputs: CommandLine) -> PlanRead:
     from formats.roles import read_plan
     from formats.roles.presets import PLANS, preset_plan
 
-    given = dict(_answer(word) for word in inputs.words)
+    answers = dict(_answer(word) for word in inputs.words)
     options = inputs.options
     if options.args is not None:
-        return read_plan(inputs.text(options.args), given, options.run or "")
+        return read_plan(inputs.text(options.args), answers, options.run or "")
     if options.preset is not None:
-        if given:
+        if answers:
             raise CommandError("a published plan leaves nothing open: say settings beside --args")
         return preset_plan(options.preset)
     names = ", ".join(PLANS)

@@ -25,8 +25,8 @@ START = 65_536
 
 def running(inputs: CommandLine) -> Table:
     found = _read(inputs, inputs.words[0])
-    asked = {*FIELDS, *COUNTS, "preset", "args", "gpus"} & {*inputs.options.unread}
-    if asked - {"gpus_per_node"}:
+    named = {*FIELDS, *COUNTS, "preset", "args", "gpus"} & {*inputs.options.unread}
+    if named - {"gpus_per_node"}:
         return _differences(found, inputs.layout())
     layout = found.layout(int(inputs.options.gpus_per_node or 8))
     rows = []
@@ -52,7 +52,7 @@ def _said(layout: Layout) -> str:
 def _differences(found: Running, meant: Layout) -> Table:
     rows = [[one.rank, one.kind, one.ran, one.meant] for one in found.differences(meant)]
     ranks = len({row[0] for row in rows})
-    said = f"{ranks:,} of {found.world:,} ranks have other groups than meant" if rows else (
+    summary = f"{ranks:,} of {found.world:,} ranks have other groups than meant" if rows else (
         "these are the groups that were meant")  # fmt: skip
     return Table(
         "running-differences",
@@ -60,7 +60,7 @@ def _differences(found: Running, meant: Layout) -> Table:
         rows,
         layout=meant,
         fields={"ranks": ranks},
-        before=[f"meant: {_said(meant)}", said],
+        before=[f"meant: {_said(meant)}", summary],
     )
 
 

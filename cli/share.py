@@ -49,11 +49,11 @@ def _shared_by(
 ) -> Table:
     """The groups of some ranks, none of ranks that the layout has not; and the verdict of a log,
     with what to do next below."""
-    said, steps = [], []
+    account, steps = [], []
     if verdict:
-        said += verdict["account"]
+        account += verdict["account"]
         fits = " or ".join(map(fix_text, verdict["fits"]))
-        said += [
+        account += [
             f"{one}{f' Try {fits}.' if fits else ''}" for one in [verdict["contradicts"]] if one
         ]
         for step in verdict["next"]:
@@ -73,7 +73,7 @@ def _shared_by(
             "apart": [vars(kind) for kind in apart],
             **(verdict or {}),
         },
-        before=[*said, *none],
+        before=[*account, *none],
         after=[*left, *steps],
     )
 

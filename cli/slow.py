@@ -121,8 +121,8 @@ def _differs(found: Slowness, layout: Layout | None) -> Iterator[str]:
 
 def _asked(inputs: CommandLine) -> Layout | None:
     """The layout of the options, if they say one."""
-    asked = {*FIELDS, *COUNTS, "preset", "args", "gpus"} & {*inputs.options.unread}
-    return inputs.layout() if asked - {"gpus_per_node"} else None
+    named = {*FIELDS, *COUNTS, "preset", "args", "gpus"} & {*inputs.options.unread}
+    return inputs.layout() if named - {"gpus_per_node"} else None
 
 
 def _running(inputs: CommandLine, found: Slowness) -> Layout | None:

@@ -140,8 +140,8 @@ def _options_of(theirs: Sequence[Sequence[str]], known: Collection[str]) -> dict
 
     if not theirs:
         return {}
-    said = training_of(parse(shlex.join(word for option in theirs for word in option)))
-    options = {_option(name): _text(name, value) for name, value in said.items()}
+    fields = training_of(parse(shlex.join(word for option in theirs for word in option)))
+    options = {_option(name): _text(name, value) for name, value in fields.items()}
     return {name: value for name, value in options.items() if name in known and value}
 
 

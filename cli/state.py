@@ -70,9 +70,9 @@ def served_context(inputs: CommandLine, log: str) -> Context:
             raise CommandError(note_text(item))
     known: Document = {"model": "", **_start(inputs), **fields_of_job(job)}
     names = (*OF_SERVER, *SERVED)
-    given = {name: value for name in names if (value := getattr(options, name)) is not None}
-    changes = changes_of(given.pop("changes", ""))
-    return Context(layout, State(**{**known, **given, **changes, "engine_log": log}))
+    texts = {name: value for name in names if (value := getattr(options, name)) is not None}
+    changes = changes_of(texts.pop("changes", ""))
+    return Context(layout, State(**{**known, **texts, **changes, "engine_log": log}))
 
 
 def state_of(inputs: CommandLine, job: Job) -> State:
@@ -81,11 +81,11 @@ def state_of(inputs: CommandLine, job: Job) -> State:
     options = inputs.options
     known: Document = {"model": "", **_start(inputs)}
     known |= fields_of_job(job)
-    given = {name: text for name in OPTIONS if (text := getattr(options, name)) is not None}
-    if "global_batch" in given:
+    texts = {name: text for name in OPTIONS if (text := getattr(options, name)) is not None}
+    if "global_batch" in texts:
         known["micro_batches"] = ""
-    changes = changes_of(given.pop("changes", ""))
-    return State(**{**known, **given, **changes})
+    changes = changes_of(texts.pop("changes", ""))
+    return State(**{**known, **texts, **changes})
 
 
 def _start(inputs: CommandLine) -> Document:

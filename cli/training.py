@@ -148,8 +148,8 @@ def search(inputs: CommandLine) -> Table:
     sizes = [*SIZES, "memory_schedule", "micro_batch", "recompute"]
     columns = ["place", *sizes, "step_seconds", "low_seconds", "high_seconds", "needed_gib", "fit"]
     listed = [[place, row] for place, row in enumerate(facts["best"], 1)]
-    if (given := facts["given"]) is not None:
-        listed.append([facts["given_place"] or "-", given])
+    if (current := facts["given"]) is not None:
+        listed.append([facts["given_place"] or "-", current])
     rows = [
         [
             str(place),
@@ -164,7 +164,7 @@ def search(inputs: CommandLine) -> Table:
     before = _head(facts, f"{count}, {facts['too_large']:,} too large")
     if facts["given_is_refused"]:
         before.append(f"this layout: {facts['given_is_refused']}")
-    after = [] if given is None else [f"the last row is this layout: {_step(given)}"]
+    after = [] if current is None else [f"the last row is this layout: {_step(current)}"]
     return Report("search", columns, rows, layout, before=before, after=after, facts=facts)
 
 
@@ -191,7 +191,7 @@ def compare(inputs: CommandLine) -> Table:
         numbers_of_costs(found),
         context.layout,
         before=[*_head(facts, facts["verdict"]), *sides],
-        after=[f"{what} that differ: {said or 'none'}" for what, said in differ.items()],
+        after=[f"{what} that differ: {names or 'none'}" for what, names in differ.items()],
         facts=facts,
     )
 
@@ -220,8 +220,8 @@ def _head(facts: Facts, line: str) -> list[str]:
     training = facts["training"]
     changed = f" with other {', '.join(facts['changed'])}" if facts["changed"] else ""
     batch = f"global batch {training['global_batch']:,}"
-    said = f"{facts['model']}{changed}, {batch}, micro-batch {training['micro_batch']}"
-    return [said, line, *_measured(facts.get("measured"))]
+    sentence = f"{facts['model']}{changed}, {batch}, micro-batch {training['micro_batch']}"
+    return [sentence, line, *_measured(facts.get("measured"))]
 
 
 def _measured(step: Facts | None) -> list[str]:
