@@ -133,13 +133,13 @@ def estimate(model: Model, *, software: str = "", **arguments: object) -> Estima
     Errors: LayoutError for what does not go together, with changes that were tried and work.
     """
     arguments_of: Callable[..., Arguments] = Arguments
-    asked = arguments_of(**arguments)
+    requested = arguments_of(**arguments)
     if software not in ("", *SOFTWARE):
         raise not_a_choice("software", software, SOFTWARE)
     changed_of: Callable[..., Arguments] = replace
 
     def attempt(changes: Mapping[str, object]) -> Estimate:
-        return _estimated(model, changed_of(asked, **changes), software)
+        return _estimated(model, changed_of(requested, **changes), software)
 
     try:
         return attempt({})
@@ -147,14 +147,14 @@ def estimate(model: Model, *, software: str = "", **arguments: object) -> Estima
         raise with_working(error, attempt) from None
 
 
-def _estimated(model: Model, asked: Arguments, software: str) -> Estimate:
+def _estimated(model: Model, arguments: Arguments, software: str) -> Estimate:
     """Errors: LayoutError whose alternatives are arguments."""
     try:
-        request = request_of(model, asked)
+        request = request_of(model, arguments)
         return estimate_of(request, software or software_of(request), named=software)
     except LayoutError as error:
         refused = error.renamed(OF_SCHEDULES)
-        fixes = [_as_arguments(fix, asked) for fix in refused.alternatives]
+        fixes = [_as_arguments(fix, arguments) for fix in refused.alternatives]
         raise refused.replace(alternatives=[fix for fix in fixes if fix]) from None
 
 
@@ -162,14 +162,14 @@ SWITCHES = ("sequence_parallel", "ep_overlap")
 """Arguments that are on or off, which a refusal changes to 1 or 0."""
 
 
-def _as_arguments(fix: Mapping[str, object], asked: Arguments) -> dict[str, object]:
+def _as_arguments(fix: Mapping[str, object], arguments: Arguments) -> dict[str, object]:
     """A change as arguments say it; empty where it is one of the model, which is given."""
     change = dict(fix)
     change |= {name: bool(change[name]) for name in SWITCHES if name in change}
     if isinstance(count := change.pop("micro_batches", None), int):
-        replicas = asked.gpus // (asked.tp * asked.cp * asked.pp)
-        change["global_batch"] = count * asked.micro_batch * replicas
-    return change if change.keys() <= vars(asked).keys() else {}
+        replicas = arguments.gpus // (arguments.tp * arguments.cp * arguments.pp)
+        change["global_batch"] = count * arguments.micro_batch * replicas
+    return change if change.keys() <= vars(arguments).keys() else {}
 
 
 def estimate_of(

@@ -171,13 +171,13 @@ def micro_batches(job: SearchJob, split: Split) -> list[int]:
     With cp only one sample: half of cp and half of the samples is the same work of a rank, with
     shorter ways for keys and values.
     """
-    given, samples = job.training.micro_batch, job.global_batch // split.dp
+    own, samples = job.training.micro_batch, job.global_batch // split.dp
     if "micro_batch" in job.fixed:
-        sizes = {given}
+        sizes = {own}
     elif split.cp > 1:
         sizes = {1}
     else:
-        sizes = {given, *(2**power for power in range(MOST_SAMPLES.bit_length()))}
+        sizes = {own, *(2**power for power in range(MOST_SAMPLES.bit_length()))}
     return sorted(size for size in sizes if size <= samples and samples % size == 0)
 
 
