@@ -114,14 +114,14 @@ Row = tuple[int, Sequence[str], Sequence[object]]
 
 def _of_json(text: str, placement: Placement | None) -> Iterable[Measured]:
     try:
-        said = json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError):
         raise _bad(text[:40], 1) from None
-    if isinstance(said, dict):
-        return ((1, _whole(rank, 1), value) for rank, value in said.items())
-    if not said or not all(isinstance(record, dict) for record in said):
-        return ((rank + 1, rank, value) for rank, value in enumerate(said) if value is not None)
-    rows = ((line, [*record], [*record.values()]) for line, record in enumerate(said, 1))
+    if isinstance(document, dict):
+        return ((1, _whole(rank, 1), value) for rank, value in document.items())
+    if not document or not all(isinstance(record, dict) for record in document):
+        return ((rank + 1, rank, value) for rank, value in enumerate(document) if value is not None)
+    rows = ((line, [*record], [*record.values()]) for line, record in enumerate(document, 1))
     return _of_table(rows, placement)
 
 

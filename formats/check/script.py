@@ -76,8 +76,8 @@ def check_script(
     shebang, _, head = example.split("\n", 2)
     launch = f"--nnodes {layout.nodes} --nproc-per-node {layout.gpus_per_node}"
     head = head.replace("--nnodes 2 --nproc-per-node 8", launch)
-    said = "\n".join(facts)
-    return f"{shebang}\n# Written for {title}.\n{head}{BEGIN}{said}\n{END}{after}"
+    lines = "\n".join(facts)
+    return f"{shebang}\n# Written for {title}.\n{head}{BEGIN}{lines}\n{END}{after}"
 
 
 def _hosts(placement: Placement | None) -> list[str]:
@@ -99,9 +99,9 @@ def _requests(layout: Layout, chosen: Mapping[str, Grouping]) -> Iterator[str]:
     yield "" if grids_used else "# no groups: the placement is checked alone"
     yield "KINDS = ["
     for name, grouping in chosen.items():
-        said = {"length": grouping.length, "stride": grouping.stride, "joined": grouping.joined}
+        values = {"length": grouping.length, "stride": grouping.stride, "joined": grouping.joined}
         plain = {"length": 0, "stride": 1, "joined": 1}
-        options = [f"{key}={value}" for key, value in said.items() if value != plain[key]]
+        options = [f"{key}={value}" for key, value in values.items() if value != plain[key]]
         options += [f"places={grouping.places}"] if grouping.places else []
         options += [f'also="{ALSO[name]}"'] if name in ALSO else []
         request = [json.dumps(name), grids[str(grouping.mesh)], json.dumps(grouping.kind), *options]

@@ -42,9 +42,11 @@ def check_document(text: str) -> Document:
         raise _bad("the text", document, "an object")
     schema = _field(document, "schema", str)
     if schema not in (GROUPS, RANKS):
-        said = f"this document has the schema {quoted(schema)}; {GROUPS} and {RANKS} are read here"
+        sentence = (
+            f"this document has the schema {quoted(schema)}; {GROUPS} and {RANKS} are read here"
+        )
         facts = {"value": quoted(schema), "known": f"{GROUPS}, {RANKS}"}
-        raise refusal("other-schema", "document", sentence=said, **facts)
+        raise refusal("other-schema", "document", sentence=sentence, **facts)
     version = quoted(_field(document, "version", int))
     if document["version"] != VERSION:
         raise refusal("other-version", "document", value=version, version=VERSION)
@@ -89,11 +91,11 @@ def _made_again(document: Document) -> Document:
     return sizes | {name: made[name] for name in made if name not in ("job", "placement")}
 
 
-def _layout(said: Facts) -> Layout:
+def _layout(fields: Facts) -> Layout:
     job = {
-        name: _field(said, name, *types_of(row), at="job.")
+        name: _field(fields, name, *types_of(row), at="job.")
         for name, row in inputs_of(Job).items()
-        if name in said or name not in LATER
+        if name in fields or name not in LATER
     }
     try:
         return Job(**job).layout()
@@ -113,21 +115,21 @@ def _placement(document: Facts, world: int) -> Placement | None:
     return Placement(tuple(names.tolist()), nodes)
 
 
-def _require_same(said: Any, made: Any, place: str = "") -> None:
+def _require_same(found: Any, made: Any, place: str = "") -> None:
     """Refuse what differs from what the job makes, strictly: true is no number, 3.0 no rank."""
     if isinstance(made, dict):
         for name, value in made.items():
             at, is_worded = f"{place}." if place else "", name in _WORDED
             types = (str, type(None)) if is_worded else (type(value),)
-            field = _field(said, name, *types, at=at)
+            field = _field(found, name, *types, at=at)
             if not is_worded:
                 _require_same(field, value, at + name)
-    elif type(made) is list and len(made) == len(said) and type(next(iter(made), 0)) is list:
-        for index, (row, wanted) in enumerate(zip(said, made)):
+    elif type(made) is list and len(made) == len(found) and type(next(iter(made), 0)) is list:
+        for index, (row, wanted) in enumerate(zip(found, made)):
             if repr(row) != repr(wanted):
                 raise _bad(f"{place}[{index}]", row, quoted(wanted))
-    elif repr(said) != repr(made):
-        raise _bad(place, said, quoted(made))
+    elif repr(found) != repr(made):
+        raise _bad(place, found, quoted(made))
 
 
 _WORDED = ("parallel_state", "carries")
@@ -149,6 +151,6 @@ _WORDS |= {dict: "an object", list: "a list"}
 
 def _bad(place: str, value: object, expected: str) -> LayoutError:
     facts = {"place": quoted(place)[1:-1], "value": quoted(value)}
-    said = "this is no document of groups or ranks: {place} is {value}, not {expected}"
-    sentence = said.format(**facts, expected=expected)
+    template = "this is no document of groups or ranks: {place} is {value}, not {expected}"
+    sentence = template.format(**facts, expected=expected)
     return refusal("bad-document", "document", sentence=sentence, **facts)

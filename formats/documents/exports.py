@@ -133,9 +133,9 @@ def _no_such_group(layout: Layout, name: str, known: list[str]) -> LayoutError:
     same_axes = [group for group in known if sorted(group.split("-")) == sorted(name.split("-"))]
     near = same_axes or difflib.get_close_matches(name, known, cutoff=0.5)
     facts = {"name": quoted(name).strip("'"), "framework": framework_name(layout.framework)}
-    said, why = f"this layout makes no group {quoted(name)}", f"its groups are {', '.join(known)}"
+    what, why = f"this layout makes no group {quoted(name)}", f"its groups are {', '.join(known)}"
     fixes = ({"group": name} for name in near)
-    return refusal("no-such-group", "group", *fixes, sentence=said, why=why, **facts)
+    return refusal("no-such-group", "group", *fixes, sentence=what, why=why, **facts)
 
 
 # -- groups --------------------------------------------------------------------------------------

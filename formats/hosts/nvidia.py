@@ -79,8 +79,8 @@ def read_fabric(text: str) -> Hosts:
         uuid, clique, why = places.pop()
         if why:
             remarks.append(Note(why, {"host": host}))
-        said = {"partition": clique and f"{uuid}.{clique}", "domain": uuid}
-        rows.append((host, {kind: place for kind, place in said.items() if place}))
+        fabric = {"partition": clique and f"{uuid}.{clique}", "domain": uuid}
+        rows.append((host, {kind: place for kind, place in fabric.items() if place}))
     if NAMELESS in records:
         remarks.append(Note("host-without-name", {"host": NAMELESS}))
     return hosts_in_places("nvidia-fabric", rows, *remarks)

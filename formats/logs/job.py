@@ -89,8 +89,8 @@ def job_of(dumps: Sequence[Dump], members: Mapping[str, Iterable[int]] | None = 
     for dump in dumps:
         for name, ranks in dump.members.items():
             known[name].add(ranks)
-    for name, given in (members or {}).items():
-        known[name] = known[name] or {tuple(given)}
+    for name, its_ranks in (members or {}).items():
+        known[name] = known[name] or {tuple(its_ranks)}
     backend = next((dump.backend for dump in dumps if dump.backend), "")
     ranked = [(dump.rank, dump) for dump in dumps if dump.rank is not None]
     dumped = tuple(sorted({rank for rank, _ in ranked}))

@@ -86,8 +86,8 @@ class InspectorReading:
         process = str(host)[:80], _whole(pid) or 0
         key = str(name)[:80]
         if key not in self.communicators:
-            said = about.get("comm_name", about.get("name", ""))
-            self.communicators[key] = _Communicator(min(size, MOST_RANKS), str(said)[:80])
+            label = about.get("comm_name", about.get("name", ""))
+            self.communicators[key] = _Communicator(min(size, MOST_RANKS), str(label)[:80])
         self.communicators[key].members[process] = rank
         self.count += 1
         limit = self.bounds.calls

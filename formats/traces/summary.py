@@ -134,11 +134,11 @@ def _time_of(
 
 def _calls_of(calls: Sequence[Collective]) -> Iterable[Calls]:
     kinds = Counter((call.kind, call.dtype) for call in calls)
-    told = {kind for kind, _ in kinds.most_common(MOST_KINDS)}
+    common = {kind for kind, _ in kinds.most_common(MOST_KINDS)}
     alike: dict[tuple[str, str | None], list[Collective]] = {}
     for call in calls:
         kind = (call.kind, call.dtype)
-        alike.setdefault(kind if kind in told else ("other", None), []).append(call)
+        alike.setdefault(kind if kind in common else ("other", None), []).append(call)
     for (name, dtype), some in alike.items():
         times = [call.duration for call in some]
         sizes = [call.bytes for call in some if call.bytes is not None]
