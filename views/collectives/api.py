@@ -161,15 +161,15 @@ def _exchanged(
     world = watched.grouping.world_size
     if tensors and shape:
         raise refusal("tensors-and-shape", "shape")
-    given = _read(tensors, world) if tensors else []
+    inputs = _read(tensors, world) if tensors else []
     sizes = shape_of(shape) if shape else default_shape(watched.operation, watched.size)
-    count = sum(tensor.size for tensor in given) if given else world * int(np.prod(sizes))
+    count = sum(tensor.size for tensor in inputs) if inputs else world * int(np.prod(sizes))
     _require_small(watched, count)
     groups = watched.grouping.groups()
     inside = [int(rank) for ranks in groups for rank in ranks]
-    if given:
-        result = apply(watched.op, given, groups, direction=watched.direction, **watched.options)
-        before, after = ([of[rank] for rank in inside] for of in (given, result))
+    if inputs:
+        result = apply(watched.op, inputs, groups, direction=watched.direction, **watched.options)
+        before, after = ([of[rank] for rank in inside] for of in (inputs, result))
     else:
         before, after = exchanged(replace(watched, shape=sizes), groups)
     held = dict(zip(inside, zip(before, after)))

@@ -284,10 +284,10 @@ def ranks_of(grouping: Grouping, index: int) -> np.ndarray:
     return np.asarray(grouping.groups()[index])
 
 
-def _root(given: str, members: tuple[int, ...], name: str, index: int) -> int:
-    if is_empty(given):
+def _root(text: str, members: tuple[int, ...], name: str, index: int) -> int:
+    if is_empty(text):
         return 0
-    root = whole_number(number_in(given), "collective_root", minimum=0)
+    root = whole_number(number_in(text), "collective_root", minimum=0)
     if root not in members:
         near = sorted(members, key=lambda rank: abs(rank - root))[:2]
         fixes = ({"collective_root": rank} for rank in near)
@@ -296,18 +296,18 @@ def _root(given: str, members: tuple[int, ...], name: str, index: int) -> int:
     return members.index(root)
 
 
-def shape_of(given: object) -> tuple[int, ...]:
+def shape_of(value: object) -> tuple[int, ...]:
     """A shape as it is typed, of few enough numbers to read.
 
     >>> shape_of("2x4")
     (2, 4)
     """
-    text = given if isinstance(given, str) else quoted(given)
+    text = value if isinstance(value, str) else quoted(value)
     parts = text.lower().replace("×", "x").replace("*", "x").split("x")[:9]
     numbers = [number_in(part) for part in parts]
     sizes = tuple(number for number in numbers if isinstance(number, int) and number > 0)
     if not len(sizes) == len(numbers) <= 3:
-        raise refusal("not-a-shape", "collective_shape", value=quoted(given))
+        raise refusal("not-a-shape", "collective_shape", value=quoted(value))
     if math.prod(sizes) > MOST_NUMBERS:
         raise _too_large(sizes)
     return sizes
@@ -322,13 +322,13 @@ def _too_large(shape: tuple[int, ...]) -> LayoutError:
     return refusal("too-many-numbers", "collective_shape", **facts)
 
 
-def _algorithm(watched: CollectiveSpec, given: str) -> str:
+def _algorithm(watched: CollectiveSpec, name: str) -> str:
     names = watched.algorithms
-    known = is_empty(given) or given in ALGORITHMS
-    chosen = given if known else _choice("collective_algorithm", given, names)
+    known = is_empty(name) or name in ALGORITHMS
+    chosen = name if known else _choice("collective_algorithm", name, names)
     # Another operation has other algorithms: a choice that was made for one is no mistake.
     return chosen if chosen in names else next(iter(names), "")
 
 
-def _choice(field: str, given: str, choices: Collection[str]) -> str:
-    return require_choice(field, given, choices, get_close_matches(given, choices, n=2, cutoff=0.3))
+def _choice(field: str, name: str, choices: Collection[str]) -> str:
+    return require_choice(field, name, choices, get_close_matches(name, choices, n=2, cutoff=0.3))

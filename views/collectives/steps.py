@@ -41,8 +41,8 @@ def steps_html(watched: CollectiveSpec, state: State, language: str) -> Markup:
         algorithm = algorithm_of(watched.algorithm, len(ranks), root)
     except LayoutError as error:  # of an algorithm for some sizes only
         others = [name for name in watched.algorithms if name != watched.algorithm]
-        told = problem_html(error, language, [{"collective_algorithm": name} for name in others])
-        return tag("div", title, inputs, told, class_="collectives-steps-none")
+        problem = problem_html(error, language, [{"collective_algorithm": name} for name in others])
+        return tag("div", title, inputs, problem, class_="collectives-steps-none")
     words = ALGORITHM_TEXTS[algorithm.name]
     states = _states(watched, algorithm)
     captions = _captions(watched, algorithm, ranks, language)

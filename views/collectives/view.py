@@ -118,8 +118,8 @@ def _inputs(layout: Layout, watched: CollectiveSpec, state: State, language: str
         check("collective_all", state),
     )
     names = ("direction", "root", "shape", "values", "all")
-    said = (getattr(state, f"collective_{name}") for name in names)
-    is_open = not all(map(is_empty, said))
+    texts = (getattr(state, f"collective_{name}") for name in names)
+    is_open = not all(map(is_empty, texts))
     return line(
         choice("collective", state, operations, counts=watched.op),
         choice("collective_group", state, groups, counts=watched.grouping.name),
@@ -192,13 +192,13 @@ def _before_and_after(
 ) -> Markup:
     """Pictures of the group that is watched, and of others beside it if asked."""
     say, every = saying(PAGE, language), exchanges(watched, state)
-    flow, said = every[0][1].flow, [f"collectives_read_{watched.direction}"]
+    flow, sentences = every[0][1].flow, [f"collectives_read_{watched.direction}"]
     if all(sender == receiver for sender, receiver in flow.pairs):
-        said.append("collectives_still")
+        sentences.append("collectives_still")
     else:
         hubs = {"Σ": "collectives_sum", "++": "collectives_join", "": "collectives_direct"}
-        said.append(hubs[flow.hub])
-    said += ["collectives_apart"] if len(every) > 1 else []
+        sentences.append(hubs[flow.hub])
+    sentences += ["collectives_apart"] if len(every) > 1 else []
     figures = []
     for index, exchange in every:
         name = f"{watched.grouping.name} {index}"
@@ -217,7 +217,7 @@ def _before_and_after(
         "div",
         tag("div", *figures, class_="collectives-figures"),
         tag("h3", say("collectives_numbers")),
-        tag("p", joined(map(say, said), language)),
+        tag("p", joined(map(say, sentences), language)),
         class_="collectives-now",
     )
 

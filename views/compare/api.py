@@ -49,11 +49,11 @@ def compare(
         (the training)
         (the layout)
     """  # noqa: E501  a tool shows only a parameter's first line
-    given = {"cluster": cluster, "cp_algorithm": cp_algorithm, "capacity": stated(capacity)}
+    texts = {"cluster": cluster, "cp_algorithm": cp_algorithm, "capacity": stated(capacity)}
     first = context_named(require_text("kept", kept), context)
-    with fixes_tried(context, **given) as asked:
-        first = context_named(kept, asked)
-        return json.dumps(compare_facts(compared_with(asked, first)))
+    with fixes_tried(context, **texts) as second:
+        first = context_named(kept, second)
+        return json.dumps(compare_facts(compared_with(second, first)))
 
 
 def compare_facts(found: Compared) -> dict[str, object]:
@@ -77,8 +77,8 @@ def compare_facts(found: Compared) -> dict[str, object]:
         "error": verdict.error,
         **{name: _side(side, found) for name, side in zip(SIDES, found.sides)},
         "settings": [
-            {"name": name, **dict(zip(SIDES, said))}
-            for name, *said in settings_that_differ(found.first.context, second, "en")
+            {"name": name, **dict(zip(SIDES, values))}
+            for name, *values in settings_that_differ(found.first.context, second, "en")
             if name not in SHOWN
         ],
         "groups": [

@@ -65,9 +65,9 @@ def of_preset(preset: str) -> State:
 
 def is_link(text: str) -> bool:
     """Whether a text is an address, or the query of one."""
-    said = text.strip()
-    return said.startswith(("http://", "https://", "?", "v=")) or (
-        "=" in said and not any(sign in said for sign in " \n\t{")
+    stripped = text.strip()
+    return stripped.startswith(("http://", "https://", "?", "v=")) or (
+        "=" in stripped and not any(sign in stripped for sign in " \n\t{")
     )
 
 

@@ -148,11 +148,11 @@ def settings_that_differ(before: Context, after: Context, language: str) -> list
     for name in (*fields_of("job"), *WAYS):
         if name == "etp" and jobs[0].etp == jobs[1].etp:
             continue
-        said = [setting(name, side, language) for side in (before, after)]
-        if said.count("–") == 1:
-            said = [setting(name, side, language, in_words=True) for side in (before, after)]
-        if said[0] != said[1]:
-            different.append((name, *said))
+        values = [setting(name, side, language) for side in (before, after)]
+        if values.count("–") == 1:
+            values = [setting(name, side, language, in_words=True) for side in (before, after)]
+        if values[0] != values[1]:
+            different.append((name, *values))
     return different  # type: ignore[return-value]
 
 
@@ -215,14 +215,14 @@ def _sizes(layout: Layout) -> str:
 
 def _called(name: str, side: Context, language: str) -> str:
     """A setting in a few words."""
-    said = setting(name, side, language, in_words=True)
+    value = setting(name, side, language, in_words=True)
     if name == "zero":
         return f"ZeRO {side.state.zero or FIELDS['zero'].row.counts}"
     if name == "framework" and side.layout.framework == OWN:
         return setting("order", side, language)
     if name in ("framework", "order", "schedule"):
-        return said
-    return f"{within_sentence(control_label(name, language))} {within_sentence(said)}"
+        return value
+    return f"{within_sentence(control_label(name, language))} {within_sentence(value)}"
 
 
 # -- what they cost ------------------------------------------------------------------------------

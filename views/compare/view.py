@@ -82,10 +82,12 @@ def compare_html(context: Context) -> Markup:
         head = heading(say("compare_title"))
         return framed(spec, "compare", head, inputs, refusal_line(error, language))
     verdict = verdict_text(found, language)
-    said = tag("div", tag("p", verdict), class_="verdict", role="status") if verdict else ""
+    verdict_box = tag("div", tag("p", verdict), class_="verdict", role="status") if verdict else ""
     both = tag("div", costs_html(found, language), jobs_html(found, language), class_="both")
     parts = (inputs, both, _settings(found, language), _groups_of(found, language))
-    return framed(spec_of_both(found), "compare", heading(say("compare_title")), said, *parts)
+    return framed(
+        spec_of_both(found), "compare", heading(say("compare_title")), verdict_box, *parts
+    )
 
 
 def _example(context: Context) -> Markup:
@@ -100,8 +102,8 @@ def _example(context: Context) -> Markup:
             changes = {"kept": f"?{query_to_keep(changed)}"}
             found = comparison_of(Context(context.layout, context.state.changed(changes)))
             if other != tp and (verdict := verdict_text(found, language)):
-                said = tag("div", tag("p", verdict), class_="verdict")
-                return form.example(language, changes, said, costs_html(found, language))
+                verdict_box = tag("div", tag("p", verdict), class_="verdict")
+                return form.example(language, changes, verdict_box, costs_html(found, language))
     return Markup()
 
 
@@ -136,8 +138,8 @@ def _settings(found: Compared, language: str) -> Markup:
     """Every control and derived size that differs."""
     sides, layouts = (found.first.context, found.second.context), _layouts(found)
     rows = [
-        (control_label(name, language), *said)
-        for name, *said in settings_that_differ(*sides, language)
+        (control_label(name, language), *values)
+        for name, *values in settings_that_differ(*sides, language)
     ]
     derived = {
         "world": [layout.world_size for layout in layouts],
@@ -198,7 +200,7 @@ def _groups(
     heads = [PAGE["column_kind"][language], *names, PAGE["column_moved"][language]]
     # On a phone a cell says which column it is of.
     body = (
-        (chips(kinds), *(cell(said, data_label=head) for head, said in zip(heads[1:], cells)))
+        (chips(kinds), *(cell(content, data_label=head) for head, content in zip(heads[1:], cells)))
         for kinds, cells in rows.values()
     )
     listed = table(heads, body, "moves")

@@ -130,8 +130,8 @@ def _gpu_seconds(side: Side) -> str:
 def measured_lines(found: Compared, language: str) -> Iterator[str]:
     """What sources measured of either layout for the work that both do, each behind its name."""
     for side in found.sides:
-        if said := measured_text(side.worked):
-            yield PAGE["measured_of"][language].format(side=side.name, measured=said)
+        if sentence := measured_text(side.worked):
+            yield PAGE["measured_of"][language].format(side=side.name, measured=sentence)
 
 
 def _times(ratio: float, language: str) -> str:
@@ -178,8 +178,8 @@ def rows_of_costs(found: Compared, language: str) -> list[tuple[str, ...]]:
     costs = [side.cost(language) for side in found.sides]
     rows = []
     for name in COSTS:
-        said = ("–" if cost is None else cost[name][1] for cost in costs)
-        rows.append((PAGE[name][language], *said, _judged(name, found, language)))
+        amounts = ("–" if cost is None else cost[name][1] for cost in costs)
+        rows.append((PAGE[name][language], *amounts, _judged(name, found, language)))
     return rows
 
 

@@ -30,9 +30,9 @@ def estimate(
         (the training)
         (the layout)
     """  # noqa: E501  a tool shows only a parameter's first line
-    given = {"cluster": cluster, "cp_algorithm": cp_algorithm, "capacity": stated(capacity)}
-    with fixes_tried(context, **given) as asked:
-        return json.dumps(step_facts(asked))
+    texts = {"cluster": cluster, "cp_algorithm": cp_algorithm, "capacity": stated(capacity)}
+    with fixes_tried(context, **texts) as changed:
+        return json.dumps(step_facts(changed))
 
 
 def step_facts(context: Context) -> dict[str, object]:
@@ -55,12 +55,12 @@ def step_facts(context: Context) -> dict[str, object]:
 
 
 def _run(run: MeasuredRun) -> dict[str, object]:
-    asked = run.arguments
+    arguments = run.arguments
     return {
         "model": run.model,
-        "gpus": asked.gpus,
-        "cluster": asked.cluster,
-        "precision": asked.precision,
+        "gpus": arguments.gpus,
+        "cluster": arguments.cluster,
+        "precision": arguments.precision,
         "measured_seconds": run.seconds,
         "source": sources()[run.source]["name"],
     }

@@ -42,10 +42,10 @@ def _measured(context: Context) -> PublishedStep | None:
     if not near:
         return None
     try:
-        asked = context.trained.request(context.layout)
+        request = context.trained.request(context.layout)
     except LayoutError:
         return None
-    return next((steps[name] for name in near if _request_of(name) == asked), None)
+    return next((steps[name] for name in near if _request_of(name) == request), None)
 
 
 @lru_cache(maxsize=128)
@@ -73,8 +73,10 @@ def measured_text(context: Context) -> str:
 
 def measured_html(context: Context) -> Markup:
     """The same with its source, and how the figure there becomes seconds."""
-    said = measured_text(context)
-    return tag("p", tag("b", said), " ", _source(context), class_="measured") if said else Markup()
+    sentence = measured_text(context)
+    if not sentence:
+        return Markup()
+    return tag("p", tag("b", sentence), " ", _source(context), class_="measured")
 
 
 def source_html(context: Context) -> Markup:

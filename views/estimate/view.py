@@ -78,14 +78,14 @@ def _answer(context: Context) -> Markup:
 def job_text(estimate: Estimate, model: str, language: str) -> str:
     """What the step is one of: model, GPUs, batch."""
     request = estimate.request
-    said = ESTIMATE["job"][language].format(
+    sentence = ESTIMATE["job"][language].format(
         model=model,
         gpus=f"{request.gpus:,}",
         cluster=request.machine.name,
         batch=f"{request.global_batch:,}",
         tokens=f"{request.model.sequence:,}",
     )
-    return close_up(said)
+    return close_up(sentence)
 
 
 def visible_parts(estimate: Estimate) -> list[tuple[str, float]]:
@@ -101,8 +101,8 @@ def parts_html(estimate: Estimate, language: str) -> Markup:
         share = seconds / estimate.seconds
         waits = chips([name]) if name in KINDS else ""
         part = together(part_name(name, language), " " if waits else "", waits)
-        said = together(f"{100 * share:.1f}%", share_bar(share))
-        rows.append((part, seconds_text(seconds), said))
+        share_cell = together(f"{100 * share:.1f}%", share_bar(share))
+        rows.append((part, seconds_text(seconds), share_cell))
     return table(heads_of(ESTIMATE, "part seconds share", language), rows, "estimate-parts")
 
 
@@ -269,8 +269,8 @@ def estimate_summary(context: Context) -> str:
     head = ESTIMATE["about"][language].format(about=about(estimate, language))
     job = job_text(estimate, context.trained.name(language), language)
     whole = ESTIMATE["whole"][language].format(about=head[:1].upper() + head[1:], job=job)
-    said = measured_text(context), fit_text(estimate, language)
-    return joined((whole, *filter(None, said)), language)
+    sentences = measured_text(context), fit_text(estimate, language)
+    return joined((whole, *filter(None, sentences)), language)
 
 
 VIEW = View(

@@ -85,10 +85,10 @@ def step_of(context: Context) -> Markup:
     """`step_line` of what is trained, and what was measured of it; nothing where it is refused,
     which the view itself tells."""
     try:
-        said = step_line(context.trained.estimate(context.layout), context.language)
+        line = step_line(context.trained.estimate(context.layout), context.language)
     except LayoutError:
         return Markup()
-    return together(said, measured_html(context))
+    return together(line, measured_html(context))
 
 
 def estimate_facts(estimate: Estimate) -> dict[str, object]:

@@ -72,7 +72,7 @@ def order_html(hosts: Hosts, context: Context) -> Markup:
     for fix in better.fixes:  # layouts that mend what no order can
         said = tag("span", say(f"fix_{fix.place}", kind=fix.kind))
         fixes += [said, " ", form.setter(fix.changes, fix_label(fix.changes, language))]
-    heads, rows = _crossings(better, language, lambda share, said: together(share_bar(share), said))
+    heads, rows = _crossings(better, language, lambda share, text: together(share_bar(share), text))
     verdict = (tag("p", order_text(better, context)), tag("p", *fixes, class_="fixes"))
     return together(
         title,
@@ -91,12 +91,12 @@ def order_text(better: BetterOrder, context: Context) -> str:
 
     def counts(*keys: Iterable[int]) -> str:
         levels = zip(better.objective.split(", "), *keys)
-        said = (
+        phrases = (
             f"{level} {before:,}" + (f" → {after:,}" if before != after else "")
             for level, before, after in levels
             if before or after
         )
-        return PAGE["and_list"][language].join(said) or "0"
+        return PAGE["and_list"][language].join(phrases) or "0"
 
     words = [
         say(
@@ -156,8 +156,8 @@ def _crossings(
     for kind in better.kinds:
         cells = list[str | Bar]()
         for count in (kind.leave_node, kind.before, kind.after, kind.least):
-            said = say("of_groups", count=f"{count:,}", groups=f"{kind.groups:,}")
-            cells.append(bar(count / max(1, kind.groups), said))
+            text = say("of_groups", count=f"{count:,}", groups=f"{kind.groups:,}")
+            cells.append(bar(count / max(1, kind.groups), text))
         if better.costs:
             each = better.costs.get(kind.kind, 0.0)
             cells += [seconds_text(each * count) for count in (kind.before, kind.after)]

@@ -58,8 +58,9 @@ def _slow(outliers: list[Slow], language: str) -> Markup:
     items = []
     for outlier in outliers[:SHOWN]:
         rank = outlier.ranks[0]
-        words, said = RUN["gpu_button"][language].format(rank=rank), _slow_text(outlier, language)
-        items.append(tag("li", said, " ", form.setter({"view": "ranks", "rank": rank}, words)))
+        words = RUN["gpu_button"][language].format(rank=rank)
+        sentence = _slow_text(outlier, language)
+        items.append(tag("li", sentence, " ", form.setter({"view": "ranks", "rank": rank}, words)))
     if more := rest_text(len(outliers) - SHOWN, language):
         items.append(tag("li", more))
     return tag("ul", *items, class_="warnings")

@@ -44,14 +44,14 @@ def roles(plan: str = "", given: str = "", rank: int = -1) -> str:
     return json.dumps(plan_facts(found, None if rank == -1 else rank))
 
 
-def plan_named(text: str, given: str = "") -> Plan:
+def plan_named(text: str, settings: str = "") -> Plan:
     """Errors: LayoutError for what names no plan, and for what has to be known first."""
     name = in_any_case(text.strip(), PLANS)
     if name in PLANS:
         return preset_plan(str(name)).plan
     if is_link(text):
         return Context.of(from_query(query_of(text))).plan
-    return read_plan(text, answers_of(given)).plan
+    return read_plan(text, answers_of(settings)).plan
 
 
 def plan_facts(plan: Plan, rank: int | None = None) -> dict[str, Any]:

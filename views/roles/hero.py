@@ -96,8 +96,8 @@ def answer_text(plan: Plan, gpu: int, language: str) -> str:
     places = [place.text(language) for place in places_of_gpu(plan, gpu)]
     if not places:
         return say("answer_none", gpu=gpu)
-    said = say("semicolon").join(places)
-    return say("answer", gpu=gpu, places=said)
+    listed = say("semicolon").join(places)
+    return say("answer", gpu=gpu, places=listed)
 
 
 def lost_text(plan: Plan, gpu: int, language: str) -> str:

@@ -27,13 +27,13 @@ def role_line(context: Context, view: str) -> Markup:
     role = _shown(context)
     words = "line_run" if not role.gpus else "line_chosen"
     first, last = int(role.ranks[0]), int(role.ranks.max())
-    said: list[object] = [
+    parts: list[object] = [
         say(words, role=role.name, ranks=len(role.ranks) - 1, first=first, last=last)
     ]
     for more in BESIDE[view](context) if view in BESIDE else ():
-        said += [" ", more]
+        parts += [" ", more]
     back = button(say("line_back"), class_="opener", data_set={"view": "roles"})
-    return tag("p", *said, " ", back, class_="role-line")
+    return tag("p", *parts, " ", back, class_="role-line")
 
 
 def _shown(context: Context) -> Role:

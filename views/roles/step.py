@@ -45,7 +45,7 @@ def step_html(context: Context) -> Markup:
         data_works=works,
         data_told=[say("step_whole"), *bars],
     )
-    told = tag("output", say("step_whole"))
+    output = tag("output", say("step_whole"))
     refusals = (
         fine(say("unknown", role=name, said=sentence(error, context.language).rstrip(".。")))
         for name, error in found.refused.items()
@@ -55,7 +55,7 @@ def step_html(context: Context) -> Markup:
         tag("h3", say("step", gpu=found.gpu), " ", tag("small", say("step_key"))),
         tag("p", fullest_text(context, found), class_="plan-fullest" + " over" * (not found.fits)),
         tag("div", Markup(step_svg(picture, "; ".join(bars))), class_="step-box"),
-        tag("div", tag("label", tag("span", label), slider), told, class_="player"),
+        tag("div", tag("label", tag("span", label), slider), output, class_="player"),
         tag("p", *_ways(context, found), class_="ways"),
         *refusals,
         class_="plan-step",
@@ -77,10 +77,10 @@ def fullest_text(context: Context, found: Moments) -> str:
         return ROLES["fullest_unknown"][context.language]
     facts = {"phase": phase_text(phase, context.language), "gpu": gpu, "most": gib(most)}
     words = "fullest" if found.fits else "fullest_over"
-    said = ROLES[words][context.language].format(**facts, capacity=gib(found.capacity))
+    sentence = ROLES[words][context.language].format(**facts, capacity=gib(found.capacity))
     if found.fits or context.state.preset not in PLANS:
-        return said
-    return joined([said, ROLES["unstated"][context.language]], context.language)
+        return sentence
+    return joined([sentence, ROLES["unstated"][context.language]], context.language)
 
 
 def phase_text(phase: StepPhase, language: str) -> str:

@@ -48,12 +48,12 @@ def summary(context: Context) -> str:
     """What a slide says below its title."""
     shown, language = context if has_roles(context) else with_another(context), context.language
     gpu = chosen_gpu(shown)
-    said = (
+    sentences = (
         answer_text(shown.plan, gpu, language),
         lost_text(shown.plan, gpu, language),
         fullest_text(shown, found_of(shown)),
     )
-    return joined(filter(None, said), language)
+    return joined(filter(None, sentences), language)
 
 
 def roles_csv(context: Context) -> str:

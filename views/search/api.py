@@ -33,9 +33,9 @@ def better_layouts(
         (the training)
         (the layout)
     """  # noqa: E501  a tool shows only a parameter's first line
-    given = {"cluster": cluster, "cp_algorithm": cp_algorithm, "capacity": stated(capacity)}
-    with fixes_tried(context, **given) as asked:
-        return json.dumps(search_facts(asked))
+    texts = {"cluster": cluster, "cp_algorithm": cp_algorithm, "capacity": stated(capacity)}
+    with fixes_tried(context, **texts) as changed:
+        return json.dumps(search_facts(changed))
 
 
 def search_facts(context: Context) -> dict[str, object]:

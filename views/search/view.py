@@ -76,12 +76,12 @@ def _answer(context: Context) -> Markup:
     language, say = context.language, saying(TRAFFIC, context.language)
     job = context.trained.job(context.layout)
     result = search(job)
-    said = tag("div", tag("p", _job_text(context, job, result)), class_="traffic-job")
+    answer = tag("div", tag("p", _job_text(context, job, result)), class_="traffic-job")
     if not result.best:
-        return together(said, fine(say("search_none")))
+        return together(answer, fine(say("search_none")))
     if not result.best[0].fits:
         none_fits = say("search_none_fits", capacity=gib(job.bytes_of_gpu))
-        said = together(said, said_html(none_fits, [], language))
+        answer = together(answer, said_html(none_fits, [], language))
     current, why = on_screen(context)
     entries = ranked(job, result, current, language)
     longest = max(entry.estimate.seconds for entry in entries)
@@ -93,7 +93,7 @@ def _answer(context: Context) -> Markup:
     facts = {"least": f"{LEAST_TOKENS:,}", "samples": str(MOST_SAMPLES)}
     facts |= {"usable": f"{USABLE:.0%}", "room": f"{ROOM_OF_EXCHANGE:.0%}"}
     return together(
-        said,
+        answer,
         why,
         measured_html(context),
         table((say(f"column_{name}") for name in names), rows, "search-table"),
@@ -189,9 +189,9 @@ def ranked(
         reasons = alone(estimate) if is_current or current is None else compared(estimate, current)
         parts = {part: sum(estimate.parts[at] for at in names) for part, names in PARTS.items()}
         parts["rest"] = estimate.seconds - sum(parts.values())
-        said = [reason_text(reason, language) for reason in reasons]
+        reason_texts = [reason_text(reason, language) for reason in reasons]
         names = _names(estimate, job, language)
-        entries.append(Ranked(place, estimate, is_current, *names, parts, said))
+        entries.append(Ranked(place, estimate, is_current, *names, parts, reason_texts))
     return entries
 
 

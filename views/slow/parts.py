@@ -151,9 +151,9 @@ def _said(
         return tag("p", say("parts_step", step=step))
     trained = trained_of(seen.layout, context.state)
     facts = {"model": trained.name(language), "cluster": trained.cluster.name}
-    said = say("parts_both", step=step, about=seconds_about(estimate.seconds), **facts)
+    sentence = say("parts_both", step=step, about=seconds_about(estimate.seconds), **facts)
     lead = leads_html("model", say("parts_lead"))
-    return tag("p", said, " ", apart_text(parts, language), " ", lead)
+    return tag("p", sentence, " ", apart_text(parts, language), " ", lead)
 
 
 def named(name: str, language: str) -> str:

@@ -48,8 +48,8 @@ class SeenSlow:
         """As many as have a host of one name, where traces name several."""
         hosts = Counter(one.host for one in self.slow.ranks)
         counts = {*hosts.values()}
-        told = len(hosts) > 1 and len(counts) == 1 and "" not in hosts
-        return counts.pop() if told else self.screen.gpus_per_node
+        is_known = len(hosts) > 1 and len(counts) == 1 and "" not in hosts
+        return counts.pop() if is_known else self.screen.gpus_per_node
 
     @cached_property
     def world(self) -> int:

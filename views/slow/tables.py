@@ -87,7 +87,7 @@ def chain_html(seen: SeenSlow, language: str) -> Markup | str:
     for place, link in enumerate(seen.chain[:ROWS]):
         group = slow.groups[link.group]
         doing = SLOW_DOING[link.doing][language]
-        said = say(
+        sentence = say(
             "link_of_kind" if link.kind else "link",
             waited=seconds_text(link.waited_us / 1e6),
             kind=group.title,
@@ -97,7 +97,7 @@ def chain_html(seen: SeenSlow, language: str) -> Markup | str:
             doing=doing,
             of=link.kind,
         )
-        items.append(tag("li", tag("b", place), " ", said))
+        items.append(tag("li", tag("b", place), " ", sentence))
     if not items:
         return ""
     return fold(say("chain_title"), tag("ol", *items, class_="hops"), is_open=True)

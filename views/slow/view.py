@@ -93,8 +93,8 @@ def _verdict(seen: SeenSlow, language: str) -> Markup:
     if len(named) > 1 and inside:
         change = {"view": "ranks", "ranks": ranges_text(list(named)[:512]).replace("–", "-")}
         fixes.append(form.setter(change, RUN["show_groups_of"][language]))
-    said = tag("p", account_text(seen, language))
-    return tag("div", said, tag("p", *fixes, class_="fixes"), class_="verdict", role="status")
+    paragraph = tag("p", account_text(seen, language))
+    return tag("div", paragraph, tag("p", *fixes, class_="fixes"), class_="verdict", role="status")
 
 
 def _files(seen: SeenSlow, language: str) -> Markup:
@@ -118,17 +118,17 @@ def _ran(seen: SeenSlow, context: Context) -> Markup | str:
         others = seen.screen.world_size != seen.world and bool(seen.slow.ranks)
         if others:
             gpus = counted(seen.world, "gpu", language)
-            told = tag("p", say("other_world", gpus=gpus))
-            return tag("div", told, class_="refusal", role="alert")
+            paragraph = tag("p", say("other_world", gpus=gpus))
+            return tag("div", paragraph, class_="refusal", role="alert")
         return fine(say("ran_unknown")) if seen.slow.ranks else ""
     sizes, framework = sizes_text(seen.ran), framework_name(seen.ran.framework)
-    said, differing = compared(running, seen.screen, language)
+    comparison, differing = compared(running, seen.screen, language)
     is_same = seen.ran.world_size == seen.screen.world_size and not differing
     ran = say("ran", sizes=sizes, framework=framework, gpus=counted(seen.world, "gpu", language))
     if is_same:
         return fine(ran, " ", PAGE["running_same"][language])
     opens = form.setter(fields_of_job(seen.ran.job), say("open_ran"))
-    words = tag("p", ran, " ", said, " ", say("shown_ran"))
+    words = tag("p", ran, " ", comparison, " ", say("shown_ran"))
     box = tag("div", words, tag("p", opens, class_="fixes"), class_="refusal ran", role="status")
     return together(box, differences_html(differing, language, is_open=False))
 
@@ -153,19 +153,19 @@ def _timeline(seen: SeenSlow, context: Context) -> Markup | str:
 def _untold(seen: SeenSlow, language: str) -> Markup | str:
     """What the traces lack, which is never guessed."""
     say, slow = say_of(language), seen.slow
-    said = [slow_note(note, language) for note in slow.notes]
+    sentences = [slow_note(note, language) for note in slow.notes]
     missing = sorted({*range(seen.world)} - {one.rank for one in slow.ranks}) if slow.ranks else []
     if missing:
-        said.append(say("no_trace", ranks=ranges_text(missing)))
+        sentences.append(say("no_trace", ranks=ranges_text(missing)))
     if slow.unmatched:
         calls = {"count": f"{slow.unmatched:,}", "calls": f"{slow.calls + slow.unmatched:,}"}
-        said.append(say("unmatched", **calls))
+        sentences.append(say("unmatched", **calls))
     if slow.running is not None and seen.ran is None:
-        said.append(say("ran_not_told"))
-    if not said:
+        sentences.append(say("ran_not_told"))
+    if not sentences:
         return ""
-    items = tag("ul", *(tag("li", sentence) for sentence in said))
-    title = numbered(RUN["unknown_title"][language], len(said), language)
+    items = tag("ul", *(tag("li", sentence) for sentence in sentences))
+    title = numbered(RUN["unknown_title"][language], len(sentences), language)
     return fold(title, items, is_open=True)
 
 
