@@ -12,7 +12,7 @@ from ..values import Document, Facts
 
 
 def replicas(job: Job) -> int:
-    """Data parallel ranks.
+    """The data parallel size of a job.
 
     >>> replicas(Job(nodes=2, tp=4, pp=2))
     2
@@ -21,7 +21,7 @@ def replicas(job: Job) -> int:
 
 
 def chunks_of(job: Job, values: Facts) -> int | None:
-    """Chunks of layers on each rank, where there are several."""
+    """The number of model chunks on each rank; None where there is one."""
     count = values.get("vpp") or 1
     if layout := values.get("layout"):
         with suppress(LayoutError):

@@ -218,7 +218,7 @@ class WordLists:
 
 
 def by_word(words: ByWhat) -> dict[str, str]:
-    """What each word is.
+    """The table turned round: from each word to the name under which it is listed.
 
     >>> by_word({"llama3-8b": ("llama38b", "llama3.18b")})
     {'llama38b': 'llama3-8b', 'llama3.18b': 'llama3-8b'}

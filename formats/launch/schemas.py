@@ -114,7 +114,7 @@ class Schema:
 
     @cached_property
     def serves(self) -> bool:
-        """Whether it starts a server."""
+        """Whether the framework starts an inference server."""
         return any(is_server(rule.framework) for rule in self.makes) and not self.roles
 
     @cached_property
@@ -124,7 +124,7 @@ class Schema:
         return frozenset(row.field for table in tables for row in table.values())
 
     def chosen(self, texts: Stated, roles: Iterable[str]) -> str:
-        """The role that is asked for if nobody says which; the first one is what is trained."""
+        """The role to read when none is requested: the first that a rule of ``asks`` selects."""
         roles = list(roles)
         for rule in self.asks or [Asks()]:
             for role in [rule.role] if rule.role else roles:
@@ -133,7 +133,7 @@ class Schema:
         return ""
 
     def job_of(self, texts: Stated, role: str) -> str:
-        """The framework of a Job, by what is stated and the role that is asked for."""
+        """The framework of the Job, by a file's texts and the role to read."""
         role = role or self.chosen(texts, self.roles)
         return next(rule.framework for rule in self.makes if rule.holds(texts, role))
 
@@ -206,7 +206,7 @@ def marks_of(words: Sequence[Word]) -> set[str]:
 
 
 def beginnings(paths: Iterable[str]) -> set[str]:
-    """Every path, and everything that it stands under."""
+    """The dotted paths together with all of their prefixes."""
     prefixes = set[str]()
     for path in paths:
         parts = path.split(".")[:8]

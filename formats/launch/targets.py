@@ -68,7 +68,7 @@ class Target:
         }
 
     def field_of(self, name: str) -> str:
-        """The field that an option or a key sets; of what no table has its own name."""
+        """The field that an option or a key sets; its own name where no table lists it."""
         plain = name.rsplit(".", 1)[-1]
         schema = SCHEMAS.get(self.id)
         row = schema.options.get(name.lstrip("-").replace("_", "-")) if schema else None

@@ -33,7 +33,7 @@ from .items import Parsed
 
 
 def training_of(text: Parsed) -> Document:
-    """What a text says of a model, beside its layers and experts, and of how it is trained.
+    """The model's shape, beside layers and experts, and the training that a text sets.
 
     >>> from formats.launch import parse
     >>> training_of(parse("--num-layers 80 --hidden-size 8192 --num-attention-heads 64 --bf16"))
@@ -319,7 +319,7 @@ def _counted(layers: Any) -> Any:
 
 
 def is_model(model: Model, options: Facts) -> bool:
-    """Whether options are of this model: no size is another, and none is there that it has not.
+    """Whether options describe this model: the sizes in NAMED_BY, and all others set, agree.
 
     >>> mixtral = MODELS["mixtral-8x7b"].model
     >>> options = options_of(mixtral, {}, 1)
@@ -337,7 +337,7 @@ NAMED_BY = ("layers", "hidden", "ffn", "heads", "kv_heads", "experts")
 
 
 def options_of_preset(name: str, pp: int) -> Document:
-    """The same of a published layout: as its sources say, else as every view counts with it.
+    """The options of a published layout: from its sources, else the views' defaults.
 
     Errors: KeyError for a name that is none of PRESETS.
     """

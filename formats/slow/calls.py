@@ -165,7 +165,7 @@ def _steps(trace: RankTrace, start: np.ndarray, duration: np.ndarray) -> np.ndar
 
 
 def few(spans: np.ndarray, most: int = MOST_SPANS) -> np.ndarray:
-    """The spans, those nearest to each other joined, so that at most so many are left.
+    """At most ``most`` spans: where there are more, those with the smallest gaps are merged.
 
     >>> few(np.array([[0, 1], [2, 3], [9, 10]]), most=2).tolist()
     [[0, 3], [9, 10]]

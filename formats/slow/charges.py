@@ -94,11 +94,11 @@ class Charges:
         self._charge()
 
     def cost(self, rank: int) -> float:
-        """Microseconds that others waited for it in all."""
+        """Microseconds that other ranks spent waiting for this rank, in total."""
         return float(sum(self._paid[rank].values()))
 
     def before(self, rank: int, steps: int) -> tuple[TimePart, ...]:
-        """Why it was late, a step, the most first."""
+        """What made the rank late, as mean time per step, the largest part first."""
         parts = sorted(self._paid[rank].items(), key=lambda item: -item[1])
         return tuple(
             TimePart(what, float(us) / steps, kind) for (what, kind), us in parts if us > 0
@@ -253,8 +253,8 @@ class Charges:
     # -- chains ------------------------------------------------------------------------------------
 
     def chains(self) -> tuple[tuple[ChainLink, ...], ...]:
-        """By rank at which waiting began and what that did the longest way there, the ranks that
-        cost most first."""
+        """The longest chain of waiting for each rank and activity that caused one, the costliest
+        rank first."""
         longest = sorted(
             (-float(total), place, row)
             for place, totals in enumerate(self._totals)

@@ -34,12 +34,12 @@ class SharedCalls:
 
     @cached_property
     def waits(self) -> np.ndarray:
-        """How long each member waited for the last."""
+        """How long each member waited for the last one to arrive."""
         return self.durations - self.durations.min(axis=1, keepdims=True)
 
     @cached_property
     def lasts(self) -> np.ndarray:
-        """The column of who came last in each row."""
+        """For each collective, the column of the rank that arrived last."""
         return self.durations.argmin(axis=1)
 
     @property
@@ -89,7 +89,7 @@ def _by_pair(
 def rows_of(
     job: JobCalls, place: int, calls: Mapping[int, np.ndarray], same_op: bool = True
 ) -> Iterator[SharedCalls]:
-    """The collectives of a group, of the calls of each rank in it."""
+    """The collectives of a group, matched from the calls of each of its ranks."""
     ranks = tuple(rank for rank, some in calls.items() if len(some)) if calls else ()
     if len(ranks) < 2:
         return
@@ -150,7 +150,7 @@ def _same(keyed: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
 
 
 def offsets(found: Sequence[SharedCalls], ranks: Sequence[int]) -> dict[int, float]:
-    """What to add to each rank's clock, so that collectives end at one time for all.
+    """Clock corrections of the ranks, with which a collective ends at the same time on all.
 
     From one rank to the next, over groups that both are in, the largest first; a rank that shares
     none with the others keeps its own.

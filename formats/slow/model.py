@@ -213,7 +213,7 @@ class Slowness:
     straggler: Straggler | None = None
 
     def chain_to(self, ranks: Iterable[int] = (), doing: str = "") -> tuple[ChainLink, ...]:
-        """The chain that ends at one of these ranks, if possible doing this; else the dearest."""
+        """A chain that ends at one of ``ranks``, best with this activity; else the costliest."""
         ends = {*ranks}
         leading = [chain for chain in self.chains if chain and chain[-1].rank in ends]
         leading.sort(key=lambda chain: chain[-1].doing != doing)

@@ -70,7 +70,7 @@ class _Candidate:
 
 
 def verdict_of(slow: Slowness, layout: Layout | None = None) -> Culprit:
-    """Who is slow, by the traces; layout: says nodes and stages that they do not."""
+    """Who is slow, from the traces; ``layout`` supplies nodes and stages they leave out."""
     known = [one for one in slow.ranks if one.own_us]
     if len(known) < 2 or not (slow.waits or "timers" in slow.notes):
         return _by_detector(slow)

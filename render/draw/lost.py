@@ -17,8 +17,8 @@ FRAME = 1.5
 
 
 def draw_lost(picture: LostPicture, theme: str) -> Iterator[Mark]:
-    """Cells in the colours of both scales, with their amounts where there is room; of small cells
-    the colours of one."""
+    """Each cell in the colours of both scales, with the amounts where there is room; cells that
+    are too small show one scale only."""
     job = picture.job
     if job.is_numbered:
         yield from draw_frames(job, theme)

@@ -21,7 +21,7 @@ SAMPLE = 34.0
 
 
 def colour_of(kind: str, theme: str) -> str:
-    """Of a kind's lines: its tone's."""
+    """The colour of the lines of a kind of groups."""
     return KIND_COLOURS[theme][own_tone(kind) or "tp"]
 
 
