@@ -203,18 +203,18 @@ def serving(
     return served
 
 
-def layout_of(given: Mapping[str, object]) -> Layout:
+def layout_of(arguments: Mapping[str, object]) -> Layout:
     """The job that the parameters of `LAYOUT` ask for."""
     try:
-        layout = _layout_of(given)
+        layout = _layout_of(arguments)
     except LayoutError as error:
-        raise with_working(error, lambda changes: _layout_of({**given, **changes})) from None
+        raise with_working(error, lambda changes: _layout_of({**arguments, **changes})) from None
     spend(layout.world_size, "ranks")
     return layout
 
 
-def _layout_of(given: Mapping[str, object]) -> Layout:
-    fields = LAYOUT.fields(given)
+def _layout_of(arguments: Mapping[str, object]) -> Layout:
+    fields = LAYOUT.fields(arguments)
     require_choice("framework", in_any_case(fields["framework"], CONVENTIONS), CONVENTIONS)
     fields |= {"framework": OWN} if fields["order"] else {"order": ORDER}
     with LAYOUT.named():
@@ -254,8 +254,10 @@ def stated(value: object) -> object:
 
 def too_large(count: int, what: str, limit: int, control: str) -> LayoutError:
     """The refusal of an answer that nobody could read."""
-    said = f"{count:,} {what.replace('-', ' ')} are more than the {limit:,} of one answer"
-    return refusal("answer-too-large", control, sentence=said, count=count, what=what, limit=limit)
+    sentence = f"{count:,} {what.replace('-', ' ')} are more than the {limit:,} of one answer"
+    return refusal(
+        "answer-too-large", control, sentence=sentence, count=count, what=what, limit=limit
+    )
 
 
 def words_of(error: LayoutError) -> str:
@@ -322,11 +324,11 @@ def context_of(given: Mapping[str, object], training: Parameters = TRAINING) -> 
 def changes_of(text: object) -> dict[str, object]:
     """The fields of a model that are typed over its preset, as the page has them."""
     text = require_text("changes", text) or "{}"
-    given = read_json(text, dict, "not-an-object", "changes")
-    for name in given:
+    changes = read_json(text, dict, "not-an-object", "changes")
+    for name in changes:
         if name not in OF_MODEL:
             raise not_a_choice("changes", name, OF_MODEL)
-    return given
+    return changes
 
 
 @contextmanager
@@ -339,24 +341,24 @@ def fixes_tried(context: Context, **fields: object) -> Iterator[Context]:
             yield context
         except LayoutError as error:
             fixes = (_as_parameters(fix, context.state) for fix in fixes_of(error, context))
-            said = [fix for fix in fixes if "" not in fix.values()]
-            raise error.replace(alternatives=said) from None
+            alternatives = [fix for fix in fixes if "" not in fix.values()]
+            raise error.replace(alternatives=alternatives) from None
 
 
 def _as_parameters(fix: Mapping[str, object], state: State) -> dict[str, object]:
     """A change of the page's fields as programs say it: a truth is one, and what differs from the
     published model stands among its changes."""
     rows = {row.field: row for row in (*TRAINING.rows.values(), *LAYOUT.rows.values())}
-    said = {
+    parameters = {
         name: rows[name].start if value == "" and name in rows else _typed(name, value)
         for name, value in fix.items()
         if name not in OF_MODEL
     }
-    if said.keys() == fix.keys():
-        return said
+    if parameters.keys() == fix.keys():
+        return parameters
     typed = {name: fix.get(name, getattr(state, name)) for name in OF_MODEL}
     changes = {name: size for name, size in typed.items() if not is_empty(str(size))}
-    return {**said, "changes": json.dumps(changes) if changes else ""}
+    return {**parameters, "changes": json.dumps(changes) if changes else ""}
 
 
 def _typed(field: str, value: object) -> object:
@@ -399,7 +401,7 @@ def fit_facts(fit: Fit) -> dict[str, object]:
 def job_facts(trained: Trained) -> dict[str, object]:
     """The model and its training, with what was taken where nothing is said."""
     chosen, training = trained.chosen, trained.training
-    said = {field.name: getattr(training, field.name) for field in fields(Training)}
+    values = {field.name: getattr(training, field.name) for field in fields(Training)}
     return {
         "model": chosen.preset,
         "changed": list(chosen.changed),
@@ -407,6 +409,6 @@ def job_facts(trained: Trained) -> dict[str, object]:
         "active_parameters": active_parameters(chosen.model),
         "training": {
             "global_batch": training.micro_batches * training.micro_batch * trained.split.dp,
-            **{name: value for name, value in said.items() if value is not None},
+            **{name: value for name, value in values.items() if value is not None},
         },
     }

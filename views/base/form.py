@@ -117,5 +117,5 @@ def _marks(name: str, sets: str = "") -> dict[str, str]:
 def _field(name: str, box: Markup, state: State, kind: str = "field") -> Markup:
     words, language = CONTROLS[name], state.language
     label = tag("label", words.label[language], for_=f"field-{name}")
-    said = tag("p", words.help[language], class_="help", id=f"field-{name}-help")
-    return tag("div", label, box, said, class_=kind)
+    help_text = tag("p", words.help[language], class_="help", id=f"field-{name}-help")
+    return tag("div", label, box, help_text, class_=kind)

@@ -37,8 +37,8 @@ def tag(name: str, *children: object, **attributes: object) -> Markup:
     if name in ("input", "img", "br", "meta"):
         return _markup(f"<{start}>")
     # Most of a page is made here: to ask for markup first, and `_markup` in place, is quicker.
-    told = _written if name in VERBATIM else _read
-    inside = [child if type(child) is Markup else told(child) for child in children]
+    reader = _written if name in VERBATIM else _read
+    inside = [child if type(child) is Markup else reader(child) for child in children]
     return str.__new__(Markup, f"<{start}>{''.join(inside)}</{name}>")
 
 

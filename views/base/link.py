@@ -124,8 +124,8 @@ def as_far_as_known(query: object) -> tuple[State, list[LayoutError]]:
     for link, text in unknown.items():
         name = LONG[link]
         # Beside a layout the name of a published one opens nothing.
-        said = (LONG.get(other) for other in known if "v" in known)
-        opens = name != "preset" or not _has_layout(filter(None, said))
+        named = (LONG.get(other) for other in known if "v" in known)
+        opens = name != "preset" or not _has_layout(filter(None, named))
         near = nearest_names(text, NAMES[link]) if opens else []
         fixes = ({name: choice} for choice in near)
         refused.append(refusal("unknown-name", name, *fixes, control=name, value=quoted(text)))
@@ -153,25 +153,25 @@ def _parts(query: object) -> dict[str, str]:
         )
     except ValueError:
         raise _bad(text) from None
-    given: dict[str, str] = {}
+    parts: dict[str, str] = {}
     for name, value in pairs:
         if name.startswith("__"):  # Gradio's own, such as its theme
             continue
-        if name in given or (name in FIELDS and FIELDS[name].link not in ("", name)):
+        if name in parts or (name in FIELDS and FIELDS[name].link not in ("", name)):
             raise _bad(f"{name}={value}")
-        given[name] = value
-    if given.get("v") not in (None, "1", VERSION):
+        parts[name] = value
+    if parts.get("v") not in (None, "1", VERSION):
         raise _bad(text)
-    return given
+    return parts
 
 
 def _state(parts: Mapping[str, str]) -> State:
     """The state of a link's parts. Errors: bad-link."""
-    given = dict(parts)
-    version = given.pop("v", None)
+    texts = dict(parts)
+    version = texts.pop("v", None)
     if version == "1":
-        given = as_version_2(given)
-    fields = dict(_field(link, text) for link, text in given.items())
+        texts = as_version_2(texts)
+    fields = dict(_field(link, text) for link, text in texts.items())
     is_whole = version is None or (version == VERSION and not _has_layout(fields))
     if fields.get("roles"):
         fields = {"view": "roles", **fields}
@@ -191,9 +191,9 @@ def changes_from(text: str) -> dict[str, str]:
     return dict(_field(name, value) for name, _, value in parts)
 
 
-def _has_layout(said: Iterable[str]) -> bool:
+def _has_layout(names: Iterable[str]) -> bool:
     """Whether these fields are more than the name of a published layout."""
-    return any(FIELDS[name].is_published for name in said)
+    return any(FIELDS[name].is_published for name in names)
 
 
 def _field(link: str, text: str) -> tuple[str, str]:

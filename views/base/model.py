@@ -79,25 +79,25 @@ def model_of(state: State) -> ChosenModel:
     >>> chosen.preset, chosen.model.heads, chosen.changed
     ('llama3-70b', 64, ())
     """
-    given = typed_sizes(state)
+    sizes = typed_sizes(state)
     if state.model == UNKNOWN:  # what may be left open follows from what is typed
         needed = ["layers", *(name for name in NEEDED if name != "layers")]
-        needed += ["top_k"] if given.get("experts") else []
-        missing = tuple(name for name in needed if name not in given)
+        needed += ["top_k"] if sizes.get("experts") else []
+        missing = tuple(name for name in needed if name not in sizes)
         if missing:
             to_give = f"the shape of this model is not known: {', '.join(missing)} to give"
             sentence = f"{to_give}, or another model"
             raise refusal("model-incomplete", "model", sentence=sentence, missing=missing)
-        return ChosenModel(Model(**given), UNKNOWN, is_matched=False, changed=())
+        return ChosenModel(Model(**sizes), UNKNOWN, is_matched=False, changed=())
     is_matched = is_empty(state.model)
     if is_matched:
-        column = {name: given[name] for name in OF_COLUMN if name in given}
+        column = {name: sizes[name] for name in OF_COLUMN if name in sizes}
         ep = number_in(state.ep)
         preset = model_like(**column, ep=ep if type(ep) is int and ep > 1 else 1)
     else:
         preset = require_choice("model", state.model, MODELS)
     start = MODELS[preset].model
-    changed = {name: value for name, value in given.items() if value != getattr(start, name)}
+    changed = {name: value for name, value in sizes.items() if value != getattr(start, name)}
     return ChosenModel(variant(start, changed), preset, is_matched, tuple(changed))
 
 
@@ -130,10 +130,10 @@ def typed_sizes(state: State) -> Document:
 
     Errors: LayoutError about the layers, where they are no such layout.
     """
-    given = {row.attribute: row.read(text) for row, text in texts_for(Model, vars(state))}
+    sizes = {row.attribute: row.read(text) for row, text in texts_for(Model, vars(state))}
     for name in (*FLAGS, "biases"):
-        if name in given:
-            given[name] = _OWN[name].value(getattr(state, name))
+        if name in sizes:
+            sizes[name] = _OWN[name].value(getattr(state, name))
     if (layers := stated_layers(state)) is not None:
-        return {"layers": layers, **given} | {"layers": layers}
-    return {name: value for name, value in given.items() if name != "layers"}
+        return {"layers": layers, **sizes} | {"layers": layers}
+    return {name: value for name, value in sizes.items() if name != "layers"}

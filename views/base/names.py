@@ -33,15 +33,15 @@ def kind_text(layout: Layout, grouping: Grouping, language: str) -> KindText:
     name = grouping.name
     if layout.roles:
         text = SERVER_GROUPS.get(f"{layout.framework}.{name}") or SERVER_GROUPS[name]
-        said = text.body[language]
-        return KindText(text.title[language], said, said)
+        sentence = text.body[language]
+        return KindText(text.title[language], sentence, sentence)
     is_own = layout.every.get(name) != grouping
     same = megatrons_name(layout, grouping) if is_own else name
     facts = {"framework": CONVENTIONS[layout.framework].name} if is_own else {}
     facts |= {"name": name, "axes": " × ".join(grouping.axes), "same": same}
     if not same:
-        said = (OWN_GROUPS.get(name) or PAGE["own_joins"])[language].format(**facts)
-        return KindText(PAGE["own_alone"][language].format(**facts), said, said)
+        sentence = (OWN_GROUPS.get(name) or PAGE["own_joins"])[language].format(**facts)
+        return KindText(PAGE["own_alone"][language].format(**facts), sentence, sentence)
     kind, row = kind_of(same), family(same)
     title = PAGE["own_as"][language].format(**facts) if is_own else kind.title[language]
     option = PAGE["nccl_option"][language].format(option=row.option) if row.option else ""

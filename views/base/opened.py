@@ -33,11 +33,11 @@ def state_of_plan(read: PlanRead, state: State | None = None) -> State:
 
 
 def _member(read: RoleRead, page: State) -> RolePage:
-    role, said = read.role, dict(read.training)
-    if "model" in said:
-        said["model"] = said["model"] or UNKNOWN
-    said |= {name: value for name, value in read.values.items() if name in MODEL}
-    fields = {**ROLE_STARTS, **fields_of_job(role.layout.job), **texts_of(said)}
+    role, training = read.role, dict(read.training)
+    if "model" in training:
+        training["model"] = training["model"] or UNKNOWN
+    training |= {name: value for name, value in read.values.items() if name in MODEL}
+    fields = {**ROLE_STARTS, **fields_of_job(role.layout.job), **texts_of(training)}
     own = {name: fields[name] for name in OWN_FIELDS}
     parts = SERVED_PARTS if role.layout.is_server else TRAINED_PARTS
     kept = tuple(part for part in parts if part not in read.away)

@@ -64,8 +64,8 @@ def sentence(error: LayoutError, language: str) -> str:
     tp 3 × pp 1 × cp 1 = 3 does not divide 16 GPUs.
     """
     is_said = has_text(REFUSALS[error.code], language)
-    said = _translated(error, language) if language != "en" and is_said else _english(error)
-    return _as_written(said, error)
+    words = _translated(error, language) if language != "en" and is_said else _english(error)
+    return _as_written(words, error)
 
 
 _PARTS = r"(?<!\w)'[^']*(?:'|…)|[\[(][\d, -]+[\])…]| x |(?<![\w.,:/-])\d{4,}(?![\w:/]|[.,-]\w)"
@@ -102,25 +102,25 @@ _NAMED = re.compile(r"\b[a-z_]+(?= [0-9])")
 
 def _english(error: LayoutError) -> str:
     """As the error says it, its controls by their labels; why, where no button mends it."""
-    said = error.what
+    text = error.what
     control = str(error.facts.get("control", ""))
-    names = {control, *missing_fields(error), *re.findall(r"[a-z]+_[a-z_]+", said)} - {""}
+    names = {control, *missing_fields(error), *re.findall(r"[a-z]+_[a-z_]+", text)} - {""}
     names |= {*_NAMED.findall(str(error.facts.get("of", "")))}
     if names:  # what a person wrote is quoted, and stays
         known = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
         label = partial(control_label, language="en")
-        said = re.sub(rf"(?<!['\"])\b({known})\b", lambda match: label(match[0]), said)
+        text = re.sub(rf"(?<!['\"])\b({known})\b", lambda match: label(match[0]), text)
     if error.code == "not-a-multiple" and control not in SHORT:  # of a number, be its name a plural
-        said = re.sub(r"(?= [0-9]+ is not )", ":", said, count=1)
-    parts = [said] if error.alternatives or not error.why else [said, error.why]
+        text = re.sub(r"(?= [0-9]+ is not )", ":", text, count=1)
+    parts = [text] if error.alternatives or not error.why else [text, error.why]
     return " ".join(f"{_capitalized(part, error)}." for part in parts)
 
 
-def _capitalized(said: str, error: LayoutError) -> str:
+def _capitalized(text: str, error: LayoutError) -> str:
     """A sentence with its first letter large, unless it begins with an axis or a name."""
     names = (value.strip("'") for value in error.facts.values() if isinstance(value, str))
-    keeps = said.split(" ")[0] in SHORT or said.startswith(tuple(filter(None, names)))
-    return said if keeps else said[0].upper() + said[1:]
+    keeps = text.split(" ")[0] in SHORT or text.startswith(tuple(filter(None, names)))
+    return text if keeps else text[0].upper() + text[1:]
 
 
 def missing_fields(error: LayoutError) -> Sequence[str]:
@@ -177,10 +177,10 @@ def fix_label(fix: Facts, language: str) -> str:
 def change_label(name: str, value: Any, language: str) -> str:
     """A field with its new value, as the page writes both."""
     label = SHORT_LABELS[name][language] if name in SHORT_LABELS else control_label(name, language)
-    said = value_text(name, value, language)
+    shown = value_text(name, value, language)
     if _choice_words(name, value):
-        return MEMORY["change"][language].format(name=label, value=said)
-    return f"{label} {said}"
+        return MEMORY["change"][language].format(name=label, value=shown)
+    return f"{label} {shown}"
 
 
 def _choice_words(name: str, value: Any) -> Text | None:
@@ -249,11 +249,11 @@ def problem_html(
     error: LayoutError, language: str, fixes: Iterable[Changes] | None = None
 ) -> Markup:
     """A refusal inside a view; without ``fixes`` its alternatives set the fields that they name."""
-    said: list[str] = [_worded(error, language)]
+    words: list[str] = [_worded(error, language)]
     for name in missing_fields(error):
-        said += [" ", leads_html(name, control_label(name, language))]
+        words += [" ", leads_html(name, control_label(name, language))]
     ways = _labelled(error.alternatives if fixes is None else fixes, language)
-    return said_html(together(*said), ways, language, about=error.control)
+    return said_html(together(*words), ways, language, about=error.control)
 
 
 def refusal_line(error: LayoutError, language: str) -> Markup:

@@ -103,12 +103,12 @@ def _fixes(error: LayoutError, state: State) -> Sequence[Mapping[str, object]]:
 
 
 def sizes_or_none(state: State, beside: str = "") -> dict[str, int] | None:
-    """The sizes that are said, without one of them; None where any of these is no size."""
+    """The sizes that are set, except ``beside``; None where any of them is invalid."""
     names = [*SIZES, "gtp", "egtp", "dcp", "moe_dp"]
     names += [name for name in ("etp", "dp") if not is_empty(getattr(state, name))]
-    said = {name: number_in(getattr(state, name)) for name in names if name != beside}
+    sizes = {name: number_in(getattr(state, name)) for name in names if name != beside}
     try:
-        return {name: whole_number(said[name], name, maximum=MAX_RANKS) for name in said}
+        return {name: whole_number(sizes[name], name, maximum=MAX_RANKS) for name in sizes}
     except LayoutError:
         return None
 

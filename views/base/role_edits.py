@@ -49,10 +49,10 @@ def edited(state: State) -> State:
 
     Errors: LayoutError about "role_edit", with instructions that can be followed.
     """
-    said = state.role_edit.strip()
-    if not said:
+    instruction = state.role_edit.strip()
+    if not instruction:
         return state
-    verb, _, rest = said.partition(" ")
+    verb, _, rest = instruction.partition(" ")
     if verb not in EDITS:
         raise not_a_choice("role_edit", verb, EDITS, [{"role_edit": "add"}])
     cast = EDITS[verb](cast_of(state.changed({"role_edit": ""})), rest.strip())

@@ -90,8 +90,8 @@ class RoleText:
         settings = [*map(_setting_text, first)]
         settings += kept_words(self.kept)
         place = f"@{spans}" if spans else ""
-        said = f":{','.join(settings)}" if settings else ""
-        return f"{'*' * self.is_shown}{self.name}{place}{said}"
+        suffix = f":{','.join(settings)}" if settings else ""
+        return f"{'*' * self.is_shown}{self.name}{place}{suffix}"
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def spans_of(text: str, control: str = "roles") -> tuple[Span, ...]:
 
 
 def _role(part: str, whole: str) -> RoleText:
-    head, _, said = part.partition(":")
+    head, _, settings_text = part.partition(":")
     is_shown = head.startswith("*")
     name, has_place, place = head.removeprefix("*").partition("@")
     if not _NAME.fullmatch(name.strip()) or len(name) > LONGEST_NAME:
@@ -164,7 +164,7 @@ def _role(part: str, whole: str) -> RoleText:
     if is_shown and not spans:
         spans = ((0, None),)
     settings, kept = {}, set[str]()
-    for setting in filter(None, (one.strip() for one in said.split(","))):
+    for setting in filter(None, (one.strip() for one in settings_text.split(","))):
         if setting.lower() in (*PARTS, ALL):
             kept |= {setting.lower()}
         else:
@@ -216,7 +216,7 @@ def _setting_text(setting: tuple[str, str]) -> str:
 
 
 def settings_of(
-    said: Mapping[str, str], starts: Mapping[str, str], model: Mapping[str, str] | None
+    texts: Mapping[str, str], starts: Mapping[str, str], model: Mapping[str, str] | None
 ) -> dict[str, str]:
     """What of a role's fields is written: what is not as at the start; of its model nothing where
     it is this one, that of the role on screen.
@@ -228,10 +228,10 @@ def settings_of(
     {'model': ''}
     """
     names: Iterable[str] = [name for name in OWN_FIELDS if name not in ("nodes", "gpus_per_node")]
-    if model is not None and all(said[name] == model.get(name, STARTS[name]) for name in MODEL):
+    if model is not None and all(texts[name] == model.get(name, STARTS[name]) for name in MODEL):
         names = [name for name in names if name not in MODEL]
         model = None
-    written = {name: said[name] for name in names if said[name] != starts[name]}
+    written = {name: texts[name] for name in names if texts[name] != starts[name]}
     if model is not None and not any(name in MODEL for name in written):
         written["model"] = ""
     return written

@@ -151,9 +151,9 @@ class Cast:
         except LayoutError as error:
             if member is self.shown:
                 raise
-            said = sentence(error, self.shown.page.language).rstrip(".。")
+            reason = sentence(error, self.shown.page.language).rstrip(".。")
             fixes = ({"roles": self._changed(member, one)} for one in error.alternatives)
-            refused = refusal("in-role", "roles", *fixes, role=member.name, said=said)
+            refused = refusal("in-role", "roles", *fixes, role=member.name, said=reason)
         raise with_working(refused, self._attempt)
 
     def _attempt(self, changes: Mapping[str, object]) -> Plan:
@@ -284,10 +284,10 @@ def _require_count(role: RoleText, member: RolePage, cast: Cast) -> None:
     """Errors: LayoutError where a role's GPUs are not as many as its machines have."""
     if role.is_shown or any(last is None for _, last in role.spans):
         return
-    said = sum((last or 0) - first + 1 for first, last in role.spans)
-    if said and said != member.count:
+    listed = sum((last or 0) - first + 1 for first, last in role.spans)
+    if listed and listed != member.count:
         fix = {"roles": cast.with_(member, replace(member, gpus=())).text}
-        facts = {"role": role.name, "said": said, "count": member.count}
+        facts = {"role": role.name, "said": listed, "count": member.count}
         raise refusal("gpus-are-not-machines", "roles", fix, **facts)
 
 
@@ -338,16 +338,16 @@ def _page(
     each: int,
 ) -> State:
     """The page with a role on screen."""
-    said = dict(settings)
-    preset = said.get("preset", "")
+    texts = dict(settings)
+    preset = texts.get("preset", "")
     starts = published(preset) if preset in PUBLISHED else ROLE_STARTS
     if count:
-        per = int(said["gpus_per_node"]) if said.get("gpus_per_node", "").isdecimal() else 0
+        per = int(texts["gpus_per_node"]) if texts.get("gpus_per_node", "").isdecimal() else 0
         per = per or usual_each(count, each)
-        said = {"nodes": str(max(1, count // per)), **said, "gpus_per_node": str(per)}
-    elif not preset and "gpus_per_node" not in said:
-        said["gpus_per_node"] = str(each)
-    return State(**{**starts, **dict(model or ()), **said, **dict(shared)})
+        texts = {"nodes": str(max(1, count // per)), **texts, "gpus_per_node": str(per)}
+    elif not preset and "gpus_per_node" not in texts:
+        texts["gpus_per_node"] = str(each)
+    return State(**{**starts, **dict(model or ()), **texts, **dict(shared)})
 
 
 @lru_cache(maxsize=64)

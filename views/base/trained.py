@@ -320,9 +320,9 @@ def trained_of(layout: Layout, state: State) -> Trained:
     split = _split(layout, chosen.model, state)
     batch = batch_of(layout, state)
     schedule = schedule_name(state)
-    said = {name: getattr(state, name) for name in (*fields_of("training"), "instances")}
+    texts = {name: getattr(state, name) for name in (*fields_of("training"), "instances")}
     training = replace(
-        parse(Training, said),
+        parse(Training, texts),
         micro_batch=batch.micro_batch,
         micro_batches=batch.micro_batches,
         schedule=schedule,

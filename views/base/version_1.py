@@ -24,34 +24,34 @@ def as_version_2(parts: Mapping[str, str]) -> dict[str, str]:
     global batch, one virtual stage where none are typed, and layers dealt out nearly equally where
     the stages do not divide them.
     """
-    given = {"group_type": FIRST_TYPE, **parts}
-    chunks, counted = given.pop("chunks", ""), given.pop("memory_schedule", "")
-    view = given.get("show")
+    texts = {"group_type": FIRST_TYPE, **parts}
+    chunks, counted = texts.pop("chunks", ""), texts.pop("memory_schedule", "")
+    view = texts.get("show")
     if view in COUNTING:
-        given |= {"schedule": counted, "micro_batches": "", "group_size": ""}
-        given |= dict.fromkeys(("first_layers", "last_layers", "pipe_layout"), "")
+        texts |= {"schedule": counted, "micro_batches": "", "group_size": ""}
+        texts |= dict.fromkeys(("first_layers", "last_layers", "pipe_layout"), "")
         if counted:  # one that loops takes two of today
-            given["vpp"] = given.get("vpp") or "1"
-        if _is_uneven(given) and not given.get("spread"):
-            given["spread"] = "nearly"
+            texts["vpp"] = texts.get("vpp") or "1"
+        if _is_uneven(texts) and not texts.get("spread"):
+            texts["spread"] = "nearly"
     elif view == "pipeline":
-        if given.get("micro_batches"):
-            given["global_batch"] = ""
+        if texts.get("micro_batches"):
+            texts["global_batch"] = ""
         if chunks:
-            is_looped = given.get("vpp", "") not in ("", "1")
-            named = given.get("schedule") or ("interleaved" if is_looped else "1f1b")
-            given |= {"schedule": named, "vpp": chunks}
-        if _has_chunks(given.get("schedule")):
-            given["vpp"] = ""
+            is_looped = texts.get("vpp", "") not in ("", "1")
+            named = texts.get("schedule") or ("interleaved" if is_looped else "1f1b")
+            texts |= {"schedule": named, "vpp": chunks}
+        if _has_chunks(texts.get("schedule")):
+            texts["vpp"] = ""
     else:
-        given["schedule"] = given.get("schedule") or counted
-        if not _has_chunks(given["schedule"]):
-            given["vpp"] = given.get("vpp") or chunks
-        elif given.get("vpp", "") not in ("", "1"):  # by which layers were told
-            given["schedule"] = ""
-        if given.get("global_batch"):
-            given["micro_batches"] = ""
-    return given
+        texts["schedule"] = texts.get("schedule") or counted
+        if not _has_chunks(texts["schedule"]):
+            texts["vpp"] = texts.get("vpp") or chunks
+        elif texts.get("vpp", "") not in ("", "1"):  # by which layers were told
+            texts["schedule"] = ""
+        if texts.get("global_batch"):
+            texts["micro_batches"] = ""
+    return texts
 
 
 def _has_chunks(schedule: str | None) -> bool:
@@ -59,12 +59,12 @@ def _has_chunks(schedule: str | None) -> bool:
     return schedule in SCHEDULES and SCHEDULES[schedule].v is not None
 
 
-def _is_uneven(given: Mapping[str, str]) -> bool:
+def _is_uneven(texts: Mapping[str, str]) -> bool:
     """Whether Megatron would not deal the layers that are typed to the stages."""
     starts = {"layers": "", "pp": STARTS["pp"], "vpp": "1"}
-    numbers = [number_in(given.get(name, start)) for name, start in starts.items()]
+    numbers = [number_in(texts.get(name, start)) for name, start in starts.items()]
     sizes = [number for number in numbers if isinstance(number, int) and number > 0]
     if len(sizes) < len(numbers):
         return False
     layers, pp, vpp = sizes
-    return pp == 1 < vpp or (layers + 2 * (given.get("account") == "1")) % (pp * vpp) > 0
+    return pp == 1 < vpp or (layers + 2 * (texts.get("account") == "1")) % (pp * vpp) > 0

@@ -236,8 +236,8 @@ def groups_pictures(context: Context) -> Pictures:
 
 def _title(grouping: Grouping, language: str) -> str:
     words = PAGE["groups_of" if grouping.is_even else "groups_of_up_to"][language]
-    said = words.format(
+    sentence = words.format(
         groups=counted(grouping.num_groups, "group", language),
         ranks=counted(grouping.size, "rank", language),
     )
-    return f"{grouping.name}: {said.rstrip('.。')}"
+    return f"{grouping.name}: {sentence.rstrip('.。')}"

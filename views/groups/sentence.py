@@ -42,8 +42,8 @@ def _spoken_of_server(layout: Layout) -> list[tuple[str, Grouping]]:
         names[0] = ("attention", "tp")
         names += [("slices", "etp"), ("ep", "ep")]
     roles = layout.roles or layout.every
-    found = [(said, roles[role]) for said, role in names if role in roles]
-    return [(said, grouping) for said, grouping in found if grouping.size > 1]
+    found = [(spoken, roles[role]) for spoken, role in names if role in roles]
+    return [(spoken, grouping) for spoken, grouping in found if grouping.size > 1]
 
 
 def question(rank: int, language: str) -> str:
@@ -69,9 +69,9 @@ def sentence_of(layout: Layout, rank: int, language: str) -> str:
     if not clauses:
         return JOB["says"][language].format(clauses=JOB["says_alone"][language])
     last = "last_of_two" if len(clauses) == 2 else "last"
-    said = JOB["says"][language].format(clauses=listed(clauses, language, last, "then"))
+    sentence = JOB["says"][language].format(clauses=listed(clauses, language, last, "then"))
     gap = GAP[language]
-    return f"{said}{gap}{_leaving(leaving, len(groups), language)}"
+    return f"{sentence}{gap}{_leaving(leaving, len(groups), language)}"
 
 
 def _clause(role: str, ranks: np.ndarray, rank: int, nodes: int, language: str) -> str:

@@ -243,8 +243,8 @@ def _overview_text(
 def _words(language: str) -> str:
     """The sentences that the page's script fills in, as the value of an attribute."""
     card = {name: text[language] for name, text in CARD.items()}
-    said = {name: text[language] for name, text in JOB.items() if not name.startswith("label_")}
-    return attribute_value({**card, **said, "gap": GAP[language]})
+    texts = {name: text[language] for name, text in JOB.items() if not name.startswith("label_")}
+    return attribute_value({**card, **texts, "gap": GAP[language]})
 
 
 VIEW = View(

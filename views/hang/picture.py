@@ -63,10 +63,10 @@ def heat_of_chain(log: Log, layout: Layout, every: Mapping[str, Grouping], langu
             name = "unheard" if part == SUSPECT and log.diagnosis.is_unheard else ROLES[part]
             role = RUN[f"role_{name}"][language].format(hop=part - FIRST)
             count_said = counted(count, "gpu", language)
-            said = RUN["chain_part"][language].format(
+            label = RUN["chain_part"][language].format(
                 part=f"{MARKS[part]} {role}", count=count_said
             )
-            legend.append((COLOURS[part], said.strip()))
+            legend.append((COLOURS[part], label.strip()))
     named = dict.fromkeys((*log.diagnosis.culprits, *log.missing, *log.diagnosis.suspects))
     return Heat(
         chain,

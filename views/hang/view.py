@@ -119,9 +119,9 @@ def _chain(case: Case, language: str) -> Heat:
 
 def _said(case: Case, language: str) -> str:
     """Who is missing, in at most three sentences."""
-    said = [hang_sentence(note.code, note.facts, language) for note in case.account]
+    sentences = [hang_sentence(note.code, note.facts, language) for note in case.account]
     nothing = RUN["hang_no_verdict" if case.log.ranks else "hang_nothing"][language]
-    return joined(said or [nothing], language)
+    return joined(sentences or [nothing], language)
 
 
 # -- the answer ----------------------------------------------------------------------------------
@@ -155,8 +155,8 @@ def _verdict(case: Case, language: str) -> Markup:
     if len(named) > 1 and inside:
         change = {"view": "ranks", "ranks": ranges_text(list(named)[:512]).replace("–", "-")}
         fixes.append(form.setter(change, RUN["show_groups_of"][language]))
-    said, buttons = tag("p", _said(case, language)), tag("p", *fixes, class_="fixes")
-    return tag("div", said, buttons, class_="verdict", role="status")
+    paragraph, buttons = tag("p", _said(case, language)), tag("p", *fixes, class_="fixes")
+    return tag("div", paragraph, buttons, class_="verdict", role="status")
 
 
 def _files(log: Log, language: str) -> Markup:
@@ -171,10 +171,10 @@ def _files(log: Log, language: str) -> Markup:
 
 def _contradiction(case: Case, note: Note, language: str) -> Markup:
     """What of the evidence the layout contradicts, and a button for one that would fit."""
-    said = hang_sentence(note.code, note.facts, language)
+    sentence = hang_sentence(note.code, note.facts, language)
     fixes = [form.setter(change, fix_label(change, language)) for change in case.fitting]
     none = "" if fixes else tag("p", RUN["fits_none"][language])
-    words = together(tag("p", said), none, tag("p", *fixes, class_="fixes"))
+    words = together(tag("p", sentence), none, tag("p", *fixes, class_="fixes"))
     return tag("div", words, class_="refusal", role="alert")
 
 
@@ -186,7 +186,7 @@ def _hops(log: Log, language: str) -> Markup | str:
         alike: dict[tuple[str, str, int], list[Wait]] = {}
         for wait in hop.waits:
             alike.setdefault((wait.group.title, wait.op, wait.seq), []).append(wait)
-        said = [
+        sentences = [
             RUN["hop_row" if place and hop.through else "hop_first"][language].format(
                 kind=f"{len(waits)} × {kind}" if len(waits) > 1 else kind,
                 op=op or RUN["operation"][language],
@@ -197,7 +197,7 @@ def _hops(log: Log, language: str) -> Markup | str:
             for (kind, op, seq), waits in islice(alike.items(), most)
         ]
         more = rest_text(len(alike) - most, language)
-        words = [*map(close_up, said), *([more] if more else [])]
+        words = [*map(close_up, sentences), *([more] if more else [])]
         items += [tag("li", tag("b", place), " ", sentence) for sentence in words]
     if not items:
         return ""
@@ -239,7 +239,7 @@ def _groups(case: Case, language: str) -> Markup | str:
 
 def _untold(log: Log, language: str) -> Markup | str:
     """What the reader must know: what is unclear, missing, left out."""
-    said = [hang_sentence(note.code, note.facts, language) for note in log.notes[:ROWS]]
+    sentences = [hang_sentence(note.code, note.facts, language) for note in log.notes[:ROWS]]
     places = () if log.ranks else log.group_ranks
     for words, ranks, most in (
         ("no_dump_of", log.diagnosis.without_dump, 256),
@@ -247,11 +247,11 @@ def _untold(log: Log, language: str) -> Markup | str:
         ("ambiguous", log.ambiguous_ranks, 64),
     ):
         if ranks:
-            said.append(RUN[words][language].format(ranks=ranges_text(list(ranks)[:most])))
-    if not said:
+            sentences.append(RUN[words][language].format(ranks=ranges_text(list(ranks)[:most])))
+    if not sentences:
         return ""
-    items = tag("ul", *(tag("li", sentence) for sentence in said))
-    title = numbered(RUN["unknown_title"][language], len(said), language)
+    items = tag("ul", *(tag("li", sentence) for sentence in sentences))
+    title = numbered(RUN["unknown_title"][language], len(sentences), language)
     return fold(title, items, is_open=True)
 
 

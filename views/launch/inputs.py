@@ -55,12 +55,12 @@ def training_stated(text: Parsed) -> dict[str, str]:
     >>> {name: value for name, value in training_stated(text).items() if value}
     {'model': 'llama3-70b', 'hidden': '8192', 'heads': '64'}
     """
-    said = training_of(text) | served_of(text)
-    if "model" not in said:
-        return texts_of(said)
+    values = training_of(text) | served_of(text)
+    if "model" not in values:
+        return texts_of(values)
     names = set(fields_of("model", "training", "traffic")) - {"cluster", "capacity"}
-    said["model"] = said["model"] or UNKNOWN
-    return {**{name: "" for name in FIELDS if name in names}, **texts_of(said)}
+    values["model"] = values["model"] or UNKNOWN
+    return {**{name: "" for name in FIELDS if name in names}, **texts_of(values)}
 
 
 def with_pasted(state: State, read: Parsed) -> State:
@@ -88,33 +88,33 @@ def options_of_page(layout: Layout, state: State) -> dict[str, object]:
 
     Errors: LayoutError about the field that cannot be.
     """
-    said: dict[str, object] = {
+    fields: dict[str, object] = {
         name: number_in(text) for name in MODEL if not is_empty(text := getattr(state, name))
     }
-    if said.get("experts") == 0:  # which is said by no option
-        del said["experts"]
-    for name, value in said.items():
+    if fields.get("experts") == 0:  # which is said by no option
+        del fields["experts"]
+    for name, value in fields.items():
         if not (name == "layers" and is_layout(value)):
             whole_number(value, name, maximum=MAX_BATCH)
     for name, count in (("first", state.first_layers), ("last", state.last_layers)):
         if not is_empty(count):
-            said[name] = whole_number(number_in(count), f"{name}_layers", maximum=MAX_BATCH)
+            fields[name] = whole_number(number_in(count), f"{name}_layers", maximum=MAX_BATCH)
     if layout_text := stated_layout(state):
         parse_layout(layout_text)
-        said["layers"] = layout_text
+        fields["layers"] = layout_text
     if not is_empty(state.micro_batches):
-        said["global_batch"] = batch_of(layout, state).global_batch
+        fields["global_batch"] = batch_of(layout, state).global_batch
     if state.value("account"):
-        said["account"] = True
+        fields["account"] = True
     for name in SAYABLE:
         if not is_empty(text := getattr(state, name)):
-            said[name] = FIELDS[name].row.value(text)
+            fields[name] = FIELDS[name].row.value(text)
     shape = _shape(state)
     if layout.is_server:
-        return options_of(shape, said, layout.mesh.size("pp")) | _served(state)
+        return options_of(shape, fields, layout.mesh.size("pp")) | _served(state)
     if isinstance(shape, Model):
-        said = {**counted_with(layout.mesh.size("tp"), shape.experts), **said}
-    return options_of(shape, said, layout.mesh.size("pp"))
+        fields = {**counted_with(layout.mesh.size("tp"), shape.experts), **fields}
+    return options_of(shape, fields, layout.mesh.size("pp"))
 
 
 def _served(state: State) -> Document:
@@ -122,11 +122,11 @@ def _served(state: State) -> Document:
 
     Errors: LayoutError about a number that is none.
     """
-    said: Document = {}
+    fields: Document = {}
     for name in SERVED_NUMBERS:
         if not is_empty(text := getattr(state, name)):
-            said[name] = FIELDS[name].row.value(text)
-    return said | {name: getattr(state, name) for name in ("served_weights", "served_cache")}
+            fields[name] = FIELDS[name].row.value(text)
+    return fields | {name: getattr(state, name) for name in ("served_weights", "served_cache")}
 
 
 SERVED_NUMBERS = ("served_share", "served_length", "served_requests", "served_batched")

@@ -48,9 +48,9 @@ def _asked(error: LayoutError, state: State) -> Markup:
     fixes = []
     for fix in error.alternatives:
         every = known | {name: str(value) for name, value in fix.items()}
-        said = ";".join(f"{name}={value}" for name, value in every.items())
+        settings = ";".join(f"{name}={value}" for name, value in every.items())
         label = ", ".join(f"{name} {value}" for name, value in fix.items())
-        fixes.append(({"plan_given": said}, label))
+        fixes.append(({"plan_given": settings}, label))
     return said_html(sentence(error, state.language), fixes, state.language, about="plan_given")
 
 
@@ -65,10 +65,10 @@ def _verdict(read: PlanRead, state: State) -> Markup:
         for role in plan.turns
     )
     gpus = f"{plan.nodes:,} × {plan.gpus_per_node:,}"
-    said = say("plan_reads", gpus=gpus, roles=roles)
+    sentence = say("plan_reads", gpus=gpus, roles=roles)
     button = form.setter(changes, say("plan_opens"))
     notes = [note_text(note, language) for note in (*warnings_of(read), *read.assumed)]
     listed = tag("ul", *(tag("li", note) for note in notes[:MOST_NOTES]), class_="plan-notes")
     use = tag("p", button, class_="fixes")
-    lines = (tag("p", said), use, listed if notes else "")
+    lines = (tag("p", sentence), use, listed if notes else "")
     return tag("div", *lines, class_="verdict", role="status")

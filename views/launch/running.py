@@ -32,13 +32,13 @@ def running_html(layout: Layout, state: State, text: Parsed, language: str) -> M
     ran = text.job().layout()
     facts = {"rank": running.rank, "world": f"{running.world:,}"}
     facts |= {"sizes": sizes_text(ran), "framework": framework_name(ran.framework)}
-    said, differing = compared(running, layout, language)
+    comparison, differing = compared(running, layout, language)
     changes = stated(state, text)
     use = form.setter(changes, say("use_pasted")) if changes else ""
     return together(
         tag(
             "div",
-            tag("p", say("running_layout", **facts), " ", said),
+            tag("p", say("running_layout", **facts), " ", comparison),
             tag("p", use, class_="fixes") if use else "",
             class_="verdict",
             role="status",

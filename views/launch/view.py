@@ -56,8 +56,8 @@ def _pasted(layout: Layout, state: State, language: str) -> Markup:
     question = say("launch_question")
     box = form.fields(form.area("paste", state, rows=4))
     if is_empty(state.paste):
-        said = heading(question, tag("p", say("launch_empty")))
-        return together(said, box, _example(layout, state))
+        head = heading(question, tag("p", say("launch_empty")))
+        return together(head, box, _example(layout, state))
     try:
         text = read_pasted(state)
     except LayoutError as error:
@@ -297,8 +297,8 @@ def _commands(context: Context) -> Markup:
     head = heading(PAGE["emit_title"][language], tag("p", PAGE["emit_body"][language]))
     try:
         options = options_of_page(layout, context.state)
-        asked = context.state.target
-        chosen = None if is_empty(asked) else require_choice("target", asked, TARGETS)
+        target = context.state.target
+        chosen = None if is_empty(target) else require_choice("target", target, TARGETS)
     except LayoutError as error:
         return together(head, problem_html(error, language, fixes_of(error, context)))
     written = {name: _written_or_why(layout, options, name, language) for name in TARGETS}
@@ -373,9 +373,9 @@ def check_text(layout: Layout, placement: Placement | None = None) -> str:
 
 def launch_pictures(context: Context) -> Pictures:
     """The command that is shown; the job."""
-    layout, language, asked = context.layout, context.language, context.state.target
+    layout, language, target = context.layout, context.language, context.state.target
     options = options_of_page(layout, context.state)
-    names = [*TARGETS] if is_empty(asked) else [require_choice("target", asked, TARGETS)]
+    names = [*TARGETS] if is_empty(target) else [require_choice("target", target, TARGETS)]
     written = {name: _written_or_why(layout, options, name, language) for name in names}
     chosen = _usual(layout, written)
     found = written[chosen]

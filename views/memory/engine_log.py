@@ -20,15 +20,15 @@ def log_html(context: Context) -> Markup:
     """The box for what the engine printed, and what it says beside what is reckoned."""
     say, language = saying(MEMORY, context.language), context.language
     box = form.fields(form.area("engine_log", context.state, rows=3))
-    told: Markup | str = ""
+    answer: Markup | str = ""
     if context.state.engine_log:
         try:
             check = log_check(context)
         except LayoutError as error:
-            told = problem_html(error, language, [])
+            answer = problem_html(error, language, [])
         else:
-            told = tag("p", say("log_none")) if check is None else _checked(check, language)
-    return together(tag("h3", say("log_title")), box, told)
+            answer = tag("p", say("log_none")) if check is None else _checked(check, language)
+    return together(tag("h3", say("log_title")), box, answer)
 
 
 def _checked(check: LogCheck, language: str) -> Markup:

@@ -58,7 +58,7 @@ def crossing_html(trained: Trained, layout: Layout, language: str) -> Markup:
     if not facts:
         return Markup()
     ranks = min(layout.gpus_per_node, layout.world_size)
-    said = MEMORY["crossing"][language].format(
+    sentence = MEMORY["crossing"][language].format(
         down=bytes_text(facts["down_bytes"]),
         up=bytes_text(facts["up_bytes"]),
         link=f"{trained.cluster.link / 1e9:.0f}",
@@ -66,7 +66,7 @@ def crossing_html(trained: Trained, layout: Layout, language: str) -> Markup:
         after=seconds_text(facts["seconds_after"]),
         update=seconds_text(UPDATE * ranks * facts["parameters_updated"]),
     )
-    return tag("p", said, class_="crossing")
+    return tag("p", sentence, class_="crossing")
 
 
 def host_facts(trained: Trained) -> Document:

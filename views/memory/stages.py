@@ -46,7 +46,7 @@ def bars_html(context: Context, stages: Sequence[StageMemory]) -> Markup:
     most, visible = largest(tuple(stages)), visible_stages(stages)
     widest = max(most.total, trained.capacity) * 1.02
     first_gpus = context.layout.every["pp"].members(0).tolist()
-    told = {stage.stage: _told(trained, stage, context.language) for stage in visible}
+    formulas = {stage.stage: _told(trained, stage, context.language) for stage in visible}
 
     def bar(stage: StageMemory) -> Markup:
         over, total = stage.total > trained.capacity, gib(stage.total)
@@ -62,7 +62,7 @@ def bars_html(context: Context, stages: Sequence[StageMemory]) -> Markup:
             tag("span", name, class_="memory-name"),
             tag("span", *segments, class_="memory-bar"),
             tag("span", total, " !" if over else "", class_="memory-total"),
-            tag("template", told[stage.stage], class_="memory-told"),
+            tag("template", formulas[stage.stage], class_="memory-told"),
             class_=f"memory-row{' over' if over else ''}{' chosen' if stage is most else ''}",
             role="listitem",
             tabindex=0,
@@ -81,7 +81,7 @@ def bars_html(context: Context, stages: Sequence[StageMemory]) -> Markup:
         tag("ul", *parts, class_="memory-legend"),
         fine(by_pointer(say("bars_hint"), say("bars_hint_touch"))),
         some if len(visible) < len(stages) else "",
-        tag("div", told[most.stage], class_="memory-formula", aria_live="polite"),
+        tag("div", formulas[most.stage], class_="memory-formula", aria_live="polite"),
     )
 
 

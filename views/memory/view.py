@@ -174,10 +174,10 @@ def verdict_text(context: Context, stages: Sequence[StageMemory]) -> str:
 def _header(chosen: ChosenModel, language: str) -> Markup:
     say, name = saying(MEMORY, language), model_name(chosen, language)
     total, active = total_parameters(chosen.model), active_parameters(chosen.model)
-    said = say("parameters_line", name=name, total=f"{total / 1e9:,.2f}")
-    said += say("active", active=f"{active / 1e9:,.2f}") if active != total else ""
+    sentence = say("parameters_line", name=name, total=f"{total / 1e9:,.2f}")
+    sentence += say("active", active=f"{active / 1e9:,.2f}") if active != total else ""
     source = MODELS[chosen.preset].source if chosen.preset in MODELS else ""
-    return tag("p", tag("b", said), " ", tag("small", source), class_="memory-model")
+    return tag("p", tag("b", sentence), " ", tag("small", source), class_="memory-model")
 
 
 def _noted(context: Context) -> list[str]:
@@ -251,8 +251,8 @@ def memory_pictures(context: Context) -> Pictures:
     key = re.split(r"\. |。", MEMORY["zero_key"][language].rstrip(".。"))
     pictures = [*memory_slide(context)]
     for moment, shards in moments_of(zero, ranks):
-        said = MEMORY[f"moment_{moment}"][language]
-        title = SAVED["zero"][language].format(**facts, moment=said)
+        moment_text = MEMORY[f"moment_{moment}"][language]
+        title = SAVED["zero"][language].format(**facts, moment=moment_text)
         pictures.append((title, replace(shards, legend=tuple(("", part) for part in key))))
     return pictures
 

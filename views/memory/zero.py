@@ -77,8 +77,8 @@ def sharing_ranks(context: Context) -> tuple[int, tuple[int, ...]]:
     Errors: LayoutError if it is none of this layout.
     """
     layout, of_rank = context.layout, context.state.of_rank
-    given = context.rank if is_empty(of_rank) else number_in(of_rank)
-    rank = whole_number(given, "of_rank", minimum=0, maximum=layout.world_size - 1)
+    chosen = context.rank if is_empty(of_rank) else number_in(of_rank)
+    rank = whole_number(chosen, "of_rank", minimum=0, maximum=layout.world_size - 1)
     return rank, tuple(
         sharing_group(layout, context.trained.training.instances).members(rank).tolist()
     )
@@ -112,7 +112,7 @@ def _who(context: Context, stage: StageMemory, rank: int, ranks: tuple[int, ...]
     trained, layout, language = context.trained, context.layout, context.language
     dense, experts = trained.training.ranks_sharing(trained.split)
     say = saying(MEMORY, language)
-    said = [
+    sentences = [
         say(
             "zero_alone" if len(ranks) == 1 else "zero_group",
             rank=rank,
@@ -126,7 +126,7 @@ def _who(context: Context, stage: StageMemory, rank: int, ranks: tuple[int, ...]
     if stage.parameters.experts and "edp" in layout.every:
         name = "intra-edp" if "intra-edp" in layout.every else "edp"
         members = layout.every[name].members(rank).tolist()
-        said.append(
+        sentences.append(
             say(
                 "zero_experts",
                 parameters=millions(stage.parameters.experts),
@@ -134,7 +134,7 @@ def _who(context: Context, stage: StageMemory, rank: int, ranks: tuple[int, ...]
                 ranks=ranks_text(members, most=16),
             )
         )
-    return joined(said, language)
+    return joined(sentences, language)
 
 
 def _table(trained: Trained, stage: StageMemory, language: str) -> Markup:

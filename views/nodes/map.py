@@ -82,11 +82,11 @@ def kind_of(context: Context, sent: Sent) -> str:
 
     Errors: LayoutError for what is the name of no kind.
     """
-    asked = context.state.lines.strip()
-    if asked:
-        require_choice("lines", asked, KINDS, [""])
-        asked = _plain_name(asked, context.layout)
-    return asked if asked in sent.groupings else ""
+    kind = context.state.lines.strip()
+    if kind:
+        require_choice("lines", kind, KINDS, [""])
+        kind = _plain_name(kind, context.layout)
+    return kind if kind in sent.groupings else ""
 
 
 def map_of(context: Context, across: tuple[float, int, int, int] = WIDE) -> NodesPicture:
@@ -267,13 +267,13 @@ def map_html(context: Context) -> Markup:
     wide = map_of(context)
     boxes = -(-context.layout.world_size // sent.size)
     keys = PAGE["semicolon"][language].join(words for *_, words in wide.kinds)
-    told = say("map_described", shown=len(wide.boxes), boxes=f"{boxes:,}", key=keys)
+    description = say("map_described", shown=len(wide.boxes), boxes=f"{boxes:,}", key=keys)
     note = say("map_note" if sent.across is not None else "map_note_only")
     return tag(
         "figure",
         tag("div", *buttons, class_="targets lines", **label),
-        Markup(nodes_svg(wide, told, "wide")),
-        Markup(nodes_svg(map_of(context, NARROW), told, "narrow")),
+        Markup(nodes_svg(wide, description, "wide")),
+        Markup(nodes_svg(map_of(context, NARROW), description, "narrow")),
         fine(note),
         class_="nodes-figure",
     )

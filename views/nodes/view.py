@@ -52,9 +52,9 @@ def nodes_html(context: Context) -> Markup:
     warnings = audit.warnings(context)
     answer, *others = warnings or [_fine(context)]
     items = (tag("li", warning) for warning in others)
-    said = tag("ul", tag("li", answer), class_="warnings") if warnings else tag("p", answer)
+    answers = tag("ul", tag("li", answer), class_="warnings") if warnings else tag("p", answer)
     return together(
-        heading(say("nodes_title"), said),
+        heading(say("nodes_title"), answers),
         or_refused(context, map_html),
         audit.table(
             audit.heads(language), language, rare_names(context), bool(context.layout.roles)

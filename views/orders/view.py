@@ -140,9 +140,9 @@ def _switch(compared: Comparison) -> Markup:
         buttons.append(button(label, data_order=at, **keys))
         place = coordinates(layout.mesh, rank).items()
         where = ", ".join(f"{name} {index}" for name, index in place if layout.mesh.size(name) > 1)
-        said = unbroken(say(words, place=where, **facts))
+        sentence = unbroken(say(words, place=where, **facts))
         dashed = together(" ", say("order_dashed")) if is_dashed else ""
-        texts.append(tag("p", said, dashed, **_shown(at)))
+        texts.append(tag("p", sentence, dashed, **_shown(at)))
     group = {"role": "group", "aria_label": say("order_switch")}
     return together(
         tag("div", *buttons, class_="orders", **group),
@@ -267,10 +267,10 @@ def orders_pictures(context: Context, most: int = PANEL_LIMIT) -> Pictures:
             if move.ranks
             for title, panel in _scenes(compared, move)
         ]
-    said, gpus, rank = SAVED["groups_of_rank"], context.layout.gpus_per_node, context.rank
+    title_of, gpus, rank = SAVED["groups_of_rank"], context.layout.gpus_per_node, context.rank
     return [
         (
-            said[context.language].format(order=title, rank=rank),
+            title_of[context.language].format(order=title, rank=rank),
             scene.overview(side.mesh, groups, gpus, rank, compared.spec.tones),
         )
         for (title, side), groups in zip(compared.sides, (compared.before, context.visible))

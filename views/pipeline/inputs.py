@@ -108,12 +108,12 @@ def spend_on(schedules: Sequence[ScheduleSpec]) -> None:
 
 
 def clock_of(state: State) -> Clock:
-    said = state.parsed(TimesInputs)
+    times = state.parsed(TimesInputs)
     return Clock(
-        Times(said.t_f, said.t_i, said.t_w, said.t_pair, said.t_b),
-        said.t_send,
-        said.t_optimizer,
-        said.w_share,
+        Times(times.t_f, times.t_i, times.t_w, times.t_pair, times.t_b),
+        times.t_send,
+        times.t_optimizer,
+        times.w_share,
     )
 
 

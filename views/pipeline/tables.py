@@ -87,22 +87,22 @@ def _closed(spec: ScheduleSpec, figures: Figures, clock: Clock, say: Say) -> str
     }[form.sense]
     idle = form.idle(spec.p, spec.chunks, clock.times)
     value = amount(idle)
-    said = say(f"pipeline_closed_{form.sense}") + say("colon")
-    said += (value if form.formula == value else f"{form.formula} = {value}") + say("semicolon")
+    sentence = say(f"pipeline_closed_{form.sense}") + say("colon")
+    sentence += (value if form.formula == value else f"{form.formula} = {value}") + say("semicolon")
     if _same(idle, simulated):
-        return said + say("pipeline_closed_agrees")
+        return sentence + say("pipeline_closed_agrees")
     condition = f", {form.when}" if form.when else ""
-    return said + say("pipeline_closed_differs", value=amount(simulated), condition=condition)
+    return sentence + say("pipeline_closed_differs", value=amount(simulated), condition=condition)
 
 
 def _peak(schedule: TimedSchedule, figures: Figures, say: Say) -> str:
     spec = schedule.spec
     simulated, form = figures.peak * schedule.share, spec.rule.closed
-    said = span(simulated, say)
+    text = span(simulated, say)
     # A formula that the simulation exceeds is not of this case, such as ZB-2p's where W holds less.
     if form is None or simulated.max() > max(form.peaks(spec.shape)) + CLOSE:
-        return said
-    return said + say("in_brackets", words=form.peak_formula)
+        return text
+    return text + say("in_brackets", words=form.peak_formula)
 
 
 def _rank_by_rank(

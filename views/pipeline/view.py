@@ -66,13 +66,13 @@ def pipeline_html(context: Context) -> Markup:
     return tag("div", head, body, class_="pipeline")
 
 
-def _without(said: str, context: Context) -> Markup:
+def _without(sentence: str, context: Context) -> Markup:
     """Why there is nothing to draw, and sizes of which there is."""
     sizes = ({"pp": size} for size in divisors(context.layout.world_size)[1:])
     tried = (size for size in sizes if works(_require, size, "against", context.known))
     words = PAGE["pipeline_set"][context.language]
     setters = (form.setter(size, words.format(**size)) for size in islice(tried, MOST))
-    note = tag("p", said, class_="pipeline-note")
+    note = tag("p", sentence, class_="pipeline-note")
     return together(note, tag("p", *setters, class_="pipeline-fixes"))
 
 
@@ -213,13 +213,13 @@ class _Page:
         given = "from_batch" if batch.is_given else "no_batch"
         sizes = "sizes" if schedule.chunks > 1 else "sizes_alone"
         samples = f"{batch.global_batch:,}"
-        said = (
+        sentences = (
             say("pipeline_group_of", group=number, groups=groups, ranks=ranges_text(ranks)),
             say(f"pipeline_{sizes}", p=schedule.p, m=m, v=schedule.chunks),
             say(f"pipeline_{given}", batch=samples, micro=micro, dp=dp, m=m),
             say("pipeline_units", forward=amount(clock.times.forward)),
         )
-        return joined(said, self.language)
+        return joined(sentences, self.language)
 
     def _layers(self, schedules: Mapping[ScheduleSpec, Stages], ranks: tuple[int, ...]) -> Markup:
         state, language = self.state, self.language

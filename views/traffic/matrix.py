@@ -40,13 +40,13 @@ def matrix_html(context: Context, rows: Sequence[Traffic]) -> Markup:
     zoom = _closer(context, rows, part) if flows.ranks_per_cell > 1 else ""
     data["sets"] = {**({"traffic_part": zoom} if zoom else {"view": "groups"}), "rank": "{from}"}
     hints = (say(f"matrix_hint{'_zoom' if zoom else ''}{by}") for by in ("", "_touch"))
-    told = dict(zip(("hint", "hint_touch"), hints))
-    data["words"] = {name: say(f"matrix_{name}") for name in _WORDS} | told
+    hint_texts = dict(zip(("hint", "hint_touch"), hints))
+    data["words"] = {name: say(f"matrix_{name}") for name in _WORDS} | hint_texts
     return tag(
         "figure",
         _choice(context, part),
         Markup(matrix_svg(picture, label)),
-        tag("p", told["hint"], class_="traffic-told", aria_live="polite"),
+        tag("p", hint_texts["hint"], class_="traffic-told", aria_live="polite"),
         tag("p", *scale, class_="traffic-scale"),
         tag("figcaption", *title, tag("p", say("matrix_ways"))),
         class_="traffic-figure",
@@ -160,11 +160,11 @@ def _data(flows: Matrix, total: np.ndarray, context: Context, language: str) -> 
     mixes, number = np.unique(np.round(by_cell, -1), axis=0, return_inverse=True)
     which = np.zeros(total.size, dtype=np.int64)
     which[sending] = 1 + number.reshape(-1)
-    told = (_mix_text(flows.kinds, mix, language) for mix in mixes.tolist())
+    mix_texts = (_mix_text(flows.kinds, mix, language) for mix in mixes.tolist())
     per, ranks = flows.ranks_per_cell, flows.ranks
     ends = np.minimum(np.arange(per, len(ranks) + per, per), len(ranks)) - 1
     return {
-        "mixes": [say("matrix_none"), *told],
+        "mixes": [say("matrix_none"), *mix_texts],
         "cells": runs(which),
         "firsts": flows.firsts.tolist(),
         "lasts": ranks[ends].tolist(),

@@ -53,10 +53,10 @@ def traffic_html(context: Context) -> Markup:
     language = context.language
     rows: list[Traffic] = []
     body = or_refused(context, partial(_answer, found=rows))
-    said = tag("p", answer_text(rows, language)) if rows else ""
+    answer = tag("p", answer_text(rows, language)) if rows else ""
     has_cp = context.layout.mesh.size("cp") > 1
     inputs = inputs_html(context.state) if has_cp else ""
-    head = heading(TRAFFIC["title"][language], said)
+    head = heading(TRAFFIC["title"][language], answer)
     return together(head, inputs, tag("div", body, class_="traffic"))
 
 
@@ -93,20 +93,20 @@ def _answer(context: Context, found: list[Traffic]) -> Markup:
     rows = rows_of(layout, trained)
     found.extend(rows)
     job = (tag("p", text) for text in job_texts(layout, trained, language))
-    said = together(
+    answer = together(
         tag("div", *job, class_="traffic-job"),
         crossing_html(trained, layout, language),
         step_of(context),
     )
     if not rows:
-        return together(said, fine(TRAFFIC["silent"][language]))
+        return together(answer, fine(TRAFFIC["silent"][language]))
     note = CLUSTER_NOTES.get(trained.cluster_id)
     sources = "; ".join((*trained.cluster.source, *([note[language]] if note else [])))
     return together(
         matrix_html(context, rows),
         _kinds(rows, language),
         fine(explained(TRAFFIC["body"][language], language)),
-        said,
+        answer,
         _every(rows, language),
         left_out_html(LEFT_OUT.values(), language),
         tag("p", TRAFFIC["sources"][language], " ", sources, class_="traffic-source"),
@@ -156,8 +156,8 @@ def _kinds(rows: Sequence[Traffic], language: str) -> Markup:
 def _totals(rows: Sequence[Traffic], language: str) -> tuple[str, Markup]:
     """Bytes of all ranks, and with a bar of their share those that leave NVLink domains."""
     total, across = (sum(getattr(sent, name) for sent in rows) for name in ("total", "across"))
-    said = _across(total, across, language)
-    return bytes_text(total), together(said, share_bar(across / (total or 1)))
+    crossing = _across(total, across, language)
+    return bytes_text(total), together(crossing, share_bar(across / (total or 1)))
 
 
 def _across(total: float, across: float, language: str) -> str:
