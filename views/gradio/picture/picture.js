@@ -63,7 +63,8 @@ function thin(svg, width) {
   const lost = (size) => size > 0 && size * scale < READABLE;
   svg.classList.toggle('no-index', lost(Number(svg.dataset.indexSize)));
   svg.classList.toggle('no-rank', lost(Number(svg.dataset.rankSize)));
-  svg.classList.toggle('no-number', lost(parseFloat(svg.style.getPropertyValue('--most'))));
+  const isPanel = 'rankSize' in svg.dataset; // whose ranks stay where names of groups do not
+  svg.classList.toggle('no-number', !isPanel && lost(parseFloat(svg.style.getPropertyValue('--most'))));
 }
 
 // --- The chosen GPU -------------------------------------------------------------------------------
