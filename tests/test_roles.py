@@ -58,6 +58,9 @@ def test_whatever_is_on_screen_says_the_same_plan(steps):
             state = edited(state.changed({"role_edit": step} if isinstance(step, str) else step))
         except LayoutError:
             continue
+        shown = cast_of(state).shown
+        if shown.gpus and len(shown.gpus) != shown.count:  # no plan, and stays on screen: below
+            continue
         before = said(state)
         for name in before:
             turned = cast_of(state).to(name).state()
@@ -66,6 +69,18 @@ def test_whatever_is_on_screen_says_the_same_plan(steps):
             assert cast_of(turned).state() == turned
             back = cast_of(turned).to(cast_of(state).shown.name).state()
             assert {**vars(back), "rank": ""} == {**vars(cast_of(state).state()), "rank": ""}
+
+
+def test_a_role_whose_chosen_gpus_are_not_its_machines_stays_on_screen_until_that_is_mended():
+    state = edited(edited(START.changed({"role_edit": "add"})).changed({"nodes": "2"}))
+    torn = edited(state.changed({"role_edit": "first 0-7,16-39"}))
+    for instruction in ("to actor", "add"):
+        with pytest.raises(LayoutError) as refused:
+            edited(torn.changed({"role_edit": instruction}))
+        assert refused.value.code == "gpus-are-not-machines"
+        mended = edited(torn.changed(refused.value.alternatives[0]))
+        assert cast_of(edited(mended.changed({"role_edit": "to actor"}))).shown.name == "actor"
+    assert cast_of(edited(torn.changed({"role_edit": "gpu 16"}))).shown.name == "rollout"
 
 
 def test_a_job_of_one_role_says_nothing_of_roles():

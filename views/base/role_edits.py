@@ -65,7 +65,21 @@ def edited(state: State) -> State:
 
 
 def _to(cast: Cast, name: str) -> Cast:
-    return cast.to(name)
+    return _as_text(cast).to(name)
+
+
+def _as_text(cast: Cast) -> Cast:
+    """The cast, whose role on screen a text can say.
+
+    Errors: LayoutError for chosen GPUs that are not as many as its machines have: another role on
+    screen would take the one or the other for right.
+    """
+    now = cast.shown
+    if now.gpus and len(now.gpus) != now.count:
+        facts = {"role": now.name, "said": len(now.gpus), "count": now.count}
+        fix = {"role_edit": f"first {now.first}"}
+        raise refusal("gpus-are-not-machines", "role_edit", fix, **facts)
+    return cast
 
 
 def _gpu(cast: Cast, text: str) -> Cast:
@@ -74,7 +88,9 @@ def _gpu(cast: Cast, text: str) -> Cast:
     for member in (cast.shown, *cast.members):
         rank = rank_on(member, gpu)
         if rank is not None:
-            turned = cast.to(member.name)
+            turned = (
+                cast.to(member.name) if member is cast.shown else _as_text(cast).to(member.name)
+            )
             page = turned.shown.page.changed({"rank": str(rank)})
             return turned.with_(turned.shown, replace(turned.shown, page=page))
     return cast
@@ -88,7 +104,7 @@ def rank_on(member: RolePage, gpu: int) -> int | None:
 
 def _add(cast: Cast, name: str) -> Cast:
     """Another role on the GPUs of the one on screen, which it has after it."""
-    now = cast.shown
+    now = _as_text(cast).shown
     if len(cast.members) >= MAX_ROLES:
         raise refusal("number-of-roles", "role_edit", count=MAX_ROLES + 1, limit=MAX_ROLES)
     taken = {member.name for member in cast.members}
