@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import fsum
 from typing import Annotated, Literal
 
 from annotated_types import Interval
@@ -227,4 +228,4 @@ class Slowness:
     @property
     def step_us(self) -> float:
         """The mean step of all ranks."""
-        return sum(one.step_us for one in self.ranks) / len(self.ranks) if self.ranks else 0.0
+        return fsum(one.step_us for one in self.ranks) / len(self.ranks) if self.ranks else 0.0
