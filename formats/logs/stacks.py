@@ -35,7 +35,6 @@ _COMMUNICATES = (
     *("torch/distributed/distributed_c10d.py", "torch/distributed/_functional_collectives.py"),
     *("torch/distributed/_symmetric_memory/__init__.py", "torch/distributed/nn/functional.py"),
 )
-_WRAPS = ("torch/distributed/c10d_logger.py", "torch/utils/_contextlib.py")
 _WAITS = ("torch/cuda/__init__.py", "torch/cuda/streams.py")
 _CALL = re.compile(
     r"_?(?:all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|broadcast|reduce|gather|scatter|barrier"

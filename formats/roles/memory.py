@@ -11,18 +11,17 @@ from contextlib import suppress
 import numpy as np
 
 from groups.errors import LayoutError
+from groups.layout import Layout
 from groups.notes import Note
 from groups.plan import Plan
 from groups.plan_notes import memory_note
 from training.memory import memory_per_stage
 from training.models import MODELS
 from training.recipe import PRECISIONS, Training
+from training.serving.server import SHARES, Serving, sglang_share
 from training.split import Split
 
 from .model import PARTS, PlanRead, RoleRead
-
-SHARES = {"vllm": 0.9, "sglang": 0.88, "tensorrt-llm": 0.9}
-"""Of a GPU, what an engine takes where nothing says it."""
 
 FORWARD = ("log-probs", "reference", "values", "reward", "teacher")
 """Phases in which nothing is updated."""
@@ -80,7 +79,7 @@ def _least(read: RoleRead, capacity: float) -> dict[str, float]:
     layout = read.role.layout
     if layout.is_server:
         share = read.training.get("served_share")
-        taken = float(str(share)) if share is not None else SHARES.get(layout.framework, 0.9)
+        taken = _usual_share(layout, capacity) if share is None else float(str(share))
         return {"cache": taken * capacity}  # its weights are in its share
     published = MODELS.get(str(read.training.get("model", "")))
     if published is None:
@@ -103,6 +102,13 @@ def _least(read: RoleRead, capacity: float) -> dict[str, float]:
         only = read.name.startswith(SCORES)
         return {"weights": states["weights"]} if only else states
     return {}
+
+
+def _usual_share(layout: Layout, capacity: float) -> float:
+    """Of a GPU, what an engine takes where nothing says it."""
+    _, share = SHARES.get(layout.framework, SHARES["megatron"])
+    ranks = layout.job.tp * layout.job.pp
+    return share or sglang_share(Serving("sglang"), capacity, ranks)
 
 
 def _states(parts: Mapping[str, float]) -> dict[str, float]:

@@ -218,6 +218,7 @@ def _generation(
     section = f"policy.generation.{backend}_cfg"
     length = settings.count("policy.max_total_sequence_length", 512, note="")
     share = settings.text(f"{section}.gpu_memory_utilization", f"{section}.mem_fraction_static")
+    share = share or ("0.6" if backend == "vllm" else None)  # NeMo-RL's own default
     known = Known.of_server(settings.named("policy.model_name"), length).also(served_share=share)
     away = ("weights", "cache") if together else ()
     return Sketch("generation", job, pool.first, known=known, away=away)

@@ -45,6 +45,7 @@ def read_openrlhf(settings: Settings) -> PlanRead:
         job = served(settings, "rollout", len(gpus), each, "vllm", tp=tp, dp=1)
         model = settings.named("actor.model_name_or_path", "pretrain")
         share = settings.text("vllm.gpu_memory_utilization", "vllm-gpu-memory-utilization")
+        share = share or "0.95"  # OpenRLHF's own default
         known = Known.of_server(model, _longest(settings)).also(served_share=share)
         sleeps = settings.switch("vllm.enable_sleep", "vllm-enable-sleep")
         away = ("weights", "cache") if sleeps else ()

@@ -290,7 +290,7 @@ def _engines(
     if section.startswith(TEACHERS):
         paths[name] = (f"{section.removesuffix('.inference')}.model_path",)
     model = settings.named(*paths.get(name, ("actor_rollout_ref.model.path",)))
-    share = settings.text(f"{section}.gpu_memory_utilization")
+    share = settings.text(f"{section}.gpu_memory_utilization") or "0.5"  # verl's own default
     known = Known.of_server(model, _longest(settings, section)).also(served_share=share)
     frees = settings.switch(f"{section}.free_cache_engine", default=True)
     away = ("weights", "cache") if frees else ()

@@ -36,7 +36,6 @@ _RANK = re.compile(r"\s{0,12}rank\s{1,8}(\d{1,7}): (\d{1,12}\.\d{1,6})\s*$")
 _STRAGGLER = re.compile(r"M([nx])Rtt/Rnk: (\d{1,12}\.\d{1,6})(?:ms)?/(\d{1,7})")
 
 COMPUTE = ("forward-compute", "backward-compute")
-P2P = ("forward-recv", "forward-send", "backward-recv", "backward-send")
 GRADS = ("all-grads-sync", "params-all-gather")
 
 
