@@ -12,14 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from formats.roles.presets import PLANS, preset_plan
+from formats.roles.warned import warnings_of
 from groups import LayoutError
 from views.base.context import Context
 from views.base.link import from_query, to_query
+from views.base.opened import state_of_plan
 from views.base.role_edits import EDITS, NAMES, edited
 from views.base.role_text import OWN_FIELDS, read_roles
 from views.base.roles import cast_of
 from views.base.state import State
 from views.page import answer, draw
+from views.roles.moments import moments_of
 
 START = State(nodes=4, tp=4, pp=2, model="qwen3-8b", zero="1")
 DAPO = "rollout@0-31:vllm,tp=4;reward@32-39:tp=1,model=qwen3-1.7b"
@@ -181,3 +184,18 @@ def test_a_pasted_configuration_opens_as_a_whole_plan_and_asks_what_it_leaves_op
     opened = state.changed(json.loads(html.unescape(button)))
     assert str(Context.of(opened).plan) == "4 x 8 GPUs: rollout 0-31, actor 0-31"
     assert opened.view == "roles"
+
+
+def test_published_plans_fit_with_the_options_of_their_sources_and_the_least_is_less():
+    """One states no recomputation; what the command warns of is a lower bound of the page's."""
+    over = set()
+    for name in PLANS:
+        read = preset_plan(name)
+        context = Context.of(state_of_plan(read))
+        moments = moments_of(context, 0)
+        assert not moments.refused
+        if not moments.fits:
+            over.add(name)
+        warned = {note.code for note in warnings_of(read, moments.capacity)}
+        assert "roles-do-not-fit" not in warned or name in over
+    assert over == {"dapo-deepseek-v3"}

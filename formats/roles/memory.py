@@ -94,6 +94,7 @@ def _least(read: RoleRead, capacity: float) -> dict[str, float]:
         training = Training(
             zero=zero,
             precision=precision if precision in PRECISIONS else "bf16-fp32",
+            offload=str(read.training.get("offload", "none")),
             micro_batches=job.pp,
         )
         stages = memory_per_stage(published.model, split, training)

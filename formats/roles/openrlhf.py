@@ -140,7 +140,7 @@ def _model(settings: Settings, name: str, gpus: tuple[int, ...], each: int) -> S
     paths["critic"] = ("critic.model_name_or_path", "critic-pretrain")
     paths["reward"] = ("reward.model_name_or_path", "reward-pretrain")
     model = settings.named(*paths[name]) or settings.named(*paths["actor"])
-    known = known.also(model=Known.of_server(model).model)
+    known = known.also(model=Known.of_server(model).model, sequence=_longest(settings))
     if name == "actor":
         known, updates = _batch(settings, known)
     offloads = settings.switch("ds.enable_sleep", "deepspeed-enable-sleep")
@@ -161,6 +161,10 @@ def _batch(settings: Settings, known: Known) -> tuple[Known, int]:
 
 
 def _longest(settings: Settings) -> int | None:
-    if settings.text("data.max_len") is None:
+    """Tokens of a prompt and its answer at most, where the text says them."""
+    if settings.text("data.max_len") is not None:
+        return settings.count("data.max_len", 1)
+    lengths = ("prompt-max-len", "generate-max-len")  # of its commands before the sections
+    if not all(settings.text(name) for name in lengths):
         return None
-    return settings.count("data.max_len", 1)
+    return sum(settings.count(name, 1) for name in lengths)
