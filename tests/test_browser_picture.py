@@ -30,6 +30,7 @@ from browser import (
     type_sizes,
     wait_until,
 )
+from test_browser_access import open_state
 
 from descriptions import CARD, DP_KINDS, kind_of
 from groups.conventions import CONVENTIONS
@@ -223,6 +224,17 @@ def test_cells_too_small_for_text_leave_it_out(open_page):
             }).length"""
         )
         assert spilling == 0, f"at {width} px"
+
+
+def test_ranks_of_a_panel_stay_where_names_of_its_groups_have_no_room(open_page):
+    page = open_page()
+    served = {"nodes": "4", "tp": "32", "pp": "1", "dp": "8", "ep": "32", "framework": "sglang"}
+    open_state(page, model="deepseek-v3", **served)
+    next_frame(page)
+    tall = "all => all.map((one) => one.getBoundingClientRect().height > 0)"
+    ranks, names = (page.locator(f"svg.panel .digits.{part}") for part in "ri")
+    assert ranks.evaluate_all(tall) == [True] * 3
+    assert names.evaluate_all(tall) == [True, False, True]  # of attn_dp
 
 
 # --- Large worlds ---------------------------------------------------------------------------------
