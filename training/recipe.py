@@ -154,6 +154,12 @@ class Training:
         return self.kernels == "eager" or (self.kernels == "auto" and self.zero >= 2)
 
     @property
+    def weight_passes(self) -> int:
+        """How often a micro-batch goes through a layer's weights, of which ZeRO-3 and host memory
+        have no copy here: forward, backward, and again to recompute all."""
+        return 3 if self.recompute == "full" else 2
+
+    @property
     def element(self) -> int:
         """Bytes of one number of activations: of 16 bits, or of 32 as the weights."""
         return max(2, PRECISIONS[self.precision].weight)

@@ -8,7 +8,8 @@
     stage       a micro-batch's computation and waits, or the host's time to launch it if that is
                 longer: (a^4 + b^4)^(1/4)
     step        m micro-batches of the slowest stage, and the others once: 1F1B's bubble, of which
-                vpp chunks leave a v-th (arXiv:2104.04473 section 2.2)
+                vpp chunks leave a v-th (arXiv:2104.04473 section 2.2); put together by `step_of`,
+                of one layout or of many at once
 
 and behind the last micro-batch what of the gradients and parameters nothing hides, and the
 optimizer's passes over its state: of states in host memory, the way there and back, and the CPUs'
@@ -29,7 +30,7 @@ from ..memory.host import UPDATE, crossing
 from ..pipeline.figures import idle_time
 from ..recipe import PRECISIONS
 from ..recompute import modules_of
-from .request import Request
+from .request import Request, TrainingJob
 from .work import Ends, LayerWork, Messages, Number, Products, Replicas, Work
 
 OVERLAPPED = 0.6
@@ -59,6 +60,48 @@ class Timed(NamedTuple):
     @property
     def total(self) -> float:
         return self.compute + self.tp + self.cp + self.ep
+
+
+class Costs(NamedTuple):
+    """What a step is put together from, in seconds where nothing else is said: numbers of one
+    layout, or arrays of many (`step_of`).
+
+    Attributes:
+        dense, moe: one layer of each kind, for one micro-batch.
+        head: the output layer, for one micro-batch.
+        send: messages between stages, for one micro-batch through all chunks of a rank.
+        launch: the host's, for a layer without experts and with them.
+        exposed, gathered: as `replica_seconds` has them.
+        states, held: parameters whose state a rank updates, and that it holds.
+        on_host: the shares of the optimizer's state and of the weights in host memory.
+    """
+
+    dense: Number
+    moe: Number
+    head: Number
+    send: Number
+    launch: tuple[Number, Number]
+    exposed: Number
+    gathered: Number
+    states: Number
+    held: Number
+    on_host: tuple[Number, Number]
+
+
+class Step(NamedTuple):
+    """Seconds of a step: of each stage for one micro-batch, of the slowest one's micro-batches, and
+    what comes on top of these, by PARTS."""
+
+    stages: np.ndarray
+    busy: Number
+    bubble: Number
+    dp: Number
+    optimizer: Number
+    offload: Number
+
+    @property
+    def seconds(self) -> Number:
+        return self.busy + self.bubble + self.dp + self.optimizer + self.offload
 
 
 def message_seconds(messages: Messages, machine: Cluster, c: Constants) -> Number:
@@ -188,23 +231,6 @@ def send_seconds(request: Request, ends: Ends, c: Constants) -> float:
     return message_seconds(ends.send, request.machine, c) * c["pp_exposed"]
 
 
-def stage_seconds(
-    plain: np.ndarray,
-    routed: np.ndarray,
-    is_last: np.ndarray,
-    *,
-    dense: Number,
-    moe: Number,
-    head: Number,
-    send: Number,
-    launch: tuple[float, float],
-) -> np.ndarray:
-    """A micro-batch on pipeline ranks with so many layers; arrays are broadcast."""
-    gpu = plain * dense + routed * moe + is_last * head + send
-    host = plain * launch[0] + routed * launch[1]
-    return (gpu**SHARP + host**SHARP) ** (1.0 / SHARP)
-
-
 def idle_share(schedule: str, p: int, v: int) -> float:
     """Idle time of a schedule over that of 1F1B, by their published formulas, or counted.
 
@@ -220,43 +246,80 @@ def step_seconds(
     request: Request, work: Work, c: Constants, on_host: tuple[float, float] = (0.0, 0.0)
 ) -> dict[str, float]:
     """Seconds by PARTS; they sum to the step. ``on_host``: as training.estimate.memory has it."""
-    split, m = request.split, request.training.micro_batches
-    recompute = request.training.recompute
+    split, training = request.split, request.training
     dense, moe = (
-        layer_seconds(request, layer, c)(recompute) if layer else Timed()
+        layer_seconds(request, layer, c)(training.recompute) if layer else Timed()
         for layer in (work.dense, work.moe)
     )
-    head = head_seconds(request, work.ends, c)
-    send = send_seconds(request, work.ends, c) * split.vpp
-    launch = launch_seconds(request, c)
-    layers = np.array(work.layers)
-    stages = stage_seconds(
-        *(layers[:, 0], layers[:, 1], np.arange(split.pp) == split.pp - 1),
+    exposed, gathered = replica_seconds(request, work.replicas, c)
+    costs = Costs(
         dense=dense.total,
         moe=moe.total,
-        head=head,
-        send=send,
-        launch=launch,
+        head=head_seconds(request, work.ends, c),
+        send=send_seconds(request, work.ends, c) * split.vpp,
+        launch=launch_seconds(request, c),
+        exposed=exposed,
+        gathered=gathered,
+        states=work.replicas.states,
+        held=work.replicas.held,
+        on_host=on_host,
     )
-    at = int(stages.argmax())
-    slowest = float(stages.max())
-    plain, routed = work.layers[at]
-    is_last = at == len(work.layers) - 1
+    layers = np.array(work.layers)
+    step = step_of(
+        *(request, costs, (layers[:, 0], layers[:, 1])),
+        *(training.micro_batches, training.weight_passes),
+        *(idle_share(training.schedule, split.pp, split.vpp), c),
+    )
+    plain, routed = work.layers[at := int(step.stages.argmax())]
     causes = {
-        "compute": plain * dense.compute + routed * moe.compute + (head if is_last else 0.0),
+        "compute": plain * dense.compute + routed * moe.compute,
         "tp": plain * dense.tp + routed * moe.tp,
         "cp": plain * dense.cp + routed * moe.cp,
         "ep": plain * dense.ep + routed * moe.ep,
-        "pp": send,
+        "pp": costs.send,
     }
-    parts = {name: m * value for name, value in causes.items()}
-    parts["host"] = m * (slowest - sum(causes.values()))
-    idle = idle_share(request.training.schedule, split.pp, split.vpp)
-    parts["bubble"] = (float(stages.sum()) - slowest) * idle
-    parts["dp"] = replica_seconds(request, work.replicas, c, m, m * slowest)
-    parts["optimizer"] = optimizer_seconds(request, work.replicas, c, on_host[0])
-    parts["offload"] = offload_seconds(request, work.replicas, m * slowest, *on_host)
+    causes["compute"] += costs.head * (at == len(work.layers) - 1)
+    parts = {name: training.micro_batches * value for name, value in causes.items()}
+    parts["host"] = step.busy - sum(parts.values())
+    parts |= {name: getattr(step, name) for name in ("bubble", "dp", "optimizer", "offload")}
     return {name: float(parts[name]) for name in PARTS}
+
+
+def step_of(
+    job: TrainingJob,
+    costs: Costs,
+    layers: tuple[np.ndarray, np.ndarray],
+    m: Number,
+    passes: Number,
+    idle: Number,
+    c: Constants,
+) -> Step:
+    """A step put together from its costs: of one layout, or of many at once.
+
+    layers: of each pipeline rank, without experts and with them; ranks are the first axis, and all
+    else is broadcast against the axes behind it. m: micro-batches; passes: `weight_passes` of
+    Training; idle: `idle_share` of the schedule.
+    """
+    plain, routed = layers
+    gpu = plain * costs.dense + routed * costs.moe + costs.send
+    gpu[-1] += costs.head
+    host = plain * costs.launch[0] + routed * costs.launch[1]
+    stages = (gpu**SHARP + host**SHARP) ** (1.0 / SHARP)
+    slowest = stages.max(axis=0)
+    busy = m * slowest
+    dp, offload = costs.exposed, 0.0
+    if np.any(costs.gathered):
+        dp = dp + beyond(m * costs.gathered, c["fsdp_hidden"] * busy)
+    if job.training.offload != "none":
+        how, precision = job.training, PRECISIONS[job.training.precision]
+        crosses = crossing(how, precision, costs.states, costs.on_host, (m, passes))
+        during, after = crosses.seconds(job.machine.link)
+        ranks = min(job.gpus, job.gpus_per_node)
+        offload = beyond(during, busy) + after + UPDATE * ranks * crosses.updated
+    passed = c["state_bytes"] * costs.states * (1.0 - costs.on_host[0])
+    passed = passed + c["clear_bytes"] * costs.held
+    optimizer = passed / job.machine.hbm + c["step"]
+    return Step(stages, busy, (stages.sum(axis=0) - slowest) * idle, dp, optimizer, offload)
 
 
 def launch_seconds(request: Request, c: Constants) -> tuple[float, float]:
@@ -312,36 +375,11 @@ def decided(share: float) -> float:
     return does / (does + not_so)
 
 
-def replica_seconds(
-    request: Request, work: Replicas, c: Constants, m: Number, busy: Number
-) -> Number:
-    """What of the data parallel messages no computation hides, that of m micro-batches."""
+def replica_seconds(request: Request, work: Replicas, c: Constants) -> tuple[Number, Number]:
+    """The data parallel messages of a step that no computation hides, and those of ZeRO-3 for each
+    micro-batch, forward and backward, which go on behind its computation."""
     machine = request.machine
     shown = message_seconds(work.gradients, machine, c)
     shown += message_seconds(work.parameters, machine, c)
     exposed = c["dp_exposed" if request.training.zero else "summed_exposed"] * shown
-    if not work.gathered.number:
-        return exposed
-    each = m * 2.0 * message_seconds(work.gathered, machine, c)
-    return exposed + beyond(each, c["fsdp_hidden"] * busy)
-
-
-def optimizer_seconds(
-    request: Request, work: Replicas, c: Constants, on_host: Number = 0.0
-) -> Number:
-    """Time of the optimizer step: memory passes over gradients and over the state on the GPU."""
-    passed = c["state_bytes"] * work.states * (1.0 - on_host) + c["clear_bytes"] * work.held
-    return passed / request.machine.hbm + c["step"]
-
-
-def offload_seconds(
-    request: Request, work: Replicas, busy: Number, optimizer: Number, weights: Number
-) -> Number:
-    """What the link to the host and its CPUs add: shares of both states that are there."""
-    if request.training.offload == "none":
-        return 0.0
-    precision = PRECISIONS[request.training.precision]
-    crosses = crossing(request.training, precision, work.states, optimizer, weights)
-    during, after = crosses.seconds(request.machine.link)
-    ranks = min(request.gpus, request.gpus_per_node)
-    return beyond(during, busy) + after + UPDATE * ranks * crosses.updated
+    return exposed, 2.0 * message_seconds(work.gathered, machine, c)

@@ -100,21 +100,29 @@ class Crossing:
 
 
 def crossing(
-    training: Training, precision: Precision, parameters: Number, optimizer: Number, weights: Number
+    training: Training,
+    precision: Precision,
+    parameters: Number,
+    on_host: tuple[Number, Number],
+    times: tuple[Number, Number],
 ) -> Crossing:
-    """What crosses, of so many parameters; the shares of both states that are the host's.
+    """What crosses, of so many parameters.
+
+    on_host: the shares of the optimizer's state and of the weights that are the host's; times:
+    micro-batches, and passes of each over the weights (Training.weight_passes).
 
     >>> from training.recipe import PRECISIONS, Training
     >>> how = Training(zero=2, precision="fp16-fp16", offload="optimizer")
-    >>> bytes_moved = crossing(how, PRECISIONS["fp16-fp16"], 10e9, 1, 0)
+    >>> bytes_moved = crossing(how, PRECISIONS["fp16-fp16"], 10e9, (1, 0), (1, 2))
     >>> bytes_moved.down / 1e9, bytes_moved.up / 1e9  # ZeRO-Offload: 4 bytes a parameter
     (20.0, 20.0)
     """
-    m, updated = training.micro_batches, parameters * optimizer
+    (optimizer, weights), (m, passes) = on_host, times
+    updated = parameters * optimizer
     gradient = precision.weight if training.offload == "chunks" else precision.gradient
     sums = gradient * updated
     each_time = training.zero >= 2
-    loads = (3 if training.recompute == "full" else 2) * m * precision.weight * parameters * weights
+    loads = passes * m * precision.weight * parameters * weights
     return Crossing(
         down_during=m * sums if each_time else 0.0,
         up_during=(m - 1) * sums * each_time + loads,

@@ -114,7 +114,8 @@ class StageMemory:
         """Bytes that a rank moves to host memory and back in one step."""
         precision = PRECISIONS[training.precision]
         states = self.host.get("optimizer", 0.0) + self.parts.get("optimizer", 0.0)
-        return crossing(training, precision, states / precision.optimizer, *self.host_shares)
+        times = (training.micro_batches, training.weight_passes)
+        return crossing(training, precision, states / precision.optimizer, self.host_shares, times)
 
 
 @lru_cache(maxsize=16)  # what is trained is asked about several times for one answer

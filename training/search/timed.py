@@ -1,14 +1,16 @@
 """Seconds of every way to train on a layout at once, and a bound from below on its memory.
 
-Arrays have the axes of `TimedLayout`: dealings, micro-batches, recomputations. Seconds are those of
-`training.estimate`, but where chunks of states fill the GPU; bytes leave out what a rank holds for
-a moment only.
+What a layout costs is collected here in arrays with the axes of `TimedLayout` (dealings,
+micro-batches, recomputations), each number worked out once for all layouts that share it;
+`training.estimate.seconds.step_of` puts steps together from them as from one layout's. Seconds are
+those of `training.estimate`, but where chunks of states fill the GPU; bytes leave out what a rank
+holds for a moment only.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import NamedTuple, TypeVar, cast
@@ -20,19 +22,17 @@ from ..estimate.constants import FAMILIES, constants_of
 from ..estimate.memory import room_of
 from ..estimate.seconds import (
     Constants,
+    Costs,
     head_seconds,
     idle_share,
     launch_seconds,
     layer_seconds,
-    offload_seconds,
-    optimizer_seconds,
     replica_seconds,
     send_seconds,
-    stage_seconds,
+    step_of,
 )
 from ..estimate.work import (
     Number,
-    Replicas,
     ends_of,
     layer_work,
     layers_of,
@@ -70,16 +70,23 @@ def software_for(training: Training) -> str:
 
 @dataclass(frozen=True)
 class Stages:
-    """The pipelines of one size: layers and micro-batches in flight of each rank, by dealing."""
+    """The pipelines of one size, by dealing; axes as those of TimedLayout, of ``layers`` and
+    ``held`` with pipeline ranks in front.
+
+    Attributes:
+        layers: of each rank, without experts and with them.
+        chunks: of each rank.
+        held: micro-batches of which a rank keeps activations at most.
+        idle: share of 1F1B's bubble.
+        least: micro-batches that the schedule needs.
+    """
 
     dealings: tuple[Dealt, ...]
-    layers: np.ndarray  # dealings, ranks, (without experts, with)
-    both: tuple[np.ndarray, np.ndarray]  # the same apart, with two axes more
-    chunks: np.ndarray  # dealings
-    is_last: np.ndarray  # ranks, as those of ``both``
-    held: np.ndarray  # dealings, ranks: micro-batches at most
-    idle: np.ndarray  # dealings
-    least: np.ndarray  # dealings: micro-batches that the schedule needs
+    layers: tuple[np.ndarray, np.ndarray]
+    chunks: np.ndarray
+    held: np.ndarray
+    idle: np.ndarray
+    least: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -95,16 +102,15 @@ class TimedLayout:
 
 
 class _Sized(NamedTuple):
-    """A layout, and by micro-batch size what is worked out for one micro-batch of it."""
+    """What a layout costs, by micro-batch size where that counts."""
 
-    request: Request
-    request_of: RequestOf
     sizes: list[int]
     layers: np.ndarray  # as Timer._layers has them
     ends: np.ndarray  # as Timer._ends
+    launch: tuple[float, float]
     m: np.ndarray  # micro-batches of a step
-    replicas: Replicas
-    states: np.ndarray  # dealings, ranks: bytes
+    replicas: tuple[Number, ...]  # exposed, gathered, states and held of Costs
+    states: np.ndarray  # ranks, dealings: bytes
 
 
 class Timer:
@@ -113,6 +119,9 @@ class Timer:
     def __init__(self, job: SearchJob) -> None:
         self.job = job
         self.constants: Constants = constants_of(FAMILIES[job.cluster], software_for(job.training))
+        self._passes = np.array(
+            [replace(job.training, recompute=name).weight_passes for name in recomputations(job)]
+        )
         self._kept: dict[tuple[object, ...], object] = {}
 
     def _once(self, *key: object, make: Callable[[], Kept]) -> Kept:
@@ -135,18 +144,19 @@ class Timer:
     def _together(self, splits: Sequence[Split], stages: Stages) -> Iterator[TimedLayout]:
         """Layouts of the same stages, all their micro-batches along one axis."""
         every = [self._sized(split, stages) for split in splits]
-        m = np.concatenate([sized.m for sized in every])
+        counts = [len(sized.sizes) for sized in every]
+        m = np.concatenate([sized.m for sized in every])[:, None]
         size = _bytes(every, stages, m)
-        busy, seconds = self._seconds(every, stages, m)
+        costs = self._costs(every, stages, size)
+        times = (_number(m), _number(self._passes), _number(stages.idle))
+        step = step_of(self.job, costs, stages.layers, *times, self.constants)
+        seconds = np.where(m < stages.least, np.inf, step.seconds)
         end = 0
-        for split, sized in zip(splits, every):
-            own = slice(end, end := end + len(sized.sizes))
-            after = self._after(sized, m[own], busy[:, own], size[:, own])
-            taken = np.where(
-                (m[own] < stages.least[:, None])[..., None], np.inf, seconds[:, own] + after
-            )
+        for split, sized, count in zip(splits, every, counts):
+            own = slice(end, end := end + count)
+            taken = seconds[:, own]
             if self.job.training.ep_overlap:
-                taken = np.where(_can_overlap(self.job, split, stages)[:, None], taken, np.inf)
+                taken = np.where(_can_overlap(self.job, split, stages), taken, np.inf)
             yield TimedLayout(split, stages, sized.sizes, taken, size[:, own], self.job.training)
 
     def _sized(self, split: Split, stages: Stages) -> _Sized:
@@ -157,13 +167,42 @@ class Timer:
             *("held", split.pp, split.tp, split.ep, split.etp),
             make=lambda: _held(request, stages),
         )
+        replicas = replicas_of(request, *map(_number, most))
         return _Sized(
-            *(request, request_of, sizes),
+            sizes,
             layers=self._layers(request, sizes, request_of),
             ends=self._ends(request, sizes, request_of),
+            launch=launch_seconds(request, self.constants),
             m=self.job.global_batch / split.dp / np.array(sizes),
-            replicas=replicas_of(request, *(_number(most_of[:, None, None]) for most_of in most)),
+            replicas=(
+                *replica_seconds(request, replicas, self.constants),
+                *(replicas.states, replicas.held),
+            ),
             states=_states(request, held),
+        )
+
+    def _costs(self, every: Sequence[_Sized], stages: Stages, size: np.ndarray) -> Costs:
+        """What each layout costs; axes as those of TimedLayout."""
+        counts = [len(sized.sizes) for sized in every]
+        layers = np.concatenate([sized.layers[:, :, 0] for sized in every])
+        ends = np.concatenate([sized.ends for sized in every])[..., None]
+        launch = np.repeat(np.array([sized.launch for sized in every]), counts, axis=0)[..., None]
+        replicas = np.zeros((4, len(stages.dealings), len(every)))
+        for at, sized in enumerate(every):
+            for values, value in zip(replicas, sized.replicas):
+                values[:, at] = value
+        exposed, gathered, states, held = np.repeat(replicas, counts, axis=2)[..., None]
+        return Costs(
+            dense=_number(layers[:, 0]),
+            moe=_number(layers[:, 1]),
+            head=_number(ends[:, 0]),
+            send=_number(stages.chunks * ends[:, 1]),
+            launch=(_number(launch[:, 0]), _number(launch[:, 1])),
+            exposed=_number(exposed),
+            gathered=_number(gathered),
+            states=_number(states),
+            held=_number(held),
+            on_host=_on_host(self.job, states, size),
         )
 
     def _training(self, split: Split, stages: Stages, micro_batch: int) -> Training:
@@ -220,61 +259,12 @@ class Timer:
         kept = (self._once("ends", size, *sends, make=partial(seconds, size)) for size in sizes)
         return np.array(list(kept))
 
-    def _seconds(
-        self, every: Sequence[_Sized], stages: Stages, m: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Of the slowest rank's micro-batches, and with the bubble."""
-        # Axes: dealings, ranks, micro-batches, recomputations.
-        layers = np.concatenate([sized.layers[:, :, 0] for sized in every])
-        ends = np.concatenate([sized.ends for sized in every])
-        launch = np.array([launch_seconds(sized.request, self.constants) for sized in every])
-        launch = np.repeat(launch, [len(sized.sizes) for sized in every], axis=0)
-        each = stage_seconds(
-            *stages.both,
-            stages.is_last,
-            dense=_number(layers[:, 0]),
-            moe=_number(layers[:, 1]),
-            head=_number(ends[:, 0, None]),
-            send=_number((stages.chunks[:, None] * ends[:, 1])[:, None, :, None]),
-            launch=(_number(launch[:, 0, None]), _number(launch[:, 1, None])),
-        )
-        slowest = each.max(axis=1)
-        busy = m[:, None] * slowest
-        return busy, busy + (each.sum(axis=1) - slowest) * stages.idle[:, None, None]
-
-    def _after(
-        self, sized: _Sized, m: np.ndarray, busy: np.ndarray, size: np.ndarray
-    ) -> np.ndarray:
-        """Of the replicas' messages what nothing hides, and of the optimizer."""
-        request, replicas, c = sized.request, sized.replicas, self.constants
-        exposed = replica_seconds(request, replicas, c, _number(m[:, None]), _number(busy))
-        if self.job.training.offload == "none":
-            return np.asarray(exposed + optimizer_seconds(request, replicas, c))
-        return exposed + self._offloaded(map(sized.request_of, sized.sizes), replicas, busy, size)
-
-    def _offloaded(
-        self, requests: Iterable[Request], replicas: Replicas, busy: np.ndarray, size: np.ndarray
-    ) -> np.ndarray:
-        """The optimizer's seconds with states in host memory, and what these add to the step."""
-        after = np.empty(busy.shape)
-        for at, plain in enumerate(requests):
-            for again, name in enumerate(recomputations(self.job)):
-                request = replace(plain, training=replace(plain.training, recompute=name))
-                shares = _on_host(
-                    request, np.asarray(replicas.states), size[:, at, again, None, None]
-                )
-                seconds = optimizer_seconds(request, replicas, self.constants, shares[0])
-                slot = _number(busy[:, at, again, None, None])
-                seconds += offload_seconds(request, replicas, slot, *shares)
-                after[:, at, again] = np.asarray(seconds)[:, 0, 0]
-        return after
-
 
 def _can_overlap(job: SearchJob, split: Split, stages: Stages) -> np.ndarray:
-    """Whether experts' exchange can hide, by dealing and recomputation, as `require` has it."""
+    """Whether experts' exchange can hide, as `require` has it; axes as those of TimedLayout."""
     chunks = (stages.chunks > 1) | (split.pp == 1)
     again = np.array([is_beside_exchange(name) for name in recomputations(job)])
-    return (chunks[:, None] & again) & (split.ep > 1)
+    return chunks & again & (split.ep > 1)
 
 
 def _states(request: Request, held: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
@@ -286,27 +276,24 @@ def _states(request: Request, held: tuple[np.ndarray, np.ndarray]) -> np.ndarray
 
 
 def _bytes(every: Sequence[_Sized], stages: Stages, m: np.ndarray) -> np.ndarray:
-    """Model states and kept activations of the fullest rank."""
-    states = np.stack([sized.states for sized in every], axis=-1)
-    states = np.repeat(states, [len(sized.sizes) for sized in every], axis=-1)
+    """Model states and kept activations of the fullest rank; axes as those of TimedLayout."""
+    counts = [len(sized.sizes) for sized in every]
+    states = np.repeat(np.stack([sized.states for sized in every], axis=-1), counts, axis=-1)
     kept = np.concatenate([sized.layers[:, :, 1] for sized in every])
-    more = np.asarray(waiting_chunk(every[0].request.training, _number(stages.chunks)))
-    in_flight = np.minimum((stages.held + more.reshape(-1, 1))[..., None], m)
-    plain, routed = stages.both
-    activations = in_flight[..., None] * (plain * kept[:, 0] + routed * kept[:, 1])
-    fullest: np.ndarray = (states[..., None] + activations).max(axis=1)
+    in_flight = np.minimum(stages.held, m)
+    plain, routed = stages.layers
+    activations = in_flight * (plain * kept[:, 0] + routed * kept[:, 1])
+    fullest: np.ndarray = (states[..., None] + activations).max(axis=0)
     return fullest
 
 
-def _on_host(request: Request, parameters: np.ndarray, size: np.ndarray) -> tuple[Number, Number]:
+def _on_host(job: SearchJob, parameters: np.ndarray, size: np.ndarray) -> tuple[Number, Number]:
     """The shares of the optimizer's state and of the weights in host memory: of chunks, what goes
     beyond the room that all else leaves on the GPU."""
-    offload, precision = request.training.offload, PRECISIONS[request.training.precision]
+    offload, precision = job.training.offload, PRECISIONS[job.training.precision]
     if offload != "chunks":
-        return 1.0, float(offload == "parameters")
-    above = (
-        parameters * (precision.weight + precision.optimizer) + size - room_of(request.bytes_of_gpu)
-    )
+        return float(offload != "none"), float(offload == "parameters")
+    above = parameters * (precision.weight + precision.optimizer) + size - room_of(job.bytes_of_gpu)
     optimizer = np.clip(above / (parameters * precision.optimizer), 0.0, 1.0)
     weights = np.clip(above - parameters * precision.optimizer, 0.0, parameters * precision.weight)
     return _number(optimizer), _number(weights / (parameters * precision.weight))
@@ -318,9 +305,11 @@ def _number(values: np.ndarray) -> Number:
 
 
 def _held(request: Request, stages: Stages) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-    """Parameters, dense and of experts: of each rank, by dealing, and of the one with most."""
-    every = rank_parameters(request, stages.layers)
-    return every, most_parameters(*every)
+    """Parameters, dense and of experts: of each rank (ranks, dealings), and of the one with most
+    (dealings)."""
+    layers = np.stack([kind[..., 0, 0].T for kind in stages.layers], axis=-1)
+    dense, experts = rank_parameters(request, layers)
+    return (dense.T, experts.T), most_parameters(dense, experts)
 
 
 def _stages(job: SearchJob, pp: int) -> Stages:
@@ -335,14 +324,19 @@ def _stages(job: SearchJob, pp: int) -> Stages:
         least.append(SCHEDULES[dealt.schedule].least_m * pp if group is None else group)
         if group is not None and group < pp:  # Megatron's groups are no smaller
             least[-1] = math.inf
-    every = np.array(layers)
+    plain, routed = np.array(layers).transpose(2, 1, 0)[..., None, None]
+    chunks = _of_dealings([float(dealt.vpp) for dealt in ways])
+    waiting = waiting_chunk(job.training, _number(chunks))
     return Stages(
         dealings=ways,
-        layers=every,
-        both=(every[..., 0, None, None], every[..., 1, None, None]),
-        chunks=np.array([float(dealt.vpp) for dealt in ways]),
-        is_last=(np.arange(pp) == pp - 1)[:, None, None],
-        held=np.array(held),
-        idle=np.array([idle_share(dealt.schedule, pp, dealt.vpp) for dealt in ways]),
-        least=np.array(least),
+        layers=(plain, routed),
+        chunks=chunks,
+        held=np.array(held).T[..., None, None] + waiting,
+        idle=_of_dealings([idle_share(dealt.schedule, pp, dealt.vpp) for dealt in ways]),
+        least=_of_dealings(least),
     )
+
+
+def _of_dealings(values: list[float]) -> np.ndarray:
+    """A number of each dealing, along the first axis of TimedLayout."""
+    return np.array(values)[:, None, None]
