@@ -18,15 +18,15 @@ from training.moves.published import measured_updates
 from views.base.context import Context
 from views.base.state import State
 from views.base.units import bytes_text
-from views.moves.asked import asked_of, received_of
-from views.moves.cache import cache_answer, cache_picture, cache_told, handed_over
+from views.moves.cache import cache_answer, cache_picture, kv_hover_texts, kv_transfer
 from views.moves.cache_api import moves_cache
 from views.moves.flows import CELLS, flows_of
+from views.moves.hover import receiver_text, sender_text
 from views.moves.pictures import job_picture, sides_of
 from views.moves.reel import moves_reel, steps_of
 from views.moves.sides import size_text
 from views.moves.tensor import MOST_PIECES, cuts_of, spans_of, tensor_picture
-from views.moves.told import receiver_text, sender_text
+from views.moves.transfer import received_of, weight_transfer
 from views.moves.view import answer_text, moves_html, moves_pictures, moves_summary, needs_text
 
 ACTOR = State(nodes=8, tp=4, pp=2, model="llama3-8b", rank="12", view="moves")
@@ -41,7 +41,7 @@ STATES = {
 
 
 def asked(state):
-    return Context.of(state).once(asked_of)
+    return Context.of(state).once(weight_transfer)
 
 
 def test_the_answer_says_what_crosses_and_what_each_gpu_needs():
@@ -92,10 +92,10 @@ def test_the_pieces_of_every_tensor_are_what_the_gpu_receives(name):
         assert sum(span.size for span in spans) == sum(row.sizes)
         picture = tensor_picture(found, row, {})
         wanted = [piece for piece in picture.pieces if piece.is_wanted]
-        shown = {(piece.block, piece.told) for piece in wanted}
+        shown = {(piece.block, piece.origin) for piece in wanted}
         for span in spans if len(spans) <= MOST_PIECES else ():
-            told = "GPU {0} has it" if span.sender == found.rank else "from GPU {0}, {1}"
-            assert (span.block, told.format(span.sender, bytes_text(span.size))) in shown
+            origin = "GPU {0} has it" if span.sender == found.rank else "from GPU {0}, {1}"
+            assert (span.block, origin.format(span.sender, bytes_text(span.size))) in shown
         assert len(wanted) >= min(len(spans), MOST_PIECES)
         labels = [piece.label for piece in picture.pieces]
         assert len({*labels}) == len(labels)
@@ -119,7 +119,7 @@ def test_the_view_says_the_same_in_files_and_in_both_languages(name):
     for language in LANGUAGES:
         context = Context.of(replace(STATES[name], lang=language))
         html = str(moves_html(context))
-        found = context.once(asked_of)
+        found = context.once(weight_transfer)
         assert answer_text(found) in html.replace("\xa0", " ").replace("&#39;", "'")
         assert answer_text(found) in moves_summary(context)
         assert len(moves_pictures(context)) == 4
@@ -249,7 +249,7 @@ CACHES = {
 def test_a_requests_cache_is_told_in_words_pictures_and_files(name):
     for language in LANGUAGES:
         context = Context.of(replace(CACHES[name], moves_what="kv", lang=language))
-        html, cache = str(moves_html(context)), context.once(handed_over)
+        html, cache = str(moves_html(context)), context.once(kv_transfer)
         assert cache_answer(cache) in html.replace("\xa0", " ").replace("&#39;", "'")
         assert cache_answer(cache) in moves_summary(context)
         picture = cache_picture(cache)
@@ -260,7 +260,8 @@ def test_a_requests_cache_is_told_in_words_pictures_and_files(name):
         assert [*draw_kv(picture, "dark")]
         assert len(moves_pictures(context)) == 2
     assert (
-        "GPU 2" in cache_told(context.once(handed_over), ({0}, {cache.rank}))[1][str(cache.rank)]
+        "GPU 2"
+        in kv_hover_texts(context.once(kv_transfer), ({0}, {cache.rank}))[1][str(cache.rank)]
         or name != "prefill and decode"
     )
 

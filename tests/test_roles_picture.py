@@ -16,7 +16,7 @@ from views.base.context import Context
 from views.base.role_edits import edited
 from views.base.state import State
 from views.export import download, picture_file
-from views.moves.asked import asked_of
+from views.moves.transfer import weight_transfer
 from views.page import answer
 from views.roles.api import roles
 from views.roles.hero import cluster_of_plan
@@ -115,7 +115,7 @@ def test_the_weights_lead_to_what_moves_and_an_engine_to_its_memory():
     changes = way_of(phases_of(APART.plan)[-1])
     assert changes["view"] == "moves"
     shown = edited(APART.state.changed(changes))
-    picture, moved = answer(shown).picture, asked_of(Context.of(shown))
+    picture, moved = answer(shown).picture, weight_transfer(Context.of(shown))
     assert picture is not None
     assert "rollout" in picture
     assert moved.moves.target.first_rank - moved.moves.source.first_rank == 32

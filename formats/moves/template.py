@@ -151,12 +151,12 @@ def main() -> int:
     dist.init_process_group("nccl" if on_gpu else "gloo")
     rank, device = dist.get_rank(), torch.device("cuda" if on_gpu else "cpu")
     lines, compared = moved(torch, dist, rank, options.columns, device)
-    told = [(lines, compared)] * WORLD_SIZE
-    dist.all_gather_object(told, (lines, compared))
-    wrong = [line for differs, _ in told for line in differs]
+    results = [(lines, compared)] * WORLD_SIZE
+    dist.all_gather_object(results, (lines, compared))
+    wrong = [line for differs, _ in results for line in differs]
     if rank == 0:
         print(*wrong[:MOST_LINES], sep="\n", end="\n" if wrong else "")
-        total = sum(count for _, count in told)
+        total = sum(count for _, count in results)
         verdict = f"{len(wrong)} tensors of ranks differ" if wrong else "all as planned"
         print(f"{total:,} elements on {len(PARTS[1])} ranks: {verdict}", flush=True)
     dist.destroy_process_group()

@@ -25,9 +25,9 @@ def draw_kv(picture: KVPicture, theme: str) -> Iterator[Mark]:
         size = np.array([picture.x(last) - x - 1, picture.y(after) - y - 1])
         fill = look.edge if one.is_own else KIND_TINTS[theme][one.tone or "tp"]
         yield Blocks(np.array([[x, y]]), size, fill, radius=2)
-        if size[1] >= LEAST and fits(one.told, size[0] / LABEL):
+        if size[1] >= LEAST and fits(one.sender, size[0] / LABEL):
             middle = x + size[0] / 2, y + size[1] / 2
-            yield Words(*middle, one.told, LABEL, ink, "middle", is_middle=True)
+            yield Words(*middle, one.sender, LABEL, ink, "middle", is_middle=True)
     yield from _cuts(picture, theme)
     yield from _stages(picture, theme)
     yield from _parts(picture, theme)

@@ -42,7 +42,7 @@ def _down(picture: TensorPicture, theme: str) -> Iterator[Mark]:
     for piece, top, colour in zip(picture.pieces, tops, _inks(picture, theme)):
         y = top + (BAND - 2) / 2
         yield Words(left + 8, y, piece.label, LABEL, colour, is_middle=True)
-        yield Words(left + wide - 8, y, piece.told, LABEL, colour, "end", is_middle=True)
+        yield Words(left + wide - 8, y, piece.origin, LABEL, colour, "end", is_middle=True)
         if piece.after_gap:
             yield Words(left + wide / 2, top - REST / 2 - 2, "⋯", LABEL, look.quiet, "middle")
     if picture.ends_in_gap:

@@ -50,13 +50,13 @@ def draw_times(chart: TimesChart, theme: str) -> Iterator[Mark]:
         if theme == "page":
             circle = f'cx="{at[0]:.1f}" cy="{at[1]:.1f}" r="{DOT}" fill="{fill}"'
             stroke = f'stroke="{KIND_COLOURS[theme]["cp"]}" stroke-width="1.5"'
-            yield Slot(f"<circle {circle} {stroke}><title>{escape(one.told)}</title></circle>")
+            yield Slot(f"<circle {circle} {stroke}><title>{escape(one.text)}</title></circle>")
         else:
             yield ring(*at, DOT, KIND_COLOURS[theme]["cp"], 1.5, fill)
-    seconds, told = chart.least
+    seconds, least_text = chart.least
     if seconds > 0:
         x = chart.x(seconds)
         yield Lines([[(x, TOP - 4), (x, bottom)]], look.ink, 1.2, (4.0, 3.0))
         is_right = x > chart.left + (chart.width - chart.left) / 2
         anchor = "end" if is_right else "start"
-        yield Words(x, TOP - 9, told, LABEL, look.ink, anchor)
+        yield Words(x, TOP - 9, least_text, LABEL, look.ink, anchor)

@@ -31,7 +31,7 @@ class KVSlice(NamedTuple):
 
     layers: tuple[int, int]
     heads: tuple[int, int]
-    told: str
+    sender: str
     tone: str
     is_own: bool
 

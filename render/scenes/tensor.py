@@ -43,7 +43,7 @@ class Piece:
     source: str
     target: str
     label: str
-    told: str
+    origin: str
     short: str = ""
     tone: str = ""
     is_own: bool = False
@@ -90,7 +90,7 @@ class TensorPicture:
     @cached_property
     def wide(self) -> float:
         """Pixels of a band: of the longest of their texts."""
-        texts = (f"{piece.label}  {piece.told}" for piece in self.pieces)
+        texts = (f"{piece.label}  {piece.origin}" for piece in self.pieces)
         return max(WIDE, 24 + LABEL * max(map(advance, texts), default=0.0))
 
     @cached_property

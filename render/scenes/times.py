@@ -34,7 +34,7 @@ class MeasuredTime(NamedTuple):
 
     seconds: float
     is_direct: bool
-    told: str
+    text: str
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The endpoints about what moves from one layout to another; their facts are the command's too."""
+"""Endpoints for what moves from one layout to another; the command line prints the same facts."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def moves(
         (the layout)
     """  # noqa: E501  a tool shows only a parameter's first line
     require_text("to", to)
-    with fixes_tried(context, cluster=cluster) as asked:
-        target = context_named(to, asked)
-        found = moves_between(asked, target, rule, first_rank)
-        return json.dumps(moves_facts(asked, target, found, None if rank == -1 else rank, by))
+    with fixes_tried(context, cluster=cluster) as tried:
+        target = context_named(to, tried)
+        found = moves_between(tried, target, rule, first_rank)
+        return json.dumps(moves_facts(tried, target, found, None if rank == -1 else rank, by))
 
 
 @training_endpoint
@@ -68,14 +68,14 @@ def moves_check(context: Context, to: str = "", rule: str = "megatron", first_ra
         (the layout)
     """
     require_text("to", to)
-    with fixes_tried(context) as asked:
-        return moves_script(moves_between(asked, context_named(to, asked), rule, first_rank))
+    with fixes_tried(context) as tried:
+        return moves_script(moves_between(tried, context_named(to, tried), rule, first_rank))
 
 
 def moves_facts(
     source: Context, target: Context, found: Moves, rank: int | None = None, by: str = "node"
 ) -> Document:
-    """What moves between two layouts, for programs.
+    """The bytes, seconds and tensors that move between two layouts, as a JSON document.
 
     Errors: LayoutError for a rank that the target does not have, and for a matrix that is too
     large.
@@ -108,7 +108,7 @@ def moves_facts(
 
 
 def _by_rule(source: Context, target: Context, found: Moves, rule: str) -> Document:
-    """What another rule would cost."""
+    """The bytes, seconds and busiest sender of another rule."""
     other = found
     if rule != found.rule:
         other = moves_between(source, target, rule, found.target.first_rank)

@@ -1,4 +1,4 @@
-"""Both layouts on the page, and what is told of the GPU under the pointer."""
+"""Both layouts of a move as one figure, and the texts shown for the GPU under the pointer."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from render.svg.marks import scene_svg
 from ..base.html import saying, tag
 from .pictures import BothSides, job_picture
 
-Told = Callable[[Sequence[set[int]]], list[dict[str, str]]]
-"""By side and rank, what is told of the GPUs that are drawn."""
+HoverTexts = Callable[[Sequence[set[int]]], list[dict[str, str]]]
+"""From the ranks drawn on each side to a text for each rank of each side."""
 
 
-def both_html(both: BothSides, needs: str, told: Told) -> Markup:
-    """Both layouts, beside each other and, for narrow screens, one above the other."""
+def both_html(both: BothSides, needs: str, hover_texts: HoverTexts) -> Markup:
+    """A figure of both layouts: side by side and, for narrow screens, stacked."""
     say, label = saying(MOVES, both.language), picture_text(both)
     wide, narrow = job_picture(both), job_picture(both, is_stacked=True)
     drawn = (_drawn(picture, label) for picture in (wide, narrow))
@@ -33,7 +33,7 @@ def both_html(both: BothSides, needs: str, told: Told) -> Markup:
         tag("p", needs),
         tag("p", say("hint"), class_="moves-told", aria_live="polite"),
         class_="moves-figure",
-        data_told=told(ranks),
+        data_told=hover_texts(ranks),
         data_words={name: say(name) for name in ("hint", "hint_touch")},
         data_first=both.firsts[1],
     )

@@ -22,16 +22,16 @@ from ..base.html import saying, table
 from ..base.model import model_of
 from ..base.state import State
 from ..base.units import bytes_text, seconds_text
-from .asked import other_side
 from .pictures import BothSides
 from .sides import cluster_used
+from .transfer import other_side
 
 RULE_NAMES = {"megatron": "Megatron", "vllm": "vLLM", "sglang": "SGLang"}
-"""By whose code the rule goes, for each of training.moves.kv.KV_RULES."""
+"""The software whose code defines each rule of training.moves.kv.KV_RULES."""
 
 
-class HandedOver(NamedTuple):
-    """What the view is asked of a request's cache: both sides, what goes over, the chosen GPU."""
+class KVTransfer(NamedTuple):
+    """One request's KV cache between two layouts: both sides, the handover, the selected GPU."""
 
     source: Context
     target: Context
@@ -51,7 +51,7 @@ class HandedOver(NamedTuple):
 
     @property
     def own(self) -> list[KVMove]:
-        """What the chosen GPU receives."""
+        """What the selected GPU receives."""
         return self.found.received(self.rank)
 
     @property
@@ -62,14 +62,17 @@ class HandedOver(NamedTuple):
         return received
 
 
-def handed_over(context: Context) -> HandedOver:
-    """Errors: LayoutError for a layout that cannot be, and as of `hand_over`."""
+def kv_transfer(context: Context) -> KVTransfer:
+    """The KV transfer that the page's state selects.
+
+    Errors: LayoutError for a layout that cannot be built, and as of `hand_over`.
+    """
     other, state = context.once(other_side), context.state
     found = cache_between(
         context, other.context, state.moves_kv_rule, other.first_rank, other.source_rank
     )
     rank = other.first_rank + min(context.rank, other.context.layout.world_size - 1)
-    return HandedOver(context, other.context, found, rank, other.roles)
+    return KVTransfer(context, other.context, found, rank, other.roles)
 
 
 def cache_between(
@@ -80,8 +83,11 @@ def cache_between(
     source_rank: int = 0,
     tokens: int = 0,
 ) -> Handover:
-    """The hand-over of the source's model: of the longest request that is served, in the format of
-    the cache. Errors: LayoutError as of `hand_over`."""
+    """The handover of one request of the source's model: of the longest request served unless
+    `tokens` is nonzero, in the page's cache format.
+
+    Errors: LayoutError as of `hand_over`.
+    """
     chosen, state = model_of(source.state), source.state
     published = MODELS.get(chosen.preset)
     length = tokens or _length(state)
@@ -107,21 +113,21 @@ def _length(state: State) -> int:
 # -- in words ------------------------------------------------------------------------------------
 
 
-def cache_answer(asked: HandedOver) -> str:
-    """How much of a request crosses the network, and how long that takes."""
-    say, found = saying(MOVES, asked.language), asked.found
-    moves, each = found.of_copy(asked.rank), found.gpus_per_node
+def cache_answer(transfer: KVTransfer) -> str:
+    """One sentence: the bytes of one request that cross the network, and the seconds that takes."""
+    say, found = saying(MOVES, transfer.language), transfer.found
+    moves, each = found.of_copy(transfer.rank), found.gpus_per_node
     sizes = {"far": 0, "near": 0, "own": 0}
     for move in moves:
         sizes[where_of(move, each)] += move.bytes
     tokens, total = f"{found.tokens:,}", bytes_text(found.cache)
     lines = [say("kv_request", tokens=tokens, total=total)]
-    seconds = handover_seconds(moves, each, cluster_used(asked.source))
+    seconds = handover_seconds(moves, each, cluster_used(transfer.source))
     if not seconds:
-        return joined([*lines, say("kv_stays")], asked.language)
+        return joined([*lines, say("kv_stays")], transfer.language)
     parts = [say(f"kv_{name}", size=bytes_text(size)) for name, size in sizes.items() if size]
     lines.append(say("kv_answer", parts=say("comma").join(parts), seconds=seconds_text(seconds)))
-    return joined(lines, asked.language)
+    return joined(lines, transfer.language)
 
 
 def where_of(move: KVMove, gpus_per_node: int) -> str:
@@ -131,17 +137,17 @@ def where_of(move: KVMove, gpus_per_node: int) -> str:
     return "near" if is_near else "far"
 
 
-def cache_needs(asked: HandedOver) -> str:
-    """What the chosen GPU holds of the request, and from how many it comes."""
-    say, received = saying(MOVES, asked.language), asked.received
-    (first, after), (head, last) = own_of(asked)
+def cache_needs(transfer: KVTransfer) -> str:
+    """One sentence: what the selected GPU holds of the request, and how many GPUs send it."""
+    say, received = saying(MOVES, transfer.language), transfer.received
+    (first, after), (head, last) = own_of(transfer)
     return say(
         "kv_needs",
-        rank=asked.rank,
+        rank=transfer.rank,
         layers=_run(first, after),
         heads=_run(head, last),
         total=bytes_text(sum(received.values())),
-        senders=counted(len(received.keys() - {asked.rank}), "gpu", asked.language),
+        senders=counted(len(received.keys() - {transfer.rank}), "gpu", transfer.language),
     )
 
 
@@ -149,9 +155,9 @@ def _run(first: int, after: int) -> str:
     return str(first) if after == first + 1 else f"{first}–{after - 1}"
 
 
-def cache_table(asked: HandedOver) -> Markup:
-    """What the chosen GPU receives, a sender a row."""
-    say = saying(MOVES, asked.language)
+def cache_table(transfer: KVTransfer) -> Markup:
+    """A table of what the selected GPU receives, one row per sender."""
+    say = saying(MOVES, transfer.language)
     rows = [
         (
             f"{move.source:,}",
@@ -159,15 +165,15 @@ def cache_table(asked: HandedOver) -> Markup:
             _run(move.first_head, move.after_head),
             bytes_text(move.bytes),
         )
-        for move in asked.own
+        for move in transfer.own
     ]
     heads = [say(name) for name in ("kv_from", "kv_layers", "kv_heads", "kv_bytes")]
     return table(heads, rows, "moves-kv")
 
 
-def cache_told(asked: HandedOver, ranks: Sequence[set[int]]) -> list[dict[str, str]]:
-    """By side and rank, what is told of a GPU under the pointer."""
-    say = saying(MOVES, asked.language)
+def kv_hover_texts(transfer: KVTransfer, ranks: Sequence[set[int]]) -> list[dict[str, str]]:
+    """For each side, a text for each of its drawn ranks: what it sends, or what it receives."""
+    say = saying(MOVES, transfer.language)
 
     def ends(moves: list[KVMove], word: str, rank: int) -> str:
         if not moves:
@@ -185,12 +191,12 @@ def cache_told(asked: HandedOver, ranks: Sequence[set[int]]) -> list[dict[str, s
         more = "…" if len(moves) > 4 else ""
         return say(word, rank=rank) + say("listing").join(parts) + more
 
-    own = asked.found.of_copy(asked.rank)
+    own = transfer.found.of_copy(transfer.rank)
     sent = {rank: [move for move in own if move.source == rank] for rank in ranks[0]}
     return [
         {str(rank): ends(moves, "kv_sends", rank) for rank, moves in sent.items()},
         {
-            str(rank): ends(asked.found.received(rank), "kv_receives", rank)
+            str(rank): ends(transfer.found.received(rank), "kv_receives", rank)
             for rank in sorted(ranks[1])
         },
     ]
@@ -199,26 +205,28 @@ def cache_told(asked: HandedOver, ranks: Sequence[set[int]]) -> list[dict[str, s
 # -- the picture ---------------------------------------------------------------------------------
 
 
-def own_of(asked: HandedOver) -> tuple[tuple[int, int], tuple[int, int]]:
-    """The layers and the heads that the chosen GPU is to hold."""
-    found, (stage, part) = asked.found, asked.found.target.place_of(asked.rank)
+def own_of(transfer: KVTransfer) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The layers and the KV heads that the selected GPU holds in the end, each as (first, after
+    last)."""
+    found, (stage, part) = transfer.found, transfer.found.target.place_of(transfer.rank)
     each = found.layers // found.target.shards.pp
     return (stage * each, (stage + 1) * each), found.target.shards.heads(part, found.heads)
 
 
-def cache_picture(asked: HandedOver) -> KVPicture:
-    """The cache as layers by heads; what the chosen GPU receives in the colours of its senders."""
-    found, say = asked.found, saying(MOVES, asked.language)
-    senders = [rank for rank, _ in asked.received.most_common() if rank != asked.rank]
+def cache_picture(transfer: KVTransfer) -> KVPicture:
+    """The cache as a grid of layers by heads; what the selected GPU receives in its senders'
+    colours."""
+    found, say = transfer.found, saying(MOVES, transfer.language)
+    senders = [rank for rank, _ in transfer.received.most_common() if rank != transfer.rank]
     slices = tuple(
         KVSlice(
             move[2:4],
             move[4:6],
             f"GPU {move.source}",
             TONES[senders.index(move.source) % len(TONES)] if move.source in senders else "",
-            move.source == asked.rank,
+            move.source == transfer.rank,
         )
-        for move in asked.own
+        for move in transfer.own
     )
     sides = found.source, found.target
     return KVPicture(
@@ -227,7 +235,7 @@ def cache_picture(asked: HandedOver) -> KVPicture:
         (_stages(sides[0], found.layers), _stages(sides[1], found.layers)),
         (_parts(sides[0], found.heads), _parts(sides[1], found.heads)),
         slices,
-        own_of(asked),
+        own_of(transfer),
         (say("kv_layers"), say("kv_heads")),
     )
 
@@ -240,7 +248,7 @@ def _stages(side: CacheSide, layers: int) -> tuple[KVPart, ...]:
 
 
 def _parts(side: CacheSide, heads: int) -> tuple[KVPart, ...]:
-    """Runs of heads with the tp ranks that hold them."""
+    """Runs of KV heads, each named by the tp ranks that hold it."""
     held = [(side.shards.heads(part, heads), part) for part in range(side.shards.tp)]
     runs = []
     for (first, after), same in groupby(held, lambda item: item[0]):

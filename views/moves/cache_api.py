@@ -1,4 +1,4 @@
-"""The endpoint about one request's KV cache; its facts are the command's too."""
+"""The endpoint for one request's KV cache; the command line prints the same facts."""
 
 from __future__ import annotations
 
@@ -36,13 +36,17 @@ CACHED = Parameters(
         "cluster": parameter("cluster"),
     },
 )
-"""Parameters of a model whose requests are cached."""
+"""Parameters of the model whose KV cache moves."""
 
 
-def _cached_context(given: Mapping[str, object]) -> Context:
-    layout = layout_of(given)
+def _cached_context(arguments: Mapping[str, object]) -> Context:
+    layout = layout_of(arguments)
     with CACHED.named():
-        fields = {**LAYOUT.fields(given), **CACHED.fields(given), **changes_of(given["changes"])}
+        fields = {
+            **LAYOUT.fields(arguments),
+            **CACHED.fields(arguments),
+            **changes_of(arguments["changes"]),
+        }
     return Context(layout, State(**fields))
 
 
@@ -84,7 +88,7 @@ def cache_facts(
     rank: int | None = None,
     tokens: int = 0,
 ) -> Document:
-    """Who hands over what of one request, for programs.
+    """Who sends which part of one request's KV cache to whom, as a JSON document.
 
     Errors: LayoutError as of `cache_between`, and for a rank that the target does not have.
     """

@@ -15,44 +15,47 @@ from ..base.html import fine, saying, scrolling, tag, together
 from .both import both_html, picture_text
 from .cache import (
     RULE_NAMES,
-    HandedOver,
+    KVTransfer,
     cache_answer,
     cache_needs,
     cache_picture,
     cache_table,
-    cache_told,
-    handed_over,
+    kv_hover_texts,
+    kv_transfer,
 )
 from .pictures import job_picture
 
 
-def cache_html(context: Context, said: list[Markup]) -> Markup:
-    """What goes over of one request, both layouts, and the cache as layers by heads."""
-    asked, say = context.once(handed_over), saying(MOVES, context.language)
-    said.append(tag("p", cache_answer(asked)))
+def cache_html(context: Context, answers: list[Markup]) -> Markup:
+    """The KV transfer of one request: both layouts, and the cache as a grid of layers by heads.
 
-    def told(ranks: Sequence[set[int]]) -> list[dict[str, str]]:
-        return cache_told(asked, ranks)
+    Appends the answer to `answers`, which the view's heading shows.
+    """
+    transfer, say = context.once(kv_transfer), saying(MOVES, context.language)
+    answers.append(tag("p", cache_answer(transfer)))
 
-    picture, note = cache_picture(asked), _note(asked)
+    def hover_texts(ranks: Sequence[set[int]]) -> list[dict[str, str]]:
+        return kv_hover_texts(transfer, ranks)
+
+    picture, note = cache_picture(transfer), _note(transfer)
     drawn = scene_svg("moves-kv", picture, draw_kv(picture, "page"), note)
     return together(
-        both_html(asked.sides, cache_needs(asked), told),
+        both_html(transfer.sides, cache_needs(transfer), hover_texts),
         tag(
             "div",
             tag("section", tag("h3", say("kv_title")), scrolling("moves-scroll", Markup(drawn))),
-            tag("section", tag("h3", say("kv_rows")), cache_table(asked), fine(note)),
+            tag("section", tag("h3", say("kv_rows")), cache_table(transfer), fine(note)),
             class_="moves-cache",
         ),
     )
 
 
-def _note(asked: HandedOver) -> str:
-    rule = RULE_NAMES[asked.found.rule]
-    return MOVES["kv_note"][asked.language].format(rank=asked.rank, rule=rule)
+def _note(transfer: KVTransfer) -> str:
+    rule = RULE_NAMES[transfer.found.rule]
+    return MOVES["kv_note"][transfer.language].format(rank=transfer.rank, rule=rule)
 
 
 def cache_pictures(context: Context) -> Pictures:
-    asked = context.once(handed_over)
-    both = asked.sides
-    return [(picture_text(both), job_picture(both)), (_note(asked), cache_picture(asked))]
+    transfer = context.once(kv_transfer)
+    both = transfer.sides
+    return [(picture_text(both), job_picture(both)), (_note(transfer), cache_picture(transfer))]

@@ -1,4 +1,4 @@
-"""What a move costs: in all, by each rule, and beside what others measured."""
+"""The cost of a move: in total, by each rule, and beside published measurements."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from ..base import form
 from ..base.context import Context
 from ..base.html import fine, fold, saying, table, tag, together
 from ..base.units import bytes_text, seconds_text
-from .asked import Asked, asked_of
 from .sides import cluster_used, moves_between
+from .transfer import WeightTransfer, weight_transfer
 
 HOT = 2.0
-"""Times the best possible that a sender sends where it is named."""
+"""A sender is named when it sends at least this many times the best possible maximum."""
 
 
 @dataclass(frozen=True)
 class RuleCost:
-    """What moves by one rule, and what that takes."""
+    """The moves of one rule, and the seconds that they take."""
 
     rule: str
     moves: Moves
@@ -50,28 +50,28 @@ class RuleCost:
         return usual_seconds(self.moves, self.cluster)
 
 
-def costs_of(asked: Asked) -> list[RuleCost]:
-    """Each rule, in the order of the page."""
-    return asked.source.once(_costs)
+def costs_of(transfer: WeightTransfer) -> list[RuleCost]:
+    """The cost of each rule, in the page's order."""
+    return transfer.source.once(_costs)
 
 
 def _costs(context: Context) -> list[RuleCost]:
-    asked, costs = context.once(asked_of), []
-    ends = asked.moves.target.first_rank, asked.moves.source.first_rank
+    transfer, costs = context.once(weight_transfer), []
+    ends = transfer.moves.target.first_rank, transfer.moves.source.first_rank
     for rule in MOVES_RULES:
-        moves = asked.moves
+        moves = transfer.moves
         if rule != moves.rule:
-            moves = moves_between(asked.source, asked.target, rule, *ends)
-        costs.append(RuleCost(rule, moves, cluster_used(asked.source)))
+            moves = moves_between(transfer.source, transfer.target, rule, *ends)
+        costs.append(RuleCost(rule, moves, cluster_used(transfer.source)))
     return costs
 
 
 # -- in all --------------------------------------------------------------------------------------
 
 
-def totals_html(asked: Asked) -> Markup:
-    """Bytes by where they come from, who is busiest, and how long that takes."""
-    say, moves = saying(MOVES, asked.language), asked.moves
+def totals_html(transfer: WeightTransfer) -> Markup:
+    """Bytes by origin, the busiest sender and receiver, and the seconds of the move."""
+    say, moves = saying(MOVES, transfer.language), transfer.moves
     total = sum(moves.bytes) or 1
     rows = [
         (say(name), say("share", size=bytes_text(size), share=f"{size / total:.0%}"))
@@ -82,29 +82,29 @@ def totals_html(asked: Asked) -> Markup:
         if most.bytes:
             rows.append((say(word), say("sender", rank=most.rank, size=bytes_text(most.bytes))))
     if moves.bytes.in_node or moves.bytes.between_nodes:
-        rows.append((say("time"), time_text(asked)))
+        rows.append((say("time"), time_text(transfer)))
     items = (together(tag("dt", name), tag("dd", value)) for name, value in rows)
     return tag("dl", *items, class_="moves-totals")
 
 
-def time_text(asked: Asked) -> str:
-    """Seconds at link speed, and between what real updates take."""
-    cluster = cluster_used(asked.source)
-    low, high = map(seconds_text, usual_seconds(asked.moves, cluster))
-    seconds = seconds_text(seconds_of(asked.moves, cluster))
-    return MOVES["usually"][asked.language].format(seconds=seconds, low=low, high=high)
+def time_text(transfer: WeightTransfer) -> str:
+    """The seconds at link speed, and the range that real updates take."""
+    cluster = cluster_used(transfer.source)
+    low, high = map(seconds_text, usual_seconds(transfer.moves, cluster))
+    seconds = seconds_text(seconds_of(transfer.moves, cluster))
+    return MOVES["usually"][transfer.language].format(seconds=seconds, low=low, high=high)
 
 
 # -- by rule -------------------------------------------------------------------------------------
 
 
-def rules_html(asked: Asked) -> Markup:
-    """What every rule costs, a row each; the one that counts is marked, a hot sender named."""
-    language, say = asked.language, saying(MOVES, asked.language)
+def rules_html(transfer: WeightTransfer) -> Markup:
+    """A table of the cost of every rule; the selected one in bold, a hot sender named above it."""
+    language, say = transfer.language, saying(MOVES, transfer.language)
     rows = []
-    for cost in costs_of(asked):
+    for cost in costs_of(transfer):
         sender, label = busiest(cost.moves, sender=True), MOVES_RULES[cost.rule][language]
-        is_chosen = cost.rule == asked.moves.rule
+        is_chosen = cost.rule == transfer.moves.rule
         low, high = map(seconds_text, cost.usual)
         rows.append(
             (
@@ -119,18 +119,19 @@ def rules_html(asked: Asked) -> Markup:
     heads = ("rule", "same_gpu", "in_node", "between_nodes", "busiest", "times_best", "time")
     return together(
         tag("h3", say("rules")),
-        tag("p", hot_text(asked), class_="moves-hot") if hot_text(asked) else "",
+        tag("p", hot_text(transfer), class_="moves-hot") if hot_text(transfer) else "",
         table([*map(say, heads), say("usual")], rows, "moves-rules"),
     )
 
 
-def hot_text(asked: Asked) -> str:
-    """Of a sender that sends far more than its part: which, and how much more; else empty."""
-    times, moves = balance(asked.moves), asked.moves
+def hot_text(transfer: WeightTransfer) -> str:
+    """Names a sender that sends at least HOT times the best possible maximum; "" if there is
+    none."""
+    times, moves = balance(transfer.moves), transfer.moves
     if times < HOT:
         return ""
     sender, sent = busiest(moves, sender=True), moves.bytes.in_node + moves.bytes.between_nodes
-    return MOVES["hot"][asked.language].format(
+    return MOVES["hot"][transfer.language].format(
         rank=sender.rank,
         share=f"{sender.bytes / sent:.0%}",
         idle=f"{idle_senders(moves):,}",
@@ -142,29 +143,29 @@ def hot_text(asked: Asked) -> str:
 # -- on an axis ----------------------------------------------------------------------------------
 
 
-def times_chart(asked: Asked) -> TimesChart:
-    """Each rule's time, and what others measured."""
-    say, language = saying(MOVES, asked.language), asked.language
+def times_chart(transfer: WeightTransfer) -> TimesChart:
+    """The seconds of each rule beside measured updates."""
+    say, language = saying(MOVES, transfer.language), transfer.language
     rules = tuple(
         RuleTime(MOVES_RULES[cost.rule][language], cost.seconds, *cost.usual, is_chosen)
-        for cost in costs_of(asked)
-        for is_chosen in (cost.rule == asked.moves.rule,)
+        for cost in costs_of(transfer)
+        for is_chosen in (cost.rule == transfer.moves.rule,)
     )
     measured = tuple(
         MeasuredTime(one.seconds, one.is_direct, _measured_text(one)) for one in measured_updates()
     )
-    nearest = next(cost for cost in costs_of(asked) if cost.rule == "nearest")
+    nearest = next(cost for cost in costs_of(transfer) if cost.rule == "nearest")
     least = least_seconds(nearest.moves, nearest.cluster)
-    told = say("bound", seconds=seconds_text(least))
-    return TimesChart(rules, measured, (least, told), say("measured"))
+    least_text = say("bound", seconds=seconds_text(least))
+    return TimesChart(rules, measured, (least, least_text), say("measured"))
 
 
 def _measured_text(one: MeasuredUpdate) -> str:
     return f"{one.model}, {one.setup}, {one.way}: {one.seconds:g} s"
 
 
-def times_html(asked: Asked) -> Markup:
-    say, chart = saying(MOVES, asked.language), times_chart(asked)
+def times_html(transfer: WeightTransfer) -> Markup:
+    say, chart = saying(MOVES, transfer.language), times_chart(transfer)
     rows = [
         (one.model, f"{one.setup}, {one.way}", f"{one.seconds:g}", one.source)
         for one in measured_updates()

@@ -1,4 +1,4 @@
-"""Who sends how much to whom: nodes, or of two nodes their GPUs."""
+"""The matrix of bytes sent: between nodes, or between the GPUs of two nodes."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from ..base.html import fine, saying, tag
 from ..base.state import is_empty
 from ..base.units import bytes_text
 from ..traffic.matrix import runs, scale_of
-from .asked import Asked
+from .transfer import WeightTransfer
 
 CELLS = 128
-"""Rows of the matrix at most."""
+"""The largest number of rows of the matrix."""
 
 _RANGE = r"(\d{1,7})(?::(\d{1,7}))?"
 
@@ -45,15 +45,18 @@ class Flows(NamedTuple):
     picture: MatrixPicture
 
 
-def flows_of(asked: Asked) -> Flows:
-    """The matrix that is chosen: of all nodes, of those of two cells, of the GPUs of two nodes.
+def flows_of(transfer: WeightTransfer) -> Flows:
+    """The matrix that the page's state selects: of all nodes, of the nodes of two cells, or of the
+    GPUs of two nodes.
+
+    Errors: LayoutError for a text that names no cell.
 
     Errors: LayoutError for what is no cell.
     """
-    moves = asked.moves
+    moves = transfer.moves
     nodes = int(moves.nodes.max()) + 1
     per = -(-nodes // CELLS)
-    ranges = _ranges(asked.source.state.moves_cell)
+    ranges = _ranges(transfer.source.state.moves_cell)
     if not ranges or max(map(max, ranges)) >= nodes:
         return _of_nodes(moves, np.arange(nodes), per, None)
     kept = np.unique(np.concatenate([np.arange(first, last + 1) for first, last in ranges]))
@@ -64,7 +67,7 @@ def flows_of(asked: Asked) -> Flows:
 
 
 def _ranges(text: str) -> list[tuple[int, int]]:
-    """The two runs of nodes that a text names.
+    """Parses the two runs of nodes in a text.
 
     >>> _ranges("0:15-32:47"), _ranges("3-4"), _ranges("")
     ([(0, 15), (32, 47)], [(3, 3), (4, 4)], [])
@@ -109,7 +112,7 @@ def _of_ranks(moves: Moves, nodes: np.ndarray, above: str) -> Flows:
 
 
 def _rounded(sent: np.ndarray) -> np.ndarray:
-    """Bytes that are nearly equal have one colour."""
+    """Rounds the bytes so that nearly equal values have the same colour."""
     rounded = sent.astype(float)
     some = rounded > 0
     rounded[some] = 2.0 ** (np.round(8 * np.log2(rounded[some])) / 8)
@@ -119,12 +122,13 @@ def _rounded(sent: np.ndarray) -> np.ndarray:
 # -- on the page, and in files -------------------------------------------------------------------
 
 
-def flows_html(asked: Asked) -> Markup:
-    """The matrix; a click on a cell of nodes shows their GPUs, on one of GPUs the receiver."""
-    flows, say = flows_of(asked), saying(MOVES, asked.language)
+def flows_html(transfer: WeightTransfer) -> Markup:
+    """The matrix; clicking a cell of nodes shows their GPUs, clicking a cell of GPUs selects the
+    receiver."""
+    flows, say = flows_of(transfer), saying(MOVES, transfer.language)
     picture = flows.picture
     sizes = {"low": bytes_text(picture.low), "high": bytes_text(picture.high)}
-    body = say("matrix_body", each=_each(flows, asked.language), **sizes)
+    body = say("matrix_body", each=_each(flows, transfer.language), **sizes)
     title = say("matrix")
     back = ""
     if flows.above is not None:
@@ -137,7 +141,7 @@ def flows_html(asked: Asked) -> Markup:
         tag("p", hint, class_="traffic-told", aria_live="polite"),
         fine(body),
         class_="traffic-figure",
-        data_traffic=_data(flows, asked),
+        data_traffic=_data(flows, transfer),
     )
 
 
@@ -148,15 +152,15 @@ def _each(flows: Flows, language: str) -> str:
     return say("node_each") if flows.per == 1 else say("nodes_each", count=flows.per)
 
 
-def _data(flows: Flows, asked: Asked) -> dict[str, object]:
-    """What the page's script tells of each cell, as of the matrix of Traffic."""
-    say, words = saying(MOVES, asked.language), saying(TRAFFIC, asked.language)
+def _data(flows: Flows, transfer: WeightTransfer) -> dict[str, object]:
+    """What the page's script says of each cell, in the form of the Traffic view's matrix."""
+    say, words = saying(MOVES, transfer.language), saying(TRAFFIC, transfer.language)
     amounts, which = np.unique(flows.sent, return_inverse=True)
     texts = [bytes_text(amount) if amount else words("matrix_none") for amount in amounts.tolist()]
     names = {name: words(f"matrix_{name}") for name in ("cell", "rank", "cells", "among")}
     kind = "gpu" if not flows.per else "node"
     hints = {"hint": say(f"hint_{kind}"), "hint_touch": say(f"hint_{kind}_touch")}
-    gpus = asked.source.layout.gpus_per_node
+    gpus = transfer.source.layout.gpus_per_node
     return {
         "mixes": texts,
         "cells": runs(which.reshape(-1)),
@@ -170,7 +174,7 @@ def _data(flows: Flows, asked: Asked) -> dict[str, object]:
     }
 
 
-def flows_chart(asked: Asked) -> tuple[str, MatrixChart]:
-    flows, title = flows_of(asked), MOVES["matrix"][asked.language]
-    each = _each(flows, asked.language)
+def flows_chart(transfer: WeightTransfer) -> tuple[str, MatrixChart]:
+    flows, title = flows_of(transfer), MOVES["matrix"][transfer.language]
+    each = _each(flows, transfer.language)
     return title, MatrixChart(flows.picture, each, scale_of(flows.picture))

@@ -22,16 +22,16 @@ from render.scenes.moves import (
 )
 
 from ..base.context import Context
-from .asked import Asked, asked_of, received_of
 from .sides import size_text
+from .transfer import WeightTransfer, received_of, weight_transfer
 
 MOST_LINES = 64
-"""Senders that are drawn with a line."""
+"""The largest number of senders drawn with a line."""
 
 
 class BothSides(NamedTuple):
-    """What is drawn of a move: both layouts and where they begin, what the chosen GPU has of whom,
-    and the names of both where they are roles."""
+    """What is drawn of a move: both layouts and their first ranks, and the bytes that the selected
+    GPU receives from each sender. roles: the names of both sides if they are roles of one plan."""
 
     language: str
     received: Counter[int]
@@ -42,21 +42,21 @@ class BothSides(NamedTuple):
 
     @property
     def last(self) -> int:
-        """The rank of the highest number."""
+        """The highest rank of both layouts."""
         ends = zip(self.firsts, self.layouts)
         return max(first + layout.world_size for first, layout in ends) - 1
 
 
-def sides_of(asked: Asked) -> BothSides:
-    layouts = asked.source.layout, asked.target.layout
-    firsts = asked.moves.source.first_rank, asked.moves.target.first_rank
-    received = received_of(asked)
-    return BothSides(asked.language, received, asked.rank, layouts, firsts, asked.roles)
+def sides_of(transfer: WeightTransfer) -> BothSides:
+    layouts = transfer.source.layout, transfer.target.layout
+    firsts = transfer.moves.source.first_rank, transfer.moves.target.first_rank
+    received = received_of(transfer)
+    return BothSides(transfer.language, received, transfer.rank, layouts, firsts, transfer.roles)
 
 
 def job_picture(both: BothSides, *, is_stacked: bool = False) -> MovesPicture:
-    """Both layouts, and lines from the senders to the chosen GPU; is_stacked: one above the other,
-    for narrow screens."""
+    """Both layouts, and lines from the senders to the selected GPU. is_stacked: one layout above
+    the other, for narrow screens."""
     language, received = both.language, both.received
     most = max(received.values(), default=1)
     lines = tuple(
@@ -83,14 +83,14 @@ def _size_texts(layout: Layout, language: str) -> tuple[str, str]:
 
 
 def _role_names(both: BothSides) -> list[list[str]]:
-    """Of either side the name of its role, where it is one."""
+    """For each side a list of its role's name; empty lists if the sides are not roles."""
     return [[name] for name in both.roles] or [[], []]
 
 
 def _rows(
     layout: Layout, first: int, shown: set[int], language: str, sizes: tuple[float, float]
 ) -> tuple[ShardRow, ...]:
-    """The stages of a layout with their tp groups."""
+    """The stages of a layout, each with its tp groups."""
     groups = rank_groups(layout.mesh, "tp")
     mesh = layout.mesh
     stride = mesh.strides[mesh.names.index("pp")] if "pp" in mesh.names else layout.world_size
@@ -104,7 +104,8 @@ def _rows(
 
 
 def _near(groups: np.ndarray, shown: set[int], most: int = 48) -> list[list[int]]:
-    """Of many groups those that are shown, and the first ones: more than a row has room for."""
+    """The groups that hold a shown rank, and the first `most` of the others (a row has room for
+    fewer)."""
     if len(groups) <= most:
         return [*groups.tolist()]
     wanted = np.flatnonzero(np.isin(groups, list(shown)).any(axis=1))
@@ -112,11 +113,11 @@ def _near(groups: np.ndarray, shown: set[int], most: int = 48) -> list[list[int]
     return [*groups[kept].tolist()]
 
 
-def tones_of(asked: Asked) -> dict[int, str]:
-    """The colour of each sender."""
-    senders = [line.rank for line in asked.source.once(_picture).lines if not line.is_own]
+def tones_of(transfer: WeightTransfer) -> dict[int, str]:
+    """The colour of each sender, by rank."""
+    senders = [line.rank for line in transfer.source.once(_picture).lines if not line.is_own]
     return {rank: TONES[number % len(TONES)] for number, rank in enumerate(senders)}
 
 
 def _picture(context: Context) -> MovesPicture:
-    return job_picture(sides_of(context.once(asked_of)))
+    return job_picture(sides_of(context.once(weight_transfer)))

@@ -1,4 +1,4 @@
-"""The tensors of the chosen GPU one after the other, as the page's script plays them.
+"""The tensors that the selected GPU receives, in order, for the page's script to play.
 
 Most tensors are cut and sent alike in many layers: each way is drawn once, and a step says which.
 """
@@ -19,39 +19,43 @@ from ..base.html import as_json
 from ..base.link import from_values, parsed
 from ..base.problems import sentence
 from ..base.resolve import resolve
-from .asked import Asked, asked_of
 from .pictures import tones_of
 from .tensor import kind_of, tensor_picture
+from .transfer import WeightTransfer, weight_transfer
 
 MOST_WAYS = 400
-"""Pictures of one reel."""
+"""The largest number of different pictures in one reel."""
 
 
 @within()
 def moves_reel(sent: Any) -> str:
-    """The reel of a state that the page sends, as JSON; {"refused": sentence} where there is none.
+    """The reel of a state sent by the page, as JSON; {"refused": sentence} if the state is not
+    valid.
 
     steps     [tensor, its way] in the order of the module; of experts that come alike the first
     ways      {"svg": the tensor as its matrix, "senders": who sends parts of it}
     """
     state = from_values(parsed(sent))
     try:
-        return as_json(reel_of(Context(resolve(state), state).once(asked_of)))
+        return as_json(reel_of(Context(resolve(state), state).once(weight_transfer)))
     except LayoutError as error:
         return as_json({"refused": sentence(error, state.language)})
 
 
-def reel_of(asked: Asked) -> dict[str, Any]:
-    """Errors: LayoutError as of `asked_of`, and for more ways than a page takes."""
-    steps, rows = steps_of(asked)
+def reel_of(transfer: WeightTransfer) -> dict[str, Any]:
+    """The steps of the reel and its pictures.
+
+    Errors: LayoutError as of `weight_transfer`, and for more than MOST_WAYS pictures.
+    """
+    steps, rows = steps_of(transfer)
     spend(2000 * max(0, len(rows) - MOST_WAYS), "tensors", control="rank")
-    tones = tones_of(asked)
-    return {"steps": steps, "ways": [_way(asked, row, tones) for row in rows]}
+    tones = tones_of(transfer)
+    return {"steps": steps, "ways": [_way(transfer, row, tones) for row in rows]}
 
 
-def steps_of(asked: Asked) -> tuple[list[tuple[str, int]], list[TensorMove]]:
-    """The steps, each a tensor and the number of its way; a tensor that goes each way."""
-    return asked.source.once(_steps)
+def steps_of(transfer: WeightTransfer) -> tuple[list[tuple[str, int]], list[TensorMove]]:
+    """The steps, each a tensor and the number of its picture; and one tensor for each picture."""
+    return transfer.source.once(_steps)
 
 
 def _steps(context: Context) -> tuple[list[tuple[str, int]], list[TensorMove]]:
@@ -59,7 +63,7 @@ def _steps(context: Context) -> tuple[list[tuple[str, int]], list[TensorMove]]:
     rows: list[TensorMove] = []
     steps: list[tuple[str, int]] = []
     before: tuple[str, int] | None = None
-    for row in context.once(asked_of).rows:
+    for row in context.once(weight_transfer).rows:
         kind, layer = kind_of(row.tensor), row.tensor.partition(".mlp.")[0]
         number = numbers.setdefault((kind, row.axis, row.parts, row.bands), len(rows))
         if number == len(rows):
@@ -71,16 +75,16 @@ def _steps(context: Context) -> tuple[list[tuple[str, int]], list[TensorMove]]:
     return steps, rows
 
 
-def _way(asked: Asked, row: TensorMove, tones: dict[int, str]) -> dict[str, Any]:
+def _way(transfer: WeightTransfer, row: TensorMove, tones: dict[int, str]) -> dict[str, Any]:
     spend(600, "pieces", control="rank")
     return {
-        "svg": tensor_svg(asked, row, tones),
+        "svg": tensor_svg(transfer, row, tones),
         "senders": sorted({part[0] for part in row.parts}),
     }
 
 
-def tensor_svg(asked: Asked, row: TensorMove, tones: dict[int, str]) -> str:
-    """The picture of a tensor on the page."""
-    picture = tensor_picture(asked, row, tones)
-    note = MOVES["tensor_note"][asked.language].format(rank=asked.rank)
+def tensor_svg(transfer: WeightTransfer, row: TensorMove, tones: dict[int, str]) -> str:
+    """The picture of a tensor as SVG for the page."""
+    picture = tensor_picture(transfer, row, tones)
+    note = MOVES["tensor_note"][transfer.language].format(rank=transfer.rank)
     return scene_svg("moves-tensor", picture, draw_tensor(picture, "page"), f"{row.tensor}: {note}")

@@ -1,4 +1,4 @@
-"""Both sides of a move of weights: the layout on screen sends, another one receives."""
+"""Both sides of a weight transfer: the layout on screen sends, another one receives."""
 
 from __future__ import annotations
 
@@ -17,11 +17,14 @@ from ..base.model import model_of
 from ..base.trained import cluster_of
 
 ROLE = "role:"
-"""How another role of the plan is named."""
+"""Prefix of the name of another role of the plan, as in role:rollout."""
 
 
 def role_side(text: str, context: Context) -> tuple[Context, int, int]:
-    """Another role of the page's plan, as role:rollout, and where this role and that begin.
+    """The context of another role of the plan (role:rollout), and the first ranks of this role and
+    that.
+
+    Errors: LayoutError for an unknown role, and for a role whose GPUs are not consecutive.
 
     Errors: LayoutError for a role that there is not, and for GPUs that are no run.
     """
@@ -45,8 +48,8 @@ def moves_between(
     first_rank: int = 0,
     source_rank: int = 0,
 ) -> Moves:
-    """What moves of the source's model, each side's layers dealt as it says; with ZeRO-3 data
-    parallelism cuts its tensors too.
+    """The moves of the source model's weights. Each side keeps its own division of layers into
+    stages; with ZeRO-3, data parallelism shards the tensors too.
 
     >>> from views.base.state import State
     >>> one, other = (Context.of(State(nodes=1, tp=tp)) for tp in (2, 4))
@@ -72,12 +75,12 @@ def moves_between(
 
 
 def cluster_used(context: Context) -> Cluster:
-    """The machines on which both sides stand."""
+    """The cluster that both sides run on."""
     return CLUSTERS[cluster_of(context.state)]
 
 
 def size_text(layout: Layout) -> str:
-    """The sizes of a layout above 1, such as tp 2 pp 2 dp 4.
+    """The sizes of a layout that exceed 1, such as tp 2 pp 2 dp 4.
 
     >>> from groups.layout import Job
     >>> size_text(Job(nodes=2, tp=4, ep=2).layout())
@@ -90,7 +93,7 @@ def size_text(layout: Layout) -> str:
 
 
 def _dealing(context: Context, layers: int) -> Dealing | None:
-    """How a side that trains deals its layers; None where it would not train so: a server."""
+    """How a training side divides its layers into stages; None for a side that serves."""
     with suppress(LayoutError):
         trained = context.trained
         dealing = trained.split.placed(trained.training.rule.placement).dealing

@@ -1,4 +1,4 @@
-"""One tensor of the chosen GPU: which part of it is cut how, and who sends it."""
+"""One tensor of the selected GPU: how both sides cut it, and who sends each part."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ from training.moves.tensors import PLACES, Place, Tensor, tensors_of
 
 from ..base.html import saying
 from ..base.units import bytes_text
-from .asked import Asked
+from .transfer import WeightTransfer
 
 MOST_PIECES = 8
-"""Pieces of a block that are drawn."""
+"""The largest number of pieces drawn for one block."""
 
 
-def tensor_names(asked: Asked) -> list[str]:
-    """Tensors of the chosen GPU, one of each kind, cut ones first; experts by their first."""
+def tensor_names(transfer: WeightTransfer) -> list[str]:
+    """One tensor of each kind that the selected GPU receives, cut ones first; the first expert
+    only."""
     names: dict[str, str] = {}
-    for row in sorted(asked.rows, key=lambda row: row.axis is None):
+    for row in sorted(transfer.rows, key=lambda row: row.axis is None):
         names.setdefault(kind_of(row.tensor), row.tensor)
     return [*names.values()]
 
 
 @lru_cache(maxsize=4096)
 def kind_of(name: str) -> str:
-    """A tensor's name without its layer and its expert.
+    """The name of a tensor without its layer and expert numbers.
 
     >>> kind_of("decoder.layers.3.mlp.experts.linear_fc1.weight5")
     'mlp.experts.linear_fc1.weight'
@@ -42,16 +43,16 @@ def kind_of(name: str) -> str:
     return bare.rstrip("0123456789") if ".experts." in name else bare
 
 
-def chosen_row(asked: Asked) -> TensorMove | None:
-    """The tensor that is chosen; else the first one that is cut and stands for most."""
-    name = asked.source.state.moves_tensor
-    named = next((row for row in asked.rows if row.tensor == name), None)
-    cut = (row for row in asked.rows if "linear_fc1.weight" in row.tensor)
-    return named or next(cut, next(iter(asked.rows), None))
+def chosen_row(transfer: WeightTransfer) -> TensorMove | None:
+    """The tensor that the page's state selects; else the first MLP input projection, else any."""
+    name = transfer.source.state.moves_tensor
+    named = next((row for row in transfer.rows if row.tensor == name), None)
+    cut = (row for row in transfer.rows if "linear_fc1.weight" in row.tensor)
+    return named or next(cut, next(iter(transfer.rows), None))
 
 
 class Slab(NamedTuple):
-    """What one rank sends of a tensor: of which block, from where to before where in it."""
+    """A contiguous part of one block of a tensor, [start, end), that one rank sends."""
 
     block: int
     start: int
@@ -62,7 +63,8 @@ class Slab(NamedTuple):
 
 
 class Cuts(NamedTuple):
-    """How both sides cut a tensor: blocks of so many elements each, the parts of either side."""
+    """How both sides cut a tensor: its blocks with their length in elements, and the parts of each
+    side."""
 
     tensor: Tensor
     axis: int
@@ -76,15 +78,15 @@ class Cuts(NamedTuple):
     own: int
 
 
-def cuts_of(asked: Asked, row: TensorMove) -> Cuts:
-    source, target = asked.moves.source, asked.moves.target
-    tensor, at = tensor_named(asked.moves, row.tensor), asked.rank - asked.moves.target.first_rank
+def cuts_of(transfer: WeightTransfer, row: TensorMove) -> Cuts:
+    source, target = transfer.moves.source, transfer.moves.target
+    tensor, at = tensor_named(transfer.moves, row.tensor), transfer.rank - target.first_rank
     parts = source.parts(tensor), target.parts(tensor)
     is_tp = row.axis is not None and row.axis == tensor.axis
     lengths = tuple(
         side.length(tensor) if is_tp else tensor.shape[row.axis or 0] for side in (source, target)
     )
-    has_blocks = is_tp and not (asked.moves.is_fsdp and max(parts) == 1)
+    has_blocks = is_tp and not (transfer.moves.is_fsdp and max(parts) == 1)
     blocks = tensor.blocks if has_blocks else 1
     ends = tuple(length // blocks for length in lengths)
     each = (ends[0] // parts[0], ends[1] // parts[1]) if is_tp else ends
@@ -97,7 +99,7 @@ def cuts_of(asked: Asked, row: TensorMove) -> Cuts:
 
 
 def spans_of(row: TensorMove, cuts: Cuts) -> list[Slab]:
-    """What the chosen GPU wants of a tensor, in its order."""
+    """The parts of a tensor that the selected GPU receives, in its order."""
     if row.axis is None:
         return [Slab(0, 0, cuts.length, row.parts[0][0], row.sizes[0])]
     spans = []
@@ -113,9 +115,11 @@ def spans_of(row: TensorMove, cuts: Cuts) -> list[Slab]:
     return sorted(spans, key=lambda span: (span.rows or (0, 0), span.block, span.start))
 
 
-def tensor_picture(asked: Asked, row: TensorMove, tones: dict[int, str]) -> TensorPicture:
-    """A tensor cut as both sides cut it; what the chosen GPU wants of it, and from whom."""
-    say, cuts = saying(MOVES, asked.language), cuts_of(asked, row)
+def tensor_picture(
+    transfer: WeightTransfer, row: TensorMove, tones: dict[int, str]
+) -> TensorPicture:
+    """A tensor cut as both sides cut it; what the selected GPU receives of it, and from whom."""
+    say, cuts = saying(MOVES, transfer.language), cuts_of(transfer, row)
     spans = spans_of(row, cuts)
     pieces: list[Piece] = []
     ends_in_gap = False
@@ -125,7 +129,7 @@ def tensor_picture(asked: Asked, row: TensorMove, tones: dict[int, str]) -> Tens
         kept = _few([span.sender >= 0 for span in every])
         before = -1
         for place in kept:
-            piece = _piece(asked, every[place], row, cuts, tones)
+            piece = _piece(transfer, every[place], row, cuts, tones)
             pieces.append(replace(piece, after_gap=place > before + 1 or ends_in_gap))
             before, ends_in_gap = place, False
         ends_in_gap = before < len(every) - 1 or bool(row.bands)
@@ -136,7 +140,7 @@ def tensor_picture(asked: Asked, row: TensorMove, tones: dict[int, str]) -> Tens
 
 
 def _with_others(spans: Sequence[Slab], block: int, cuts: Cuts) -> Iterable[Slab]:
-    """Spans and what lies between them, cut where either side cuts; sender -1: not wanted."""
+    """The spans and the gaps between them, split where either side cuts; gaps have sender -1."""
     points = {0, cuts.length, cuts.source_end, cuts.target_end}
     points |= {*range(0, cuts.source_end, cuts.held), *range(0, cuts.target_end, cuts.wanted)}
     points |= {end for span in spans for end in (span.start, span.end)}
@@ -147,13 +151,15 @@ def _with_others(spans: Sequence[Slab], block: int, cuts: Cuts) -> Iterable[Slab
 
 
 def _few(wanted: Sequence[bool]) -> list[int]:
-    """The pieces that are drawn: those that are wanted, and as many others."""
+    """Indices of at most MOST_PIECES pieces to draw, in order; wanted ones take precedence."""
     return sorted(sorted(range(len(wanted)), key=lambda at: (not wanted[at], at))[:MOST_PIECES])
 
 
-def _piece(asked: Asked, span: Slab, row: TensorMove, cuts: Cuts, tones: dict[int, str]) -> Piece:
-    say, size = saying(MOVES, asked.language), bytes_text(span.size)
-    is_own, is_wanted = span.sender == asked.rank, span.sender >= 0
+def _piece(
+    transfer: WeightTransfer, span: Slab, row: TensorMove, cuts: Cuts, tones: dict[int, str]
+) -> Piece:
+    say, size = saying(MOVES, transfer.language), bytes_text(span.size)
+    is_own, is_wanted = span.sender == transfer.rank, span.sender >= 0
     first = span.block * cuts.length + span.start
     last = first + span.end - span.start - 1
     ends = {"first": f"{first:,}", "last": f"{last:,}"}
@@ -162,17 +168,17 @@ def _piece(asked: Asked, span: Slab, row: TensorMove, cuts: Cuts, tones: dict[in
         rows = say("rows", first=f"{span.rows[0]:,}", last=f"{span.rows[1] - 1:,}")
         label = f"{rows}{say('comma')}{label}"
     is_padding = span.start >= min(cuts.source_end, cuts.target_end)
-    told, short = say("padding" if is_padding else "not_wanted", rank=asked.rank), "–"
+    origin, short = say("padding" if is_padding else "not_wanted", rank=transfer.rank), "–"
     if is_own:
-        told, short = say("has", rank=asked.rank), say("has_short")
+        origin, short = say("has", rank=transfer.rank), say("has_short")
     elif is_wanted:
-        told, short = say("sent", sender=span.sender, size=size), f"GPU {span.sender}\n{size}"
+        origin, short = say("sent", sender=span.sender, size=size), f"GPU {span.sender}\n{size}"
     return Piece(
         span.block,
         _part(cuts, span, of_target=False) if row.axis is not None else "",
         _part(cuts, span, of_target=True) if row.axis is not None else "",
         label,
-        told,
+        origin,
         f"{first:,} –\n{last:,}\n{short}",
         "" if is_own else tones.get(span.sender, ""),
         is_own,
@@ -181,8 +187,8 @@ def _piece(asked: Asked, span: Slab, row: TensorMove, cuts: Cuts, tones: dict[in
 
 
 def _part(cuts: Cuts, span: Slab, *, of_target: bool) -> str:
-    """The part of a side that a span lies in; empty in what only the other side's padding has, and
-    where that side does not cut."""
+    """The part of one side that a span lies in, such as "tp 3"; empty if the span is only the other
+    side's padding, or if this side does not cut the axis."""
     each, end = (cuts.wanted, cuts.target_end) if of_target else (cuts.held, cuts.source_end)
     if span.start >= end or cuts.tensor.axis != cuts.axis:
         return ""
@@ -190,7 +196,7 @@ def _part(cuts: Cuts, span: Slab, *, of_target: bool) -> str:
 
 
 def tensor_named(moves: Moves, name: str) -> Tensor:
-    """The tensor that a full name is of."""
+    """The tensor with a full name."""
     layer = re.match(r"decoder\.layers\.(\d+)\.", name)
     places: Iterable[Place] = [int(layer[1])] if layer else PLACES
     bare = name[layer.end() :] if layer else name

@@ -1,4 +1,5 @@
-"""The Moves view: which slices of the weights go from this layout to another, and what it costs."""
+"""The Moves view: which slices of the weights go from this layout to another, and what that
+costs."""
 
 from __future__ import annotations
 
@@ -27,30 +28,30 @@ from ..base.html import (
 from ..base.inputs import FIELDS
 from ..base.state import State, is_empty
 from ..base.units import bytes_text, seconds_text
-from .asked import (
-    KEPT,
-    PLACES,
-    Asked,
-    asked_of,
-    other_roles,
-    received_of,
-    usual_name,
-    usual_target,
-)
 from .both import both_html, picture_text
-from .cache import RULE_NAMES, cache_answer, cache_needs, handed_over
+from .cache import RULE_NAMES, cache_answer, cache_needs, kv_transfer
 from .cache_view import cache_html, cache_pictures
 from .costs import hot_text, rules_html, times_chart, times_html, totals_html
 from .flows import flows_chart, flows_html
+from .hover import transfer_hover_texts
 from .pictures import job_picture, sides_of, tones_of
 from .reel import steps_of, tensor_svg
 from .sides import ROLE, cluster_used, size_text
 from .tensor import chosen_row, kind_of, tensor_named, tensor_names, tensor_picture
-from .told import told_of
+from .transfer import (
+    KEPT,
+    PLACES,
+    WeightTransfer,
+    other_roles,
+    received_of,
+    usual_name,
+    usual_target,
+    weight_transfer,
+)
 
 
 def moves_html(context: Context) -> Markup:
-    """The answer, both layouts, one tensor or one request's cache, and what it costs."""
+    """The view: answer, both layouts, one tensor or one request's KV cache, and the costs."""
     language, state, say = context.language, context.state, saying(MOVES, context.language)
     is_cache = is_of_cache(state)
     whats = [(say(f"what_{what}"), what) for what in FIELDS["moves_what"].choices]
@@ -66,20 +67,20 @@ def moves_html(context: Context) -> Markup:
         rule,
         fold(say("paste"), form.area("moves_to", state, sets="moves_other"), kind=""),
     )
-    said: list[Markup] = []
+    answers: list[Markup] = []
     answer = cache_html if is_cache else _answer
 
-    def answered(asked: Context) -> Markup:
-        asked.state.value("moves_what")  # refuses what is neither
-        return answer(asked, said)
+    def answered(tried: Context) -> Markup:
+        tried.state.value("moves_what")  # refuses what is neither
+        return answer(tried, answers)
 
     body = or_refused(context, answered)
-    head = heading(title_text(context), *said)
+    head = heading(title_text(context), *answers)
     return together(head, inputs, tag("div", body, class_="weight-moves"))
 
 
 def _place(context: Context) -> Markup | str:
-    """Where the other layout stands; roles have their own GPUs."""
+    """The control for where the other layout runs; "" for roles, which have GPUs of their own."""
     state, language = context.state, context.language
     if (state.moves_other.strip() or usual_name(context)).startswith(ROLE):
         return ""
@@ -88,12 +89,12 @@ def _place(context: Context) -> Markup | str:
 
 
 MOST_LETTERS = 40
-"""Letters of a text that names the other layout, up to which the list shows it."""
+"""The longest text that the list of layouts shows in full."""
 
 
 def other_choices(context: Context) -> list[tuple[str, str]]:
-    """The other layouts that are offered: roles of the plan, the one that Compare keeps, this one
-    as a server has it, published ones; and what was pasted."""
+    """The other layouts to choose from: roles of the plan, the layout kept by Compare, this one as
+    a server would have it, published ones, and the pasted one."""
     say, state = saying(MOVES, context.language), context.state
     offered = [(say("role", name=name), f"{ROLE}{name}") for name in other_roles(context)]
     if not is_empty(state.kept):
@@ -107,29 +108,29 @@ def other_choices(context: Context) -> list[tuple[str, str]]:
     return offered
 
 
-def _answer(context: Context, said: list[Markup]) -> Markup:
-    asked = context.once(asked_of)
-    said.append(tag("p", answer_text(asked)))
+def _answer(context: Context, answers: list[Markup]) -> Markup:
+    transfer = context.once(weight_transfer)
+    answers.append(tag("p", answer_text(transfer)))
 
-    def told(ranks: Sequence[set[int]]) -> list[dict[str, str]]:
-        return told_of(asked, ranks)
+    def hover_texts(ranks: Sequence[set[int]]) -> list[dict[str, str]]:
+        return transfer_hover_texts(transfer, ranks)
 
-    flows = tag("div", flows_html(asked), totals_html(asked))
+    flows = tag("div", flows_html(transfer), totals_html(transfer))
     return together(
-        both_html(sides_of(asked), needs_text(asked), told),
-        tag("div", _tensor(asked), flows, class_="moves-pair"),
-        rules_html(asked),
-        times_html(asked),
+        both_html(sides_of(transfer), needs_text(transfer), hover_texts),
+        tag("div", _tensor(transfer), flows, class_="moves-pair"),
+        rules_html(transfer),
+        times_html(transfer),
     )
 
 
 def is_of_cache(state: State) -> bool:
-    """Whether one request's cache moves, and not the weights."""
+    """Whether the view shows one request's KV cache instead of the weights."""
     return state.moves_what.strip().lower() == "kv"
 
 
 def title_text(context: Context) -> str:
-    """What is asked, of roles by their names."""
+    """The view's title, which names the roles if both sides are roles."""
     text = context.state.moves_other.strip() or usual_name(context)
     is_cache = is_of_cache(context.state)
     if text.startswith(ROLE):
@@ -139,40 +140,40 @@ def title_text(context: Context) -> str:
     return MOVES["title_kv" if is_cache else "title"][context.language]
 
 
-def answer_text(asked: Asked) -> str:
-    """How much crosses the network, and how long that takes."""
-    say, sums = saying(MOVES, asked.language), asked.moves.bytes
-    name = size_text(asked.target.layout)
+def answer_text(transfer: WeightTransfer) -> str:
+    """How many bytes cross the network, and how many seconds that takes."""
+    say, sums = saying(MOVES, transfer.language), transfer.moves.bytes
+    name = size_text(transfer.target.layout)
     lines = [say("to", name=name)]
-    if asked.roles:
-        lines = [say("to_role", source=asked.roles[0], target=asked.roles[1], name=name)]
+    if transfer.roles:
+        lines = [say("to_role", source=transfer.roles[0], target=transfer.roles[1], name=name)]
     total = bytes_text(sum(sums))
     if not (sums.in_node or sums.between_nodes):
-        return joined([*lines, say("stays", total=total)], asked.language)
-    seconds = seconds_text(seconds_of(asked.moves, cluster_used(asked.source)))
+        return joined([*lines, say("stays", total=total)], transfer.language)
+    seconds = seconds_text(seconds_of(transfer.moves, cluster_used(transfer.source)))
     word = "answer" if sums.between_nodes else "inside"
     lines.append(say(word, total=total, seconds=seconds, far=bytes_text(sums.between_nodes)))
     if sums.in_node:
         lines.append(say("near", near=bytes_text(sums.in_node)))
     if sums.same_gpu:
         lines.append(say("own", own=bytes_text(sums.same_gpu)))
-    return joined(lines, asked.language)
+    return joined(lines, transfer.language)
 
 
-def needs_text(asked: Asked) -> str:
-    """What the chosen GPU needs, and where that is."""
-    say, language = saying(MOVES, asked.language), asked.language
-    received, nodes = received_of(asked), asked.moves.nodes
-    total, own = sum(received.values()), received.get(asked.rank, 0)
-    near = sum(size for rank, size in received.items() if nodes[rank] == nodes[asked.rank]) - own
-    told = {"of_own": own, "of_node": near, "of_others": total - own - near}
-    senders = len(received.keys() - {asked.rank})
+def needs_text(transfer: WeightTransfer) -> str:
+    """What the selected GPU needs, and where it comes from."""
+    say, language = saying(MOVES, transfer.language), transfer.language
+    received, nodes = received_of(transfer), transfer.moves.nodes
+    total, own = sum(received.values()), received.get(transfer.rank, 0)
+    near = sum(size for rank, size in received.items() if nodes[rank] == nodes[transfer.rank]) - own
+    sizes = {"of_own": own, "of_node": near, "of_others": total - own - near}
+    senders = len(received.keys() - {transfer.rank})
     if not senders:
-        return say("alone", rank=asked.rank, total=bytes_text(total))
-    parts = [say(word, size=bytes_text(size)) for word, size in told.items() if size]
+        return say("alone", rank=transfer.rank, total=bytes_text(total))
+    parts = [say(word, size=bytes_text(size)) for word, size in sizes.items() if size]
     return say(
         "needs",
-        rank=asked.rank,
+        rank=transfer.rank,
         total=bytes_text(total),
         parts=say("comma").join(parts),
         senders=counted(senders, "gpu", language),
@@ -182,19 +183,22 @@ def needs_text(asked: Asked) -> str:
 # -- one tensor ----------------------------------------------------------------------------------
 
 
-def _tensor(asked: Asked) -> Markup:
-    """The chosen tensor as its matrix, and what plays through all of them."""
-    row, language, say = chosen_row(asked), asked.language, saying(MOVES, asked.language)
+def _tensor(transfer: WeightTransfer) -> Markup:
+    """The selected tensor as a matrix, with a player for all tensors."""
+    row, language, say = chosen_row(transfer), transfer.language, saying(MOVES, transfer.language)
     if row is None:
         return Markup()
-    state, options = asked.source.state, [(kind_of(name), name) for name in tensor_names(asked)]
+    state, options = (
+        transfer.source.state,
+        [(kind_of(name), name) for name in tensor_names(transfer)],
+    )
     if row.tensor not in dict(map(reversed, options)):  # type: ignore[arg-type]
         options.append((row.tensor, row.tensor))
-    steps = steps_of(asked)[0]
+    steps = steps_of(transfer)[0]
     place = next((at for at, step in enumerate(steps) if step[0] == row.tensor), 0)
-    tensor = tensor_named(asked.moves, row.tensor)
+    tensor = tensor_named(transfer.moves, row.tensor)
     shape = " × ".join(f"{length:,}" for length in tensor.shape)
-    told = say("shape_blocks", shape=shape) if tensor.blocks == 2 else shape
+    shape_text = say("shape_blocks", shape=shape) if tensor.blocks == 2 else shape
     words = {"step": MOVES["step"][language], "wait": JOB["film_wait"][language]}
     slider = {"min": 0, "max": len(steps) - 1, "value": place, "step": 1}
     number = say("step", number=f"{place + 1:,}", count=f"{len(steps):,}")
@@ -202,8 +206,8 @@ def _tensor(asked: Asked) -> Markup:
         "section",
         tag("h3", say("tensor")),
         form.line(form.choice("moves_tensor", state, options, counts=row.tensor)),
-        tag("p", tag("code", row.tensor), " ", tag("span", told), class_="moves-name"),
-        scrolling("moves-scroll matrix", Markup(tensor_svg(asked, row, tones_of(asked)))),
+        tag("p", tag("code", row.tensor), " ", tag("span", shape_text), class_="moves-name"),
+        scrolling("moves-scroll matrix", Markup(tensor_svg(transfer, row, tones_of(transfer)))),
         tag(
             "div",
             player_buttons("moves_back", "moves_on", language),
@@ -213,7 +217,7 @@ def _tensor(asked: Asked) -> Markup:
             data_words=words,
             data_tensor=row.tensor,
         ),
-        fine(say("tensor_note", rank=asked.rank)),
+        fine(say("tensor_note", rank=transfer.rank)),
     )
 
 
@@ -221,31 +225,31 @@ def _tensor(asked: Asked) -> Markup:
 
 
 def moves_pictures(context: Context) -> Pictures:
-    """Both layouts, the tensor, and who sends how much to whom; or the cache of a request."""
+    """Both layouts, the tensor and the matrix of bytes sent; or the KV cache of one request."""
     if is_of_cache(context.state):
         return cache_pictures(context)
-    asked = context.once(asked_of)
-    row, both = chosen_row(asked), sides_of(asked)
+    transfer = context.once(weight_transfer)
+    row, both = chosen_row(transfer), sides_of(transfer)
     pictures: list[tuple[str, Scene]] = [(picture_text(both), job_picture(both))]
     if row is not None:
-        pictures.append((row.tensor, tensor_picture(asked, row, tones_of(asked))))
-    times = MOVES["times_picture"][context.language], times_chart(asked)
-    return [*pictures, flows_chart(asked), times]
+        pictures.append((row.tensor, tensor_picture(transfer, row, tones_of(transfer))))
+    times = MOVES["times_picture"][context.language], times_chart(transfer)
+    return [*pictures, flows_chart(transfer), times]
 
 
 def moves_slide(context: Context) -> Pictures:
     if is_of_cache(context.state):
-        return [("", job_picture(context.once(handed_over).sides))]
-    return [("", job_picture(sides_of(context.once(asked_of))))]
+        return [("", job_picture(context.once(kv_transfer).sides))]
+    return [("", job_picture(sides_of(context.once(weight_transfer))))]
 
 
 def moves_summary(context: Context) -> str:
     if is_of_cache(context.state):
-        cache = context.once(handed_over)
+        cache = context.once(kv_transfer)
         return joined([cache_answer(cache), cache_needs(cache)], context.language)
-    asked = context.once(asked_of)
-    said = (answer_text(asked), needs_text(asked), hot_text(asked))
-    return joined([*filter(None, said)], context.language)
+    transfer = context.once(weight_transfer)
+    sentences = (answer_text(transfer), needs_text(transfer), hot_text(transfer))
+    return joined([*filter(None, sentences)], context.language)
 
 
 VIEW = View(

@@ -1,4 +1,5 @@
-"""What the Moves view is asked: both sides, what moves between them, the GPU that is looked at."""
+"""The weight transfer that the page selects: both sides, the moves between them, the selected
+GPU."""
 
 from __future__ import annotations
 
@@ -16,11 +17,13 @@ from ..compare.sides import FROM_HERE, kept_context
 from .sides import ROLE, moves_between, role_side
 
 PLACES = ("here", "behind")
-"""Where the other layout stands: on the same GPUs, or on those behind them."""
+"""Where the other layout runs: on the same GPUs, or on the GPUs behind them."""
 
 
-class Asked(NamedTuple):
-    """What the view is asked: both sides, what moves, and the GPU that is looked at.
+class WeightTransfer(NamedTuple):
+    """A weight transfer: both sides, the moves between them, and the selected GPU.
+
+    roles: the names of both sides if they are roles of one plan, else empty.
 
     roles: the names of both sides, where they are roles of one plan; else empty.
     """
@@ -37,12 +40,12 @@ class Asked(NamedTuple):
 
     @property
     def rows(self) -> list[TensorMove]:
-        """The slices of the chosen GPU."""
+        """The slices that the selected GPU receives."""
         return self.source.once(_rows_of)
 
 
 class OtherSide(NamedTuple):
-    """The other layout, where both begin, and the names of both where they are roles."""
+    """The other layout, the first ranks of both, and their names if they are roles of one plan."""
 
     context: Context
     source_rank: int
@@ -50,18 +53,21 @@ class OtherSide(NamedTuple):
     roles: tuple[str, ...] = ()
 
 
-def asked_of(context: Context) -> Asked:
-    """Errors: LayoutError for a layout that cannot be, and as `moves_between`."""
+def weight_transfer(context: Context) -> WeightTransfer:
+    """The weight transfer that the page's state selects.
+
+    Errors: LayoutError for a layout that cannot be built, and as of `moves_between`.
+    """
     other = context.once(other_side)
     rule = context.state.value("moves_rule")
     moves = moves_between(context, other.context, rule, other.first_rank, other.source_rank)
     rank = other.first_rank + min(context.rank, other.context.layout.world_size - 1)
-    return Asked(context, other.context, moves, rank, other.roles)
+    return WeightTransfer(context, other.context, moves, rank, other.roles)
 
 
 def other_side(context: Context) -> OtherSide:
-    """The side that the page names; else the next role of the plan, the layout that Compare keeps,
-    or this one as a server has it: one stage."""
+    """The layout that the page names; by default the plan's next role, else the layout kept by
+    Compare, else this layout with fewer stages, as a server would have it."""
     named = context.state.moves_other
     text = named if not is_empty(named) else usual_name(context)
     if text.strip().startswith(ROLE):
@@ -74,18 +80,18 @@ def other_side(context: Context) -> OtherSide:
 
 
 KEPT = "kept"
-"""How the layout is named that Compare keeps."""
+"""Name of the layout that Compare keeps."""
 
 
 def usual_name(context: Context) -> str:
-    """What counts where the page names no other layout."""
+    """The name of the other layout when the page names none."""
     if others := other_roles(context):
         return f"{ROLE}{others[0]}"
     return KEPT if not is_empty(context.state.kept) else context.once(usual_target)[0]
 
 
 def other_roles(context: Context) -> list[str]:
-    """The other roles of the plan, the next one first."""
+    """The names of the plan's other roles, the next one first."""
     if is_empty(context.state.roles):
         return []
     cast = context.cast
@@ -105,7 +111,8 @@ def _named(text: str, context: Context) -> Context:
 
 
 def usual_target(context: Context) -> tuple[str, Context]:
-    """Fewer stages and less tp, as far as that can be: what differs, and the layout."""
+    """This layout with fewer stages and less tp, as far as such a layout is valid; the changes, as
+    text, and its context."""
     mesh = context.layout.mesh
     tp = mesh.size("tp")
     for sizes in ({"tp": tp // 2, "pp": 1}, {"pp": 1}, {"tp": 2 * tp}):
@@ -113,20 +120,20 @@ def usual_target(context: Context) -> tuple[str, Context]:
             changes = {**sizes, "vpp": "", "schedule": "", "layers": ""}
             other = Context.of(context.state.changed(changes))
             if str(other.layout.mesh) != str(mesh):
-                said = ";".join(f"{name}={size}" for name, size in sizes.items())
-                return f"{FROM_HERE}{said}", other
+                changes_text = ";".join(f"{name}={size}" for name, size in sizes.items())
+                return f"{FROM_HERE}{changes_text}", other
     return "", context
 
 
 def _rows_of(context: Context) -> list[TensorMove]:
-    asked = context.once(asked_of)
-    return [*asked.moves.rows(asked.rank)]
+    transfer = context.once(weight_transfer)
+    return [*transfer.moves.rows(transfer.rank)]
 
 
-def received_of(asked: Asked) -> Counter[int]:
-    """Bytes that the chosen GPU has of each sender, itself among them."""
+def received_of(transfer: WeightTransfer) -> Counter[int]:
+    """Bytes that the selected GPU receives from each sender, itself included."""
     received: Counter[int] = Counter()
-    for row in asked.rows:
+    for row in transfer.rows:
         for part, size in zip(row.parts, row.sizes):
             received[part[0]] += size
     return received
