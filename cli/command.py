@@ -233,7 +233,7 @@ def _layout(inputs: CommandLine) -> Table:
     if inputs.words:
         raise CommandError(f"{quoted(inputs.words[0])} says nothing to this command")
     layout = inputs.layout()
-    job, grids = layout.stated_job, meshes(layout)
+    job, grids = layout.explicit_job, meshes(layout)
     sizes = {name: getattr(job, name) for name in ("nodes", "gpus_per_node")}
     sizes |= {"world_size": layout.world_size}
     for mesh in (layout.mesh, *((layout.expert,) if layout.expert else ())):

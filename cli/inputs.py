@@ -115,16 +115,16 @@ def read_options(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argpar
 
 
 class Options:
-    """The options of a command line, and which of those that were given a command has not read."""
+    """The options of a command line, and which of those set no command has read yet."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        self._given = vars(options)
-        self.unread = [name for name, value in self._given.items() if value is not None]
+        self._values = vars(options)
+        self.unread = [name for name, value in self._values.items() if value is not None]
 
     def __getattr__(self, name: str) -> Any:
         if name in self.unread:
             self.unread.remove(name)
-        return self._given.get(name)
+        return self._values.get(name)
 
 
 @dataclass

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from formats.launch.flags import AXES
-from formats.launch.given_back import nodes_that_hold
 from formats.launch.items import Item, Parsed
 from formats.launch.meaning.unsaid import UNSAID
+from formats.launch.rewrite import nodes_that_hold
 from formats.launch.training import options_of, training_of
 from formats.values import Document
 from groups.errors import LayoutError

@@ -79,7 +79,7 @@ def _role(inputs: CommandLine, ends: dict[str, str], source: Context) -> tuple[C
         raise CommandError(f"{ends['to']} is a role of a file: --from is none")
     plan = read_plan(inputs.text(ends["from"]), {}, inputs.options.run or "").plan
     role = plan.role(ends["to"].removeprefix(ROLE).strip())
-    job = fields_of_job(role.layout.stated_job)
+    job = fields_of_job(role.layout.explicit_job)
     target = Context.of(source.state.changed({**job, "vpp": "", "schedule": "", "layers": ""}))
     return target, plan.roles[0].first_rank, role.first_rank
 

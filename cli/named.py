@@ -30,7 +30,7 @@ def set_base(inputs: CommandLine, word: str) -> None:
     Errors: LayoutError, and CommandError where it names no layout.
     """
     inputs.base = state_of_word(inputs, word)
-    job = Context.of(inputs.base).layout.stated_job
+    job = Context.of(inputs.base).layout.explicit_job
     inputs.base_job = replace(job, etp=None) if is_empty(inputs.base.etp) else job
 
 

@@ -39,8 +39,10 @@ def roles(inputs: CommandLine) -> Table:
     after = [f"assumed: {text}" for text in assumed]
     after += [f"warning: {note_text(note)}" for note in warnings]
     others = {
-        "assumed": [_said(note.code, note.facts, note_text(note)) for note in read.assumed],
-        "warnings": [_said(note.code, note.facts, note_text(note)) for note in warnings],
+        "assumed": [
+            _note_document(note.code, note.facts, note_text(note)) for note in read.assumed
+        ],
+        "warnings": [_note_document(note.code, note.facts, note_text(note)) for note in warnings],
     }
     columns = ["role", "ranks", "gpus", "engines", "framework", "sizes"]
     return Report("roles", columns, rows, before=before, after=after, facts={**facts, **others})
@@ -64,7 +66,7 @@ def _capacity(inputs: CommandLine) -> float:
     return seen_memory(cluster)
 
 
-def _said(code: str, facts: object, text: str) -> dict[str, object]:
+def _note_document(code: str, facts: object, text: str) -> dict[str, object]:
     return {"code": code, "facts": facts, "text": text}
 
 

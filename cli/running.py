@@ -40,11 +40,11 @@ def running(inputs: CommandLine) -> Table:
         rows,
         layout=layout,
         fields={"rank": found.rank},
-        before=[f"rank {found.rank} of {found.world}: {_said(layout)}"],
+        before=[f"rank {found.rank} of {found.world}: {_layout_text(layout)}"],
     )
 
 
-def _said(layout: Layout) -> str:
+def _layout_text(layout: Layout) -> str:
     expert = f", experts {layout.expert}" if layout.has_experts else ""
     return f"{layout.mesh}{expert} ({framework_name(layout.framework)})"
 
@@ -60,7 +60,7 @@ def _differences(found: Running, meant: Layout) -> Table:
         rows,
         layout=meant,
         fields={"ranks": ranks},
-        before=[f"meant: {_said(meant)}", summary],
+        before=[f"meant: {_layout_text(meant)}", summary],
     )
 
 

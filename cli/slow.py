@@ -34,7 +34,7 @@ def slow(inputs: CommandLine) -> Table:
     try:
         if str(path) == "-" or _is_numbers(path):
             return slow_ranks(inputs)
-        layout = _asked(inputs)
+        layout = _layout_of_options(inputs)
         return _waiting(layout, inputs, _read(path, layout, inputs.remarks))
     except OSError as error:
         raise CommandError(f"cannot read {inputs.words[0]!r}: {error.strerror}") from None
@@ -110,7 +110,7 @@ def _rows(found: Slowness) -> Iterator[list[object]]:
 
 
 def _differs(found: Slowness, layout: Layout | None) -> Iterator[str]:
-    """Where another layout ran than the one that is asked about."""
+    """A line if the traces ran in another layout than this one."""
     if found.running is None or layout is None:
         return
     ranks = {one.rank for one in found.running.differences(layout)}
@@ -119,14 +119,14 @@ def _differs(found: Slowness, layout: Layout | None) -> Iterator[str]:
         yield f"{whole} ran in other groups than those of this layout: running FILE says which"
 
 
-def _asked(inputs: CommandLine) -> Layout | None:
-    """The layout of the options, if they say one."""
+def _layout_of_options(inputs: CommandLine) -> Layout | None:
+    """The layout of the options; None if no option sets one."""
     named = {*FIELDS, *COUNTS, "preset", "args", "gpus"} & {*inputs.options.unread}
     return inputs.layout() if named - {"gpus_per_node"} else None
 
 
 def _running(inputs: CommandLine, found: Slowness) -> Layout | None:
-    """The layout that the traces say."""
+    """The layout that the traces show; None if they do not."""
     each = int(inputs.options.gpus_per_node or 8)
     if found.running is None:
         return None

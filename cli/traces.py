@@ -42,7 +42,7 @@ def trace(inputs: CommandLine) -> Table:
         [_row(group, times) for group, times in _by_group(job)],
         layout=job.layout,
         fields={"summary": _summary(job, calls)},
-        before=[*_said(job), "times are the mean of the ranks whose traces are here"],
+        before=[*_summary_lines(job), "times are the mean of the ranks whose traces are here"],
         after=[NOTES[note] for note in NOTES if note in named],
     )
 
@@ -90,12 +90,12 @@ def _row(group: TraceGroup | None, times: Sequence[GroupTime]) -> list[object]:
 
 
 def _average(values: Sequence[float], of: int) -> float | None:
-    """In milliseconds; None where some rank's is unknown."""
+    """The mean in milliseconds; None if a rank's value is unknown."""
     return round(sum(values) / of / 1000, 3) if values and len(values) == of else None
 
 
-def _said(job: JobSummary) -> Iterator[str]:
-    """What ran, in a line or two."""
+def _summary_lines(job: JobSummary) -> Iterator[str]:
+    """What ran, in one or two lines."""
     known = {rank.rank for rank in job.ranks if rank.rank is not None}
     of = f" of {job.world}" if job.world is not None else ""
     count = len(job.ranks)

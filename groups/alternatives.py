@@ -189,9 +189,9 @@ def _working(
 
 
 def in_ranges(
-    given: Mapping[str, object], limits: Mapping[str, tuple[int, int | None]]
+    requested: Mapping[str, object], limits: Mapping[str, tuple[int, int | None]]
 ) -> tuple[dict[str, int], list[LayoutError]]:
-    """Sizes as ints, moved into their ranges where they are beyond, and the refusals of those.
+    """Sizes as ints, each clamped to its range, and the refusals of those that were outside of it.
 
     limits: least and largest, where it is not from 1 up. What is no number is no size.
 
@@ -199,7 +199,7 @@ def in_ranges(
     {'tp': 2, 'pp': 8}
     """
     sizes, refusals = {}, []
-    for name, size in given.items():
+    for name, size in requested.items():
         minimum, maximum = limits.get(name, (1, None))
         try:
             sizes[name] = whole_number(size, name, minimum=minimum, maximum=maximum)
@@ -255,21 +255,21 @@ def fitted_sizes(
         if name not in names:
             raise refusal("axis-not-in-order", "order", axis=name, order=quoted(order))
     world, rest = _world(world, sizes), remains if remains in names else None
-    stated = sizes.get(rest or "")  # what remains may be given as well
+    rest_size = sizes.get(rest or "")  # the remaining axis may have a size too
 
     def alternatives(near: Mapping[str, float], change: Iterable[str] = ()) -> list[dict[str, int]]:
         """The nearest sizes that fit; one that remains and was given changes with them."""
         fits = nearest_fits(world, near, change=change, exactly=rest is None)
         for changes in fits:
-            if rest and stated is not None:
+            if rest and rest_size is not None:
                 changes[rest] = int(world // math.prod({**near, **changes}.values()))
         return fits
 
-    given = {name: sizes.get(name, 1) for name in names if name != rest}
-    whole, refused = in_ranges(given, dict.fromkeys(given, (1, world)))
+    requested = {name: sizes.get(name, 1) for name in names if name != rest}
+    whole, refused = in_ranges(requested, dict.fromkeys(requested, (1, world)))
     if refused:
         bad = {error.control or "" for error in refused}
-        near = {n: _near(size, world) if n in bad else size for n, size in given.items()}
+        near = {n: _near(size, world) if n in bad else size for n, size in requested.items()}
         raise refused[0].replace(alternatives=alternatives(near, change=bad))
     product = math.prod(whole.values())
     remaining, left = divmod(world, product)
@@ -280,8 +280,8 @@ def fitted_sizes(
         if remaining != 1:
             raise refusal("no-dp-in-order", "order", *alternatives(whole), **numbers)
         return whole
-    if stated is not None:
-        _refuse_other(rest, stated, remaining, whole, **numbers)
+    if rest_size is not None:
+        _refuse_other(rest, rest_size, remaining, whole, **numbers)
     return {name: remaining if name == rest else whole[name] for name in names}
 
 
@@ -300,15 +300,15 @@ def _does_not_divide(
 
 def _refuse_other(
     rest: str,
-    stated: object,
+    rest_size: object,
     remaining: int,
     sizes: Mapping[str, int],
     *,
     world: int,
     product: int,
 ) -> None:
-    """A size of what remains that is not what remains: that size, or another axis so much larger
-    or smaller that the stated one does remain.
+    """Refuses a size of the remaining axis that the other axes do not leave; fixes are the size
+    that they leave, and the larger or smaller size of another axis that leaves this one.
 
     >>> fit(16, dp=4)
     Traceback (most recent call last):
@@ -316,7 +316,7 @@ def _refuse_other(
     """
     fix = {rest: remaining}
     try:
-        count = whole_number(stated, rest)
+        count = whole_number(rest_size, rest)
     except LayoutError as error:
         raise error.replace(alternatives=[fix]) from None
     if count == remaining:
@@ -325,7 +325,9 @@ def _refuse_other(
     named = [name for name in ("tp", "pp", "cp") if not larger.get(name, 1) % count]
     fixes = [{name: larger[name] // count} for name in named if name in larger]
     numbers = {"world": world, "product": product, "remaining": remaining}
-    raise refusal("dp-does-not-fit", rest, fix, *fixes[:2], axis=rest, dp=quoted(stated), **numbers)
+    raise refusal(
+        "dp-does-not-fit", rest, fix, *fixes[:2], axis=rest, dp=quoted(rest_size), **numbers
+    )
 
 
 def _world(world: object, sizes: Mapping[str, object]) -> int:

@@ -74,9 +74,9 @@ def serve(job: Job, world: int) -> Served:
 
 
 def _vllm(job: Job, world: int) -> Served:
-    given = {"tp": job.tp, "pp": job.pp, "cp": job.cp}
-    given |= {} if job.dp is None else {"dp": job.dp}
-    sizes = _fitted(world, given, "dp" if job.dp is None else "server")
+    requested = {"tp": job.tp, "pp": job.pp, "cp": job.cp}
+    requested |= {} if job.dp is None else {"dp": job.dp}
+    sizes = _fitted(world, requested, "dp" if job.dp is None else "server")
     dcp = whole_number(job.dcp, "dcp")
     require_vllm(sizes["tp"], sizes["cp"], dcp)
     tp, pp, pcp, dp = (sizes[name] for name in ("tp", "pp", "cp", "dp"))
@@ -140,13 +140,13 @@ def _works(framework: str, sizes: Mapping[str, int], world: int) -> bool:
     return dp in (1, tp) and etp * ep == tp and 1 in (cp, ep)
 
 
-def _fitted(world: int, given: Mapping[str, int], remains: str) -> dict[str, int]:
-    """The sizes of a server, and how many servers the GPUs are."""
+def _fitted(world: int, sizes: Mapping[str, int], remains: str) -> dict[str, int]:
+    """The sizes of a server, and how many servers the GPUs hold."""
     try:
-        return fitted_sizes(world, "-".join((*given, remains)), given, remains)
+        return fitted_sizes(world, "-".join((*sizes, remains)), sizes, remains)
     except LayoutError as error:
         if error.code == "does-not-divide" and remains == "server":
-            one = math.prod(given.values())
+            one = math.prod(sizes.values())
             why = f"a server has {one} GPUs, and {world} are not a whole number of servers"
             raise error.replace(why=why, facts={**error.facts, "left": "server"}) from None
         raise

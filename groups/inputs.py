@@ -31,7 +31,7 @@ from typing import Annotated, Literal, TypeVar, Union, get_args, get_origin, get
 from .errors import LayoutError, in_any_case, nearest_names, not_a_choice, quoted
 from .mesh import whole_number
 
-Asked = TypeVar("Asked")
+Model = TypeVar("Model")
 Kind = Literal["count", "amount", "switch", "choice", "text", "names", "sizes"]
 """A whole number, any number, on or off, one of some names, a text, several names or sizes."""
 
@@ -260,7 +260,7 @@ def texts_for(model: type, texts: Mapping[str, str]) -> list[tuple[InputField, s
     ]
 
 
-def read(model: type[Asked], texts: Mapping[str, str]) -> Asked:
+def read(model: type[Model], texts: Mapping[str, str]) -> Model:
     """The model that texts ask for, of numbers that it checks itself.
 
     Errors: LayoutError about the first choice that there is not.
@@ -270,7 +270,7 @@ def read(model: type[Asked], texts: Mapping[str, str]) -> Asked:
     return model(**{row.attribute: value(text) for value, (row, text) in zip(known, found)})
 
 
-def parse(model: type[Asked], texts: Mapping[str, str]) -> Asked:
+def parse(model: type[Model], texts: Mapping[str, str]) -> Model:
     """The model that texts ask for, by the names of its inputs.
 
     Errors: LayoutError about the first field that cannot be what its text says.

@@ -34,12 +34,12 @@ MAIN, EXPERTS_MAIN = ("tp", "gtp", "cp", "dcp", "dp", "pp"), ("etp", "ep", "egtp
 
 
 def world_of(nodes: object, gpus_per_node: object, limit: int = MAX_RANKS) -> int:
-    """The GPUs of so many machines.
+    """The number of GPUs of some nodes.
 
-    Errors: LayoutError for what is no number of machines or of GPUs, and for more than ``limit``.
+    Errors: LayoutError for a bad number of nodes or GPUs, and for more than ``limit`` GPUs.
     """
-    given = {"nodes": nodes, "gpus_per_node": gpus_per_node}
-    machines = {name: whole_number(value, name) for name, value in given.items()}
+    counts = {"nodes": nodes, "gpus_per_node": gpus_per_node}
+    machines = {name: whole_number(value, name) for name, value in counts.items()}
     world = math.prod(machines.values())
     if world > limit:
         larger = max(machines, key=lambda name: machines[name])
@@ -51,7 +51,7 @@ def world_of(nodes: object, gpus_per_node: object, limit: int = MAX_RANKS) -> in
 
 @dataclass(frozen=True)
 class Job:
-    """What is asked for; sizes are checked when it is worked out.
+    """The sizes and options of a layout; `layout` checks them.
 
     >>> layout = Job(nodes=2, gpus_per_node=8, tp=2, pp=2).layout()
     >>> str(layout.mesh), str(layout.expert), layout.every["embd"].members(0).tolist()
@@ -179,9 +179,10 @@ class Job:
         return dense_groupings(fit(world, order="-".join(names), **sizes))
 
     def _refuse_options(self, names: Iterable[str]) -> None:
-        """Options that a framework has not: ignoring them would show another job than was asked."""
-        asked = {name: (getattr(self, name) or None, getattr(Job, name) or None) for name in names}
-        options = [name for name, (value, none) in asked.items() if value != none]
+        """Refuses options that the framework does not have: ignoring them would show another
+        job."""
+        values = {name: (getattr(self, name) or None, getattr(Job, name) or None) for name in names}
+        options = [name for name, (value, none) in values.items() if value != none]
         if options:
             name = framework_name(self.framework)
             sets = " to set" if options[0] in SERVED else ""
@@ -192,9 +193,9 @@ class Job:
             raise refusal("framework-has-no-option", options[0], *fixes, sentence=sentence, **facts)
 
     def _with_experts(self, world: int, etp: int | None, order: str) -> dict[str, Grouping]:
-        given = {argument: getattr(self, name) for argument, name in _ARGUMENTS.items()}
+        sizes = {argument: getattr(self, name) for argument, name in _ARGUMENTS.items()}
         try:
-            return groupings(world, etp=etp, order=order, **given)
+            return groupings(world, etp=etp, order=order, **sizes)
         except LayoutError as error:
             raise error.renamed(_ARGUMENTS) from None
 
@@ -218,24 +219,25 @@ SERVED = ("dp", "dcp", "moe_dp", "expert_parallel")
 """Fields of servers alone."""
 
 LATER = (*OF_MEGATRON, *SERVED)
-"""Fields that are said only where they are not as at the start: older documents have none."""
+"""Fields that older documents lack: written only where they differ from their default."""
 
 
 _OPTIONS = ("cp", "ep", "etp", "instances", "levels", "hybrid", *LATER)
 
 
-def fields_said(job: Job) -> dict[str, object]:
-    """The fields of a job as documents have them.
+def job_fields(job: Job) -> dict[str, object]:
+    """The fields of a job as documents write them, without those of LATER that have their default.
 
-    >>> fields_said(Job(tp=2, gtp=2)).keys() - fields_said(Job(tp=2)).keys()
+    >>> job_fields(Job(tp=2, gtp=2)).keys() - job_fields(Job(tp=2)).keys()
     {'gtp'}
     """
-    said = asdict(job)
-    return {n: value for n, value in said.items() if n not in LATER or value != getattr(Job, n)}
+    values = asdict(job)
+    return {n: value for n, value in values.items() if n not in LATER or value != getattr(Job, n)}
 
 
 def _refuse_missing_axes(convention: Convention, sizes: Mapping[str, object], world: int) -> None:
-    """A size of an axis that a framework does not have; without data parallelism, too many GPUs."""
+    """Refuses a size of an axis that the framework does not have; without data parallelism, GPUs
+    that the pipeline leaves over."""
     axes = {own.axis for own in (*convention.axes, *convention.expert_axes)}
     missing = {name: 1 for name, size in sizes.items() if name not in axes and size != 1}
     if missing:
@@ -376,8 +378,8 @@ class Layout:
         return "-".join(names)
 
     @property
-    def stated_job(self) -> Job:
-        """The job with all said that it leaves open: etp, and the order that counts."""
+    def explicit_job(self) -> Job:
+        """The job with every default written out: etp, and the order of the axes."""
         order = self.order if self.framework == OWN else CONVENTIONS[self.framework].order
         etp = None if self.expert is None else self.expert.size("etp")
         if self.roles:

@@ -149,11 +149,11 @@ class Publication:
             stage = size["layers"] // size["pp"]
             model = {"vpp": stage // size["layers_per_virtual_stage"], **model}
         no_experts = size.get("ep", 1) == 1  # then etp and edp say nothing
-        is_stated = {*stated, *(["framework"] if self.framework else [])}
+        source_names = {*stated, *(["framework"] if self.framework else [])}
         derived = tuple(
             "world_size" if name == "gpus" else name
             for name in (*LAYOUT, *model)
-            if name not in is_stated and not (no_experts and name in ("etp", "edp"))
+            if name not in source_names and not (no_experts and name in ("etp", "edp"))
         )
         source = own.source or self.source
         return Preset(

@@ -237,7 +237,7 @@ def sglang_checks(
 
 
 def require_sglang(**sizes: int) -> None:
-    """Refuse what SGLang does not start with, though it could make its groups.
+    """Refuses sizes that SGLang does not start with, even if it could build their groups.
 
     Errors: LayoutError with SGLang's own message.
     """
@@ -247,9 +247,9 @@ def require_sglang(**sizes: int) -> None:
             shown = " ".join(
                 f"{names.get(name, name)} {size}" for name, size in sizes.items() if size > 1
             )
-            fixes, said = changes(), {"quote": quote, "says": "SGLang"}
+            fixes, message = changes(), {"quote": quote, "says": "SGLang"}
             control = next(iter(fixes[0]))
-            raise refusal("server-does-not-start", control, *fixes, **said, sizes=shown)
+            raise refusal("server-does-not-start", control, *fixes, **message, sizes=shown)
 
 
 def sglang_groups(

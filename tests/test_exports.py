@@ -104,7 +104,7 @@ def test_the_job_of_a_document_makes_the_same_groups_again(job):
     assert again.every == layout.every
     assert (again.mesh, again.expert) == (layout.mesh, layout.expert)
     assert groups_json(again) == groups_json(layout)
-    assert layout.stated_job.layout().every == layout.every
+    assert layout.explicit_job.layout().every == layout.every
 
 
 def test_the_csv_has_the_groups_of_the_json(job):
@@ -189,7 +189,7 @@ def test_every_preset_is_written_and_read_back():
         sizes = {name: getattr(preset, name) for name in LAYOUT if hasattr(preset, name)}
         del sizes["dp"], sizes["edp"]
         layout = Job(**sizes).layout()
-        assert layout.stated_job.layout().every == layout.every, key
+        assert layout.explicit_job.layout().every == layout.every, key
         if preset.world_size <= 512:
             assert check_document(groups_json(layout)), key
             assert check_document(ranks_json(layout)), key

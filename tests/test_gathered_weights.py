@@ -15,7 +15,7 @@ from formats.documents.check import check_document, job_of_document
 from formats.documents.exports import groups_json_parts
 from formats.launch import emit, parse
 from groups import LayoutError
-from groups.layout import Job, fields_said
+from groups.layout import Job, job_fields
 from views.base.problems import sentence
 from views.base.resolve import fields_of_job, resolve
 from views.base.state import State
@@ -70,13 +70,13 @@ def test_a_layout_goes_to_a_document_and_to_the_page_and_back(changes):
     layout = job.layout()
     text = "".join(groups_json_parts(layout))
     assert check_document(text)
-    assert job_of_document(text) == layout.stated_job
+    assert job_of_document(text) == layout.explicit_job
     state = State(**fields_of_job(job))
     assert resolve(state).job == job
 
 
 def test_a_document_says_only_what_is_asked_for():
-    assert not {"gtp", "egtp", "gathers"} & fields_said(Job(tp=2)).keys()
+    assert not {"gtp", "egtp", "gathers"} & job_fields(Job(tp=2)).keys()
     text = "".join(groups_json_parts(Job(tp=2).layout(), ["tp"]))
     assert "gtp" not in json.loads(text)["job"]
 

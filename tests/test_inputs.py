@@ -15,7 +15,7 @@ from formats.launch import parse
 from formats.launch.emit import emit
 from formats.launch.training import options_of, training_of
 from groups.inputs import inputs_of
-from groups.layout import LATER, Job, fields_said
+from groups.layout import LATER, Job, job_fields
 from training.model import Model
 from training.models import MODELS
 from training.recipe import Training
@@ -133,7 +133,7 @@ def test_an_input_of_a_job_is_an_option_of_the_command_line(name):
 def test_a_document_has_every_input_of_job_and_training():
     context = Context.of(State(group_size="2", schedule="interleaved"))
     assert {*inputs_of(Training)} <= {*job_facts(context.trained)["training"]}
-    assert {*inputs_of(Job)} == {*fields_said(Job(**dict.fromkeys(LATER, 2)))}
+    assert {*inputs_of(Job)} == {*job_fields(Job(**dict.fromkeys(LATER, 2)))}
     assert {*inputs_of(Model)} <= {*OF_MODEL}
     json.dumps(job_facts(context.trained))
 

@@ -12,7 +12,7 @@ from launch_answers import check_law
 
 from cli.command import run
 from formats.launch import parse
-from formats.launch.given_back import SIZES, given_back, nodes_that_hold
+from formats.launch.rewrite import SIZES, nodes_that_hold, rewrite
 from groups.layout import Job
 from views.base.resolve import resolve
 from views.base.state import State
@@ -140,7 +140,7 @@ def test_a_text_is_given_back_with_other_sizes_and_nothing_else(name):
     text, sizes, wanted, lines = (
         one.replace("\\n", "\n") if isinstance(one, str) else one for one in BACK[name]
     )
-    back = given_back(parse(text), sizes)
+    back = rewrite(parse(text), sizes)
     assert (back.text, back.lines, back.left) == (wanted, lines, {})
     check_law(parse(back.text))
     assert {axis: parse(back.text).values[axis] for axis in sizes} == sizes
@@ -150,7 +150,7 @@ def test_what_no_word_says_or_one_says_for_two_is_left():
     one = parse(
         "P=2\ntorchrun x.py --tensor-model-parallel-size $P --pipeline-model-parallel-size $P"
     )
-    back = given_back(one, {"tp": 4, "cp": 2})
+    back = rewrite(one, {"tp": 4, "cp": 2})
     assert (back.text, back.lines, back.left) == (one.text, (), {"tp": 4, "cp": 2})
     page = shown(State(view="launch", paste=one.text, tp=4, pp=2, nodes=1))
     assert "No word of the text says" in text_of(page)

@@ -17,7 +17,7 @@ from groups.presets import LAYOUT, PRESETS, url_of
 from groups.stages.layers import stage_layers
 from training.clusters import CLUSTERS, GIB
 from training.model import Model
-from training.models import FIELDS, MODELS, SIZES, model_of_preset, said_of_preset
+from training.models import FIELDS, MODELS, SIZES, model_of_preset, shape_of_preset
 from training.parameters import total_parameters
 from views.base.context import Context
 from views.base.resolve import from_preset, resolve
@@ -225,7 +225,7 @@ def test_where_no_source_gives_the_shape_there_is_no_model_but_what_is_stated():
     assert {key for key in PRESETS if model_of_preset(key) is None} == NO_SHAPE
     llama = MODELS["llama3-70b"].model
     for method in ("mcore", "folded"):
-        name, stated = said_of_preset(f"folding-llama3-8x70b-{method}")
+        name, stated = shape_of_preset(f"folding-llama3-8x70b-{method}")
         assert (name, stated["experts"], stated["sequence"]) == ("", 8, 4096)
         # arXiv:2504.14960 section 4.1: Llama 3 70B, upcycled to eight experts.
         model = Model(**stated, top_k=2)
@@ -267,7 +267,7 @@ def test_a_batch_that_is_published_is_the_batch_of_a_step():
 
 
 def test_a_preset_opens_the_model_that_its_name_says():
-    names = {key: said_of_preset(key)[0] for key in PRESETS}
+    names = {key: shape_of_preset(key)[0] for key in PRESETS}
     assert names["nemotron4-340b-1536"] == "nemotron4-340b"
     assert names["kimi-k2"] == "kimi-k2"
     assert names["bridge-qwen3_30b_a3b-dgx-gb300-8"] == "qwen3-30b-a3b"

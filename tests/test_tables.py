@@ -23,7 +23,7 @@ from groups.presets import Publication
 from groups.tables import TableError, checked, parsed, read_table
 from texts.shapes import sections
 from training.clusters import ClusterRow
-from training.models import PublishedModel, StatedOptions
+from training.models import PublishedModel, PublishedOptions
 
 ROOT = Path(__file__).parent.parent
 
@@ -36,7 +36,7 @@ MODELS: dict[str, Any] = {
     "groups/refusals.toml": dict[str, Refusal],
     "training/clusters.toml": dict[str, ClusterRow],
     "training/models.toml": dict[str, PublishedModel],
-    "training/published.toml": dict[str, tuple[StatedOptions, ...]],
+    "training/published.toml": dict[str, tuple[PublishedOptions, ...]],
     "training/refusals.toml": dict[str, Refusal],
     "formats/refusals.toml": dict[str, Refusal],
     "views/refusals.toml": dict[str, Refusal],

@@ -57,13 +57,13 @@ def hang_sentence(code: str, facts: Mapping[str, object], language: str) -> str:
     'GPU 37 never entered operation 4,812 of its tp group.'
     """
     text = {**HANG, **HANG_NOTES, **HANG_STEPS}[code]
-    words = {name: _told(value, language) for name, value in facts.items()}
-    told = with_reason(words, language)
-    told["op"] = told.get("op") or _RUN["operation"][language]
-    if "kind" in told:
+    words = {name: _fact_text(value, language) for name, value in facts.items()}
+    shown = with_reason(words, language)
+    shown["op"] = shown.get("op") or _RUN["operation"][language]
+    if "kind" in shown:
         which = HANG["group-index" if facts.get("index") is not None else "group"][language]
-        told["which"] = which.format(**told)
-    return close_up(text[language].format(**{"place": _place(facts, language), **told}))
+        shown["which"] = which.format(**shown)
+    return close_up(text[language].format(**{"place": _place(facts, language), **shown}))
 
 
 def with_reason(facts: Mapping[str, object], language: str) -> dict[str, object]:
@@ -91,14 +91,14 @@ def _place(facts: Mapping[str, object], language: str) -> str:
     return HANG[code][language].format(**facts) if known else ""
 
 
-def _told(value: object, language: str) -> str:
-    """Numbers with commas, lists of ranks in one line, parties with who called what."""
+def _fact_text(value: object, language: str) -> str:
+    """A fact as text: numbers with commas, ranks as a list, parties with their operations."""
     if isinstance(value, int):
         return f"{value:,}"
     if not isinstance(value, tuple):
         return str(value)
     if any(isinstance(item, tuple) for item in value):
-        parties = (f"{_told(ranks, language)} {op} {sizes}" for ranks, op, sizes in value)
+        parties = (f"{_fact_text(ranks, language)} {op} {sizes}" for ranks, op, sizes in value)
         return _PAGE["semicolon"][language].join(parties)
     listed = ", ".join(str(item) for item in value[:16])
     return listed + (f" … ({len(value):,})" if len(value) > 16 else "")
@@ -107,8 +107,8 @@ def _told(value: object, language: str) -> str:
 # -- launch flags --------------------------------------------------------------------------------
 
 
-class Said(Protocol):
-    """A `Note` of a reader, or an `Item`: a word of the text, with what became of it."""
+class NoteLike(Protocol):
+    """A `Note` of a reader, or an `Item`: a word of a text and how it was read."""
 
     @property
     def code(self) -> str: ...
@@ -117,14 +117,14 @@ class Said(Protocol):
 
 
 def note_text(
-    note: Said,
+    note: NoteLike,
     language: str = "en",
     *,
     label: Callable[[str], str] = str,
     refusal: Callable[[LayoutError], str] = lambda error: f"{error.what}.",
 ) -> str:
-    """A note of the reader as a sentence. label: the name of a field as the reader of the sentence
-    knows it; refusal: how a layout's own refusal is said."""
+    """A reader's note as a sentence. label: the name of a field on the page; refusal: the sentence
+    of a LayoutError."""
     word, facts = vars(note), note.facts
     if isinstance(error := word.get("error"), LayoutError):
         return f"{word['name']}: {refusal(error)}"

@@ -19,18 +19,18 @@ def slow_sentence(code: str, facts: Mapping[str, Any], language: str) -> str:
     >>> slow_sentence("waiting", {"us": 31_400.0, "share": 0.13}, "en")
     'A GPU waits 31 ms of a step for others on average (13 %).'
     """
-    told = {name: _told(name, value, language) for name, value in facts.items()}
+    fact_texts = {name: _fact_text(name, value, language) for name, value in facts.items()}
     if facts.get("of") is not None and "steps" in facts:
         seen = "seen-one" if facts["of"] == 1 else "seen"
-        told["seen"] = SLOW_WORDS[seen][language].format(**told)
+        fact_texts["seen"] = SLOW_WORDS[seen][language].format(**fact_texts)
     if "host" in facts:
-        host = SLOW_WORDS["host"][language].format(**told) if facts["host"] else ""
-        told["host"] = host
+        host = SLOW_WORDS["host"][language].format(**fact_texts) if facts["host"] else ""
+        fact_texts["host"] = host
     if facts.get("cause"):
-        told["cause"] = SLOW_CAUSES[facts["cause"]][language]
+        fact_texts["cause"] = SLOW_CAUSES[facts["cause"]][language]
     if "doing" in facts:
-        told["doing"] = SLOW_DOING[facts["doing"]][language]
-    return close_up(SLOW[code][language].format(**told))
+        fact_texts["doing"] = SLOW_DOING[facts["doing"]][language]
+    return close_up(SLOW[code][language].format(**fact_texts))
 
 
 def slow_note(code: str, language: str) -> str:
@@ -51,7 +51,8 @@ def time_text(microseconds: float) -> str:
     return f"{microseconds:.0f} µs"
 
 
-def _told(name: str, value: object, language: str) -> str:
+def _fact_text(name: str, value: object, language: str) -> str:
+    """A fact as text: times with units, shares in percent, tuples as lists."""
     if name in ("us", "fast") and isinstance(value, float):
         return time_text(value)
     if name in ("share", "paid") and isinstance(value, float):

@@ -162,10 +162,10 @@ class Model:
 
     def _check_latents(self) -> None:
         needed = [name for name in MLA if name not in ("q_lora_rank", "kv_lora_rank")]
-        given = [name for name in MLA if getattr(self, name)]
+        latents = [name for name in MLA if getattr(self, name)]
         missing = [name for name in ("kv_lora_rank", *needed) if not getattr(self, name)]
-        if given and missing:
-            raise refusal("mla-incomplete", missing[0], given=given[0], missing=missing[0])
+        if latents and missing:
+            raise refusal("mla-incomplete", missing[0], given=latents[0], missing=missing[0])
 
     def _check_experts(self) -> None:
         names = ("top_k", "expert_ffn", "shared_expert_ffn", "dense_layers", *ROUTER_GROUPS)

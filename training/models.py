@@ -38,8 +38,9 @@ class PublishedModel:
 
 
 @dataclass(frozen=True)
-class StatedOptions:
-    """How published layouts train whose ids begin with ``presets``, as far as their source says."""
+class PublishedOptions:
+    """Training options from the source of the published layouts whose ids begin with
+    ``presets``."""
 
     presets: str
     cluster: str | None = None
@@ -63,7 +64,8 @@ DEFAULTS = ("llama3-8b", "qwen3-30b-a3b")
 
 
 def model_like(*, layers: int | None = None, experts: int | None = None, ep: int = 1) -> str:
-    """The id of the first model with these layers and experts, which ep spreads; else of a default.
+    """The id of the first model with these layers and experts whose experts ep divides; else a
+    default.
 
     What is None is not asked for; with nothing asked the defaults come first.
 
@@ -74,8 +76,8 @@ def model_like(*, layers: int | None = None, experts: int | None = None, ep: int
     """
     for name in (*(DEFAULTS if layers is experts is None else ()), *MODELS):
         model = MODELS[name].model
-        is_asked = layers in (None, model.layers) and experts in (None, model.experts)
-        if is_asked and (ep == 1 or model.experts) and model.experts % ep == 0:
+        is_alike = layers in (None, model.layers) and experts in (None, model.experts)
+        if is_alike and (ep == 1 or model.experts) and model.experts % ep == 0:
             return name
     return DEFAULTS[ep > 1 or bool(experts)]
 
@@ -121,30 +123,30 @@ def model_of_preset(preset: str) -> Model | None:
 
     Errors: KeyError for a name that is none of PRESETS.
     """
-    name, changes = said_of_preset(preset)
+    name, changes = shape_of_preset(preset)
     return variant(MODELS[name].model, changes) if name else None
 
 
-def said_of_preset(preset: str) -> tuple[str, dict[str, int]]:
-    """The model of a published layout as one of MODELS and what its source states otherwise.
+def shape_of_preset(preset: str) -> tuple[str, dict[str, int]]:
+    """The model of a published layout: an id of MODELS, and the fields in which its source differs.
 
     Where it is none of them, what is stated, which does not make a model: a dense one that was
     given experts lacks how many of them a token takes.
 
-    >>> said_of_preset("llama3-405b-3")
+    >>> shape_of_preset("llama3-405b-3")
     ('llama3-405b', {'sequence': 131072})
-    >>> name, changes = said_of_preset("folding-llama3-8x70b-mcore")
+    >>> name, changes = shape_of_preset("folding-llama3-8x70b-mcore")
     >>> name, changes["layers"], changes["experts"], "top_k" in changes
     ('', 80, 8, False)
     """
-    stated = {FIELDS.get(name, name): size for name, size in PRESETS[preset].model.items()}
+    shape = {FIELDS.get(name, name): size for name, size in PRESETS[preset].model.items()}
     name = next((name for name, model in MODELS.items() if preset.startswith(model.presets)), "")
     if preset.startswith("megatron2021-fig"):  # section 5 of the same paper
-        stated = {"vocabulary": 51200, "sequence": 2048, **stated}
+        shape = {"vocabulary": 51200, "sequence": 2048, **shape}
     start = MODELS[name].model if name else None
     changes = {
         field: size
-        for field, size in stated.items()
+        for field, size in shape.items()
         if field in SIZES and (start is None or getattr(start, field) != size)
     }
     if start and "experts" in changes and not (start.experts or "top_k" in changes):
@@ -156,7 +158,7 @@ def said_of_preset(preset: str) -> tuple[str, dict[str, int]]:
 
 
 def training_of_preset(preset: str) -> dict[str, bool | int | str]:
-    """How a published layout trains, as far as its source says or implies: fields of
+    """How a published layout trains, as its source states or implies: fields of
     `training.recipe.Training`, and cluster, cp_algorithm, vpp and global_batch.
 
     >>> trained = training_of_preset("nemotron4-340b-1536")
@@ -165,18 +167,18 @@ def training_of_preset(preset: str) -> dict[str, bool | int | str]:
     >>> training_of_preset("bloom-176b")["flash"], training_of_preset("playground-16")
     (False, {})
     """
-    said: dict[str, bool | int | str] = {}
-    said |= {option.field: _typed(option.value) for option in derived_options(preset)}
+    options: dict[str, bool | int | str] = {}
+    options |= {option.field: _typed(option.value) for option in derived_options(preset)}
     for row in _options():
         if preset.startswith(row.presets):
-            stated = {name: value for name, value in vars(row).items() if name != "presets"}
-            said |= {name: value for name, value in stated.items() if value is not None}
+            fields = {name: value for name, value in vars(row).items() if name != "presets"}
+            options |= {name: value for name, value in fields.items() if value is not None}
     if preset.startswith(OLDER):
-        said |= {"flash": False, "sequence_parallel": False}
+        options |= {"flash": False, "sequence_parallel": False}
     for system, cluster in _SYSTEMS.items():
         if f"-dgx-{system}-" in preset:
-            said |= {"cluster": cluster} | ({"products": "fp8"} if system == "h100" else {})
-    return said
+            options |= {"cluster": cluster} | ({"products": "fp8"} if system == "h100" else {})
+    return options
 
 
 def _typed(text: str) -> bool | int | str:
@@ -212,6 +214,6 @@ MODELS: Mapping[str, PublishedModel] = Rows(
 
 
 @cache
-def _options() -> tuple[StatedOptions, ...]:
+def _options() -> tuple[PublishedOptions, ...]:
     file = Path(__file__).with_name("published.toml")
-    return read_table(file, dict[str, tuple[StatedOptions, ...]])["options"]
+    return read_table(file, dict[str, tuple[PublishedOptions, ...]])["options"]

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
     Place = tuple[str, int]  # host and local rank
 
-Said = TypeVar("Said")
+Result = TypeVar("Result")
 
 
 class Kind(NamedTuple):
@@ -305,7 +305,7 @@ class Cluster:
         finally:
             watch.cancel()
 
-    def everyone(self, value: Said, doing: str) -> list[Said]:
+    def everyone(self, value: Result, doing: str) -> list[Result]:
         """The value of each rank, at every rank; also the line from which all start together."""
         values = [value] * WORLD_SIZE
         with self.step(doing, self.rank == 0):

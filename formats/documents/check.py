@@ -70,7 +70,7 @@ def job_of_document(text: str) -> Job:
         raise _bad("the text", text, "JSON that can be read") from None
     if not isinstance(document, dict):
         raise _bad("the text", document, "an object")
-    return _layout(_field(document, "job", dict)).stated_job
+    return _layout(_field(document, "job", dict)).explicit_job
 
 
 def _made_again(document: Document) -> Document:

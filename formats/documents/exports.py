@@ -29,7 +29,7 @@ from groups.budget import spend
 from groups.conventions import CONVENTIONS, MEGATRONS
 from groups.errors import LayoutError, in_any_case, quoted
 from groups.grouping import Grouping
-from groups.layout import Layout, fields_said, framework_name, own_groupings
+from groups.layout import Layout, framework_name, job_fields, own_groupings
 from groups.megatron.parallel_state import family
 from groups.mesh import Mesh
 from groups.placement import Placement
@@ -121,7 +121,7 @@ def heading(layout: Layout, schema: str, placement: Placement | None = None) -> 
     return {
         "schema": schema,
         "version": VERSION,
-        "job": fields_said(layout.stated_job),
+        "job": job_fields(layout.explicit_job),
         "meshes": {name: str(mesh) for name, mesh in meshes(layout).items()},
         "world_size": layout.world_size,
         "gpus_per_node": layout.gpus_per_node,
@@ -306,7 +306,7 @@ def ranks_csv_parts(
     rows = _cells(columns, empty="")
     if more:
         quoted = (map(quoted_cell, column) for column in more.values())
-        rows = (row + said for row, said in zip(rows, zip(*quoted)))
+        rows = (row + extra for row, extra in zip(rows, zip(*quoted)))
     yield from _blocks(",".join(row) + "\n" for row in rows)
 
 

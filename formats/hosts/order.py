@@ -185,7 +185,7 @@ def better_order(
     better = _order_for(layout.every, hosts, slots, words, costs, by_cost=by_time)
     if layout.expert is None or layout.framework not in MEGATRONS:
         return better
-    job = layout.stated_job
+    job = layout.explicit_job
     sizes = {name: getattr(job, name) for name in ("tp", "cp", "pp", "ep", "etp", "order")}
     return replace(better, fixes=_fixes(better, hosts, sizes))
 
@@ -294,10 +294,10 @@ def _require_costs(costs: Mapping[str, float]) -> None:
 
 
 def _reasons(
-    kinds: Sequence[Crossings], largest: int, is_proved: bool, is_given: bool
+    kinds: Sequence[Crossings], largest: int, is_proved: bool, is_unchanged: bool
 ) -> tuple[Note, ...]:
     """What the order mends, what it gives up for that, and what no order mends."""
-    remarks = [Note("order-kept-best" if is_proved else "order-kept")] if is_given else []
+    remarks = [Note("order-kept-best" if is_proved else "order-kept")] if is_unchanged else []
     for kind in kinds:
         codes = {
             "fewer-cross": kind.after < kind.before,
@@ -311,7 +311,7 @@ def _reasons(
             "nodes": kind.largest, "rack": largest, "least": kind.least, "leave": kind.leave_node,
         }  # fmt: skip
         remarks += [Note(code, facts) for code, is_so in codes.items() if is_so]
-    if not is_given and is_proved:
+    if not is_unchanged and is_proved:
         remarks.append(Note("proved-least"))
     return tuple(remarks)
 

@@ -80,7 +80,7 @@ def emitted(
     comments: Mapping[str, str] = COMMENTS,
 ) -> str:
     """The same of a job that is worked out."""
-    target, options = TARGETS[framework], _stated(model or {})
+    target, options = TARGETS[framework], _options_present(model or {})
     job = _job_of_target(layout, target)
     text, written = _text(target, job, options)
     unwritten = [name for name in _unwritten(target, options, written) if not target.serves]
@@ -106,28 +106,28 @@ def _unwritten(target: Target, options: Facts, written: set[str]) -> list[str]:
         known |= {"fp16", "fp8", "products"}
     if "mixed_param" in known or "bf16" in fields:  # silence is FP32
         known.add("fp32")
-    return [name for name in TOLD if name in options and name not in known]
+    return [name for name in IN_COMMENTS if name in options and name not in known]
 
 
-TOLD = (
+IN_COMMENTS = (
     *(*MODEL, "hidden", "ffn", "heads", "kv_heads", "sequence_parallel", "zero", "recompute"),
     *("schedule", "formats", "fp16", "fp32", "grad_reduce_in_bf16", "fp8", "products"),
     *("ep_overlap", "dispatcher_backend", "dispatch", "recompute_modules", "recompute_own"),
 )
-"""What a comment tells where a target has no word for it."""
+"""Options that a comment names where the target cannot express them."""
 
 
 def _in_words(name: str, value: object) -> str:
-    """A field and its value, as a comment has them."""
+    """An option and its value, as comments write them."""
     if name == "account":
         return "embedding and loss as a layer each"
     value = ",".join(value) if isinstance(value, tuple) else value
     return name if value is True else f"{name} {quoted(value)}"
 
 
-def _stated(model: Facts) -> Document:
-    """What the model says: 0 is a number, but None and an empty text say nothing, nor does False,
-    except where an option says no."""
+def _options_present(model: Facts) -> Document:
+    """The options of the model that are set: neither None, empty nor False, except an option that
+    has a negative form."""
     denied = _denied()
     return {
         name: value
@@ -137,7 +137,7 @@ def _stated(model: Facts) -> Document:
 
 
 def _job_of_target(layout: Layout, target: Target) -> Job:
-    """The same layout as a job of a framework that the target makes."""
+    """The same layout as a job of a framework that the target starts."""
     job = layout.job
     for name in target.unsaid:
         value = getattr(job, name)

@@ -23,30 +23,30 @@ from groups.tables import Rows, read_table
 from .flags import OPTIONS, TABLES, Fields, Row
 from .syntax.words import STEP, Word
 
-Stated = Mapping[str, str]
-"""Texts of single values, by path or option."""
+SettingTexts = Mapping[str, str]
+"""The texts of settings with a single value, by path or option."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """When something holds: for one of these roles, and where each of these paths is stated and
-    what it is fits. Paths and what they are may have the wildcards of a shell."""
+    """A condition on a file: one of these roles, and every path of `where` has a value that matches
+    its pattern. Paths and patterns may have shell wildcards."""
 
     roles: tuple[str, ...] = ()  # none: any
-    stated: Mapping[str, str] = field(default_factory=dict)
+    where: Mapping[str, str] = field(default_factory=dict)
     of_role: Mapping[str, str] = field(default_factory=dict)  # paths under the role's own section
 
-    def holds(self, texts: Stated, role: str) -> bool:
+    def holds(self, texts: SettingTexts, role: str) -> bool:
         """Whether the rule applies to a file with these texts, read for this role."""
         if self.roles and role not in self.roles:
             return False
         own = {f"{role}.{path}": value for path, value in self.of_role.items()}
         return all(
-            _states(texts, path, value) for path, value in (*self.stated.items(), *own.items())
+            _matches(texts, path, value) for path, value in (*self.where.items(), *own.items())
         )
 
 
-def _states(texts: Stated, path: str, value: str) -> bool:
+def _matches(texts: SettingTexts, path: str, value: str) -> bool:
     paths = fnmatch.filter(texts, path) if "*" in path else {path} & texts.keys()
     return bool(fnmatch.filter([texts[path] for path in paths], value))
 
@@ -123,7 +123,7 @@ class Schema:
         tables = (self.key_rows, self.options, self.role_key_rows)
         return frozenset(row.field for table in tables for row in table.values())
 
-    def chosen(self, texts: Stated, roles: Iterable[str]) -> str:
+    def chosen(self, texts: SettingTexts, roles: Iterable[str]) -> str:
         """The role to read when none is requested: the first that a rule of ``asks`` selects."""
         roles = list(roles)
         for rule in self.asks or [Asks()]:
@@ -132,7 +132,7 @@ class Schema:
                     return role
         return ""
 
-    def job_of(self, texts: Stated, role: str) -> str:
+    def job_of(self, texts: SettingTexts, role: str) -> str:
         """The framework of the Job, by a file's texts and the role to read."""
         role = role or self.chosen(texts, self.roles)
         return next(rule.framework for rule in self.makes if rule.holds(texts, role))

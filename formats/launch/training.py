@@ -19,7 +19,7 @@ from groups.presets import PRESETS
 from groups.stages.layout_strings import is_layout, parse_layout
 from groups.tables import read_table
 from training.model import ROUTER_GROUPS, Model
-from training.models import MODELS, model_of_preset, said_of_preset, training_of_preset
+from training.models import MODELS, model_of_preset, shape_of_preset, training_of_preset
 from training.pipeline.schedules import DEFAULT_VIRTUAL, SCHEDULES
 from training.recipe import DISPATCHERS, PRECISIONS, Training
 from training.recompute import MODULES, OWN, WORDS, modules_in, modules_of, written
@@ -342,7 +342,7 @@ def options_of_preset(name: str, pp: int) -> Document:
     Errors: KeyError for a name that is none of PRESETS.
     """
     published, model = PRESETS[name].model, model_of_preset(name)
-    shape = said_of_preset(name)[1] if model is None else model
+    shape = shape_of_preset(name)[1] if model is None else model
     batch = {field: published[field] for field in MODEL if field in published}
     fields = {**batch, **training_of_preset(name)}
     if model is not None:

@@ -63,12 +63,14 @@ def members_by_layout(
             families[group.family].append(group)
     for groups in families.values():
         kind = groups[0].group.kind
-        is_said = groups[0].group.description is not None
+        has_description = groups[0].group.description is not None
         known = grouping_of(kind, every)
-        tried = [known] if known else [] if is_said else list(every.values())
+        tried = [known] if known else [] if has_description else list(every.values())
         fitting: dict[tuple[tuple[int, ...], ...], str] = {}
         for grouping in tried:
-            if _fits(groups, grouping) and (is_said or _is_seen(groups, grouping, job.dumped)):
+            if _fits(groups, grouping) and (
+                has_description or _is_seen(groups, grouping, job.dumped)
+            ):
                 ranks = tuple(_members(grouping, group.group.members[0]) for group in groups)
                 fitting.setdefault(ranks, grouping.name)
         if len(fitting) == 1:

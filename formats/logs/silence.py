@@ -55,18 +55,18 @@ def heard(log: Log, groupings: Mapping[str, Grouping]) -> Log:
     places = _places(stalls)
     waits = tuple(_among(wait, groupings, places) for wait in known.waits)
     is_hidden = any(note.code in HIDDEN for note in log.notes)
-    is_told = bool(known.culprits or log.missing or known.reason == "different" or is_hidden)
-    said_itself = {*log.missing} - {*log.diagnosis.culprits}
-    diagnosis = _spread(known, waits) if is_told else _found(known, waits, stalls, log)
-    missing = tuple(sorted(said_itself | {*diagnosis.culprits}))
+    is_explained = bool(known.culprits or log.missing or known.reason == "different" or is_hidden)
+    named_missing = {*log.missing} - {*log.diagnosis.culprits}
+    diagnosis = _spread(known, waits) if is_explained else _found(known, waits, stalls, log)
+    missing = tuple(sorted(named_missing | {*diagnosis.culprits}))
     return replace(log, stalls=tuple(stalls), missing=missing, diagnosis=diagnosis)
 
 
 def _named(
     stall: Stall, kinds: Mapping[str, str | None], groupings: Mapping[str, Grouping]
 ) -> Stall:
-    """A line of PyTorch before 2.5, which names the kind of a group: its index in the layout is its
-    name in the whole job."""
+    """The stall with the name of its group in the whole job, for lines of PyTorch before 2.5, which
+    name only the kind: the name is the kind and the group's index in the layout."""
     grouping = groupings.get(kinds.get(stall.group or "") or "")
     if stall.guid or grouping is None or stall.rank is None or stall.rank >= grouping.world_size:
         return stall

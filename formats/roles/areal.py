@@ -15,7 +15,7 @@ from groups.notes import Note
 
 from ..errors import refusal
 from ..launch.sayings import Reading
-from .build import Known, Sketch, job_on, plan_read, sizes_given
+from .build import Known, Sketch, answered_sizes, job_on, plan_read
 from .model import Phase, PlanRead
 from .settings import Settings
 
@@ -135,7 +135,7 @@ def _role(
     serves = framework in ("sglang", "vllm")
     if serves:
         own = {"tp": sizes["tp"], "pp": sizes["pp"], "dp": 1 if framework == "vllm" else None}
-    job: Job = job_on(framework, gpus, each, **{**own, **sizes_given(settings, shown)})
+    job: Job = job_on(framework, gpus, each, **{**own, **answered_sizes(settings, shown)})
     if serves:
         model = settings.named(f"{framework}.model_path", f"{framework}.model", "actor.path")
         known = Known.of_server(model)

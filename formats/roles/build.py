@@ -100,7 +100,7 @@ def trained(
     leads = schema.follows.get(section, "") if schema else ""
     reading = _of_section(settings.reading, {section, leads})
     parsed = meaning_of(reading, section)
-    sizes = sizes_given(settings, leads) | sizes_given(settings, name)
+    sizes = answered_sizes(settings, leads) | answered_sizes(settings, name)
     asks = [size for size in parsed.asks if size not in sizes and size in SIZES]
     if asks:
         fixes = ({f"{name}.{size}": 1} for size in asks)
@@ -127,7 +127,7 @@ def _of_section(reading: Reading, sections: Collection[str]) -> Reading:
 
 
 def job_on(framework: str, gpus: int, each: int, **sizes: object) -> Job:
-    """A job of so many GPUs, on nodes of so many."""
+    """The job on so many GPUs, `each` on a node."""
     return Job(framework=framework, **{**machines(gpus, each), **sizes})  # type: ignore[arg-type]
 
 
@@ -135,12 +135,12 @@ def served(
     settings: Settings, name: str, gpus: int, each: int, framework: str, **sizes: object
 ) -> Job:
     """The job of a role that serves, on so many GPUs."""
-    return job_on(framework, gpus, each, **{**sizes, **sizes_given(settings, name)})
+    return job_on(framework, gpus, each, **{**sizes, **answered_sizes(settings, name)})
 
 
-def sizes_given(settings: Settings, name: str) -> dict[str, int]:
-    """Sizes of a role that were answered beside the text."""
-    texts = {size: settings.given.get(f"{name}.{size}") for size in SIZES}
+def answered_sizes(settings: Settings, name: str) -> dict[str, int]:
+    """Sizes of a role from the answers beside the text."""
+    texts = {size: settings.answers.get(f"{name}.{size}") for size in SIZES}
     return {
         size: whole_number(number_in(text), f"{name}.{size}")
         for size, text in texts.items()
@@ -149,7 +149,7 @@ def sizes_given(settings: Settings, name: str) -> dict[str, int]:
 
 
 def kv_heads_of(roles: Iterable[RoleRead]) -> dict[str, int]:
-    """KV heads of the models of roles, by the role's name, as far as they are known."""
+    """KV heads of each role's model, by the role's name; unknown models are left out."""
     found: dict[str, int] = {}
     for read in roles:
         published = MODELS.get(str(read.training.get("model", "")))

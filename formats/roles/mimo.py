@@ -90,8 +90,8 @@ def _number(
 ) -> int:
     """A size of a module: a number, or the default of a variable of the environment."""
     setting = f"{module}.{key}"
-    if setting in settings.given:
-        return whole_number(number_in(settings.given[setting]), setting, minimum=least)
+    if setting in settings.answers:
+        return whole_number(number_in(settings.answers[setting]), setting, minimum=least)
     words = {word.arg: word.value for word in call.keywords}
     if key not in words:
         if default is None:

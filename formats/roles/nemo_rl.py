@@ -287,8 +287,8 @@ def takes_over(reading: Reading) -> bool:
 
 def _named(settings: Settings) -> Iterator[str]:
     """The files that a text takes over, by their names."""
-    if "defaults" in settings.given:
-        yield settings.given["defaults"]
+    if "defaults" in settings.answers:
+        yield settings.answers["defaults"]
         return
     found = False
     for name in ("defaults", "config"):

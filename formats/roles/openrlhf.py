@@ -10,7 +10,7 @@ from groups.notes import Note
 from groups.pools import packed
 
 from ..errors import refusal
-from .build import Known, Sketch, job_on, plan_read, served, sizes_given, trained
+from .build import Known, Sketch, answered_sizes, job_on, plan_read, served, trained
 from .model import Phase, PlanRead
 from .settings import NOTHING, Settings
 
@@ -128,7 +128,7 @@ def _parts(gpus: int, each: int) -> list[int]:
 
 
 def _model(settings: Settings, name: str, gpus: tuple[int, ...], each: int) -> Sketch:
-    own = sizes_given(settings, name)
+    own = answered_sizes(settings, name)
     sizes = {
         "tp": settings.count("ds.tensor_parallel_size", 1, "ds-tensor-parallel-size", note=""),
         "cp": settings.count("ds.ring_attn_size", 1, "ring-attn-size", note=""),

@@ -40,18 +40,18 @@ class PlanPreset:
         """Its settings as a configuration of its framework."""
         every = {**self.assumed, **self.settings}.items()
         if self.framework not in STARTS:
-            return "\n".join(f"{name}: {_said(value)}" for name, value in every)
+            return "\n".join(f"{name}: {_setting_text(value)}" for name, value in every)
         dashed = self.framework != "verl"
         words = [
-            (f"--{name}" if value is True else f"--{name} {_said(value)}")
+            (f"--{name}" if value is True else f"--{name} {_setting_text(value)}")
             if dashed
-            else f"{name}={_said(value)}"
+            else f"{name}={_setting_text(value)}"
             for name, value in every
         ]
         return " ".join([STARTS[self.framework], *words])
 
 
-def _said(value: Value) -> str:
+def _setting_text(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -34,14 +34,14 @@ READERS: Mapping[str, Callable[[Settings], PlanRead]] = {
 }
 
 
-def read_plan(text: str, given: Mapping[str, str] | None = None, run: str = "") -> PlanRead:
-    """The plan of a configuration; of one job without roles, a plan of one.
+def read_plan(text: str, answers: Mapping[str, str] | None = None, run: str = "") -> PlanRead:
+    """The plan of a configuration; for a single job without roles, a plan of one role.
 
-    given: what is answered beside the text, by a setting's own name ("trainer.nnodes") or by a
-    role's size ("actor.tp"); it counts. run: which of several commands, by its name.
+    answers: settings answered beside the text, by their own names ("trainer.nnodes") or a role's
+    size ("actor.tp"); they take precedence. run: which of several commands, by its name.
 
-    Errors: LayoutError for no text, and for what has to be known first: its control is the name of
-    the setting, its alternatives are values that work.
+    Errors: LayoutError for no text, and for a setting that must be answered first: its control is
+    the name of the setting, its alternatives are values that work.
     """
     if not isinstance(text, str):
         raise refusal("not-a-text", "launch", value=quoted(text))
@@ -53,7 +53,7 @@ def read_plan(text: str, given: Mapping[str, str] | None = None, run: str = "") 
             return _of_one(text, run)
         is_whole = reader in (read_disaggregated, read_mimo)
         own = "" if is_whole else run_of(reading, run)
-        return reader(Settings(reading, own, given or {}))
+        return reader(Settings(reading, own, answers or {}))
 
 
 def has_roles(text: str) -> bool:

@@ -50,7 +50,7 @@ def _names(settings: Settings) -> list[str]:
     """The sections that have GPUs, as they stand in the text."""
     end = ".device_mapping"
     named = [name for _, name in settings.reading.settings if name.endswith(end)]
-    named += [name for name in settings.given if name.endswith(end)]
+    named += [name for name in settings.answers if name.endswith(end)]
     return list(dict.fromkeys(name.removesuffix(end) for name in named))
 
 

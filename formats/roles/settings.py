@@ -34,11 +34,11 @@ NOTHING = ("", "null", "none", "~")
 
 @dataclass
 class Settings:
-    """What a text says of each setting. given: what was answered beside it, which counts."""
+    """The settings of a text. answers: settings answered beside the text, which take precedence."""
 
     reading: Reading
     run: str = ""
-    given: Mapping[str, str] = field(default_factory=dict)
+    answers: Mapping[str, str] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)  # what is assumed
 
     def words(self, name: str) -> Sequence[Word] | None:
@@ -47,13 +47,14 @@ class Settings:
         return settings.get((self.run, name), settings.get(("", name)))
 
     def text(self, *names: str, works: object = None) -> str | None:
-        """What the first of several names is; None where none of them is there, or is null.
+        """The value of the first of several settings that exists; None if none does, or if it is
+        null.
 
-        Errors: LayoutError where the text does not work it out, with a value that works.
+        Errors: LayoutError if the text leaves the value open, with a value that works.
         """
         for name in names:
-            if name in self.given:
-                return self.given[name]
+            if name in self.answers:
+                return self.answers[name]
             words = self.words(name)
             if words is None:
                 continue
@@ -71,8 +72,8 @@ class Settings:
         """What a checkpoint is called: the end of its path, whatever the folders before it are;
         None where nothing says it."""
         for name in names:
-            if name in self.given:
-                return self.given[name]
+            if name in self.answers:
+                return self.answers[name]
             words = self.words(name)
             if words is None:
                 continue
@@ -87,7 +88,7 @@ class Settings:
         under = f"{name}."
         return any(
             own == name or own.startswith(under)
-            for own in (*(path for _, path in self.reading.settings), *self.given)
+            for own in (*(path for _, path in self.reading.settings), *self.answers)
         )
 
     def word(self, *names: str, default: str = "") -> str:
@@ -110,7 +111,7 @@ class Settings:
     def _stands_alone(self, name: str) -> bool:
         """Whether a switch is there and what follows it is no value of it."""
         words = self.words(name)
-        if words is None or name in self.given:
+        if words is None or name in self.answers:
             return False
         return not words or words[0].text.endswith("[@]}")  # a list of other options
 
@@ -145,7 +146,7 @@ class Settings:
 
     def require_known(self, roles: Sequence[str]) -> None:
         """Errors: LayoutError for an answer to something that nobody asks."""
-        for name in self.given:
+        for name in self.answers:
             role, _, what = name.partition(".")
             if role not in roles or not what:
                 continue

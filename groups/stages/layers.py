@@ -71,13 +71,13 @@ def needs_stages(vpp: int, pp: int) -> LayoutError:
     return refusal("interleaving-needs-stages", "vpp", {"vpp": 1}, vpp=vpp, pp=pp)
 
 
-def _in_range(stated: Mapping[str, object], account: bool) -> _Split:
-    """The request with every size a whole number in range, or the refusal of the first that is not.
+def _in_range(requested: Mapping[str, object], account: bool) -> _Split:
+    """The request with every size a whole number in range.
 
-    Its fix is the nearest size that also fits the others.
+    Errors: LayoutError for the first size that is not; its fix is the nearest that fits the others.
     """
-    limits = {name: (1, MAX_RANKS if name == "pp" else MAX_LAYERS) for name in stated}
-    sizes, refusals = in_ranges(stated, limits)
+    limits = {name: (1, MAX_RANKS if name == "pp" else MAX_LAYERS) for name in requested}
+    sizes, refusals = in_ranges(requested, limits)
     if not refusals:
         return _Split(account, **sizes)
     fixes: list[dict[str, int]] = []

@@ -165,8 +165,8 @@ class _Arranged:
         sizes = [(s.width * f, s.height * f) for s, f in zip(self.scenes, self.scales)]
         lines = [sizes[at : at + self.columns] for at in range(0, len(sizes), self.columns)]
         heights = [max(tall for _, tall in line) + head for line in lines]
-        said = (advance(line, bold=True) * LABEL for lines in self.heads for line in lines)
-        widest = max([*(wide for wide, _ in sizes), *said])
+        head_widths = (advance(line, bold=True) * LABEL for lines in self.heads for line in lines)
+        widest = max([*(wide for wide, _ in sizes), *head_widths])
         left = max(MARGIN, (WIDTH - self.columns * (widest + APART) + APART) / 2)
         spare = self.bottom - self.top - sum(heights) - APART * (len(lines) - 1)
         tops = [self.top + max(0.0, spare) * 0.4]

@@ -62,8 +62,8 @@ def node_end_runs(
     """
     if near is None:
         whole = _ends_throughout(lines, others, gpus_per_node).tolist()
-        is_said = 2 * len(whole) <= len(lines.places)
-        return [(at, 0, len(others.places) - 1) for at in whole if is_said]
+        is_shown = 2 * len(whole) <= len(lines.places)
+        return [(at, 0, len(others.places) - 1) for at in whole if is_shown]
     bands = np.flatnonzero(np.diff(others.places) > near) + 1
     parts = np.split(_is_end(lines, others, gpus_per_node), bands)
     return [

@@ -69,7 +69,7 @@ class NodesRequest:
     names: tuple[str, ...] = ("Node {box}", "N{box}", "{box}")  # the longest first
 
 
-def nodes_picture(asked: NodesRequest) -> NodesPicture:
+def nodes_picture(request: NodesRequest) -> NodesPicture:
     """The picture.
 
     >>> from render.scenes.nodes import places_of
@@ -78,15 +78,15 @@ def nodes_picture(asked: NodesRequest) -> NodesPicture:
     >>> [(bus.ends, bus.width) for bus in nodes_picture(two).buses]
     [((0, 1), 10.0)]
     """
-    return _Plan(asked).picture()
+    return _Plan(request).picture()
 
 
 class _Plan:
     """The lanes of every thread, then where all that stands between them is."""
 
-    def __init__(self, asked: NodesRequest) -> None:
-        self.asked, rows = asked, asked.places.rows
-        here = asked.rank // asked.size
+    def __init__(self, request: NodesRequest) -> None:
+        self.request, rows = request, request.places.rows
+        here = request.rank // request.size
         lengths = np.array([*map(len, rows)])
         order = np.concatenate([np.array(row) for row in rows])
         self.row_of, self.column_of = np.empty_like(order), np.empty_like(order)
@@ -94,25 +94,25 @@ class _Plan:
         self.column_of[order] = np.arange(len(order)) - np.repeat(
             np.cumsum(lengths) - lengths, lengths
         )
-        self.places = {one: self._places(np.array(one.boxes)) for one in asked.threads}
+        self.places = {one: self._places(np.array(one.boxes)) for one in request.threads}
         columns = int(lengths.max())
-        sets = [tuple({*at.tolist()} for at in self.places[one]) for one in asked.threads]
+        sets = [tuple({*at.tolist()} for at in self.places[one]) for one in request.threads]
         row, column = int(self.row_of[here]), int(self.column_of[here])
-        most_rows = min(asked.most_rows, max(1, MOST_BOXES // min(columns, asked.most_across)))
+        most_rows = min(request.most_rows, max(1, MOST_BOXES // min(columns, request.most_across)))
         self.rows = shown_of(len(rows), most_rows, row, [of for of, _ in sets])
-        self.columns = shown_of(columns, asked.most_across, column, [of for _, of in sets])
+        self.columns = shown_of(columns, request.most_across, column, [of for _, of in sets])
         self.shown = {
             rows[r][c]: (at, across)
             for at, r in enumerate(self.rows)
             for across, c in enumerate(self.columns)
             if c < len(rows[r])
         }
-        self.most = max((one.bytes for one in asked.threads), default=0.0)
+        self.most = max((one.bytes for one in request.threads), default=0.0)
         self.below = [Gutter() for _ in self.rows]
         self.beside = [Gutter() for _ in self.columns]
         self.drawn: list[tuple[Thread, dict[int, list[int]]]] = []
         self.undrawn = 0
-        for one in sorted(asked.threads, key=lambda one: -one.bytes):
+        for one in sorted(request.threads, key=lambda one: -one.bytes):
             self._lay(one)
         lanes = [*self.below, *self.beside]
         most_lanes = max(len(lane.amounts) for lane in lanes)
@@ -150,10 +150,10 @@ class _Plan:
         self._columns()
         inner_lanes, inners = self._inner()
         self._rows_of(inner_lanes)
-        asked, boxes = self.asked, {}
+        request, boxes = self.request, {}
         for box, (r, c) in self.shown.items():
-            first = box * asked.size
-            last = min(first + asked.size, asked.world) - 1
+            first = box * request.size
+            last = min(first + request.size, request.world) - 1
             wide, tall = self.box_wide, self.box_tall
             boxes[box] = Box(box, first, last, self.x[c], self.y[r], wide, tall)
         base = HEAD + self.cell_tall + INNER * 0.75
@@ -162,7 +162,7 @@ class _Plan:
             for kind, ranks, box, lane in inners
         )
         labels = [
-            (self.y[r] + self.box_tall / 2, asked.places.labels[row])
+            (self.y[r] + self.box_tall / 2, request.places.labels[row])
             for r, row in enumerate(self.rows)
         ]
         return NodesPicture(
@@ -171,40 +171,40 @@ class _Plan:
             tuple(laid),
             tuple(self.left_out),
             tuple(labels),
-            tuple((kind, self._seen(np.asarray(ranks))) for kind, ranks in asked.filled),
-            asked.rank if asked.is_chosen else None,
+            tuple((kind, self._seen(np.asarray(ranks))) for kind, ranks in request.filled),
+            request.rank if request.is_chosen else None,
             self._names(),
             self.undrawn,
             self.thickest,
             self.cell_tall,
-            asked.width,
+            request.width,
             self.bottom,
         )
 
     def _seen(self, ranks: np.ndarray) -> tuple[int, ...]:
         """Of these ranks those in boxes that are shown."""
-        is_seen = np.isin(ranks // self.asked.size, [*self.shown])
+        is_seen = np.isin(ranks // self.request.size, [*self.shown])
         return tuple(ranks[is_seen].tolist())
 
     def _names(self) -> tuple[str, ...]:
         """Of each box the longest name that has room in all of them."""
         last = f"{max(self.shown):,}"
         room = (self.box_wide - 2 * PAD) / LETTER
-        *longer, shortest = self.asked.names
+        *longer, shortest = self.request.names
         fitting = (name for name in longer if len(name.format(box=last)) <= room)
         name = next(fitting, shortest)
         return tuple(name.format(box=f"{box:,}") for box in self.shown)
 
     def _columns(self) -> None:
         """Where columns begin, and how wide a box is."""
-        places = self.asked.places
+        places = self.request.places
         has_rows_left = len(self.rows) < len(places.rows)
         margin = LEFT if any(places.labels) or has_rows_left else RIGHT
         holes = self._holes(self.columns, max(map(len, places.rows)))
         gutters = [lanes.room for lanes in self.beside]
-        room = self.asked.width - margin - RIGHT - sum(gutters) - GAP * len(holes)
+        room = self.request.width - margin - RIGHT - sum(gutters) - GAP * len(holes)
         self.box_wide = min(WIDEST, room / len(self.columns))
-        cells = (self.box_wide - 2 * PAD) / self.asked.size
+        cells = (self.box_wide - 2 * PAD) / self.request.size
         self.cell_tall = min(TALLEST_CELL, max(CELL, cells))
         x, self.x = margin, []
         self.hole_x: list[tuple[float, int, int]] = []  # middle, first column left out, how many
@@ -225,7 +225,7 @@ class _Plan:
     def _rows_of(self, inner_lanes: int) -> None:
         """Where rows begin, below each the lanes of its lines; what is left out."""
         self.box_tall = HEAD + self.cell_tall + PAD + inner_lanes * INNER
-        holes = self._holes(self.rows, len(self.asked.places.rows))
+        holes = self._holes(self.rows, len(self.request.places.rows))
         y, self.y, self.left_out = TOP, [], []
         for r in range(len(self.rows)):
             if r in holes:
@@ -240,8 +240,8 @@ class _Plan:
     def _inner(self) -> tuple[int, list[tuple[str, tuple[int, ...], int, int]]]:
         """Groups that stay inside a box that is shown: kind, ranks, box, lane; lanes in all."""
         ends: dict[int, list[int]] = {}
-        found, size = [], self.asked.size
-        for kind, groups in self.asked.inside:
+        found, size = [], self.request.size
+        for kind, groups in self.request.inside:
             begin: dict[int, int] = {}
             for ranks in groups:
                 box = ranks[0] // size

@@ -97,13 +97,13 @@ class Sums:
 
 
 def add_fan_to(sent: np.ndarray, fan: Fan, rows: np.ndarray) -> None:
-    """The bytes of a fan in a matrix; rows: of each rank, -1 for none."""
+    """Adds the bytes of a fan to a matrix. rows: the row of each rank, -1 for none."""
     for sources, targets in zip(fan.sources, fan.targets):
-        given = np.zeros(len(sent) + 1, dtype=np.int64)
-        np.add.at(given, rows[sources], fan.bytes)
-        taken = np.bincount(rows[targets] + 1, minlength=len(sent) + 1)[1:]
-        at, to = np.flatnonzero(given[:-1]), np.flatnonzero(taken)
-        sent[np.ix_(at, to)] += np.outer(given[at], taken[to])
+        sent_by_row = np.zeros(len(sent) + 1, dtype=np.int64)
+        np.add.at(sent_by_row, rows[sources], fan.bytes)
+        targets_by_row = np.bincount(rows[targets] + 1, minlength=len(sent) + 1)[1:]
+        at, to = np.flatnonzero(sent_by_row[:-1]), np.flatnonzero(targets_by_row)
+        sent[np.ix_(at, to)] += np.outer(sent_by_row[at], targets_by_row[to])
 
 
 @dataclass(frozen=True, eq=False)

@@ -116,15 +116,16 @@ class ScheduleSpec:
         return self.is_taken and self.num_ops <= MOST_OPS
 
     def alternatives(self, control: str | None, *, drawn: bool = True) -> list[dict[str, int]]:
-        """The nearest changes of one size that are refused no more, those of ``control`` first.
+        """The nearest changes of a single size that make the schedule valid, those of ``control``
+        first.
 
         drawn: whether every op is to be placed, of which there may be MOST_OPS.
         """
         if self.rule.rounds and not drawn and self.num_ops > MOST_OPS >= self.num_settled:
             return [{"m": self.m - self.m % (self.m // self.p)}]
         group = self.group if self.rule.grouped else self.group_size
-        stated = {"m": self.m, "v": self.v, "group_size": group, "p": self.p}
-        sizes = {name: size for name, size in stated.items() if size is not None}
+        parameters = {"m": self.m, "v": self.v, "group_size": group, "p": self.p}
+        sizes = {name: size for name, size in parameters.items() if size is not None}
         changes: list[dict[str, int]] = []
         for name in sorted(sizes, key=lambda name: name != control):
             most = max(4 * self.p, 2 * self.m, 8) if name != "p" else max(self.m, 2 * self.p)
@@ -237,7 +238,8 @@ def checked(
 
 
 def least_group(p: int, m: int) -> int | None:
-    """The smallest groups in which Megatron interleaves so many micro-batches; None: p, or none.
+    """The smallest group size with which Megatron interleaves m micro-batches; None for p, or if
+    none.
 
     >>> least_group(4, 8), least_group(4, 6), least_group(4, 10), least_group(4, 3)
     (None, 6, 5, None)
@@ -246,14 +248,14 @@ def least_group(p: int, m: int) -> int | None:
     return next((n for n in sizes if m % n == 0 or m % n >= p), None)
 
 
-def _in_range(name: str, given: Mapping[str, int | None]) -> dict[str, int]:
-    """Whole numbers in their ranges; None stays away, where it may be."""
+def _in_range(name: str, requested: Mapping[str, int | None]) -> dict[str, int]:
+    """Sizes as whole numbers in their ranges; optional sizes that are None are left out."""
     needed = ("p", "m")
-    stated = {of: size for of, size in given.items() if size is not None or of in needed}
-    sizes, refusals = in_ranges(stated, _LIMITS)
+    present = {of: size for of, size in requested.items() if size is not None or of in needed}
+    sizes, refusals = in_ranges(present, _LIMITS)
     if not refusals:
         return sizes
-    is_mended = len(refusals) == 1 and sizes.keys() == stated.keys()
+    is_mended = len(refusals) == 1 and sizes.keys() == present.keys()
     works = is_mended and ScheduleSpec(name, **sizes).works
     raise refusals[0].replace(alternatives=refusals[0].alternatives if works else ())
 

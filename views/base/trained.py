@@ -31,7 +31,7 @@ from training.estimate.memory import room_of
 from training.estimate.request import DENSE, require_numbers
 from training.memory.per_stage import StageMemory, memory_per_stage
 from training.model import MAX_SIZE, Model
-from training.models import OLDER, said_of_preset, training_of_preset
+from training.models import OLDER, shape_of_preset, training_of_preset
 from training.pipeline import SCHEDULES
 from training.pipeline.schedules import DEFAULT_VIRTUAL
 from training.pipeline.spec import MAX_MICRO_BATCHES
@@ -218,7 +218,7 @@ def fields_of_preset(name: str) -> dict[str, str]:
     """
     if name in SERVERS:
         return {"model": SERVERS[name].model_id, **SERVERS[name].serving}
-    known, changes = said_of_preset(name)
+    known, changes = shape_of_preset(name)
     model = {} if name == "playground-16" else {"model": known or UNKNOWN}
     return texts_of({**model, **changes, **training_of_preset(name)})
 

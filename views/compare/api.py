@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from groups.grouping import Grouping
-from groups.layout import Layout, fields_said
+from groups.layout import Layout, job_fields
 
 from ..base.context import Context
 from ..base.endpoint import (
@@ -95,7 +95,7 @@ def compare_facts(found: Compared) -> dict[str, object]:
 def _side(side: Side, found: Compared) -> dict[str, object]:
     known: dict[str, object] = {
         "name": side.name,
-        "job": fields_said(side.layout.stated_job),
+        "job": job_fields(side.layout.explicit_job),
         "world_size": side.layout.world_size,
         "refused": "",
     }

@@ -144,7 +144,7 @@ Setting = tuple[str, str, str]
 def settings_that_differ(before: Context, after: Context, language: str) -> list[Setting]:
     """Of the job and how it is trained; the type of a number does not count."""
     different = []
-    jobs = [side.layout.stated_job for side in (before, after)]
+    jobs = [side.layout.explicit_job for side in (before, after)]
     for name in (*fields_of("job"), *WAYS):
         if name == "etp" and jobs[0].etp == jobs[1].etp:
             continue
@@ -161,7 +161,7 @@ def setting(name: str, side: Context, language: str, in_words: bool = False) -> 
     refused."""
     text = getattr(side.state, name)
     if name == "order":  # that counts, whoever says it
-        text = side.layout.stated_job.order
+        text = side.layout.explicit_job.order
     if in_words and not text:
         if name in CHOSEN:
             text = FIELDS[name].row.counts

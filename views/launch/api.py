@@ -78,7 +78,7 @@ def launch_command(said: tuple[Layout, dict[str, object] | None], target: str = 
     layout, options = said
     require_choice("target", target, TARGETS)
     if options is None:
-        return emit(layout.stated_job, framework=target)
+        return emit(layout.explicit_job, framework=target)
     return emitted(layout, options, target)
 
 

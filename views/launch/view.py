@@ -13,7 +13,7 @@ from formats.check.script import check_script
 from formats.launch import TARGETS, Item, Parsed
 from formats.launch.emit import COMMENTS, emitted
 from formats.launch.flags import TRAINING
-from formats.launch.given_back import SIZES, given_back, nodes_that_hold
+from formats.launch.rewrite import SIZES, nodes_that_hold, rewrite
 from formats.launch.training import USED
 from groups import LayoutError
 from groups.layout import Layout
@@ -143,7 +143,7 @@ def _given_back(layout: Layout, text: Parsed, language: str) -> Markup:
     other = {name: n for name, n in sizes.items() if n is not None and n != known.get(name, 1)}
     if text.asks or not known or not other or len(text.text) > LONGEST_BACK:
         return Markup()
-    back, say = given_back(text, other), saying(PAGE, language)
+    back, say = rewrite(text, other), saying(PAGE, language)
     left = ", ".join(f"{control_label(name, language)} {n}" for name, n in back.left.items())
     lines = (
         tag("ins", line) if number in back.lines else line

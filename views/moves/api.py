@@ -9,7 +9,7 @@ import numpy as np
 from formats.moves.script import moves_script
 from formats.values import Document
 from groups.budget import spend
-from groups.layout import fields_said
+from groups.layout import job_fields
 from training.moves import Moves, TensorMove
 from training.moves.cost import balance, busiest, least_seconds, seconds_of
 from training.moves.senders import RULES
@@ -123,7 +123,7 @@ def side_facts(side: Context, first_rank: int) -> Document:
     layout = side.layout
     return {
         "name": size_text(layout),
-        "job": fields_said(layout.stated_job),
+        "job": job_fields(layout.explicit_job),
         "world_size": layout.world_size,
         "first_rank": first_rank,
     }

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from descriptions import slow_note, slow_sentence
-from groups.layout import Layout, fields_said
+from groups.layout import Layout, job_fields
 
 from ..base.endpoint import endpoint, require_text
 from .files import read_bounded
@@ -62,4 +62,4 @@ def _ran(seen: SeenSlow) -> Mapping[str, object] | None:
     if seen.ran is None:
         return None
     mesh, same = str(seen.ran.mesh), str(seen.ran.mesh) == str(seen.screen.mesh)
-    return {"mesh": mesh, "same": same, "job": fields_said(seen.ran.stated_job)}
+    return {"mesh": mesh, "same": same, "job": job_fields(seen.ran.explicit_job)}

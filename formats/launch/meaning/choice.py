@@ -63,7 +63,9 @@ def choice_of(reading: Reading, wanted: str) -> Choice:
     schema, assignments = reading.schema, reading.assignments
     by_role = _by_name((one.role, one) for one in assignments)
     if schema and (any(by_role) or wanted in schema.roles):
-        usual = schema.chosen(reading.stated, [name for name in schema.roles if name in by_role])
+        usual = schema.chosen(
+            reading.setting_texts, [name for name in schema.roles if name in by_role]
+        )
         names = [name for name in schema.roles if name in by_role or name in (usual, wanted)]
         chosen = _checked(wanted, names) or usual
         runs = tuple(Run(name, by_role.get(name, {})) for name in names)

@@ -41,7 +41,7 @@ def framework_of(reading: Reading, values: Facts, role: str, remarks: Remarks) -
         shown_by.setdefault(name, item)
     _refuse_removed(reading, {*shown_by}, remarks)
     if schema := reading.schema:
-        return Guess(schema.name, schema.job_of(reading.stated, role))
+        return Guess(schema.name, schema.job_of(reading.setting_texts, role))
     if not shown_by and reading.programs and not reading.leaves("may-hold-options"):
         shown_by["megatron"] = program = reading.programs[0]
         remarks.missing.append(Note("megatron-program", {"name": program.name}))

@@ -72,8 +72,8 @@ def _read_script(found: Findings, source: Source) -> None:
             file_in_script(found, document, form)
     for name, row in flags.VARIABLES.items():
         variable = shell.variables.get(name)
-        is_said = any(one.field == row.field for one in found.assignments)
-        if variable and not is_said:
+        is_set = any(one.field == row.field for one in found.assignments)
+        if variable and not is_set:
             word = Word(tuple(variable.runs), (0, 0))
             worked_out = any(found.text[run.start : run.end] != run.text for run in word.runs)
             # A product is of a whole job's GPUs as likely as of a node's.

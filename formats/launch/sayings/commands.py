@@ -134,7 +134,9 @@ def _option(found: Findings, command: Command, at: int, launcher: str) -> int:
     values = [word.after(len(name) + 1)] if equals else []
     if name.startswith("--"):
         found.settings[command.scope.run, plain_name(name)] = values or following(words, at)
-        found.stated[name] = next((value.text for value in values or words[at + 1 : at + 2]), "")
+        found.setting_texts[name] = next(
+            (value.text for value in values or words[at + 1 : at + 2]), ""
+        )
     elif row is None and name[:2] in short:  # -N2
         value = word.after(2)
         assign(found, name[:2], short[name[:2]], [value], word.place, command.scope.run)

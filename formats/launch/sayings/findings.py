@@ -56,7 +56,7 @@ class Reading:
     frameworks: tuple[tuple[str, Item], ...]  # what only one framework has, and where
     schemas: tuple[Schema, ...]  # the frameworks with a table of their own, as they were found
     schema_of_run: Mapping[str, Schema]  # of each command that one of them reads
-    stated: Mapping[str, str]  # texts of single values, by path or option
+    setting_texts: Mapping[str, str]  # texts of single values, by path or option
     settings: Mapping[tuple[str, str], Sequence[Word]]  # every option and key, by its command
 
     @property
@@ -90,7 +90,7 @@ class Findings:
         self.frameworks: list[tuple[str, Item]] = []
         self.schemas: dict[str, Schema] = {}
         self.schema_of_run: dict[str, Schema] = {}
-        self.stated: dict[str, str] = {}
+        self.setting_texts: dict[str, str] = {}
         self.settings: dict[tuple[str, str], Sequence[Word]] = {}
         self._breaks = [match.end() for match in re.finditer(r"\n", text)]
 
@@ -151,6 +151,6 @@ class Findings:
             frameworks=tuple(self.frameworks),
             schemas=tuple(self.schemas.values()),
             schema_of_run=self.schema_of_run,
-            stated=self.stated,
+            setting_texts=self.setting_texts,
             settings=self.settings,
         )

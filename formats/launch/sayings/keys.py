@@ -41,7 +41,7 @@ def read_key(
     found.settings[scope.run, ".".join(path).replace("-", "_")] = values
     name, shown = name or ".".join(path), " ".join(word.text for word in values[:20])
     if len(values) == 1 and not values[0].why:
-        found.stated.setdefault(".".join(path), values[0].text.lower())
+        found.setting_texts.setdefault(".".join(path), values[0].text.lower())
     if scope.schema:
         meaning = scope.schema.meaning(path)
         row, role = meaning or (NAMED, "")
@@ -122,10 +122,10 @@ def note_schema(found: Findings, entries: Sequence[Entry], source: Source) -> Sc
     for entry in entries:
         path = ".".join(entry.path).replace("-", "_")
         texts = ["" if word.why else word.text for word in entry.values]
-        found.stated[path] = texts[0].strip().lower() if len(texts) == 1 else ""
+        found.setting_texts[path] = texts[0].strip().lower() if len(texts) == 1 else ""
         if entry.path[-1] in ("_component_", "_target_"):
-            found.stated |= dict.fromkeys(texts[:1], "")
-    schema = schema_of(beginnings(found.stated))
+            found.setting_texts |= dict.fromkeys(texts[:1], "")
+    schema = schema_of(beginnings(found.setting_texts))
     first = entries[0].key if entries else source.word(0, 0)
     found.knows(schema, first.text, first.place)
     return schema
@@ -153,7 +153,7 @@ def read_entries(
 def _referred(found: Findings, word: Word) -> Word:
     """``${section.key}`` is what stands there."""
     name = _REFERENCE.fullmatch(word.text) if not word.why else None
-    value = found.stated.get(name[1].replace("-", "_"), "") if name else ""
+    value = found.setting_texts.get(name[1].replace("-", "_"), "") if name else ""
     if not value or "$" in value:
         return word
     return Word((CommandRun(value, word.runs[0].start, word.runs[-1].end),), word.at)

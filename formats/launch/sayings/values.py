@@ -81,8 +81,8 @@ def assign(
 def value_of(row: Row, words: Sequence[Word]) -> object:
     """The value of an option's or a key's words, or a `NoValue`."""
     if not words:
-        is_said = row.kind in ("switch", "off")
-        return row.kind == "switch" if is_said else NoValue("problems", "no-value")
+        is_switch = row.kind in ("switch", "off")
+        return row.kind == "switch" if is_switch else NoValue("problems", "no-value")
     spend(20 * len(words), "values")
     if len(words) > 1 and row.kind not in ("sizes", "words"):
         return NoValue("problems", "bad-value", words[1])

@@ -1,8 +1,8 @@
-"""A text given back with other sizes: only what says them is changed, all else stays as it is.
+"""Rewrites the sizes of a launch text in place; everything else stays as it is.
 
 >>> from formats.launch import parse
 >>> text = "NNODES=${SLURM_NNODES:-1}\\ntorchrun --nnodes $NNODES pretrain_gpt.py --seed 1"
->>> back = given_back(parse(text), {"nodes": 4})
+>>> back = rewrite(parse(text), {"nodes": 4})
 >>> print(back.text)
 NNODES=${SLURM_NNODES:-4}
 torchrun --nnodes $NNODES pretrain_gpt.py --seed 1
@@ -28,17 +28,16 @@ SIZES = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp")
 
 
 @dataclass(frozen=True)
-class GivenBack:
-    """The text, the numbers of its lines that were changed (from 1), and sizes that no word of it
-    could say."""
+class Rewritten:
+    """The text; the numbers of its changed lines (from 1); and sizes that no word of it sets."""
 
     text: str
     lines: tuple[int, ...]
     left: dict[str, int]
 
 
-def given_back(parsed: Parsed, sizes: Mapping[str, int]) -> GivenBack:
-    """The text with these sizes, as far as it is read back so; of SIZES.
+def rewrite(parsed: Parsed, sizes: Mapping[str, int]) -> Rewritten:
+    """The text with these sizes (of SIZES), as far as it reads back with them.
 
     A word that also says another size, such as a variable of both, stays as it is.
     """
@@ -52,11 +51,12 @@ def given_back(parsed: Parsed, sizes: Mapping[str, int]) -> GivenBack:
             continue
         text, parsed, line = changed
         lines.add(line)
-    return GivenBack(text, tuple(sorted(lines)), left)
+    return Rewritten(text, tuple(sorted(lines)), left)
 
 
 def _changed(text: str, parsed: Parsed, name: str, value: int) -> tuple[str, Parsed, int] | None:
-    """The text with one size changed, what it says then, and the line; None if nothing does it."""
+    """The text with one size changed, its new meaning, and the line; None if no word sets that
+    size."""
     before = {**parsed.assumed, **parsed.values}
     for item in _words(parsed, name):
         start, end = item.written or (0, 0)
@@ -71,7 +71,8 @@ def _changed(text: str, parsed: Parsed, name: str, value: int) -> tuple[str, Par
 
 
 def _words(parsed: Parsed, name: str) -> Iterator[Item]:
-    """Words whose value is written where it stands and may say a size, the likeliest first."""
+    """Words that may set a size and whose value stands literally in the text, the likeliest
+    first."""
     written = [item for item in parsed.understood if item.written]
     yield from (item for item in written if item.sets == name)
     if name == "nodes":
@@ -79,7 +80,7 @@ def _words(parsed: Parsed, name: str) -> Iterator[Item]:
 
 
 def nodes_that_hold(job: Job, most: int = 3) -> list[int]:
-    """The fewest nodes on which a job can be, and so many times two of them.
+    """The fewest nodes that a job runs on, then twice and four times as many.
 
     >>> nodes_that_hold(Job(nodes=1, pp=4, ep=8))
     [4, 8, 16]
