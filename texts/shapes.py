@@ -100,7 +100,7 @@ class Term(NamedTuple):
     tip: Text
 
 
-class Step(NamedTuple):
+class TourStep(NamedTuple):
     """One step of the tour: the link of a state, and two sentences about it."""
 
     query: str
@@ -128,7 +128,7 @@ SECTIONS: dict[str, object] = {
     "OPERATION_TEXTS": dict[str, OperationText],
     "ALGORITHM_TEXTS": dict[str, OperationText],
     "REFUSALS": dict[str, Chinese],
-    "TOUR": tuple[Step, ...],
+    "TOUR": tuple[TourStep, ...],
     "WORDS": dict[str, Term],
 }
 """What a section holds, where that is not a text by each key."""
