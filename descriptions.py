@@ -32,9 +32,9 @@ from texts.shapes import (
     Control,
     Kind,
     OperationText,
-    Step,
     Term,
     Text,
+    TourStep,
     by_english,
     catalogue,
     catalogues,
@@ -78,9 +78,9 @@ ENTRIES, STORIES = words("stories", "ENTRIES"), words("stories", "STORIES")
 TOUR_WORDS = words("stories", "TOUR_WORDS")
 
 
-def tour() -> tuple[Step, ...]:
+def tour() -> tuple[TourStep, ...]:
     """The steps of the tour."""
-    return cast("tuple[Step, ...]", catalogue("stories")["TOUR"])
+    return cast("tuple[TourStep, ...]", catalogue("stories")["TOUR"])
 
 
 FRAMEWORKS = words("frameworks", "FRAMEWORKS")
