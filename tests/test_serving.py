@@ -388,7 +388,11 @@ def test_of_two_servers_in_a_text_one_is_chosen(tmp_path):
     out, err = io.StringIO(), io.StringIO()
     assert run(["serve", str(file)], io.StringIO(), out, err) == 2
     assert "holds 2 runs: give --run, one of 1: python, 2: vllm" in err.getvalue()
-    assert run(["serve", str(file), "--run", "2: vllm"], io.StringIO(), out, err) == 0
+    for name in ("2: vllm", "2"):
+        assert run(["serve", str(file), "--run", name], io.StringIO(), out, err) == 0
+    shown = out.getvalue()
+    assert shown[: len(shown) // 2] == shown[len(shown) // 2 :]
+    assert run(["serve", str(file), "--run", "3"], io.StringIO(), out, err) == 2
 
 
 SERVES = {  # the model, the format of its weights, the longest request, GPUs that share experts
@@ -400,7 +404,12 @@ SERVES = {  # the model, the format of its weights, the longest request, GPUs th
     ),
     "vllm serve Qwen/Qwen3-235B-A22B -tp 8": ("qwen3-235b-a22b", "bf16", 4096, 8),
     "python -m sglang.launch_server --model-path deepseek-ai/DeepSeek-V3 --tp 16 --nnodes 2 --dp 16"
-    " --enable-dp-attention --moe-a2a-backend deepep": ("deepseek-v3", "fp8", 4096, 16),
+    " --enable-dp-attention --moe-a2a-backend deepep --mem-fraction-static 0.8": (
+        "deepseek-v3",
+        "fp8",
+        4096,
+        16,
+    ),
 }
 
 

@@ -15,6 +15,7 @@ from training.parameters import total_parameters
 from training.serving import KVLayer, kv_cache
 from training.serving.layers import kv_layers, stage_layers
 from training.serving.server import STARTED, Serving, seen_memory, server_memory
+from training.serving.sglang import prefill_chunk, sglang_share
 from training.serving.weights import FORMATS, Cut, experts_of, layer_bytes, table_bytes
 
 PRINTED = Path(__file__).parent / "data" / "serving_printed.jsonl"
@@ -279,3 +280,37 @@ def test_a_server_that_cannot_be_is_refused_by_name(control, cut, serving):
 def test_a_table_is_padded_and_cut():
     model = MODELS["gemma-3-27b"].model
     assert table_bytes(model, Cut(dense=8)) == 262_208 // 8 * model.hidden * 2
+
+
+# sglang 0.5.23 arg_groups/memory_hook.py, in MiB
+@pytest.mark.parametrize(
+    ("gib", "sizes", "reserved"),
+    [
+        # 512 + 1.5 x 8192 of activations, tp x pp / 8 GiB, 2 x batch and 58 prefill graphs x 8 MiB
+        (79.18, {"tp": 8}, 512 + 12288 + 1024 + 2 * 512 + 58 * 8),
+        (79.18, {"tp": 8, "pp": 2}, 512 + 12288 + 2048 + 2 * 512),
+        (79.18, {"tp": 8, "is_mla": True}, 512 + 12288 + 1024 + 2 * 512 + 1536),
+        (139.59, {"tp": 8, "attention_dp": 8, "is_mla": True},
+         512 + 12288 + 1024 + 2 * 512 + 4.5 * 512 * 8 + 1536),
+        (79.18, {"tp": 8, "attention_dp": 8, "requests": 128},
+         512 + 12288 + 1024 + 2 * 128 + 3 * 128 * 8 + 58 * 8),
+        (39.5, {"tp": 2}, 512 + 1.5 * 4096 + 256 + 2 * 32 + 50 * 8),
+        (16, {"tp": 1}, 512 + 1.5 * 2048 + 128 + 2 * 8 + 42 * 8),
+    ],
+)  # fmt: skip
+def test_sglang_reserves_what_its_server_args_do(gib, sizes, reserved):
+    total = gib * GIB
+    share = sglang_share(total, prefill_chunk(total), **sizes)
+    assert share == round(1 - reserved / (gib * 1024), 3)
+
+
+def test_attention_dp_of_many_ranks_leaves_sglangs_default_nothing():
+    with pytest.raises(LayoutError, match=r"dp 72, SGLang reserves 186\.0 GiB of 79\.2 GiB"):
+        server_memory(
+            MODELS["deepseek-v3"].model,
+            Cut(dense=72, ep=72),
+            Serving("sglang", weights="fp8"),
+            seen_memory("dgx-h100"),
+            ranks=72,
+            attention_dp=72,
+        )

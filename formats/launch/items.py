@@ -5,7 +5,7 @@ Words are codes and facts; texts/launch.toml has their sentences.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -50,6 +50,16 @@ class Run(NamedTuple):
 
     name: str
     values: Mapping[str, object]
+
+
+def run_named(wanted: str, names: Iterable[str]) -> str:
+    """The run of this name, or with this number before its name; empty where there is none.
+
+    >>> run_named("2", ["1: python", "2: vllm"]), run_named("vllm", ["1: python", "2: vllm"])
+    ('2: vllm', '')
+    """
+    starts = f"{wanted.strip()}: "
+    return next((name for name in names if name == wanted or name.startswith(starts)), "")
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from groups.plan_notes import memory_note
 from training.memory import memory_per_stage
 from training.models import MODELS
 from training.recipe import PRECISIONS, Training
-from training.serving.server import SHARES, Serving, sglang_share
+from training.serving.server import SHARES
+from training.serving.sglang import prefill_chunk, sglang_share
 from training.split import Split
 
 from .model import PARTS, PlanRead, RoleRead
@@ -108,8 +109,9 @@ def _least(read: RoleRead, capacity: float) -> dict[str, float]:
 def _usual_share(layout: Layout, capacity: float) -> float:
     """Of a GPU, what an engine takes where nothing says it."""
     _, share = SHARES.get(layout.framework, SHARES["megatron"])
-    ranks = layout.job.tp * layout.job.pp
-    return share or sglang_share(Serving("sglang"), capacity, ranks)
+    job = layout.job
+    sizes = {"tp": job.tp, "pp": job.pp, "attention_dp": layout.mesh.size("dp")}
+    return share or max(0.0, sglang_share(capacity, prefill_chunk(capacity), **sizes))
 
 
 def _states(parts: Mapping[str, float]) -> dict[str, float]:

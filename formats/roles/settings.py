@@ -25,6 +25,7 @@ from groups.mesh import MAX_RANKS
 from groups.notes import Note
 
 from ..errors import refusal
+from ..launch.items import run_named
 from ..launch.sayings import Reading
 from ..launch.sayings.values import OFF, ON, VARIABLE
 from ..launch.syntax.words import Word
@@ -165,10 +166,11 @@ def run_of(reading: Reading, run: str = "") -> str:
         for name, schema in reading.schema_of_run.items()
         if reading.schema and schema.name == reading.schema.name
     ]
-    if len(runs) > 1 and run not in runs:
+    named = run_named(run, runs)
+    if len(runs) > 1 and not named:
         fixes = ({"run": name} for name in runs[:3])
         raise refusal("several-commands", "run", *fixes, count=len(runs), names=", ".join(runs))
-    return run or next(iter(runs), "")
+    return named or run or next(iter(runs), "")
 
 
 def _open(name: str, word: Word, works: object) -> LayoutError:

@@ -38,6 +38,7 @@ from ..errors import is_amount, refusal, require_choice
 from ..model import Model
 from .cache import KVCache, KVLayer, cache_of_stages
 from .layers import kv_layers, stage_layers
+from .sglang import prefill_chunk, sglang_share
 from .weights import FORMATS, Cut, layer_bytes, table_bytes
 
 SHARES: Mapping[str, tuple[str, float]] = {
@@ -54,6 +55,9 @@ CACHES: Mapping[str, int] = {"bf16": 2, "fp8": 1}
 PARTS = ("attention", "mlp", "experts", "tables", "activations", "outside", "graphs")
 """What fills a GPU beside the cache, in the order in which it is shown. outside: what torch does
 not count, such as NCCL's buffers and the CUDA context."""
+
+USUAL = 0.8
+"""The part of a GPU that is offered where SGLang's default leaves nothing."""
 
 SAMPLER = 39.0
 """Bytes of the sampler for each request and word."""
@@ -124,10 +128,11 @@ class Serving:
         TensorRT-LLM's BuildConfig.max_num_tokens."""
         if self.batched or self.engine == "tensorrt-llm":
             return self.batched or 8192
+        if self.engine == "sglang":
+            return prefill_chunk(total)
         if total >= HUGE:
             return 16384
-        small = 4096 if self.engine == "sglang" else 2048
-        return 8192 if total >= LARGE and not (is_a100 and self.engine == "vllm") else small
+        return 8192 if total >= LARGE and not (is_a100 and self.engine == "vllm") else 2048
 
 
 @dataclass(frozen=True)
@@ -211,12 +216,20 @@ def _seen() -> dict[str, float]:
 
 
 def server_memory(
-    model: Model, cut: Cut, serving: Serving, total: float, *, ranks: int = 0, is_a100: bool = False
+    model: Model,
+    cut: Cut,
+    serving: Serving,
+    total: float,
+    *,
+    ranks: int = 0,
+    attention_dp: int = 1,
+    is_a100: bool = False,
 ) -> ServerMemory:
     """What each rank of a server holds, and how many tokens and requests its cache has room for.
 
     total: bytes of a GPU as programs see it. ranks: GPUs of the server, where they are more than
-    those that cut attention and layers.
+    those that cut attention and layers. attention_dp: of one server, how many parts have attention
+    whole, with requests of their own.
 
     >>> from training.models import MODELS
     >>> llama = MODELS["llama3-8b"].model
@@ -228,9 +241,19 @@ def server_memory(
     nothing, and where not one request at full length fits.
     """
     cut.require_fits(model)
-    is_several = max(ranks, cut.attention * cut.pp) > 1
+    gpus = max(ranks, cut.attention * cut.pp)
+    is_several = gpus > 1
     share = serving.share or SHARES[serving.engine][1]
-    share = share or sglang_share(serving, total, max(ranks, cut.attention * cut.pp), model.is_mla)
+    if not share:
+        share = sglang_share(
+            total,
+            serving.batched_on(total),
+            serving.requests,
+            tp=gpus // cut.pp,
+            pp=cut.pp,
+            attention_dp=attention_dp,
+            is_mla=model.is_mla,
+        )
     layers = tuple(
         kv_layers(
             model,
@@ -248,7 +271,7 @@ def server_memory(
     )
     short = min(stages, key=lambda stage: stage.available)
     if short.available <= 0:
-        raise _nothing_left(serving, short, share, total)
+        raise _nothing_left(serving, short, share, total, attention_dp)
     batched = serving.batched_on(total, is_a100)
     cache = plan_cache(layers, dealt, [stage.available for stage in stages], serving, batched, cut)
     heads, copies = (1, cut.attention) if model.is_mla else cut.kv_heads(model.kv_heads)
@@ -288,22 +311,6 @@ def plan_cache(
     ]
     room = [bytes_ / part if part else bytes_ for bytes_, part in zip(available, scale)]
     return cache_of_stages(whole, stages, room, serving.length, bytes=size, **how)
-
-
-def sglang_share(serving: Serving, total: float, ranks: int, is_mla: bool = False) -> float:
-    """SGLang's mem_fraction_static where it is not stated: what of the GPU activations and CUDA
-    graphs leave, at least 10 GiB of a large one (0.5.23, arg_groups/memory_hook.py).
-
-    >>> sglang_share(Serving("sglang"), 79.18 * GIB, ranks=8)
-    0.817
-    """
-    mib = total / 2**20
-    largest = 512 if ranks >= 4 or total >= HUGE else 256  # batch that graphs are captured for
-    reserved = 512 + 1.5 * serving.batched_on(total) + ranks / 8 * 1024
-    reserved += 2 * largest + 1536 * is_mla
-    if mib > 60 * 1024:
-        reserved = max(reserved, 10 * 1024)
-    return round((mib - reserved) / mib, 3)
 
 
 def _working(
@@ -369,14 +376,21 @@ def _element(layers: Sequence[KVLayer], serving: Serving) -> float:
     return CACHES[serving.cache]
 
 
-def _nothing_left(serving: Serving, stage: ServedStage, share: float, total: float) -> Exception:
+def _nothing_left(
+    serving: Serving, stage: ServedStage, share: float, total: float, attention_dp: int
+) -> Exception:
     name = SHARES[serving.engine][0]
+    sizes = {"total": f"{total / GIB:.1f} GiB", "weights": f"{stage.weights / GIB:.1f} GiB"}
+    if not serving.share and attention_dp > 1 and serving.engine == "sglang":
+        reserved = f"{(1 - share) * total / GIB:.1f} GiB"
+        facts = {"name": name, "dp": attention_dp, "reserved": reserved, **sizes}
+        _, left = _left("sglang", stage.parts, total, USUAL)
+        return refusal("sglang-reserves-all", "share", *[{"share": USUAL}] * (left > 0), **facts)
     return refusal(
         "no-room-for-cache",
         "share",
         name=name,
         share=f"{share:g}",
-        total=f"{total / GIB:.1f} GiB",
-        weights=f"{stage.weights / GIB:.1f} GiB",
         working=f"{stage.working / GIB:.1f} GiB",
+        **sizes,
     )

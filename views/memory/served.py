@@ -101,7 +101,15 @@ def _served(context: Context) -> ServedModel:
         raise refusal("not-a-capacity", "capacity", value=repr(state.capacity))
     total = seen_memory(cluster, capacity * GIB)
     gpus = gpus_of_one(layout)
-    memory = server_memory(chosen.model, cut, serving, total, ranks=gpus, is_a100="a100" in cluster)
+    memory = server_memory(
+        chosen.model,
+        cut,
+        serving,
+        total,
+        ranks=gpus,
+        attention_dp=layout.mesh.size("dp"),
+        is_a100="a100" in cluster,
+    )
     return ServedModel(chosen, serving, memory, layout, gpus, layout.world_size // gpus)
 
 

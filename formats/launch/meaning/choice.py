@@ -16,7 +16,7 @@ from groups.layout import SERVED
 from ...errors import refusal
 from ..flags import AXES, SERVING
 from ..flags import SERVED as OF_MEMORY
-from ..items import Run
+from ..items import Run, run_named
 from ..sayings import Assignment, Reading
 
 
@@ -117,8 +117,8 @@ def _by_name(named: Iterable[tuple[str, Assignment]]) -> dict[str, Mapping[str, 
 
 def _checked(wanted: str, names: Sequence[str]) -> str:
     """The name that was asked for, if there is such a run."""
-    if not wanted or wanted in names:
-        return wanted
+    if not wanted or (name := run_named(wanted, names)):
+        return wanted and name
     if names:
         raise not_a_choice("run", wanted, names)
     raise refusal("no-such-run", "run", {"run": ""}, run=quoted(wanted))

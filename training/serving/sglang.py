@@ -1,0 +1,84 @@
+"""What SGLang takes where it is not stated: tokens of a chunk of prefill, and the part of a GPU.
+
+Source: sgl-project/sglang 0.5.23 python/sglang/srt/arg_groups/memory_hook.py
+(handle_gpu_memory_settings and reserve_for_graph_mb, in MiB; attention's dp divides the chunk only
+afterwards) and cuda_graph_hook.py (graphs of prefill and their sizes; none where pp > 1).
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..clusters import GIB
+
+MIB = 2**20
+
+DEFAULTS: tuple[tuple[float, int, int, int], ...] = (
+    (20, 2048, 8, 8),
+    (35, 4096, 48, 160),
+    (60, 4096, 32, 160),
+    (160, 8192, 256, 512),
+    (math.inf, 16384, 512, 512),
+)
+"""Of GPUs with less than so many GiB: the chunk, and the largest batch of decode that graphs are
+captured for, where tp is below 4 and from 4 on."""
+
+
+def prefill_chunk(total: float) -> int:
+    """Tokens of a chunk of prefill on a GPU of so many bytes."""
+    return _defaults(total)[1]
+
+
+def sglang_share(
+    total: float,
+    chunk: int,
+    requests: int = 0,
+    *,
+    tp: int,
+    pp: int = 1,
+    attention_dp: int = 1,
+    is_mla: bool = False,
+) -> float:
+    """mem_fraction_static: what activations and CUDA graphs leave of a GPU, at least 10 GiB of a
+    large one for them.
+
+    tp: ranks of a stage, among them attention_dp parts that have attention whole; for each of these
+    and each request of the largest batch 3 MiB more are kept, 4.5 from 300 requests on, so that
+    nothing may be left. requests: as many run at once at most; 0: no limit.
+
+    >>> sglang_share(79.18 * GIB, 8192, tp=8)
+    0.811
+    >>> sglang_share(79.18 * GIB, 8192, tp=8, attention_dp=8, is_mla=True)
+    0.571
+    """
+    _, _, small, large = _defaults(total)
+    batch = large if tp >= 4 else small
+    batch = min(batch, requests or batch)
+    reserved = 512 + 1.5 * max(chunk, 2048) + 1024 * tp * pp / 8 + 2 * batch
+    if attention_dp > 1:
+        reserved += (4.5 if batch > 300 else 3) * batch * attention_dp
+    if pp == 1:
+        reserved += 1536 if is_mla else 8 * _graphs(chunk)
+    mib = total / MIB
+    if mib > 60 * 1024:
+        reserved = max(reserved, 10 * 1024)
+    return round((mib - reserved) / mib, 3)
+
+
+def _defaults(total: float) -> tuple[float, int, int, int]:
+    return next(row for row in DEFAULTS if total < row[0] * GIB)
+
+
+def _graphs(chunk: int) -> int:
+    """How many sizes of a prefill graphs are captured for.
+
+    >>> [_graphs(chunk) for chunk in (2048, 4096, 8192, 16384)]
+    [42, 50, 58, 74]
+    """
+    steps = ((4, 32), (16, 256), (32, 512), (64, 1024), (256, 4096), (512, chunk))
+    starts = (0, *(end for _, end in steps))
+    return sum(
+        (min(end, chunk) - start) // step
+        for start, (step, end) in zip(starts, steps)
+        if chunk > start
+    )
