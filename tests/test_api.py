@@ -22,7 +22,7 @@ from groups.megatron.parallel_state import process_groups
 from views.all import ENDPOINTS
 from views.base.endpoint import LAYOUT, TRAINING
 from views.base.state import texts_of
-from views.launch.api import SAID
+from views.launch.api import OPEN_TRAINING
 from views.moves.cache_api import CACHED
 from views.page import answer
 
@@ -190,7 +190,7 @@ def shared_of(name):
     training = TRAINING.rows if name in OF_TRAINING else {}
     if name == "moves_cache":
         training = CACHED.rows
-    return {**(SAID.rows if name == "launch_command" else training), **LAYOUT.rows}
+    return {**(OPEN_TRAINING.rows if name == "launch_command" else training), **LAYOUT.rows}
 
 
 @pytest.mark.parametrize("name", OWN_PARAMETERS)

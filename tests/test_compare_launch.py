@@ -36,7 +36,7 @@ from views.base.resolve import MODEL, from_preset
 from views.base.state import State
 from views.compare.sides import kept_context
 from views.launch.inputs import read_pasted, with_pasted
-from views.launch.view import ASKED, SHOWN_ITEMS, check_text, counts_as, launch_pictures
+from views.launch.view import NEEDS_ANSWER, SHOWN_ITEMS, check_text, counts_as, launch_pictures
 from views.page import answer
 
 DATA = Path(__file__).parent / "data" / "launch_commands.json"
@@ -396,7 +396,7 @@ def test_a_script_as_published_is_reported(key, language):
         rows = listed(page, f"launch_{part}", language)
         if part == "missing":
             rows = [*listed(page, "launch_asked", language), *rows]
-            items = sorted(items, key=lambda one: one.code not in ASKED)
+            items = sorted(items, key=lambda one: one.code not in NEEDS_ANSWER)
         assert len(rows) == min(len(items), SHOWN_ITEMS)
         for item, (name, said) in zip(items, rows, strict=False):
             assert name == getattr(item, "name", "")

@@ -16,7 +16,7 @@ from formats.launch.rewrite import SIZES, nodes_that_hold, rewrite
 from groups.layout import Job
 from views.base.resolve import resolve
 from views.base.state import State
-from views.launch.inputs import stated, with_pasted
+from views.launch.inputs import pasted_changes, with_pasted
 from views.page import answer
 
 pytestmark = pytest.mark.usefixtures("nothing_is_executed")
@@ -103,7 +103,7 @@ def test_a_default_that_works_is_offered_too():
     page = shown(State(view="launch", paste=text))
     assert "default is 1. With 2: The text asks for 16 GPUs, 2 × 8" in text_of(page)
     assert [offer["nodes"] for offer in offers(page) if "nodes" in offer] == ["1", "4"]
-    assert "nodes" not in stated(State(), parse(text))
+    assert "nodes" not in pasted_changes(State(), parse(text))
     assert with_pasted(State(nodes=3), parse(text)).nodes == "3"
 
 

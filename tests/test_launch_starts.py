@@ -32,7 +32,7 @@ from training.search import search
 from training.split import held_by_ranks
 from views.base.context import Context
 from views.base.state import State
-from views.launch.inputs import options_of_page, stated
+from views.launch.inputs import options_of_page, pasted_changes
 from views.search.view import changes_to
 
 OPTIONS = Path(__file__).parent / "data" / "megatron_options.csv"
@@ -216,7 +216,7 @@ def test_megatron_takes_better_layouts_and_trains_as_they_are_counted(
             for held in held_by_ranks(opened.trained.model, estimate.request.split.dealing)
         ]
         assert built(megatron, configured(megatron, said)) == layers
-        again = State().changed({**stated(State(), parse(command)), "cluster": cluster})
+        again = State().changed({**pasted_changes(State(), parse(command)), "cluster": cluster})
         assert trained_as(Context.of(again)) == trained_as(opened)
 
 

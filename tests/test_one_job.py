@@ -39,7 +39,7 @@ from views.base.trained import (
 from views.base.units import ranges_text
 from views.column import column_html
 from views.groups.api import process_groups
-from views.launch.inputs import options_of_page, stated, training_stated
+from views.launch.inputs import options_of_page, pasted_changes, training_stated
 from views.memory.api import memory_per_rank
 from views.page import answer
 from views.pipeline.api import pipeline_schedule
@@ -173,7 +173,7 @@ def test_a_pasted_pipeline_layout_is_what_every_view_of_a_step_counts_with():
         " --pipeline-model-parallel-layout 'Et*7|t*7|t*10|t*8L' --num-attention-heads 32"
         " --seq-length 4096 --vocab-size 32000 --global-batch-size 64"
     )
-    state = State().changed(stated(State(), parse(script)))
+    state = State().changed(pasted_changes(State(), parse(script)))
     trained = trained_of(resolve(state), state)
     assert [stage.parameters.layers for stage in trained.stages()] == [17, 15]
     assert trained.estimate(resolve(state)).seconds > 0
@@ -381,7 +381,7 @@ def test_stages_with_layers_of_their_own_have_them_in_every_view():
         assert [len(chunk.layers) for chunks in ranks for chunk in chunks] == dealt
         options = options_of_page(resolve(state), state)
         command = emitted(resolve(state), options, "megatron")
-        again = opened(**stated(opened(), parse(command)))
+        again = opened(**pasted_changes(opened(), parse(command)))
         stages = trained_of(resolve(again), again).stages()
         assert [stage.parameters.layers for stage in stages] == dealt
     for control, said in (
@@ -534,7 +534,7 @@ def test_what_a_script_says_of_the_training_reaches_every_view():
         "--global-batch-size 64"
     )
     before = STATES["deepseek-v3"]
-    now = opened(**{**before, **stated(opened(**before), parse(script))})
+    now = opened(**{**before, **pasted_changes(opened(**before), parse(script))})
     problem = trained_of(resolve(now), now)
     model, training = problem.model, problem.training
     assert (problem.chosen.preset, model.sequence) == ("llama3-70b", 2048)
@@ -581,7 +581,7 @@ def test_what_megatrons_script_does_not_say_is_off_in_every_view_as_it_is_there(
     )
     options += ("use-distributed-optimizer", "recompute-activations")
     for more in ("", *(f"--{option}" for option in options)):
-        now = opened(**stated(opened(), parse(script + more)))
+        now = opened(**pasted_changes(opened(), parse(script + more)))
         training = trained_of(resolve(now), now).training
         told[more.partition(" ")[0]] = tuple(getattr(training, name) for name in SAID)
     assert told == {
@@ -667,12 +667,14 @@ def test_groups_of_micro_batches_are_read_from_launch_files_and_written_to_them(
         layout = resolve(state)
         command = emitted(layout, options_of_page(layout, state), target)
         assert word in command
-        assert opened(**stated(opened(), parse(command))).group_size == "6"
+        assert opened(**pasted_changes(opened(), parse(command))).group_size == "6"
         plain = replace(state, vpp="")  # 1F1B has no chunks
         assert word not in emitted(layout, options_of_page(layout, plain), target)
     told = emitted(layout, options_of_page(layout, state), "torchtitan")
     assert "group_size 6" in told.split("\n", 1)[0]
-    assert opened(**stated(state, parse("torchrun pretrain_gpt.py --tp 2"))).group_size == ""
+    assert (
+        opened(**pasted_changes(state, parse("torchrun pretrain_gpt.py --tp 2"))).group_size == ""
+    )
 
 
 def test_the_command_of_a_layout_says_what_the_page_counts_with():
@@ -692,7 +694,7 @@ def test_the_command_of_a_layout_says_what_the_page_counts_with():
         command = emitted(
             context.layout, options_of_page(context.layout, context.state), "megatron"
         )
-        again = opened(**stated(opened(), parse(command)), cluster=now.cluster)
+        again = opened(**pasted_changes(opened(), parse(command)), cluster=now.cluster)
         found = Context.of(again).trained
         asked = context.trained
         same = (
@@ -788,7 +790,7 @@ def test_the_shape_that_a_script_asks_for_is_the_model_of_the_page(name):
     options, parameters = SHAPED[name]
     before = STATES["llama3-405b-2"]
     script = f"torchrun pretrain_gpt.py --tensor-model-parallel-size 1 {options}"
-    now = opened(**{**before, **stated(opened(**before), parse(script))})
+    now = opened(**{**before, **pasted_changes(opened(**before), parse(script))})
     assert total_parameters(model_of(now).model) == parameters
 
 
@@ -864,7 +866,7 @@ MS_SWIFT = "megatron sft --tensor_model_parallel_size 4 --micro_batch_size 1 --g
 )  # fmt: skip
 def test_a_model_that_a_script_names_is_the_pages_or_asked_for(text, chip):
     before = opened(model="llama3-8b", layers="32", global_batch="64", hidden="4096", tp=2, pp=1)
-    now = opened(**{**texts_of(vars(before)), **stated(before, parse(text))})
+    now = opened(**{**texts_of(vars(before)), **pasted_changes(before, parse(text))})
     if text == MS_SWIFT:  # it names none: what the page had stays
         assert now.hidden == "4096"
     else:
@@ -874,11 +876,11 @@ def test_a_model_that_a_script_names_is_the_pages_or_asked_for(text, chip):
 
 def test_values_that_the_page_has_taken_from_a_script_are_not_offered_again():
     before = opened(view="launch", model="mixtral-8x7b", paste=TORCHTITAN)
-    changes = stated(before, parse(TORCHTITAN))
+    changes = pasted_changes(before, parse(TORCHTITAN))
     after = opened(**{**texts_of(vars(before)), **changes})
     offered = PAGE["use_pasted"]["en"]
     assert offered in answer(before).picture
-    assert stated(after, parse(TORCHTITAN)) == {}
+    assert pasted_changes(after, parse(TORCHTITAN)) == {}
     page = answer(after).picture
     assert offered not in page
     assert "The page shows what the text asks for" in page
@@ -948,7 +950,9 @@ def test_what_an_option_says_of_the_training_is_a_field_of_the_page():
 def test_a_script_of_another_model_leaves_nothing_of_the_training_before_it():
     before = STATES["deepseek-v3"]  # DualPipe, FP8, ZeRO 1, another sequence
     shape = "--num-layers 80 --hidden-size 8192 --num-attention-heads 64 --bf16"
-    now = opened(**{**before, **stated(opened(**before), parse(f"pretrain_gpt.py {shape}"))})
+    now = opened(
+        **{**before, **pasted_changes(opened(**before), parse(f"pretrain_gpt.py {shape}"))}
+    )
     said = (now.products, now.recompute, now.schedule, now.precision)
     assert said == ("", "none", "", "bf16-fp32")  # which Megatron trains without where none is said
 

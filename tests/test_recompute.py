@@ -23,7 +23,7 @@ from training.traffic.demands import demands
 from views.base.context import Context
 from views.base.link import from_query, to_query
 from views.base.state import State
-from views.launch.inputs import options_of_page, stated
+from views.launch.inputs import options_of_page, pasted_changes
 
 DEEPSEEK = MODELS["deepseek-v3"].model
 LLAMA = MODELS["llama3-8b"].model
@@ -238,7 +238,7 @@ def test_a_pasted_set_is_the_one_on_the_page_and_in_its_command():
     text = "torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py --tensor-model-parallel-size 2 "
     text += "--recompute-granularity selective --recompute-modules mlp layernorm "
     text += "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 2048 "
-    state = State().changed(stated(State(), parse(text)))
+    state = State().changed(pasted_changes(State(), parse(text)))
     assert state.recompute == "layernorm,mlp"
     layout = Context.of(state).layout
     assert "--recompute-modules layernorm mlp" in emit(layout.job, options_of_page(layout, state))

@@ -23,7 +23,7 @@ from groups.running import Difference, RunningGroup, read_process_groups
 from views.base.context import Context
 from views.base.state import State
 from views.launch.api import read_launch
-from views.launch.inputs import read_pasted, stated
+from views.launch.inputs import pasted_changes, read_pasted
 from views.launch.view import launch_html
 
 MESHES = {
@@ -295,7 +295,7 @@ def test_the_page_holds_what_runs_against_the_layout_on_screen(language, same, d
     assert differs in other.replace("\xa0", " ")
     assert "4–5</td><td>4–7" in other
     changed = replace(state, tp=4, pp=1)
-    assert stated(changed, read_pasted(changed))["tp"] == "2"
+    assert pasted_changes(changed, read_pasted(changed))["tp"] == "2"
 
 
 def test_groups_that_no_layout_makes_are_refused_on_the_page():

@@ -13,7 +13,7 @@ from formats.launch.flags import SERVED
 from training.serving.server import GIB
 from views.base.context import Context
 from views.base.state import State
-from views.launch.inputs import options_of_page, stated
+from views.launch.inputs import options_of_page, pasted_changes
 from views.memory.served import server_facts
 from views.page import answer
 
@@ -56,7 +56,7 @@ def opened(text, run=""):
     before = State(
         served_weights="nvfp4", served_share="0.5", served_batched="77", cluster="dgx-b200"
     )
-    return before.changed(stated(before, parse(text, run)))
+    return before.changed(pasted_changes(before, parse(text, run)))
 
 
 @pytest.mark.parametrize("text", COMMANDS, ids=range(len(COMMANDS)))

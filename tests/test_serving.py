@@ -31,7 +31,7 @@ from views.base.state import State
 from views.column import column_html, is_still
 from views.groups.api import layout as layout_endpoint
 from views.launch.api import read_launch as endpoint
-from views.launch.inputs import stated, with_pasted
+from views.launch.inputs import pasted_changes, with_pasted
 from views.memory.served import server_facts
 from views.orders.engines import SameServers, engines_summary, shown_of
 from views.page import answer
@@ -417,7 +417,7 @@ SERVES = {  # the model, the format of its weights, the longest request, GPUs th
 def test_a_server_that_is_opened_holds_weights_and_a_cache_and_no_training(text):
     """In the format that the checkpoint's name says, whatever the page served before."""
     before = State(served_weights="int4", served_length="77", served_share="", zero="3")
-    opened = replace(before, **stated(before, read_launch(text)))
+    opened = replace(before, **pasted_changes(before, read_launch(text)))
     facts = server_facts(Context.of(opened))
     name, kept, length, ranks = SERVES[text]
     found = tuple(facts[key] for key in ("model", "weights_format", "max_model_len"))

@@ -131,8 +131,8 @@ def _partly(language: str) -> str:
     """How much of the page a language says itself; nothing where that is all."""
     lacking, total = untranslated(language)
     facts = {"name": LANGUAGES[language], "count": total - len(lacking), "total": total}
-    said = SHELL["partly"][language].format(**facts)
-    return tag("div", tag("p", said), class_="source") if lacking else ""
+    coverage = SHELL["partly"][language].format(**facts)
+    return tag("div", tag("p", coverage), class_="source") if lacking else ""
 
 
 def _model(start: State) -> list[Markup]:
@@ -346,5 +346,5 @@ def is_still(preset: str, state: State) -> bool:
     """Whether a state still asks for this published layout, whatever is shown of it."""
     if preset not in PUBLISHED:
         return False
-    said, published = state_texts(state), state_texts(from_preset(preset))
-    return all(said[name] == published[name] for name in (*SIZES, "etp", "framework", *SERVED))
+    shown, published = state_texts(state), state_texts(from_preset(preset))
+    return all(shown[name] == published[name] for name in (*SIZES, "etp", "framework", *SERVED))

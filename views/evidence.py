@@ -74,18 +74,18 @@ def evidence(sent: bytes | str) -> str:
         if len(head) > LONGEST_HEAD or sum(map(head.count, b"[{,:")) > MOST_SIGNS:
             is_chinese = b'"lang":"zh"' in head
             return _refused(PAGE.refused(), "zh" if is_chinese else "en", reader)
-        said = json.loads(head)
-        language, at = language_of(said.get("lang")), len(head) + 1
-        reader = READERS[said.get("view", "hang")]
+        header = json.loads(head)
+        language, at = language_of(header.get("lang")), len(head) + 1
+        reader = READERS[header.get("view", "hang")]
         files: dict[str, str | bytes] = {}
-        for name, size in said["files"]:
+        for name, size in header["files"]:
             begin, at = at, at + max(0, int(size))
             files[str(name)[:500]] = body[begin:at]
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return json.dumps({"refused": "?"})
     try:
         with within(reader.work):
-            return json.dumps({"digest": reader.read(files, _layout(said.get("job")))})
+            return json.dumps({"digest": reader.read(files, _layout(header.get("job")))})
     except LayoutError as error:
         return _refused(error, language, reader)
 
@@ -101,8 +101,8 @@ def _layout(job: object) -> Layout | None:
 
 def _refused(error: LayoutError, language: str, reader: Reader) -> str:
     """A refusal as JSON; where files are too much for a page, with what reads them."""
-    said = sentence(error, language)
+    message = sentence(error, language)
     codes = {error.code, error.facts.get("because")}
     if any(str(code).startswith(TOO_MUCH) for code in codes):
-        said = f"{said} {RUN['files_elsewhere'][language].format(command=reader.command)}"
-    return json.dumps({"refused": said})
+        message = f"{message} {RUN['files_elsewhere'][language].format(command=reader.command)}"
+    return json.dumps({"refused": message})

@@ -115,13 +115,13 @@ APPLIES = ("groups", "nodes", "orders", "memory", "compare")
 
 def no_step_html(view: str, language: str) -> Markup:
     """That a view is about a training step, and the views that apply to a server."""
-    said = SERVER["no_step"][language].format(view=TITLES[view][language])
+    explanation = SERVER["no_step"][language].format(view=TITLES[view][language])
     ways = (
         button(TITLES[name][language], class_="fix", data_set={"view": name})
         for name in APPLIES
         if not VIEWS[name].of_step
     )
-    return tag("div", tag("p", said), tag("p", *ways, class_="fixes"), class_="no-step")
+    return tag("div", tag("p", explanation), tag("p", *ways, class_="fixes"), class_="no-step")
 
 
 # -- what the browser asks -----------------------------------------------------------------------
@@ -143,8 +143,8 @@ def draw(sent: object) -> str:
     parts, drawn = answer(state), state
     if parts.picture is None:
         last = _drawn(seen.get("drawn"))
-        last_said = {name: getattr(last, name) for name in OF_LAYOUT}
-        drawn = state.changed({**last_said, "role_edit": ""})
+        last_layout = {name: getattr(last, name) for name in OF_LAYOUT}
+        drawn = state.changed({**last_layout, "role_edit": ""})
         if link is not None or drawn != last:  # a page that is opened may say that it works
             still = answer(drawn)
             parts = replace(parts, picture=still.picture, details=still.details)
@@ -210,8 +210,8 @@ def save(sent: object) -> str:
         written = "".join(filter(str.isprintable, address)) if isinstance(address, str) else ""
         return json.dumps(download(context, chosen, theme, written))
     except LayoutError as error:
-        said = sentence(error, state.language)
-        return json.dumps({"refused": notice_html(said, state.language)})
+        message = sentence(error, state.language)
+        return json.dumps({"refused": notice_html(message, state.language)})
 
 
 # -- its regions ---------------------------------------------------------------------------------
@@ -347,7 +347,7 @@ def first_html() -> Markup:
     )
 
 
-SAID = (
+SCRIPT_WORDS = (
     *("waiting", "working", "working_why", "busy", "whole", "frame_copied"),
     *("long", "unread", "slow", "refused"),
 )
@@ -363,7 +363,8 @@ def script_data() -> dict[str, object]:
         "fields": script_fields(),
         "lit": [name for name, view in VIEWS.items() if view.pins_locally],
         "said": {
-            name: {language: SHELL[name][language] for language in LANGUAGES} for name in SAID
+            name: {language: SHELL[name][language] for language in LANGUAGES}
+            for name in SCRIPT_WORDS
         },
         "largest": LARGEST_BODY - ADDRESSES,
     }

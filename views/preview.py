@@ -53,9 +53,9 @@ def head_html(query: str, address: str) -> Markup:
     except LayoutError:  # too large a job for a few words
         context = context_of("")
         title, text = title_of(context), text_of(context)
-    asked = to_query(context.state)
-    link = f"{address}?{asked}" if asked else address
-    said = {
+    canonical = to_query(context.state)
+    link = f"{address}?{canonical}" if canonical else address
+    properties = {
         "og:type": "website",
         "og:site_name": PAGE["title"][context.language],
         "og:title": title,
@@ -68,7 +68,7 @@ def head_html(query: str, address: str) -> Markup:
     }
     names = {"description": text, "twitter:card": "summary_large_image"}
     return together(
-        *(tag("meta", property=name, content=content) for name, content in said.items()),
+        *(tag("meta", property=name, content=content) for name, content in properties.items()),
         *(tag("meta", name_=name, content=content) for name, content in names.items()),
     )
 
@@ -85,8 +85,8 @@ def title_of(context: Context) -> str:
 def text_of(context: Context) -> str:
     """What the chosen GPU shares with whom, and what is trained where that is known."""
     language = context.language
-    said = (sentence_of(context.layout, context.rank, language), model_text(context))
-    return joined([*filter(None, said)], language)
+    sentences = (sentence_of(context.layout, context.rank, language), model_text(context))
+    return joined([*filter(None, sentences)], language)
 
 
 def preview(query: object) -> str:

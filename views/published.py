@@ -72,12 +72,12 @@ def derived_lines(state: State) -> Iterator[str]:
     >>> [*derived_lines(State(**{**published("falcon-180b"), "preset": "falcon-180b"}))]
     ['Derived: Schedule 1F1B. No chunks are named.']
     """
-    said: dict[str, list[str]] = {}
+    by_reason: dict[str, list[str]] = {}
     for option in derived_options(state.preset):
         if getattr(state, option.field) == option.value:
             change = change_label(option.field, option.value, state.language)
-            said.setdefault(option.reason, []).append(change)
-    for reason, changes in said.items():
+            by_reason.setdefault(option.reason, []).append(change)
+    for reason, changes in by_reason.items():
         names = PAGE["and_list"][state.language].join(changes)
         why = DERIVED[reason][state.language]
         yield PAGE["option_derived"][state.language].format(names=names, why=why)
@@ -107,13 +107,13 @@ def taken_line(state: State) -> str:
     counts: dict[str, object] = {name: FIELDS[name].row.counts for name in TAKEN}
     counts |= {"schedule": schedule_name(state)}
     counts |= {"micro_batch": batch.micro_batch, "global_batch": batch.global_batch}
-    said = {"schedule": "vpp", "global_batch": "micro_batches"}  # fields that say it too
+    implied_by = {"schedule": "vpp", "global_batch": "micro_batches"}  # fields that say it too
     alone = {"schedule": "pp", "zero": "dp"}  # of no consequence on an axis of one
     names = [
         change_label(name, str(counts[name]), state.language)
         for name in TAKEN
         if is_empty(getattr(state, name))
-        and not (name in said and not is_empty(getattr(state, said[name])))
+        and not (name in implied_by and not is_empty(getattr(state, implied_by[name])))
         and not (name in alone and context.layout.mesh.size(alone[name]) == 1)
     ]
     if not names:

@@ -109,10 +109,12 @@ class Parameters:
     rows: Mapping[str, Parameter]
     late: Collection[str] = ()
 
-    def fields(self, given: Mapping[str, object]) -> dict[str, object]:
+    def fields(self, arguments: Mapping[str, object]) -> dict[str, object]:
         """What they say of the state. Errors: LayoutError about one of another type."""
         rows = self.rows.items()
-        return {row.field: _stated(name, given[name], row) for name, row in rows if row.field}
+        return {
+            row.field: _state_value(name, arguments[name], row) for name, row in rows if row.field
+        }
 
     @contextmanager
     def named(self) -> Iterator[None]:
@@ -132,7 +134,7 @@ class Parameters:
             raise refused.replace(alternatives=fixes) from None
 
 
-def _stated(name: str, value: object, row: Parameter) -> object:
+def _state_value(name: str, value: object, row: Parameter) -> object:
     """A value as the state takes it; its type is checked, for a page's boxes send text, but a
     program that does has a mistake."""
     if value is None and row.start is None:
@@ -183,10 +185,10 @@ def serving(
         def answer(*values: object, **named: object) -> str:
             bound = signature.bind(*values, **named)
             bound.apply_defaults()
-            given = dict(bound.arguments)
-            inputs = {name: given.pop(name) for name in rows}
+            arguments = dict(bound.arguments)
+            inputs = {name: arguments.pop(name) for name in rows}
             with within():
-                return ask(read(inputs), **given) if read else ask(**given)
+                return ask(read(inputs), **arguments) if read else ask(**arguments)
 
         # Gradio tells the type of what it can evaluate only: a class, not the name of one.
         hints = inspect.get_annotations(ask, eval_str=True)
@@ -246,7 +248,7 @@ def names_of(names: object) -> list[str] | None:
     return names.split() or None
 
 
-def stated(value: object) -> object:
+def empty_if_zero(value: object) -> object:
     """A number where 0 stands for "not stated", as the page has that: empty."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return "" if is_number and value == 0 else value
@@ -309,15 +311,19 @@ OF_MODEL = (*OF_COLUMN, *SIZES, *FLAGS, "biases")
 """Fields of the state that may stand among the changes of a model."""
 
 
-def context_of(given: Mapping[str, object], training: Parameters = TRAINING) -> Context:
+def context_of(arguments: Mapping[str, object], training: Parameters = TRAINING) -> Context:
     """What the parameters of `TRAINING`, or of its like, and of `LAYOUT` ask for; values of the
     model and its training are checked by the views' readers."""
-    layout = layout_of(given)
-    if given["memory_schedule"]:
-        schedule = in_any_case(given["memory_schedule"], SCHEDULES)
+    layout = layout_of(arguments)
+    if arguments["memory_schedule"]:
+        schedule = in_any_case(arguments["memory_schedule"], SCHEDULES)
         require_choice("memory_schedule", schedule, SCHEDULES)
-    fields = {**LAYOUT.fields(given), **training.fields(given), **changes_of(given["changes"])}
-    fields |= {"framework": OWN} if given["order"] else {}
+    fields = {
+        **LAYOUT.fields(arguments),
+        **training.fields(arguments),
+        **changes_of(arguments["changes"]),
+    }
+    fields |= {"framework": OWN} if arguments["order"] else {}
     return Context(layout, State(**fields))
 
 
@@ -367,16 +373,16 @@ def _typed(field: str, value: object) -> object:
     return SWITCH.get(value, value) if is_switch and isinstance(value, str) else value
 
 
-def _trainable_of(given: Mapping[str, object]) -> Context:
+def _trainable_of(arguments: Mapping[str, object]) -> Context:
     """`context_of`; the fixes of a layout that cannot be are those with which the model trains."""
 
     def attempt(changes: Mapping[str, object]) -> None:
-        context = context_of({**given, **changes})
+        context = context_of({**arguments, **changes})
         with fixes_tried(context):
             context.trained.estimate(context.layout)
 
     try:
-        return context_of(given)
+        return context_of(arguments)
     except LayoutError as error:
         raise with_working(error, attempt, at_once=2) from None
 

@@ -12,7 +12,7 @@ from . import form
 from .html import button, tag, together
 from .state import State
 
-TOLD = ("reading", "large", "slow", "failed", "busy")
+STATUS_WORDS = ("reading", "large", "slow", "failed", "busy")
 
 
 def ways_in(
@@ -28,10 +28,10 @@ def ways_in(
     command: that reads more than a page may; words: where they are not those of a hang's files.
     """
     language = state.language
-    said = {}
-    for name in TOLD:
+    status_texts = {}
+    for name in STATUS_WORDS:
         text = words[f"files_{name}"] if f"files_{name}" in words else RUN[f"files_{name}"]
-        said[name] = text[language].format(command=command)
+        status_texts[name] = text[language].format(command=command)
     files = (
         tag("input", type="file", id=f"{view}-files", multiple=True, hidden=True),
         button(RUN["choose_files"][language], class_="fix", data_files=True),
@@ -40,6 +40,6 @@ def ways_in(
         Markup(" "),
         tag("strong", role="status"),
     )
-    marks = {"data_about": view, "data_kept": kept, "data_box": box, "data_said": said}
+    marks = {"data_about": view, "data_kept": kept, "data_box": box, "data_said": status_texts}
     text_box = form.fields(form.area(box, state, rows=3))
     return together(text_box, tag("p", *files, class_="files", **marks))

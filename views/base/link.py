@@ -139,7 +139,7 @@ def with_name(query: str, link: str, text: str) -> str:
     'preset=llama3-405b-1&pp=8'
     """
     parts = {**_parts(query), link: text}
-    return "&".join(f"{name}={quote(said, safe=SAFE)}" for name, said in parts.items())
+    return "&".join(f"{name}={quote(value, safe=SAFE)}" for name, value in parts.items())
 
 
 def _parts(query: object) -> dict[str, str]:

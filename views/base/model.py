@@ -101,21 +101,21 @@ def model_of(state: State) -> ChosenModel:
     return ChosenModel(variant(start, changed), preset, is_matched, tuple(changed))
 
 
-def stated_layout(state: State) -> str:
+def typed_layout(state: State) -> str:
     """The pipeline layout that is typed, in its own box or as the layers; empty: none."""
     if is_empty(state.pipe_layout):
         return state.layers if is_layout(state.layers) else ""
     return state.pipe_layout
 
 
-def stated_layers(state: State) -> int | float | str | None:
+def typed_layers(state: State) -> int | float | str | None:
     """Layers as they are typed, or in a pipeline layout; not checked. None: nothing says them.
 
     Errors: LayoutError about the layout, where it is none.
     """
     if not is_empty(state.layers) and not is_layout(state.layers):
         return number_in(state.layers)
-    if layout := stated_layout(state):
+    if layout := typed_layout(state):
         try:
             return sum(stage.count("decoder") for stage in parse_layout(layout))
         except LayoutError as error:
@@ -134,6 +134,6 @@ def typed_sizes(state: State) -> Document:
     for name in (*FLAGS, "biases"):
         if name in sizes:
             sizes[name] = _OWN[name].value(getattr(state, name))
-    if (layers := stated_layers(state)) is not None:
+    if (layers := typed_layers(state)) is not None:
         return {"layers": layers, **sizes} | {"layers": layers}
     return {name: value for name, value in sizes.items() if name != "layers"}

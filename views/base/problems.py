@@ -63,8 +63,8 @@ def sentence(error: LayoutError, language: str) -> str:
     ... except LayoutError as error: print(sentence(error, "en"))
     tp 3 × pp 1 × cp 1 = 3 does not divide 16 GPUs.
     """
-    is_said = has_text(REFUSALS[error.code], language)
-    words = _translated(error, language) if language != "en" and is_said else _english(error)
+    is_translated = has_text(REFUSALS[error.code], language)
+    words = _translated(error, language) if language != "en" and is_translated else _english(error)
     return _as_written(words, error)
 
 
@@ -72,7 +72,7 @@ _PARTS = r"(?<!\w)'[^']*(?:'|…)|[\[(][\d, -]+[\])…]| x |(?<![\w.,:/-])\d{4,}
 """A quotation, a list or a shape; a sign, or a whole number."""
 
 
-def _as_written(said: str, error: LayoutError) -> str:
+def _as_written(text: str, error: LayoutError) -> str:
     """The sentence with × and with commas in its numbers, as everywhere on the page; ranks, which
     are names, and what a person wrote stay as they are.
 
@@ -93,7 +93,7 @@ def _as_written(said: str, error: LayoutError) -> str:
 
     typed = texts.get("value", "")
     parts = _PARTS if typed.isdecimal() or not typed else f"{re.escape(typed)}|{_PARTS}"
-    return re.sub(parts, written, said, flags=re.ASCII)
+    return re.sub(parts, written, text, flags=re.ASCII)
 
 
 _NAMED = re.compile(r"\b[a-z_]+(?= [0-9])")
@@ -242,7 +242,9 @@ def refusal_html(error: LayoutError, language: str) -> Markup:
     quote = tag("p", _quote(error, language), class_="quote") if error.quote else ""
     still = tag("p", PAGE["still_shown"][language], class_="still")
     fixes = _labelled(error.alternatives, language)
-    return said_html(sentence(error, language), fixes, language, quote, still, about=error.control)
+    return message_html(
+        sentence(error, language), fixes, language, quote, still, about=error.control
+    )
 
 
 def problem_html(
@@ -253,7 +255,7 @@ def problem_html(
     for name in missing_fields(error):
         words += [" ", leads_html(name, control_label(name, language))]
     ways = _labelled(error.alternatives if fixes is None else fixes, language)
-    return said_html(together(*words), ways, language, about=error.control)
+    return message_html(together(*words), ways, language, about=error.control)
 
 
 def refusal_line(error: LayoutError, language: str) -> Markup:
@@ -261,8 +263,8 @@ def refusal_line(error: LayoutError, language: str) -> Markup:
     return tag("p", _worded(error, language), class_="refusal line", role="alert")
 
 
-def said_html(
-    said: object,
+def message_html(
+    message: object,
     fixes: Iterable[tuple[Changes, str]],
     language: str,
     *more: object,
@@ -276,7 +278,7 @@ def said_html(
         "role": "alert",
         "data_control": about and OF_MATHS.get(about, about),
     }
-    return tag("div", tag("p", said), tries if buttons else "", *more, **marks)
+    return tag("div", tag("p", message), tries if buttons else "", *more, **marks)
 
 
 def leads_html(field: str, text: str) -> Markup:

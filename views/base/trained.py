@@ -43,7 +43,7 @@ from training.traffic.demands import require
 
 from .errors import refusal
 from .inputs import UNKNOWN, fields_of
-from .model import ChosenModel, model_name, model_of, stated_layout
+from .model import ChosenModel, model_name, model_of, typed_layout
 from .resolve import from_preset
 from .state import State, is_empty, require_choice, texts_of
 
@@ -74,12 +74,12 @@ def _fixed(framework: str) -> Iterator[str]:
 
 class Batch(NamedTuple):
     """The samples of a step: micro_batches on each of dp pipelines, of micro_batch samples each;
-    is_given: whether somebody said how many, and not only how large a micro-batch is."""
+    is_explicit: whether the state sets their number, not only the size of a micro-batch."""
 
     micro_batch: int
     micro_batches: int
     dp: int
-    is_given: bool
+    is_explicit: bool
 
     @property
     def global_batch(self) -> int:
@@ -91,7 +91,7 @@ def batch_of(layout: Layout, state: State) -> Batch:
 
     >>> from .resolve import resolve
     >>> batch_of(resolve(State()), State())
-    Batch(micro_batch=1, micro_batches=8, dp=4, is_given=False)
+    Batch(micro_batch=1, micro_batches=8, dp=4, is_explicit=False)
     """
     require_step(layout)
     dp, each = readers_of(layout).size, count_of(state.micro_batch, "micro_batch", 1)
@@ -103,13 +103,13 @@ def batch_of(layout: Layout, state: State) -> Batch:
     if not count and not samples:
         count = micro_batches_unasked(layout.mesh.size("pp"))
         whole_number(each, "micro_batch", maximum=MAX_SIZE // (count * dp))
-        return Batch(each, count, dp, is_given=False)
+        return Batch(each, count, dp, is_explicit=False)
     if not count:
         whole_number(samples, "global_batch", maximum=min(MAX_SIZE, MAX_MICRO_BATCHES * each * dp))
     if not count and samples % (each * dp):
         by = {"micro_batch": each, "dp": dp}
         raise not_a_multiple("global_batch", samples, by, maximum=MAX_SIZE)
-    batch = Batch(each, count or samples // (each * dp), dp, is_given=True)
+    batch = Batch(each, count or samples // (each * dp), dp, is_explicit=True)
     whole_number(batch.global_batch, "global_batch", maximum=MAX_SIZE)
     if samples not in (0, batch.global_batch):
         raise _disagree(batch, samples)
@@ -185,8 +185,8 @@ def virtual_stages(state: State) -> int:
 
 def group_size(state: State, schedule: str) -> int | None:
     """Micro-batches of a group, where the schedule takes some; None: pp."""
-    is_said = SCHEDULES[schedule].grouped and not is_empty(state.group_size)
-    return count_of(state.group_size, "group_size", 0) if is_said else None
+    is_set = SCHEDULES[schedule].grouped and not is_empty(state.group_size)
+    return count_of(state.group_size, "group_size", 0) if is_set else None
 
 
 def recomputations_of(state: State, model: Model, now: str) -> tuple[str, ...]:
@@ -357,7 +357,7 @@ class DealtOut(TypedDict, total=False):
 def dealing_of(state: State) -> DealtOut:
     """As a pipeline layout says, else as asked, else equally, as Megatron does."""
     spread = state.value("spread")
-    dealt = DealtOut(account=state.value("account"), spread=stated_layout(state) or spread)
+    dealt = DealtOut(account=state.value("account"), spread=typed_layout(state) or spread)
     if not is_empty(state.first_layers):
         dealt["first"] = whole_number(number_in(state.first_layers), "first_layers")
     if not is_empty(state.last_layers):

@@ -98,7 +98,7 @@ JOINED = ("all_gather", "join_at_root")
 
 
 @serving(dict, OPERATION, LAYOUT)
-def collective(given: Document) -> str:
+def collective(arguments: Document) -> str:
     """What every rank holds after all groups of a kind ran one operation, as JSON; and its cost.
 
     Tensors stand by global rank; null: the rank is in no such group. The cost is that of one rank
@@ -112,13 +112,13 @@ def collective(given: Document) -> str:
         (the operation)
         (the layout)
     """
-    layout = layout_of(given)
+    layout = layout_of(arguments)
     for name in (name for name, row in OPERATION.rows.items() if row.kind is str):
-        require_text(name, given[name])
+        require_text(name, arguments[name])
     try:
         with OPERATION.named():
-            watched = _watched(layout, State(**OPERATION.fields(given)), given["root"])
-            held = _exchanged(watched, given["tensors"], given["shape"])
+            watched = _watched(layout, State(**OPERATION.fields(arguments)), arguments["root"])
+            held = _exchanged(watched, arguments["tensors"], arguments["shape"])
     except LayoutError as error:
         raise error.renamed(OF_MATHS) from None
     return json.dumps(
@@ -132,7 +132,7 @@ def collective(given: Document) -> str:
             "before": [tensors and tensors[0].tolist() for tensors in held],
             "after": [tensors and tensors[1].tolist() for tensors in held],
             "cost": watched.cost_facts(),
-            "algorithm": _steps(watched) if given["algorithm"] else None,
+            "algorithm": _steps(watched) if arguments["algorithm"] else None,
         }
     )
 

@@ -30,7 +30,7 @@ from ..base.html import (
     tone_class,
 )
 from ..base.names import kind_text
-from ..base.problems import problem_html, said_html
+from ..base.problems import message_html, problem_html
 from ..base.state import State, is_empty
 from ..base.units import bytes_text, seconds_text
 from .buckets import buckets_html
@@ -143,7 +143,7 @@ def _notices(layout: Layout, watched: CollectiveSpec, language: str) -> Markup:
     if watched.size == 1:
         larger = [name for name, grouping in layout.every.items() if grouping.size > 1][:3]
         fixes = [({"collective_group": name}, name) for name in larger]
-        return said_html(say("collectives_one", kind=name), fixes, language)
+        return message_html(say("collectives_one", kind=name), fixes, language)
     if watched.size > MOST_MEMBERS:
         facts = {"size": f"{watched.size:,}", "shown": MOST_MEMBERS}
         return noted(say("collectives_window", kind=name, **facts))

@@ -9,11 +9,11 @@ from groups.layout import Layout, job_fields
 
 from ..base.context import Context
 from ..base.endpoint import (
+    empty_if_zero,
     fit_facts,
     fixes_tried,
     job_facts,
     require_text,
-    stated,
     training_endpoint,
 )
 from ..estimate.measured import measured_facts
@@ -49,7 +49,7 @@ def compare(
         (the training)
         (the layout)
     """  # noqa: E501  a tool shows only a parameter's first line
-    texts = {"cluster": cluster, "cp_algorithm": cp_algorithm, "capacity": stated(capacity)}
+    texts = {"cluster": cluster, "cp_algorithm": cp_algorithm, "capacity": empty_if_zero(capacity)}
     first = context_named(require_text("kept", kept), context)
     with fixes_tried(context, **texts) as second:
         first = context_named(kept, second)

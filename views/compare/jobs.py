@@ -30,8 +30,8 @@ def jobs_html(found: Compared, language: str) -> Markup:
     """Both jobs; a rank pointed at lights up in both where they have the same ranks."""
     spec, is_alive = spec_of_both(found), _is_alive(found)
     figures = [
-        *_figures(found.first, spec.told if is_alive else None, language),
-        *_figures(found.second, spec.told, language),
+        *_figures(found.first, spec.script_groups if is_alive else None, language),
+        *_figures(found.second, spec.script_groups, language),
     ]
     return tag("div", *figures, class_="jobs" if len(figures) == 2 else "jobs wide")
 

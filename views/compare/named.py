@@ -88,10 +88,10 @@ def of_document(text: str, document: Mapping[str, object]) -> State:
     if model in MODELS and not document.get("changed"):
         fields["model"] = str(model)
     if isinstance(training, dict):
-        known = {name: training[name] for name in STATED if name in training}
+        known = {name: training[name] for name in TRAINING_FIELDS if name in training}
         fields |= texts_of(known)
     return State(**fields)
 
 
-STATED = tuple(name for name in OF_TRAINING if name not in ("vpp", "spread", "account"))
+TRAINING_FIELDS = tuple(name for name in OF_TRAINING if name not in ("vpp", "spread", "account"))
 """What `views.base.endpoint.job_facts` says of training that is a field of the page."""

@@ -24,7 +24,7 @@ from ..base.context import Context
 from ..base.errors import refusal
 from ..base.inputs import CHOSEN, FIELDS, fields_of
 from ..base.link import changes_from, from_query, state_texts, to_query
-from ..base.model import model_name, stated_layout
+from ..base.model import model_name, typed_layout
 from ..base.problems import control_label, tried, value_text, within_sentence
 from ..base.state import State, is_empty
 from ..base.trained import Trained, fields_of_preset
@@ -302,8 +302,8 @@ def compared_with(context: Context, kept: Context) -> Compared:
     names = names_of_sides(kept, context)
     if trained is not None:  # steps can be compared only where they do the same work
         same: dict[str, object] = {"global_batch": str(trained.batch.global_batch)}
-        if not stated_layout(before.state):  # which is for as many stages as it says
-            is_dealt = bool(stated_layout(context.state))
+        if not typed_layout(before.state):  # which is for as many stages as it says
+            is_dealt = bool(typed_layout(context.state))
             same["layers"] = str(trained.chosen.model.layers) if is_dealt else context.state.layers
         same |= {"experts": context.state.experts, "micro_batches": ""}
         before = Context(before.layout, replace(before.state, **same))

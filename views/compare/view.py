@@ -194,7 +194,10 @@ def _groups(
             rows[key][0].append(name)
             continue
         moved = "–" if count is None else f"{count:,}"
-        rows[key] = ([name], [_told(kept, before, language), _told(now, after, language), moved])
+        rows[key] = (
+            [name],
+            [_groups_text(kept, before, language), _groups_text(now, after, language), moved],
+        )
     if not rows:
         return tag("p", PAGE["compare_same_groups"][language])
     heads = [PAGE["column_kind"][language], *names, PAGE["column_moved"][language]]
@@ -240,7 +243,7 @@ def moved_by_kind(before: Layout, after: Layout) -> dict[str, int | None]:
     return moved
 
 
-def _told(grouping: Grouping | None, layout: Layout, language: str) -> str:
+def _groups_text(grouping: Grouping | None, layout: Layout, language: str) -> str:
     """Number and size of its groups, and how many of them leave their node."""
     if grouping is None:
         return "–"

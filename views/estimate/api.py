@@ -7,7 +7,7 @@ import json
 from training.estimate import MeasuredRun, sources
 
 from ..base.context import Context
-from ..base.endpoint import fit_facts, fixes_tried, job_facts, stated, training_endpoint
+from ..base.endpoint import empty_if_zero, fit_facts, fixes_tried, job_facts, training_endpoint
 from .measured import measured_facts
 from .view import NEAREST
 from .words import estimate_facts
@@ -30,7 +30,7 @@ def estimate(
         (the training)
         (the layout)
     """  # noqa: E501  a tool shows only a parameter's first line
-    texts = {"cluster": cluster, "cp_algorithm": cp_algorithm, "capacity": stated(capacity)}
+    texts = {"cluster": cluster, "cp_algorithm": cp_algorithm, "capacity": empty_if_zero(capacity)}
     with fixes_tried(context, **texts) as changed:
         return json.dumps(step_facts(changed))
 

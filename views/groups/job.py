@@ -65,14 +65,14 @@ def hero_html(spec: PictureSpec, on_nodes: Sequence[Markup] = ()) -> Markup:
     card = {"class_": "card aside", "style": f"--kinds:{len(spec.listed)}"}
     is_large = layout.world_size > NUMBERED
     insets = [tag("div", class_="inset", aria_hidden="true") for _ in spec.sides if is_large]
-    told, costs = tag("div", class_="told"), tag("div", class_="costs", aria_busy="true")
+    groups_card, costs = tag("div", class_="told"), tag("div", class_="costs", aria_busy="true")
     lenses = _lenses(language, layout, bool(on_nodes))
     return tag(
         "div",
         tag("h2", question(rank, language), class_="question"),
         tag("p", sentence_of(layout, rank, language), class_="answer", aria_live="polite"),
         tag("div", lenses, *figures, _player(language, layout), class_="jobs"),
-        tag("div", tag("div", told, costs, hint, **card), *insets, class_="side"),
+        tag("div", tag("div", groups_card, costs, hint, **card), *insets, class_="side"),
         class_=spec.look,
     )
 
@@ -145,7 +145,9 @@ def _figure(spec: PictureSpec, mesh: Mesh, groupings: Sequence[Grouping]) -> Mar
     picture = job_of_grid(spec, mesh, groupings, room)
     of_experts = mesh == layout.expert
     text = described(layout, picture, groupings, language)
-    drawn = svg.job_svg(picture, text, [spec.told.index(grouping) for grouping in groupings])
+    drawn = svg.job_svg(
+        picture, text, [spec.script_groups.index(grouping) for grouping in groupings]
+    )
     name, body = ("experts", "expert_body") if of_experts else ("dense", "dense_body")
     name = "attention" if layout.is_server and not of_experts else name
     title, says, ends = Markup(), explained(JOB[body][language], language), Markup()

@@ -64,9 +64,9 @@ def memory_lens(context: Context) -> dict[str, object]:
     most = context.trained.capacity
     held = [stage.total for stage in context.trained.stages()]
     say = JOB["cost_memory"][context.language].format
-    said = [say(held=f"{one / GIB:.1f}", most=f"{most / GIB:,.0f}") for one in held]
+    texts = [say(held=f"{one / GIB:.1f}", most=f"{most / GIB:,.0f}") for one in held]
     scale = ["0", f"{most / GIB:,.0f} GiB"]
-    return {**scaled(np.array(held) / most, said, scale), "full": [one > most for one in held]}
+    return {**scaled(np.array(held) / most, texts, scale), "full": [one > most for one in held]}
 
 
 def traffic_lens(context: Context) -> dict[str, object]:
@@ -75,11 +75,11 @@ def traffic_lens(context: Context) -> dict[str, object]:
     sent = sum(by_kind.values(), np.zeros(context.layout.mesh.size("pp")))
     most = float(sent.max(initial=0.0))
     say = JOB["cost_traffic"][context.language].format
-    said = [
+    texts = [
         say(sent=bytes_text(one), kinds=_kinds(by_kind, stage))
         for stage, one in enumerate(sent.tolist())
     ]
-    return scaled(sent / (most or 1.0), said, ["0", bytes_text(most)])
+    return scaled(sent / (most or 1.0), texts, ["0", bytes_text(most)])
 
 
 def _kinds(by_kind: dict[str, np.ndarray], stage: int) -> str:
@@ -96,8 +96,8 @@ def idle_lens(context: Context) -> dict[str, object]:
     idle = 1.0 - busy / (timeline.makespan or 1.0)
     say = JOB["cost_idle"][context.language].format
     most = float(idle.max(initial=0.0))
-    said = [say(share=percent(one)) for one in idle.tolist()]
-    return scaled(idle / (most or 1.0), said, ["0", percent(most)])
+    texts = [say(share=percent(one)) for one in idle.tolist()]
+    return scaled(idle / (most or 1.0), texts, ["0", percent(most)])
 
 
 def hang_lens(context: Context) -> dict[str, object]:
@@ -121,10 +121,10 @@ LENSES: dict[str, Callable[[Context], dict[str, object]]] = {
 """By the view that explains them."""
 
 
-def scaled(shares: np.ndarray, said: Sequence[str], scale: Sequence[str]) -> dict[str, object]:
+def scaled(shares: np.ndarray, texts: Sequence[str], scale: Sequence[str]) -> dict[str, object]:
     return {
         "shares": np.round(np.minimum(shares, 1.0), DIGITS).tolist(),
-        "said": list(said),
+        "said": list(texts),
         "scale": list(scale),
     }
 

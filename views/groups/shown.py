@@ -61,7 +61,7 @@ class PictureSpec(Context):
         return f"hero{' two' * (len(self.sides) > 1)}{' stacked' * self.is_stacked}"
 
     @cached_property
-    def told(self) -> list[Grouping]:
+    def script_groups(self) -> list[Grouping]:
         """The groups that the page's script knows, by number: those listed, then the others."""
         spoken_of = (grouping for _, grouping in spoken(self.layout))
         return list(dict.fromkeys((*self.listed, *self.others, *spoken_of, *self.visible)))
@@ -82,7 +82,7 @@ class PictureSpec(Context):
         those that the card tells. spoken: what the sentence is about, as (what for, number of the
         kind). layers: of each stage.
         """
-        layout, known = self.layout, self.told
+        layout, known = self.layout, self.script_groups
         meshes = [*dict.fromkeys((layout.mesh, *(grouping.mesh for grouping in known)))]
         return {
             "grids": [[[axis.name, axis.size] for axis in mesh.axes] for mesh in meshes],

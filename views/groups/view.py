@@ -143,7 +143,7 @@ def overview_figure(
     layout, language = spec.layout, spec.language
     overview = scene.overview(mesh, groupings, layout.gpus_per_node, spec.rank, spec.tones)
     described = _overview_text(layout, overview, groupings, language)
-    numbers = [spec.told.index(grouping) for grouping in groupings]
+    numbers = [spec.script_groups.index(grouping) for grouping in groupings]
     drawn = svg.overview_svg(overview, described, numbers)
     title = PAGE["physical"][language] + (f" · {PAGE[of][language]}" if of else "")
     return figure(title, drawn)

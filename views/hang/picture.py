@@ -62,9 +62,9 @@ def heat_of_chain(log: Log, layout: Layout, every: Mapping[str, Grouping], langu
         if count := int((chain == part).sum()):
             name = "unheard" if part == SUSPECT and log.diagnosis.is_unheard else ROLES[part]
             role = RUN[f"role_{name}"][language].format(hop=part - FIRST)
-            count_said = counted(count, "gpu", language)
+            count_text = counted(count, "gpu", language)
             label = RUN["chain_part"][language].format(
-                part=f"{MARKS[part]} {role}", count=count_said
+                part=f"{MARKS[part]} {role}", count=count_text
             )
             legend.append((COLOURS[part], label.strip()))
     named = dict.fromkeys((*log.diagnosis.culprits, *log.missing, *log.diagnosis.suspects))

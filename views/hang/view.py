@@ -83,7 +83,7 @@ def hang_pictures(context: Context) -> list[tuple[str, Heat]]:
 def hang_verdict(context: Context) -> str:
     """Who is missing, in at most three sentences; nothing without evidence."""
     case = context.once(case_on_page)
-    return _said(case, context.language) if case else ""
+    return _sentences(case, context.language) if case else ""
 
 
 def _ways_in(context: Context) -> Markup:
@@ -117,7 +117,7 @@ def _chain(case: Case, language: str) -> Heat:
     return heat_of_chain(case.log, case.layout, case.every, language)
 
 
-def _said(case: Case, language: str) -> str:
+def _sentences(case: Case, language: str) -> str:
     """Who is missing, in at most three sentences."""
     sentences = [hang_sentence(note.code, note.facts, language) for note in case.account]
     nothing = RUN["hang_no_verdict" if case.log.ranks else "hang_nothing"][language]
@@ -155,7 +155,7 @@ def _verdict(case: Case, language: str) -> Markup:
     if len(named) > 1 and inside:
         change = {"view": "ranks", "ranks": ranges_text(list(named)[:512]).replace("–", "-")}
         fixes.append(form.setter(change, RUN["show_groups_of"][language]))
-    paragraph, buttons = tag("p", _said(case, language)), tag("p", *fixes, class_="fixes")
+    paragraph, buttons = tag("p", _sentences(case, language)), tag("p", *fixes, class_="fixes")
     return tag("div", paragraph, buttons, class_="verdict", role="status")
 
 

@@ -70,8 +70,8 @@ def order_html(hosts: Hosts, context: Context) -> Markup:
         changes = {"hosts": "\n".join(better.names), "racks": racks}
         fixes.append(form.setter(changes, say("use_order")))
     for fix in better.fixes:  # layouts that mend what no order can
-        said = tag("span", say(f"fix_{fix.place}", kind=fix.kind))
-        fixes += [said, " ", form.setter(fix.changes, fix_label(fix.changes, language))]
+        label = tag("span", say(f"fix_{fix.place}", kind=fix.kind))
+        fixes += [label, " ", form.setter(fix.changes, fix_label(fix.changes, language))]
     heads, rows = _crossings(better, language, lambda share, text: together(share_bar(share), text))
     verdict = (tag("p", order_text(better, context)), tag("p", *fixes, class_="fixes"))
     return together(
@@ -186,8 +186,8 @@ def order_pictures(better: BetterOrder, racks: Mapping[str, str], language: str)
         runs = ((rack, len([*of])) for rack, of in groupby(names, racks.__getitem__))
         parts = tuple((colours[rack], count / len(names)) for rack, count in runs)
         strips.append((words, BarCell(parts, shortened(ranks_text(names, MOST_NAMED), ROOM))))
-    is_told = len(first) <= len(PALETTE)
-    legend = tuple((colours[rack], shortened(rack, ROOM)) for rack in first if is_told)
+    has_legend = len(first) <= len(PALETTE)
+    legend = tuple((colours[rack], shortened(rack, ROOM)) for rack in first if has_legend)
     machines = TableChart(("", RUN["hosts_list"][language]), tuple(strips), legend=legend)
     heads, rows = _crossings(better, language, crossing_bar)
     several = (kind for kind in better.kinds if kind.groups < len(names) * better.gpus_per_node)

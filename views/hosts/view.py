@@ -50,7 +50,7 @@ def _example(context: Context) -> Markup:
     hosts, placement = shown.once(hosts_of), shown.once(placement_here)
     if hosts is None or placement is None:
         return Markup()
-    parts = (fine(_said(placement, context.language)), order_html(hosts, shown))
+    parts = (fine(_summary(placement, context.language)), order_html(hosts, shown))
     return form.example(context.language, changes, *parts, _audit(placement, shown))
 
 
@@ -68,7 +68,7 @@ def example_of(layout: Layout) -> tuple[str, str]:
 def _answer(hosts: Hosts, placement: Placement, context: Context) -> Markup:
     language = context.language
     return together(
-        fine(_said(placement, language)),
+        fine(_summary(placement, language)),
         notes_html(hosts.remarks[:16], "warnings", language),
         order_html(hosts, context),
         _audit(placement, context),
@@ -76,7 +76,7 @@ def _answer(hosts: Hosts, placement: Placement, context: Context) -> Markup:
     )
 
 
-def _said(placement: Placement, language: str) -> str:
+def _summary(placement: Placement, language: str) -> str:
     """How many machines stand in how many places of each kind."""
     levels = ((len({*of.values()}), kind) for kind, of in placement.levels.items())
     places = PAGE["and_list"][language].join(_counted_level(*level, language) for level in levels)
@@ -151,7 +151,7 @@ def hosts_summary(context: Context) -> str:
         return measures_summary(context)
     if better := context.once(better_of):
         return order_text(better, context)
-    return _said(placement, context.language) if placement else ""
+    return _summary(placement, context.language) if placement else ""
 
 
 VIEW = View(

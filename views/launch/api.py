@@ -36,7 +36,7 @@ MOST_LISTED = 4096
 """Ranks of a server whose groups an answer lists."""
 
 
-SAID = Parameters(
+OPEN_TRAINING = Parameters(
     "(the training)",
     {
         "model": parameter("model", means="a published model; empty here and below: not said"),
@@ -51,18 +51,20 @@ SAID = Parameters(
 )
 
 
-def _said(given: Mapping[str, object]) -> tuple[Layout, dict[str, object] | None]:
+def _layout_and_options(arguments: Mapping[str, object]) -> tuple[Layout, dict[str, object] | None]:
     """A layout, and the options of its model and training; None where nothing is said of these."""
-    fields = {**SAID.fields(given), "changes": given["changes"]}
+    fields = {**OPEN_TRAINING.fields(arguments), "changes": arguments["changes"]}
     if all(value == "" or value is False for value in fields.values()):
-        return layout_of(given), None
-    context = context_of(given, SAID)
+        return layout_of(arguments), None
+    context = context_of(arguments, OPEN_TRAINING)
     with fixes_tried(context):
         return context.layout, options_of_page(context.layout, context.state)
 
 
-@serving(_said, LAYOUT, SAID)
-def launch_command(said: tuple[Layout, dict[str, object] | None], target: str = "megatron") -> str:
+@serving(_layout_and_options, LAYOUT, OPEN_TRAINING)
+def launch_command(
+    layout_and_options: tuple[Layout, dict[str, object] | None], target: str = "megatron"
+) -> str:
     """The options that make a layout in one framework, as text to copy.
 
     Targets are "megatron", "nemo", "megatron-deepspeed", "megatron-deepspeed-bloom", "deepspeed",
@@ -75,7 +77,7 @@ def launch_command(said: tuple[Layout, dict[str, object] | None], target: str = 
         (the layout)
         (the training)
     """
-    layout, options = said
+    layout, options = layout_and_options
     require_choice("target", target, TARGETS)
     if options is None:
         return emit(layout.explicit_job, framework=target)

@@ -16,7 +16,7 @@ from groups.stages.layout_strings import is_layout, parse_layout
 from training.model import Model
 
 from ..base.inputs import FIELDS, STARTS, fields_of
-from ..base.model import FLAGS, SIZES, UNKNOWN, model_of, stated_layout, typed_sizes
+from ..base.model import FLAGS, SIZES, UNKNOWN, model_of, typed_layout, typed_sizes
 from ..base.resolve import MODEL
 from ..base.state import State, is_empty, texts_of
 from ..base.trained import batch_of
@@ -41,7 +41,7 @@ def read_pasted(state: State) -> Parsed:
         return parse(state.paste)
 
 
-def stated(state: State, text: Parsed) -> dict[str, str]:
+def pasted_changes(state: State, text: Parsed) -> dict[str, str]:
     """What the pasted text changes of the state."""
     pasted = {**vars(with_pasted(state, text)), **training_stated(text)}
     return {name: text for name, text in pasted.items() if text != getattr(state, name)}
@@ -99,7 +99,7 @@ def options_of_page(layout: Layout, state: State) -> dict[str, object]:
     for name, count in (("first", state.first_layers), ("last", state.last_layers)):
         if not is_empty(count):
             fields[name] = whole_number(number_in(count), f"{name}_layers", maximum=MAX_BATCH)
-    if layout_text := stated_layout(state):
+    if layout_text := typed_layout(state):
         parse_layout(layout_text)
         fields["layers"] = layout_text
     if not is_empty(state.micro_batches):

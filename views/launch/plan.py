@@ -13,7 +13,7 @@ from ..base import form
 from ..base.html import saying, tag, together
 from ..base.link import state_texts
 from ..base.opened import state_of_plan
-from ..base.problems import said_html, sentence
+from ..base.problems import message_html, sentence
 from ..base.state import State
 
 MOST_NOTES = 12
@@ -28,7 +28,7 @@ def plan_pasted(state: State) -> Markup:
     try:
         read = read_plan(state.paste, answers_of(state.plan_given))
     except LayoutError as error:
-        return together(_asked(error, state), box)
+        return together(_question(error, state), box)
     return together(_verdict(read, state), box if state.plan_given else "")
 
 
@@ -42,7 +42,7 @@ def answers_of(text: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def _asked(error: LayoutError, state: State) -> Markup:
+def _question(error: LayoutError, state: State) -> Markup:
     """What has to be said first, with values that work as buttons."""
     known = answers_of(state.plan_given)
     fixes = []
@@ -51,7 +51,7 @@ def _asked(error: LayoutError, state: State) -> Markup:
         settings = ";".join(f"{name}={value}" for name, value in every.items())
         label = ", ".join(f"{name} {value}" for name, value in fix.items())
         fixes.append(({"plan_given": settings}, label))
-    return said_html(sentence(error, state.language), fixes, state.language, about="plan_given")
+    return message_html(sentence(error, state.language), fixes, state.language, about="plan_given")
 
 
 def _verdict(read: PlanRead, state: State) -> Markup:

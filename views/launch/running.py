@@ -17,7 +17,7 @@ from ..base.html import cell, fold, heads_of, numbered, rest_text, row, saying, 
 from ..base.resolve import sizes_text
 from ..base.state import State
 from ..base.units import ranges_text
-from .inputs import stated
+from .inputs import pasted_changes
 
 SHOWN = 32
 """Groups, and differences, that the page lists."""
@@ -33,7 +33,7 @@ def running_html(layout: Layout, state: State, text: Parsed, language: str) -> M
     facts = {"rank": running.rank, "world": f"{running.world:,}"}
     facts |= {"sizes": sizes_text(ran), "framework": framework_name(ran.framework)}
     comparison, differing = compared(running, layout, language)
-    changes = stated(state, text)
+    changes = pasted_changes(state, text)
     use = form.setter(changes, say("use_pasted")) if changes else ""
     return together(
         tag(

@@ -32,7 +32,7 @@ from ..base.resolve import resolve, sizes_text
 from ..base.state import State, is_empty, require_choice
 from ..base.units import ranges_text
 from ..groups.job import job_pictures
-from .inputs import options_of_page, read_pasted, stated, with_pasted
+from .inputs import options_of_page, pasted_changes, read_pasted, with_pasted
 from .plan import plan_pasted
 from .running import running_html
 
@@ -70,7 +70,7 @@ def _pasted(layout: Layout, state: State, language: str) -> Markup:
         plan_pasted(state),
         _runs(text, state),
         _verdict(layout, state, text, language),
-        _given_back(layout, text, language),
+        _rewritten_html(layout, text, language),
         _served(text, language),
         _report(text, language),
     )
@@ -94,7 +94,7 @@ EXAMPLE = """torchrun --nnodes 4 --nproc-per-node 8 pretrain_gpt.py \\
 
 def _verdict(layout: Layout, state: State, text: Parsed, language: str) -> Markup:
     """What job the text asks for, and the way to that layout."""
-    say, changes = saying(PAGE, language), stated(state, text)
+    say, changes = saying(PAGE, language), pasted_changes(state, text)
     if not (text.values or text.training):
         return Markup()
     open_fields = PAGE["and_list"][language].join(
@@ -136,7 +136,7 @@ def _nodes(text: Parsed, state: State) -> list[int]:
     return [nodes for nodes in dict.fromkeys(found) if str(nodes) != state.nodes]
 
 
-def _given_back(layout: Layout, text: Parsed, language: str) -> Markup:
+def _rewritten_html(layout: Layout, text: Parsed, language: str) -> Markup:
     """The text with the sizes on screen, its changed lines marked; nothing where none differs."""
     known = {**text.assumed, **text.values}
     sizes = {name: getattr(layout.job, name) for name in SIZES}
@@ -218,11 +218,17 @@ def _report(read: Parsed, language: str) -> Markup:
         problems=len(read.problems),
     )
     lists = {
-        "asked": [("", _said(note, language)) for note in read.missing if note.code in ASKED],
+        "asked": [
+            ("", _note_text(note, language)) for note in read.missing if note.code in NEEDS_ANSWER
+        ],
         "understood": [(note.name, _setting(note, language)) for note in read.understood],
-        "unresolved": [(note.name, _said(note, language)) for note in read.unresolved],
-        "missing": [("", _said(note, language)) for note in read.missing if note.code not in ASKED],
-        "ignored": [(note.name, _said(note, language)) for note in read.ignored],
+        "unresolved": [(note.name, _note_text(note, language)) for note in read.unresolved],
+        "missing": [
+            ("", _note_text(note, language))
+            for note in read.missing
+            if note.code not in NEEDS_ANSWER
+        ],
+        "ignored": [(note.name, _note_text(note, language)) for note in read.ignored],
     }
     return together(
         tag("div", tag("h3", say("launch_title")), tag("p", summary), class_="intro"),
@@ -231,7 +237,7 @@ def _report(read: Parsed, language: str) -> Markup:
     )
 
 
-ASKED = ("asked", "nodes-default", "several-runs", "unknown-framework")
+NEEDS_ANSWER = ("asked", "nodes-default", "several-runs", "unknown-framework")
 """What the reader has to say himself; all else that is missing is assumed."""
 
 
@@ -258,7 +264,7 @@ def _problems(read: Parsed, language: str) -> Markup:
     for note in read.problems[:SHOWN_ITEMS]:
         place = PAGE["launch_place"][language].format(line=note.line, column=note.column)
         line = _marked(read.text, note.start, note.end)
-        items.append(tag("li", _said(note, language), " ", tag("small", place), line))
+        items.append(tag("li", _note_text(note, language), " ", tag("small", place), line))
     return tag("div", tag("ul", *items, class_="warnings problems"), role="alert")
 
 
@@ -270,7 +276,7 @@ def _marked(text: str, start: int, end: int) -> Markup:
     return tag("pre", text[first:start], tag("mark", text[start:end]), text[end:last])
 
 
-def _said(note: Item | Note, language: str) -> str:
+def _note_text(note: Item | Note, language: str) -> str:
     """A note of the reader in the language of the page."""
     return note_text(
         note,

@@ -14,13 +14,13 @@ from ..base.endpoint import (
     LAYOUT,
     Parameters,
     changes_of,
+    empty_if_zero,
     fit_facts,
     fixes_tried,
     job_facts,
     layout_of,
     parameter,
     serving,
-    stated,
     training_endpoint,
 )
 from ..base.state import State
@@ -46,10 +46,14 @@ SERVED = Parameters(
 """Parameters of a model on servers."""
 
 
-def _served_context(given: Mapping[str, object]) -> Context:
-    layout = layout_of(given)
+def _served_context(arguments: Mapping[str, object]) -> Context:
+    layout = layout_of(arguments)
     with SERVED.named():
-        fields = {**LAYOUT.fields(given), **SERVED.fields(given), **changes_of(given["changes"])}
+        fields = {
+            **LAYOUT.fields(arguments),
+            **SERVED.fields(arguments),
+            **changes_of(arguments["changes"]),
+        }
     return Context(layout, State(**fields))
 
 
@@ -86,8 +90,8 @@ def memory_per_rank(context: Context, capacity: float = 0.0, cluster: str = "dgx
         (the layout)
     """
 
-    with fixes_tried(context, capacity=stated(capacity), cluster=cluster) as asked:
-        return json.dumps(memory_facts(asked))
+    with fixes_tried(context, capacity=empty_if_zero(capacity), cluster=cluster) as tried:
+        return json.dumps(memory_facts(tried))
 
 
 def memory_facts(context: Context) -> dict[str, object]:

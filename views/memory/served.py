@@ -187,9 +187,9 @@ def log_check(context: Context) -> LogCheck | None:
 
 def _tokens(memory: ServerMemory, available: float, length: int) -> int:
     """Tokens in so many bytes of the rank that decides; 0 where not one request fits."""
-    for asked in (length, memory.serving.tokens_of_block):
+    for request_tokens in (length, memory.serving.tokens_of_block):
         try:
-            return memory.cache_in(max(0.0, available), asked).tokens
+            return memory.cache_in(max(0.0, available), request_tokens).tokens
         except LayoutError:
             continue
     return 0

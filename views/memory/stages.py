@@ -46,7 +46,7 @@ def bars_html(context: Context, stages: Sequence[StageMemory]) -> Markup:
     most, visible = largest(tuple(stages)), visible_stages(stages)
     widest = max(most.total, trained.capacity) * 1.02
     first_gpus = context.layout.every["pp"].members(0).tolist()
-    formulas = {stage.stage: _told(trained, stage, context.language) for stage in visible}
+    formulas = {stage.stage: _parts_table(trained, stage, context.language) for stage in visible}
 
     def bar(stage: StageMemory) -> Markup:
         over, total = stage.total > trained.capacity, gib(stage.total)
@@ -103,7 +103,7 @@ def _coloured(part: str) -> str:
 # -- formulas --------------------------------------------------------------------------------------
 
 
-def _told(trained: Trained, stage: StageMemory, language: str) -> Markup:
+def _parts_table(trained: Trained, stage: StageMemory, language: str) -> Markup:
     """The parts of a stage, each with its formula and this stage's numbers put in."""
     say, formulas = saying(MEMORY, language), _formulas(trained, stage, language)
     rows = (

@@ -186,9 +186,9 @@ def _noted(context: Context) -> list[str]:
     chosen, split, training = trained.chosen, trained.split, trained.training
     say, notes = saying(MEMORY, language), []
     if chosen.is_matched:
-        is_asked = not (is_empty(state.layers) and is_empty(state.experts))
+        has_shape = not (is_empty(state.layers) and is_empty(state.experts))
         is_like = not {"layers", "experts"} & set(chosen.changed)
-        words = ("note_matched" if is_like else "note_unlike") if is_asked else "note_default"
+        words = ("note_matched" if is_like else "note_unlike") if has_shape else "note_default"
         notes.append(say(words, name=model_name(replace(chosen, changed=()), language)))
     if chosen.changed:
         fields = {name: getattr(chosen.model, name) for name in chosen.changed}
@@ -202,7 +202,7 @@ def _noted(context: Context) -> list[str]:
         notes.append(say("note_nearly", layers=chosen.model.layers, stages=split.pp * split.vpp))
     notes.append(
         say(
-            "note_batches" if trained.batch.is_given else "note_no_batch",
+            "note_batches" if trained.batch.is_explicit else "note_no_batch",
             global_batch=f"{trained.batch.global_batch:,}",
             micro_batch=training.micro_batch,
             dp=split.dp,

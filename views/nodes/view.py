@@ -103,10 +103,10 @@ class Audit:
             groups = tag("small", button(count, class_="opener", data_set=lead, data_tip=tip))
             size = cell(f"{spans[0].size:,}", Markup("<br>"), groups, class_="extent")
             is_rare = all(name in rare for name in names)
-            is_told = any(self._is_slow(names, reach) for reach in spans)
-            fold = {"class_": "folded"} if is_rare and not is_told else {}
+            is_slow = any(self._is_slow(names, reach) for reach in spans)
+            fold = {"class_": "folded"} if is_rare and not is_slow else {}
             cells = (self._cell(names, reach, language) for reach in spans)
-            rows.append(row(chips(names, () if is_told else rare), size, *cells, **fold))
+            rows.append(row(chips(names, () if is_slow else rare), size, *cells, **fold))
         return folding_names(table(heads, rows, "audit"), rare, language, is_server)
 
     def pictures(self, language: str) -> Pictures:

@@ -115,13 +115,13 @@ def _shown(side: int) -> dict[str, object]:
     return {"data_shows": side, "hidden": side != OWN_SIDE or None}
 
 
-def _told(compared: Comparison, side: int) -> dict[str, object]:
+def _card_marks(compared: Comparison, side: int) -> dict[str, object]:
     """The same of what the card tells groups of: of the other order its own, by number."""
     if side == OWN_SIDE:
         return _shown(side)
     divided = (grouping for grouping in compared.before if grouping.size > 1)
-    told = dict.fromkeys((*main_groupings(compared.other), *divided))
-    return {**_shown(side), "data_tells": [*map(compared.spec.told.index, told)]}
+    groupings = dict.fromkeys((*main_groupings(compared.other), *divided))
+    return {**_shown(side), "data_tells": [*map(compared.spec.script_groups.index, groupings)]}
 
 
 def _switch(compared: Comparison) -> Markup:
@@ -161,13 +161,13 @@ def _jobs(compared: Comparison) -> Markup:
         for name, mesh, groupings in grids:
             picture = job_of_grid(spec, mesh, groupings, WHOLE if len(grids) == 1 else HALF)
             caption = PAGE[name][language] + PAGE["colon"][language] + sizes_of(mesh)
-            numbers = [compared.spec.told.index(grouping) for grouping in groupings]
+            numbers = [compared.spec.script_groups.index(grouping) for grouping in groupings]
             words = described(layout, picture, groupings, language)
             text = title + PAGE["colon"][language] + words
             drawn = job_svg(picture, text, numbers, outlined=compared.elsewhere.get(name))
             figures.append(figure(caption if len(grids) > 1 else "", drawn))
         jobs = "jobs two" if len(grids) > 1 else "jobs"
-        sides.append(tag("div", *figures, class_=jobs, **_told(compared, at)))
+        sides.append(tag("div", *figures, class_=jobs, **_card_marks(compared, at)))
     return together(*sides)
 
 
@@ -202,7 +202,9 @@ def _overviews(compared: Comparison) -> Markup:
         title, side = compared.sides[at]
         drawn = overview_figure(compared.spec, side.mesh, groups)
         sides.append(
-            tag("div", tag("h3", unbroken(title)), drawn, class_="grid", **_told(compared, at))
+            tag(
+                "div", tag("h3", unbroken(title)), drawn, class_="grid", **_card_marks(compared, at)
+            )
         )
     return tag("div", *sides, class_="large", data_rank=compared.rank)
 

@@ -51,7 +51,7 @@ SCHEDULE = Parameters(
 
 
 @serving(dict, SCHEDULE)
-def pipeline_schedule(given: Document) -> str:
+def pipeline_schedule(arguments: Document) -> str:
     """What every rank of a pipeline runs in a step, and when, as JSON; and its bubble.
 
     An op is [name, start, end]: "3F5" is the forward of micro-batch 5 through stage 3, B a whole
@@ -61,12 +61,12 @@ def pipeline_schedule(given: Document) -> str:
     Args:
         (the schedule)
     """
-    fields = SCHEDULE.fields(given)
+    fields = SCHEDULE.fields(arguments)
     clock = clock_of(State(**fields))
-    with_ops = require_choice("ops", given["ops"], (False, True))
-    is_trace = require_choice("trace", given["trace"], (False, True))
-    without = {name: False for name in ("ops", "trace") if given[name]}
-    spec = _asked(fields, without)
+    with_ops = require_choice("ops", arguments["ops"], (False, True))
+    is_trace = require_choice("trace", arguments["trace"], (False, True))
+    without = {name: False for name in ("ops", "trace") if arguments[name]}
+    spec = _answerable(fields, without)
     durations = clock.durations(1 / spec.chunks, None)
     plan = replace(spec, w_share=clock.w_share).plan(durations)
     if without and len(plan.flat) > MOST_PLACES:
@@ -77,14 +77,14 @@ def pipeline_schedule(given: Document) -> str:
     return json.dumps(_answer(spec, timeline, with_ops))
 
 
-def _asked(fields: Facts, without: dict[str, bool]) -> ScheduleSpec:
+def _answerable(fields: Facts, without: dict[str, bool]) -> ScheduleSpec:
     """The schedule, if one answer can be about it; ``without``: what leaves out its ops, if they
     are to be listed.
 
     Errors: LayoutError whose every alternative is answered.
     """
-    stated: Document = {name: fields[one] or None for name, one in OF_SCHEDULES.items()}
-    sizes = {**stated, "group_size": fields["group_size"] or None}
+    sizes: Document = {name: fields[one] or None for name, one in OF_SCHEDULES.items()}
+    sizes = {**sizes, "group_size": fields["group_size"] or None}
     sizes["m"] = sizes["m"] or micro_batches_unasked(fields["pp"])
     name = fields["schedule"]
     try:
@@ -100,28 +100,28 @@ def _asked(fields: Facts, without: dict[str, bool]) -> ScheduleSpec:
         raise error.replace(alternatives=[*fixes][:MOST]) from None
 
 
-def _fixes(error: LayoutError, given: Document, without: dict[str, bool]) -> Iterator[Facts]:
+def _fixes(error: LayoutError, sizes: Document, without: dict[str, bool]) -> Iterator[Facts]:
     """The alternatives of a refusal that are answered, else as many micro-batches as are."""
     is_listed = bool(without)
     own = [
         fix
         for fix in error.alternatives
-        if _most({**given, **fix}, is_listed) == fix.get("m", given["m"])
+        if _most({**sizes, **fix}, is_listed) == fix.get("m", sizes["m"])
     ]
     yield from own
-    listed, timed = _most(given, is_listed), _most(given, False)
+    listed, timed = _most(sizes, is_listed), _most(sizes, False)
     if listed and not own:
         yield {"m": listed}
     if timed > listed:
         yield {"m": timed, **without}
 
 
-def _most(given: Document, is_listed: bool) -> int:
+def _most(sizes: Document, is_listed: bool) -> int:
     """The most micro-batches, up to those given, with which a schedule is answered; 0: none."""
-    name, m, p = given["schedule"], given["m"], given["p"]
+    name, m, p = sizes["schedule"], sizes["m"], sizes["p"]
     if name not in tuple(SCHEDULES) or not 0 < p <= MOST_RANKS:
         return 0
-    spec = ScheduleSpec(name, p, m, given["v"], given["group_size"])
+    spec = ScheduleSpec(name, p, m, sizes["v"], sizes["group_size"])
     shares = [(spec.num_ops, MOST_OPS), (work_of(spec), LIMIT)]
     shares += [(spec.num_run, MOST_PLACES)] if is_listed else []
     most = min(m, *(limit * m // count for count, limit in shares))

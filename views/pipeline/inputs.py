@@ -20,7 +20,7 @@ from training.pipeline.spec import ScheduleSpec, checked
 from training.split import Dealing, layers_of_stages, stages_of_ranks
 
 from ..base.inputs import TimesInputs
-from ..base.model import stated_layers, stated_layout
+from ..base.model import typed_layers, typed_layout
 from ..base.state import State, is_empty, pinned_group, require_choice
 from ..base.trained import (
     batch_of,
@@ -179,7 +179,7 @@ def stages_of(schedule: ScheduleSpec, state: State) -> tuple[Stage, ...] | None:
 
     Errors: LayoutError where Megatron would refuse, as training.split says.
     """
-    layers = stated_layers(state)
+    layers = typed_layers(state)
     if layers is None:
         return None
     sizes = (schedule.p, schedule.chunks, schedule.rule.placement)
@@ -190,7 +190,7 @@ def stages_of(schedule: ScheduleSpec, state: State) -> tuple[Stage, ...] | None:
         is_typed = not is_empty(state.pipe_layout) and error.code != "layout-has-other-layers"
         raise error.renamed({"layers": "pipe_layout"} if is_typed else {}) from None
     others = [""] * len(held)
-    if stated_layout(state):
+    if typed_layout(state):
         others = [_letters(names) for names in parse_layout(dealing.spread)]
     else:
         others[0] += "E"

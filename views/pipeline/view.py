@@ -184,7 +184,7 @@ class _Page:
         batch = tried([], lambda: batch_of(self.layout, self.state))
         fixes = []
         for changes in fixes_or_reset(error):
-            if "pp" in changes and batch is not None and not batch.is_given:
+            if "pp" in changes and batch is not None and not batch.is_explicit:
                 changes.setdefault("micro_batches", batch.micro_batches)
             elif isinstance(changes.get("micro_batches"), int) and batch is not None:
                 count = changes.pop("micro_batches")
@@ -210,13 +210,13 @@ class _Page:
         batch, say, (number, ranks) = batch_of(self.layout, self.state), self.say, group
         groups = f"{self.layout.every['pp'].num_groups:,}"
         m, dp, micro = f"{schedule.m:,}", f"{batch.dp:,}", f"{batch.micro_batch:,}"
-        given = "from_batch" if batch.is_given else "no_batch"
+        batch_word = "from_batch" if batch.is_explicit else "no_batch"
         sizes = "sizes" if schedule.chunks > 1 else "sizes_alone"
         samples = f"{batch.global_batch:,}"
         sentences = (
             say("pipeline_group_of", group=number, groups=groups, ranks=ranges_text(ranks)),
             say(f"pipeline_{sizes}", p=schedule.p, m=m, v=schedule.chunks),
-            say(f"pipeline_{given}", batch=samples, micro=micro, dp=dp, m=m),
+            say(f"pipeline_{batch_word}", batch=samples, micro=micro, dp=dp, m=m),
             say("pipeline_units", forward=amount(clock.times.forward)),
         )
         return joined(sentences, self.language)

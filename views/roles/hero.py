@@ -166,7 +166,7 @@ def _figures(spec: RoleSpec, *, is_still: bool) -> Markup:
         groupings = _within(spec.layout, groupings)
         picture = job_of_grid(spec, mesh, groupings, spec.room)
         text = described(spec.layout, picture, groupings, spec.language)
-        kinds = [spec.told.index(grouping) for grouping in groupings]
+        kinds = [spec.script_groups.index(grouping) for grouping in groupings]
         drawn = svg.job_svg(picture, text, kinds, is_still=is_still)
         title = f"{PAGE[grid][spec.language]}{PAGE['colon'][spec.language]}{sizes_of(mesh)}"
         caption = tag("figcaption", title) if len(spec.sides) > 1 else ""

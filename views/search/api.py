@@ -11,7 +11,7 @@ from training.search import alone, compared, published_layouts, search
 from training.split import SIZES
 
 from ..base.context import Context
-from ..base.endpoint import fit_facts, fixes_tried, job_facts, stated, training_endpoint
+from ..base.endpoint import empty_if_zero, fit_facts, fixes_tried, job_facts, training_endpoint
 from ..estimate.measured import measured_facts
 from ..estimate.words import estimate_facts
 from .view import reason_text
@@ -33,7 +33,7 @@ def better_layouts(
         (the training)
         (the layout)
     """  # noqa: E501  a tool shows only a parameter's first line
-    texts = {"cluster": cluster, "cp_algorithm": cp_algorithm, "capacity": stated(capacity)}
+    texts = {"cluster": cluster, "cp_algorithm": cp_algorithm, "capacity": empty_if_zero(capacity)}
     with fixes_tried(context, **texts) as changed:
         return json.dumps(search_facts(changed))
 

@@ -45,8 +45,8 @@ from ..base.html import (
     together,
 )
 from ..base.link import to_query
-from ..base.model import model_name, stated_layout
-from ..base.problems import problem_html, said_html, value_text, within_sentence
+from ..base.model import model_name, typed_layout
+from ..base.problems import message_html, problem_html, value_text, within_sentence
 from ..base.resolve import resolve
 from ..base.state import State
 from ..base.units import gib, seconds_text
@@ -60,7 +60,7 @@ PARTS = {"compute": ("compute",), "idle": ("bubble",), "exposed": KINDS}
 COLOURS = {"compute": "#577de3", "idle": "#a1a1aa", "exposed": "#d97706", "rest": "#64748b"}
 """Of the parts of a bar, in files."""
 
-TOLD = 2
+SLIDE_REASONS = 2
 """Reasons of a layout that a slide has room for."""
 
 
@@ -81,7 +81,7 @@ def _answer(context: Context) -> Markup:
         return together(answer, fine(say("search_none")))
     if not result.best[0].fits:
         none_fits = say("search_none_fits", capacity=gib(job.bytes_of_gpu))
-        answer = together(answer, said_html(none_fits, [], language))
+        answer = together(answer, message_html(none_fits, [], language))
     current, why = on_screen(context)
     entries = ranked(job, result, current, language)
     longest = max(entry.estimate.seconds for entry in entries)
@@ -140,7 +140,7 @@ def _job_text(context: Context, job: SearchJob, result: SearchResult) -> str:
             **{name: f"{count:,}" for name, count in counts.items()},
         ),
     ]
-    if not context.trained.batch.is_given:
+    if not context.trained.batch.is_explicit:
         lines.append(say("search_taken", batch=batch))
     if not result.complete:
         lines.append(say("search_incomplete"))
@@ -314,7 +314,7 @@ def changes_to(estimate: Estimate, state: State) -> Document:
         "recompute": training.recompute,
         "ep_overlap": "on" if training.ep_overlap else "",
     }
-    if stated_layout(state):  # which is for as many stages as it says
+    if typed_layout(state):  # which is for as many stages as it says
         changes["layers"] = str(request.model.layers)
     if state.schedule != training.schedule:
         changes["schedule"] = ""
@@ -340,7 +340,7 @@ def search_pictures(context: Context) -> Pictures:
         shares = ((COLOURS[part], each / longest) for part, each in entry.parts.items())
         place = entry.place + (f"\n{say('on_screen')}" if entry.is_current else "")
         numbers = (about(entry.estimate, language), BarCell(tuple(shares)), entry.memory(language))
-        rows.append((place, name, *numbers, "\n".join(entry.reasons[:TOLD])))
+        rows.append((place, name, *numbers, "\n".join(entry.reasons[:SLIDE_REASONS])))
     names = ("place", "layout", "step", "", "memory", "reasons")
     heads = tuple(say(f"column_{name}") if name else "" for name in names)
     current = next((at for at, entry in enumerate(entries) if entry.is_current), -1)

@@ -90,8 +90,8 @@ class Bodies:
     async def _receive(self, one: Arriving, request: Request, limit: int) -> None:
         """All that is sent, counted while it arrives."""
         refused = RefusedError(413, f"A request may have {limit:,} bytes at most.")
-        said = request.headers.get("content-length", "0")
-        if not (said.isascii() and said.isdigit()) or len(said) > 20 or int(said) > limit:
+        length = request.headers.get("content-length", "0")
+        if not (length.isascii() and length.isdigit()) or len(length) > 20 or int(length) > limit:
             raise refused
         clock = asyncio.get_running_loop()
         async for part in request.stream():

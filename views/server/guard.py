@@ -107,8 +107,8 @@ class Guard:
     def _head_of(self, scope: Scope) -> bytes:
         """What comes first in the head of a page."""
         is_first = _path(scope) == "/"
-        said = self._of_link(_query(scope), _address(scope)) if is_first else ""
-        return f"{self._head}{said}".encode("utf-8", "replace")
+        link_head = self._of_link(_query(scope), _address(scope)) if is_first else ""
+        return f"{self._head}{link_head}".encode("utf-8", "replace")
 
     async def _serve(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         path = _path(scope)
@@ -138,7 +138,7 @@ class Guard:
             await answer.say(200, await self._files(blocks, body))
             return
         if path.startswith(API + "component_server"):
-            await answer.say(200, await _asked_by_page(blocks, _sent(body)))
+            await answer.say(200, await _call_from_page(blocks, _sent(body)))
             return
         if path.startswith(EVENTS):
             sent = _sent(body)
@@ -157,11 +157,11 @@ class Guard:
         """The picture of the link in the query."""
         blocks = scope["app"].get_blocks().blocks.values()
         (make,) = filter(None, (_function(block, "preview") for block in blocks))
-        told = await make(_query(scope))
-        if told.startswith("{"):
+        image = await make(_query(scope))
+        if image.startswith("{"):
             raise RefusedError(503, "The server is busy: try again in a moment.")
         kept = {"cache-control": "public, max-age=86400"}
-        picture = Response(base64.b64decode(told), headers=kept, media_type="image/png")
+        picture = Response(base64.b64decode(image), headers=kept, media_type="image/png")
         await picture({"type": "http"}, _nothing, answer.send)
 
     async def _files(self, blocks: Any, body: bytes) -> str:
@@ -232,9 +232,11 @@ def _query(scope: Scope) -> str:
 
 def _address(scope: Scope) -> str:
     """The address of the page as its reader has it, behind a proxy too."""
-    told = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-    host = told.get("host", "")
-    scheme = told.get("x-forwarded-proto", "").split(",")[0].strip() or scope.get("scheme", "http")
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    host = headers.get("host", "")
+    scheme = headers.get("x-forwarded-proto", "").split(",")[0].strip() or scope.get(
+        "scheme", "http"
+    )
     is_plain = re.fullmatch(r"[\w.:\[\]-]{1,255}", host, re.ASCII) and scheme in ("http", "https")
     return f"{scheme}://{host}{scope.get('root_path', '')}/" if is_plain else "/"
 
@@ -296,9 +298,9 @@ def _require_event(blocks: Any, path: str, sent: Document) -> None:
     data += [block.value for block in inputs[len(data) :]]  # as Gradio's own clients do
 
 
-def _require_no_files(given: Facts) -> None:
+def _require_no_files(values: Facts) -> None:
     """Refuse what Gradio would take for a file of its own (gradio.FileData)."""
-    for name, value in given.items():
+    for name, value in values.items():
         left = [value]
         while left:
             one = left.pop()
@@ -321,7 +323,7 @@ async def _nothing() -> Message:
     return {"type": "http.disconnect"}
 
 
-async def _asked_by_page(blocks: Any, sent: Document) -> str:
+async def _call_from_page(blocks: Any, sent: Document) -> str:
     """What the page's own script asks (views/gradio/widgets.py)."""
     index, name, text = sent.get("component_id"), sent.get("fn_name"), sent.get("data")
     block = blocks.blocks.get(index) if isinstance(index, int) else None

@@ -86,9 +86,9 @@ class Lanes:
         """
         key = 0 if heavy else hash(repr((work, values, named)))
         if not heavy and key not in self._heavy:
-            asked = (work, values, named)
+            call = (work, values, named)
             try:
-                result, took = await to_thread.run_sync(_bitten, *asked, limiter=self._threads)
+                result, took = await to_thread.run_sync(_bitten, *call, limiter=self._threads)
             except TooHeavyError:
                 self._heavy.append(key)
             else:
@@ -133,8 +133,8 @@ def answering(
         except BusyError:
             return '{"busy": true}'
         except LayoutError as error:
-            asked = sent.decode(errors="replace") if isinstance(sent, bytes) else str(sent)
-            language = "zh" if '"lang":"zh"' in asked else "en"
+            text = sent.decode(errors="replace") if isinstance(sent, bytes) else str(sent)
+            language = "zh" if '"lang":"zh"' in text else "en"
             return json.dumps({"refused": sentence(error, language)})
 
     answered.__name__ = function.__name__

@@ -116,10 +116,10 @@ class Worker:
 
         limit = _after(LONGEST, stop)
         try:
-            asked, told = _pipes(process)
-            pickle.dump((work.__module__, work.__qualname__, values, named), asked)
-            asked.flush()
-            is_last, (is_answer, result) = pickle.load(told), pickle.load(told)
+            requests, answers = _pipes(process)
+            pickle.dump((work.__module__, work.__qualname__, values, named), requests)
+            requests.flush()
+            is_last, (is_answer, result) = pickle.load(answers), pickle.load(answers)
         except (OSError, EOFError, pickle.UnpicklingError) as error:
             self.close()
             raise (too_long() if is_late.is_set() else ended_early()) from error

@@ -122,7 +122,7 @@ def parts_html(seen: SeenSlow, context: Context) -> Markup:
     return together(
         tag("h3", say("parts_title")),
         refused,
-        _said(seen, parts, estimate, context),
+        _summary(seen, parts, estimate, context),
         _table(parts, language),
         "" if _is_gpu(seen.slow) else fine(say("parts_cpu")),
     )
@@ -142,7 +142,7 @@ def apart_text(parts: Iterable[StepPart], language: str) -> str:
     return say_of(language)("parts_apart", **facts)
 
 
-def _said(
+def _summary(
     seen: SeenSlow, parts: list[StepPart], estimate: Estimate | None, context: Context
 ) -> Markup:
     language, say = context.language, say_of(context.language)

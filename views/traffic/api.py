@@ -29,8 +29,8 @@ def traffic_per_step(context: Context, cluster: str = "dgx-h100", cp_algorithm: 
         (the layout)
     """  # noqa: E501  a tool shows only a parameter's first line
 
-    with fixes_tried(context, cluster=cluster, cp_algorithm=cp_algorithm) as asked:
-        return json.dumps(traffic_facts(asked))
+    with fixes_tried(context, cluster=cluster, cp_algorithm=cp_algorithm) as tried:
+        return json.dumps(traffic_facts(tried))
 
 
 def traffic_facts(context: Context) -> dict[str, object]:
