@@ -25,26 +25,27 @@ os.environ["GRADIO_ANALYTICS_CACHE_FREQUENCY"] = str(10**12)
 # waits for pyplot to be imported to find it out.
 os.environ["MPLBACKEND"] = "agg"
 
-from views.server.stubs import without_stubs
+from views.server.stubs import without_collecting, without_stubs
 
-with without_stubs():
-    import gradio as gr
-from starlette.middleware import Middleware
+with without_collecting():
+    with without_stubs():
+        import gradio as gr
+    from starlette.middleware import Middleware
 
-from groups.program import PAGE
-from views import page
-from views.all import ENDPOINTS
-from views.evidence import evidence
-from views.gradio import widgets
-from views.groups.film import film
-from views.groups.lens import lens
-from views.moves.reel import moves_reel
-from views.preview import head_html, preview
-from views.server.connections import watch
-from views.server.guard import Guard
-from views.server.lanes import Lanes, answering, serving
-from views.server.unread import bound
-from views.server.worker import give_back_large_pieces
+    from groups.program import PAGE
+    from views import page
+    from views.all import ENDPOINTS
+    from views.evidence import evidence
+    from views.gradio import widgets
+    from views.groups.film import film
+    from views.groups.lens import lens
+    from views.moves.reel import moves_reel
+    from views.preview import head_html, preview
+    from views.server.connections import watch
+    from views.server.guard import Guard
+    from views.server.lanes import Lanes, answering, serving
+    from views.server.unread import bound
+    from views.server.worker import give_back_large_pieces
 
 FONTS = ["system-ui", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", "sans-serif"]
 MONO = ["ui-monospace", "SFMono-Regular", "Consolas", "DejaVu Sans Mono", "monospace"]

@@ -10,6 +10,7 @@ it prints in parts. What goes wrong is one line: a LayoutError with its fixes as
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib import import_module
 from operator import attrgetter
 from typing import Any, TextIO
 
@@ -30,10 +31,8 @@ from groups.placement import Placement
 from groups.presets import PUBLISHED
 from groups.program import PROGRAM
 
-from .hosts import order
 from .inputs import CommandLine, Options, checked, number_of, options_parser, read_options
 from .messages import CommandError, one_line, option, sentence
-from .running import running
 from .share import share, shared_rows
 
 LIMIT = 8 * budget.LIMIT
@@ -310,40 +309,15 @@ def _matching(
     return Table(title, columns, matching)
 
 
-def _trained(name: str) -> Callable[[CommandLine], Table]:
-    """A command about a training step, whose room is entered only when it is asked for."""
+def _of_room(room: str, name: str = "") -> Callable[[CommandLine], Iterator[str] | Table]:
+    """A command of another module, which is imported only when the command is asked for."""
 
-    def answer(inputs: CommandLine) -> Table:
-        from . import training
-
-        work: Callable[[CommandLine], Table] = getattr(training, name)
+    def answer(inputs: CommandLine) -> Iterator[str] | Table:
+        work: Callable[[CommandLine], Iterator[str] | Table]
+        work = getattr(import_module(f".{room}", __package__), name or room)
         return work(inputs)
 
     return answer
-
-
-def _moves(inputs: CommandLine) -> Table | Iterator[str]:
-    from .moves import moves
-
-    return moves(inputs)
-
-
-def _roles(inputs: CommandLine) -> Table:
-    from .roles import roles
-
-    return roles(inputs)
-
-
-def _slow(inputs: CommandLine) -> Table:
-    from .slow import slow
-
-    return slow(inputs)
-
-
-def _trace(inputs: CommandLine) -> Table:
-    from .traces import trace
-
-    return trace(inputs)
 
 
 COMMANDS: dict[str, Callable[[CommandLine], Iterator[str] | Table]] = {
@@ -352,18 +326,18 @@ COMMANDS: dict[str, Callable[[CommandLine], Iterator[str] | Table]] = {
     "rank": _rank,
     "share": share,
     "audit": _audit,
-    "order": order,
-    "slow": _slow,
+    "order": _of_room("hosts", "order"),
+    "slow": _of_room("slow"),
     "serve": _serve,
-    "running": running,
-    "trace": _trace,
-    "memory": _trained("memory"),
-    "traffic": _trained("traffic"),
-    "estimate": _trained("estimate"),
-    "search": _trained("search"),
-    "compare": _trained("compare"),
-    "moves": _moves,
-    "roles": _roles,
+    "running": _of_room("running"),
+    "trace": _of_room("traces", "trace"),
+    "memory": _of_room("training", "memory"),
+    "traffic": _of_room("training", "traffic"),
+    "estimate": _of_room("training", "estimate"),
+    "search": _of_room("training", "search"),
+    "compare": _of_room("training", "compare"),
+    "moves": _of_room("moves"),
+    "roles": _of_room("roles"),
     "layout": _layout,
     "emit": _emit,
     "check": _check,

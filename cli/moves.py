@@ -26,8 +26,8 @@ MOST_LINES = 20
 def moves(inputs: CommandLine) -> Table | Iterator[str]:
     """A row for each pair of nodes, or ranks, or for each slice of one rank or of all."""
     from formats.moves.script import moves_script
-    from training.moves.kv import KV_RULES
     from training.moves.senders import RULES
+    from training.serving.cache import KV_RULES
     from views.moves.api import moves_facts
     from views.moves.sides import ROLE, moves_between
 

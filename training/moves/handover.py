@@ -29,10 +29,10 @@ from groups.mesh import whole_number
 from ..clusters import Cluster
 from ..errors import refusal
 from ..model import MAX_SIZE, Model
-from ..serving.cache import WINDOWED, KVLayer
+from ..serving.cache import KV_RULES, WINDOWED, KVLayer
 from ..serving.layers import kv_layers
 from ..serving.weights import Cut
-from .kv import KV_RULES, Shards, kv_moves
+from .kv import Shards, kv_moves
 from .sharded import ordinals
 
 

@@ -33,8 +33,7 @@ from groups.stages.layers import MAX_LAYERS
 
 from ..errors import refusal
 from ..model import MAX_SIZE
-
-KV_RULES = ("megatron", "vllm", "sglang")
+from ..serving.cache import KV_RULES
 
 
 @dataclass(frozen=True)

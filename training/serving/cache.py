@@ -31,6 +31,9 @@ from groups.mesh import whole_number
 
 from ..errors import is_amount, refusal, require_choice
 
+KV_RULES = ("megatron", "vllm", "sglang")
+"""Software whose rules say which rank hands a cache to which (training.moves.kv)."""
+
 KINDS = ("full", "sliding", "chunked", "mla")
 """What a layer keeps: every token, a window, a chunk, or every token compressed to a latent."""
 

@@ -16,9 +16,7 @@ import orjson
 from markupsafe import Markup, escape
 
 from descriptions import LANGUAGES, PAGE, RUN, TRAFFIC, WORDS, Text
-from render.palette import ink, own_tone
-from render.scenes.heat import Heat
-from render.svg.heat import heat_svg
+from render.palette import own_tone
 
 
 def tag(name: str, *children: object, **attributes: object) -> Markup:
@@ -75,16 +73,6 @@ def tone_class(name: str) -> str:
 def figure(caption: object, drawn: str) -> Markup:
     """A picture as SVG under what it is called."""
     return tag("figure", tag("figcaption", caption), Markup(drawn))
-
-
-def painted(heat: Heat, label: str) -> Markup:
-    """The GPUs in their colours, each leading to its groups, over what the colours mean."""
-    items = (
-        tag("li", words, style=f"background:{colour};color:{ink(colour)}")
-        for colour, words in heat.legend
-    )
-    picture = Markup(heat_svg(heat, label))
-    return together(tag("div", picture, class_="chain"), tag("ul", *items, class_="parts"))
 
 
 def scrolling(kind: str, *children: object) -> Markup:

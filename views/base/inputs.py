@@ -28,11 +28,11 @@ from training.collectives.buckets import SCHEMES
 from training.collectives.operations import OPERATIONS
 from training.model import Model
 from training.models import MODELS
-from training.moves.kv import KV_RULES
 from training.pipeline import SCHEDULES
 from training.pipeline.simulate import check_duration
 from training.pipeline.spec import OF_SCHEDULES
 from training.recipe import Training
+from training.serving.cache import KV_RULES
 from training.serving.server import CACHES
 from training.serving.weights import FORMATS
 from training.split import Split

@@ -18,6 +18,7 @@ from render.scenes.heat import Heat
 from ..base import form
 from ..base.context import Context, View
 from ..base.files import ways_in
+from ..base.heat import painted
 from ..base.hosts import placement_or_none
 from ..base.html import (
     cell,
@@ -26,7 +27,6 @@ from ..base.html import (
     heading,
     heads_of,
     numbered,
-    painted,
     rest_text,
     table,
     tag,

@@ -1,4 +1,4 @@
-"""Measurements on the GPUs: one number each, painted, and which groups and stages stand out."""
+"""Measurements on the GPUs: one number each, and which groups and stages stand out."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from render.scenes.heat import LEVELS, Heat, level_colours
 
 from ..base import form
 from ..base.context import Context
+from ..base.heat import painted
 from ..base.hosts import placement_or_none
-from ..base.html import fine, painted, rest_text, saying, tag, together
+from ..base.html import fine, rest_text, saying, tag, together
 from ..base.problems import problem_html
 from ..base.state import is_empty
 

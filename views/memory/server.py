@@ -23,7 +23,8 @@ from training.serving.weights import FORMATS
 
 from ..base import form
 from ..base.context import Context, Pictures
-from ..base.html import fine, fold, heading, painted, saying, table, tag, together
+from ..base.heat import painted
+from ..base.html import fine, fold, heading, saying, table, tag, together
 from ..base.model import model_name
 from ..base.problems import problem_html
 from ..base.state import State

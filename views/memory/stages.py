@@ -20,7 +20,8 @@ from training.recipe import PRECISIONS
 from training.split import padded_vocabulary
 
 from ..base.context import Context
-from ..base.html import button, by_pointer, cell, fine, painted, saying, tag, together
+from ..base.heat import painted
+from ..base.html import button, by_pointer, cell, fine, saying, tag, together
 from ..base.trained import GIB, Trained
 from ..base.units import gib
 

@@ -27,7 +27,7 @@ from .sides import cluster_used
 from .transfer import other_side
 
 RULE_NAMES = {"megatron": "Megatron", "vllm": "vLLM", "sglang": "SGLang"}
-"""The software whose code defines each rule of training.moves.kv.KV_RULES."""
+"""The software whose code defines each rule of training.serving.cache.KV_RULES."""
 
 
 class KVTransfer(NamedTuple):

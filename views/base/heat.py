@@ -1,0 +1,21 @@
+"""A colour for each GPU, as the page shows it."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from render.palette import ink
+from render.scenes.heat import Heat
+from render.svg.heat import heat_svg
+
+from .html import tag, together
+
+
+def painted(heat: Heat, label: str) -> Markup:
+    """The GPUs in their colours, each leading to its groups, over what the colours mean."""
+    items = (
+        tag("li", words, style=f"background:{colour};color:{ink(colour)}")
+        for colour, words in heat.legend
+    )
+    picture = Markup(heat_svg(heat, label))
+    return together(tag("div", picture, class_="chain"), tag("ul", *items, class_="parts"))
