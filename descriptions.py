@@ -26,7 +26,6 @@ from texts.sentences import (
     with_reason,
 )
 from texts.shapes import (
-    FOLDER,
     GAP,
     LANGUAGES,
     Control,
@@ -53,7 +52,7 @@ CONTROLS: Mapping[str, Control] = Rows(
         if "CONTROLS" in catalogue(room)
         for name, control in words(room, "CONTROLS", Control).items()
     },
-    "CONTROLS of texts/controls.toml or a view's words.toml",
+    "CONTROLS of a file of texts/ or of a view",
 )
 
 SHORT_LABELS = words("controls", "SHORT_LABELS")
@@ -103,7 +102,7 @@ ALGORITHM_TEXTS: Mapping[str, OperationText] = words("operations", "ALGORITHM_TE
 
 ESTIMATE, MEMORY = words("estimate", "ESTIMATE"), words("memory", "MEMORY")
 RUN = words("run", "RUN")
-ROLES = words(FOLDER.parent / "views" / "roles" / "words.toml", "ROLES")
+ROLES = words("roles", "ROLES")
 HOSTS_REMARKS, HOSTS_WORDS = words("hosts", "HOSTS_REMARKS"), words("hosts", "HOSTS_WORDS")
 LAUNCHER_NOTES, ORDER_REASONS = words("hosts", "LAUNCHER_NOTES"), words("hosts", "ORDER_REASONS")
 TARGET_NAMES = words("launch", "TARGET_NAMES")

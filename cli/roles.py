@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from formats.documents.tables import Table
 from formats.roles import PlanRead
-from groups.errors import in_any_case, nearest_names, not_a_choice, quoted
+from formats.values import Document
+from groups.errors import quoted
 
 from .inputs import CommandLine
 from .messages import CommandError
@@ -14,16 +17,18 @@ from .training import Report
 def roles(inputs: CommandLine) -> Table:
     """A row for each role; CSV has one for each rank of each. Words answer what a text leaves
     open: trainer.nnodes=4."""
-    from formats.roles.facts import COLUMNS, rank_rows, roles_facts
-    from formats.roles.warned import warnings_of
-    from texts.sentences import note_text
+    from descriptions import ROLES
+    from formats.roles.facts import COLUMNS, rank_rows
+    from training.roles import CROWDED
+    from views.base.state import State
+    from views.roles.api import read_facts
 
-    read = _read(inputs)
+    read, options = _read(inputs), inputs.options
     if inputs.format == "csv":
         return Table("roles", COLUMNS, [*rank_rows(read.plan)])
-    facts = roles_facts(read)
-    assumed = [note_text(note) for note in read.assumed]
-    warnings = warnings_of(read, _capacity(inputs))
+    machines = {"cluster": options.cluster, "capacity": options.capacity}
+    page = State(**{name: text for name, text in machines.items() if text is not None})
+    facts = read_facts(read, page)
     rows = [
         [
             *(role["name"], " ".join(f"{first}-{last}" for first, last in role["spans"][:4])),
@@ -36,38 +41,23 @@ def roles(inputs: CommandLine) -> Table:
     before = [
         f"{plan.nodes:,} x {plan.gpus_per_node:,} GPUs, in turns: {', '.join(facts['turns'])}"
     ]
-    after = [f"assumed: {text}" for text in assumed]
-    after += [f"warning: {note_text(note)}" for note in warnings]
-    others = {
-        "assumed": [
-            _note_document(note.code, note.facts, note_text(note)) for note in read.assumed
-        ],
-        "warnings": [_note_document(note.code, note.facts, note_text(note)) for note in warnings],
-    }
+    after = [f"assumed: {note['text']}" for note in facts["assumed"]]
+    after += [f"warning: {note['text']}" for note in facts["warnings"]]
     columns = ["role", "ranks", "gpus", "engines", "framework", "sizes"]
-    return Report("roles", columns, rows, before=before, after=after, facts={**facts, **others})
+    lines = [*_fullest(facts["fullest"]), *after]
+    if options.preset is not None and any(n["code"] == CROWDED for n in facts["warnings"]):
+        lines.append(ROLES["unstated"]["en"])
+    return Report("roles", columns, rows, before=before, after=lines, facts=facts)
 
 
-def _capacity(inputs: CommandLine) -> float:
-    """Bytes of a GPU of --cluster, or of --capacity."""
-    from training.clusters import CLUSTERS
-    from training.serving.server import GIB, seen_memory
+def _fullest(fullest: Document) -> Iterator[str]:
+    """The moment with least room; nothing where no role's memory is known."""
+    from views.base.units import gib
 
-    options = inputs.options
-    if options.capacity is not None:
-        try:
-            return float(options.capacity) * GIB
-        except ValueError:
-            raise CommandError(f"{quoted(options.capacity)} is no number of GiB") from None
-    cluster = str(in_any_case(options.cluster or "dgx-h100", CLUSTERS))
-    if cluster not in CLUSTERS:
-        fixes = [{"cluster": near} for near in nearest_names(cluster, CLUSTERS)]
-        raise not_a_choice("cluster", cluster, CLUSTERS, fixes)
-    return seen_memory(cluster)
-
-
-def _note_document(code: str, facts: object, text: str) -> dict[str, object]:
-    return {"code": code, "facts": facts, "text": text}
+    if fullest["bytes"]:
+        sizes = f"{gib(fullest['bytes'])} of {gib(fullest['capacity_bytes'])}"
+        lacking = f"; not known of {', '.join(fullest['unknown'])}" * bool(fullest["unknown"])
+        yield f"fullest moment: {fullest['phase']}, {sizes} on GPU {fullest['gpu']}{lacking}"
 
 
 def _read(inputs: CommandLine) -> PlanRead:

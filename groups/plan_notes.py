@@ -43,29 +43,6 @@ def notes_of(plan: Plan, kv_heads: Mapping[str, int] | None = None) -> list[Note
     return notes
 
 
-GIB = 2**30
-
-
-def memory_note(
-    phase: str, needed: Mapping[str, float], capacity: float, gpu: int = 0
-) -> Note | None:
-    """That roles together do not fit in the memory of a GPU at a moment; None where they do.
-
-    phase: of a step. needed: bytes that each role has there then, by its name; those of nothing are
-    not named. capacity: bytes of the GPU.
-
-    >>> note = memory_note("rollout", {"actor": 50 * GIB, "rollout": 40 * GIB}, 80 * GIB, gpu=3)
-    >>> dict(note.facts)
-    {'phase': 'rollout', 'roles': 'actor, rollout', 'gpu': 3, 'needed': 90.0, 'capacity': 80.0}
-    """
-    total = sum(needed.values())
-    if total <= capacity:
-        return None
-    roles = ", ".join(name for name, size in needed.items() if size > 0)
-    sizes = {"needed": round(total / GIB, 1), "capacity": round(capacity / GIB, 1)}
-    return Note("roles-do-not-fit", {"phase": phase, "roles": roles, "gpu": gpu, **sizes})
-
-
 def _of_role(plan: Plan, role: Role, kv_heads: int | None) -> Iterator[Note]:
     yield from _crossing(plan, role)
     if role.layout.is_server:

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from formats.roles.presets import PLANS, preset_plan
-from formats.roles.warned import warnings_of
 from groups import LayoutError
+from training.clusters import GIB
 from views.base.context import Context
 from views.base.link import from_query, to_query
 from views.base.opened import state_of_plan
@@ -22,7 +22,7 @@ from views.base.role_text import OWN_FIELDS, read_roles
 from views.base.roles import cast_of
 from views.base.state import State
 from views.page import answer, draw
-from views.roles.moments import moments_of
+from views.roles.moments import moments_of, moments_read
 
 START = State(nodes=4, tp=4, pp=2, model="qwen3-8b", zero="1")
 DAPO = "rollout@0-31:vllm,tp=4;reward@32-39:tp=1,model=qwen3-1.7b"
@@ -186,16 +186,20 @@ def test_a_pasted_configuration_opens_as_a_whole_plan_and_asks_what_it_leaves_op
     assert opened.view == "roles"
 
 
-def test_published_plans_fit_with_the_options_of_their_sources_and_the_least_is_less():
-    """One states no recomputation; what the command warns of is a lower bound of the page's."""
+def test_published_plans_fit_with_the_options_of_their_sources_on_the_page_and_in_the_command():
+    """One states no recomputation. Phases of frameworks and phases by names have one fullest."""
     over = set()
     for name in PLANS:
         read = preset_plan(name)
-        context = Context.of(state_of_plan(read))
-        moments = moments_of(context, 0)
-        assert not moments.refused
-        if not moments.fits:
+        page, command = moments_of(Context.of(state_of_plan(read))), moments_read(read, State())
+        assert not page.refused
+        assert page.step.phases != command.step.phases
+        (one, first), (other, second) = (
+            (moments.step.fullest, {note.facts["gpu"] for note in moments.step.crowded(80 * GIB)})
+            for moments in (page, command)
+        )
+        assert (one.phase.name, one.gpu, first) == (other.phase.name, other.gpu, second)
+        assert one.total == pytest.approx(other.total)
+        if not page.fits:
             over.add(name)
-        warned = {note.code for note in warnings_of(read, moments.capacity)}
-        assert "roles-do-not-fit" not in warned or name in over
     assert over == {"dapo-deepseek-v3"}

@@ -11,7 +11,8 @@ from cases import every
 
 from groups import LayoutError
 from groups.plan_faults import lost_with
-from training.serving.server import GIB
+from training.clusters import GIB
+from training.roles import PARTS, WORKING, Moment, phases_of
 from views.base.context import Context
 from views.base.role_edits import edited
 from views.base.state import State
@@ -20,7 +21,7 @@ from views.moves.transfer import weight_transfer
 from views.page import answer
 from views.roles.api import roles
 from views.roles.hero import cluster_of_plan
-from views.roles.moments import PARTS, WORKING, memory_of, moments_of, phases_of
+from views.roles.moments import moments_of, work_of
 from views.roles.places import places_of_gpu
 from views.roles.step import fullest_text, way_of
 
@@ -72,10 +73,14 @@ def test_bands_share_out_a_cell_and_pixels_are_the_same_bands(nodes):
         assert np.array_equal(np.sum(boards, axis=0), np.ones_like(boards[0]))
 
 
+def moments_in(context: Context, gpu: int) -> list[Moment]:
+    step = moments_of(context).step
+    return [step.moment(phase, gpu) for phase in step.phases]
+
+
 def test_a_role_that_works_has_what_training_and_serving_say():
-    memories = {one.name: memory_of(one.page, "update") for one in PLAN.cast.members[:1]}
-    (stages,) = (memory.stages for memory in memories.values())
-    totals = [sum(stage.values()) for stage in stages]
+    (stages,) = (work_of(one.page, False) for one in PLAN.cast.members[:1])
+    totals = [sum(stage.parts.values()) + stage.working for stage in stages]
     assert totals == pytest.approx([stage.total for stage in PLAN.trained.stages()])
     phases = [(phase.name, phase.roles) for phase in phases_of(PLAN.plan)]
     assert phases == [
@@ -85,27 +90,26 @@ def test_a_role_that_works_has_what_training_and_serving_say():
         ("update", ("actor",)),
         ("weights", ("actor", "rollout")),
     ]
-    found = moments_of(PLAN, 12)
-    update = found.moments[3]
+    found = moments_in(PLAN, 12)
+    update = found[3]
     assert {role for role, *_ in update.held} == {"actor"}  # the others left
     assert update.total == pytest.approx(totals[0])
-    assert found.moments[2].total == 0  # reward is on other GPUs
+    assert found[2].total == 0  # reward is on other GPUs
 
 
 def test_what_is_kept_stays_while_others_work():
     state = edited(PLAN.state.changed({"role_edit": "keep weights+optimizer"}))
-    kept = moments_of(Context.of(state), 12)
-    plain = moments_of(PLAN, 12)
-    rollout = {part for role, part, _ in kept.moments[0].held if role == "actor"}
+    kept, plain = moments_in(Context.of(state), 12), moments_in(PLAN, 12)
+    rollout = {part for role, part, _ in kept[0].held if role == "actor"}
     assert rollout == {"weights", "optimizer"} <= {*PARTS}
-    more = kept.moments[0].total - plain.moments[0].total
-    actor = {part: size for role, part, size in plain.moments[3].held if role == "actor"}
+    more = kept[0].total - plain[0].total
+    actor = {part: size for role, part, size in plain[3].held if role == "actor"}
     assert more == pytest.approx(actor["weights"] + actor["optimizer"])
     whole = Context.of(edited(PLAN.state.changed({"zero": "0", "role_edit": "keep stays"})))
-    assert plain.fits
-    assert "Does not fit: rollout" in fullest_text(whole, moments_of(whole, 12))
-    alone = moments_of(APART, 37)  # on its own GPUs a rollout stays as it is
-    update = next(moment for moment in alone.moments if moment.phase.name == "update")
+    assert moments_of(PLAN).fits
+    assert "Does not fit: rollout" in fullest_text(whole)
+    alone = moments_in(APART, 37)  # on its own GPUs a rollout stays as it is
+    update = next(moment for moment in alone if moment.phase.name == "update")
     assert {part for _, part, _ in update.held} == {"weights", "cache"}
     assert WORKING not in {part for _, part, _ in update.held}
     assert update.total < 80 * GIB

@@ -12,17 +12,20 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from cases import every
 
 from cli.command import run
 from descriptions import REFUSALS
 from formats.roles import read_plan
-from formats.roles.facts import roles_facts
-from formats.roles.memory import crowded
+from formats.roles.facts import plan_facts
 from formats.roles.presets import PLANS, PlanFramework, preset_plan
 from formats.roles.read import READERS
 from groups.errors import LayoutError
 from groups.mesh import MAX_RANKS
 from texts.sentences import LAUNCH_NOTES, PLAN_NOTES, note_text
+from training.roles import Phase, phases_of
+from views.base.state import State
+from views.roles.moments import moments_read
 
 ROOT = Path(__file__).parent.parent
 
@@ -251,10 +254,30 @@ def test_one_job_is_a_plan_of_one_role():
 
 
 def test_every_code_of_a_plan_has_a_sentence_and_is_used():
-    folders = (ROOT / "formats/roles").glob("*.py"), (ROOT / "groups").glob("plan*.py")
+    folders = (
+        (ROOT / "formats/roles").glob("*.py"),
+        (ROOT / "groups").glob("plan*.py"),
+        [ROOT / "training/roles.py"],
+    )
     source = "".join(path.read_text("utf-8") for paths in folders for path in paths)
     parts = {code: code.removesuffix("-and-others-wait") for code in PLAN_NOTES}
     assert [code for code, own in parts.items() if f'"{own}"' not in source] == []
+
+
+@every("name", TEXTS)
+def test_every_role_works_in_a_phase_and_only_named_models_have_a_memory(name):
+    read = read_plan(TEXTS[name][0])
+    assert {role.name for role in read.plan.roles} == {n for one in read.phases for n in one.roles}
+    moments = moments_read(read, State())
+    assert {*moments.refused} >= {r.name for r in read.roles if not r.training.get("model")}
+    assert {*moments.refused}.isdisjoint(moments.step.work)
+
+
+def test_a_role_of_which_no_phase_is_stated_works_by_its_name():
+    roll = ROLL.replace("judge:", "llm_judge:").replace("actor_train:", "student_train:")
+    phases = [(phase.name, phase.roles) for phase in read_plan(roll).phases]
+    assert phases[-2:] == [("update", ("student_train",)), ("weights", ("actor_infer",))]
+    assert phases_of(read_plan(roll).plan)[2] == Phase("reward", ("llm_judge",))
 
 
 def test_roles_that_do_not_fit_together_are_warned_of_at_their_fullest_moment():
@@ -273,11 +296,11 @@ def test_roles_that_do_not_fit_together_are_warned_of_at_their_fullest_moment():
             )
         ),
     )
-    (note,) = crowded(kept, 80 * 2**30)
+    (note,) = moments_read(kept, State()).step.crowded(80 * 2**30)
     # 14 bytes of each of 30.5e9 parameters on 8 GPUs, beside 0.8 of the GPU: gradients are let go.
     assert (note.facts["phase"], note.facts["roles"]) == ("rollout", "actor, rollout")
     assert note.facts["needed"] == pytest.approx(64 + 30.5e9 * 14 / 8 / 2**30, rel=0.02)
-    assert [*crowded(away, 80 * 2**30)] == []
+    assert [*moments_read(away, State()).step.crowded(80 * 2**30)] == []
 
 
 HOSTILE = [
@@ -329,7 +352,8 @@ def test_public_files_are_read_exactly_or_asked_for_and_none_silently_wrong():
     for line in PUBLIC.read_text("utf-8").splitlines():
         row = json.loads(line)
         try:
-            roles = roles_facts(read_plan(text_of(row)))["roles"]
+            read = read_plan(text_of(row))
+            roles = plan_facts(read.plan, read.phases)["roles"]
         except LayoutError:
             found["asked"] += 1
             continue
@@ -369,7 +393,8 @@ def test_published_plans_are_those_of_their_sources():
     assert set(get_args(PlanFramework)) == set(READERS)
     for name, preset in PLANS.items():
         assert preset.url.startswith("https://github.com/"), name
-        roles = roles_facts(preset_plan(name))["roles"]
+        read = preset_plan(name)
+        roles = plan_facts(read.plan, read.phases)["roles"]
         found[name] = {role["name"]: (role["gpus"], role["engines"]) for role in roles}
     assert found == expected
 

@@ -32,7 +32,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from .model import PARTS, PHASES, Phase, PlanRead, RoleRead
+from .model import PlanRead, RoleRead
 
 if TYPE_CHECKING:
     from .read import has_roles, read_plan

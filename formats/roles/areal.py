@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from groups.errors import quoted
 from groups.layout import Job
 from groups.notes import Note
+from training.roles import Phase
 
 from ..errors import refusal
 from ..launch.sayings import Reading
 from .build import Known, Sketch, answered_sizes, job_on, plan_read
-from .model import Phase, PlanRead
+from .model import PlanRead
 from .settings import Settings
 
 ROLES = {"actor": "actor", "critic": "critic", "ref": "reference", "teacher": "teacher"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -13,7 +13,7 @@ from groups.layout import Job
 from groups.mesh import whole_number
 from groups.notes import Note
 from groups.plan import Plan, Role
-from training.models import MODELS
+from training.roles import HANDOVER, Phase, phases_of
 
 from ..errors import refusal
 from ..launch.flags import MODEL, named_format, published_model
@@ -21,7 +21,7 @@ from ..launch.items import Item, Parsed
 from ..launch.meaning import meaning_of
 from ..launch.sayings import Reading
 from ..launch.training import training_of
-from .model import Phase, PlanRead, RoleRead
+from .model import PlanRead, RoleRead
 from .settings import SIZES, Settings
 
 
@@ -148,16 +148,6 @@ def answered_sizes(settings: Settings, name: str) -> dict[str, int]:
     }
 
 
-def kv_heads_of(roles: Iterable[RoleRead]) -> dict[str, int]:
-    """KV heads of each role's model, by the role's name; unknown models are left out."""
-    found: dict[str, int] = {}
-    for read in roles:
-        published = MODELS.get(str(read.training.get("model", "")))
-        if published and published.model.kv_heads and not published.model.kv_lora_rank:
-            found[read.name] = published.model.kv_heads
-    return found
-
-
 def plan_read(
     framework: str,
     nodes: int,
@@ -169,6 +159,7 @@ def plan_read(
     beside: Sequence[str] = (),
 ) -> PlanRead:
     """The roles on their cluster. turns: their names, first who has shared GPUs first in a step.
+    phases: as the framework has them; what else there is works by its name.
 
     Errors: LayoutError about a size of a role, or GPUs that the cluster has not.
     """
@@ -183,8 +174,11 @@ def plan_read(
         for own in sketches
     )
     there = [Phase(step.name, tuple(n for n in step.roles if n in roles)) for step in phases]
-    kept = tuple(step for step in there if step.roles)
-    return PlanRead(framework, read, plan, kept, tuple(beside), tuple(notes))
+    stated = [step for step in there if step.roles]
+    working = {name for step in stated for name in step.roles}
+    stated += [step for step in phases_of(plan) if not working & {*step.roles}]
+    stated.sort(key=lambda step: step.name == HANDOVER)  # which is last
+    return PlanRead(framework, read, plan, tuple(stated), tuple(beside), tuple(notes))
 
 
 @contextmanager

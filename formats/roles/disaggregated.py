@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from groups.layout import Job
 from groups.notes import Note
 from groups.pools import packed
+from training.roles import Phase
 
 from ..errors import refusal
 from ..launch import parse
@@ -24,7 +25,7 @@ from ..launch.meaning.choice import of_run
 from ..launch.sayings import Reading
 from ..launch.training import served_of
 from .build import Known, Sketch, machines, plan_read
-from .model import Phase, PlanRead
+from .model import PlanRead
 from .settings import Settings
 
 PHASES = (

@@ -3,7 +3,7 @@
 >>> from formats.roles import read_plan
 >>> read = read_plan("python3 train.py --actor-num-nodes 1 --actor-num-gpus-per-node 4 "
 ...     "--rollout-num-gpus 4 --rollout-num-gpus-per-engine 2 --tensor-model-parallel-size 2")
->>> for role in roles_facts(read)["roles"]:
+>>> for role in plan_facts(read.plan, read.phases)["roles"]:
 ...     print(role["name"], role["first"], role["gpus"], role["sizes"], role["engines"])
 actor 0 4 {'tp': 2, 'pp': 1, 'cp': 1, 'ep': 1} None
 rollout 4 4 {'tp': 2, 'pp': 1, 'cp': 1, 'ep': 1} 2
@@ -11,14 +11,13 @@ rollout 4 4 {'tp': 2, 'pp': 1, 'cp': 1, 'ep': 1} 2
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypedDict
 
 from groups.engines import engine_gpus
 from groups.layout import Layout
 from groups.plan import Plan, Role
-
-from .model import PlanRead
+from training.roles import Phase
 
 SIZES = ("tp", "pp", "cp", "ep")
 
@@ -51,16 +50,15 @@ class PlanFacts(TypedDict):
     unused: int
 
 
-def roles_facts(read: PlanRead) -> PlanFacts:
-    """The plan of a text in numbers."""
-    plan = read.plan
+def plan_facts(plan: Plan, phases: Iterable[Phase], beside: Iterable[str] = ()) -> PlanFacts:
+    """A plan in numbers, and what is done in a step of it."""
     return {
         "nodes": plan.nodes,
         "gpus_per_node": plan.gpus_per_node,
         "roles": [role_facts(role) for role in plan.roles],
         "turns": [role.name for role in plan.turns],
-        "phases": [{"name": phase.name, "roles": [*phase.roles]} for phase in read.phases],
-        "beside": [*read.beside],
+        "phases": [{"name": phase.name, "roles": [*phase.roles]} for phase in phases],
+        "beside": [*beside],
         "unused": len(plan.unused),
     }
 

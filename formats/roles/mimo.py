@@ -14,11 +14,12 @@ from groups.budget import spend
 from groups.inputs import number_in
 from groups.mesh import MAX_RANKS, whole_number
 from groups.notes import Note
+from training.roles import Phase
 
 from ..errors import refusal
 from ..launch.syntax.recipes import tree_of
 from .build import Sketch, job_on, plan_read
-from .model import Phase, PlanRead
+from .model import PlanRead
 from .settings import Settings
 
 CALL = "ModuleParallelismConfig"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from groups.notes import Note
 from groups.plan import Plan, Role
+from training.roles import Phase
 
 
 @dataclass(frozen=True)
@@ -17,31 +18,12 @@ class RoleRead:
     values: Mapping[str, object]  # of its model's layers and batch, in the names of launch's MODEL
     training: Mapping[str, object]  # of its model and how it trains or serves, as `training_of`
     # and `served_of` name it: fields of the page
-    away: tuple[str, ...] = ()  # parts that leave the GPUs while others have them, of PARTS
+    away: tuple[str, ...] = ()  # parts that leave the GPUs while others have them
     updates: int = 1  # steps of the optimizer in one step of the plan
 
     @property
     def name(self) -> str:
         return self.role.name
-
-
-PARTS = ("weights", "gradients", "optimizer", "cache")
-"""What of a role lies in the memory of its GPUs and may leave it: the cache is a server's."""
-
-
-@dataclass(frozen=True)
-class Phase:
-    """A part of one step of a plan, and the roles that work in it."""
-
-    name: str  # of PHASES
-    roles: tuple[str, ...]
-
-
-PHASES = (
-    *("rollout", "reward", "log-probs", "reference", "values"),
-    *("update-critic", "update", "weights", "prefill", "transfer", "decode", "forward", "teacher"),
-)
-"""What happens in a step; ``weights``: they go from the actor to the rollout."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +33,7 @@ class PlanRead:
     framework: str  # whose text it is, of formats.launch's names; empty where nobody knows
     roles: tuple[RoleRead, ...]
     plan: Plan
-    phases: tuple[Phase, ...]  # in order
+    phases: tuple[Phase, ...]  # in order; every role works in one
     beside: tuple[str, ...] = ()  # roles that work beside all the others, a step ahead
     assumed: tuple[Note, ...] = ()  # what the text leaves open: `texts.sentences.note_text`
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from groups.errors import not_a_choice
 from groups.notes import Note
 from groups.pools import Pool, nemo_rl
+from training.roles import Phase
 
 from ..errors import refusal
 from ..launch.sayings import Reading, read
@@ -23,7 +24,7 @@ from ..launch.sayings.values import VARIABLE
 from ..launch.syntax.words import Word
 from ..launch.training import training_of
 from .build import Known, Sketch, job_on, plan_read, renamed, served, trained
-from .model import Phase, PlanRead
+from .model import PlanRead
 from .settings import NOTHING, Settings
 
 FIRST = "grpo_math_1B.yaml"

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from groups.notes import Note
 from groups.pools import packed
+from training.roles import Phase
 
 from ..errors import refusal
 from .build import Known, Sketch, answered_sizes, job_on, plan_read, served, trained
-from .model import Phase, PlanRead
+from .model import PlanRead
 from .settings import NOTHING, Settings
 
 PHASES = (

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from groups.budget import within
 from groups.errors import quoted, require_length
 from groups.plan import Plan
+from training.roles import phases_of
 
 from ..errors import refusal
 from ..launch import MAX_TEXT, parse
@@ -83,4 +84,4 @@ def _of_one(text: str, run: str) -> PlanRead:
     known = Known.of(parsed).also(**served_of(parsed))
     name = parsed.framework.name if parsed.framework else ""
     roles = (RoleRead(plan.roles[0], known.values, known.training),)
-    return PlanRead(name, roles, plan, (), (), parsed.missing)
+    return PlanRead(name, roles, plan, phases_of(plan), (), parsed.missing)

@@ -11,10 +11,11 @@ import re
 
 from groups.mesh import MAX_RANKS
 from groups.notes import Note
+from training.roles import Phase
 
 from ..errors import refusal
 from .build import Known, Sketch, job_on, plan_read, served, trained
-from .model import Phase, PlanRead
+from .model import PlanRead
 from .settings import Settings
 
 PHASES = (
@@ -38,9 +39,10 @@ def read_roll(settings: Settings) -> PlanRead:
         setting = "actor_train.device_mapping"
         raise refusal("setting-missing", setting, fix, setting=setting)
     sketches = [_role(settings, name, places[name], each) for name in places]
-    rewards = [_shown(name) for name in places if name not in TURNS]
-    phases = (PHASES[0], Phase("reward", tuple(rewards)), *PHASES[1:])
-    turns = (TURNS[0], *rewards, *TURNS[1:])
+    others = [name for name in places if name not in TURNS]
+    rewards = tuple(_shown(name) for name in others if name not in TRAINS)
+    phases = (PHASES[0], Phase("reward", rewards), *PHASES[1:])
+    turns = (TURNS[0], *map(_shown, others), *TURNS[1:])
     last = max(max(numbers) for numbers in places.values())
     read = plan_read("roll", last // each + 1, each, sketches, turns, phases, settings.notes)
     return read

@@ -12,10 +12,11 @@ from dataclasses import replace
 from groups.layout import Job
 from groups.notes import Note
 from groups.pools import Pool, slime, slime_offset
+from training.roles import Phase
 
 from ..errors import refusal
 from .build import Known, Sketch, plan_read, served, trained
-from .model import Phase, PlanRead
+from .model import PlanRead
 from .settings import Settings
 
 PHASES = (

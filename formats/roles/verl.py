@@ -15,11 +15,12 @@ from groups.errors import not_a_choice
 from groups.layout import Job
 from groups.notes import Note
 from groups.pools import packed, verl_replicas
+from training.roles import Phase
 
 from ..errors import refusal
 from ..launch.flags import published_model
 from .build import Known, Sketch, plan_read, served, trained
-from .model import Phase, PlanRead
+from .model import PlanRead
 from .settings import Settings
 
 ROLLOUT = "actor_rollout_ref.rollout"

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from groups.notes import Note
 from groups.plan_notes import notes_of
+from training.models import MODELS
 
-from .build import kv_heads_of
-from .memory import crowded
-from .model import PlanRead
+from .model import PlanRead, RoleRead
 
 
-def warnings_of(read: PlanRead, capacity: float | None = None) -> list[Note]:
+def warnings_of(read: PlanRead) -> list[Note]:
     """What there is to say of the plan of a text, with the models of its roles as they are known.
-
-    capacity: bytes of a GPU, whose roles are asked for whether they fit together.
 
     >>> from formats.roles import read_plan
     >>> read = read_plan("python3 train.py --actor-num-gpus-per-node 6 --rollout-num-gpus 8 "
@@ -21,5 +20,14 @@ def warnings_of(read: PlanRead, capacity: float | None = None) -> list[Note]:
     >>> [note.code for note in warnings_of(read)]
     ['tp-crosses-by-start', 'engines-straddle', 'gpus-unused']
     """
-    crowding = [] if capacity is None else [*crowded(read, capacity)]
-    return [*notes_of(read.plan, kv_heads_of(read.roles)), *crowding]
+    return notes_of(read.plan, kv_heads_of(read.roles))
+
+
+def kv_heads_of(roles: Iterable[RoleRead]) -> dict[str, int]:
+    """KV heads of each role's model, by the role's name; unknown models are left out."""
+    found: dict[str, int] = {}
+    for read in roles:
+        published = MODELS.get(str(read.training.get("model", "")))
+        if published and published.model.kv_heads and not published.model.kv_lora_rank:
+            found[read.name] = published.model.kv_heads
+    return found

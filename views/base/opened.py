@@ -11,10 +11,11 @@ from functools import lru_cache
 
 from formats.roles import PlanRead, RoleRead
 from formats.roles.presets import PLANS, preset_plan
+from training.roles import PARTS
 
 from .inputs import UNKNOWN
 from .resolve import MODEL, fields_of_job
-from .role_text import OWN_FIELDS, PARTS, ROLE_STARTS
+from .role_text import OWN_FIELDS, ROLE_STARTS
 from .roles import Cast, RolePage
 from .state import State, texts_of
 
@@ -24,12 +25,16 @@ SERVED_PARTS, TRAINED_PARTS = ("weights", "cache"), ("weights", "gradients", "op
 
 def state_of_plan(read: PlanRead, state: State | None = None) -> State:
     """The page with a plan in place of its job."""
-    page = State() if state is None else state
+    return cast_of_plan(read, State() if state is None else state).state()
+
+
+def cast_of_plan(read: PlanRead, page: State) -> Cast:
+    """The roles of a plan that was read, each as a page with that role on screen."""
     members = tuple(_member(read.role(role.name), page) for role in read.plan.turns)
     trains = [at for at, role in enumerate(read.plan.turns) if not role.layout.is_server]
     named = [at for at in trains if members[at].name in ("actor", "policy")]
     machines = read.plan.nodes, read.plan.gpus_per_node
-    return Cast(members, (*named, *trains, 0)[0], machines).state()
+    return Cast(members, (*named, *trains, 0)[0], machines)
 
 
 def _member(read: RoleRead, page: State) -> RolePage:

@@ -31,6 +31,7 @@ from groups.conventions import CONVENTIONS, OWN
 from groups.errors import in_any_case, nearest_names, quoted, require_length
 from groups.plan import MAX_ROLES
 from groups.presets import PUBLISHED
+from training.roles import PARTS
 
 from .errors import refusal
 from .inputs import FIELDS, STARTS, fields_of
@@ -57,9 +58,6 @@ OF_LINKS = {FIELDS[name].link: name for name in OWN_FIELDS if FIELDS[name].link}
 
 ROLE_STARTS = {**STARTS, "tp": "1", "pp": "1"}
 """What a role is of which nothing is said."""
-
-PARTS = ("weights", "gradients", "optimizer", "cache")
-"""What of a role may stay on its GPUs while others have them; the cache is a server's."""
 
 ALL = "stays"
 """That all of them stay."""

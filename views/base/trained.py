@@ -334,7 +334,7 @@ def trained_of(layout: Layout, state: State) -> Trained:
     except LayoutError as error:
         wide = [{"products": "bf16"}]
         raise error.renamed({"precision": "products"}).replace(alternatives=wide) from None
-    capacity = _capacity(state, CLUSTERS[cluster])
+    capacity = capacity_of(state)
     algorithm = str(state.value("cp_algorithm"))
     again = recomputations_of(state, chosen.model, training.recompute)
     return Trained(chosen, split, training, cluster, capacity, batch, algorithm, again)
@@ -379,8 +379,12 @@ def _split(layout: Layout, model: Model, state: State) -> Split:
     return split
 
 
-def _capacity(state: State, cluster: Cluster) -> float:
-    """Bytes of a GPU, from GiB, else the cluster's; a fraction is a number too."""
+def capacity_of(state: State) -> float:
+    """Bytes of a GPU, from GiB, else the cluster's; a fraction is a number too.
+
+    Errors: LayoutError for a cluster that there is not, and for no number of GiB.
+    """
+    cluster = CLUSTERS[cluster_of(state)]
     if is_empty(state.capacity):
         return float(cluster.memory)
     value = number_in(state.capacity)

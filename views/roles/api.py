@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Iterable
 
 from descriptions import note_text
-from formats.roles import read_plan
-from formats.roles.facts import COLUMNS, rank_rows, role_facts
+from formats.roles import PlanRead, read_plan
+from formats.roles.facts import COLUMNS, plan_facts, rank_rows
 from formats.roles.presets import PLANS, preset_plan
+from formats.roles.warned import warnings_of
+from formats.values import Document
 from groups.budget import spend
 from groups.errors import in_any_case
+from groups.notes import Note
 from groups.plan import Plan
-from groups.plan_notes import notes_of
 
 from ..base.context import Context
 from ..base.endpoint import require_text, serving
 from ..base.link import from_query
+from ..base.state import State
 from ..compare.named import is_link
 from ..compare.sides import query_of
 from ..launch.plan import answers_of
-from .moments import phases_of
+from .moments import Moments, moments_of, moments_read
+from .notes import plan_notes
 
 
 @serving()
@@ -28,44 +32,55 @@ def roles(plan: str = "", given: str = "", rank: int = -1) -> str:
     """The roles of a plan, and which ranks of them each GPU is, as JSON.
 
     "roles" have name, first GPU, GPUs, sizes and engines; "turns" is the order in which roles have
-    the GPUs that they share; "ranks" are [GPU, node, role, rank of the role, groups] of every rank.
+    the GPUs that they share; "fullest" is the phase and the GPU with most bytes; "ranks" are [GPU, node, role, rank of the role, groups] of every rank.
 
     Args:
         plan: a published one such as "slime-glm4-5", a link of the page, or a configuration of verl, slime, NeMo-RL or OpenRLHF.
         given: what a configuration leaves open, such as "trainer.nnodes=4"; semicolons part settings.
         rank: a GPU, whose roles alone are listed; -1: all.
     """  # noqa: E501  a tool shows only a parameter's first line
-    found = plan_named(require_text("plan", plan), require_text("given", given))
-    world = sum(role.layout.world_size for role in found.roles)
+    facts, found = facts_named(require_text("plan", plan), require_text("given", given))
     if rank == -1:
-        spend(world * 4, "ranks", control="plan")
+        spend(sum(role.layout.world_size for role in found.roles) * 4, "ranks", control="plan")
     else:
         found.roles_of(rank)  # refuses one that there is not
-    return json.dumps(plan_facts(found, None if rank == -1 else rank))
+    rows = [row for row in rank_rows(found) if rank in (-1, row[0])]
+    return json.dumps({**facts, "columns": COLUMNS, "ranks": rows})
 
 
-def plan_named(text: str, settings: str = "") -> Plan:
+def facts_named(text: str, settings: str = "") -> tuple[Document, Plan]:
     """Errors: LayoutError for what names no plan, and for what has to be known first."""
-    name = in_any_case(text.strip(), PLANS)
-    if name in PLANS:
-        return preset_plan(str(name)).plan
     if is_link(text):
-        return Context.of(from_query(query_of(text))).plan
-    return read_plan(text, answers_of(settings)).plan
+        context = Context.of(from_query(query_of(text)))
+        return _facts(moments_of(context), plan_notes(context)), context.plan
+    name = in_any_case(text.strip(), PLANS)
+    read = preset_plan(str(name)) if name in PLANS else read_plan(text, answers_of(settings))
+    return read_facts(read, State()), read.plan
 
 
-def plan_facts(plan: Plan, rank: int | None = None) -> dict[str, Any]:
-    """A plan for programs; rank: a GPU whose roles alone are listed."""
-    rows = rank_rows(plan)
-    notes = notes_of(plan)
+def read_facts(read: PlanRead, page: State) -> Document:
+    """A plan that was read, for programs; page: whose machines it has.
+
+    Errors: LayoutError for machines that there are not, and for no capacity.
+    """
+    facts = _facts(moments_read(read, page), warnings_of(read), read.beside)
+    return {**facts, "assumed": [*map(_note_facts, read.assumed)]}
+
+
+def _facts(moments: Moments, notes: Iterable[Note], beside: Iterable[str] = ()) -> Document:
+    step, fullest = moments.step, moments.step.fullest
     return {
-        "nodes": plan.nodes,
-        "gpus_per_node": plan.gpus_per_node,
-        "roles": [role_facts(role) for role in plan.roles],
-        "turns": [role.name for role in plan.turns],
-        "phases": [{"name": one.name, "roles": [*one.roles]} for one in phases_of(plan)],
-        "unused": len(plan.unused),
-        "warnings": [{"code": note.code, "text": note_text(note)} for note in notes],
-        "columns": [*COLUMNS],
-        "ranks": [row for row in rows if rank is None or row[0] == rank],
+        **plan_facts(step.plan, step.phases, beside),
+        "fullest": {
+            "phase": fullest.phase.name,
+            "gpu": fullest.gpu,
+            "bytes": fullest.total,
+            "capacity_bytes": moments.capacity,
+            "unknown": [*moments.refused],
+        },
+        "warnings": [*map(_note_facts, (*notes, *step.crowded(moments.capacity)))],
     }
+
+
+def _note_facts(note: Note) -> Document:
+    return {"code": note.code, "facts": note.facts, "text": note_text(note)}

@@ -31,7 +31,7 @@ from ..groups.shown import PictureSpec, marked
 from .bar import TONES, swatch
 from .notes import notes_html
 from .places import chosen_gpu, groups_of, places_of_gpu
-from .step import found_of, step_html, step_picture
+from .step import step_html, step_picture
 
 CARD = (560.0, 230.0)
 """Room of the mesh of a role, in pixels."""
@@ -191,9 +191,8 @@ def role_pictures(context: Context) -> list[tuple[str, Scene]]:
         if rank is not None:
             page = member.page.changed({"rank": str(rank), "lang": language})
             pictures += [(f"{role.name} · {sizes}", one) for sizes, one in _meshes(page)]
-    found = found_of(context)
     step = ROLES["step"][language].format(gpu=gpu)
-    return [*pictures, (step, step_picture(context, found))]
+    return [*pictures, (step, step_picture(context))]
 
 
 def _meshes(page: State) -> list[tuple[str, JobPicture]]:

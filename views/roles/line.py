@@ -16,7 +16,7 @@ from ..base.html import button, saying, tag
 from ..hang.view import case_on_page
 from .hero import has_roles, lost_text
 from .places import chosen_gpu
-from .step import found_of, fullest_text
+from .step import fullest_text
 
 
 def role_line(context: Context, view: str) -> Markup:
@@ -41,7 +41,7 @@ def _shown(context: Context) -> Role:
 
 
 def _of_memory(context: Context) -> Iterator[object]:
-    yield fullest_text(context, found_of(context))
+    yield fullest_text(context)
 
 
 def _of_nodes(context: Context) -> Iterator[object]:

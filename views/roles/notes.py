@@ -1,4 +1,4 @@
-"""What a plan is warned of, in the language of the page."""
+"""What the plan of a page is warned of."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from descriptions import note_text
 from groups import LayoutError
+from groups.notes import Note
 from groups.plan_notes import notes_of
 
 from ..base.context import Context
@@ -15,7 +16,7 @@ from ..base.html import tag
 from ..base.model import model_of
 
 
-def notes_text(context: Context) -> list[str]:
+def plan_notes(context: Context) -> list[Note]:
     """What there is to say of the plan, role by role, and of GPUs that are left."""
     heads: dict[str, int] = {}
     for member in context.cast.members:
@@ -23,11 +24,11 @@ def notes_text(context: Context) -> list[str]:
             model = model_of(member.page).model
             if not model.is_mla and model.kv_heads:
                 heads[member.name] = model.kv_heads
-    return [note_text(note, context.language) for note in notes_of(context.plan, heads)]
+    return notes_of(context.plan, heads)
 
 
 def notes_html(context: Context) -> Markup:
-    notes = notes_text(context)
+    notes = [note_text(note, context.language) for note in plan_notes(context)]
     return (
         tag("ul", *(tag("li", note) for note in notes), class_="plan-notes") if notes else Markup()
     )

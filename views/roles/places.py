@@ -22,10 +22,6 @@ def chosen_gpu(context: Context) -> int:
     return int(role.ranks[context.rank])
 
 
-def stage_of(layout: Layout, rank: int) -> int:
-    return coordinate(layout, "pp", rank)
-
-
 def coordinate(layout: Layout, axis: str, rank: int) -> int:
     """A rank's place along an axis; 0 where the layout has none of that name."""
     mesh = layout.mesh
@@ -75,7 +71,7 @@ def place_of(role: Role, rank: int) -> RolePlace:
         members = grouping.members(rank)
         if len(members):
             groups[grouping.name] = np.sort(role.ranks[members])
-    return RolePlace(role, rank, stage_of(layout, rank), copy, groups)
+    return RolePlace(role, rank, coordinate(layout, "pp", rank), copy, groups)
 
 
 def groups_of(layout: Layout) -> list[Grouping]:

@@ -13,6 +13,7 @@ from formats.roles.presets import PLANS
 from render.draw.step import draw_step
 from render.scenes.step import HeldPart, PhaseBar, StepPicture
 from render.svg.marks import marks_svg
+from training.roles import Phase
 
 from ..base.context import Context
 from ..base.html import button, fine, saying, tag
@@ -20,24 +21,23 @@ from ..base.problems import sentence
 from ..base.units import gib
 from ..moves.sides import ROLE
 from .bar import TONES
-from .moments import Moments, StepPhase, moments_of
+from .moments import Moments, moments_of
 from .places import chosen_gpu
 
 
 def step_html(context: Context) -> Markup:
     """The strip, a slider over its phases, and what the fullest moment is."""
     say = saying(ROLES, context.language)
-    found = found_of(context)
-    picture = step_picture(context, found)
+    found, picture = found_of(context), step_picture(context)
     names = [role.name for role in context.plan.turns]
-    works = [[names.index(role) for role in one.phase.roles] for one in found.moments]
+    works = [[names.index(role) for role in phase.roles] for phase in found.step.phases]
     label = say("step_slider")
     bars = [f"{bar.name}: {bar.note}" for bar in picture.bars]
     slider = tag(
         "input",
         type="range",
         min=0,
-        max=len(found.moments),
+        max=len(found.step.phases),
         value=0,
         step=1,
         aria_label=label,
@@ -52,59 +52,58 @@ def step_html(context: Context) -> Markup:
     )
     return tag(
         "section",
-        tag("h3", say("step", gpu=found.gpu), " ", tag("small", say("step_key"))),
-        tag("p", fullest_text(context, found), class_="plan-fullest" + " over" * (not found.fits)),
+        tag("h3", say("step", gpu=chosen_gpu(context)), " ", tag("small", say("step_key"))),
+        tag("p", fullest_text(context), class_="plan-fullest" + " over" * (not found.fits)),
         tag("div", Markup(step_svg(picture, "; ".join(bars))), class_="step-box"),
         tag("div", tag("label", tag("span", label), slider), output, class_="player"),
-        tag("p", *_ways(context, found), class_="ways"),
+        tag("p", *_ways(context), class_="ways"),
         *refusals,
         class_="plan-step",
     )
 
 
 def found_of(context: Context) -> Moments:
-    return context.once(_moments)
+    return context.once(moments_of)
 
 
-def _moments(context: Context) -> Moments:
-    return moments_of(context, chosen_gpu(context))
-
-
-def fullest_text(context: Context, found: Moments) -> str:
+def fullest_text(context: Context) -> str:
     """The moment with least room, of all GPUs."""
-    phase, gpu, most = found.fullest
+    found = found_of(context)
+    fullest, most = found.step.fullest, found.step.fullest.total
     if not most:
         return ROLES["fullest_unknown"][context.language]
-    facts = {"phase": phase_text(phase, context.language), "gpu": gpu, "most": gib(most)}
+    facts = {"phase": phase_text(fullest.phase, context.language), "gpu": fullest.gpu}
     words = "fullest" if found.fits else "fullest_over"
-    sentence = ROLES[words][context.language].format(**facts, capacity=gib(found.capacity))
+    sizes = {"most": gib(most), "capacity": gib(found.capacity)}
+    sentence = ROLES[words][context.language].format(**facts, **sizes)
     if found.fits or context.state.preset not in PLANS:
         return sentence
     return joined([sentence, ROLES["unstated"][context.language]], context.language)
 
 
-def phase_text(phase: StepPhase, language: str) -> str:
+def phase_text(phase: Phase, language: str) -> str:
     return ROLES[f"phase_{phase.name}"][language]
 
 
-def step_picture(context: Context, found: Moments) -> StepPicture:
-    language, say = context.language, saying(ROLES, context.language)
+def step_picture(context: Context) -> StepPicture:
+    found, language, say = found_of(context), context.language, saying(ROLES, context.language)
     tones = {role.name: at % TONES for at, role in enumerate(context.plan.roles)}
     bars = []
-    for moment in found.moments:
+    for phase in found.step.phases:
+        moment = found.step.moment(phase, chosen_gpu(context))
         parts = tuple(
             HeldPart(
                 say("held", role=role, part=say(f"part_{part}")),
                 say(f"part_{part}"),
                 size,
                 tones[role],
-                role in moment.phase.roles,
+                role in phase.roles,
             )
             for role, part, size in moment.held
         )
-        is_known = not any(role in found.refused for role in moment.phase.roles)
+        is_known = not any(role in found.refused for role in phase.roles)
         note = gib(moment.total) if moment.held else say("elsewhere" if is_known else "no_memory")
-        bars.append(PhaseBar(phase_text(moment.phase, language), note, parts))
+        bars.append(PhaseBar(phase_text(phase, language), note, parts))
     line = say("limit", capacity=gib(found.capacity))
     legend = tuple((tone, role) for role, tone in tones.items())
     return StepPicture(tuple(bars), found.capacity, line, legend=legend)
@@ -118,17 +117,17 @@ def step_svg(picture: StepPicture, description: str) -> str:
     )
 
 
-def _ways(context: Context, found: Moments) -> Iterator[Markup]:
+def _ways(context: Context) -> Iterator[Markup]:
     """Where the phases lead: servers to their memory, the weights to what moves."""
     say = saying(ROLES, context.language)
-    for moment in found.moments:
-        changes = way_of(moment.phase)
-        name = phase_text(moment.phase, context.language)
+    for phase in found_of(context).step.phases:
+        changes = way_of(phase)
+        name = phase_text(phase, context.language)
         words = "way_moves" if changes.get("view") == "moves" else "way_memory"
-        yield button(say(words, phase=name, role=moment.phase.roles[0]), data_set=changes)
+        yield button(say(words, phase=name, role=phase.roles[0]), data_set=changes)
 
 
-def way_of(phase: StepPhase) -> dict[str, str]:
+def way_of(phase: Phase) -> dict[str, str]:
     """The changes of the state by which a phase is explained in its own view."""
     first = phase.roles[0]
     if phase.name != "weights":

@@ -18,7 +18,7 @@ from ..base.roles import cast_of
 from ..groups.job import spec_of
 from .hero import answer_text, has_roles, lost_text, plan_html, role_pictures
 from .places import chosen_gpu
-from .step import found_of, fullest_text
+from .step import fullest_text
 
 
 def roles_html(context: Context) -> Markup:
@@ -51,7 +51,7 @@ def summary(context: Context) -> str:
     sentences = (
         answer_text(shown.plan, gpu, language),
         lost_text(shown.plan, gpu, language),
-        fullest_text(shown, found_of(shown)),
+        fullest_text(shown),
     )
     return joined(filter(None, sentences), language)
 

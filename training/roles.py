@@ -1,0 +1,298 @@
+"""What lies in the memory of each GPU in each phase of a step of several roles, in bytes.
+
+Of all that its work needs (`RankBytes`), a rank of a role has in a phase in which it
+
+    works                              everything
+    works, by a forward pass alone     weights, cache, what it keeps, and what that pass needs
+    sends or receives the weights      weights, and what it keeps
+    has no part, on shared GPUs        what it keeps
+    has no part, on GPUs of its own    everything but what it needs only while it works
+
+The ranks of one pipeline stage have the same.
+
+>>> from groups.layout import Job
+>>> actor = Role("actor", Job(gpus_per_node=2, pp=2).layout())
+>>> rollout = Role("rollout", Job(gpus_per_node=2, framework="vllm").layout(), shares=())
+>>> plan = Plan(1, 2, (rollout, actor))
+>>> engine = RankBytes({"weights": 20, "cache": 30}, working=5, forward=5)
+>>> stages = [RankBytes({"weights": 10, "optimizer": 30}, working=at, forward=1) for at in (9, 6)]
+>>> step = StepMemory(
+...     plan, phases_of(plan), {"actor": stages, "rollout": [engine]}, {"actor": ("optimizer",)}
+... )
+>>> for phase in step.phases:
+...     print(phase.name, *phase.roles, step.totals(phase).tolist())
+rollout rollout [85.0, 85.0]
+update actor [49.0, 46.0]
+weights actor rollout [60.0, 60.0]
+>>> [part[1:] for part in step.moment(step.phases[1], gpu=1).held]
+[('weights', 10), ('optimizer', 30), ('working', 6)]
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from groups.notes import Note
+from groups.plan import Plan, Role
+
+from .clusters import GIB
+
+if TYPE_CHECKING:
+    from .memory.per_stage import StageMemory
+    from .serving.server import ServerMemory
+
+PARTS = ("weights", "gradients", "optimizer", "cache")
+"""What of a role may stay on its GPUs while others have them; the cache is a server's."""
+
+WORKING = "working"
+"""What a role needs only while it works: activations, buffers."""
+
+CROWDED = "roles-do-not-fit"
+"""The code of a note: that a GPU has not the memory that roles need in a phase."""
+
+# -- phases ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A part of one step of a plan, and the roles that work in it."""
+
+    name: str
+    roles: tuple[str, ...]
+
+
+FORWARD = ("log-probs", "reference", "values", "reward", "teacher")
+"""Phases in which nothing is updated."""
+
+HANDOVER = "weights"
+"""The phase in which the weights go from the actor to the rollout."""
+
+SCORES = ("ref", "reward", "rm", "teacher", "judge")
+"""How a word begins by which a role is named that only reads: nothing of it is updated."""
+
+
+def reads_only(role: Role, phases: Iterable[Phase]) -> bool:
+    """Whether a role has nothing but forward passes to do in a step."""
+    return all(phase.name in FORWARD for phase in phases if role.name in phase.roles)
+
+
+def phases_of(plan: Plan) -> tuple[Phase, ...]:
+    """The phases of a step in their order, by the names of roles, where no framework states them.
+
+    Servers called prefill and decode hand over a cache; otherwise rollouts generate, others score,
+    training updates, and the weights go to the rollouts.
+    """
+    readers = [role for role in plan.turns if _scores(role)]
+    others = [role for role in plan.turns if not _scores(role)]
+    servers = [role for role in others if role.layout.is_server]
+    trained = [role for role in others if not role.layout.is_server]
+    phases = [Phase(_generation(role), (role.name,)) for role in servers]
+    phases += [Phase(_score(role), (role.name,)) for role in readers]
+    phases += [Phase("update", (role.name,)) for role in trained]
+    if servers and trained:
+        phases.append(Phase(HANDOVER, (trained[0].name, *(role.name for role in servers))))
+    return tuple(phases)
+
+
+def _scores(role: Role) -> bool:
+    words = re.split(r"[^a-z]+", role.name.lower())
+    return any(word.startswith(SCORES) for word in words)
+
+
+def _generation(role: Role) -> str:
+    name = role.name.lower()
+    return next((word for word in ("prefill", "decode") if name.startswith(word)), "rollout")
+
+
+def _score(role: Role) -> str:
+    return "reference" if role.name.lower().startswith("ref") else "reward"
+
+
+# -- one role --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RankBytes:
+    """Bytes that a rank of a role needs while it works: by PARTS, and beside them what it needs
+    only then, for all of its work and for a forward pass alone."""
+
+    parts: Mapping[str, float]
+    working: float
+    forward: float
+
+
+_OF_PARTS = {
+    "weights": ("weights", "copies"),
+    "gradients": ("gradients",),
+    "optimizer": ("optimizer",),
+}
+"""Parts of training.memory by the part of a role that they are; all others are working memory."""
+
+_OF_FORWARD = ("gathered", "embedding", "output", "working")
+"""Of that what a forward pass needs, which keeps no activations."""
+
+
+def trained_bytes(stages: Iterable[StageMemory], *, is_read: bool) -> tuple[RankBytes, ...]:
+    """Of a rank of each stage of a model that trains; is_read: of one that `reads_only`."""
+    held = {name for names in _OF_PARTS.values() for name in names}
+    found = []
+    for stage in stages:
+        sizes = stage.parts
+        parts = {part: sum(sizes.get(n, 0.0) for n in names) for part, names in _OF_PARTS.items()}
+        forward = sum(sizes.get(name, 0.0) for name in _OF_FORWARD)
+        working = sum(size for name, size in sizes.items() if name not in held)
+        if is_read:
+            parts, working = {"weights": parts["weights"]}, forward
+        found.append(RankBytes(parts, working, forward))
+    return tuple(found)
+
+
+def served_bytes(memory: ServerMemory) -> tuple[RankBytes, ...]:
+    """Of a rank of each stage of a server: the cache is what its blocks take."""
+    return tuple(
+        RankBytes(
+            {"weights": stage.weights, "cache": memory.used(stage)}, stage.working, stage.working
+        )
+        for stage in memory.stages
+    )
+
+
+# -- all of them -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What lies in a GPU in a phase: (role, part, bytes), the roles that work last."""
+
+    phase: Phase
+    gpu: int
+    held: tuple[tuple[str, str, float], ...]
+
+    @property
+    def total(self) -> float:
+        return sum(size for *_, size in self.held)
+
+
+@dataclass(frozen=True)
+class StepMemory:
+    """What lies in the memory of the GPUs of a plan in one step.
+
+    work: of a rank of each pipeline stage, by the role's name; none of a role whose memory is not
+    known. kept: the parts that a role leaves on its GPUs while others have them.
+    """
+
+    plan: Plan
+    phases: Sequence[Phase]
+    work: Mapping[str, Sequence[RankBytes]]
+    kept: Mapping[str, Collection[str]] = field(default_factory=dict)
+
+    def moment(self, phase: Phase, gpu: int) -> Moment:
+        """What lies in one GPU in a phase."""
+        places = self.plan.roles_of(gpu)
+        held = []
+        for role, rank in sorted(places, key=lambda place: place[0].name in phase.roles):
+            if work := self.work.get(role.name):
+                parts = self._there(role, work[_stages(role)[rank]], phase, len(places) > 1)
+                held += [(role.name, part, size) for part, size in parts.items() if size]
+        return Moment(phase, gpu, tuple(held))
+
+    def totals(self, phase: Phase) -> np.ndarray:
+        """Bytes in each GPU of the cluster in a phase: float64, shape (world,)."""
+        totals = np.zeros(self.plan.world_size)
+        for role in self.plan.turns:
+            if work := self.work.get(role.name):
+                sizes = [
+                    [sum(self._there(role, one, phase, shares).values()) for one in work]
+                    for shares in (False, True)
+                ]
+                shares = (self._roles_of_gpus[role.ranks] > 1).astype(np.int64)
+                totals[role.ranks] += np.array(sizes)[shares, _stages(role)]
+        return totals
+
+    @cached_property
+    def fullest(self) -> Moment:
+        """The moment at which a GPU has least room, of all GPUs and phases."""
+        return self._fullest_of(np.arange(self.plan.world_size))
+
+    def crowded(self, capacity: float) -> Iterator[Note]:
+        """Of each set of roles that GPUs have, the fullest moment, where it is beyond their memory.
+
+        capacity: bytes of a GPU.
+
+        >>> from groups.layout import Job
+        >>> plan = Plan.of(Job(gpus_per_node=2).layout(), "actor")
+        >>> work = {"actor": [RankBytes({"weights": 60 * GIB}, working=30 * GIB, forward=GIB)]}
+        >>> (note,) = StepMemory(plan, phases_of(plan), work).crowded(80 * GIB)
+        >>> dict(note.facts)
+        {'phase': 'update', 'roles': 'actor', 'gpu': 0, 'needed': 90.0, 'capacity': 80.0}
+        """
+        sets = np.zeros(self.plan.world_size, dtype=np.int64)
+        for number, role in enumerate(self.plan.roles):
+            sets[role.ranks] |= 1 << number
+        for one in np.unique(sets):
+            moment = self._fullest_of(np.flatnonzero(sets == one))
+            if moment.total > capacity:
+                roles = ", ".join(dict.fromkeys(role for role, *_ in moment.held))
+                sizes = {
+                    "needed": round(moment.total / GIB, 1),
+                    "capacity": round(capacity / GIB, 1),
+                }
+                facts = {"phase": moment.phase.name, "roles": roles, "gpu": moment.gpu, **sizes}
+                yield Note(CROWDED, facts)
+
+    def _fullest_of(self, gpus: np.ndarray) -> Moment:
+        most, at = self._peaks
+        gpu = int(gpus[most[gpus].argmax()])
+        return self.moment(self.phases[at[gpu]], gpu)
+
+    @cached_property
+    def _peaks(self) -> tuple[np.ndarray, np.ndarray]:
+        """The most that lies in each GPU, and the place of the phase in which it does so first."""
+        most = self.totals(self.phases[0])
+        at = np.zeros(self.plan.world_size, dtype=np.int64)
+        for place, phase in enumerate(self.phases[1:], 1):
+            totals = self.totals(phase)
+            at[totals > most] = place
+            most = np.maximum(most, totals)
+        return most, at
+
+    @cached_property
+    def _roles_of_gpus(self) -> np.ndarray:
+        """How many roles each GPU has."""
+        count = np.zeros(self.plan.world_size, dtype=np.int64)
+        for role in self.plan.turns:
+            count[role.ranks] += 1
+        return count
+
+    def _there(self, role: Role, work: RankBytes, phase: Phase, shares: bool) -> dict[str, float]:
+        """What of a rank's bytes is there in a phase."""
+        kept = self.kept.get(role.name, ()) if shares else PARTS
+        used, working = tuple[str, ...](), 0.0
+        if role.name not in phase.roles:
+            pass  # only what it keeps
+        elif phase.name == HANDOVER:
+            used = ("weights",)
+        elif phase.name in FORWARD:
+            used, working = ("weights", "cache"), work.forward
+        else:
+            used, working = PARTS, work.working
+        there = {part: work.parts.get(part, 0.0) for part in PARTS if part in {*used, *kept}}
+        return {**there, WORKING: working}
+
+
+def _stages(role: Role) -> np.ndarray:
+    """The pipeline stage of each rank."""
+    mesh = role.layout.mesh
+    stride = mesh.strides[mesh.names.index("pp")] if "pp" in mesh.names else 1
+    return _along(role.layout.world_size, stride, mesh.size("pp"))
+
+
+@lru_cache(maxsize=16)
+def _along(world: int, stride: int, size: int) -> np.ndarray:
+    return np.arange(world) // stride % size
