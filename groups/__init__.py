@@ -1,7 +1,7 @@
-"""WHICH ranks are together: pure numbers, no page, no drawing, no environment.
+"""WHICH ranks form a group: pure numbers, no page, no drawing, no environment.
 
-A mesh of named axes numbers the ranks, and every kind of group is a request to it. A
-`layout.Job` is worked out to a `layout.Layout`: both grids and every group.
+A mesh of named axes numbers the ranks, and every kind of group is a request to it. `layout.Job`
+holds the sizes that a user sets; its `layout.Layout` has both grids and every group.
 
 >>> from groups import fit, rank_groups
 >>> mesh = fit(16, order="tp-cp-dp-pp", tp=2, pp=2)

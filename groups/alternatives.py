@@ -1,6 +1,6 @@
-"""Sizes that fit a world, where dp is what remains; of others the nearest that do.
+"""Sizes that fit a world, where dp is what remains; for sizes that do not fit, the nearest that do.
 
-The fix in a refusal is computed, never canned.
+The fixes of a refusal are computed, never canned.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ Fixes = Callable[..., list[dict[str, int]]]
 Attempt = Callable[[Mapping[str, object]], object]
 
 MOST = 3
-"""Alternatives offered with one refusal: more than three are a list, not advice."""
+"""The largest number of alternatives of one refusal: more would be a list, not advice."""
 
 AT_ONCE = 5
-"""Changes that are made together where one alone leads to the next refusal."""
+"""The largest number of changes combined into one alternative."""
 
 NEARBY = 8
-"""Divisors tried for an axis where several change: all of them would take seconds."""
+"""The largest number of divisors tried per axis when several axes change, to bound the time."""
 
 
 @lru_cache(maxsize=256)
@@ -95,7 +95,8 @@ def nearest_fits(
 def _fill(
     room: int, sizes: Mapping[str, float], axes: tuple[str, ...], exactly: bool
 ) -> Iterator[dict[str, int]]:
-    """Any divisors for the first axes (near ones, if these are many), the nearest for the last."""
+    """Any divisors for all axes but the last (near ones, if there are many), the nearest for the
+    last."""
     name, *rest = axes
     if not rest:
         near = divisors(room)  # the nearest at or below the size, and the nearest above it
@@ -141,7 +142,7 @@ def not_a_multiple(
 
 
 def works(attempt: Callable[..., object], *values: object, **named: object) -> bool:
-    """Whether something is answered and not refused: how alternatives are tried.
+    """Whether a call succeeds instead of raising a LayoutError: how alternatives are tried.
 
     >>> works(Axis, "tp", 2), works(Axis, "tp", size=0)
     (True, False)
@@ -154,10 +155,10 @@ def works(attempt: Callable[..., object], *values: object, **named: object) -> b
 
 
 def with_working(error: LayoutError, attempt: Attempt, at_once: int = AT_ONCE) -> LayoutError:
-    """The refusal with those of its alternatives that work, alone or with one of the next refusal;
-    none that another one is a part of.
+    """The refusal with only those of its alternatives that work, alone or combined with one of the
+    next refusal's. An alternative that contains another one is left out.
 
-    attempt: answers with some changes of what was asked, or refuses with further ones.
+    attempt: a function of changes that raises a LayoutError if they do not work.
 
     >>> def attempt(changes: dict[str, int]) -> None:
     ...     for name, size in {"tp": 3, "pp": 5, **changes}.items():
@@ -193,7 +194,7 @@ def in_ranges(
 ) -> tuple[dict[str, int], list[LayoutError]]:
     """Sizes as ints, each clamped to its range, and the refusals of those that were outside of it.
 
-    limits: least and largest, where it is not from 1 up. What is no number is no size.
+    limits: least and largest size by name; the default is 1 and no upper limit.
 
     >>> in_ranges({"tp": 2, "pp": 9, "cp": 0.5}, {"pp": (1, 8)})[0]
     {'tp': 2, 'pp': 8}
@@ -211,7 +212,7 @@ def in_ranges(
 
 
 def with_changes(value: Value, changes: Mapping[str, object]) -> Value:
-    """A dataclass with some of its fields changed, as an alternative that is tried.
+    """A dataclass instance with some fields changed.
 
     >>> with_changes(Axis("tp", 2), {"size": 4})
     Axis(name='tp', size=4)
@@ -258,7 +259,7 @@ def fitted_sizes(
     rest_size = sizes.get(rest or "")  # the remaining axis may have a size too
 
     def alternatives(near: Mapping[str, float], change: Iterable[str] = ()) -> list[dict[str, int]]:
-        """The nearest sizes that fit; one that remains and was given changes with them."""
+        """The nearest sizes that fit; a size set for the remaining axis changes with them."""
         fits = nearest_fits(world, near, change=change, exactly=rest is None)
         for changes in fits:
             if rest and rest_size is not None:
@@ -331,7 +332,10 @@ def _refuse_other(
 
 
 def _world(world: object, sizes: Mapping[str, object]) -> int:
-    """The world size; one out of range is answered with the nearest that these sizes fill."""
+    """The world size as an int.
+
+    Errors: LayoutError if out of range; its fix is the nearest world that the sizes fill.
+    """
     try:
         return whole_number(world, "world", maximum=MAX_RANKS)
     except LayoutError as error:
@@ -343,7 +347,7 @@ def _world(world: object, sizes: Mapping[str, object]) -> int:
 
 
 def _near(size: object, world: int) -> float:
-    """Where to look instead of a bad size: 2.5 and 99 have neighbours; "abc" and -3 have 1."""
+    """The number near which to look for sizes that fit: a bad size itself if positive, else 1."""
     if not isinstance(size, Real) or isinstance(size, (bool, np.bool_)) or size != size:
         return 1
     if not size <= world:

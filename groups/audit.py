@@ -1,14 +1,14 @@
-"""Which groups fit into a node, or into an NVLink domain of some size, and which cross its border.
+"""Which groups fit into a node or an NVLink domain, and which cross its border.
 
-A group crosses where its members stand in more than one domain of so many consecutive ranks. That
-hurts most where the group waits for each message (tp and ep, several times a layer), and least
-where much computation hides it (dp, once a step).
+A group crosses a border if its members are in more than one domain. That costs most where the next
+layer waits for every message (tp and ep, several times a layer), and least where much computation
+hides it (dp, once a step).
 
-A domain is so many consecutive ranks, or a level of places of any sizes (racks, switches), given as
-the place of every rank: `placement.Placement.of_ranks`.
+A domain is either a run of consecutive ranks, or a place of a level (racks, switches) of any size,
+given as the place of every rank: `placement.Placement.of_ranks`.
 
 Another order numbers the same GPUs differently: a kind keeps its number and size of groups, but not
-their members. Where every group of a kind is the same set of ranks, nothing has moved.
+their members. If every group of a kind has the same set of ranks as before, nothing has moved.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from .mesh import whole_number
 from .placement import distinct, node_of, nodes_spanned
 
 DOMAINS = (4, 8, 16, 32, 72)
-"""GPUs that one NVLink domain may have: half a node, a node, two, four, and a GB200 NVL72 rack."""
+"""Sizes of an NVLink domain, in GPUs: half a node, a node, two, four, and a GB200 NVL72 rack."""
 
 LATENCY_BOUND = (
     *("tp", "ep", "etp", "tp-ep", "egtp", "gtp"),
     *("attention_tp", "moe_ep", "moe_tp"),  # of servers
 )
-"""Groups that the next layer waits for: they want to stay inside one NVLink domain."""
+"""Kinds that the next layer waits for: they should stay inside one NVLink domain."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """How the groups of one name stand on domains of one size, or on the places of a level.
+    """How the groups of one kind span domains of one size, or the places of a level.
 
-    domain: GPUs of a domain; of the largest place where they differ.
+    domain: GPUs of a domain; of the largest place where places differ.
     """
 
     name: str
@@ -50,12 +50,12 @@ class Span:
 
     @property
     def is_slow(self) -> bool:
-        """Whether a group that is waited for leaves its domain."""
+        """Whether a latency-bound group crosses a domain's border."""
         return self.crossing > 0 and self.name in LATENCY_BOUND
 
 
 def spans_of(grouping: Grouping, domain: int | np.ndarray) -> np.ndarray:
-    """On how many domains each group stands: int64, shape (num_groups,).
+    """The number of domains that each group spans: int64, shape (num_groups,).
 
     domain: consecutive ranks of one, or the place of every rank, shape (world,).
 
@@ -73,7 +73,7 @@ def spans_of(grouping: Grouping, domain: int | np.ndarray) -> np.ndarray:
 
 
 def spans_of_groups(groups: Groups, domain: int | np.ndarray) -> np.ndarray:
-    """The same of groups that are made already, or of some of them.
+    """The number of domains that each of some groups spans: int64, shape (num_groups,).
 
     >>> spans_of_groups(np.array([[0, 2], [4, 6]]), domain=4).tolist()
     [1, 1]
@@ -88,7 +88,7 @@ def spans_of_groups(groups: Groups, domain: int | np.ndarray) -> np.ndarray:
 
 
 def _translated(grouping: Grouping, domain: int) -> np.ndarray:
-    """The same without the groups: all groups of a mesh are group 0, moved to another first rank.
+    """`spans_of` without making the groups: every group is a translation of group 0.
 
     So how many domains a group stands on depends only on where in a domain it starts.
     """
@@ -101,7 +101,7 @@ def _translated(grouping: Grouping, domain: int) -> np.ndarray:
 
 
 def span(grouping: Grouping, domain: int | np.ndarray, level: str = "") -> Span:
-    """How many domains the groups of a kind span: nodes of a size, or places of a named level.
+    """How many domains the groups of a kind span; level: the name of places that are no nodes.
 
     >>> from groups import parse_mesh
     >>> tensor = span(Grouping("tp", parse_mesh("tp8-dp2"), "tp"), domain=4)
@@ -113,7 +113,7 @@ def span(grouping: Grouping, domain: int | np.ndarray, level: str = "") -> Span:
 
 
 def spans_by_size(grouping: Grouping, domains: Sequence[int]) -> list[Span]:
-    """The same on domains of each of these sizes.
+    """`span` for domains of each size.
 
     >>> from groups import parse_mesh
     >>> tensor = Grouping("tp", parse_mesh("tp8-dp2"), "tp")
@@ -146,7 +146,8 @@ def audit(
     domains: Iterable[int],
     levels: Mapping[str, np.ndarray] | None = None,
 ) -> list[list[Span]]:
-    """One row a grouping, one column a domain size, then one a level; no groups of one rank.
+    """A row for each grouping of more than one rank: its spans for each domain size, then for each
+    level.
 
     levels: by name ("rack", "switch" ...) the place of every rank.
     """
@@ -163,7 +164,7 @@ def audit(
 
 @dataclass(frozen=True, eq=False)
 class Move:
-    """One name under two orders."""
+    """One kind of group under two orders."""
 
     name: str
     moved: np.ndarray  # bool, shape (world_size,): ranks whose group has other members
@@ -201,7 +202,8 @@ def moved_ranks(before: Grouping, after: Grouping) -> np.ndarray:
 def moves(
     before: Mapping[str, Grouping], after: Mapping[str, Grouping], gpus_per_node: int
 ) -> list[Move]:
-    """One move a name that both have, in the order of ``after``; no groups of one rank."""
+    """A move for each kind that both orders have, in the order of ``after``, without groups of one
+    rank."""
     rows = []
     for name, now in after.items():
         if name in before and now.size > 1:

@@ -1,9 +1,9 @@
-"""What one request may cost: work is counted where it is done, and past the limit it is refused.
+"""A budget of work for each request: work is counted where it is done and refused past the limit.
 
-A unit of work is about a microsecond of one core: a word read, an op placed, ten pixels painted.
-Loops say what they are about to do, `spend`; whoever answers a request opens its budget, `within`.
-Work that belongs to no request (a test, a script of one's own) is not limited. A budget
-inside another is a part of it: what is spent within counts for both.
+A unit of work is about a microsecond of one core: a word read, an op placed, ten pixels painted. A
+loop calls `spend` before it works; the code that answers a request opens its budget with `within`.
+Work outside of any request (a test, a script) is not limited. A budget inside another is a part of
+it: what is spent counts for both.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from .errors import LayoutError
 
 LIMIT = 1_500_000
-"""Units of work of one request: about a second and a half of one core."""
+"""Units of work of one request: about 1.5 seconds of one core."""
 
 
 @dataclass
 class Budget:
-    """Units that a request may spend, and what it has spent."""
+    """The units that a request may spend, and how many it has spent."""
 
     limit: int
     spent: int = 0
@@ -29,12 +29,12 @@ class Budget:
 
     @property
     def left(self) -> int:
-        """Units that may still be spent, of this budget and of those that it is a part of."""
+        """Units left in this budget and in the budgets that it is a part of."""
         left = self.limit - self.spent
         return left if self.outer is None else min(left, self.outer.left)
 
     def spend(self, units: int) -> bool:
-        """Count units of work; whether there were as many."""
+        """Counts units of work; returns whether the budget had as many."""
         self.spent += units
         enough = self.outer is None or self.outer.spend(units)
         return enough and self.spent <= self.limit
@@ -45,7 +45,7 @@ _CURRENT: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 @contextmanager
 def within(limit: int = LIMIT, kind: type[Budget] = Budget) -> Iterator[Budget]:
-    """A budget for what is done inside, or in a function that this decorates.
+    """Opens a budget for a block, or for a function that it decorates.
 
     >>> @within(limit=3)
     ... def reader(text: str) -> int:
@@ -71,14 +71,13 @@ Alternatives = Iterable[Mapping[str, object]] | Callable[[int], Iterable[Mapping
 def spend(
     units: int, what: str, *, control: str | None = None, alternatives: Alternatives = ()
 ) -> None:
-    """Count work of the current request that is about to be done.
+    """Counts work that the current request is about to do.
 
-    what: of what there is too much, a name that texts/refusals.toml has words for. control: the
-    input that is too large.
-    alternatives: changes of inputs that cost less, or a function that finds them, given the units
-    that were left.
+    what: the kind of units, a name that texts/refusals.toml has words for. control: the input that
+    is too large. alternatives: changes of inputs that cost less, or a function that finds them,
+    given the units left.
 
-    Errors: LayoutError ``too-much-work`` where it is more than is left.
+    Errors: LayoutError ``too-much-work`` if fewer units are left.
     """
     budget = _CURRENT.get()
     if budget is None:

@@ -20,7 +20,7 @@ from .mesh import Mesh
 from .tables import Rows, read_table
 
 AXES = ("tp", "cp", "ep", "dp", "pp")
-"""What an axis may play."""
+"""The axes of Megatron's that an axis of a framework may play."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class OwnAxis:
 
 @dataclass(frozen=True)
 class OwnGroup:
-    """A group that joins several axes of a framework, or has a name of its own there."""
+    """A group that joins several axes of a framework, or that has a name of its own there."""
 
     name: str
     kind: str  # axes of its mesh, joined by dashes
@@ -77,9 +77,9 @@ class Convention:
 
     @property
     def order(self) -> str:
-        """Its order in Megatron's names, each once; ep where the expert mesh has it.
+        """Its axes by Megatron's names, each once; includes ep if the expert mesh has it.
 
-        Where two axes play dp, dp stands where the one stands that takes what remains.
+        Of two axes that play dp, the one that takes what remains determines the place of dp.
         """
         names, experts = self._roles(self.axes), self._roles(self.expert_axes)
         if "ep" in experts:
@@ -89,8 +89,8 @@ class Convention:
         return "-".join(names)
 
     def mesh(self, world: int, grid: str = "dense", /, **sizes: int) -> Mesh:
-        """Its mesh of ``world`` ranks, or its "expert" one: sizes by its own names, 1 where not
-        given. The first axis that plays dp and has no size given is what remains.
+        """Its mesh of ``world`` ranks, or its "expert" mesh. Sizes go by its own axis names and
+        default to 1; the first axis that plays dp and has no size is what remains.
 
         >>> str(CONVENTIONS["deepspeed"].mesh(16, model=2, pipe=2))
         'model2-data4-pipe2'
@@ -111,19 +111,19 @@ class Convention:
         return [own.axis for own in axes if own.axis != "dp" or own.name == dp]
 
     def _remaining(self, axes: Sequence[OwnAxis], sizes: Mapping[str, int]) -> str | None:
-        """The axis that takes what remains: of those that play dp, the first without a size."""
+        """The axis that takes what remains: the first that plays dp and has no size."""
         playing = [own.name for own in axes if own.axis == "dp" and own.name not in sizes]
         return self.remains if self.remains in playing else next(iter(playing), None)
 
 
 OWN = "own"
-"""The framework of an order of one's own."""
+"""The framework of a user-defined order."""
 
 MEGATRONS = ("megatron", "megatron-pp-dp", "megatron-inference", OWN)
-"""Frameworks that Megatron's own rules and messages are about."""
+"""Frameworks that follow Megatron's own rules and messages."""
 
 
 CONVENTIONS: Mapping[str, Convention] = Rows(
     lambda: read_table(Path(__file__).with_name("frameworks.toml"), dict[str, Convention])
 )
-"""Every framework by a stable id; a new one is a table of frameworks.toml."""
+"""Every framework by a stable id; each is a table of frameworks.toml."""

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .layout import Job, Layout
 
 LONGEST = 20_000_000
-"""Characters of a mesh's text: a million ranks and their commas."""
+"""The longest text of a mesh, in characters: a million ranks with commas."""
 
 AXES = ("tp", "cp", "ep", "dp", "pp")
 
@@ -46,7 +46,7 @@ _NAMES = re.compile(r"mesh_dim_names=\((?P<names>[^()]*)\)")
 
 
 class DeviceAxis(NamedTuple):
-    """An axis of a mesh; stride: from a rank to the next one along it."""
+    """An axis of a mesh. stride: the distance in ranks between neighbours along it."""
 
     name: str
     size: int
@@ -56,8 +56,8 @@ class DeviceAxis(NamedTuple):
 def read_device_mesh(mesh: object) -> list[DeviceAxis]:
     """The axes of a DeviceMesh or of its text, slowest first.
 
-    Errors: LayoutError ``no-device-mesh`` for anything else, ``mesh-not-regular`` for ranks that
-    are not each once in steps of one width along each axis.
+    Errors: LayoutError ``no-device-mesh`` for anything else; ``mesh-not-regular`` unless every rank
+    occurs once and each axis has a single stride.
     """
     if isinstance(mesh, str):
         return _of_text(mesh)
@@ -101,7 +101,7 @@ def _of_ranks(ranks: np.ndarray, names: Sequence[str]) -> list[DeviceAxis]:
 
 
 def _require_whole(axes: Sequence[DeviceAxis]) -> None:
-    """Every rank from 0 on stands in the mesh once: its strides are those of some order."""
+    """Refuses strides with which the mesh does not hold every rank from 0 up exactly once."""
     if math.prod(axis.size for axis in axes) > MAX_RANKS:
         raise too_many_ranks(math.prod(axis.size for axis in axes), "mesh")
     step = 1
@@ -126,17 +126,17 @@ def _shown(axes: Sequence[DeviceAxis]) -> str:
 
 
 def job_of_mesh(mesh: object, gpus_per_node: int = 8, axes: Mapping[str, str] | None = None) -> Job:
-    """The job whose layout makes the mesh's groups.
+    """The job whose layout makes the groups of a mesh.
 
-    gpus_per_node: a mesh does not say it. axes: what its axes are for, tp, cp, ep, etp, dp or pp
-    by name, where the names of `group_names.DIMS` do not say it; several may be dp.
+    gpus_per_node: a mesh does not have it. axes: the role of each axis (tp, cp, ep, etp, dp or pp)
+    by its name, for names that `group_names.DIMS` does not know; several axes may be dp.
 
     >>> text = "DeviceMesh((a=2, b=4), 'cuda', stride=(4, 1))"
     >>> str(job_of_mesh(text, axes={"a": "pp", "b": "tp"}).layout().mesh)
     'tp4-cp1-dp1-pp2'
 
-    Errors: LayoutError as `read_device_mesh`; ``mesh-axis-unknown`` for an axis of which nobody
-    says what it is for; ``mesh-no-layout`` where no order of a Job's axes makes these groups.
+    Errors: LayoutError as `read_device_mesh`; ``mesh-axis-unknown`` for an axis of unknown role;
+    ``mesh-no-layout`` if no order of a Job's axes makes these groups.
     """
     found = read_device_mesh(mesh)
     seen: dict[str, list[DeviceAxis]] = {}
@@ -165,7 +165,7 @@ def _part_of(axis: DeviceAxis, axes: Mapping[str, str]) -> str:
 
 
 Spread = tuple[tuple[int, int], ...]
-"""(stride, ranks) of each run of steps within a group, fastest first; () for a rank alone."""
+"""(stride, ranks) of each run of steps within a group, fastest first; () for a single rank."""
 
 
 def _joined(axes: Sequence[DeviceAxis]) -> Spread:
@@ -189,7 +189,7 @@ def layouts_of(
     frameworks: Sequence[str],
 ) -> Iterator[Layout]:
     """Layouts of these sizes whose groups have these spreads: of the frameworks first, then of
-    orders of one's own; spreads: of tp, cp, dp, pp, ep, etp and edp, those that are known."""
+    user-defined orders. spreads: those known of tp, cp, dp, pp, ep, etp and edp."""
     from .conventions import OWN
     from .layout import Job
 
@@ -217,7 +217,8 @@ def _spread(grouping: Grouping | None) -> Spread | None:
 def _may_be(
     order: str, world: int, sizes: Mapping[str, int], spreads: Mapping[str, Spread]
 ) -> bool:
-    """Whether the dense axes of an order have these spreads, before a layout is made of it."""
+    """Whether the dense axes of an order have these spreads; a cheap test before a layout is
+    built."""
     tp, cp, pp = (sizes.get(name, 1) for name in ("tp", "cp", "pp"))
     dp, rest = divmod(world, tp * cp * pp)
     step, of = 1, {"tp": tp, "cp": cp, "pp": pp, "dp": dp}

@@ -1,8 +1,8 @@
-"""The servers that a job asks for: how many of them its GPUs are, and what each refuses.
+"""The servers of a job: how many of them its GPUs hold, and the sizes that each engine refuses.
 
-One server takes tp x pp GPUs in SGLang, x cp in TensorRT-LLM, and x cp x dp in vLLM where dp is
-given; what is left of the GPUs are more servers of the same model, side by side. What a job's sizes
-are called there, and which of them it has, is `Convention.sizes`.
+One server takes tp x pp GPUs in SGLang, x cp in TensorRT-LLM, and x cp x dp in vLLM if dp is set;
+the remaining GPUs hold more servers of the same model. `Convention.sizes` has the engine's names of
+a job's sizes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def is_server(framework: object) -> bool:
-    """Whether a framework serves a model: its job has no step and no gradients.
+    """Whether a framework serves a model: its jobs have no training step and no gradients.
 
     >>> is_server("vllm"), is_server("megatron"), is_server("own")
     (True, False, False)
@@ -40,12 +40,12 @@ def is_server(framework: object) -> bool:
 
 
 def has_own_groups(framework: object) -> bool:
-    """Whether a server numbers its ranks by rules of its own, not by Megatron's."""
+    """Whether a server numbers its ranks by its own rules instead of Megatron's."""
     return is_server(framework) and framework not in MEGATRONS
 
 
 def gpus_of_server(framework: str, sizes: Mapping[str, int]) -> int:
-    """The GPUs of one server; dp counts in vLLM, where it is given.
+    """The GPUs of one server; dp counts only in vLLM, if it is set.
 
     >>> gpus_of_server("sglang", {"tp": 16, "pp": 1, "cp": 2, "dp": 8})
     16
@@ -55,7 +55,7 @@ def gpus_of_server(framework: str, sizes: Mapping[str, int]) -> int:
 
 
 def engine_gpus(job: Job) -> int:
-    """The GPUs of one engine of a server's job: one copy of the model, or of what dp makes of it.
+    """The GPUs of one engine: of one copy of the model or, with dp in vLLM, of all its dp copies.
 
     >>> from groups.layout import Job
     >>> engine_gpus(Job(tp=2, framework="vllm")), engine_gpus(Job(tp=2, dp=4, framework="vllm"))
@@ -66,7 +66,7 @@ def engine_gpus(job: Job) -> int:
 
 
 def serve(job: Job, world: int) -> Served:
-    """The two meshes and the groups of the servers that a job asks for on so many GPUs.
+    """The two meshes and the groups of the servers of a job on so many GPUs.
 
     Errors: LayoutError about a size, with the engine's own message where it has one.
     """
@@ -112,7 +112,7 @@ _ENGINES: Mapping[str, Callable[[Job, int], Served]] = {
 
 
 def stops(framework: str, sizes: Mapping[str, int], world: int) -> dict[str, list[int]]:
-    """Of each size of a server those that work with the others as they are.
+    """For each size of a server, the values that work with the other sizes unchanged.
 
     >>> stops("sglang", {"tp": 8, "pp": 1, "dp": 4}, 16)["tp"]
     [4, 8, 16]

@@ -1,4 +1,4 @@
-"""One kind of refusal for everything that the maths will not answer."""
+"""The one exception for everything that the maths refuses, and the tables of its sentences."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ class LayoutError(ValueError):
 
     @property
     def speaker(self) -> str:
-        """Whose message the quote is: Megatron's, where the facts do not say another."""
+        """Who is quoted: Megatron, unless the facts name another."""
         return str(self.facts.get("says", "Megatron"))
 
     def renamed(self, names: Mapping[str, str]) -> LayoutError:
-        """The same refusal where its inputs have other names.
+        """The same refusal with other names for its inputs.
 
         >>> error = LayoutError("does-not-divide", "m is odd", control="m", alternatives=[{"m": 4}])
         >>> str(error.renamed({"m": "micro_batches"}))
@@ -99,8 +99,8 @@ class LayoutError(ValueError):
 
 @dataclass(frozen=True)
 class Refusal:
-    """What a refusal says under a code, with facts to be filled in: what is wrong, the rule behind
-    it, and word for word what Megatron says in that case."""
+    """The template of a refusal, to be filled in with facts: what is wrong, the rule behind it, and
+    Megatron's own message in that case, word for word."""
 
     what: str = ""
     why: str = ""
@@ -108,10 +108,10 @@ class Refusal:
 
 
 def refusals(*files: Path) -> Callable[..., LayoutError]:
-    """The function by which a room refuses: a code, the control, fixes, and facts by name.
+    """A function that makes a room's refusals from a code, the control, fixes, and facts by name.
 
-    Its sentences, in refusals.toml of this folder and in these files, are made of the facts; one
-    that names its control has that among them. Sentence, rule and quote may be given instead.
+    The sentences are in refusals.toml of this folder and in these files; they are filled in with
+    the facts. A sentence, rule or quote may be passed instead.
 
     >>> error = refusal("repeated-axis", "order", axis="tp", value="'tp-tp'")
     >>> str(error), error.facts
@@ -133,6 +133,7 @@ def refusals(*files: Path) -> Callable[..., LayoutError]:
         quote: str = "",
         **facts: object,
     ) -> LayoutError:
+        """Makes a refusal of this room."""
         text = Refusal() if sentence and code not in texts() else texts()[code]
         if "{control}" in f"{text.what}{text.why}{text.quote}":
             facts = {"control": control, **facts}
@@ -165,7 +166,7 @@ def not_a_choice(
     choices: Iterable[str],
     alternatives: Sequence[Mapping[str, object]] = (),
 ) -> LayoutError:
-    """The refusal of a value that is none of the names there are.
+    """The refusal of a value that is not one of the choices.
 
     >>> not_a_choice("target", "jax", ["megatron", "nemo"]).what
     "'jax' is not a choice of target: choose megatron, nemo"
@@ -175,7 +176,7 @@ def not_a_choice(
 
 
 def in_any_case(value: object, choices: Iterable[str]) -> object:
-    """The choice that a text names, whatever its case; any other value as it is.
+    """The choice that a text names, ignoring case; any other value unchanged.
 
     >>> in_any_case("DP", ["tp", "dp"]), in_any_case("ep", ["tp", "dp"]), in_any_case(5, ["5"])
     ('dp', 'ep', 5)
@@ -187,8 +188,8 @@ def in_any_case(value: object, choices: Iterable[str]) -> object:
 
 
 def nearest_names(name: str, choices: Iterable[str], most: int = 3) -> list[str]:
-    """The choices that a name that is none of them may have meant, nearest first: those that go on
-    where it ends, then those that are written much alike.
+    """Up to ``most`` choices similar to an unknown name, nearest first: choices that begin with it,
+    then those of similar spelling.
 
     >>> nearest_names("llama3", ["llama3-8b", "llama2", "gpt"])
     ['llama3-8b', 'llama2']
@@ -203,7 +204,7 @@ def nearest_names(name: str, choices: Iterable[str], most: int = 3) -> list[str]
 
 
 def alternative_text(alternative: Mapping[str, object]) -> str:
-    """An alternative as it stands in a sentence.
+    """An alternative as a sentence writes it.
 
     >>> alternative_text({"tp": 2, "pp": 4})
     'tp 2 with pp 4'
@@ -212,13 +213,13 @@ def alternative_text(alternative: Mapping[str, object]) -> str:
 
 
 def require_length(text: str, limit: int, control: str) -> None:
-    """Errors: LayoutError about the control for a text of more characters than the limit."""
+    """Errors: LayoutError about the control if a text has more characters than the limit."""
     if len(text) > limit:
         raise refusal("text-too-long", control, count=len(text), limit=limit)
 
 
 def quoted(value: object, limit: int = 40) -> str:
-    """The input as it was given, cut to a length that fits in a sentence.
+    """An input as the user wrote it, cut to a length that fits in a sentence.
 
     >>> quoted("abc"), quoted(2.5), quoted("x" * 99, limit=8)
     ("'abc'", '2.5', "'xxxxxx…")

@@ -1,12 +1,12 @@
-"""What kind of group a running program's name for it means.
+"""The kind of group that a running program's name for it means.
 
-Megatron gives each group a description of its own, a DeviceMesh one of each axis, ``mesh_`` and its
-name: torchtitan's, accelerate's and DeepSpeed's are known, and what people usually call an axis.
+Megatron gives each group a description; a DeviceMesh names the group of an axis ``mesh_`` and the
+axis: the axis names of torchtitan, accelerate and DeepSpeed are known, and other usual ones.
 
 Sources of names: NVIDIA/Megatron-LM, megatron/core/parallel_state.py (descriptions); PyTorch,
 torch/distributed/device_mesh.py (``mesh_<dim>``); pytorch/torchtitan,
-torchtitan/distributed/parallel_dims.py (names of dims). DeepSpeed and vLLM pass no description
-to their groups.
+torchtitan/distributed/parallel_dims.py (names of dims). DeepSpeed and vLLM pass no description to
+their groups.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ _HYBRID = re.compile(r"HYBRID_DP_CP_GROUPS?_(\d{1,7})$")
 
 
 def kind_of(name: str | None, guid: str | None = None) -> str | None:
-    """The kind of group that a description means, or None; guid: torch's own name, of all ranks 0.
+    """The kind of group that a description means, or None. guid: torch's own name; that of all
+    ranks is 0.
 
     >>> kind_of("TENSOR_MODEL_PARALLEL_GROUP"), kind_of("DATA_PARALLEL_GROUP_WITH_CP_GLOO")
     ('tp', 'dp-cp')

@@ -1,8 +1,8 @@
-"""What people say for the fields of a typed model: once, where the field is declared.
+"""The inputs of a typed model, each declared once, with its field.
 
-A model is a frozen dataclass; a field that somebody may say is annotated with an `Input`. Page,
-links, endpoints, command line and documents are made of these annotations, and the texts that come
-from them are read and checked by `parse`:
+A model is a frozen dataclass; a field that users may set is annotated with an `Input`. Page, links,
+endpoints, command line and documents are made from these annotations, and the texts that they
+receive are checked and converted by `parse`:
 
 >>> @dataclass(frozen=True)
 ... class Oven:
@@ -33,34 +33,35 @@ from .mesh import whole_number
 
 Model = TypeVar("Model")
 Kind = Literal["count", "amount", "switch", "choice", "text", "names", "sizes"]
-"""A whole number, any number, on or off, one of some names, a text, several names or sizes."""
+"""A whole number, any number, on or off, one of several names, a text, a list of names or of
+sizes."""
 
 _NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?", re.ASCII)
 
 SWITCH: Mapping[str, bool] = MappingProxyType(
     {"on": True, "off": False, "1": True, "0": False, "true": True, "false": False}
 )
-"""What says on or off, in any case. Pages and links write "on" and "off", of a box "1" and "0"."""
+"""Spellings of on and off, in any case. Pages and links write "on" and "off", for a box "1" and
+"0"."""
 
 
 @dataclass(frozen=True)
 class Input:
-    """What a field is to those who say it, beside its type and its default.
+    """A field that users may set, beyond its type and its default.
 
     Attributes:
-        means: what it is, for programs: endpoints and the command line say it.
-        otherwise: what counts where nobody says it, if that is not the default.
-        choices: names that it may be; of a mapping the keys.
+        means: what it is, as endpoints and the command line describe it.
+        otherwise: what applies while it is unset, if that is not the default.
+        choices: names that it may have; the keys of a mapping.
         least, most: the range of a number.
-        check: what else it may be: gives a value as it is written everywhere, or refuses it.
-        name: what page, endpoints and options call it; empty: as the field.
-        link: its name in links; empty: in none, for a text that somebody pasted may be long, or
-            not meant for others. None: as it is called.
-        maths: what arguments of the maths call it.
-        stands: whether its default stands in its box; else that is empty, and the default counts.
-        ticked: whether a switch is a box to tick, and no choice between on, off and the default.
-        closed: whether a link that says none of its choices opens nothing.
-        stays: whether it stays as it is where a published layout is opened.
+        check: a function that returns a value in its canonical form, or refuses it.
+        name: its name on the page, in endpoints and options; empty: that of the field.
+        link: its name in links; None: `name`; empty: in none, as a pasted text may be private.
+        maths: names of the arguments of the maths that it becomes.
+        stands: whether its box shows the default; else the box is empty, and the default applies.
+        ticked: whether a switch is a checkbox instead of a choice between on, off and the default.
+        closed: whether a link with another value than its choices opens nothing.
+        stays: whether it keeps its value when a published layout is opened.
     """
 
     means: str = ""
@@ -80,13 +81,13 @@ class Input:
 
     @property
     def has_choices(self) -> bool:
-        """Whether it is one of some names; what these are, a table may have to be read for."""
+        """Whether it has choices; does not read the table that lists them."""
         return not isinstance(self.choices, (tuple, list)) or len(self.choices) > 0
 
 
 @dataclass(frozen=True)
 class InputField:
-    """A field that somebody may say: its annotation, and what follows from its type."""
+    """An input: the annotation of a field, and what follows from the field's type."""
 
     name: str  # on the page, of endpoints and options
     attribute: str  # of the model
@@ -97,30 +98,30 @@ class InputField:
 
     @cached_property
     def choices(self) -> tuple[str, ...]:
-        """Texts that a list offers: names, or on and off."""
+        """The texts of its list: names, or on and off."""
         if self.kind == "switch":
             return ("1", "0") if self.input.ticked else ("on", "off")
         return tuple(self.input.choices)
 
     @cached_property
     def start(self) -> str:
-        """The text that its box starts with."""
+        """The initial text of its box."""
         is_shown = self.input.stands or self.input.ticked
         return self.text(self.default) if is_shown else ""
 
     @property
     def counts(self) -> str:
-        """The text of what counts while its box is empty."""
+        """The text of the value that applies while its box is empty."""
         return self.text(self.default)
 
     @property
     def link(self) -> str:
-        """Its name in links; empty: in none."""
+        """Its name in links; empty if links do not have it."""
         return self.name if self.input.link is None else self.input.link
 
     @property
     def maths(self) -> tuple[str, ...]:
-        """What else refusals call it."""
+        """Its other names in refusals."""
         renamed = (self.attribute,) if self.attribute != self.name else ()
         return (*renamed, *self.input.maths)
 
@@ -131,7 +132,7 @@ class InputField:
     # -- a value as text ---------------------------------------------------------------------------
 
     def text(self, value: object) -> str:
-        """Any value as its box and its link write it; what is none of its values as it is."""
+        """A value as its box and its link write it; an invalid value unchanged."""
         if type(value) is str:
             return self._spelled(value) if value or self.input.ticked else ""
         if value is None:
@@ -146,7 +147,7 @@ class InputField:
             return quoted(value)
 
     def _spelled(self, text: str) -> str:
-        """A text with numbers and names in the one spelling that they have."""
+        """A text with its numbers and names in canonical spelling."""
         if self.kind == "switch":
             is_on = SWITCH.get(text.strip().lower(), False if not text else None)
             if is_on is None:
@@ -167,7 +168,7 @@ class InputField:
     # -- a text as value ---------------------------------------------------------------------------
 
     def read(self, text: str) -> object:
-        """What a text says; as it is where it says no value of this kind."""
+        """The value of a text; the text unchanged if it is no value of this kind."""
         if self.kind in ("count", "amount"):
             return number_in(text)
         if self.kind == "switch":
@@ -179,7 +180,7 @@ class InputField:
         return text
 
     def value(self, text: str) -> object:
-        """The value that a text says. Errors: LayoutError where the field cannot be that."""
+        """The value of a text. Errors: LayoutError if the field cannot have it."""
         value = self.read(text)
         is_other = self.kind == "count" and text.strip() not in self.choices
         if self.kind in ("count", "switch") and self.choices and (value is text or is_other):
@@ -188,18 +189,18 @@ class InputField:
 
     @cached_property
     def closed(self) -> tuple[str, ...]:
-        """All that a link may say, in any case; none: anything."""
+        """All values that a link may have, in any case; empty: any."""
         if self.input.ticked:
             return tuple(SWITCH)
         unsaid = () if self.input.stands else ("",)
         return (*unsaid, *self.choices) if self.input.closed else ()
 
     def of_text(self, text: str) -> object:
-        """The value that counts: what a text says, else the default. Errors: as `value`."""
+        """The value that applies: that of the text, else the default. Errors: as `value`."""
         return self.value(text) if text.strip() else self.default
 
     def checked(self, value: object) -> object:
-        """A value, if the field can be that. Errors: LayoutError."""
+        """A value, if the field can have it. Errors: LayoutError."""
         if self.input.check is not None:
             return self.input.check(value)
         if self.kind == "count":
@@ -218,7 +219,7 @@ class InputField:
 
 @cache
 def inputs_of(model: type) -> Mapping[str, InputField]:
-    """The fields of a model that somebody may say, by the names that page and programs have."""
+    """The inputs of a model, by their names on the page and in programs."""
     return MappingProxyType({row.name: row for row in _rows_of(model)})
 
 
@@ -251,7 +252,7 @@ def _kind(base: object, found: Input) -> Kind:
 
 
 def texts_for(model: type, texts: Mapping[str, str]) -> list[tuple[InputField, str]]:
-    """The fields of a model that texts say, with these; an empty one leaves the default."""
+    """The inputs of a model that have a text, each with it; an empty text leaves the default."""
     found = ((row, texts.get(row.name, "")) for row in inputs_of(model).values())
     return [
         (row, text)
@@ -261,9 +262,9 @@ def texts_for(model: type, texts: Mapping[str, str]) -> list[tuple[InputField, s
 
 
 def read(model: type[Model], texts: Mapping[str, str]) -> Model:
-    """The model that texts ask for, of numbers that it checks itself.
+    """A model from texts; its numbers are left to its own checks.
 
-    Errors: LayoutError about the first choice that there is not.
+    Errors: LayoutError about the first choice that does not exist.
     """
     found = texts_for(model, texts)
     known = (row.value if row.kind in ("choice", "switch") else row.read for row, _ in found)
@@ -271,17 +272,17 @@ def read(model: type[Model], texts: Mapping[str, str]) -> Model:
 
 
 def parse(model: type[Model], texts: Mapping[str, str]) -> Model:
-    """The model that texts ask for, by the names of its inputs.
+    """A model from texts, by the names of its inputs.
 
-    Errors: LayoutError about the first field that cannot be what its text says.
+    Errors: LayoutError about the first field that cannot have the value of its text.
     """
     return model(**{row.attribute: row.value(text) for row, text in texts_for(model, texts)})
 
 
 def require_inputs(model: object) -> None:
-    """Check the fields of a model, and write them as they are written everywhere.
+    """Checks the fields of a model, and replaces each by its canonical form.
 
-    Errors: LayoutError about the first field that cannot be what it is.
+    Errors: LayoutError about the first field with an invalid value.
     """
     kind: type = type(model)
     values = vars(model)
@@ -294,7 +295,7 @@ def require_inputs(model: object) -> None:
 
 
 def number_in(text: str) -> int | float | str:
-    """A number as a text has it; any other text as it is, to be refused in words.
+    """The number that a text is; any other text unchanged, to be refused with a sentence.
 
     >>> number_in(" 8 "), number_in("2.5"), number_in("many")
     (8, 2.5, 'many')

@@ -1,9 +1,9 @@
-"""A job: its machines, its sizes, the framework that numbers its ranks, its groups.
+"""A job: its machines, its sizes, the framework that numbers its ranks, and its groups.
 
-A `Job` is what is asked for; `Job.layout()` works it out to a `Layout`: the dense grid, the expert
-grid if the framework has one, and every group by Megatron's name. Megatron's own rules count for
-Megatron and for an order of one's own; other frameworks have the groups of their axes, and servers
-(`engines`) those that they make, by their own names.
+A `Job` holds the sizes and options; `Job.layout()` computes its `Layout`: the dense grid, the
+expert grid if the framework has one, and every group by Megatron's name. Megatron and user-defined
+orders follow Megatron's own rules; other frameworks have the groups of their axes; servers
+(`engines`) have their own groups, by their own names.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class Job:
     def from_device_mesh(
         cls, mesh: object, gpus_per_node: int = 8, axes: Mapping[str, str] | None = None
     ) -> Job:
-        """The job of a torch DeviceMesh, or of the text that one prints; see `device_mesh`.
+        """The job of a torch DeviceMesh, or of the text that it prints; see `device_mesh`.
 
         >>> job = Job.from_device_mesh("DeviceMesh((dp=4, tp=2), 'cuda', stride=(2, 1))")
         >>> job.tp, job.framework, str(job.layout().mesh)
@@ -209,14 +209,14 @@ _ARGUMENTS = {
     "egtp": "egtp",
     "create_all_gather_group": "gathers",
 }
-"""What Megatron's groups are asked for by, and the fields of a Job that they are."""
+"""The arguments of Megatron's groups, and the fields of a Job that they come from."""
 
 
 OF_MEGATRON = ("gtp", "egtp", "gathers")
-"""Fields of Megatron's main alone."""
+"""Fields that only Megatron's main branch has."""
 
 SERVED = ("dp", "dcp", "moe_dp", "expert_parallel")
-"""Fields of servers alone."""
+"""Fields that only servers have."""
 
 LATER = (*OF_MEGATRON, *SERVED)
 """Fields that older documents lack: written only where they differ from their default."""
@@ -254,7 +254,7 @@ def _refuse_missing_axes(convention: Convention, sizes: Mapping[str, object], wo
 
 @dataclass(frozen=True)
 class Layout:
-    """What a job comes to; `Job.layout` makes it, and two of the same job are the same."""
+    """The meshes and groups of a job, made by `Job.layout`; layouts of equal jobs are equal."""
 
     job: Job
     mesh: Mesh = field(compare=False)  # the grid of dense layers
@@ -263,7 +263,7 @@ class Layout:
 
     @classmethod
     def from_process_groups(cls, config: object, gpus_per_node: int = 8) -> Layout:
-        """The layout that makes the groups of a running rank: its `pg_config`; see `running`.
+        """The layout that makes the groups of a running rank, from its `pg_config`; see `running`.
 
         Errors: LayoutError as `running.read_process_groups` and `Running.layout`.
         """
@@ -272,7 +272,7 @@ class Layout:
         return read_process_groups(config).layout(gpus_per_node)
 
     def __str__(self) -> str:
-        """The meshes, and whose order of ranks it is.
+        """The machines, the meshes and the framework.
 
         >>> print(Job(nodes=2, tp=2, ep=4, etp=1).layout())
         2 x 8 GPUs: tp2-cp1-dp8-pp1, experts etp1-ep4-edp4-pp1 (Megatron Core)
@@ -282,12 +282,12 @@ class Layout:
         return f"{machines}: {self.mesh}{experts} ({framework_name(self.framework)})"
 
     def show(self, *kinds: str, rank: int = 0) -> RankPicture:
-        """The groups of a rank, for a notebook to draw; without kinds all that are larger than 1.
+        """The groups of a rank, drawn in a notebook; by default of all kinds larger than 1.
 
         >>> print(Job(nodes=2, ep=4).layout().show("ep", rank=5))
         rank 5 of etp1-ep4-edp4-pp1: ep 4, 5, 6, 7
 
-        Errors: LayoutError for a kind that this layout has not, and for a rank.
+        Errors: LayoutError for an unknown kind or rank.
         """
         from .notebook import picture_of
 
@@ -295,7 +295,7 @@ class Layout:
         return picture_of(every, kinds or self._drawn, rank, self.gpus_per_node, "")
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        """What a notebook shows: `show` of rank 0, and the text."""
+        """The notebook representation: `show` of rank 0, and the text."""
         from .notebook import picture_of
 
         picture = picture_of(dict(self.every), self._drawn, 0, self.gpus_per_node, str(self))
@@ -303,13 +303,14 @@ class Layout:
 
     @cached_property
     def roles(self) -> Mapping[str, Grouping]:
-        """Groups of a server with names of its own, by the axis of Megatron's that each plays."""
+        """A server's own groups, by the axis of Megatron's that each plays."""
         if self.expert is None or not has_own_groups(self.framework):
             return {}
         return roles_of(self.framework, self.mesh, self.expert, self.every)
 
     def kind(self, name: str) -> Grouping | None:
-        """The groups of a name, or those that play this axis of Megatron's; None: there are none.
+        """The grouping of a name, or the one that plays this axis of Megatron's; None if there is
+        none.
 
         >>> server = Job(tp=4, cp=2, framework="vllm").layout()
         >>> server.kind("cp").name, server.kind("edp")
@@ -319,7 +320,8 @@ class Layout:
 
     @property
     def main(self) -> list[Grouping]:
-        """The kinds of both grids that are larger than 1; that of dp, or of tp, where none is."""
+        """The kinds of both grids that are larger than 1; if there are none, that of dp, or of
+        tp."""
         names = [*MAIN, *(EXPERTS_MAIN if self.has_experts else ())]
         roles = self.roles or self.every
         found = [roles[name] for name in names if name in roles]
@@ -328,7 +330,7 @@ class Layout:
 
     @property
     def is_server(self) -> bool:
-        """Whether it serves a model: no step, no gradients."""
+        """Whether the job serves a model: no training step, no gradients."""
         return is_server(self.framework)
 
     @property
@@ -353,7 +355,7 @@ class Layout:
 
     @property
     def has_experts(self) -> bool:
-        """Whether experts are spread in a way of their own: else their grid is the dense one."""
+        """Whether experts have a grid of their own; otherwise it equals the dense one."""
         mesh, expert = self.mesh, self.expert
         if self.framework == "vllm":
             return self.job.expert_parallel
@@ -363,7 +365,8 @@ class Layout:
 
     @property
     def order(self) -> str:
-        """The axes of both grids, fastest first, in Megatron's names; ep where experts have it.
+        """The axes of both grids by Megatron's names, fastest first; includes ep if experts have
+        it.
 
         >>> Job(nodes=2, tp=2).layout().order
         'tp-cp-ep-dp-pp'
@@ -391,7 +394,7 @@ class Layout:
 
 
 def own_groupings(layout: Layout) -> list[Grouping]:
-    """The axes of the framework under its own names, and the groups that it derives of them.
+    """The framework's axes under its own names, and the groups that it derives from them.
 
     Megatron's own axes are those of its two grids.
 
@@ -420,7 +423,7 @@ def own_groupings(layout: Layout) -> list[Grouping]:
 
 
 def _own_mesh(layout: Layout, name: str, grid: Mesh) -> Mesh:
-    """One of the framework's meshes with the sizes of ours; its data axis takes what remains."""
+    """One of the framework's meshes with our sizes; its data axis takes what remains."""
     convention = CONVENTIONS[layout.framework]
     axes = convention.axes if name == "dense" else convention.expert_axes
     of_grid = {"tp": "etp"} if "etp" in grid.names else {}
@@ -434,5 +437,6 @@ def _own_mesh(layout: Layout, name: str, grid: Mesh) -> Mesh:
 
 
 def framework_name(framework: str) -> str:
-    """As people write it; an order of one's own is Megatron's with other axes first."""
+    """The display name of a framework; a user-defined order is Megatron's with its axes
+    reordered."""
     return "Megatron Core" if framework == OWN else CONVENTIONS[framework].name

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RankPicture:
-    """The groups of a rank on the picture of each mesh.
+    """The groups of a rank on pictures of their meshes.
 
-    sides: the meshes, and the groups that are marked on each.
+    sides: the meshes, and the groups marked on each.
     """
 
     sides: tuple[tuple[Mesh, tuple[Grouping, ...]], ...]
@@ -54,9 +54,9 @@ class RankPicture:
 def picture_of(
     groupings: dict[str, Grouping], kinds: tuple[str, ...], rank: int, gpus_per_node: int, text: str
 ) -> RankPicture:
-    """The picture of the kinds of groups that are named, each on its own mesh.
+    """The picture of some kinds of groups, each on its own mesh.
 
-    Errors: LayoutError for a kind that there is not, and a rank.
+    Errors: LayoutError for an unknown kind or rank.
     """
     for kind in kinds:
         if kind not in groupings:

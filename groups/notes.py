@@ -1,4 +1,4 @@
-"""What a reader says beside its answer."""
+"""Notes that a reader returns beside its answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Note:
-    """Something that the reader must know: a stable code, and the facts of its sentence."""
+    """A note for the user: a stable code, and the facts of its sentence."""
 
     code: str
     facts: Mapping[str, object] = field(default_factory=dict)

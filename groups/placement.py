@@ -40,7 +40,8 @@ def nodes_spanned(groups: ArrayLike, gpus_per_node: int) -> np.ndarray:
 
 
 def distinct(places: np.ndarray) -> np.ndarray:
-    """How many different places each row has: places of shape (..., members), one number a row."""
+    """The number of different places in each row: places have shape (..., members), the result
+    (...)."""
     steps = places[..., 1:] - places[..., :-1]
     if (steps < 0).any():  # a group of a mesh ascends already
         steps = np.diff(np.sort(places, axis=-1), axis=-1)
@@ -52,11 +53,12 @@ def distinct(places: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Placement:
-    """The machine of every rank, by name, and what each machine stands in.
+    """The machine of every rank by name, and the places of each machine.
 
     hosts: names, by number of the node. nodes: the node of each rank, int64, shape (world,).
     levels: by kind ("rack", "switch", "domain" ...), closest first: host -> name of its place. A
-    host that a level does not name stands alone in it. devices: GPUs that a filter left of a host.
+    host that a level does not name has a place of its own there. devices: for a host, the GPUs that
+    a filter leaves.
 
     >>> racks = {"rack": {"a": "r0", "b": "r0", "c": "r1"}}
     >>> placement = filled(["b", "a", "c"], [2, 2, 2], world=6, levels=racks)
@@ -77,7 +79,7 @@ class Placement:
 
     @cached_property
     def local_ranks(self) -> np.ndarray:
-        """The place of each rank among those of its machine: int64, shape (world,)."""
+        """The local rank of each rank on its machine: int64, shape (world,)."""
         order = np.argsort(self.nodes, kind="stable")
         ordered = self.nodes[order]
         starts = np.flatnonzero(np.diff(ordered, prepend=-1))
@@ -97,20 +99,22 @@ class Placement:
         return int(self.local_ranks[rank])
 
     def device(self, rank: int) -> int:
-        """The GPU of its machine that a rank takes: its local rank, of those that are left."""
+        """The GPU of its machine that a rank uses: its local rank among those that the filter
+        leaves."""
         local = self.local_rank(rank)
         left = self.devices.get(self.host(rank), ())
         return left[local] if local < len(left) else local
 
     def places(self, rank: int) -> dict[str, str]:
-        """Kind of level -> the place that a rank's machine stands in, where one is named."""
+        """The places of a rank's machine by level, where they have names."""
         host = self.host(rank)
         return {kind: of[host] for kind, of in self.levels.items() if host in of}
 
     def of_ranks(self, kind: str = "node") -> np.ndarray:
-        """The place of each rank in a level, numbered from 0: what `audit` takes; "node": itself.
+        """The place of each rank in a level, numbered from 0, as `audit` takes it; "node": the node
+        itself.
 
-        Errors: KeyError for a level that there is not.
+        Errors: KeyError for an unknown level.
         """
         if kind == "node":
             return self.nodes
@@ -121,11 +125,11 @@ class Placement:
         return np.asarray(places, dtype=np.int64)[self.nodes]
 
     def by_level(self) -> dict[str, np.ndarray]:
-        """The place of each rank on the nodes and in every level, by its kind."""
+        """The place of each rank on the nodes and in every level, by level."""
         return {kind: self.of_ranks(kind) for kind in ("node", *self.levels)}
 
     def columns(self) -> Iterator[tuple[str, list[str]]]:
-        """Columns of a table of ranks: host and device of each, and its place in every level."""
+        """Columns for a table of ranks: host and device, then the place in each level."""
         nodes = self.nodes.tolist()
         yield "host", [self.hosts[node] for node in nodes]
         yield "device", [str(self.device(rank)) for rank in range(self.world_size)]
@@ -141,10 +145,10 @@ def filled(
     world: int,
     levels: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Placement:
-    """Machines filled one after the other, each up to its slots: how launchers do it.
+    """Machines filled one after the other, each up to its slots, as launchers do it.
 
-    Errors: LayoutError for fewer slots than ranks, and for machines that would be left over; the
-    fixes are numbers of nodes.
+    Errors: LayoutError for fewer slots than ranks, and for machines left over; the fixes are
+    numbers of nodes.
     """
     total = sum(slots)
     even = slots[0] if slots and len(set(slots)) == 1 else None

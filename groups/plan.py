@@ -1,11 +1,11 @@
-"""A plan: several layouts, by name, over the same machines.
+"""A plan: several named layouts on the same machines.
 
-A `Role` is a training or a serving layout on a run of consecutive GPUs, or on chosen ones; a `Plan`
-is the roles of one cluster. Its laws: every rank of a role is a GPU of the cluster, and roles that
-share GPUs say in which order they have them. A plan of one role is a job as it was.
+A `Role` is a training or a serving layout on a run of consecutive GPUs, or on an explicit list; a
+`Plan` is the roles of one cluster. Its laws: every rank of a role is a GPU of the cluster, and
+roles that share GPUs have an order. A plan of one role is a single job.
 
-GPUs have the numbers that ranks have where one job takes the whole cluster: GPU g is GPU
-g % gpus_per_node of node g // gpus_per_node.
+GPUs are numbered as the ranks of a job on the whole cluster: GPU g is GPU g % gpus_per_node of node
+g // gpus_per_node.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from .layout import Layout, world_of
 from .mesh import MAX_RANKS, Axis, Mesh, require_rank, whole_number
 
 MAX_ROLES = 32
-"""Roles of one plan: published ones have up to about ten."""
+"""The largest number of roles of a plan: published ones have about ten."""
 
 
 @dataclass(frozen=True)
 class Role:
-    """A layout by name, and the GPUs that its ranks are.
+    """A named layout, and the GPUs of its ranks.
 
-    first_rank: the GPU of its rank 0, from 0 up; the others are those behind it. gpus: instead, the
-    GPU of each rank. shares: names of the roles that have its GPUs before it does, in a step; None:
-    those that stand before it in the plan; none of them: it has its GPUs first, or alone.
+    first_rank: the GPU of its rank 0; the others follow it. gpus: instead, the GPU of each rank.
+    shares: names of the roles that use its GPUs before it does, in a step; None: those before it in
+    the plan; empty: it uses its GPUs first, or alone.
 
     >>> from groups.layout import Job
     >>> rollout = Role("rollout", Job(tp=2, framework="vllm").layout(), first_rank=8)
@@ -39,8 +39,8 @@ class Role:
     >>> Role("reward", Job(gpus_per_node=2).layout(), gpus=(7, 5)).ranks.tolist()
     [7, 5]
 
-    Errors: LayoutError for a name that is empty, and for GPUs that are no numbers from 0 up, stand
-    twice or are not as many as the ranks.
+    Errors: LayoutError for an empty name, and for GPUs that are negative, repeated, or not one for
+    each rank.
     """
 
     name: str
@@ -87,7 +87,7 @@ class Role:
     def ranks(self) -> np.ndarray:
         """The GPU of each rank, by its number in the cluster: int64, shape (world,), read-only.
 
-        It takes what one rank of the layout gives to GPUs: ``role.ranks[grouping.members(rank)]``.
+        Indexing it turns ranks of the layout into GPUs: ``role.ranks[grouping.members(rank)]``.
         """
         count = self.layout.world_size
         run = np.arange(self.first_rank, self.first_rank + count, dtype=np.int64)
@@ -96,7 +96,7 @@ class Role:
         return ranks
 
     def rank_on(self, gpu: int) -> int | None:
-        """The role's rank on a GPU of the cluster; None where it has none there."""
+        """The role's rank on a GPU of the cluster; None if it has none there."""
         if self.gpus:
             return self._rank_on.get(gpu)
         rank = gpu - self.first_rank
@@ -108,11 +108,11 @@ class Role:
 
     @property
     def last(self) -> int:
-        """Its GPU of the highest number."""
+        """Its highest GPU."""
         return max(self.gpus) if self.gpus else self.first_rank + self.layout.world_size - 1
 
     def meets(self, other: Role) -> bool:
-        """Whether a GPU is in both."""
+        """Whether both roles use a common GPU."""
         if self.gpus or other.gpus:
             return bool(np.isin(self.ranks, other.ranks).any())
         return self.first_rank <= other.last and other.first_rank <= self.last
@@ -155,7 +155,7 @@ class Plan:
 
     @classmethod
     def of(cls, layout: Layout, name: str = "job") -> Plan:
-        """One job as a plan: the only role of its own cluster.
+        """A job as a plan: the only role of its cluster.
 
         >>> from groups.layout import Job
         >>> plan = Plan.of(Job(nodes=2, tp=4).layout())
@@ -165,7 +165,7 @@ class Plan:
         return cls(layout.nodes, layout.gpus_per_node, (Role(name, layout),))
 
     def __str__(self) -> str:
-        """The machines, and where each role is: those of a run by its first and last GPU."""
+        """The machines and the GPUs of each role: first and last of a run."""
         machines = f"{self.nodes:,} x {self.gpus_per_node:,} GPUs"
         roles = (
             f"{role.name} {len(role.gpus)} chosen"
@@ -181,16 +181,16 @@ class Plan:
         return self.nodes * self.gpus_per_node
 
     def role(self, name: str) -> Role:
-        """The role of a name. Errors: LayoutError where there is none, with the names there are."""
+        """The role of a name. Errors: LayoutError for an unknown name, with the known ones."""
         for role in self.roles:
             if role.name == name:
                 return role
         raise not_a_choice("role", name, [role.name for role in self.roles])
 
     def roles_of(self, rank: int) -> tuple[tuple[Role, int], ...]:
-        """The roles of a GPU, in the order in which they have it, each with its rank there.
+        """The roles on a GPU in the order in which they use it, each with its rank there.
 
-        Errors: LayoutError for a GPU that the cluster has not.
+        Errors: LayoutError for a GPU outside of the cluster.
         """
         gpu = require_rank(Mesh((Axis("gpu", self.world_size),)), rank)
         found = ((role, role.rank_on(gpu)) for role in self.turns)
@@ -198,7 +198,7 @@ class Plan:
 
     @cached_property
     def turns(self) -> tuple[Role, ...]:
-        """The roles in the order in which those that share GPUs have them; others as they stand."""
+        """The roles, sorted so that roles which share GPUs follow the order of their use."""
         before = {role.name: self._before(role) for role in self.roles}
         left, turns = list(self.roles), list[Role]()
         reached: dict[str, set[str]] = {}  # those that a role is behind, whether directly or not
@@ -219,7 +219,7 @@ class Plan:
 
     @cached_property
     def unused(self) -> np.ndarray:
-        """GPUs that no role has: int64, ascending."""
+        """GPUs without a role: int64, ascending."""
         return np.flatnonzero(~self._taken(self.roles))
 
     def _taken(self, roles: Iterable[Role]) -> np.ndarray:
@@ -229,7 +229,7 @@ class Plan:
         return taken
 
     def _before(self, role: Role) -> set[str]:
-        """The roles that have GPUs of this one directly before it does."""
+        """The roles that use GPUs of this one directly before it."""
         if role.shares is None:
             earlier = self.roles[: self.roles.index(role)]
             return {o.name for o in earlier if role.name not in (o.shares or ()) and o.meets(role)}
@@ -265,7 +265,7 @@ class Plan:
         return refusal("roles-without-order", "shares", *fixes, **facts)
 
     def _free_starts(self, role: Role) -> np.ndarray:
-        """The first GPUs of all runs that are long enough for a role and that no other has."""
+        """The first GPU of each run that is long enough for a role and that no other uses."""
         taken = self._taken(other for other in self.roles if other is not role)
         counts = np.concatenate(([0], np.cumsum(taken)))
         size = role.layout.world_size

@@ -1,7 +1,7 @@
-"""What a fault does to a plan: whose ranks hang, and what ends with a node.
+"""What a fault does to a plan: which role hangs, and what fails with a node.
 
-A role's processes number themselves from 0: what a watchdog or a dump calls rank 5 of a group is
-rank 5 of one of the roles. Which one, its groups tell: those that a layout makes and no other does.
+A role's processes number themselves from 0: rank 5 of a watchdog's message or a dump is rank 5 of
+one of the roles. Its groups identify the role: one layout makes them, the others do not.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from .notes import Note
 from .plan import Plan, Role
 
 MOST = 16
-"""Numbers that a sentence lists."""
+"""The largest number of items that a sentence lists."""
 
 
 def copies_of(role: Role) -> np.ndarray:
-    """The copy of the model that each rank is a part of, an engine of a server: int64, (world,).
+    """The copy of the model that each rank belongs to (of a server, its engine): int64, shape
+    (world,).
 
     >>> from groups.layout import Job
     >>> copies_of(Role("rollout", Job(gpus_per_node=4, tp=2, framework="vllm").layout())).tolist()
@@ -40,7 +41,8 @@ def copies_of(role: Role) -> np.ndarray:
 
 @dataclass(frozen=True)
 class RoleLoss:
-    """What of a role ends with machines: its ranks there, and the copies that they are parts of."""
+    """What a role loses with some machines: its ranks there, and the copies that these belong
+    to."""
 
     role: Role
     ranks: tuple[int, ...]
@@ -53,7 +55,7 @@ class RoleLoss:
 
 
 def lost_with(plan: Plan, nodes: int | Iterable[int]) -> tuple[RoleLoss, ...]:
-    """What of each role ends with a node, or with several, in the order of their turns.
+    """What each role loses with one or more nodes, in the order of their turns.
 
     >>> from groups.layout import Job
     >>> actor = Role("actor", Job(nodes=2, tp=4, pp=2).layout())
@@ -81,7 +83,7 @@ def lost_with(plan: Plan, nodes: int | Iterable[int]) -> tuple[RoleLoss, ...]:
 
 @dataclass(frozen=True)
 class RoleHang:
-    """A role whose processes hang: which ranks of it, and the roles that wait for their GPUs."""
+    """A role that hangs: which of its ranks, and the roles that wait for their GPUs."""
 
     role: Role
     ranks: tuple[int, ...]
@@ -89,17 +91,17 @@ class RoleHang:
 
     @property
     def gpus(self) -> tuple[int, ...]:
-        """GPUs of the cluster that these ranks are."""
+        """GPUs of the cluster of these ranks."""
         return tuple(self.role.ranks[list(self.ranks)].tolist())
 
     @property
     def copies(self) -> tuple[int, ...]:
-        """The engines, or the copies of the model, that these ranks are parts of."""
+        """The engines, or copies of the model, that these ranks belong to."""
         return tuple(np.unique(copies_of(self.role)[list(self.ranks)]).tolist())
 
     @property
     def note(self) -> Note:
-        """It as the facts of a sentence."""
+        """The hang as the facts of a sentence."""
         code = "engine-hangs" if self.role.layout.is_server else "role-hangs"
         facts = {"role": self.role.name, "ranks": _listed(self.ranks), "gpus": _listed(self.gpus)}
         facts |= {"copies": _listed(self.copies)}
@@ -111,11 +113,11 @@ class RoleHang:
 def hangs_of(
     plan: Plan, groups: Iterable[Collection[int]], ranks: Sequence[int], world: int | None = None
 ) -> tuple[RoleHang, ...]:
-    """The roles that a hang may be of: those that make these groups and have these ranks.
+    """The roles that may hang: those that make these groups and have these ranks.
 
-    groups: ranks of the process groups that the evidence names, as their own processes number them.
-    ranks: those that hang, or are missing. world: how many there are in all, where it is known.
-    Several roles are possible where the evidence does not tell them apart.
+    groups: ranks of the process groups in the evidence, as the processes number themselves. ranks:
+    those that hang or are missing. world: the number of processes, if known. The result has several
+    roles if the evidence does not distinguish them.
 
     >>> from groups.layout import Job
     >>> actor = Role("actor", Job(nodes=2, tp=4, pp=2).layout())
@@ -152,7 +154,7 @@ def _makes(layout: Layout, group: list[int]) -> bool:
 
 
 def _waiting(plan: Plan, role: Role) -> tuple[str, ...]:
-    """The roles that have this one's GPUs after it does."""
+    """The roles that use this one's GPUs after it."""
     turns = [*plan.turns]
     return tuple(other.name for other in turns[turns.index(role) + 1 :] if other.meets(role))
 

@@ -1,7 +1,7 @@
-"""What a plan is warned of that its layouts alone tell.
+"""Warnings about a plan that follow from its layouts alone.
 
-A role whose tensor parallel groups cross a node because of where it begins; engines that straddle
-nodes; GPUs that no role has; a server whose tp does not divide its model's KV heads. Each is a
+Tensor parallel groups that cross a node because of their role's first GPU; engines that straddle
+nodes; GPUs without a role; a server whose tp does not divide its model's KV heads. Each is a
 `Note`: a stable code, and the facts of its sentence.
 """
 
@@ -20,9 +20,9 @@ from .plan import Plan, Role
 
 
 def notes_of(plan: Plan, kv_heads: Mapping[str, int] | None = None) -> list[Note]:
-    """What there is to say of a plan, role by role, and then of the GPUs that are left.
+    """The notes of a plan, role by role, then of the unused GPUs.
 
-    kv_heads: KV heads of the models of servers, by the role's name; others are not judged by them.
+    kv_heads: KV heads of the servers' models, by role; other servers get no note about them.
 
     >>> from groups.layout import Job
     >>> rollout = Role("rollout", Job(tp=4, framework="vllm").layout(), first_rank=6)
@@ -52,7 +52,7 @@ def _of_role(plan: Plan, role: Role, kv_heads: int | None) -> Iterator[Note]:
 
 
 def _crossing(plan: Plan, role: Role) -> Iterator[Note]:
-    """Groups of tp on more nodes than they are where the role begins with a node."""
+    """Groups of tp that span more nodes than they would if the role began with a node."""
     tensor = role.layout.every["tp"]
     if not role.gpus and role.first_rank % plan.gpus_per_node == 0:
         return  # it does begin with one
@@ -77,7 +77,7 @@ def _crossing(plan: Plan, role: Role) -> Iterator[Note]:
 
 
 def _straddling(plan: Plan, role: Role) -> Iterator[Note]:
-    """Engines on more nodes than their GPUs need."""
+    """Engines that span more nodes than their GPUs require."""
     size = engine_gpus(role.layout.job)
     engines = role.ranks.reshape(-1, size)
     needed = -(-size // plan.gpus_per_node)
@@ -88,7 +88,8 @@ def _straddling(plan: Plan, role: Role) -> Iterator[Note]:
 
 
 def _uneven_heads(role: Role, kv_heads: int) -> Iterator[Note]:
-    """A tp over which KV heads are not cut evenly: each is on several ranks, or no engine starts.
+    """A tp that does not divide the KV heads: heads are replicated on several ranks, or no engine
+    starts.
 
     Source: vllm-project/vllm, vllm/model_executor/models/llama.py, LlamaAttention: of tp and the
     KV heads one must divide the other; where tp is more, each head is on several ranks.

@@ -1,8 +1,9 @@
-"""Which GPUs a framework gives each role of a job: runs of the pool that it makes of the cluster.
+"""The GPUs that a framework gives each role of a job: runs of the pool that it makes of the
+cluster.
 
-The pool is in the framework's own order of GPUs: slime sorts by the node's address as numbers and
-then by GPU; NeMo-RL by NVLink domain and node. Where training and its rollouts are apart, they
-stand in it one behind the other.
+The pool has the framework's own order of GPUs: slime sorts by the node's address as numbers and
+then by GPU; NeMo-RL by NVLink domain and node. Where training and rollouts have separate GPUs, the
+rollouts' follow the training's.
 
 Sources: THUDM/slime 624b824 slime/ray/placement_group.py (_get_placement_group_layout),
 slime/utils/arguments.py, slime/ray/rollout.py; NVIDIA-NeMo/RL 7ea279a nemo_rl/algorithms/grpo.py.
@@ -21,7 +22,7 @@ from .mesh import MAX_RANKS, whole_number
 
 @dataclass(frozen=True)
 class Pool:
-    """The GPUs of a role: so many from the first one on, in engines of so many, if it serves."""
+    """The GPUs of a role: a run from the first one on; for a server, the size of its engines."""
 
     name: str
     first: int
@@ -30,7 +31,7 @@ class Pool:
 
     @property
     def engines(self) -> int | None:
-        """Whole engines on its GPUs; None of a role that trains."""
+        """Whole engines on its GPUs; None for a role that trains."""
         return None if self.engine is None else self.gpus // self.engine
 
 
@@ -67,17 +68,17 @@ def slime(
     gpus_per_engine: int = 1,
     colocate: bool = False,
 ) -> tuple[Pool, ...]:
-    """Actor and rollout of slime, by --actor-num-nodes and the options behind it.
+    """Actor and rollout of slime, by --actor-num-nodes and related options.
 
-    With --colocate the rollout has as many GPUs as the actor where nothing says how many; with none
-    it is no role.
+    With --colocate the rollout has the actor's number of GPUs unless it is set; with 0 GPUs there
+    is no rollout.
 
     >>> [(pool.name, pool.first, pool.gpus) for pool in slime(2, 8, 32, gpus_per_engine=8)]
     [('actor', 0, 16), ('rollout', 16, 32)]
     >>> slime(colocate=True, gpus_per_engine=2)[1].engines
     4
 
-    Errors: LayoutError for sizes that are none, and apart where the rollout's GPUs are not said.
+    Errors: LayoutError for bad sizes, and without --colocate if the rollout's GPUs are not set.
     """
     sizes = {"actor_nodes": actor_nodes, "actor_gpus_per_node": actor_gpus_per_node}
     nodes, each = (whole_number(size, name, maximum=MAX_RANKS) for name, size in sizes.items())
@@ -104,8 +105,8 @@ def nemo_rl(
 ) -> tuple[Pool, ...]:
     """Policy and generation of NeMo-RL: cluster.num_nodes x cluster.gpus_per_node.
 
-    Both on all GPUs where they are colocated; else one node is split, and of several nodes the
-    generation has whole ones (policy.generation.colocated.resources), behind those of the policy.
+    If they are colocated, both have all GPUs. Otherwise a single node is split, and of several
+    nodes the generation has whole ones (policy.generation.colocated.resources), after the policy's.
 
     >>> [(pool.first, pool.gpus) for pool in nemo_rl(1, 8, colocated=False,
     ...                                              generation_gpus_per_node=2)]
@@ -135,7 +136,7 @@ def nemo_rl(
 
 
 def _part(control: str, value: int | None, whole: int) -> int:
-    """What the generation takes of a whole, of which the policy has the rest."""
+    """The generation's part of a whole, of which the policy has the rest."""
     part = whole_number(value, control)
     if part >= whole:
         fixes = ({control: whole - 1},) if whole > 1 else ({"colocated": True},)
@@ -148,14 +149,15 @@ def _part(control: str, value: int | None, whole: int) -> int:
 
 
 def verl_replicas(world: int, each: int, replica: int) -> tuple[int, ...]:
-    """GPUs of each node that one rollout replica of verl has as a server of its own.
+    """GPUs per node of one rollout replica of verl, each node being a server of its own.
 
-    world: GPUs for the rollout; each: of a node; replica: of one replica, tp x dp x pp.
+    world: GPUs of the rollout; each: GPUs of a node; replica: GPUs of one replica, tp x dp x pp.
 
     >>> verl_replicas(32, 8, 16), verl_replicas(8, 8, 2)
     ((8, 8), (2,))
 
-    Errors: LayoutError for a replica that is more than all GPUs, or no whole number of nodes.
+    Errors: LayoutError for a replica of more than all GPUs, or of more than a node but not whole
+    nodes.
     """
     node = min(each, replica)
     if replica > world or replica % node:
@@ -170,15 +172,16 @@ def verl_replicas(world: int, each: int, replica: int) -> tuple[int, ...]:
 def packed(
     wanted: Mapping[str, Sequence[Sequence[int]]], gpus_per_node: int
 ) -> tuple[dict[str, tuple[int, ...]], int]:
-    """GPUs of pools that take so many on each of their nodes, and the nodes that all need.
+    """The GPUs of pools that take a fixed number on each of their nodes, and the number of nodes
+    used.
 
-    wanted: by name, the pools of a role; of each pool the GPUs of its nodes. They are placed in
-    this order, each part on the first node that has as many left, on its lowest GPUs.
+    wanted: for each role its pools, each a list of GPUs per node. Pools are placed in this order,
+    each part on the first node with as many free GPUs, lowest GPU first.
 
     >>> packed({"actor": [[4, 4]], "rollout": [[2], [2], [2], [2]]}, 8)
     ({'actor': (0, 1, 2, 3, 8, 9, 10, 11), 'rollout': (4, 5, 6, 7, 12, 13, 14, 15)}, 2)
 
-    Errors: LayoutError for a pool that wants more GPUs of a node than there are.
+    Errors: LayoutError for a pool that wants more GPUs per node than a node has.
     """
     used: list[int] = []  # GPUs of each node
     first: dict[int, int] = {}  # the first node that may have so many left
@@ -208,8 +211,7 @@ def packed(
 
 
 def _next(used: Sequence[int], node: int, room: int) -> int:
-    """The first node from this one on of which no more than so many GPUs are used; else the number
-    of nodes."""
+    """The first node from `node` on with at most so many used GPUs; else the number of nodes."""
     while node < len(used) and used[node] > room:
         node += 1
     return node
@@ -218,12 +220,12 @@ def _next(used: Sequence[int], node: int, room: int) -> int:
 # -- nodes -----------------------------------------------------------------------------------------
 
 ADDRESS_RULES = ("text", "numbers", "domains")
-"""How nodes are put in order: verl by their addresses as texts, slime as numbers, NeMo-RL by NVLink
-domain and the node's place in the topology where it knows them."""
+"""How nodes are sorted: verl by address as text, slime by address as numbers, NeMo-RL by NVLink
+domain and the node's place in the topology, if known."""
 
 
 def node_order(places: Sequence[str] | Sequence[tuple[str, int]], rule: str) -> list[int]:
-    """The node that is numbered first, second, and so on, by its number in the list.
+    """The indices of the nodes in the order in which they are numbered.
 
     places: addresses of nodes; for domains, the domain and the topology rank of each.
 
@@ -250,7 +252,7 @@ def node_order(places: Sequence[str] | Sequence[tuple[str, int]], rule: str) -> 
 
 
 def _key(address: str, rule: str) -> tuple[int, ...] | str:
-    """An address as slime compares it: its four numbers, else the numbers of its characters."""
+    """An address as slime compares it: its four numbers, else the codes of its characters."""
     if rule == "text":
         return address
     parts = address.split(".")

@@ -1,6 +1,7 @@
-"""Published layouts to start from, each with its source and with what the source does not state.
+"""Published layouts to start from, each with its source and the fields that the source does not
+state.
 
-They stand in published.toml, whose first lines say how; here they become presets that can be drawn.
+The data is in published.toml, whose first lines describe its fields.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ from typing import Literal
 from .tables import Rows, read_table
 
 GPUS_PER_NODE = 8
-"""What a source that says nothing of its nodes is taken to mean."""
+"""GPUs of a node where a source does not state them."""
 
 LAYOUT = (
     *("nodes", "gpus_per_node", "gpus"),
     *("tp", "cp", "pp", "ep", "etp", "dp", "edp"),
     "framework",
 )
-"""What of a published layout is no fact about the model."""
+"""Fields of a published layout that are not about the model."""
 
 SERVED = ("dp", "dcp", "moe_dp", "expert_parallel")
-"""Sizes of a server's own."""
+"""Sizes that only servers have."""
 
 
 @dataclass(frozen=True)
@@ -63,20 +64,22 @@ class Preset:
 
     @property
     def dp(self) -> int:
-        """Data parallel size of dense layers: what remains of the world; a server says its own."""
+        """Data parallel size of dense layers: what remains of the world; for a server, its own
+        dp."""
         if self.model_id:
             return self.served.get("dp", 1)
         return self.world_size // (self.tp * self.cp * self.pp)
 
     @property
     def edp(self) -> int:
-        """Data parallel size of experts, whose tp is etp, or tp where that is not given."""
+        """Data parallel size of experts, whose tensor parallel size is etp, or tp if that is
+        unset."""
         etp = self.tp if self.etp is None else self.etp
         return self.world_size // (etp * self.ep * self.pp)
 
 
 def url_of(source: str) -> str:
-    """The address of a source: an arXiv page, a file on GitHub, a model card, or none.
+    """The address of a source: an arXiv page, a file on GitHub, or a model card; empty if unknown.
 
     >>> url_of("arXiv:2407.21783v3 Table 4, Fig. 5")
     'https://arxiv.org/abs/2407.21783v3'
@@ -102,12 +105,12 @@ _Batch = Literal["micro_batch", "global_batch", "batch_per_dp"]
 _Stages = Literal["vpp", "layers_per_virtual_stage", "account_for_embedding", "account_for_loss"]
 _Served = Literal["dcp", "moe_dp", "expert_parallel"]
 Size = Literal["nodes", "gpus_per_node", "gpus", _Axes, _Shape, _Experts, _Batch, _Stages, _Served]
-"""What a source states of a layout in numbers."""
+"""The numbers of a layout that a source may state."""
 
 
 @dataclass(frozen=True)
 class Published:
-    """What one published layout has of its own."""
+    """One published layout: the fields that it does not share with its publication."""
 
     id: str
     name: str = ""
@@ -121,7 +124,7 @@ class Published:
 
 @dataclass(frozen=True)
 class Publication:
-    """Layouts that were published together, and what they share."""
+    """Layouts that were published together, and the fields that they share."""
 
     family: str
     layouts: tuple[Published, ...]
@@ -138,7 +141,8 @@ class Publication:
             raise ValueError("a family should have a framework or an assumed_framework")
 
     def preset(self, own: Published) -> Preset:
-        """A published layout with everything that drawing needs, and what of it was not stated."""
+        """A published layout with everything needed to draw it, and the fields that its source did
+        not state."""
         stated = {**own.stated, **self.stated}
         parts = (own.assumed, self.assumed, stated)
         size: dict[str, int] = {name: n for part in parts for name, n in part.items()}
@@ -192,4 +196,4 @@ SERVERS: Mapping[str, Preset] = Rows(lambda: _presets("servers.toml"))
 """Every published server by a stable id."""
 
 PUBLISHED: Mapping[str, Preset] = Rows(lambda: {**PRESETS, **SERVERS})
-"""Both."""
+"""PRESETS and SERVERS together."""

@@ -1,6 +1,6 @@
-"""What people type to start this, for messages that say a command.
+"""The commands that start this program, for messages that quote one.
 
-In a checkout each room is a package by itself; installed, all of them stand in `parallel_groups`.
+In a checkout each room is a package of its own; installed, all of them are in `parallel_groups`.
 
 >>> PROGRAM, PAGE
 ('python -m groups', 'python app.py')
@@ -14,7 +14,7 @@ CHECKOUT = __name__ == "groups.program"
 
 
 def _called() -> str:
-    """The command line, by the name under which it runs, else by that of its console script."""
+    """The name of the command line: of the running one, else of its console script."""
     if CHECKOUT:
         return "python -m groups"
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)

@@ -37,7 +37,7 @@ from .layout import Job, Layout
 from .mesh import whole_number
 
 MOST_GROUPS = 20_000
-"""Groups that one rank is in, at most."""
+"""The largest number of groups of one rank."""
 
 AXES = ("tp", "cp", "dp", "pp", "ep", "etp", "edp")
 
@@ -46,7 +46,7 @@ _KEY = re.compile(r"""["']pg_(?:name|config)["']\s*:""")
 
 
 class RunningGroup(NamedTuple):
-    """A process group as a program made it; kind: what its name means, None where it has none."""
+    """A process group of a running program. kind: what its name means; None for an unknown name."""
 
     name: str
     kind: str | None
@@ -54,7 +54,7 @@ class RunningGroup(NamedTuple):
 
     @property
     def spread(self) -> Spread | None:
-        """(stride, ranks) of each run of steps, fastest first; None where they are not regular.
+        """(stride, ranks) of each run of steps, fastest first; None if they are not regular.
 
         >>> RunningGroup("dp-cp", None, (1, 3, 9, 11)).spread
         ((2, 2), (8, 2))
@@ -72,7 +72,7 @@ class RunningGroup(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """A group of a rank that is not the one that was meant; () where one of both has no such."""
+    """A group of a rank that is not the intended one; () where one side has no such group."""
 
     rank: int
     kind: str
@@ -82,9 +82,9 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True)
 class Running:
-    """The groups that one rank is in, in the order in which they were made, that of all left out.
+    """The groups of one rank in the order of their creation, without that of all ranks.
 
-    rank: the one rank that all of them hold, or the least of several.
+    rank: the one rank that all of them hold, or the lowest of several.
     """
 
     world: int
@@ -93,7 +93,7 @@ class Running:
 
     @classmethod
     def of(cls, layout: Layout, rank: int = 0) -> Running:
-        """What a rank of a layout would know of the groups of its axes.
+        """The groups that a rank of a layout would report for its axes.
 
         >>> Running.of(Job(tp=2).layout(), 3).groups[0]
         RunningGroup(name='tp', kind='tp', ranks=(2, 3))
@@ -103,18 +103,19 @@ class Running:
         return cls(layout.world_size, rank, tuple(groups))
 
     def layout(self, gpus_per_node: int = 8) -> Layout:
-        """The layout that makes these groups; which framework's, where that is one of ours.
+        """The layout that makes these groups, of a known framework if one does.
 
-        gpus_per_node: the groups do not say it.
+        gpus_per_node: the groups do not have it.
 
-        Errors: LayoutError ``groups-no-layout`` where none does, ``groups-unnamed`` where nothing
-        says what the groups are for.
+        Errors: LayoutError ``groups-no-layout`` if none makes them, ``groups-unnamed`` if their
+        kinds are unknown.
         """
         return replace_machines(self._fit[0], gpus_per_node)
 
     @property
     def named(self) -> tuple[RunningGroup, ...]:
-        """The groups, those without a name by what they are in the layout. Errors: as `layout`."""
+        """The groups; unnamed ones have the name of their part in the layout. Errors: as
+        `layout`."""
         return self._fit[1]
 
     @cached_property
@@ -139,9 +140,10 @@ class Running:
         raise refusal("groups-unnamed", "groups", count=len(self.groups))
 
     def differences(self, meant: Layout) -> Iterator[Difference]:
-        """Where the groups are not those of a layout that was meant, rank by rank.
+        """Where the groups are not those of the intended layout, rank by rank.
 
-        What is known of this rank counts; of the others what its layout makes, where there is one.
+        For this rank the reported groups are compared; for the others those of the layout that
+        makes them, if there is one.
 
         Errors: LayoutError ``other-world`` for a layout of more or fewer GPUs.
         """
@@ -171,7 +173,7 @@ class Running:
 
 
 def replace_machines(layout: Layout, gpus_per_node: int) -> Layout:
-    """The same layout on nodes of so many GPUs, on one node where they do not divide it."""
+    """The same layout on nodes of so many GPUs; on a single node if they do not divide it."""
     world = layout.world_size
     count = whole_number(gpus_per_node, "gpus_per_node")
     nodes, each = (world // count, count) if world % count == 0 else (1, world)
@@ -179,7 +181,7 @@ def replace_machines(layout: Layout, gpus_per_node: int) -> Layout:
 
 
 def _others(ranks: tuple[int, ...]) -> tuple[int, ...]:
-    """A rank alone in its group is as one that is in none."""
+    """The other ranks of a group; a rank alone in its group counts as in none."""
     return ranks if len(ranks) > 1 else ()
 
 
@@ -197,7 +199,7 @@ def _differ(one: Layout, other: Layout, kind: str) -> bool:
 # -- which layout --------------------------------------------------------------------------------
 
 DATA_PARALLEL = "pytorch-ddp"
-"""Whose a job is that has no group but that of all its ranks."""
+"""The framework of a job whose only group is that of all ranks."""
 _MEGATRONS = ("megatron", "megatron-pp-dp")
 _MESHES = ("device-mesh", "torchtitan")
 _DEEPSPEEDS = ("deepspeed", "deepspeed-data-first")
@@ -222,14 +224,15 @@ _ORDERS: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
         ((*_PIPE, "ep", "edp"), (*_PIPE, "edp", "ep"), _PIPE, ("edp", "ep"), ("dp", "tp")),
     ),
 )
-"""In which order frameworks make the groups that they do not name, those of newer releases first;
-vLLM makes each twice, for the GPUs and for their hosts."""
+"""The order in which frameworks create their unnamed groups, newer releases first; vLLM creates
+each twice, for GPUs and for hosts."""
 
 
 def _ways(
     groups: Sequence[RunningGroup],
 ) -> Iterator[tuple[str, tuple[str, ...], Sequence[RunningGroup]]]:
-    """What groups without a name may be: a framework, names, and the groups that have them."""
+    """The possible meanings of unnamed groups: a framework, names, and the groups that have
+    them."""
     unnamed = [one for one in groups if one.kind is None]
     pairs = list(zip(unnamed[::2], unnamed[1::2]))
     twice = len(unnamed) % 2 == 0 and all(one.ranks == other.ranks for one, other in pairs)
@@ -309,13 +312,13 @@ def _merged(runs: list[tuple[int, int]]) -> Spread:
 
 
 def is_running(text: str) -> bool:
-    """Whether a text is a trace, a ``pg_config`` or a DeviceMesh, rather than anything else."""
+    """Whether a text is a trace, a ``pg_config`` or a DeviceMesh."""
     begins = text[:2_000_000]
     return "DeviceMesh(" in begins or _INFO in begins or _KEY.search(begins) is not None
 
 
 def read_running(text: str) -> Running:
-    """What a text says of what runs: a trace, a ``pg_config``, or a DeviceMesh that was printed.
+    """The groups of a text: a trace, a ``pg_config``, or a printed DeviceMesh.
 
     >>> read_running("DeviceMesh((dp=4, tp=2), 'cuda', stride=(2, 1))").groups[0]
     RunningGroup(name='tp', kind='tp', ranks=(0, 1))
@@ -328,7 +331,7 @@ def read_running(text: str) -> Running:
 
 
 def read_process_groups(config: object) -> Running:
-    """The groups of one rank: `pg_config` or what holds it, as Python has it or as its text.
+    """The groups of one rank, from `pg_config` or what holds it, as Python values or as text.
 
     A text may be a whole trace, or its beginning up to the end of ``distributedInfo``.
 
@@ -353,7 +356,7 @@ def read_process_groups(config: object) -> Running:
 
 
 def _group(one: object) -> tuple[RunningGroup, int]:
-    """A group, and how many it says that it holds."""
+    """A group, and the number of ranks that it reports."""
     fields = one if isinstance(one, dict) else {}
     ranks = fields.get("ranks")
     if not isinstance(ranks, list) or not all(type(rank) is int and rank >= 0 for rank in ranks):
@@ -365,7 +368,7 @@ def _group(one: object) -> tuple[RunningGroup, int]:
 
 
 def _parsed(text: str) -> object:
-    """What a text holds: JSON, JSON that goes on behind, or what Python prints."""
+    """The value of a text: JSON, JSON followed by more, or a printed Python value."""
     at = text.find(_INFO)
     start = text.find("{", at) if at >= 0 else len(text) - len(text.lstrip("\ufeff \t\r\n"))
     with suppress(ValueError, RecursionError):

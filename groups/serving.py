@@ -42,7 +42,7 @@ from .mesh import MAX_RANKS, Axis, Mesh, too_many_ranks, whole_number
 
 @dataclass(frozen=True)
 class Served:
-    """The two meshes of servers side by side, and their groups by the engine's own names."""
+    """The two meshes of servers of one model, and their groups by the engine's own names."""
 
     mesh: Mesh
     expert: Mesh
@@ -70,11 +70,11 @@ def vllm(
     servers: int = 1,
     whole_experts: bool = False,
 ) -> Served:
-    """Servers of vLLM. The experts' group is all GPUs of a pipeline stage, whether whole experts
-    are spread over it (--enable-expert-parallel) or slices of each; where both pp and dp part it,
-    ``ep_dp`` is what its dp ranks are in the experts' mesh.
+    """Servers of vLLM. The experts' group is all GPUs of a pipeline stage, whether these hold whole
+    experts (--enable-expert-parallel) or slices of each; with both pp and dp, ``ep_dp`` is the dp
+    axis of the experts' mesh.
 
-    Errors: LayoutError for a size that is none, and for a dcp that does not part tp x pcp.
+    Errors: LayoutError for a bad size, and for a dcp that does not divide tp x pcp.
     """
     _check_sizes(tp=tp, pp=pp, pcp=pcp, dp=dp, dcp=dcp, servers=servers)
     mesh = _mesh(servers, tp=tp, cp=pcp, pp=pp, dp=dp)
@@ -88,7 +88,7 @@ def vllm(
 
 
 def _dcp(mesh: Mesh, dcp: int) -> Grouping:
-    """Decode context parallel ranks: runs of what counts pcp first, then tp, and lists them so."""
+    """Decode context parallel groups: runs of ranks numbered pcp first, then tp, and listed so."""
     tp, pcp = mesh.size("tp"), mesh.size("cp")
     if dcp == 1 in (tp, pcp):
         return Grouping("dcp", mesh, "cp" if pcp == 1 else "tp")  # each rank alone
@@ -122,7 +122,7 @@ def _dcp_beside_pcp(tp: int, pcp: int, dcp: int) -> LayoutError:
 
 
 def require_vllm(tp: int, pcp: int, dcp: int) -> None:
-    """Refuse a dcp that vLLM does not start with, though it could make its groups.
+    """Refuses a dcp that vLLM does not start with, even if it could build its groups.
 
     Errors: LayoutError with vLLM's own message.
     """
@@ -145,9 +145,10 @@ def vllm_groups(
     eplb: bool = False,
     external_dp: int = 1,
 ) -> dict[str, Grouping]:
-    """Groups of vLLM by name; a MoE model has ep, and eplb, which moves experts, has it again.
+    """Groups of vLLM by name; a MoE model has ep, and with expert load balancing the same again as
+    eplb.
 
-    external_dp: servers side by side that are launched as one job.
+    external_dp: the number of servers that are launched as one job.
 
     >>> [grouping.groups().tolist() for grouping in vllm_groups(tp=4, dcp=2).values()][:2]
     [[[0, 1, 2, 3]], [[0, 1], [2, 3]]]
@@ -176,9 +177,9 @@ def sglang(
     dcp: int = 1,
     servers: int = 1,
 ) -> Served:
-    """Servers of SGLang: attention's dp and cp, and the experts' ep and dp, lie inside tp.
+    """Servers of SGLang: attention's dp and cp, and the experts' ep and dp, are parts of tp.
 
-    Errors: LayoutError for a size that is none, and for sizes that do not divide tp.
+    Errors: LayoutError for a bad size, and for sizes that do not divide tp.
     """
     _check_sizes(tp=tp, pp=pp, servers=servers)
     _check_sizes(attn_dp=attn_dp, attn_cp=attn_cp, ep=ep, moe_dp=moe_dp, dcp=dcp)
@@ -201,7 +202,8 @@ def sglang(
 def sglang_checks(
     tp: int, pp: int, attn_dp: int, attn_cp: int, ep: int, moe_dp: int, dcp: int
 ) -> Iterator[tuple[bool, str, Callable[[], list[dict[str, int]]]]]:
-    """What SGLang asks of its sizes: whether it is not so, its message, and what to change."""
+    """SGLang's checks of its sizes: whether each fails, its message, and a function of the
+    fixes."""
     near = divisors_near
     yield (
         tp % attn_cp > 0,
@@ -264,9 +266,9 @@ def sglang_groups(
     shared_experts_tp: int = 1,
     pdmux: bool = False,
 ) -> dict[str, Grouping]:
-    """Groups of SGLang by name: attention's dp lies inside tp, any other makes more servers.
+    """Groups of SGLang by name; attention's dp is a part of tp, any other dp adds servers.
 
-    pdmux: prefill beside decode on the same GPUs, which has a second tp group.
+    pdmux: prefill beside decode on the same GPUs, which have a second tp group.
 
     Errors: as of `sglang`.
     """
@@ -301,8 +303,9 @@ def trtllm(
     clusters: int = 1,
     servers: int = 1,
 ) -> Served:
-    """Servers of TensorRT-LLM: tp = moe_tp x moe_ep x moe_cluster, moe_ep fastest; etp is moe_tp,
-    what remains where it is not given. With attention dp each rank of tp has attention whole.
+    """Servers of TensorRT-LLM: tp = moe_tp x moe_ep x moe_cluster, moe_ep fastest. etp is moe_tp,
+    by default what remains. With attention dp each rank of tp computes attention for its own
+    requests.
 
     Errors: LayoutError, with TensorRT-LLM's message where it has one.
     """
@@ -363,8 +366,8 @@ _ROLES: Mapping[str, Mapping[str, str]] = {
 def roles_of(
     framework: str, mesh: Mesh, expert: Mesh, groups: Mapping[str, Grouping]
 ) -> dict[str, Grouping]:
-    """A server's groups by the axis of Megatron's that each plays, with the data parallel ranks of
-    attention where they are no process group.
+    """A server's groups by the axis of Megatron's that each plays; attention's data parallel ranks
+    too, if they have no process group.
 
     >>> served = sglang(tp=8, attn_dp=4)
     >>> roles = roles_of("sglang", served.mesh, served.expert, served.groups)
@@ -384,13 +387,13 @@ def roles_of(
 
 
 def _mesh(servers: int, **sizes: int) -> Mesh:
-    """These axes, and that of servers side by side where there are several."""
+    """A mesh of these axes, with an axis of servers if there are several."""
     several = {"server": servers} if servers > 1 else {}
     return Mesh(tuple(Axis(name, size) for name, size in {**sizes, **several}.items()))
 
 
 _OF_WORLD = ("tp", "pp", "pcp", "cp", "dp", "servers")
-"""Sizes of which the world is the product."""
+"""The sizes whose product is the world size."""
 
 
 def _check_sizes(**sizes: int) -> None:
@@ -401,7 +404,7 @@ def _check_sizes(**sizes: int) -> None:
 
 
 def _part(tp: int, **sizes: int) -> int:
-    """What is left of tp inside these sizes."""
+    """The quotient of tp by these sizes."""
     product = math.prod(sizes.values())
     if tp % product:
         names = " x ".join(f"{name} {size}" for name, size in sizes.items() if size > 1)

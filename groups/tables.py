@@ -1,7 +1,7 @@
-"""Data beside the code: TOML files, read when first asked for and checked against dataclasses.
+"""Data beside the code: TOML files, read on first use and checked against dataclasses.
 
-A file is one value of a type, its model: a dataclass, or a dict of them by id. A dataclass has the
-fields that it names and no others, each of its type; a list is a tuple there.
+The content of a file has one type, its model: a dataclass, or a dict of them by id. A dataclass
+accepts only its own fields, each of its type; TOML lists become tuples.
 
 >>> from dataclasses import dataclass
 >>> @dataclass(frozen=True)
@@ -38,11 +38,11 @@ Other = TypeVar("Other")
 
 
 class TableError(ValueError):
-    """A file that does not hold what its model asks for: file, table, field, what was expected."""
+    """A file that does not match its model: file, table, field, and what was expected."""
 
 
 class Rows(Mapping[str, Row]):
-    """The rows of a file by id; it is read when the first one is asked for.
+    """The rows of a file by id, read on first access.
 
     >>> squares = Rows(lambda: {"two": 4})
     >>> squares["two"], list(squares), len(squares)
@@ -85,12 +85,12 @@ class Rows(Mapping[str, Row]):
 
 
 def read_table(file: Path, model: type[Model]) -> Model:
-    """What a TOML file holds, as its model. Errors: TableError."""
+    """The content of a TOML file as its model. Errors: TableError."""
     return checked(f"{file.parent.name}/{file.name}", parsed(file), model)
 
 
 def parsed(file: Path) -> dict[str, object]:
-    """What a TOML file holds, unchecked. Errors: TableError for what is no TOML."""
+    """The content of a TOML file, unchecked. Errors: TableError for invalid TOML."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:
@@ -103,7 +103,7 @@ def parsed(file: Path) -> dict[str, object]:
 
 
 def checked(name: str, values: object, model: type[Model]) -> Model:
-    """Values of a file as its model. Errors: TableError, which names the file."""
+    """The values of a file as its model. Errors: TableError, which names the file."""
     from pydantic import ValidationError  # 0.1 s, for who reads a table
 
     text = orjson.dumps([values])  # as JSON a list may be a tuple, though no text a number
@@ -116,7 +116,7 @@ def checked(name: str, values: object, model: type[Model]) -> Model:
 
 @cache
 def _adapter(model: Hashable) -> TypeAdapter[tuple[object]]:
-    """Of a list with the model alone: a dataclass takes the settings of what holds it."""
+    """Pydantic's adapter of a model. A dataclass takes its settings from the list that holds it."""
     from pydantic import ConfigDict, TypeAdapter
 
     adapter: Callable[..., TypeAdapter[tuple[object]]] = TypeAdapter
@@ -124,7 +124,8 @@ def _adapter(model: Hashable) -> TypeAdapter[tuple[object]]:
 
 
 def _lines(name: str, error: ValidationError) -> Iterator[str]:
-    """How many fields are wrong, and where each stands, what it should be and is."""
+    """The number of wrong fields, then a line for each: its place, what was expected, what it
+    is."""
     count = error.error_count()
     yield f"{name}: {count} error{'s' * (count > 1)}"
     for one in error.errors(include_url=False):

@@ -1,4 +1,4 @@
-"""Clusters by what a step needs of them: link speeds one way, memory and peak of one GPU.
+"""Clusters by the numbers that a step depends on: link speeds one way, memory and peak of one GPU.
 
     nvlink   bytes per second that one GPU sends to the GPUs of its NVLink domain
     nic      bytes per second that one GPU sends out of it, through its own network card
@@ -26,12 +26,12 @@ from pathlib import Path
 from groups.tables import Rows, read_table
 
 GB, GIB, TERA = 1e9, 2**30, 1e12
-"""Bytes: links are given in gigabytes a second, memory in gibibytes."""
+"""Bytes of a gigabyte (links), of a gibibyte (memory), and of a terabyte."""
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """One kind of machine.
+    """One type of machine.
 
     >>> h100 = CLUSTERS["dgx-h100"]
     >>> h100.nvlink / GB, h100.nic / GB, h100.memory / GIB, h100.domain_of(8)
@@ -53,7 +53,7 @@ class Cluster:
     host: float = 0.0
 
     def host_of(self, gpus_per_node: int) -> float:
-        """Bytes of host memory beside so many GPUs; those of a rack are nodes of four.
+        """Bytes of host memory of the nodes that hold so many GPUs; nodes of a rack have four GPUs.
 
         >>> CLUSTERS["gb200-nvl72"].host_of(8) / GB
         1920.0
@@ -61,7 +61,7 @@ class Cluster:
         return self.host * (-(-gpus_per_node // 4) if self.rack else 1)
 
     def domain_of(self, gpus_per_node: int) -> int:
-        """GPUs that NVLink joins: those of a node, or of a rack where it joins nodes.
+        """GPUs of an NVLink domain: of a node, or of a rack if NVLink joins its nodes.
 
         >>> CLUSTERS["gb200-nvl72"].domain_of(4)
         72
@@ -69,7 +69,8 @@ class Cluster:
         return max(self.rack, gpus_per_node)
 
     def domain_of_job(self, gpus: int, gpus_per_node: int) -> int:
-        """The same for a job of so many GPUs: of several racks it takes a power of two of each.
+        """GPUs of an NVLink domain for a job: if the job spans several racks, it uses a power of
+        two of each.
 
         Of 72 it takes 64, so that groups of 8, 16, 32 and 64 ranks stay in a rack.
 
@@ -84,7 +85,7 @@ class Cluster:
 
 @dataclass(frozen=True)
 class ClusterRow:
-    """A machine in the units of vendors, as clusters.toml has it."""
+    """A row of clusters.toml, in the units of vendors."""
 
     name: str
     nvlink_gb_per_s: float

@@ -1,4 +1,4 @@
-"""How this room refuses: the sentences of refusals.toml beside those of groups."""
+"""The refusals of this room: the sentences of refusals.toml, beside those of groups."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ def is_amount(value: object, most: float = sys.float_info.max) -> bool:
 
 
 def require_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
-    """Refuse what is none of the choices; a flag is no 1.0, which is only equal to True."""
+    """Refuses a value that is not a choice; True is not accepted for 1.0, though they are equal."""
     if type(value) is not type(choices[0]) or value not in choices:
         raise not_a_choice(name, value, map(str, choices))

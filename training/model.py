@@ -1,4 +1,4 @@
-"""The shape of a transformer: every number that its parameters and activations follow from.
+"""The shape of a transformer: the numbers that determine its parameters and activations.
 
     one layer    attention (heads, kv_heads, head_dim, or the ranks and dims of MLA)
                  then one MLP (ffn), or in an MoE layer a router, experts and a shared expert
@@ -25,7 +25,7 @@ from groups.stages.layers import MAX_LAYERS
 from .errors import refusal
 
 MAX_SIZE = 100_000_000
-"""The largest width, sequence or vocabulary of a model: far beyond any, so that bytes stay sane."""
+"""The largest width, sequence or vocabulary of a model."""
 
 BIASES = ("none", "qkv", "all")
 """Which linear layers add a bias: none, only queries, keys and values (Qwen2), all (GPT)."""
@@ -38,11 +38,11 @@ ROUTER_GROUPS = ("router_groups", "router_group_top_k")
 --moe-router-num-groups and --moe-router-group-topk; arXiv:2412.19437 section 2.1.2)."""
 
 NEEDED = ("layers", "hidden", "heads", "vocabulary", "sequence")
-"""Sizes that follow from no others."""
+"""Sizes that have no default."""
 
 
 def _size(means: str, maths: tuple[str, ...] = ()) -> Input:
-    """A size that may be 0, which says that there is none, or that it follows from others."""
+    """A size for which 0 means that there is none, or that it follows from others."""
     return Input(means, least=0, most=MAX_SIZE, maths=maths)
 
 
@@ -113,32 +113,33 @@ class Model:
 
     @property
     def query_width(self) -> int:
-        """Elements of all heads' queries for one token."""
+        """Elements of the queries of all heads for one token."""
         return self.heads * (self.qk_head_dim if self.is_mla else self.head_dim)
 
     @property
     def key_width(self) -> int:
-        """Elements of all heads' keys for one token, as attention uses them."""
+        """Elements of the keys of all heads for one token, as attention uses them."""
         return self.heads * self.qk_head_dim if self.is_mla else self.kv_heads * self.head_dim
 
     @property
     def value_width(self) -> int:
-        """Elements of all heads' values for one token."""
+        """Elements of the values of all heads for one token."""
         return self.heads * self.v_head_dim if self.is_mla else self.kv_heads * self.head_dim
 
     @property
     def attention_width(self) -> int:
-        """Elements that attention hands to its output projection for one token."""
+        """Elements of the input of attention's output projection for one token."""
         return self.heads * (self.v_head_dim if self.is_mla else self.head_dim)
 
     @property
     def qk_head_dim(self) -> int:
-        """Elements of one head's query and key in MLA: without and with positions."""
+        """Elements of one head's query or key in MLA: the part without and the part with rotary
+        positions."""
         return self.qk_nope_head_dim + self.qk_rope_head_dim
 
     @property
     def moe_layers(self) -> int:
-        """How many of the layers have experts."""
+        """The number of layers with experts."""
         return self.layers - self.dense_layers if self.experts else 0
 
     def has_experts(self, layer: int) -> bool:
@@ -146,7 +147,7 @@ class Model:
         return self.experts > 0 and layer >= self.dense_layers
 
     def _fill_heads(self) -> None:
-        """Give kv_heads and head_dim, where they are 0, what the others say."""
+        """Sets kv_heads and head_dim from the other sizes where they are 0."""
         if not self.kv_heads:
             object.__setattr__(self, "kv_heads", self.heads)
         if self.heads % self.kv_heads:
@@ -178,7 +179,7 @@ class Model:
             self._check_groups()
 
     def _check_groups(self) -> None:
-        """Groups of a router are equally large, and hold as many experts as a token goes to."""
+        """Router groups have equal sizes, and as many experts as a token is sent to."""
         groups, chosen = self.router_groups, self.router_group_top_k
         if not (groups or chosen):
             return

@@ -20,7 +20,7 @@ from .published import derived_options
 
 @dataclass(frozen=True)
 class PublishedModel:
-    """A model somebody published; ``parameters`` is the number that its source gives.
+    """A published model; ``parameters`` is the number that its source states.
 
     Of ``full_every`` layers the last attends to every token, the others to a ``window`` of them; 0:
     all attend to every token. ``weights`` is the format in which its weights are published, one of
@@ -60,7 +60,7 @@ class PublishedOptions:
 
 
 DEFAULTS = ("llama3-8b", "qwen3-30b-a3b")
-"""The models that are shown where nothing says another: without experts, and with some."""
+"""The default models: without experts, and with experts."""
 
 
 def model_like(*, layers: int | None = None, experts: int | None = None, ep: int = 1) -> str:
@@ -83,7 +83,8 @@ def model_like(*, layers: int | None = None, experts: int | None = None, ep: int
 
 
 def variant(start: Model, changes: Mapping[str, object]) -> Model:
-    """The model with other values; what follows from them in ``start`` follows here too.
+    """The model with other values; sizes that follow from others in ``start`` follow from them here
+    too.
 
     >>> wide = variant(MODELS["gpt3-175b"].model, {"hidden": 15360, "heads": 128})
     >>> wide.head_dim, wide.kv_heads, wide.ffn
@@ -114,7 +115,7 @@ def variant(start: Model, changes: Mapping[str, object]) -> Model:
 
 
 def model_of_preset(preset: str) -> Model | None:
-    """The model that a published layout trains; None where no source gives its whole shape.
+    """The model of a published layout; None if no source states its whole shape.
 
     >>> model_of_preset("megatron2021-fig16-91b").hidden
     15360
@@ -190,19 +191,19 @@ OLDER = ("megatron2021", "mtnlg", "bloom", "glm-130b", "opt-175b", "palm-540b")
 recomputation of less than whole layers (both arXiv:2205.05198)."""
 
 _SYSTEMS = {"h100": "dgx-h100", "gb200": "gb200-nvl72", "gb300": "gb300-nvl72"}
-"""The cluster of Megatron-Bridge's rows, which name it."""
+"""The clusters of Megatron-Bridge's layouts, by the name of the system in their ids."""
 
 FIELDS = {
     **{"attention_heads": "heads", "ffn_hidden": "ffn", "vocab": "vocabulary", "seq": "sequence"},
     "routed_experts_per_token": "top_k",
 }
-"""The field of a model that a published layout calls otherwise."""
+"""Fields of a model that published layouts name differently."""
 
 SIZES = (
     *("layers", "hidden", "heads", "kv_heads", "ffn", "vocabulary", "sequence"),
     *("experts", "top_k", "expert_ffn"),
 )
-"""Fields of a model that published layouts state."""
+"""Fields of a model that published layouts have."""
 
 
 # -- the models ----------------------------------------------------------------------------------
@@ -210,7 +211,7 @@ SIZES = (
 MODELS: Mapping[str, PublishedModel] = Rows(
     lambda: read_table(Path(__file__).with_name("models.toml"), dict[str, PublishedModel])
 )
-"""Every model by its id, the most asked for first."""
+"""Every model by its id, the most popular first."""
 
 
 @cache

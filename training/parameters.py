@@ -27,10 +27,10 @@ KINDS = (
     *("embedding", "positions", "attention", "mlp", "router", "experts", "shared_expert"),
     *("norms", "mtp", "output"),
 )
-"""What parameters are there for, in the order in which a token meets them."""
+"""Kinds of parameters, in the order in which a token meets them."""
 
 Count = tuple[int, int]
-"""Parameters of one kind: those that the ranks of a group share out, and those that all hold."""
+"""The parameters of one kind: those divided over the ranks of a group, and those on every rank."""
 
 
 def layer_parameters(model: Model, *, moe: bool) -> dict[str, Count]:
@@ -101,12 +101,12 @@ class StageParameters(Held):
 
     @property
     def experts(self) -> int:
-        """Those that only edp replicates."""
+        """Parameters replicated over edp only."""
         return self.by_kind.get("experts", 0)
 
     @property
     def dense(self) -> int:
-        """Those that dp and cp replicate."""
+        """Parameters replicated over dp and cp."""
         return self.total - self.experts
 
     @property
@@ -152,7 +152,7 @@ def _of_stage(
 
 
 def _ends(model: Model, split: Split, held: Held) -> dict[str, int]:
-    """What the first and the last stage hold beside their layers, on one rank."""
+    """The parameters of the first and the last stage besides their layers, on one rank."""
     table = padded_vocabulary(model.vocabulary, split.tp) // split.tp * model.hidden
     by_kind = {"embedding": 0, "output": 0, "experts": 0}
     if held.is_first:
@@ -170,7 +170,7 @@ def _ends(model: Model, split: Split, held: Held) -> dict[str, int]:
 
 
 def on_one_rank(counts: dict[str, Count], split: Split) -> dict[str, int]:
-    """Parameters on each of the ranks that share the cut part of a kind; they divide it."""
+    """Parameters on one rank, which has its share of the divided ones and all of the others."""
     held = {kind: cut // split.tp + whole for kind, (cut, whole) in counts.items()}
     if "experts" in counts:
         cut, whole = counts["experts"]
@@ -179,7 +179,8 @@ def on_one_rank(counts: dict[str, Count], split: Split) -> dict[str, int]:
 
 
 def mtp_parameters(model: Model) -> dict[str, Count]:
-    """One multi-token prediction module: a layer like the last one, a projection, three norms.
+    """Parameters of one multi-token prediction module: a layer like the last one, a projection,
+    three norms.
 
     Source: arXiv:2412.19437 section 2.2. Embedding and output are those of the model.
     """
@@ -200,7 +201,7 @@ def _mlp(model: Model, ffn: int) -> Count:
 
 
 def _attention(model: Model) -> Count:
-    """With MLA down to the ranks (whole on every rank, with a norm each), up to the heads (cut)."""
+    """MLA: projections down (whole on every rank, with a norm each), then up to the heads (cut)."""
     hidden = model.hidden
     cut, whole = model.attention_width * hidden, 0
     if not model.is_mla:

@@ -1,4 +1,4 @@
-"""What sources of published layouts measured, and what follows from them where they say nothing.
+"""Measured speeds of published layouts, and options that their sources imply without stating them.
 
 published_steps.csv has a row a layout whose source states a speed: seconds of a step (low and high
 differ where the source leaves open how it counts), where it stands, and how it was counted:
@@ -28,7 +28,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class PublishedStep:
-    """What a source measured of a layout: seconds of a step.
+    """The seconds of a step that a source measured for a layout.
 
     Attributes:
         source: a paper, or a file of a repository.
@@ -45,7 +45,7 @@ class PublishedStep:
     value: str
 
     def off(self, seconds: float) -> float:
-        """By how much of the nearest measured value other seconds lie outside.
+        """How far other seconds are outside of the measured range, relative to its nearest end.
 
         >>> published_steps()["llama3-405b-1"].off(13.816)
         0.1
@@ -56,7 +56,7 @@ class PublishedStep:
 
 @dataclass(frozen=True)
 class DerivedOption:
-    """An option of training that a source implies; reason: by its name in texts/presets.toml."""
+    """A training option that a source implies. reason: its name in texts/presets.toml."""
 
     field: str
     value: str
@@ -65,7 +65,7 @@ class DerivedOption:
 
 @cache
 def published_steps() -> Mapping[str, PublishedStep]:
-    """By the ids of `groups.presets.PRESETS`.
+    """Measured steps by the ids of `groups.presets.PRESETS`.
 
     >>> step = published_steps()["llama3-405b-1"]
     >>> step.low, step.high, step.place, step.counted, step.value
@@ -83,7 +83,7 @@ def published_steps() -> Mapping[str, PublishedStep]:
 
 @cache
 def derived_options(preset: str) -> tuple[DerivedOption, ...]:
-    """What the source of a published layout implies of its training and does not state.
+    """Training options that the source of a published layout implies without stating them.
 
     >>> [(option.field, option.value) for option in derived_options("nemotron4-340b-1536")][:2]
     [('vpp', '8'), ('micro_batch', '1')]

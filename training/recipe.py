@@ -19,17 +19,17 @@ from .recompute import WORDS, modules_of, recomputation
 from .split import Split
 
 PRODUCTS = ("bf16", "fp16", "fp8", "mxfp8", "nvfp4")
-"""Number formats of the layers' matrix products; all else stays in 16 bits."""
+"""Number formats of the layers' matrix products; everything else has 16 bits."""
 
 WIDE = ("bf16", "fp16")
-"""Those of 16 bits."""
+"""Formats of 16 bits."""
 
 KERNELS = ("auto", "fused", "eager")
-"""Kernels of the layers: fused ones as Megatron's, PyTorch's as programs of FSDP run them; auto:
-these from ZeRO-2 on, as public runs have it."""
+"""Kernels of the layers: Megatron's fused ones, or PyTorch's, as FSDP programs run them; auto: the
+latter from ZeRO-2 on, as in public runs."""
 
 OFFLOAD = {"none": 0, "optimizer": 1, "parameters": 3, "chunks": 3}
-"""What is in host memory, and the least stage of ZeRO that can do so."""
+"""What is kept in host memory, and the lowest ZeRO stage with which that is possible."""
 
 DISPATCHERS = ("alltoall", "deepep", "hybridep")
 """How tokens reach their experts: a copy for each expert, or for each NVLink domain and rank
@@ -42,7 +42,7 @@ DISPATCH = {"bf16": 2.0, "fp8": 1.0 + 4 / 128}
 
 @dataclass(frozen=True)
 class Precision:
-    """Bytes of a weight, of its gradient and of its optimizer state."""
+    """Bytes of a weight, its gradient and its optimizer state."""
 
     weight: int
     gradient: int
@@ -68,9 +68,9 @@ the weights that products read (Megatron's --fp8-param-gather); the optimizer's 
 
 @dataclass(frozen=True)
 class Training:
-    """How a model is trained, beside how it is split.
+    """How a model is trained, beside its shape and its split.
 
-    Errors: LayoutError for a choice that there is not, or a number that is no count.
+    Errors: LayoutError for an unknown choice, and for a number out of range.
     """
 
     micro_batch: Annotated[int, Input("samples of a micro-batch", most=MAX_SIZE)] = 1
@@ -145,57 +145,59 @@ class Training:
 
     @property
     def recomputed(self) -> frozenset[str]:
-        """The modules that are computed again; none with whole layers."""
+        """The modules that are recomputed; empty if whole layers are."""
         return modules_of(self.recompute)
 
     @property
     def is_eager(self) -> bool:
-        """Whether the layers run PyTorch's own kernels, and not fused ones."""
+        """Whether the layers run PyTorch's own kernels instead of fused ones."""
         return self.kernels == "eager" or (self.kernels == "auto" and self.zero >= 2)
 
     @property
     def weight_passes(self) -> int:
-        """How often a micro-batch goes through a layer's weights, of which ZeRO-3 and host memory
-        have no copy here: forward, backward, and again to recompute all."""
+        """How often a micro-batch needs a layer's weights that ZeRO-3 or host memory keep
+        elsewhere: forward, backward, and a third time for full recomputation."""
         return 3 if self.recompute == "full" else 2
 
     @property
     def element(self) -> int:
-        """Bytes of one number of activations: of 16 bits, or of 32 as the weights."""
+        """Bytes of one activation: 2, or 4 with 32-bit weights."""
         return max(2, PRECISIONS[self.precision].weight)
 
     @property
     def sends_once(self) -> bool:
-        """Whether a domain gets one copy of a token, however many of its experts are there."""
+        """Whether an NVLink domain gets one copy of a token, whatever the number of its experts
+        there."""
         return self.dispatcher != "alltoall"
 
     @property
     def hides_exchange(self) -> bool:
-        """Whether experts' exchange of one micro-batch goes on behind another's computation."""
+        """Whether the all-to-all of one micro-batch overlaps the computation of another."""
         return self.ep_overlap or self.rule.pairs
 
     @property
     def dispatched(self) -> float:
-        """Bytes on the way to experts, of those on the way back."""
+        """Bytes sent to experts, relative to those sent back."""
         return DISPATCH[self.dispatch] / DISPATCH["bf16"]
 
     def pipeline(self, split: Split) -> ScheduleSpec:
-        """The schedule with its sizes; 1 chunk says nothing where it has a number of its own."""
+        """The schedule with its sizes; 1 virtual stage counts as unset where the schedule has its
+        own number."""
         v = split.vpp if self.rule.v is None or split.vpp > 1 else None
         group = self.group_size if self.rule.grouped else None
         return ScheduleSpec(self.schedule, split.pp, self.micro_batches, v, group)
 
     def tokens(self, model: Model, split: Split) -> float:
-        """Of a micro-batch on one context parallel rank."""
+        """Tokens of a micro-batch on one context parallel rank."""
         return self.micro_batch * model.sequence / split.cp
 
     def ranks_sharing(self, split: Split) -> tuple[int, int]:
-        """Ranks that share the states of dense parameters, and of the experts'."""
+        """The number of ranks that share the states of dense parameters, and of the experts'."""
         return split.dp * split.cp // self.instances, max(1, split.edp // self.instances)
 
 
 def require_offload(offload: str, zero: int) -> None:
-    """Refuse to move what ZeRO has not cut over the ranks."""
+    """Refuses to offload states that ZeRO does not shard."""
     least = OFFLOAD[offload]
     if zero < least:
         facts = {"offload": offload, "least": least, "zero": zero}

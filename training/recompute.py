@@ -39,26 +39,26 @@ from groups.errors import not_a_choice
 from .model import Model
 
 MODULES = ("core_attn", "moe_act", "layernorm", "mla_up_proj", "mlp", "moe", "shared_experts")
-"""Those of Megatron."""
+"""Modules of Megatron."""
 
 OWN = {"norms": "layernorm", "mlp_act": "moe_act"}
-"""Those of DeepSeek-V3, and what Megatron has that is most like each."""
+"""DeepSeek-V3's modules, each with the most similar one of Megatron."""
 
 NAMED = {
     "none": (),
     "selective": ("core_attn",),
     "partial": ("core_attn", "mla_up_proj", *OWN),
 }
-"""Sets with a name; "partial" is one of older links, which say what DeepSeek-V3 did by it."""
+"""Sets of modules with a name; "partial" is DeepSeek-V3's, in older links."""
 
 WORDS = ("none", "selective", "full")
-"""Recomputations that are one word."""
+"""Recomputations that are a single word."""
 
 
 def recomputation(value: object) -> str:
-    """A recomputation as it is written everywhere: modules in one order, each once, in any case.
+    """A recomputation in canonical form: modules in a fixed order, each once; case is ignored.
 
-    Errors: LayoutError for a name that is none of these, or no name at all.
+    Errors: LayoutError for an unknown or an empty name.
     """
     found = _written(value.lower()) if isinstance(value, str) else None
     if found is None:
@@ -90,7 +90,7 @@ def written(modules: Iterable[str]) -> str:
 
 @lru_cache(maxsize=256)
 def modules_of(recompute: str) -> frozenset[str]:
-    """The modules of a recomputation; none where whole layers are computed again.
+    """The modules of a recomputation; empty if whole layers are recomputed.
 
     >>> sorted(modules_of("core_attn,moe_act")), modules_of("full")
     (['core_attn', 'moe_act'], frozenset())
@@ -99,13 +99,13 @@ def modules_of(recompute: str) -> frozenset[str]:
 
 
 def is_beside_exchange(recompute: str) -> bool:
-    """Whether experts' exchange can hide with it: layers, and MoE layers, keep what they computed
-    (the same file, overlap_moe_expert_parallel_comm)."""
+    """Whether the all-to-all of experts can overlap with it: not if layers or MoE layers are
+    recomputed (the same file, overlap_moe_expert_parallel_comm)."""
     return recompute != "full" and "moe" not in modules_of(recompute)
 
 
 def modules_in(model: Model, modules: Iterable[str]) -> frozenset[str]:
-    """Those modules that a model has.
+    """Those of some modules that a model has.
 
     >>> gpt = Model(layers=2, hidden=64, heads=4, vocabulary=1000, sequence=64)
     >>> sorted(modules_in(gpt, ("moe", "mla_up_proj", "mlp", "layernorm")))
@@ -121,7 +121,7 @@ def modules_in(model: Model, modules: Iterable[str]) -> frozenset[str]:
 
 
 def and_own(known: tuple[str, ...], own: str) -> tuple[str, ...]:
-    """Recomputations, the mildest first, with one more in its place: before whole layers.
+    """Recomputations, the mildest first, with one more inserted before whole layers.
 
     >>> and_own(("none", "full"), "selective")
     ('none', 'selective', 'full')
@@ -130,9 +130,9 @@ def and_own(known: tuple[str, ...], own: str) -> tuple[str, ...]:
 
 
 def usual(model: Model) -> tuple[str, ...]:
-    """What is worth a try for a model, the mildest first: beside the words what costs least of its
-    modules for what it frees: norms, activation functions and MLA's projections up, of a model
-    without MLA and experts its MLP.
+    """Recomputations worth trying for a model, the mildest first: the named ones, and the modules
+    that cost least for the memory they free: norms, activation functions and MLA's up-projections,
+    or the MLP of a model without MLA and experts.
 
     >>> from .models import MODELS
     >>> [usual(MODELS[name].model)[2] for name in ("llama3-8b", "deepseek-v3")]

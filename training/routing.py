@@ -1,4 +1,4 @@
-"""How many copies of a token travel to its experts.
+"""The number of copies of a token that travel to its experts.
 
 Of E experts a token goes to k. An all-to-all sends a copy for each of them. DeepEP and HybridEP
 send one to each NVLink domain, to the rank of the sender's own place there, which passes one on to
@@ -26,7 +26,7 @@ from .model import Model
 
 @lru_cache(maxsize=1024)
 def reached(model: Model, places: int) -> float:
-    """The chance that one of so many equal places has an expert of a token.
+    """The probability that one of so many equal places has an expert of a token.
 
     >>> from .models import MODELS
     >>> mixtral, deepseek = MODELS["mixtral-8x7b"].model, MODELS["deepseek-v3"].model
@@ -53,12 +53,13 @@ def reached(model: Model, places: int) -> float:
 
 
 def _missed(experts: float, own: float, k: int) -> float:
-    """The chance that none of k different experts is one of ``own``."""
+    """The probability that none of k different experts is one of ``own``."""
     return math.prod(max(0.0, 1.0 - own / (experts - drawn)) for drawn in range(k))
 
 
 def copies(model: Model, ranks: int, near: int) -> tuple[float, float]:
-    """Of a token: sent inside the sender's domain, and to others, where each place gets one.
+    """Copies of a token sent inside the sender's NVLink domain, and to other domains, if each place
+    gets one.
 
     ranks: of an ep group; near: those of a domain.
 

@@ -1,4 +1,4 @@
-"""How a model is cut over ranks: which sizes divide it, and which layers each stage holds."""
+"""How a model is divided over ranks: the sizes that divide it, and the layers of each stage."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ from .errors import refusal, require_choice
 from .model import MAX_SIZE, Model
 
 SPREADS = ("equal", "nearly")
-"""How layers are dealt to stages: equally many, as Megatron must, or differing by one at most."""
+"""How layers are assigned to stages: the same number each, as Megatron requires, or differing by at
+most one."""
 
 PLACEMENTS = ("loop", "V", "both ways")
-"""How stages of the model lie on p ranks. loop: rank r has r, r+p, ... (v of them); V: r and
+"""How stages of the model are placed on p ranks. loop: rank r has r, r+p, ... (v of them); V: r and
 2p-1-r (ZB-V, DualPipeV); both ways: r and p-1-r, so every stage twice (DualPipe)."""
 
 SIZES = ("tp", "cp", "pp", "ep", "etp", "dp", "edp", "vpp")
-"""Those of a split."""
+"""The sizes of a split."""
 
 VOCABULARY_MULTIPLE = 128
 """Megatron's --make-vocab-size-divisible-by, for each tensor parallel rank."""
@@ -114,18 +115,18 @@ class Split:
 
     @classmethod
     def of(cls, mesh: Mesh, expert: Mesh | None, **more: object) -> Split:
-        """The split of a layout's two meshes; without a mesh of experts they follow dp."""
+        """The split of a layout's two meshes; without an expert mesh, experts follow dp."""
         sizes = {name: mesh.size(name) for name in ("tp", "cp", "pp", "dp")}
         if expert is not None:
             sizes |= {name: expert.size(name) for name in ("ep", "etp", "edp")}
         return cls(**sizes, **more)  # type: ignore[arg-type]
 
     def placed(self, placement: str) -> Split:
-        """The same with its stages on the ranks like this."""
+        """The same split with another placement of its stages on ranks."""
         return self if self.placement == placement else replace(self, placement=placement)
 
     def require_fits(self, model: Model) -> None:
-        """Refuse a model that these sizes do not cut evenly; every fix makes them fit."""
+        """Refuses a model that these sizes do not divide evenly; every fix is valid."""
 
         def require_with(fix: Mapping[str, object]) -> None:
             of_split = {name: fix[name] for name in fix if hasattr(self, name)}
@@ -162,7 +163,7 @@ class Split:
 
 
 def with_kv_copies(model: Model, tp: int) -> Model:
-    """The model as tp ranks hold it: of more ranks than KV heads each has a copy of one head.
+    """The model as tp ranks hold it: with more ranks than KV heads, each holds a copy of one head.
 
     >>> from training.models import MODELS
     >>> with_kv_copies(MODELS["qwen3-235b-a22b"].model, tp=8).kv_heads
@@ -188,7 +189,8 @@ def padded_vocabulary(vocabulary: int, tp: int) -> int:
 
 @dataclass(frozen=True)
 class Held:
-    """What a pipeline rank holds of the model: layers, with experts or not, and its ends."""
+    """What a pipeline rank holds of the model: its layers, with and without experts, and which
+    ends."""
 
     stage: int
     layers: int
@@ -198,7 +200,7 @@ class Held:
 
 
 def held_by_ranks(model: Model, dealing: Dealing) -> tuple[Held, ...]:
-    """What each rank of the pipeline holds.
+    """What each pipeline rank holds.
 
     >>> from training.models import MODELS
     >>> deepseek = MODELS["deepseek-v3"].model
@@ -223,7 +225,7 @@ def held_by_ranks(model: Model, dealing: Dealing) -> tuple[Held, ...]:
 
 
 class Dealing(NamedTuple):
-    """What of a split decides which layers a stage holds."""
+    """The part of a split that decides which layers a stage holds."""
 
     pp: int
     vpp: int = 1
@@ -248,7 +250,7 @@ def _held(layers: int, first_moe: int, dealing: Dealing) -> tuple[Held, ...]:
 
 
 def stages_of_ranks(pp: int, vpp: int, placement: str) -> list[list[int]]:
-    """The stages of the model that each rank of the pipeline has, chunk by chunk.
+    """The stages of the model on each pipeline rank, chunk by chunk.
 
     >>> [stages_of_ranks(2, 2, placement) for placement in PLACEMENTS]
     [[[0, 2], [1, 3]], [[0, 3], [1, 2]], [[0, 1], [1, 0]]]
@@ -260,7 +262,7 @@ def stages_of_ranks(pp: int, vpp: int, placement: str) -> list[list[int]]:
 
 
 def layers_of_stages(layers: int, dealing: Dealing) -> list[list[int]]:
-    """The layers of each stage of a model of so many, in its order.
+    """The layers of each stage, in the model's order.
 
     >>> layers_of_stages(5, Dealing(pp=3, first=1, last=2))
     [[0], [1, 2], [3, 4]]
@@ -283,7 +285,7 @@ def layers_of_stages(layers: int, dealing: Dealing) -> list[list[int]]:
 
 
 def nearly_equal(layers: int, pp: int, vpp: int, account: bool) -> list[list[int]]:
-    """As many each, the first ones one more.
+    """The number of layers of each stage; the first ones have one more if they do not divide.
 
     >>> nearly_equal(3, pp=4, vpp=1, account=False)
     Traceback (most recent call last):

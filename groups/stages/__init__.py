@@ -1,1 +1,1 @@
-"""Who holds what: layers of every pipeline stage, layout strings, experts, chunks, samples."""
+"""What ranks hold: layers of every pipeline stage, layout strings, experts, chunks, samples."""

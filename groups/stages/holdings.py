@@ -1,4 +1,4 @@
-"""What a rank holds and works on beside layers: chunks of the sequence, experts, samples."""
+"""What a rank holds or processes besides layers: chunks of the sequence, experts, samples."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from ..alternatives import not_a_multiple
 from ..mesh import MAX_RANKS, whole_number
 
 MAX_BATCH = 10**12
-"""Samples that one batch may have: beyond any, and short enough to read."""
+"""The largest global batch, in samples."""
 
 
 def sequence_chunks(cp: int, cp_rank: int) -> tuple[int, int]:
     """The two of 2*cp sequence chunks that a context parallel rank holds: i and 2*cp - 1 - i.
 
-    Under a causal mask early chunks attend to little and late ones to much; so paired, every rank
-    computes alike.
+    Under a causal mask early chunks attend to few keys and late ones to many; paired like this, all
+    ranks have the same work.
 
     >>> [sequence_chunks(4, rank) for rank in range(4)]
     [(0, 7), (1, 6), (2, 5), (3, 4)]
@@ -24,7 +24,7 @@ def sequence_chunks(cp: int, cp_rank: int) -> tuple[int, int]:
 
 
 def attended(n: int, rank: int, block: int) -> list[tuple[int, int]]:
-    """(query chunk, key chunk) pairs that a rank works out on the K and V of ``block``'s rank.
+    """The (query chunk, key chunk) pairs that a rank computes with K and V of ``block``'s rank.
 
     Ring attention over n ranks: a query sees keys of its own chunk and of those before.
 
@@ -36,7 +36,7 @@ def attended(n: int, rank: int, block: int) -> list[tuple[int, int]]:
 
 
 def local_experts(num_experts: int, ep: int, ep_rank: int) -> range:
-    """The experts that an expert parallel rank holds: a run of num_experts / ep.
+    """The experts of an expert parallel rank: a run of num_experts / ep.
 
     >>> local_experts(8, ep=4, ep_rank=1)
     range(2, 4)
@@ -54,7 +54,7 @@ def local_experts(num_experts: int, ep: int, ep_rank: int) -> range:
 
 
 def sample_starts(dp: int, dp_rank: int, micro_batch: int, global_batch: int) -> range:
-    """The first sample of each micro-batch that a data parallel rank reads of a global batch.
+    """The first sample of each micro-batch of a global batch that a data parallel rank reads.
 
     Each step all dp ranks read dp * micro_batch consecutive samples, in runs of micro_batch by
     rank; global_batch / (dp * micro_batch) such steps make the batch.

@@ -1,8 +1,9 @@
-"""The decoder layers of every pipeline stage: even, with the ends accounted for, or with own ends.
+"""The decoder layers of every pipeline stage: even, with embedding and loss counted as layers, or
+with first and last set.
 
 Layers, like ranks, count from 0; Megatron's layer_number is one more. With interleaving a stage
-holds vpp chunks of the model, and the layers run through chunk 0 of every stage, then through
-chunk 1 of every stage, and so on. `layout_strings` reads the string that deals them out by hand.
+holds vpp chunks of the model, and the layers run through chunk 0 of every stage, then through chunk
+1 of every stage, and so on. `layout_strings` reads the strings that assign layers by hand.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ..errors import LayoutError, refusal
 from ..mesh import MAX_RANKS
 
 MAX_LAYERS = 10_000
-"""Layers that one model may have: some fifty times the deepest that are trained."""
+"""The largest number of layers: some fifty times the deepest models that are trained."""
 
 
 def stage_layers(
@@ -58,7 +59,7 @@ def stage_layers(
 
 
 def numbered(counts: Iterable[int]) -> list[list[int]]:
-    """Counts of layers, stage by stage, to the layers.
+    """Numbers the layers of stages with these counts.
 
     >>> numbered([1, 0, 2])
     [[0], [], [1, 2]]
@@ -67,7 +68,7 @@ def numbered(counts: Iterable[int]) -> list[list[int]]:
 
 
 def needs_stages(vpp: int, pp: int) -> LayoutError:
-    """The refusal of chunks (vpp > 1) where there is one stage only."""
+    """The refusal of several chunks (vpp > 1) with a single stage."""
     return refusal("interleaving-needs-stages", "vpp", {"vpp": 1}, vpp=vpp, pp=pp)
 
 
@@ -91,7 +92,7 @@ def _in_range(requested: Mapping[str, object], account: bool) -> _Split:
 
 @dataclass(frozen=True)
 class _Split:
-    """What stage_layers() was asked for, every size in range by itself."""
+    """The arguments of stage_layers(), each in its range."""
 
     account: bool
     layers: int
@@ -102,22 +103,23 @@ class _Split:
 
     @property
     def ends(self) -> dict[str, int]:
-        """The stages whose layers are given, with how many."""
+        """The ranks whose number of layers is set, first or last, with that number."""
         ends = {"first": self.first, "last": self.last}
         return {name: count for name, count in ends.items() if count is not None}
 
     @property
     def left(self) -> int:
-        """What the stages share evenly: layers, and what is accounted for as one."""
+        """The layers that the other ranks share evenly, embedding and loss counted where
+        ``account`` is set."""
         return self.layers + 2 * self.account - sum(self.ends.values())
 
     @property
     def sharing(self) -> int:
-        """The stages that share it."""
+        """The number of ranks that share them."""
         return self.pp - len(self.ends)
 
     def counts(self) -> list[int]:
-        """How many layers each stage has, if nothing is refused."""
+        """The number of layers of each stage, for sizes that are not refused."""
         ranks = [self.left // self.sharing if self.sharing else 0] * self.pp
         for place, count in ((0, self.first), (-1, self.last)):
             ranks[place] = ranks[place] if count is None else count
@@ -127,7 +129,7 @@ class _Split:
         return stages
 
     def alternatives(self, control: str | None) -> list[dict[str, int]]:
-        """The nearest changes of one size that are refused no more, those of ``control`` first."""
+        """The nearest changes of a single size that are valid, those of ``control`` first."""
         if self.ends and self.account:
             return []  # no size is the cause
         sizes = {"layers": self.layers, "pp": self.pp, "vpp": self.vpp, **self.ends}
@@ -140,7 +142,7 @@ class _Split:
         return changes[:MOST]
 
     def fixes(self, name: str, value: int) -> list[int]:
-        """The nearest values of one size, below and above, that are not refused."""
+        """The nearest valid values of one size, below and above."""
         taken = sum(self.ends.values())
         most = {
             "layers": max(self.layers, taken) + self.pp * self.vpp,  # a multiple is on the way
@@ -153,8 +155,8 @@ class _Split:
         )
 
     def refusals(self) -> Iterator[Callable[[], LayoutError]]:
-        """What makes each refusal, in Megatron's order of checks: trying sizes only asks whether
-        there is one."""
+        """Functions that make each refusal, in Megatron's order of checks; trying sizes only asks
+        whether there is one."""
         if self.vpp > 1 and self.pp == 1:
             yield partial(needs_stages, self.vpp, self.pp)
         if self.ends:
@@ -163,7 +165,7 @@ class _Split:
             yield from self._refused_shares()
 
     def _refused_ends(self, control: str) -> Iterator[Callable[[], LayoutError]]:
-        """What is wrong with first and last, and with the layers that they leave between them."""
+        """Refusals of first and last, and of the layers that they leave between them."""
         if self.account:
             yield partial(refusal, "ends-with-accounted", control)
         if self.sharing < 0:
@@ -189,7 +191,7 @@ class _Split:
             yield partial(refusal, "chunks-need-middle-stages", "vpp", vpp=self.vpp, pp=self.pp)
 
     def _refused_shares(self) -> Iterator[Callable[[], LayoutError]]:
-        """Layers that the stages, or the chunks of a stage, cannot share evenly."""
+        """Refusals of layers that the stages, or the chunks of a stage, cannot share evenly."""
         share, remaining = divmod(self.left, self.sharing)
         if remaining:
             count = self.left - 2 * self.account
@@ -211,7 +213,7 @@ class _Split:
             yield partial(refusal, "chunks-do-not-divide", "vpp", quote=quote, **facts)
 
     def _quote(self) -> str:
-        """What Megatron says of layers that the stages cannot share evenly."""
+        """Megatron's message for layers that the stages cannot share evenly."""
         if self.ends:
             return (
                 f"number of layers at middle stage: {self.left} must be divisible bythe middle "

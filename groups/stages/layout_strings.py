@@ -1,10 +1,10 @@
-"""The layout string: which layers each pipeline stage has, dealt out by hand.
+"""The layout string, which assigns layers to pipeline stages by hand.
 
     E embedding   t decoder   m multi-token prediction   L loss   | ends a stage
 
-``x*n`` is n times the layer x, ``(...)*n`` n times what is between the parentheses, bars and all;
-commas are for the eye. With pp stages on the wire, part k of the string goes to pp rank k % pp as
-its chunk k // pp. Eight layers over two ranks with two chunks each:
+``x*n`` is n times the layer x, ``(...)*n`` n times what is between the parentheses, bars included;
+commas are ignored. With pp stages, part k of the string goes to pp rank k % pp as its chunk k //
+pp. Eight layers over two ranks with two chunks each:
 
     E t t | t t | t t | t t L       pp rank 0: Ett, tt
       0       1     0     1         pp rank 1: tt, ttL
@@ -28,10 +28,10 @@ LETTERS: dict[str, str] = {"E": "embedding", "L": "loss", "t": "decoder", "m": "
 """The layer that each letter means."""
 
 MAX_TEXT = 2_048
-"""Characters that a layout may be written with."""
+"""The longest layout string, in characters."""
 
 _REPEATS = (re.compile(r"\(([^()]+)\)\*([0-9]+)"), re.compile(r"(.)\*([0-9]+)"))
-"""What is repeated, in the order in which it is written out: parentheses, then single letters."""
+"""Repetitions in the order of their expansion: parentheses, then single letters."""
 
 MTP_RULE = (
     "the layers of multi-token prediction stand together after all decoder layers, in the last "
@@ -40,7 +40,7 @@ MTP_RULE = (
 
 
 def is_layout(layers: object) -> bool:
-    """Whether layers are said as a layout, not as a number.
+    """Whether the layers are a layout string instead of a number.
 
     >>> is_layout("Ett|ttL"), is_layout("32"), is_layout(None)
     (True, False, False)
@@ -75,8 +75,8 @@ def parse_layout(text: str) -> list[list[str]]:
 
 
 def write_layout(counts: Sequence[int], mtp: int = 0) -> str:
-    """The layout string of stages with so many decoder layers each, and ``mtp`` of multi-token
-    prediction before the loss.
+    """The layout string of stages with these numbers of decoder layers, and ``mtp`` layers of
+    multi-token prediction before the loss.
 
     >>> write_layout([4, 4, 4, 3]), write_layout([0, 1], mtp=1)
     ('Et*4|(t*4|)*2t*3L', 'E|tmL')
@@ -91,7 +91,7 @@ def write_layout(counts: Sequence[int], mtp: int = 0) -> str:
 
 
 def _repeated(what: str, times: int) -> str:
-    """A piece of a layout so many times, the short way."""
+    """A piece of a layout repeated, in its shortest form."""
     if times < 2:
         return what * times
     return f"{what}*{times}" if len(what) == 1 and what != "|" else f"({what})*{times}"
@@ -123,8 +123,8 @@ def stage_layers_of_layout(text: str, layers: int, pp: int, vpp: int) -> list[li
 
 
 def _require(stages: list[list[str]], layers: int, pp: int, vpp: int) -> None:
-    """The first rule that the stages break, in Megatron's order: equally many for each rank, as
-    many chunks as are asked for, and the layers themselves."""
+    """Refuses the first rule that the stages break, in Megatron's order: the same number for each
+    rank, as many chunks as requested, and the layers themselves."""
     chunks, left = divmod(len(stages), pp)
     if left:
         raise refusal("layout-does-not-divide", "pp", stages=len(stages), pp=pp)

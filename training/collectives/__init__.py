@@ -1,4 +1,4 @@
-"""Collectives: what each leaves on every rank, the messages it is made of, what it costs.
+"""Collectives: the result on every rank, the messages they consist of, and their cost.
 
 >>> from training.collectives import apply
 >>> [tensor.tolist() for tensor in apply("all_reduce", [[0], [1]], [[0, 1]])]

@@ -1,4 +1,4 @@
-"""The algorithms of the collectives: each is the messages that it is made of, step by step.
+"""The algorithms of the collectives, each as its messages, step by step.
 
 Rings, pairwise exchange: NCCL and MPI practice, with the chunks numbered as in "bandwidth optimal
 all-reduce" (Patarasuk and Yuan, JPDC 2009). Trees: NVIDIA/nccl, src/graph/trees.cc: in a double
@@ -38,10 +38,10 @@ from .functions import place_of
 from .transfers import Algorithm, Steps, Transfer
 
 MOST_MEMBERS = 64
-"""Members of a group whose steps are listed: a ring all-reduce of n has 2n(n-1) messages."""
+"""The largest group whose steps are listed: a ring all-reduce of n has 2n(n-1) messages."""
 
 CHUNKS = 4
-"""Chunks, or micro-batches, that follow each other from place to place."""
+"""The number of chunks, or micro-batches, in a pipelined algorithm."""
 
 
 # -- rings ---------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ def tree_parents(n: int) -> list[int | None]:
 
 
 def second_tree_parents(n: int) -> list[int | None]:
-    """The other tree of a double tree: the first one mirrored, or with odd n moved on by one.
+    """The second tree of a double tree: the first mirrored or, for odd n, shifted by one.
 
     >>> second_tree_parents(8)
     [1, 3, 1, 7, 5, 3, 5, None]
@@ -216,13 +216,13 @@ def _ring_from(root: int, n: int) -> list[int]:
 
 
 def _chain(places: Sequence[int], chunks: int) -> Steps:
-    """From place to place: chunk k makes its hop h at step k + h."""
+    """Messages from place to place: chunk k makes its hop h at step k + h."""
     hops = list(enumerate(pairwise(places)))
     return _by_step((k + h, Transfer(at, to, k, k)) for k in range(chunks) for h, (at, to) in hops)
 
 
 def _by_step(moves: Iterable[tuple[int, Transfer]]) -> Steps:
-    """Moves with the number of their step, put together by step."""
+    """Messages with the number of their step, grouped by step."""
     steps: list[list[Transfer]] = []
     for number, move in moves:
         steps.extend([] for _ in range(number + 1 - len(steps)))

@@ -1,4 +1,4 @@
-"""Gradient buckets: which gradients travel together, and when, while backward goes on.
+"""Gradient buckets: which gradients are sent together, and when, while the backward pass goes on.
 
 Gradients come ready in the reverse order of the layers. A bucket takes them in as they come and is
 closed as soon as it *reaches* its cap; its collective starts when its last gradient is ready and
@@ -32,11 +32,12 @@ MIB = 2**20
 """Bytes of a mebibyte."""
 
 DDP_CAPS = (1 * MIB, 25 * MIB)
-"""Bytes of the first bucket of PyTorch DDP, and of all others."""
+"""Bytes of PyTorch DDP's first bucket, and of the others."""
 
 
 def buckets(sizes: Sequence[int], caps: Sequence[int]) -> list[list[int]]:
-    """The gradients of each bucket, by their place in ``sizes``; the last cap holds for the rest.
+    """The gradients of each bucket, by their index in ``sizes``; the last cap holds for all other
+    buckets.
 
     Sizes and caps are in one unit, bytes or parameters; gradients stand in the order in which they
     come ready.
@@ -64,7 +65,8 @@ def megatron_bucket_parameters(d: int) -> int:
 
 
 def layer_tensors(h: int) -> tuple[int, ...]:
-    """Parameters of each tensor of a GPT layer of width h, as their gradients come ready.
+    """Parameters of each tensor of a GPT layer of width h, in the order in which gradients become
+    ready.
 
     Both matrices and biases of the MLP, the norm before it, those of attention, the norm before
     that: 12 h^2 + 13 h in all.
@@ -76,7 +78,8 @@ def layer_tensors(h: int) -> tuple[int, ...]:
 
 
 def model_tensors(model: Model, split: Split, *, moe: bool) -> tuple[int, ...]:
-    """The same of a layer of any model on one rank, as Megatron joins its matrices.
+    """Parameters of each tensor of a model's layer on one rank, in the order in which gradients
+    become ready, as Megatron fuses its matrices.
 
     Out of the MLP, into it, the same of a shared expert, the router, a norm, out of attention, into
     it (of MLA: all but the way out), a norm. Experts are left out: edp reduces their gradients.
@@ -104,7 +107,7 @@ def model_tensors(model: Model, split: Split, *, moe: bool) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Task:
-    """Something that a lane does, after the tasks at the places ``after`` in the same list."""
+    """Work of a lane, after the tasks with the indices ``after`` in the same list."""
 
     lane: str  # "compute" or "network"; a lane does one task at a time, in order
     what: str  # "forward", "backward", "optimizer", or a collective of training.collectives.cost
@@ -116,7 +119,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Event:
-    """A task with its times, in seconds from the start."""
+    """A task with its start and end, in seconds."""
 
     task: Task
     start: float
@@ -124,7 +127,7 @@ class Event:
 
 
 def timed(tasks: Sequence[Task]) -> list[Event]:
-    """Every task starts once its lane is free and what it waits for is done.
+    """The times of tasks: each starts once its lane is free and the tasks before it are done.
 
     >>> both = [Task("compute", "backward", 0, 2.0), Task("network", "all_reduce", 0, 1.0, (0,))]
     >>> [(event.start, event.end) for event in timed(both)]
@@ -140,9 +143,9 @@ def timed(tasks: Sequence[Task]) -> list[Event]:
 
 
 def exposed_seconds(events: Sequence[Event]) -> float:
-    """How much longer the step takes than its computation: what communication does not hide.
+    """How much longer the step takes than its computation: the communication that nothing hides.
 
-    Where nothing waits that is 0 to the last digit.
+    It is exactly 0 if nothing waits.
     """
     end = waits = 0.0
     for event in events:
@@ -154,7 +157,7 @@ def exposed_seconds(events: Sequence[Event]) -> float:
 
 @dataclass(frozen=True)
 class BucketModel:
-    """Equal layers of a rank, and a data parallel group."""
+    """The layers of a rank, all equal, and its data parallel group."""
 
     layers: int
     tensors: tuple[int, ...]  # parameters of each of a layer, in the order of their gradients
@@ -196,7 +199,7 @@ def gradient_buckets(model: BucketModel, scheme: str) -> list[list[int]]:
 
 
 def all_reduce_tasks(model: BucketModel, scheme: str, op: str = "all_reduce") -> list[Task]:
-    """The backward pass of every tensor, and after the last of a bucket its reduction."""
+    """The backward pass of every tensor, with a reduction after the last tensor of each bucket."""
     sizes = model.gradients
     tasks: list[Task] = []
     for number, bucket in enumerate(gradient_buckets(model, scheme)):
@@ -210,7 +213,7 @@ def all_reduce_tasks(model: BucketModel, scheme: str, op: str = "all_reduce") ->
 
 
 def sharded_tasks(model: BucketModel) -> list[Task]:
-    """ZeRO-1: reduce-scatters during backward, the optimizer on a shard, all-gathers after it.
+    """ZeRO-1: reduce-scatters during backward, the optimizer step on a shard, then all-gathers.
 
     The all-gathers overlap the next forward pass: a layer waits for the parameters of its own.
 
@@ -240,9 +243,10 @@ def sharded_tasks(model: BucketModel) -> list[Task]:
 
 
 def zero3_tasks(model: BucketModel) -> list[Task]:
-    """ZeRO-3: each layer's parameters gathered for forward and for backward, gradients scattered.
+    """ZeRO-3: all-gathers of each layer's parameters for forward and backward, reduce-scatters of
+    gradients.
 
-    A gather is asked for one layer ahead, while the layer before it computes.
+    A layer is gathered while the layer before it computes.
 
     >>> model = BucketModel(3, layer_tensors(64), 4, 1e-3, bytes_per_second=1e9)
     >>> whats = [task.what for task in zero3_tasks(model)]
@@ -272,4 +276,4 @@ SCHEMES: dict[str, Callable[[BucketModel], list[Task]]] = {
     "sharded": sharded_tasks,
     "zero3": zero3_tasks,
 }
-"""What a step does with gradients, and with weights where they are shared out."""
+"""The tasks of a step by how it communicates gradients and, if sharded, weights."""

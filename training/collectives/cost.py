@@ -1,4 +1,4 @@
-"""What a collective costs each rank of its group: bytes, steps, bus factor.
+"""The cost of a collective for each rank of its group: bytes, steps, bus factor.
 
 With n ranks in the group and a buffer of S bytes:
 
@@ -31,12 +31,12 @@ COSTS: dict[str, tuple[int, int]] = {
     **dict.fromkeys(("broadcast", "reduce", "send_recv"), (0, 1)),
     **dict.fromkeys(("keep", "split"), (0, 0)),
 }
-"""How often every rank sends (n-1)/n of the buffer, and how often the busiest one all of it; by
-the operation's name in training.collectives.operations."""
+"""By operation: how often every rank sends (n-1)/n of the buffer, and how often the busiest rank
+sends all of it."""
 
 
 def bus_factor(op: str, n: int) -> float:
-    """Bytes that one of n ranks sends, over the bytes of the buffer; 0 in a group of one.
+    """Bytes that one of n ranks sends, relative to the bytes of the buffer; 0 in a group of one.
 
     >>> bus_factor("all_reduce", 8), bus_factor("broadcast", 8), bus_factor("all_gather", 1)
     (1.75, 1.0, 0.0)
@@ -45,7 +45,7 @@ def bus_factor(op: str, n: int) -> float:
 
 
 def bytes_per_rank(op: str, n: int, buffer_bytes: float) -> float:
-    """Bytes that one of n ranks sends, of a whole buffer of ``buffer_bytes``.
+    """Bytes that one of n ranks sends for a whole buffer of ``buffer_bytes``.
 
     >>> bytes_per_rank("all_reduce", 4, 2**30) / 2**30
     1.5
@@ -55,7 +55,7 @@ def bytes_per_rank(op: str, n: int, buffer_bytes: float) -> float:
 
 
 def steps(op: str, n: int) -> int:
-    """Messages that follow one another: hops round a ring, rounds of a pairwise exchange.
+    """The number of messages in sequence: hops round a ring, rounds of a pairwise exchange.
 
     >>> steps("all_reduce", 8), steps("broadcast", 8), steps("send_recv", 8)
     (14, 7, 1)

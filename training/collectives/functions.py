@@ -1,4 +1,4 @@
-"""What an operation does to the *stacked* tensors of one group.
+"""Operations on the *stacked* tensors of one group.
 
 Entry i of them is the tensor of the member at place i. Which of these functions are the two halves
 of an operation, `operations` says.
@@ -23,13 +23,13 @@ from groups.mesh import whole_number
 from ..errors import refusal, require_choice
 
 To = Sequence[int | None]
-"""The place that each member sends to, in order of places; None for one that sends nothing."""
+"""The place that each member sends to, by its own place; None for a member that sends nothing."""
 
 REDUCTIONS: dict[str, Callable[..., np.ndarray]] = {"sum": np.sum, "mean": np.mean, "max": np.max}
 
 
 def keep(stacked: np.ndarray) -> np.ndarray:
-    """The half of a mapping in which nothing happens."""
+    """The identity: the half of a mapping that does nothing."""
     return stacked
 
 
@@ -148,7 +148,8 @@ def uneven_all_to_all_back(
 
 
 def send_recv(stacked: np.ndarray, to: To | None = None) -> np.ndarray:
-    """The member at place to[i] gets the tensor of member i; who gets nothing keeps its own.
+    """The member at place to[i] gets the tensor of member i; a member that receives nothing keeps
+    its own.
 
     Unless ``to`` says otherwise, everyone sends to the next round the ring.
 
@@ -245,7 +246,7 @@ def dim_of(tensor: np.ndarray, dim: int) -> int:
 
 
 def place_of(root: int, members: int) -> int:
-    """The place of the root in a group of so many members, or a LayoutError.
+    """The place of the root in a group.
 
     >>> place_of(1, members=2)
     1
@@ -254,7 +255,7 @@ def place_of(root: int, members: int) -> int:
 
 
 def items(value: object) -> list[object] | None:
-    """What a list, a tuple or an array holds; None for anything else."""
+    """The items of a list, tuple or array; None for anything else."""
     listed = isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim > 0)
     return list(value) if listed else None  # type: ignore[call-overload]
 

@@ -1,4 +1,4 @@
-"""Collectives: what a group of ranks does together, on one tensor a rank.
+"""Collectives: operations of a group of ranks on one tensor per rank.
 
 With n members that hold x_0 .. x_(n-1), and tensors cut into n equal pieces along a dim:
 
@@ -146,19 +146,19 @@ COLLECTIVES: dict[str, Operation] = {
     "all_to_all": Operation("all_to_all", "all_to_all", (FIRST, FIRST), options=("splits",)),
     "send_recv": Operation("send_recv", "send_recv_back", options=("to",)),
 }
-"""The collectives by name. In gradients only the root counts where the others get nothing (reduce,
-gather) or give nothing (broadcast, scatter)."""
+"""The collectives by name. In gradients only the root counts if the others get nothing (reduce,
+gather) or contribute nothing (broadcast, scatter)."""
 
 _UNEVEN = Operation("uneven_all_to_all", "uneven_all_to_all_back", options=("splits",))
 
 OPERATIONS: dict[str, Operation] = {**COLLECTIVES, **MAPPINGS}
-"""Everything that :func:`apply` does, by name."""
+"""All operations of :func:`apply`, by name."""
 
 _KEYWORDS = ("root", "reduction", "to", "splits")
-"""Options that the functions take as they are."""
+"""Options passed to the functions unchanged."""
 
 _UNSTACKED = ("scatter", "uneven_all_to_all", "uneven_all_to_all_back")
-"""Functions of tensors that need not have one shape: a scatter reads the root's alone."""
+"""Functions of tensors with different shapes: a scatter reads only the root's."""
 
 
 def apply(
@@ -212,7 +212,7 @@ def apply(
 
 
 def operation_of(op: str, **options: object) -> Operation:
-    """The row of an operation, as its options have it.
+    """The row of an operation for these options.
 
     >>> operation_of("gather_from_sequence_parallel_region").backward
     'reduce_scatter'
@@ -237,7 +237,7 @@ def operation_of(op: str, **options: object) -> Operation:
 
 
 def unknown_operation(op: object, known: Iterable[str]) -> LayoutError:
-    """The refusal of a name that no operation has, with the names that look like it.
+    """The refusal of an unknown operation, with similar names.
 
     >>> unknown_operation("allreduce", ["all_reduce", "gather"]).alternatives
     ({'op': 'all_reduce'},)
@@ -281,7 +281,7 @@ def stacked_of(members: Sequence[np.ndarray], group: Sequence[int]) -> np.ndarra
 
 
 def groups_of(groups: object, world: int) -> list[list[int]]:
-    """The groups as lists of ranks, each a rank of the world and in one group at most.
+    """The groups as lists of ranks, checked: each rank is in the world and in one group at most.
 
     >>> groups_of(np.array([[0, 2], [1, 3]]), world=4)
     [[0, 2], [1, 3]]

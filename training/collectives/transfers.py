@@ -1,4 +1,4 @@
-"""How an algorithm is run: slots of every member, and the messages between them step by step.
+"""Runs an algorithm: the slots of every member, and the messages between them, step by step.
 
 A buffer is cut into chunks; every member has a slot for each, empty or not. In one step all
 messages travel at once: a :class:`Transfer` takes what the sender has in a slot into a slot of the
@@ -20,7 +20,7 @@ from .functions import pieces_of
 
 Item = TypeVar("Item")
 Slots = list[list[Item | None]]
-"""What each member has in each slot, by place and slot; None: nothing."""
+"""The content of each slot of each member, by place and slot; None: empty."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ Steps = tuple[Step, ...]
 
 @dataclass(frozen=True)
 class Algorithm:
-    """The steps of one collective in a group of so many members."""
+    """The steps of one collective in a group of a fixed size."""
 
     name: str
     op: str  # the collective that it does, as in training.collectives.cost; S is its whole buffer
@@ -52,11 +52,12 @@ class Algorithm:
 
     @property
     def slots(self) -> int:
-        """Of each member: what is received in an all-to-all stands apart from what is sent."""
+        """The number of slots of each member: an all-to-all receives into other slots than it sends
+        from."""
         return (2 if self.op == "all_to_all" else 1) * self.chunks
 
     def loads(self) -> list[float]:
-        """The share of S that the busiest port, in or out, passes in each step.
+        """The share of the buffer that the busiest port, in or out, transfers in each step.
 
         Over the bandwidth it is the time of the step, if all ports are alike and none waits.
         """
@@ -64,7 +65,7 @@ class Algorithm:
 
 
 def ports(step: Step) -> Counter[tuple[str, int]]:
-    """Messages that go out of each member in a step, and those that come in, at the same time.
+    """The number of messages out of and into each member in one step.
 
     >>> both = ports((Transfer(0, 1, 0, 0), Transfer(0, 2, 0, 0)))
     >>> both["out", 0], both["in", 1], both["in", 0]
@@ -76,7 +77,7 @@ def ports(step: Step) -> Counter[tuple[str, int]]:
 def run(
     steps: Sequence[Step], slots: Slots[Item], add: Callable[[Item, Item], Item] = operator.add
 ) -> list[Slots[Item]]:
-    """What every member has before the first step and after each: one state more than steps.
+    """The slots before the first step and after each: one state more than there are steps.
 
     >>> ring = [(Transfer(0, 1, 0, 0, adds=True), Transfer(1, 0, 1, 1, adds=True))]
     >>> run(ring, [[1, 2], [10, 20]])[-1]

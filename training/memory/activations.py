@@ -39,14 +39,14 @@ from ..recompute import modules_of
 from ..split import Split, padded_vocabulary
 
 PARTS = ("norms", "attention", "core", "mlp", "experts", "input")
-"""What of a layer is kept; ``input`` alone with full recomputation."""
+"""The parts of a layer's activations; ``input`` alone with full recomputation."""
 
 
 def layer_activations(
     model: Model, split: Split, training: Training, *, moe: bool = False, recompute: str = ""
 ) -> dict[str, float]:
-    """Bytes of one layer for one micro-batch on one rank, by part, recomputed as asked or as
-    ``training`` says.
+    """Bytes of one layer for one micro-batch on one rank, by part; recomputed as in ``recompute``
+    or, by default, as in ``training``.
 
     The layer of GPT-3 on 8 tensor parallel ranks, with SP, dropout and selective recomputation,
     34sbh/t:
@@ -73,8 +73,8 @@ def layer_activations(
 
 
 def computed_again(model: Model, split: Split, training: Training, *, moe: bool = False) -> float:
-    """Bytes that a layer holds besides while its backward runs: what it computes again, of modules
-    the half of the layer that has more, for the other is gone by then or not there yet."""
+    """Bytes that a layer's backward pass needs in addition while it recomputes: those of the half
+    of the layer that has more, for the two are not in memory at the same time."""
     if training.recompute == "none" or (training.flash and training.recompute == "selective"):
         return 0.0
     kept = layer_activations(model, split, training, moe=moe)
@@ -87,7 +87,7 @@ def computed_again(model: Model, split: Split, training: Training, *, moe: bool 
 
 
 class _Layer:
-    """Bytes that one token keeps of one layer, by part."""
+    """Bytes of one layer's activations for one token, by part."""
 
     def __init__(
         self, model: Model, split: Split, training: Training, again: frozenset[str], moe: bool
@@ -98,12 +98,12 @@ class _Layer:
         self.element = training.element if self.is_wide else 1  # bytes of a product's input
 
     def _is_again(self, norm_is_apart: bool) -> bool:
-        """Whether the output of a norm is computed again."""
+        """Whether the output of a norm is recomputed."""
         is_apart = norm_is_apart or self.training.is_eager
         return "norms" in self.again or ("layernorm" in self.again and is_apart)
 
     def _input(self, norm_is_apart: bool, *whole_modules: str) -> float:
-        """What is kept of a block's input, and the mask of its dropout."""
+        """Bytes kept of a block's input, and of its dropout mask."""
         kept = 0.0 if self._is_again(norm_is_apart) else self.element
         if not self.again.isdisjoint(whole_modules):
             is_apart = norm_is_apart or self.training.is_eager
@@ -127,7 +127,7 @@ class _Layer:
         return scores * (2 * number + 1 if self.training.dropout else number)
 
     def mlp(self, whole: float) -> float:
-        """Of the one MLP, or of the shared experts."""
+        """Bytes of the MLP, or of the shared experts."""
         names = ("moe", "shared_experts") if self.moe else ("mlp",)
         ffn = self.model.shared_expert_ffn if self.moe else self.model.ffn
         inside = self._inside(ffn, "mlp_act") if self.again.isdisjoint(names) else 0.0
@@ -140,14 +140,14 @@ class _Layer:
         return self.model.top_k * (self.element * self.model.hidden * self.split.etp + inside)
 
     def _inside(self, ffn: int, *functions: str) -> float:
-        """What the activation function reads and writes."""
+        """Bytes that the activation function reads and writes."""
         reads = self.element if "mlp_act" in self.again else self.training.element
         writes = self.element if self.again.isdisjoint(functions) else 0
         return (2 if self.model.gated else 1) * reads * ffn + writes * ffn
 
 
 def embedding_activations(model: Model, split: Split, training: Training) -> float:
-    """Bytes of the embedding for one micro-batch: the mask of its dropout.
+    """Bytes of the embedding for one micro-batch: its dropout mask.
 
     Source: arXiv:2205.05198 section 4.3, sbh/t for each micro-batch in flight.
     """
@@ -156,7 +156,8 @@ def embedding_activations(model: Model, split: Split, training: Training) -> flo
 
 
 def output_activations(model: Model, split: Split, training: Training) -> float:
-    """Bytes of the output stage for one micro-batch: inputs of norm and output, 32-bit logits.
+    """Bytes of the output for one micro-batch: the inputs of its norm and projection, 32-bit
+    logits.
 
     Source: arXiv:2205.05198 section 4.3, 4sbh/t * (1 + V/h). MTP modules have logits each.
     """
@@ -166,5 +167,5 @@ def output_activations(model: Model, split: Split, training: Training) -> float:
 
 
 def _whole(split: Split, training: Training) -> float:
-    """The share of a rank in what tensor parallelism alone does not cut."""
+    """A rank's share of what tensor parallelism divides only with sequence parallelism."""
     return 1 / split.tp if training.sequence_parallel else 1.0

@@ -1,4 +1,4 @@
-"""States in host memory: what leaves the GPU, and what crosses the link between the two in a step.
+"""States in host memory: which ones leave the GPU, and the bytes transferred in a step.
 
 Of P parameters that a rank updates (its share under ZeRO), with w, g and K bytes for the weight,
 the gradient and the optimizer's state of each, and m micro-batches:
@@ -43,11 +43,11 @@ REACHED = 0.88
 network/README.md: 55.4 of 63 GB/s on 8 x H200)."""
 
 Number = float
-"""A float; the search hands arrays of them through the same formulas."""
+"""A float, or an array of floats: the search evaluates the same formulas on arrays."""
 
 
 def leaves(offload: str, zero: int) -> tuple[str, ...]:
-    """The states of which a GPU need not hold anything.
+    """The states that a GPU need not hold.
 
     >>> leaves("optimizer", 2), leaves("parameters", 3), leaves("none", 3)
     (('gradients', 'optimizer'), ('weights', 'gradients', 'optimizer'), ())
@@ -61,7 +61,8 @@ def leaves(offload: str, zero: int) -> tuple[str, ...]:
 def moved(
     how: tuple[str, int], states: dict[str, float], room: float = math.inf
 ) -> dict[str, float]:
-    """Bytes of a rank's states that are the host's; room: bytes of the GPU that chunks may take."""
+    """Bytes of a rank's states that are in host memory. room: bytes of the GPU that chunks may
+    use."""
     if how[0] != "chunks":
         return {name: states[name] for name in leaves(*how)}
     above = max(0.0, states["weights"] + states["optimizer"] - max(0.0, room))
@@ -72,7 +73,7 @@ def moved(
 
 @dataclass(frozen=True)
 class Crossing:
-    """Bytes that one rank sends down to its host and gets from there in a step.
+    """Bytes that one rank sends to its host and receives from it in a step.
 
     ``during``: while micro-batches run, behind whose computation they may hide; ``after``: around
     the update. ``updated``: parameters that the host updates.
@@ -93,7 +94,8 @@ class Crossing:
         return self.up_during + self.up_after
 
     def seconds(self, link: float) -> tuple[Number, Number]:
-        """During and after; both ways at once, one way as fast as ``link``."""
+        """Seconds during the micro-batches and after them; both directions at once, each at
+        ``link``."""
         down, up = self.down_during, self.up_during
         longer = (down + up + abs(down - up)) / 2.0
         return longer / (link * REACHED), (self.down_after + self.up_after) / (link * REACHED)
@@ -106,7 +108,7 @@ def crossing(
     on_host: tuple[Number, Number],
     times: tuple[Number, Number],
 ) -> Crossing:
-    """What crosses, of so many parameters.
+    """The bytes transferred for so many parameters.
 
     on_host: the shares of the optimizer's state and of the weights that are the host's; times:
     micro-batches, and passes of each over the weights (Training.weight_passes).

@@ -44,10 +44,10 @@ PARTS = (
     *("weights", "copies", "gradients", "optimizer", "gathered"),
     *("activations", "embedding", "output", "recomputed", "working"),
 )
-"""What fills a rank's memory, in the order in which it is shown."""
+"""The parts of a rank's memory, in the order in which they are shown."""
 
 HELD = ("optimizer", "weights")
-"""States whose shares in host memory decide what crosses the link."""
+"""States whose shares in host memory determine the bytes transferred."""
 
 
 def zero_model_state_bytes(
@@ -84,8 +84,8 @@ def zero_model_state_bytes(
 
 @dataclass(frozen=True)
 class StageMemory:
-    """What each rank of one pipeline stage holds; ``parts`` are bytes by PARTS, without zeros, and
-    ``host`` those of states that are in host memory (training.memory.host)."""
+    """The memory of each rank of one pipeline stage: ``parts``, bytes by PARTS without zeros, and
+    ``host``, those of states in host memory (training.memory.host)."""
 
     stage: int
     parameters: StageParameters
@@ -105,13 +105,13 @@ class StageMemory:
 
     @property
     def host_shares(self) -> tuple[float, float]:
-        """Of the optimizer's state and of the weights of a rank, what is in host memory."""
+        """The shares of a rank's optimizer state and weights that are in host memory."""
         both = ((self.host.get(name, 0.0), self.parts.get(name, 0.0)) for name in HELD)
         optimizer, weights = (away / (away + here) if away else 0.0 for away, here in both)
         return optimizer, weights
 
     def crossing(self, training: Training) -> Crossing:
-        """Bytes that a rank moves to host memory and back in one step."""
+        """Bytes that a rank transfers to host memory and back in one step."""
         precision = PRECISIONS[training.precision]
         states = self.host.get("optimizer", 0.0) + self.parts.get("optimizer", 0.0)
         times = (training.micro_batches, training.weight_passes)
@@ -158,13 +158,13 @@ def memory_per_stage(
 
 
 def largest(stages: tuple[StageMemory, ...]) -> StageMemory:
-    """The stage that needs most; the first of several."""
+    """The stage that needs most memory; the first of equals."""
     return max(stages, key=lambda stage: stage.total)
 
 
 def waiting_chunk(training: Training, chunks: Number) -> Number:
-    """Micro-batches that are held besides: where experts' exchange hides behind another
-    micro-batch, one chunk more has gone forward than the schedule asks for.
+    """Micro-batches held in addition: if the all-to-all overlaps another micro-batch, one more
+    chunk has gone forward than in the schedule.
 
     Source: NVIDIA/Megatron-LM d98e8a6 core/pipeline_parallel/schedules.py,
     get_pp_rank_microbatches.
@@ -179,7 +179,8 @@ def _beside_kept(
     parameters: StageParameters,
     layer: dict[bool, float],
 ) -> tuple[float, dict[str, float]]:
-    """Bytes that all layers of a stage keep of one micro-batch, and of all else that it holds."""
+    """Bytes that all layers of a stage keep for one micro-batch, and of everything else that it
+    holds."""
     plain = parameters.layers - parameters.moe_layers
     modules = model.mtp_layers * parameters.is_last
     has_experts = model.has_experts(model.layers - 1)
@@ -210,7 +211,7 @@ def _beside_kept(
 def _parts(
     training: Training, beside: dict[str, float], kept: float, room: float
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """What a rank holds, activations too, on its GPU and in host memory."""
+    """The parts of a rank's memory, with activations, on its GPU and in host memory."""
     parts = {**beside, "activations": kept}
     host = {}
     if training.offload != "none":
@@ -224,7 +225,7 @@ def _parts(
 def model_states(
     parameters: tuple[Number, Number], split: Split, training: Training
 ) -> dict[str, Number]:
-    """Weights, gradients and optimizer state, dense and of experts over their own ranks."""
+    """Bytes of weights, gradients and optimizer state, of dense parameters and of experts."""
     precision, zero = PRECISIONS[training.precision], training.zero
     of_one = (precision.weight, precision.gradient, precision.optimizer)
     shares = zip(parameters, training.ranks_sharing(split))
@@ -239,7 +240,7 @@ def model_states(
 def _states(
     parameters: float, ranks: int, stage: int, weight: float, gradient: float, optimizer: float
 ) -> tuple[float, float, float]:
-    """Bytes of the weights, gradients and optimizer state that one of the ranks holds."""
+    """Bytes of weights, gradients and optimizer state on one of the ranks."""
     return (
         weight * parameters / (ranks if stage >= 3 else 1),
         gradient * parameters / (ranks if stage >= 2 else 1),
@@ -248,7 +249,8 @@ def _states(
 
 
 def _gathered(model: Model, split: Split, training: Training, moe: bool) -> float:
-    """The weights of one layer that ZeRO-3 gathers while it is used, beyond what the rank holds."""
+    """Bytes of the weights of the layer that ZeRO-3 gathers for use, beyond the rank's own
+    shard."""
     weight = PRECISIONS[training.precision].weight
     parameters = on_one_rank(layer_parameters(model, moe=moe), split)
     shares = [1 - 1 / ranks for ranks in training.ranks_sharing(split)]
@@ -259,7 +261,7 @@ def _gathered(model: Model, split: Split, training: Training, moe: bool) -> floa
 
 
 def _working(model: Model, split: Split, training: Training, parameters: StageParameters) -> float:
-    """What the backward needs for a moment, where it is most, beyond the logits counted already.
+    """The largest temporary memory of the backward pass, beyond the logits counted already.
 
     Either a second copy of the logits, in the format of activations, beside the 32-bit one, at the
     loss; or the gradients of a product's output and of its weights, before these join the sum of
@@ -281,8 +283,9 @@ def _working(model: Model, split: Split, training: Training, parameters: StagePa
 
 
 def exchange_buffers(model: Model, split: Split, training: Training) -> float:
-    """Bytes that HybridEP holds all the time for tokens on their way to experts and back: room for
-    all tokens of the ep group, as if each came here, in 16 bits with a 32-bit weight an expert.
+    """Bytes of HybridEP's permanent buffers for tokens on their way to experts and back: room for
+    all tokens of the ep group, as if every one came here, in 16 bits with a 32-bit weight per
+    expert.
 
     Both ways share it within one NVLink domain, which is taken here; DeepEP's own chunks, and what
     an all-to-all receives, are small beside.
@@ -305,22 +308,23 @@ def exchange_buffers(model: Model, split: Split, training: Training) -> float:
 def layer_bytes(
     model: Model, split: Split, training: Training, moe: bool, recompute: str = ""
 ) -> float:
-    """Activations of one layer for one micro-batch, recomputed as ``training`` or asked says."""
+    """Activations of one layer for one micro-batch; recomputed as in ``recompute`` or, by default,
+    as in ``training``."""
     if moe and not model.experts:
         return 0.0
     return sum(layer_activations(model, split, training, moe=moe, recompute=recompute).values())
 
 
 def require_counted(model: Model, split: Split, training: Training) -> None:
-    """Refuse what `memory_per_stage` refuses, without counting bytes."""
+    """Refuses what `memory_per_stage` refuses, without counting bytes."""
     _require(model, split, training)
     split.placed(training.rule.placement).require_fits(model)
     micro_batches_in_flight(training.pipeline(split))
 
 
 def _require(model: Model, split: Split, training: Training) -> None:
-    """Instances of the optimizer divide the ranks that replicate parameters, and sequence
-    parallelism the tokens of a context parallel rank."""
+    """Refuses optimizer instances that do not divide the ranks that replicate parameters, and
+    sequence parallelism that does not divide a context parallel rank's tokens."""
     ranks = split.dp * split.cp
     if ranks % training.instances:
         facts = {"instances": training.instances, "size": ranks, "group": "dp-cp"}

@@ -1,4 +1,4 @@
-"""How long what moves takes at the speed of the links, and who is busiest.
+"""The seconds of a move at the speed of the links, and its busiest ranks.
 
     seconds   the longest that one rank sends or receives, over NVLink or through its network card
     least     the same of what must move whatever the rule: NVLink and the card both bring what a
@@ -25,7 +25,7 @@ which rule first is."""
 
 
 class Busiest(NamedTuple):
-    """The rank that sends or receives most, and so many bytes."""
+    """The rank that sends or receives most, and its bytes."""
 
     rank: int
     bytes: int
@@ -50,7 +50,7 @@ def busiest(moves: Moves, *, sender: bool) -> Busiest:
 
 
 def seconds_of(moves: Moves, cluster: Cluster) -> float:
-    """Seconds at link speed, whose domains are nodes; 0 where nothing leaves a GPU."""
+    """Seconds at link speed, with nodes as NVLink domains; 0 if nothing leaves a GPU."""
     near = max(int(of(far=False).max()) for of in (moves.sent, moves.received))
     far = max(int(of(far=True).max()) for of in (moves.sent, moves.received))
     return max(near / cluster.nvlink, far / cluster.nic)
@@ -64,20 +64,20 @@ def least_seconds(moves: Moves, cluster: Cluster) -> float:
 
 
 def usual_seconds(moves: Moves, cluster: Cluster) -> tuple[float, float]:
-    """Between what a real update like this takes, by USUAL."""
+    """The range of seconds of real updates of this size, by USUAL."""
     low, high = USUAL["gathered" if moves.rule == "first" else "direct"]
     seconds = seconds_of(moves, cluster)
     return low * seconds, high * seconds
 
 
 def idle_senders(moves: Moves) -> int:
-    """How many ranks of the source send nothing to others."""
+    """The number of source ranks that send nothing to others."""
     sent = moves.sent(far=False) + moves.sent(far=True)
     return int((sent[moves.source.first_rank : moves.source.after] == 0).sum())
 
 
 def balance(moves: Moves) -> float:
-    """How many times more the busiest sender sends than if all ranks of the source sent alike.
+    """How many times the mean over all source ranks the busiest sender sends.
 
     1.0 where nothing is sent. A rank that sends everything while seven are idle: 8.0.
     """

@@ -33,7 +33,7 @@ from .tensors import Tensor, tensors_of
 
 
 class Slices(NamedTuple):
-    """Slices of one tensor, one entry a receiver; a length of 0 is none. int64 arrays.
+    """Slices of one tensor, one entry per receiver, as int64 arrays; a length of 0 means none.
 
     start, to, length: along the axis that tensor parallelism cuts, or along the rows where it cuts
     none. row_start, row_to, rows: along axis 0, where the other is axis 1; else rows is 0.
@@ -51,12 +51,12 @@ class Slices(NamedTuple):
 
 
 def cut_axis(tensor: Tensor, source: ShardedModel, target: ShardedModel) -> int:
-    """The axis of the slices: 1 where tensor parallelism cuts that, else the rows."""
+    """The axis of the slices: 1 if tensor parallelism cuts that, else 0 (rows)."""
     return 1 if tensor.axis == 1 and max(source.parts(tensor), target.parts(tensor)) > 1 else 0
 
 
 class Sharded:
-    """What moves between two sides of which at least one is cut over data parallelism."""
+    """The moves between two sides, at least one of which data parallelism shards too."""
 
     def __init__(self, source: ShardedModel, target: ShardedModel, senders: Senders) -> None:
         self.source, self.target, self.senders = source, target, senders
@@ -66,7 +66,7 @@ class Sharded:
     def slices(
         self, home: Home, tensor: Tensor, at: np.ndarray, ep_rank: np.ndarray | None = None
     ) -> Iterator[Slices]:
-        """The slices that receivers want of a tensor; ep_rank: of the source's experts."""
+        """The slices of a tensor that receivers need. ep_rank: of the source's experts."""
         source, target = self.source, self.target
         overlap, axis = _overlap(tensor, source, target), cut_axis(tensor, source, target)
         blocks = tensor.blocks if max(overlap.source_parts, overlap.target_parts) > 1 else 1
@@ -143,7 +143,7 @@ class Sharded:
         run: np.ndarray,
         ep_rank: np.ndarray | None,
     ) -> np.ndarray:
-        """Who holds these runs of these parts."""
+        """The ranks that hold these runs of these parts."""
         source = self.source
         is_whole = source.parts(tensor) == 1
         if not source.fsdp:
@@ -162,8 +162,8 @@ class Sharded:
         return sources
 
     def _lane_of(self, home: Home, is_expert: bool) -> tuple[np.ndarray, np.ndarray]:
-        """For each receiver the stage of a home and the lane of tp that it receives from: its own
-        where it has one."""
+        """For each receiver the stage and the lane of tp that it receives from: its own, if that
+        has the part."""
         source, target = self.source, self.target
         ranks = np.arange(target.ranks) + target.first_rank - source.first_rank
         inside = (ranks >= 0) & (ranks < source.ranks)
@@ -209,7 +209,7 @@ class Sharded:
         ep_rank: np.ndarray | None,
         sizes: np.ndarray,
     ) -> Iterator[Fan]:
-        """Receivers that want the same of a tensor, and whoever has runs of it."""
+        """Receivers that need the same part of a tensor, with the holders of its runs."""
         target, is_whole = self.target, self.source.parts(tensor) == 1
         own = self._wanted(tensor)
         stages, lanes = self._lane(home, tensor.expert)
@@ -233,12 +233,14 @@ class Sharded:
             yield Fan(np.stack(found), elements * int(sizes[ranks[0]]), tuple(receivers))
 
     def _wanted(self, tensor: Tensor) -> np.ndarray:
-        """Equal numbers for ranks that want the same experts and the same part of a tensor."""
+        """Numbers that are equal for ranks that need the same experts and the same part of a
+        tensor."""
         target, parts = self.target, _parts(self.target, tensor)
         return target.ep_at * target.parts(tensor) + parts if tensor.expert else parts
 
     def _runs(self, tensor: Tensor, own: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Of a part of the target: the parts and runs of the source that it meets, and elements."""
+        """For a part of the target: the overlapping parts and runs of the source, and their common
+        elements."""
         source, target = self.source, self.target
         overlap, each = _overlap(tensor, source, target), source.run_length(tensor)
         is_cut = max(overlap.source_parts, overlap.target_parts) > 1
@@ -267,7 +269,8 @@ class Sharded:
     def _experts(
         self, tensor: Tensor, at: np.ndarray
     ) -> Iterator[tuple[np.ndarray, np.ndarray | None, np.ndarray | int]]:
-        """The receivers, the expert ranks that they receive from, and how many experts of each."""
+        """The receivers, the expert ranks that they receive from, and the number of experts of
+        each."""
         if not tensor.expert:
             yield at, None, np.ones(self.target.ranks, dtype=np.int64)
             return
@@ -283,7 +286,8 @@ class Sharded:
     def _stream(
         self, tensor: Tensor, found: Slices, count: np.ndarray | int, element_bytes: int
     ) -> Stream:
-        """Bytes of slices; receivers that share a part but not a run want other bytes."""
+        """Bytes of slices; receivers of the same part but of different runs need different
+        bytes."""
         target = self.target
         elements = found.length * (tensor.elements // tensor.shape[0])
         if cut_axis(tensor, self.source, target) == 1:
@@ -296,14 +300,14 @@ class Sharded:
 
 
 def _overlap(tensor: Tensor, source: ShardedModel, target: ShardedModel) -> Overlap:
-    """How both sides cut a tensor; what tensor parallelism leaves whole by its rows."""
+    """How both sides cut a tensor; a tensor that tensor parallelism does not cut, by its rows."""
     if max(source.parts(tensor), target.parts(tensor)) > 1:
         return overlap_of(tensor, source, target)
     return Overlap(source.rows(tensor), 1, target.rows(tensor), 1)
 
 
 def _parts(side: ShardedModel, tensor: Tensor) -> np.ndarray:
-    """Which part of a tensor each rank has."""
+    """The part of a tensor that each rank has."""
     if side.parts(tensor) == 1:
         return np.zeros(side.ranks, dtype=np.int64)
     return side.etp_at if tensor.expert else side.tp_at

@@ -1,4 +1,4 @@
-"""One request's KV cache from the layout that prefilled it to the one that decodes: who sends which
+"""One request's KV cache from the layout that prefills to the one that decodes: who sends which
 layers and heads, and how many bytes.
 
 `kv_moves` says it of shards; here they are the ranks of two layouts. A decoding layout may hold
@@ -37,7 +37,7 @@ from .sharded import ordinals
 
 
 class KVMove(NamedTuple):
-    """What one rank sends to another of a request: layers, KV heads, bytes."""
+    """What one rank sends to another for one request: layers, KV heads, bytes."""
 
     source: int
     target: int
@@ -49,7 +49,7 @@ class KVMove(NamedTuple):
 
 
 class CacheSide(NamedTuple):
-    """One side: its shards, and the rank of each in their order."""
+    """One side: its shards, and the rank of each in the shards' order."""
 
     shards: Shards
     ranks: np.ndarray
@@ -67,14 +67,14 @@ class CacheSide(NamedTuple):
             raise refusal("no-such-rank", "rank", near, rank=rank, first=first, last=last)
 
     def copy_of(self, rank: int) -> np.ndarray:
-        """The ranks that hold one copy of the model, that of a rank."""
+        """The ranks that hold the same copy of the model as a rank."""
         shape = self.shards.pp, self.shards.copies, self.shards.tp
         by_copy = self.ranks.reshape(shape)
         copy = int(np.nonzero(by_copy == rank)[1][0])
         return by_copy[:, copy].reshape(-1)
 
     def place_of(self, rank: int) -> tuple[int, int]:
-        """The stage and the part of a rank."""
+        """The pipeline stage and the tp part of a rank."""
         at = int(np.flatnonzero(self.ranks == rank)[0])
         return at // (self.shards.tp * self.shards.copies), at % self.shards.tp
 
@@ -96,11 +96,11 @@ class Handover:
     moves: Sequence[KVMove]
 
     def received(self, rank: int) -> list[KVMove]:
-        """What one rank receives, or has itself."""
+        """What one rank receives, including what it holds already."""
         return [move for move in self.moves if move.target == rank]
 
     def of_copy(self, rank: int) -> list[KVMove]:
-        """What the copy that a rank is of receives: one request."""
+        """What the copy of the model that a rank belongs to receives: one request."""
         own = {*self.target.copy_of(rank).tolist()}
         return [move for move in self.moves if move.target in own]
 
@@ -152,7 +152,7 @@ def hand_over(
 
 
 def side_of(layout: Layout, first_rank: int) -> CacheSide:
-    """How a layout holds caches: its ranks in the order of `Shards`."""
+    """The shards of a layout's KV cache, with its ranks in their order."""
     mesh = layout.mesh
     tp, pp = mesh.size("tp"), mesh.size("pp")
     dcp = layout.every["dcp"].size if "dcp" in layout.every else 1
@@ -173,7 +173,8 @@ def _along(layout: Layout, axis: str) -> np.ndarray:
 
 
 def _head_bytes(layer: KVLayer, tokens: int, element_bytes: float) -> float:
-    """What a layer keeps of a request for one KV head; one with a window the last tokens alone.
+    """Bytes that a layer keeps of a request for one KV head; a layer with a window keeps its last
+    tokens.
 
     >>> short = KVLayer(1, 4, 4, "sliding", 10)
     >>> _head_bytes(KVLayer(8, 128, 128), 100, 2), _head_bytes(short, 99, 1)
@@ -184,7 +185,7 @@ def _head_bytes(layer: KVLayer, tokens: int, element_bytes: float) -> float:
 
 
 def handover_seconds(moves: Sequence[KVMove], gpus_per_node: int, cluster: Cluster) -> float:
-    """Seconds at link speed: the longest that one rank sends or receives."""
+    """Seconds at link speed: the longest that any rank sends or receives."""
     longest = 0.0
     for end in ("source", "target"):
         near: dict[int, int] = {}

@@ -70,15 +70,15 @@ class Shards:
         return self.tp * self.pp * self.copies
 
     def rank(self, tp_rank: int, pp_rank: int, copy: int = 0) -> int:
-        """The rank that holds a rectangle in one of the copies."""
+        """The rank that holds a shard in one of the copies."""
         return self.first_rank + tp_rank + self.tp * (copy + self.copies * pp_rank)
 
     def ranks(self, tp_rank: int, pp_rank: int) -> list[int]:
-        """The ranks that hold one rectangle, copy by copy."""
+        """The ranks that hold a shard, copy by copy."""
         return [self.rank(tp_rank, pp_rank, copy) for copy in range(self.copies)]
 
     def heads(self, tp_rank: int, kv_heads: int) -> tuple[int, int]:
-        """The KV heads of a part, from the first to before the last."""
+        """The KV heads of a tp rank: first, and the one after the last."""
         if self.tp > kv_heads:
             first = tp_rank * kv_heads // self.tp
             return first, first + 1
@@ -86,7 +86,7 @@ class Shards:
 
 
 class KVRow(NamedTuple):
-    """What one rank sends to another: layers and KV heads, counted over the whole model."""
+    """What one rank sends to another: layers and KV heads, numbered over the whole model."""
 
     source: int
     target: int
@@ -147,7 +147,7 @@ def kv_moves(
 def _senders(
     tp_rank: int, source: Shards, target: Shards, heads: int, rule: str, mla: bool
 ) -> list[int]:
-    """The parts of the source from which a part of the target receives."""
+    """The tp ranks of the source that a tp rank of the target receives from."""
     if rule == "megatron":
         own = target.heads(tp_rank, heads)
         meets = (max(own[0], h[0]) < min(own[1], h[1]) for h in _all_heads(source, heads))
@@ -179,7 +179,7 @@ def _all_heads(side: Shards, heads: int) -> list[tuple[int, int]]:
 
 
 def _first_of_each(parts: list[int], side: Shards, heads: int) -> list[int]:
-    """Of parts that hold the same heads the first."""
+    """The first of the parts that hold the same heads."""
     by_heads: dict[tuple[int, int], int] = {}
     for part in parts:
         by_heads.setdefault(side.heads(part, heads), part)
@@ -202,7 +202,8 @@ def _layers(side: Shards, pp_rank: int, layers: int) -> tuple[int, int]:
 
 
 def _require_even(side: Shards, layers: int, heads: int, *, copied: bool) -> None:
-    """Layers divide over stages, heads over tp; where heads are copied tp may be a multiple."""
+    """Refuses layers that do not divide over stages, and heads that do not divide over tp; where
+    heads are replicated, tp may be a multiple of them."""
     if layers % side.pp:
         near = divisors_near("pp", side.pp, layers)
         error = not_a_multiple("layers", layers, {"pp": side.pp}, maximum=MAX_LAYERS)
@@ -214,8 +215,8 @@ def _require_even(side: Shards, layers: int, heads: int, *, copied: bool) -> Non
 
 
 def _require_engine(rule: str, source: Shards, target: Shards, layers: int) -> None:
-    """What an engine does not hand over: tp of which neither divides the other; SGLang's stages of
-    the decoder are those of the prefill, or one."""
+    """Refuses what an engine does not support: tp sizes of which neither divides the other; for
+    SGLang, a decoder with another pp than the prefill's or 1."""
     sizes = sorted((source.tp, target.tp))
     if sizes[1] % sizes[0]:
         near = divisors_near("tp", target.tp, source.tp)

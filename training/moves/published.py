@@ -1,4 +1,4 @@
-"""How long weight updates took that others measured, from published.csv."""
+"""Published measurements of weight updates, from published.csv."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class MeasuredUpdate:
-    """A weight update that its source measured: of which model, from where to where, and how."""
+    """A measured weight update: the model, the setup, how it was sent, and its source."""
 
     system: str
     model: str
@@ -21,13 +21,13 @@ class MeasuredUpdate:
 
     @property
     def is_direct(self) -> bool:
-        """Whether its source says that ranks send to ranks."""
+        """Whether ranks send to ranks directly, as its source states."""
         return "p2p" in self.way
 
 
 @cache
 def measured_updates() -> tuple[MeasuredUpdate, ...]:
-    """All of them, as their sources list them.
+    """All measured updates, in the order of their sources.
 
     >>> slowest = max(measured_updates(), key=lambda update: update.seconds)
     >>> slowest.model, slowest.way, slowest.seconds

@@ -1,4 +1,4 @@
-"""The slices of one rank: of each tensor that it is to hold who sends which part.
+"""The slices of one rank: for each tensor that it needs, who sends which part.
 
 Tensors of the same stages that are cut alike come in the same slices: each is worked out once.
 """
@@ -41,7 +41,7 @@ class TensorMove(NamedTuple):
 
 @dataclass(frozen=True)
 class RankSlices:
-    """The slices of a target's ranks by one rule."""
+    """The slices of a target's ranks under one rule."""
 
     source: ShardedModel
     target: ShardedModel
@@ -49,7 +49,7 @@ class RankSlices:
     element_bytes: int
 
     def of(self, at: int) -> Iterator[TensorMove]:
-        """Those of a rank, counted from the first of the target."""
+        """The slices of a rank, numbered from the first of the target."""
         target, model = self.target, self.source.model
         experts = target.experts_of(int(target.ep_at[at])) if model.experts else ()
         known: dict[tuple[Home, Tensor, int], TensorMove] = {}
@@ -68,7 +68,7 @@ class RankSlices:
                         yield known[key]._replace(tensor=full_name(place, tensor, expert))
 
     def _row(self, at: int, home: Home, tensor: Tensor, ep_rank: int) -> TensorMove:
-        """One tensor; ep_rank: of the source, that has an expert."""
+        """The slices of one tensor. ep_rank: the rank of the source that has the expert."""
         if self.source.fsdp or self.target.fsdp:
             return self._cut_row(at, home, tensor, ep_rank)
         source, target = self.source, self.target
@@ -101,7 +101,7 @@ class RankSlices:
         return int(self.senders.of(wish)[0])
 
     def _cut_row(self, at: int, home: Home, tensor: Tensor, ep_rank: int) -> TensorMove:
-        """The same where data parallelism cuts too."""
+        """The slices of one tensor if data parallelism shards it too."""
         experts = np.array([ep_rank]) if tensor.expert else None
         axis = cut_axis(tensor, self.source, self.target)
         across = tensor.elements // tensor.shape[0] // (tensor.shape[1] if axis else 1)

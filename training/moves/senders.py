@@ -37,7 +37,7 @@ RULES = ("megatron", "nearest", "first")
 
 @dataclass(frozen=True)
 class Wish:
-    """What receivers ask for of the places of one home, as arrays of one entry a receiver.
+    """What receivers need of the places of one home, as arrays with one entry per receiver.
 
     at: receivers, counted from the first of the target. part: that they want of what tensor
     parallelism cuts; None where it is whole. ep_rank: of the source's experts; None: dense.
@@ -65,14 +65,14 @@ class Holders:
         return (self.ranks + np.arange(len(self.ranks))[:, None] * self.limit).reshape(-1)
 
     def between(self, shard: np.ndarray, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
-        """The copies of a shard on ranks from start to before stop: two rows, from and to."""
+        """The copies of a shard on ranks in [start, stop), as a pair of indices for each shard."""
         start, stop = (np.clip(ends, 0, self.limit - 1) for ends in (start, stop))
         ends = np.stack((start, stop)) + shard * self.limit
         return np.searchsorted(self._keys, ends) - shard * self.ranks.shape[1]
 
 
 class Senders(ABC):
-    """The rule by which the ranks of one side send to those of another."""
+    """A rule that chooses senders on one side for receivers on another."""
 
     def __init__(self, source: ShardedModel, target: ShardedModel) -> None:
         self.source, self.target = source, target
@@ -82,7 +82,7 @@ class Senders(ABC):
         """The rank that sends to each receiver: int64, shape (receivers,)."""
 
     def has(self, wish: Wish) -> np.ndarray:
-        """Which receivers hold what they want: bool, shape (receivers,)."""
+        """Whether each receiver already holds what it needs: bool, shape (receivers,)."""
         source = self.source
         ranks = wish.at + self.target.first_rank - source.first_rank
         inside = (ranks >= 0) & (ranks < source.ranks)
@@ -100,14 +100,14 @@ class Senders(ABC):
 
 
 class _ByShard(Senders):
-    """Rules that look at the holders of one shard."""
+    """Rules that choose among the holders of one shard."""
 
     def __init__(self, source: ShardedModel, target: ShardedModel) -> None:
         super().__init__(source, target)
         self._held = lru_cache(maxsize=None)(self._held_by)
 
     def holders(self, wish: Wish) -> tuple[Holders, np.ndarray]:
-        """The holders of all shards like those that are wanted, and which shard each wants."""
+        """The holders of all needed shards, and the shard that each receiver needs."""
         part = 0 if wish.part is None else wish.part
         is_cut = wish.part is not None
         holders = self._held(wish.home, wish.is_expert, is_cut)
@@ -136,7 +136,7 @@ class First(_ByShard):
 
 
 class Nearest(_ByShard):
-    """domains: GPUs that are close together, closest first: those of a node, of a rack."""
+    """domains: sizes in GPUs of the nested domains, closest first: a node, a rack."""
 
     def __init__(
         self, source: ShardedModel, target: ShardedModel, domains: tuple[int, ...]
@@ -156,7 +156,7 @@ class Nearest(_ByShard):
         return self._itself_or(wish, holders.ranks[shard, chosen])
 
     def _turn(self, wish: Wish) -> np.ndarray:
-        """The receiver's place among all that want a shard: copy by copy, in each part by part."""
+        """The receiver's place among all that need a shard: copy by copy, in each part by part."""
         source, target, at = self.source, self.target, wish.at
         if wish.part is None and not wish.is_expert:
             return np.asarray(target.stage_copy[at])
@@ -220,7 +220,7 @@ class Megatron(Senders):
 
 @dataclass(frozen=True)
 class Meeting:
-    """Which runs of the source's experts each expert parallel rank of the target wants.
+    """The runs of the source's experts that each expert parallel rank of the target needs.
 
     ep_ranks: int64, shape (target's ep, most that one meets), -1 behind the last. shared: how many
     experts they have in common, of the same shape.

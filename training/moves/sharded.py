@@ -68,7 +68,7 @@ class ShardedModel:
 
     @property
     def after(self) -> int:
-        """The rank behind its last one."""
+        """The rank after its last one."""
         return self.first_rank + self.ranks
 
     @property
@@ -88,31 +88,31 @@ class ShardedModel:
         return 1 if self.layout.expert is None else self.layout.expert.size("ep")
 
     def parts(self, tensor: Tensor) -> int:
-        """How many parts tensor parallelism cuts a tensor into."""
+        """The number of parts that tensor parallelism cuts a tensor into."""
         return 1 if tensor.axis is None else self.etp if tensor.expert else self.tp
 
     def length(self, tensor: Tensor) -> int:
-        """Elements along the axis that is cut, padding counted; along the first where none is."""
+        """Elements along the cut axis, with padding; along the first axis if none is cut."""
         if not tensor.of_vocabulary:
             return tensor.shape[tensor.axis or 0]
         rows = self.model.vocabulary
         return padded_vocabulary(rows, self.tp) if self.padded else -(-rows // self.tp) * self.tp
 
     def rows(self, tensor: Tensor) -> int:
-        """Elements along axis 0 of what tensor parallelism leaves a rank of a tensor."""
+        """Elements along axis 0 of a rank's part of a tensor, before data parallelism shards it."""
         if tensor.axis == 0:
             return self.length(tensor) // self.parts(tensor)
         return tensor.shape[0]
 
     def run_length(self, tensor: Tensor) -> int:
-        """Of these the elements that a rank holds; the last ranks may have fewer."""
+        """The elements of these that a rank holds; the last ranks may have fewer."""
         if not self.fsdp:
             return self.rows(tensor)
         shards = self.pp * (self.ep * self.etp if tensor.expert else self.tp)
         return -(-self.rows(tensor) // (self.ranks // shards))
 
     def run(self, tensor: Tensor, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """From where to before where these are, for each place among the ranks that share them."""
+        """[start, end) of these elements, for each place among the ranks that share them."""
         rows, each = self.rows(tensor), self.run_length(tensor)
         begin = index * each if self.fsdp else np.zeros_like(index)
         return np.minimum(begin, rows), np.minimum(begin + each, rows)
@@ -127,7 +127,7 @@ class ShardedModel:
 
     @staticmethod
     def stride(mesh: Mesh, axis: str) -> int:
-        """Ranks from one coordinate of an axis to the next; 0 for an axis that there is not."""
+        """Ranks from one coordinate of an axis to the next; 0 for an axis that does not exist."""
         return mesh.strides[mesh.names.index(axis)] if axis in mesh.names else 0
 
     @cached_property
@@ -150,7 +150,7 @@ class ShardedModel:
 
     @cached_property
     def dp_group(self) -> np.ndarray:
-        """The data parallel group of each rank, numbered by their first members."""
+        """The data parallel group of each rank, numbered in the order of first members."""
         return group_index(self.layout.mesh, "dp")
 
     @property
@@ -164,17 +164,17 @@ class ShardedModel:
 
     @cached_property
     def dense_copy(self) -> np.ndarray:
-        """The place of each rank among those that hold the same of dense layers."""
+        """The place of each rank among those that hold the same dense parameters."""
         return ordinals(self.pp_at * self.tp + self.tp_at)
 
     @cached_property
     def stage_copy(self) -> np.ndarray:
-        """The place of each rank in its stage, all of which hold the same norms."""
+        """The place of each rank in its stage, all of whose ranks hold the same norms."""
         return ordinals(self.pp_at)
 
     @cached_property
     def expert_copy(self) -> np.ndarray:
-        """The place of each rank among those that hold the same of experts."""
+        """The place of each rank among those that hold the same experts."""
         return ordinals((self.pp_at * self.ep + self.ep_at) * self.etp + self.etp_at)
 
     # -- what is where ---------------------------------------------------------------------------
@@ -208,12 +208,13 @@ class ShardedModel:
         return homes
 
     def home_as_source(self, place: Place) -> Home:
-        """The stages that send a place: where there is one table for both, the output is that."""
+        """The stages that send a place; a tied table is sent by the output."""
         return self.homes["embedding" if place not in self.homes else place]
 
     def experts_of(self, ep_rank: int) -> range:
-        """The experts of an expert parallel rank: a run, of the first ranks one more where ep does
-        not divide them (vllm-project/vllm 0.32.0, determine_expert_map; Megatron divides).
+        """The experts of an expert parallel rank: a run; the first ranks have one more if ep does
+        not divide them (vllm-project/vllm 0.32.0, determine_expert_map; in Megatron ep divides
+        them).
 
         With more ranks than experts the last ones have none.
         """
@@ -222,7 +223,7 @@ class ShardedModel:
 
     @cached_property
     def expert_starts(self) -> np.ndarray:
-        """The first expert of each expert parallel rank, and their number behind them."""
+        """The first expert of each expert parallel rank, then the number of experts."""
         each, more = divmod(self.model.experts, self.ep)
         ranks = np.arange(self.ep + 1)
         return ranks * each + np.minimum(ranks, more)
@@ -233,7 +234,7 @@ class ShardedModel:
 
 
 def ordinals(keys: np.ndarray) -> np.ndarray:
-    """The place of each entry among those of its key.
+    """The index of each entry among the entries with the same key.
 
     >>> ordinals(np.array([3, 5, 3, 3])).tolist()
     [0, 0, 1, 2]
@@ -248,14 +249,14 @@ def ordinals(keys: np.ndarray) -> np.ndarray:
 
 
 def usual_dealing(layers: int, layout: Layout) -> Dealing:
-    """Layers dealt as Megatron deals them; nearly equally where pp does not divide them."""
+    """Layers assigned as Megatron does; nearly equally if pp does not divide them."""
     pp = layout.mesh.size("pp")
     return Dealing(pp, spread="nearly" if layers % pp else "equal")
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """Which parts of an axis cut on one side meet which parts of it cut on the other.
+    """The overlaps of the parts of an axis on one side with its parts on the other.
 
     Both cut one axis evenly: lengths in elements, from element 0. first, after: of each part of the
     target, the parts of the source from the first that meets it.
@@ -279,7 +280,7 @@ class Overlap:
         return self.target_length // self.target_parts
 
     def meet(self, part: int) -> range:
-        """The parts of the source that a part of the target meets; none in padding."""
+        """The parts of the source that overlap a part of the target; none in padding."""
         end = min((part + 1) * self.wanted, self.source_length)
         start = part * self.wanted
         return range(
@@ -287,7 +288,7 @@ class Overlap:
         )
 
     def elements(self, source: int, target: int) -> int:
-        """How many elements two parts have in common."""
+        """The number of elements that two parts have in common."""
         ends = (source + 1) * self.held, (target + 1) * self.wanted
         return max(0, min(ends) - max(source * self.held, target * self.wanted))
 
@@ -300,7 +301,7 @@ def overlap_of(tensor: Tensor, source: ShardedModel, target: ShardedModel) -> Ov
 
 
 def slots(ranges: Sequence[Sequence[int]]) -> np.ndarray:
-    """Numbers as rows of one length, -1 behind the end of each: shape (ranges, longest)."""
+    """Ranges as rows of the same length, padded with -1: shape (ranges, longest)."""
     longest = max((len(numbers) for numbers in ranges), default=0)
     rows = np.full((len(ranges), longest), -1, dtype=np.int64)
     for row, numbers in zip(rows, ranges):

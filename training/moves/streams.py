@@ -1,4 +1,4 @@
-"""All that moves between two layouts, as arrays over the ranks of the target.
+"""The moves between two layouts, as arrays over the ranks of the target.
 
 Tensors that the same stages hold and that are cut alike move alike: their elements are added up
 first. What a pair of stages exchanges is then some elements of what is whole, and some of what is
@@ -24,7 +24,7 @@ from .tensors import Tensor, tensors_of
 
 
 class Stream(NamedTuple):
-    """Slices that move alike, from ranks to ranks, so many bytes each: int64, one entry a receiver.
+    """Slices that move alike, each of so many bytes: int64 arrays with one entry per receiver.
 
     same: numbers that are equal for receivers of the same bytes.
     """
@@ -36,7 +36,7 @@ class Stream(NamedTuple):
 
 
 class Fan(NamedTuple):
-    """Each of some ranks sends something to each of others, all of which then hold the same.
+    """A broadcast: every source sends its run to every target, all of which then hold the same.
 
     sources: of each lane the rank that sends each run, int64, shape (lanes, runs). bytes: of each
     run, the same in every lane, int64. targets: the receivers of each lane.
@@ -48,8 +48,9 @@ class Fan(NamedTuple):
 
 
 class Sums:
-    """Bytes by rank, from streams and fans: what stays, and four rows of what is sent and received
-    within the node, sent and received between nodes; what comes into each node, once."""
+    """Bytes by rank, summed over streams and fans: what stays; four rows of what is sent and
+    received within the node, and sent and received between nodes; and what enters each node,
+    counted once."""
 
     def __init__(self, nodes: np.ndarray) -> None:
         self.nodes, self.stays = nodes, 0
@@ -73,7 +74,7 @@ class Sums:
         np.add.at(self.into, at[once], sizes[once])
 
     def add_fan(self, fan: Fan, *, counts_into: bool) -> None:
-        """The same in closed form: a rank sends to as many as there are, a node receives all."""
+        """Adds a fan in closed form: a rank sends to each target, a node receives all runs."""
         nodes, count = self.nodes, len(self.into)
         lacks = np.zeros((count, len(fan.bytes)), dtype=bool)
         for sources, targets in zip(fan.sources, fan.targets):
@@ -108,7 +109,7 @@ def add_fan_to(sent: np.ndarray, fan: Fan, rows: np.ndarray) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Streams:
-    """What moves between two sides by one rule, in a few arrays."""
+    """The moves between two sides by one rule, in a few arrays."""
 
     source: ShardedModel
     target: ShardedModel
@@ -121,11 +122,11 @@ class Streams:
         return self.source.model
 
     def __iter__(self) -> Iterator[Stream]:
-        """All that moves; what stays on its GPU has the same source and target."""
+        """All streams; what stays on its GPU has the same source and target."""
         return map(_passed_on, self.shards()) if self.passes_on else self.shards()
 
     def shards(self) -> Iterator[Stream]:
-        """All slices, each from the rank that the rule chooses."""
+        """All slices, each from the rank that the rule selects."""
         target = self.target
         meeting = Meeting.of(self.source, target) if self.model.experts else None
         for home, cargo in self._cargo().items():
@@ -152,7 +153,7 @@ class Streams:
                     yield self._stream(Wish(home, at, part[at]), elements, shard[at])
 
     def _experts(self, home: Home, cargo: _Cargo, meeting: Meeting) -> Iterator[Stream]:
-        """Of each run of experts that two ranks have in common: what is cut, and what is whole."""
+        """For each run of experts that two ranks have in common, the cut and the whole tensors."""
         target = self.target
         overlap = _in_units(self.source.etp, target.etp)
         meets, shared = _shares(overlap)
@@ -178,7 +179,7 @@ class Streams:
         return Stream(self.senders.of(wish), ranks, elements * self.element_bytes, same)
 
     def _cargo(self) -> dict[Home, _Cargo]:
-        """What the target's stages want of each home of the source."""
+        """What the target's stages need from each home of the source."""
         source, target = self.source, self.target
         by_home: dict[Home, _Cargo] = {}
         tensors: dict[object, tuple[Tensor, ...]] = {}
