@@ -1,4 +1,4 @@
-"""All views of the page, in the order of their buttons, and what programs may ask.
+"""All views of the page in the order of their buttons, and all endpoints.
 
 A view is a folder here, with its row, VIEW (base/context.py), in view.py; and its name, a line of
 VIEWS in texts/controls.toml, where its button stands among the others.
@@ -49,9 +49,9 @@ ENDPOINTS: dict[str, Callable[..., str]] = {
         slow_steps,
     )
 }
-"""What programs may ask of a running page, by the name under which Gradio serves it."""
+"""The endpoints of a running page, by the names under which Gradio serves them."""
 
 
 def view_of(state: State) -> str:
-    """The view that is shown; the first for anything that is none."""
+    """The view that the state shows; the first view for an unknown name."""
     return state.view if isinstance(state.view, str) and state.view in VIEWS else "groups"

@@ -1,5 +1,5 @@
-"""What a view of the page is: one row; and what it draws: a layout, the state that it was asked for
-with, and what follows of both."""
+"""The row of a view, and the context that it draws: a state, its layout and what follows from
+both."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from .trained import Trained, trained_of
 
 Found = TypeVar("Found")
 Pictures = Titled
-"""Titles and scenes, in their order."""
+"""Titles with their scenes, in order."""
 
 TABLES = ("csv", "txt", "json", "ranks")
-"""Forms of files with a layout's groups, which most views offer."""
+"""Formats of files with a layout's groups, which most views offer."""
 
 
 @dataclass(frozen=True)
 class View:
-    """A view: the row VIEW of its view.py, beside which stand its script, style sheet and words, if
-    it has any: view.js, view.css, words.toml. What goes into files is refused, by a LayoutError,
-    where the view itself refuses.
+    """A view: the row VIEW of its view.py. Its script, style sheet and words are beside it, if it
+    has any: view.js, view.css, words.toml. Its files raise the LayoutErrors that the view itself
+    raises.
 
     Attributes:
         name: its folder, and its name in links.
@@ -68,14 +68,14 @@ class View:
     of_step: bool = False
 
     def asset(self, name: str) -> Path | None:
-        """A file beside it, such as view.js; None where there is none."""
+        """The text of a file beside it, such as view.js; None if there is none."""
         path = Path(__file__).parent.parent / self.name / name
         return path if path.exists() else None
 
 
 @dataclass(frozen=True)
 class Context:
-    """The one argument of a view; what is worked out of it is worked out once."""
+    """The one argument of a view; results computed from it are cached on it."""
 
     layout: Layout
     state: State
@@ -85,7 +85,7 @@ class Context:
 
     @classmethod
     def of(cls, state: State) -> Context:
-        """Errors: LayoutError about the field that cannot be."""
+        """The context of a state. Errors: LayoutError about the invalid field."""
         state = edited(state)
         context = cls(resolve(state), state)
         if state.roles:
@@ -107,26 +107,26 @@ class Context:
 
     @cached_property
     def plan(self) -> Plan:
-        """Their layouts. Errors: LayoutError about the field "roles"."""
+        """The plan of all roles. Errors: LayoutError about the field "roles"."""
         return self.cast.plan(self.layout)
 
     @cached_property
     def trained(self) -> Trained:
-        """Errors: LayoutError about the field that cannot be."""
+        """The model and its training. Errors: LayoutError about the invalid field."""
         return trained_of(self.layout, self.state)
 
     @cached_property
     def known(self) -> State:
-        """The state with the layers and experts of the model that is chosen."""
+        """The state with the layers and experts of the selected model."""
         return with_model(self.state)
 
     def once(self, work: Callable[[Context], Found]) -> Found:
-        """What a view works out of it for several of its parts."""
+        """The result of a function of the context, computed once for all parts of a view."""
         if work not in self._found:
             self._found[work] = work(self)
         return cast("Found", self._found[work])
 
     @property
     def rank(self) -> int:
-        """The chosen rank; 0 where none is."""
+        """The selected rank; 0 if none is."""
         return pinned_rank(self.layout.world_size, self.state.rank)

@@ -1,4 +1,4 @@
-"""What files said, as a short text that the browser keeps: the server keeps nothing.
+"""The content of files as a short text that the browser keeps: the server keeps nothing.
 
 It comes with every question of the page, and from a browser: what it unpacks to is bounded.
 """
@@ -12,17 +12,18 @@ from groups.budget import spend
 from groups.errors import LayoutError
 
 LONGEST = 250_000
-"""Characters of a digest: it comes with every question of the page."""
+"""The longest digest, in characters: every request of the page carries it."""
 
 MOST_PLAIN = 2_000_000
-"""Characters of its JSON, which a short digest could be without end: at most a million ranks."""
+"""The longest JSON of a digest, in characters: a short digest may expand without limit."""
 
 MOST_PARTS = 100_000
-"""Lists and objects of its JSON: millions of empty ones are a short text as well."""
+"""The largest number of lists and objects in it: millions of empty ones compress to a short
+text."""
 
 
 def packed(plain: str) -> str:
-    """A JSON as a digest; empty where that would be too long.
+    """A JSON value as a digest; empty if that would be too long.
 
     >>> unpacked(packed('{"ranks":[3]}'), "digest")
     '{"ranks":[3]}'
@@ -34,7 +35,7 @@ def packed(plain: str) -> str:
 
 
 def unpacked(text: object, control: str) -> str:
-    """The JSON of a digest; control: the field that it comes from.
+    """The JSON value of a digest. control: the field that holds it.
 
     Errors: LayoutError ``bad-digest`` for any other text; ``too-much-work`` where it is more than a
     request may cost.
@@ -59,5 +60,5 @@ def bad_digest(control: str) -> LayoutError:
 
 
 def _parts(plain: str) -> int:
-    """Lists and objects of a JSON at most: brackets in its texts count as well."""
+    """An upper bound of the lists and objects in a JSON text: brackets in strings count too."""
     return plain.count("[") + plain.count("{")

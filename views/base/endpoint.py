@@ -1,5 +1,5 @@
-"""How a function of a layout, or of a model on one, becomes an endpoint: shared parameters are
-added, refusals are told in words.
+"""Turns a function of a layout, or of a model on one, into an endpoint: adds the shared parameters
+and returns refusals as sentences.
 
 A function that works on a layout takes that as its first argument. `serving` puts the parameters
 of a layout in its place, so that each endpoint's schema names all that it takes.
@@ -42,11 +42,11 @@ from .trained import Trained
 Json = TypeVar("Json")
 
 MOST_SERVED = 131_072
-"""GPUs that one answer may be about: its text is some 20 MB then."""
+"""The largest number of GPUs of one answer: some 20 MB of text."""
 
 
 MOST_LISTED = 12
-"""Choices that a description lists; of more it names two."""
+"""The largest number of choices that a description lists; of more it names two."""
 
 
 class Parameter(NamedTuple):
@@ -66,7 +66,7 @@ class Parameter(NamedTuple):
 def parameter(
     field: str, *, start: object = ..., means: str = "", is_open: bool = False
 ) -> Parameter:
-    """The parameter that says a field of the page.
+    """The parameter that sets a field of the page's state.
 
     start: its default, where that is not the field's; for a field that follows from others it is 0
     or an empty text. means: in place of what the field means. is_open: whether it says nothing by
@@ -110,7 +110,8 @@ class Parameters:
     late: Collection[str] = ()
 
     def fields(self, arguments: Mapping[str, object]) -> dict[str, object]:
-        """What they say of the state. Errors: LayoutError about one of another type."""
+        """The fields of the state that the arguments set. Errors: LayoutError for one of the wrong
+        type."""
         rows = self.rows.items()
         return {
             row.field: _state_value(name, arguments[name], row) for name, row in rows if row.field
@@ -118,7 +119,7 @@ class Parameters:
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """Within, a refusal of a field, or of the maths, is one of the parameter that says it."""
+        """A context in which refusals of fields, or of the maths, name the parameters instead."""
         names = {row.field: name for name, row in self.rows.items() if row.field}
         try:
             yield
@@ -135,8 +136,8 @@ class Parameters:
 
 
 def _state_value(name: str, value: object, row: Parameter) -> object:
-    """A value as the state takes it; its type is checked, for a page's boxes send text, but a
-    program that does has a mistake."""
+    """An argument as a value of the state. Its type is checked: a page's boxes send text, but a
+    program that does so has a mistake."""
     if value is None and row.start is None:
         return ""
     if row.kind is bool:
@@ -161,8 +162,8 @@ LAYOUT = Parameters(
 def serving(
     read: Callable[..., object] | None = None, *shared: Parameters
 ) -> Callable[[Callable[..., str]], Callable[..., str]]:
-    """A decorator: the function takes the shared parameters in place of what ``read`` makes of
-    them, its first argument; without ``read`` it takes its own alone.
+    """A decorator that replaces the function's first argument by the shared parameters, from which
+    ``read`` makes it; without ``read`` the function has only its own parameters.
 
     >>> @serving(layout_of, LAYOUT)
     ... def gpus(layout: Layout, unit: str = "GPUs") -> str:
@@ -206,7 +207,7 @@ def serving(
 
 
 def layout_of(arguments: Mapping[str, object]) -> Layout:
-    """The job that the parameters of `LAYOUT` ask for."""
+    """The layout of the parameters of `LAYOUT`."""
     try:
         layout = _layout_of(arguments)
     except LayoutError as error:
@@ -231,7 +232,7 @@ def require_text(name: str, value: object) -> str:
 
 
 def read_json(text: str, kind: type[Json], code: str, control: str) -> Json:
-    """The value of a JSON text, if it is of this kind; code: of the refusal of any other."""
+    """The value of a JSON text, if it has this type; otherwise a refusal with this code."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -242,20 +243,20 @@ def read_json(text: str, kind: type[Json], code: str, control: str) -> Json:
 
 
 def names_of(names: object) -> list[str] | None:
-    """Names of groups as a list; None for all."""
+    """The names of groups as a list; None for all."""
     if not isinstance(names, str):
         raise refusal("not-names", "names", value=quoted(names))
     return names.split() or None
 
 
 def empty_if_zero(value: object) -> object:
-    """A number where 0 stands for "not stated", as the page has that: empty."""
+    """A number as the state has it, where 0 means that it is not set: empty for 0."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return "" if is_number and value == 0 else value
 
 
 def too_large(count: int, what: str, limit: int, control: str) -> LayoutError:
-    """The refusal of an answer that nobody could read."""
+    """The refusal of an answer that is too long."""
     sentence = f"{count:,} {what.replace('-', ' ')} are more than the {limit:,} of one answer"
     return refusal(
         "answer-too-large", control, sentence=sentence, count=count, what=what, limit=limit
@@ -263,12 +264,12 @@ def too_large(count: int, what: str, limit: int, control: str) -> LayoutError:
 
 
 def words_of(error: LayoutError) -> str:
-    """A refusal as a program is told it: the sentence, and what Megatron says."""
+    """A refusal as text for programs: the sentence, and Megatron's message."""
     return f"{error}. {error.speaker} says: {error.quote}" if error.quote else str(error)
 
 
 def _described(text: str, shared: Iterable[Parameters]) -> str:
-    """The docstring with the shared parameters in place of their marks."""
+    """The docstring with descriptions of the shared parameters in place of their marks."""
     for shared_row in shared:
         lines = "".join(f"\n    {name}: {row.means}." for name, row in shared_row.rows.items())
         text = text.replace(f"\n    {shared_row.mark}", lines)
@@ -276,7 +277,7 @@ def _described(text: str, shared: Iterable[Parameters]) -> str:
 
 
 endpoint = serving(layout_of, LAYOUT)
-"""A function of a layout, as one of the parameters of a layout."""
+"""Turns a function of a layout into one of the parameters of a layout."""
 
 
 # -- a model on a layout -------------------------------------------------------------------------
@@ -292,10 +293,10 @@ OF_TRAINING = (
     *(name for name in inputs_of(Training) if FIELDS[name].of == "training"),
     *("spread", "account"),
 )
-"""Fields of the page that say how a model is trained."""
+"""Fields of the page about the training of a model."""
 
 RENAMED = {"schedule": "memory_schedule"}
-"""Fields that parameters of endpoints call otherwise."""
+"""Fields that have other names as parameters of endpoints."""
 
 TRAINING = Parameters(
     "(the training)",
@@ -308,12 +309,12 @@ TRAINING = Parameters(
 
 
 OF_MODEL = (*OF_COLUMN, *SIZES, *FLAGS, "biases")
-"""Fields of the state that may stand among the changes of a model."""
+"""Fields of the state that may be among the changes of a model."""
 
 
 def context_of(arguments: Mapping[str, object], training: Parameters = TRAINING) -> Context:
-    """What the parameters of `TRAINING`, or of its like, and of `LAYOUT` ask for; values of the
-    model and its training are checked by the views' readers."""
+    """The context of the parameters of `TRAINING` (or similar ones) and `LAYOUT`. Values of the
+    model and its training are checked by the views."""
     layout = layout_of(arguments)
     if arguments["memory_schedule"]:
         schedule = in_any_case(arguments["memory_schedule"], SCHEDULES)
@@ -328,7 +329,7 @@ def context_of(arguments: Mapping[str, object], training: Parameters = TRAINING)
 
 
 def changes_of(text: object) -> dict[str, object]:
-    """The fields of a model that are typed over its preset, as the page has them."""
+    """The fields of a model that differ from its preset, from their JSON text."""
     text = require_text("changes", text) or "{}"
     changes = read_json(text, dict, "not-an-object", "changes")
     for name in changes:
@@ -339,8 +340,8 @@ def changes_of(text: object) -> dict[str, object]:
 
 @contextmanager
 def fixes_tried(context: Context, **fields: object) -> Iterator[Context]:
-    """The context with these fields too; within, a refusal has the changes that were tried and
-    work, as programs say them."""
+    """The context with some fields changed; inside, refusals get the fixes that were tried and
+    work, in terms of parameters."""
     context = Context(context.layout, context.state.changed(fields))
     with TRAINING.named():
         try:
@@ -352,8 +353,8 @@ def fixes_tried(context: Context, **fields: object) -> Iterator[Context]:
 
 
 def _as_parameters(fix: Mapping[str, object], state: State) -> dict[str, object]:
-    """A change of the page's fields as programs say it: a truth is one, and what differs from the
-    published model stands among its changes."""
+    """A change of fields as a change of parameters: switches are booleans, and what differs from
+    the published model is in `changes`."""
     rows = {row.field: row for row in (*TRAINING.rows.values(), *LAYOUT.rows.values())}
     parameters = {
         name: rows[name].start if value == "" and name in rows else _typed(name, value)
@@ -368,13 +369,13 @@ def _as_parameters(fix: Mapping[str, object], state: State) -> dict[str, object]
 
 
 def _typed(field: str, value: object) -> object:
-    """A value as programs say it, where a fix has the page's text for it."""
+    """A value of a fix as programs write it: a boolean for a switch."""
     is_switch = field in FIELDS and FIELDS[field].row.kind == "switch"
     return SWITCH.get(value, value) if is_switch and isinstance(value, str) else value
 
 
 def _trainable_of(arguments: Mapping[str, object]) -> Context:
-    """`context_of`; the fixes of a layout that cannot be are those with which the model trains."""
+    """`context_of`, whose refusals of a layout have only the fixes with which the model trains."""
 
     def attempt(changes: Mapping[str, object]) -> None:
         context = context_of({**arguments, **changes})
@@ -388,11 +389,11 @@ def _trainable_of(arguments: Mapping[str, object]) -> Context:
 
 
 training_endpoint = serving(_trainable_of, TRAINING, LAYOUT)
-"""A function of a model on a layout, as one of the parameters of both."""
+"""Turns a function of a model on a layout into one of the parameters of both."""
 
 
 def fit_facts(fit: Fit) -> dict[str, object]:
-    """Whether a layout fits, and what the fullest GPU needs, by most likely and by both ends."""
+    """Whether a layout fits, and the bytes that the fullest GPU needs: expected, low and high."""
     return {
         "fit": fit.verdict,
         "fits": fit.fits,
@@ -405,7 +406,7 @@ def fit_facts(fit: Fit) -> dict[str, object]:
 
 
 def job_facts(trained: Trained) -> dict[str, object]:
-    """The model and its training, with what was taken where nothing is said."""
+    """The model and its training, with the defaults that apply."""
     chosen, training = trained.chosen, trained.training
     values = {field.name: getattr(training, field.name) for field in fields(Training)}
     return {

@@ -1,4 +1,4 @@
-"""How this room refuses: the sentences of views/refusals.toml beside those of groups."""
+"""The refusals of this room: the sentences of views/refusals.toml, beside those of groups."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ refusal = refusals(Path(__file__).parent.parent / "refusals.toml")
 
 
 def positive(value: object, *, name: str) -> float:
-    """A number above 0, of a size that somebody may mean. Errors: LayoutError."""
+    """A number above 0 of a plausible size. Errors: LayoutError."""
     number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else 0
     if not 1e-9 <= number <= 1e9:
         raise refusal("not-positive", name, value=quoted(value), control=name)

@@ -1,4 +1,4 @@
-"""The box and the chooser of a view that takes evidence: pasted, chosen or dropped."""
+"""The inputs of a view that reads evidence: a box for text, and files to choose or drop."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def ways_in(
     command: str,
     words: Mapping[str, Text] = RUN,
 ) -> Markup:
-    """A box for text, the field ``box``, and files, whose digest is the field ``kept``.
+    """A box for text, the field ``box``, and a chooser of files, whose digest is the field
+    ``kept``.
 
     command: that reads more than a page may; words: where they are not those of a hang's files.
     """

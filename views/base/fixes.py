@@ -1,4 +1,4 @@
-"""Changes with which a refused training, or one that does not fit, was tried and works."""
+"""Changes that make a refused training valid, or a job fit; each was tried."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from .state import fixes_or_reset
 from .trained import with_micro_batches
 
 Changes = Mapping[str, object]
-"""Changes of the state."""
+"""Changes of fields of the state."""
 
 
 def or_refused(context: Context, answer: Callable[[Context], Markup]) -> Markup:
-    """What a view answers, or why it cannot, with the changes of what is trained that work."""
+    """The view's HTML, or its refusal with the changes of the training that work."""
     try:
         return answer(context)
     except LayoutError as error:
@@ -32,7 +32,7 @@ def or_refused(context: Context, answer: Callable[[Context], Markup]) -> Markup:
 
 
 def fixes_of(error: LayoutError, context: Context) -> list[Changes]:
-    """The alternatives of a refusal that really work, here."""
+    """The alternatives of a refusal that work on this page."""
 
     def attempt(changes: Changes) -> Fit:
         return _fit_of(_changed(context, changes))
@@ -46,7 +46,7 @@ def fixes_of(error: LayoutError, context: Context) -> list[Changes]:
 
 
 def _cuts(mesh: Mesh) -> Iterator[Changes]:
-    """Other sizes of tp, then of cp, of the same GPUs, the nearest first."""
+    """Other sizes of tp, then of cp, on the same GPUs, nearest first."""
     for name in ("tp", "cp"):
         now = mesh.size(name)
         sizes = divisors(now * mesh.size("dp"))
@@ -55,7 +55,7 @@ def _cuts(mesh: Mesh) -> Iterator[Changes]:
 
 
 def _in_fields(error: LayoutError, context: Context) -> list[Changes]:
-    """The alternatives of the maths in the page's names."""
+    """The alternatives of the maths as changes of fields."""
     fixes = list[Changes]()
     for changes in fixes_or_reset(error):
         if "micro_batches" in changes:
@@ -66,14 +66,15 @@ def _in_fields(error: LayoutError, context: Context) -> list[Changes]:
 
 
 def _changed(context: Context, changes: Changes) -> Context:
-    """Errors: LayoutError where the layout is refused then."""
+    """The context after some changes. Errors: LayoutError if the layout is refused."""
     state = context.state.changed(changes)
     is_other = not OF_GROUPS.isdisjoint(changes)
     return Context(resolve(state) if is_other else context.layout, state)
 
 
 def _fit_of(context: Context) -> Fit:
-    """What the fullest rank needs. Errors: LayoutError whose alternatives are fields."""
+    """The memory of the fullest rank. Errors: LayoutError whose alternatives are changes of
+    fields."""
     try:
         context.trained.stages()
         return fit_of(context.trained.request(context.layout))
@@ -82,7 +83,7 @@ def _fit_of(context: Context) -> Fit:
 
 
 def fit_after(changes: Changes, context: Context) -> Fit | None:
-    """What the fullest rank needs once a change is made; None if it is refused."""
+    """The memory of the fullest rank after a change; None if that is refused."""
     try:
         return _fit_of(_changed(context, changes))
     except LayoutError:
@@ -90,7 +91,7 @@ def fit_after(changes: Changes, context: Context) -> Fit | None:
 
 
 def fixes_to_fit(context: Context) -> list[tuple[Changes, float]]:
-    """Changes after which the fullest rank surely fits, with what it needs then; mildest first.
+    """Changes after which the fullest rank certainly fits, each with its memory; the mildest first.
 
     What takes no byte from it is no way to fit, be it reckoned to need less beside its tensors:
     FlashAttention where scores are computed again anyway.
@@ -107,7 +108,7 @@ def fixes_to_fit(context: Context) -> list[tuple[Changes, float]]:
 
 
 def _milder(context: Context) -> Iterator[Changes]:
-    """What takes less memory, the mildest first."""
+    """Changes that need less memory, the mildest first."""
     training, split = context.trained.training, context.trained.split
     sharing = training.ranks_sharing(split)[: 2 if context.trained.model.experts else 1]
     is_shared = max(sharing) > 1  # else no stage of ZeRO cuts anything

@@ -1,4 +1,4 @@
-"""Inputs that a view draws among its own HTML, in the language and with the values of a state.
+"""Inputs inside a view's HTML, in the language and with the values of a state.
 
 Gradio walks every component of its own around every event, so what only one view asks is no
 component: it is plain HTML with a ``data-field``, which the page's script (gradio/form.js) gathers
@@ -26,7 +26,7 @@ def choice(
     counts: object = "",
     others: bool = False,
 ) -> Markup:
-    """A list of options, each a label and its value; a value that is none of them is shown too.
+    """A list of options, each a label and its value; it shows a value that is not an option, too.
 
     unsaid: the label of the empty value, where that can be chosen; counts: what is chosen in place
     of it where it cannot; others: other values may come, which the page's script adds.
@@ -44,9 +44,9 @@ def choice(
 def text(
     name: str, state: State, *, hint: str = "", sets: str = "", besides: str = "", **marks: object
 ) -> Markup:
-    """A box for a short text; ``hint`` says what counts while it is empty, ``sets`` which field
-    of the state it is a way to set, if that is not called as its own words are; ``besides`` which
-    values of that have a list of their own."""
+    """A box for a short text. ``hint``: what applies while it is empty; ``sets``: the field of the
+    state that it sets, if that has another name; ``besides``: values of that field with a list of
+    their own."""
     marks |= {"type": "text", "autocomplete": "off", "spellcheck": "false"}
     typed = getattr(state, sets or name)
     marks |= {"value": "" if typed in besides.split() else typed}
@@ -55,7 +55,7 @@ def text(
 
 
 def number(name: str, state: State, *, hint: object = "") -> Markup:
-    """A box for a number; what is no number is refused in words, not by the box."""
+    """A box for a number; anything else is refused with a sentence, not by the box."""
     return text(name, state, hint=str(hint), inputmode="decimal")
 
 
@@ -67,38 +67,38 @@ def area(name: str, state: State, *, rows: int = 2, sets: str = "") -> Markup:
 
 
 def check(name: str, state: State) -> Markup:
-    """A box to tick."""
+    """A checkbox."""
     is_on = state.value(name)
     box = tag("input", type="checkbox", checked=is_on, **_marks(name))
     return _field(name, box, state, "field tick")
 
 
 def fields(*inputs: object) -> Markup:
-    """Inputs, and buttons for them, side by side, as many in a line as fit."""
+    """Inputs and their buttons side by side, wrapped to the width."""
     return tag("div", *inputs, class_="fields")
 
 
 def line(*inputs: object) -> Markup:
-    """What a view asks above its picture, in one line, each name before its box; what is asked
-    rarely is a fold in it."""
+    """The inputs above a view's picture in one line, each label before its box; rare ones are in a
+    fold."""
     return tag("div", *inputs, class_="fields line")
 
 
 def setter(changes: Mapping[str, object], label: str) -> Markup:
-    """A button by which the page's script sets fields of the state, such as a fix of a refusal."""
+    """A button that sets fields of the state, such as a fix of a refusal."""
     return button(label, class_="fix", data_set=texts_of(changes))
 
 
 def copyable(text: str, language: str, words: str = "copy_text") -> Markup:
-    """A text with a button that copies it, which says the words of PAGE."""
+    """A text with a copy button, whose label is in PAGE."""
     done = PAGE["copied"][language]
     copies = button(PAGE[words][language], class_="copy", data_done=done)
     return together(copies, tag("pre", text, tabindex=0))
 
 
 def example(language: str, changes: Mapping[str, object], *shown: object) -> Markup:
-    """What a view shows that nobody has told anything yet: in grey, of an example that a button
-    makes real. Nothing in it can be reached, by keyboard or screen reader either."""
+    """What a view shows before it has any input: an example in grey that a button loads. Keyboard
+    and screen readers skip its content."""
     use = setter(changes, PAGE["example_use"][language])
     grey = tag("div", *shown, class_="grey", inert=True)
     return tag("section", tag("p", PAGE["example"][language], " ", use), grey, class_="example")

@@ -1,4 +1,4 @@
-"""The machines that the page names, and where the ranks stand on them."""
+"""The machines that the page names, and the ranks on them."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from .state import State, is_empty
 from .units import ranges_text
 
 ROWS = 64
-"""Machines that are listed, and shown in their order."""
+"""The largest number of machines listed, in their order."""
 
 MOST_PLACED = 256
-"""Ranks of a group whose machines a table writes out."""
+"""The largest group whose machines a table lists."""
 
 
 def hosts_of(context: Context) -> Hosts | None:
-    """The machines that the page names, standing where its other text says; None without texts.
+    """The machines of the page's text, with the places of its other text; None without texts.
 
     Errors: LayoutError for a text of no machines, and for places of machines that none names.
     """
@@ -47,7 +47,7 @@ def hosts_of(context: Context) -> Hosts | None:
 
 
 def placement_here(context: Context) -> Placement | None:
-    """Where the ranks stand by name. Errors: as `hosts_of`, and for too few or too many."""
+    """The machine of every rank. Errors: as `hosts_of`, and for too few or too many machines."""
     hosts, layout = context.once(hosts_of), context.layout
     if hosts is None:
         return None
@@ -55,7 +55,8 @@ def placement_here(context: Context) -> Placement | None:
 
 
 def placement_or_none(context: Context) -> Placement | None:
-    """The same for views beside this one: what is wrong is said here."""
+    """`placement_here` for views other than Hosts; None if the texts are refused, which that view
+    shows."""
     try:
         return context.once(placement_here)
     except LayoutError:
@@ -63,7 +64,7 @@ def placement_or_none(context: Context) -> Placement | None:
 
 
 def notes_text(notes: Iterable[Note], language: str) -> list[str]:
-    """Remarks on a text about machines, and reasons of an order, in words."""
+    """Notes about machines, and reasons of an order, as sentences."""
     words = {**HOSTS_REMARKS, **ORDER_REASONS}
     return [words[note.code][language].format(**note.facts) for note in notes]
 
@@ -74,14 +75,14 @@ def notes_html(notes: Iterable[Note], kind: str, language: str) -> Markup | str:
 
 
 def refused_html(error: LayoutError, state: State) -> Markup:
-    """A refusal with those of its fixes with which the sizes of the layout work."""
+    """A refusal, with only those of its fixes with which the layout is valid."""
     fixes = [fix for fix in error.alternatives if fix.keys() <= FIELDS.keys()]
     tried = [fix for fix in fixes if works(resolve, state.changed(fix))]
     return problem_html(error, state.language, tried)
 
 
 def hosts_head(placement: Placement | None, language: str) -> list[str]:
-    """The heading of a table's last column, where machines are named; else nothing."""
+    """The heading of a table's column of machines; none without machines."""
     return [RUN["column_hosts"][language]] if placement else []
 
 
@@ -95,7 +96,7 @@ def hosts_cell(placement: Placement | None, ranks: np.ndarray | Sequence[int]) -
 
 
 def placement_from(layout: Layout, hosts: object, racks: object) -> Placement | None:
-    """The machines of a job's ranks by name; None where no text is given.
+    """The machine of every rank of a job, from an endpoint's texts; None without texts.
 
     Errors: LayoutError for places of machines that no text names.
     """

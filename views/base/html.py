@@ -1,4 +1,4 @@
-"""HTML as elements: whatever is no markup is text, and is escaped.
+"""HTML elements; everything that is not markup is escaped.
 
 >>> tag("p", "a < b ", tag("b", "c's"), class_="fine", data_set={"tp": 2})
 Markup('<p class="fine" data-set="{&#34;tp&#34;:2}">a &lt; b <b>c&#39;s</b></p>')
@@ -20,8 +20,8 @@ from render.palette import own_tone
 
 
 def tag(name: str, *children: object, **attributes: object) -> Markup:
-    """An element. Underscores of an attribute are dashes, save one at its end; True is an attribute
-    without a value, None and False are none, and what is data is JSON."""
+    """An element. Underscores in an attribute's name become dashes, except a last one; True is an
+    attribute without a value, None and False omit it, and other data is JSON."""
     start = name
     for key, value in attributes.items():
         if value is None or value is False:
@@ -45,51 +45,51 @@ def button(label: object, **attributes: object) -> Markup:
 
 
 def fine(*children: object) -> Markup:
-    """What is said beside the matter, in small."""
+    """A remark in small print."""
     return tag("p", *children, class_="fine")
 
 
 def by_pointer(mouse: str, touch: str) -> Markup:
-    """What is said to who has a mouse and to who has a finger, of which one is seen."""
+    """A text for mouse users and one for touch screens; the style sheet shows one of them."""
     return together(tag("span", mouse, class_="by-mouse"), tag("span", touch, class_="by-touch"))
 
 
 def chip(name: str, kind: str = "") -> Markup:
-    """The name of a kind of group; ``kind``: the class of its tone, where no parent has it."""
+    """The name of a kind of group. ``kind``: the class of its tone, if its parent has none."""
     return tag("span", name, class_=f"chip {kind}".strip())
 
 
 def chips(names: Iterable[str], folded: Collection[str] = ()) -> Markup:
-    """The names of one group, each in its own tone; ``folded``: those of the class."""
+    """The names of one group, each in its tone. ``folded``: names with that class."""
     tones = ((name, tone_class(name) + " folded" * (name in folded)) for name in names)
     return Markup(" ").join(chip(name, tone) for name, tone in tones)
 
 
 def tone_class(name: str) -> str:
-    """The class of the tone that a kind of group has wherever it stands alone."""
+    """The class of a kind's tone, the same in every picture."""
     return f"t-{own_tone(name) or 'tp'}"
 
 
 def figure(caption: object, drawn: str) -> Markup:
-    """A picture as SVG under what it is called."""
+    """An SVG picture below its caption."""
     return tag("figure", tag("figcaption", caption), Markup(drawn))
 
 
 def scrolling(kind: str, *children: object) -> Markup:
-    """A box that is scrolled where what it holds is wider, by the keyboard too."""
+    """A box that scrolls sideways, also by keyboard."""
     return tag("div", *children, class_=kind, tabindex=0)
 
 
 def together(*parts: object) -> Markup:
-    """Parts one after the other."""
+    """Concatenates markup."""
     return _markup("".join(map(_read, parts)))
 
 
 VERBATIM = frozenset(("code", "mark", "option", "pre", "textarea"))
-"""Elements whose text is copied, or was typed."""
+"""Elements whose text stays as it is, to be copied or as typed."""
 
 UNITS = r" (?<=\d )(?=(?:[kMGTP]?i?B|M|T?FLOP|Gb|[mµ]?s)\b|[个层次组步份台条项列行块段种倍维级秒])"
-"""The space from a number to its unit, or a counter of Chinese; gradio/shared.js has the same."""
+"""The space between a number and its unit, or a Chinese counter; also in gradio/shared.js."""
 
 unparted = partial(re.compile(UNITS).sub, "\u00a0")
 _is_special = re.compile("[&<>'\"]").search
@@ -97,7 +97,7 @@ _is_more = re.compile("[&<>'\" ]").search  # than one word as it stands
 
 
 def _read(value: object) -> str:
-    """`_written`, where a person reads it: no line ends between a number and its unit.
+    """`_written`, with no line break between a number and its unit.
 
     >>> tag("p", "80 GiB, 16 个 GPU") == "<p>80\u00a0GiB, 16\u00a0个 GPU</p>"
     True
@@ -108,8 +108,8 @@ def _read(value: object) -> str:
 
 
 def _written(value: object) -> str:
-    """A value as it stands in HTML; most texts have nothing to escape, and `escape` takes longer
-    than to see that."""
+    """A value as HTML; most texts have nothing to escape, which is faster to check than
+    `escape`."""
     if type(value) is Markup:
         return value
     if type(value) is str:
@@ -118,7 +118,7 @@ def _written(value: object) -> str:
 
 
 def _markup(text: str) -> Markup:
-    """A text that is markup; calling `Markup` takes three times as long."""
+    """Marks a text as markup; a third of the time that calling `Markup` takes."""
     return str.__new__(Markup, text)
 
 
@@ -128,12 +128,12 @@ def _attribute(name: str) -> str:
 
 
 def attribute_value(value: object) -> str:
-    """What stands between the quotes; what is data is JSON."""
+    """A value as it stands between the quotes of an attribute; data is JSON."""
     return _written(as_json(value) if isinstance(value, (dict, list)) else value)
 
 
 def as_json(value: object) -> str:
-    """As JSON: `json` takes many times as long for small values and for long texts."""
+    """A value as JSON, in a fraction of the time of `json`."""
     try:
         return orjson.dumps(value).decode()
     except TypeError:  # half of a surrogate pair, which a program may send, is no UTF-8
@@ -141,7 +141,7 @@ def as_json(value: object) -> str:
 
 
 class TableCell(Markup):
-    """A cell of a table that is made already, with marks of its own."""
+    """A table cell with attributes of its own."""
 
 
 def cell(*children: object, **attributes: object) -> TableCell:
@@ -149,7 +149,7 @@ def cell(*children: object, **attributes: object) -> TableCell:
 
 
 def row(first: object, *cells: object, **attributes: object) -> Markup:
-    """A row of a table, its first cell the head of it."""
+    """A table row whose first cell is its head."""
     head = first if isinstance(first, TableCell) else tag("th", first, scope="row")
     rest = (
         content if isinstance(content, TableCell) else _markup(f"<td>{_read(content)}</td>")
@@ -159,7 +159,8 @@ def row(first: object, *cells: object, **attributes: object) -> Markup:
 
 
 def table(heads: Iterable[object], rows: Iterable[Sequence[object]], kind: str = "") -> Markup:
-    """Rows under their heads; a row is its cells, or made by `row`. A wide one scrolls."""
+    """A table of rows under their heads; a row is its cells, or made by `row`. It scrolls if
+    wide."""
     head = tag("tr", *(tag("th", head, scope="col") for head in heads))
     body = (row_ if isinstance(row_, Markup) else row(*row_) for row_ in rows)
     markup = tag("table", tag("thead", head), tag("tbody", *body))
@@ -176,29 +177,29 @@ def outside(url: str, title: object) -> Markup:
 
 
 def numbered(title: str, count: int, language: str) -> str:
-    """A title with how many there are of what it stands over."""
+    """A title with the number of items below it."""
     return PAGE["numbered"][language].format(title=title, count=f"{count:,}")
 
 
 def rest_text(count: int, language: str) -> str:
-    """That a list leaves so many out; empty where it leaves out none."""
+    """The number of items that a list leaves out, as text; empty if none."""
     return RUN["more_rows"][language].format(count=f"{count:,}") if count > 0 else ""
 
 
 def fold(title: object, *body: object, kind: str = "own", is_open: bool = False) -> Markup:
-    """What stands under a title that opens it."""
+    """A title that opens and closes its content."""
     return tag("details", tag("summary", title), *body, class_=kind or None, open=is_open)
 
 
 def dotted(*parts: object) -> Markup:
-    """Parts with dots between them, none of which begins or ends a line."""
+    """Parts separated by dots, with no line break beside a dot."""
     dot = tag("span", "· ", class_="dot")
     spans = (tag("span", dot if at else "", part) for at, part in enumerate(parts))
     return tag("span", Markup(" ").join(spans), class_="dotted")
 
 
 def heading(title: object, *body: object) -> Markup:
-    """What a view, or a part of one, asks, and what is said to that."""
+    """The question of a view, or of a part of it, and the answer."""
     return tag("div", tag("h2", title), *body, class_="intro")
 
 
@@ -206,7 +207,7 @@ def heading(title: object, *body: object) -> Markup:
 
 
 def saying(words: Mapping[str, Text], language: str) -> Callable[..., str]:
-    """The texts of a catalogue in one language, by name, with their facts."""
+    """A function from a name to its text in a catalogue, in one language, filled in with facts."""
 
     def say(name: str, /, **facts: object) -> str:
         text = words[name][language]
@@ -216,7 +217,7 @@ def saying(words: Mapping[str, Text], language: str) -> Callable[..., str]:
 
 
 def unbroken(text: str) -> Markup:
-    """A text in which no line ends within an order, or another name of three parts or more.
+    """A text with no line break inside an order or a similar name of three or more parts.
 
     >>> unbroken("as (tp-pp-dp): read-only")
     Markup('as <span class="unbroken">(tp-pp-dp):</span> read-only')
@@ -226,13 +227,13 @@ def unbroken(text: str) -> Markup:
 
 
 def intro(title: str, text: str, language: str) -> Markup:
-    """What a view asks and how it answers: a heading and a paragraph."""
+    """The question of a view and how it answers: a heading and a paragraph."""
     return heading(title, tag("p", explained(text, language)))
 
 
 def explained(text: str, language: str, known: set[str] | None = None) -> Markup:
-    """A text as HTML, each of its words explained once; ``known``, those that were explained
-    before, is added to."""
+    """A text as HTML with a tip on the first occurrence of each glossary term; ``known``, the terms
+    explained before, is extended."""
     known = set() if known is None else known
 
     def marked(match: re.Match[str]) -> str:
@@ -248,13 +249,13 @@ def explained(text: str, language: str, known: set[str] | None = None) -> Markup
 
 @cache
 def _explained(word: str, key: str, language: str) -> Markup:
-    """One of the few ways to write a word, with its tip."""
+    """One spelling of a term, with its tip."""
     return button(Markup(word), class_="word", data_tip=WORDS[key].tip[language])
 
 
 @cache
 def _pattern(language: str) -> re.Pattern[str]:
-    """Any of the words; a group for each would take ten times as long."""
+    """A pattern of all terms; one group per term would take ten times as long."""
     assert language in LANGUAGES
     words = "|".join(word.written[language] for word in WORDS.values())
     return re.compile(rf"(?P<word>{words})(?P<end>[^\w\s<&(]*)")
@@ -262,13 +263,13 @@ def _pattern(language: str) -> re.Pattern[str]:
 
 @cache
 def _key(word: str, language: str) -> str:
-    """Which word it is, of the few ways that there are to write one."""
+    """The term of a spelling."""
     return next(k for k, term in WORDS.items() if re.fullmatch(term.written[language], word))
 
 
 def player_buttons(back: str, on: str, language: str) -> Markup:
-    """The buttons of what moves step by step in the browser alone, which a view's script does;
-    ``back`` and ``on`` are the words of PAGE for one step."""
+    """The buttons of a player that runs in the browser alone; ``back`` and ``on`` are the names in
+    PAGE of the labels for one step."""
     play, stop = PAGE["play"][language], PAGE["stop"][language]
     steps = [("back", "←", PAGE[back][language]), ("on", "→", PAGE[on][language])]
     before, after = (
@@ -278,11 +279,11 @@ def player_buttons(back: str, on: str, language: str) -> Markup:
 
 
 def share_bar(share: float) -> Markup:
-    """A bar of which so much is full."""
+    """A bar that is filled by a share."""
     return tag("span", class_="share", style=f"--share:{100 * share:.1f}%")
 
 
 def left_out_html(parts: Iterable[Text], language: str, **facts: str) -> Markup:
-    """What a view's numbers do not hold, as a list."""
+    """A list of what a view's numbers leave out."""
     items = (tag("li", part[language].format(**facts)) for part in parts)
     return tag("div", tag("h3", TRAFFIC["left_out"][language]), tag("ul", *items))

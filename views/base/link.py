@@ -1,4 +1,4 @@
-"""The whole state of the page as one text: an address, and what the page sends to be drawn.
+"""The state of the page as one text: a link, and the requests of the page.
 
 In an address only what differs from the page's first state is written, by the names of
 `inputs.FIELDS`:
@@ -45,10 +45,10 @@ from .version_1 import as_version_2
 
 VERSION = "2"
 LONG = {field.link: name for name, field in FIELDS.items() if field.link}
-"""The field of a name in a link."""
+"""The field of each name in links."""
 
 SAFE = ":,|*();@="
-"""Letters beside those of words that a value of a link has as they are."""
+"""Punctuation that the values of a link keep unescaped."""
 
 LONGEST_QUERY = 8_000
 LONGEST_VALUE = 2_000
@@ -58,7 +58,7 @@ LONGEST_VALUE = 2_000
 
 
 def to_query(state: State) -> str:
-    """The state as a query; empty for the page as it starts. What is too long is left out."""
+    """The state as a query; empty for the initial state. Values that are too long are left out."""
     parts = {}
     kept = ("view",) if state.roles else ()  # a link with roles shows them where it says no view
     changed = {
@@ -77,7 +77,7 @@ def to_query(state: State) -> str:
 
 
 def short_query(state: State) -> str:
-    """The shortest query that opens the same: of a published layout its name, and what differs.
+    """The shortest query for the state: a published layout's name, and what differs from it.
 
     >>> short_query(State(**published("llama3-405b-1") | {"preset": "llama3-405b-1", "zero": 1}))
     'preset=llama3-405b-1&zero=1'
@@ -99,7 +99,7 @@ def short_query(state: State) -> str:
 
 
 def from_query(query: object) -> State:
-    """The state that a query is about. Errors: bad-link, which names the part that is wrong."""
+    """The state of a query. Errors: bad-link, which names the faulty part."""
     return _state(_parts(query))
 
 
@@ -107,12 +107,12 @@ NAMES: dict[str, Collection[str]] = {
     **{field.link: names for field in FIELDS.values() if (names := field.row.closed)},
     **{name: ("", *FIELDS[name].choices) for name in ("model", "cluster")},
 }
-"""What a link may name, by the fields of a link that name something."""
+"""The names that a field of a link may have, by field."""
 
 
 def as_far_as_known(query: object) -> tuple[State, list[LayoutError]]:
-    """The state that a query is about without the names in it that there are not, and their
-    refusals, each with the nearest names that there are. Errors: bad-link."""
+    """The state of a query without its unknown names, and a refusal for each of those with the
+    nearest known names. Errors: bad-link."""
     parts = _parts(query)
     unknown = {
         link: text
@@ -133,7 +133,7 @@ def as_far_as_known(query: object) -> tuple[State, list[LayoutError]]:
 
 
 def with_name(query: str, link: str, text: str) -> str:
-    """A query in which a field names something else.
+    """The query with another value of one field.
 
     >>> with_name("preset=llama3-405b&pp=8", "preset", "llama3-405b-1")
     'preset=llama3-405b-1&pp=8'
@@ -166,7 +166,7 @@ def _parts(query: object) -> dict[str, str]:
 
 
 def _state(parts: Mapping[str, str]) -> State:
-    """The state of a link's parts. Errors: bad-link."""
+    """The state of the fields of a link. Errors: bad-link."""
     texts = dict(parts)
     version = texts.pop("v", None)
     if version == "1":
@@ -182,7 +182,8 @@ def _state(parts: Mapping[str, str]) -> State:
 
 
 def changes_from(text: str) -> dict[str, str]:
-    """Fields by their names in links, with semicolons between them. Errors: bad-link.
+    """The fields of a text of settings, named as in links and separated by semicolons. Errors:
+    bad-link.
 
     >>> changes_from("tp=8;zero=3")
     {'tp': '8', 'zero': '3'}
@@ -197,7 +198,7 @@ def _has_layout(names: Iterable[str]) -> bool:
 
 
 def _field(link: str, text: str) -> tuple[str, str]:
-    """A field and what it says, from its name and its text in a link."""
+    """A field and its value, from its name and its text in a link."""
     if link not in LONG:
         raise _bad(link)
     row = FIELDS[LONG[link]].row
@@ -207,8 +208,8 @@ def _field(link: str, text: str) -> tuple[str, str]:
 
 
 def script_fields() -> list[tuple[str, str, str, bool]]:
-    """What the page's script needs to write links: of each field its name, its name in links
-    (empty: in none), its start, whether a published layout says it."""
+    """What the page's script needs to write links: for each field its name, its name in links
+    (empty: in none), its initial text, and whether a published layout sets it."""
     return [
         (name, field.link, STARTS[name], field.is_published)
         for name, field in FIELDS.items()
@@ -224,8 +225,8 @@ def _bad(part: object) -> LayoutError:
 
 
 def from_values(values: Mapping[str, object]) -> State:
-    """The state that a page's values are; other names are ignored. What they lack is as the link
-    says that the page has just opened, else as at the start.
+    """The state of the values that a page sends; unknown names are ignored. Missing ones come from
+    the link that the page has just opened, else they have their initial values.
 
     Any value may arrive here: whether it makes sense is asked where it is used.
     """
@@ -237,13 +238,13 @@ def from_values(values: Mapping[str, object]) -> State:
 
 
 def link_of(values: Mapping[str, object]) -> str | None:
-    """The link that a page has just opened, whole, to be read; None if it opened none."""
+    """The link that a page has just opened; None if it opened none."""
     link = values.get("link")
     return link if isinstance(link, str) and link else None
 
 
 def state_texts(state: State) -> dict[str, str]:
-    """A state as the page's script has it, without what no link holds."""
+    """A state as the page's script keeps it, without the fields that no link holds."""
     return {name: text for name, text in vars(state).items() if FIELDS[name].link}
 
 

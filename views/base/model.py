@@ -1,4 +1,4 @@
-"""Which model a view is asked about: a preset, what the column says, what is typed over it.
+"""The model of the page: a preset, the sizes in the column, and those typed over it.
 
     typed in the view  >  typed in the column (layers, experts)  >  the preset
 
@@ -22,20 +22,20 @@ from .inputs import UNKNOWN
 from .state import State, is_empty, require_choice
 
 MODEL_SIZES = ("hidden", "heads", "kv_heads", "ffn", "vocabulary", "sequence", "top_k")
-"""Sizes that the column asks for beside those of `OF_COLUMN`; a view asks for the rarer ones."""
+"""Sizes in the column beside those of `OF_COLUMN`; views ask for the rarer ones."""
 
 OF_COLUMN = ("layers", "experts")
-"""Sizes of the model that the layout's own controls have."""
+"""Sizes of the model that are controls of the layout."""
 
 _OWN = {name: row for name, row in inputs_of(Model).items() if name not in OF_COLUMN}
 FLAGS = tuple(name for name, row in _OWN.items() if row.kind == "switch")
 SIZES = tuple(name for name, row in _OWN.items() if row.kind == "count")
-"""The fields that are on or off, and those that are numbers."""
+"""The fields of a model that are numbers."""
 
 
 @dataclass(frozen=True)
 class ChosenModel:
-    """A model, the preset that it starts from, and what differs from that."""
+    """A model, the preset that it starts from, and the fields in which it differs."""
 
     model: Model
     preset: str  # one of MODELS, or UNKNOWN
@@ -44,14 +44,14 @@ class ChosenModel:
 
 
 def model_name(chosen: ChosenModel, language: str) -> str:
-    """What a model is called; marked where something was changed."""
+    """The name of a model, with a mark if it was changed."""
     if chosen.preset == UNKNOWN:
         return MEMORY["own_model"][language]
     return MODELS[chosen.preset].name + ("*" if chosen.changed else "")
 
 
 def with_model(state: State) -> State:
-    """With the layers and experts of the model that counts, where they are empty.
+    """The state with the layers and experts of its model filled in.
 
     A model's own layers are dealt out nearly equally where the stages do not divide them; those
     that somebody typed are held to what Megatron takes.
@@ -73,7 +73,7 @@ def with_model(state: State) -> State:
 
 
 def model_of(state: State) -> ChosenModel:
-    """The model that the state says.
+    """The model of a state.
 
     >>> chosen = model_of(State(heads="64", layers="80"))
     >>> chosen.preset, chosen.model.heads, chosen.changed
@@ -102,14 +102,15 @@ def model_of(state: State) -> ChosenModel:
 
 
 def typed_layout(state: State) -> str:
-    """The pipeline layout that is typed, in its own box or as the layers; empty: none."""
+    """The pipeline layout in its own box or in that of the layers; empty: none."""
     if is_empty(state.pipe_layout):
         return state.layers if is_layout(state.layers) else ""
     return state.pipe_layout
 
 
 def typed_layers(state: State) -> int | float | str | None:
-    """Layers as they are typed, or in a pipeline layout; not checked. None: nothing says them.
+    """The number of layers as typed, or that of a pipeline layout; unchecked. None if neither is
+    set.
 
     Errors: LayoutError about the layout, where it is none.
     """
@@ -125,8 +126,8 @@ def typed_layers(state: State) -> int | float | str | None:
 
 
 def typed_sizes(state: State) -> Document:
-    """What is typed of a model, in the column or a view, by the names of its fields; sizes are not
-    checked. A pipeline layout says how many layers there are.
+    """The sizes of a model that are typed, in the column or a view, by field; unchecked. A pipeline
+    layout sets the number of layers.
 
     Errors: LayoutError about the layers, where they are no such layout.
     """

@@ -1,4 +1,4 @@
-"""What a group is called and what it carries, whoever names it: Megatron or another framework."""
+"""Names and descriptions of groups, of Megatron's and other frameworks'."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .resolve import main_groupings
 
 
 class KindText(NamedTuple):
-    """The words beside a panel; ``source`` is the name in Megatron's code, if there is one."""
+    """The texts beside a panel; ``source`` is the name in Megatron's code, if there is one."""
 
     title: str
     lead: str  # two sentences
@@ -29,7 +29,7 @@ class KindText(NamedTuple):
 
 
 def kind_text(layout: Layout, grouping: Grouping, language: str) -> KindText:
-    """The words for one group of a layout."""
+    """The texts of a group of a layout."""
     name = grouping.name
     if layout.roles:
         text = SERVER_GROUPS.get(f"{layout.framework}.{name}") or SERVER_GROUPS[name]
@@ -52,7 +52,8 @@ def kind_text(layout: Layout, grouping: Grouping, language: str) -> KindText:
 
 
 def megatrons_name(layout: Layout, grouping: Grouping) -> str:
-    """The group of Megatron's that a framework's own group is, by what its axes play; or nothing.
+    """Megatron's name of a framework's own group, by the axes that it plays; empty if there is
+    none.
 
     Of two axes that play dp, the larger one is dp, if it alone makes the very groups of dp.
     """
@@ -72,7 +73,7 @@ def megatrons_name(layout: Layout, grouping: Grouping) -> str:
 
 
 def rare_names(context: Context) -> frozenset[str]:
-    """Megatron's names of groups that nobody asked for and that are no axis of the job.
+    """Megatron's names of groups that were not selected and that are no axis of the job.
 
     >>> from .state import State
     >>> sorted(rare_names(Context.of(State())) & {"tp", "tp-cp", "embd"})
@@ -85,7 +86,7 @@ def rare_names(context: Context) -> frozenset[str]:
 def folding_names(
     table: Markup, names: Collection[str], language: str, is_server: bool = False
 ) -> Markup:
-    """A table of which rows and chips of the class ``folded`` are seen once all are asked for."""
+    """A table whose rows and chips of the class ``folded`` are hidden until all are requested."""
     if not names:
         return table
     words = SERVER if is_server else PAGE

@@ -1,4 +1,4 @@
-"""A plan that was read, as the state of a page: every role, the one that trains on screen.
+"""The state of a page for a plan that was read: every role, the one that trains on screen.
 
 >>> from formats.roles.presets import preset_plan
 >>> state_of_plan(preset_plan("slime-qwen3-30b-a3b")).roles
@@ -20,16 +20,16 @@ from .roles import Cast, RolePage
 from .state import State, texts_of
 
 SERVED_PARTS, TRAINED_PARTS = ("weights", "cache"), ("weights", "gradients", "optimizer")
-"""What a role of either kind has that may stay on its GPUs."""
+"""The parts of a role's memory, of either kind, that may stay on its GPUs."""
 
 
 def state_of_plan(read: PlanRead, state: State | None = None) -> State:
-    """The page with a plan in place of its job."""
+    """The state with a plan in place of its job."""
     return cast_of_plan(read, State() if state is None else state).state()
 
 
 def cast_of_plan(read: PlanRead, page: State) -> Cast:
-    """The roles of a plan that was read, each as a page with that role on screen."""
+    """The roles of a plan that was read, each as a state with that role on screen."""
     members = tuple(_member(read.role(role.name), page) for role in read.plan.turns)
     trains = [at for at, role in enumerate(read.plan.turns) if not role.layout.is_server]
     named = [at for at in trains if members[at].name in ("actor", "policy")]
@@ -54,7 +54,7 @@ def _member(read: RoleRead, page: State) -> RolePage:
 
 @lru_cache(maxsize=16)
 def preset_state(name: str) -> State:
-    """The page of a published plan. Errors: LayoutError where there is none of this name."""
+    """The state of a published plan. Errors: LayoutError for an unknown name."""
     return state_of_plan(preset_plan(name)).changed({"preset": name, "view": "roles"})
 
 

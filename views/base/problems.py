@@ -1,5 +1,5 @@
-"""What is wrong with an input: the sentence, in the language of the page, and buttons that mend it,
-in one box."""
+"""Refusals on the page: a box with a sentence in the page's language and buttons that mend the
+input."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ Changes = Facts
 """Changes of a view's inputs or of the column."""
 
 SHORT = ("tp", "pp", "cp", "dp", "ep", "etp", "edp", "vpp", "dcp", "moe_dp")
-"""Controls that keep their short name in a sentence."""
+"""Controls that sentences call by their short names."""
 
 NAMED: dict[str, Mapping[str, Convention | Cluster | PublishedModel]] = {
     "framework": CONVENTIONS,
     "cluster": CLUSTERS,
     "model": MODELS,
 }
-"""Choices whose values have names of their own."""
+"""Controls whose choices have display names."""
 
 
 def sentence(error: LayoutError, language: str) -> str:
-    """The refusal in the language of the page.
+    """The sentence of a refusal in the page's language.
 
     >>> from groups import fit
     >>> try: fit(16, tp=3)
@@ -69,12 +69,12 @@ def sentence(error: LayoutError, language: str) -> str:
 
 
 _PARTS = r"(?<!\w)'[^']*(?:'|…)|[\[(][\d, -]+[\])…]| x |(?<![\w.,:/-])\d{4,}(?![\w:/]|[.,-]\w)"
-"""A quotation, a list or a shape; a sign, or a whole number."""
+"""A quotation, a list or a shape; a multiplication sign; or a whole number."""
 
 
 def _as_written(text: str, error: LayoutError) -> str:
     """The sentence with × and with commas in its numbers, as everywhere on the page; ranks, which
-    are names, and what a person wrote stay as they are.
+    are names, and quoted input stay unchanged.
 
     >>> from groups import fit
     >>> try: fit(1048576, tp=3072)
@@ -101,7 +101,8 @@ _NAMED = re.compile(r"\b[a-z_]+(?= [0-9])")
 
 
 def _english(error: LayoutError) -> str:
-    """As the error says it, its controls by their labels; why, where no button mends it."""
+    """The error's own sentence with the labels of its controls, and the rule if no button mends
+    it."""
     text = error.what
     control = str(error.facts.get("control", ""))
     names = {control, *missing_fields(error), *re.findall(r"[a-z]+_[a-z_]+", text)} - {""}
@@ -124,13 +125,13 @@ def _capitalized(text: str, error: LayoutError) -> str:
 
 
 def missing_fields(error: LayoutError) -> Sequence[str]:
-    """Fields that are to be given."""
+    """Fields that the user must fill in."""
     fields = error.facts.get("missing", ())
     return fields if isinstance(fields, tuple) else ()
 
 
 def _translated(error: LayoutError, language: str) -> str:
-    """As the catalogue says it, of facts that are translated themselves."""
+    """The catalogue's sentence, filled in with translated facts."""
     facts: Document = dict(error.facts)
     if "control" in facts:
         facts["control"] = control_label(str(facts["control"]), language)
@@ -151,19 +152,20 @@ def _translated(error: LayoutError, language: str) -> str:
 
 
 def control_label(control: str, language: str) -> str:
-    """The name of a control as the page writes it; axes keep their short names."""
+    """The label of a control on the page; axes keep their short names."""
     control = OF_MATHS.get(control, control)
     has_label = control in CONTROLS and control not in SHORT
     return CONTROLS[control].label[language] if has_label else control
 
 
 def within_sentence(label: str) -> str:
-    """A label as a sentence goes on with it."""
+    """A label in the form that it has inside a sentence."""
     return label[0].lower() + label[1:] if label[1:2].islower() else label
 
 
 def fix_label(fix: Facts, language: str) -> str:
-    """A change as its button says it; what it empties goes without saying beside what it sets.
+    """The label of a fix's button; it omits fields that the fix empties beside the one that it
+    sets.
 
     >>> fix_label({"tp": 2, "pp": 4}, "en"), fix_label({"zero": 1, "schedule": ""}, "en")
     ('tp 2, pp 4', 'ZeRO stage: 1: optimizer')
@@ -184,7 +186,7 @@ def change_label(name: str, value: Any, language: str) -> str:
 
 
 def _choice_words(name: str, value: Any) -> Text | None:
-    """What a choice of the model's training is called."""
+    """The display name of a choice of the model's training."""
     if name == "cp_algorithm":
         return CP_CHOICES.get(value)
     if isinstance(value, bool) and name in FIELDS and not FIELDS[name].row.input.ticked:
@@ -224,7 +226,7 @@ def value_text(control: str, value: Any, language: str) -> str:
 
 
 def tried(refusals: list[LayoutError], work: Callable[[], Result]) -> Result | None:
-    """What ``work`` comes to; a refusal is noted, under the name that the page has for it."""
+    """The result of ``work``; a refusal is appended, with the page's name of its control."""
     try:
         return work()
     except LayoutError as error:
@@ -233,12 +235,12 @@ def tried(refusals: list[LayoutError], work: Callable[[], Result]) -> Result | N
 
 
 def each_once(errors: Iterable[LayoutError]) -> list[LayoutError]:
-    """What is refused twice alike is said once."""
+    """Refusals without duplicates."""
     return list({error.what: error for error in errors}.values())
 
 
 def refusal_html(error: LayoutError, language: str) -> Markup:
-    """A layout that cannot be: Megatron's words have a line, and the last picture still stands."""
+    """The box of a refused layout: Megatron's message has a line, and the last picture stays."""
     quote = tag("p", _quote(error, language), class_="quote") if error.quote else ""
     still = tag("p", PAGE["still_shown"][language], class_="still")
     fixes = _labelled(error.alternatives, language)
@@ -250,7 +252,8 @@ def refusal_html(error: LayoutError, language: str) -> Markup:
 def problem_html(
     error: LayoutError, language: str, fixes: Iterable[Changes] | None = None
 ) -> Markup:
-    """A refusal inside a view; without ``fixes`` its alternatives set the fields that they name."""
+    """The box of a refusal inside a view; its alternatives, unless ``fixes`` are passed, set
+    fields."""
     words: list[str] = [_worded(error, language)]
     for name in missing_fields(error):
         words += [" ", leads_html(name, control_label(name, language))]
@@ -270,7 +273,8 @@ def message_html(
     *more: object,
     about: str | None = None,
 ) -> Markup:
-    """A sentence, and changes with the labels of their buttons; about: the marked control."""
+    """A box with a sentence, and a button for each change with its label; about: the control to
+    mark."""
     buttons = [setter(change, label) for change, label in fixes]
     tries = tag("p", tag("span", PAGE["try"][language]), *buttons, class_="fixes")
     marks = {
@@ -282,7 +286,7 @@ def message_html(
 
 
 def leads_html(field: str, text: str) -> Markup:
-    """A button that opens the fold of an input and goes there."""
+    """A button that opens an input's fold and focuses the input."""
     return button(text, class_="fix", data_leads=f"field-{field}")
 
 
@@ -291,7 +295,7 @@ def _labelled(fixes: Iterable[Changes], language: str) -> list[tuple[Changes, st
 
 
 def _worded(error: LayoutError, language: str) -> Markup:
-    """The sentence, and what Megatron or the server says itself, if it does."""
+    """The sentence, and the message of Megatron or the server, if it has one."""
     quote = (" ", _quote(error, language)) if error.quote else ()
     return together(sentence(error, language), *quote)
 

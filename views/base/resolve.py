@@ -1,4 +1,4 @@
-"""A state checked: the layout that it means, and which of its groups are visible."""
+"""The layout of a state, checked, and its visible groups."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from .inputs import FIRST_JOB, ShownInputs
 from .state import State, fixes_or_reset, is_empty, texts_of
 
 SIZES = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep")
-"""The sizes of a job that always count."""
+"""The sizes of a job that every framework has."""
 
 MODEL = ("layers", "vpp", "group_size", "experts", "micro_batch", "global_batch")
-"""State that change no group: what the groups work on."""
+"""Fields of the state that change no group, but what the groups work on."""
 
 AUTO = "auto"
 """The type of groups that follows the layout."""
 
 
 def sizes_text(layout: Layout) -> str:
-    """The sizes that are more than 1, in the order of the ranks: tp4 · dp2 · pp2."""
+    """The sizes larger than 1, in the order of the ranks: tp4 · dp2 · pp2."""
     experts = layout.kind("ep") if layout.has_experts else None
     ep = 1 if experts is None else experts.size
     return sizes_of(layout.mesh) + (f" · ep{ep}" if ep > 1 else "")
@@ -44,7 +44,7 @@ def sizes_of(mesh: Mesh) -> str:
 
 
 def from_preset(preset: str) -> State:
-    """The state that shows a published layout."""
+    """The state of a published layout."""
     chosen = PUBLISHED[preset]
     sizes = {name: getattr(chosen, name) for name in (*SIZES, "etp", "framework")}
     of_model = {name: chosen.model.get(name) for name in MODEL}
@@ -55,7 +55,7 @@ def from_preset(preset: str) -> State:
 
 
 def fields_of_job(job: Job) -> dict[str, str]:
-    """The fields of the state that ask for a job.
+    """The fields of the state that set a job.
 
     >>> fields = fields_of_job(Job(nodes=4, tp=8, levels=(2, 2)))
     >>> fields["tp"], fields["gpus_per_node"], fields["etp"], fields["levels"]
@@ -68,7 +68,7 @@ def fields_of_job(job: Job) -> dict[str, str]:
 
 
 def resolve(state: State) -> Layout:
-    """Check the state and work out the layout.
+    """The layout of a state.
 
     >>> str(resolve(State(tp=4)).mesh)
     'tp4-cp1-dp2-pp2'
@@ -91,7 +91,7 @@ def _layout(state: State) -> Layout:
 
 
 def _fixes(error: LayoutError, state: State) -> Sequence[Mapping[str, object]]:
-    """What may work; more or fewer nodes are among it, for the sizes stay then."""
+    """Candidates for fixes, among them other numbers of nodes, with which the sizes stay."""
     machines = ("nodes", "gpus_per_node")
     if error.code == "too-many-ranks":
         return [fix for name in machines for fix in _machine_fixes(state, name)]
@@ -103,7 +103,7 @@ def _fixes(error: LayoutError, state: State) -> Sequence[Mapping[str, object]]:
 
 
 def sizes_or_none(state: State, beside: str = "") -> dict[str, int] | None:
-    """The sizes that are set, except ``beside``; None where any of them is invalid."""
+    """The sizes that are set, except ``beside``; None if one is invalid."""
     names = [*SIZES, "gtp", "egtp", "dcp", "moe_dp"]
     names += [name for name in ("etp", "dp") if not is_empty(getattr(state, name))]
     sizes = {name: number_in(getattr(state, name)) for name in names if name != beside}
@@ -114,7 +114,7 @@ def sizes_or_none(state: State, beside: str = "") -> dict[str, int] | None:
 
 
 def unit_of(sizes: Mapping[str, int]) -> int:
-    """What the world is a multiple of: the sizes of both grids divide it (groups.megatron.grids).
+    """The number that divides the world: the sizes of both grids divide it (groups.megatron.grids).
 
     >>> unit_of({"tp": 2, "pp": 2, "cp": 1, "ep": 4})
     16
@@ -124,13 +124,13 @@ def unit_of(sizes: Mapping[str, int]) -> int:
 
 
 def unit_of_state(state: State, sizes: Mapping[str, int]) -> int:
-    """What the world of a state is a multiple of: of a server, its own GPUs."""
+    """The number that divides a state's world: of a server, the GPUs of one server."""
     is_served = has_own_groups(state.framework)
     return gpus_of_server(state.framework, sizes) if is_served else unit_of(sizes)
 
 
 def _machine_fixes(state: State, name: str) -> list[dict[str, object]]:
-    """The nearest numbers of nodes, or of GPUs in one, with which the other fields work.
+    """The nearest numbers of nodes, or of GPUs per node, with which the other fields are valid.
 
     The sizes of both grids must divide the world, so these are multiples of what the other number
     leaves of them.
@@ -150,7 +150,7 @@ def _machine_fixes(state: State, name: str) -> list[dict[str, object]]:
 
 
 def visible_groups(layout: Layout, shown: ShownInputs) -> tuple[Grouping, ...]:
-    """The groups of the type, then those that were chosen beside it, each once."""
+    """The groups of the type, then those selected in addition, without duplicates."""
     more = shown.more[:64]
     kinds: Iterable[str] = TYPES[shown.group_type].kinds
     if has_two_dp_kinds(shown.group_type):
@@ -175,12 +175,12 @@ def visible_groups(layout: Layout, shown: ShownInputs) -> tuple[Grouping, ...]:
 
 
 def main_groupings(layout: Layout) -> list[Grouping]:
-    """Every kind of the layout's grids that is larger than 1; dp where none is."""
+    """The kinds of the layout's grids that are larger than 1; dp if there are none."""
     return layout.main
 
 
 def has_two_dp_kinds(group_type: str) -> bool:
-    """Whether "data parallel" could mean dp or dp-cp in this type, so that the user chooses."""
+    """Whether "data parallel" may mean dp or dp-cp in this type, so that the user chooses."""
     known = TYPES.get(group_type)
     return known is not None and {"cp", "dp"} <= {*known.kinds} and "ep" not in known.kinds
 

@@ -1,4 +1,4 @@
-"""What a reader does to the roles of a plan: one instruction at a time, in words.
+"""Edits of a plan's roles: one instruction at a time, as text.
 
     to rollout        put it on screen          add            another role, on the same GPUs
     gpu 12            choose a GPU              remove         the role on screen
@@ -41,11 +41,11 @@ from .roles import Cast, RolePage, cast_of
 from .state import State
 
 NAMES = ("rollout", "reference", "reward", "critic", "actor")
-"""What roles are called as they are added."""
+"""Names of new roles, in the order of their use."""
 
 
 def edited(state: State) -> State:
-    """The state after its instruction; the same where it holds none.
+    """The state after the instruction that it holds; unchanged without one.
 
     Errors: LayoutError about "role_edit", with instructions that can be followed.
     """
@@ -69,7 +69,7 @@ def _to(cast: Cast, name: str) -> Cast:
 
 
 def _as_text(cast: Cast) -> Cast:
-    """The cast, whose role on screen a text can say.
+    """Refuses a cast whose role on screen cannot be written as text.
 
     Errors: LayoutError for chosen GPUs that are not as many as its machines have: another role on
     screen would take the one or the other for right.
@@ -83,7 +83,7 @@ def _as_text(cast: Cast) -> Cast:
 
 
 def _gpu(cast: Cast, text: str) -> Cast:
-    """With a GPU chosen: of the role on screen, else of the first that has it."""
+    """Selects a GPU, in the role on screen or else in the first that uses it."""
     gpu = whole_number(number_in(text), "role_edit", minimum=0, maximum=MAX_RANKS - 1)
     for member in (cast.shown, *cast.members):
         rank = rank_on(member, gpu)
@@ -103,7 +103,7 @@ def rank_on(member: RolePage, gpu: int) -> int | None:
 
 
 def _add(cast: Cast, name: str) -> Cast:
-    """Another role on the GPUs of the one on screen, which it has after it."""
+    """Adds a role on the GPUs of the one on screen, which uses them after it."""
     now = _as_text(cast).shown
     if len(cast.members) >= MAX_ROLES:
         raise refusal("number-of-roles", "role_edit", count=MAX_ROLES + 1, limit=MAX_ROLES)
@@ -118,7 +118,8 @@ def _add(cast: Cast, name: str) -> Cast:
 
 
 def _fields_of(name: str, now: RolePage) -> dict[str, str]:
-    """What a role that is added is: a rollout a server of the same model, any other as this one."""
+    """The fields of a new role: a rollout serves the same model, any other is a copy of this
+    one."""
     page = now.page
     is_server = page.framework in ("vllm", "sglang", "tensorrt-llm")
     if (name == "rollout") == is_server:
@@ -132,7 +133,7 @@ def _fields_of(name: str, now: RolePage) -> dict[str, str]:
 
 
 def _remove(cast: Cast, _: str) -> Cast:
-    """Without the role on screen; what is on screen then stood beside it."""
+    """Removes the role on screen; the one beside it is shown next."""
     if len(cast.members) == 1:
         return cast
     near = cast.members[cast.at - 1 if cast.at else 1].name
@@ -155,7 +156,7 @@ def _name(cast: Cast, text: str) -> Cast:
 
 
 def _first(cast: Cast, text: str) -> Cast:
-    """Where the role on screen begins, or its chosen GPUs."""
+    """Moves the role on screen to another first GPU, or to a list of GPUs."""
     (first, last), *more = spans = spans_of(text, "role_edit")
     gpus = tuple[int, ...]()
     if last is not None:
@@ -176,7 +177,7 @@ def _moved(step: int) -> Callable[[Cast, str], Cast]:
 
 
 def _keep(cast: Cast, text: str) -> Cast:
-    """What stays on its GPUs meanwhile: parts, with plus signs between them; nothing."""
+    """Sets the parts that stay on its GPUs meanwhile, joined by plus signs; empty: nothing."""
     words = [word.strip() for word in text.split("+") if word.strip()]
     for word in words:
         if word not in (*PARTS, ALL):
@@ -196,4 +197,4 @@ EDITS: dict[str, Callable[[Cast, str], Cast]] = {
     "later": _moved(1),
     "keep": _keep,
 }
-"""What there is to do, by its first word."""
+"""The edits by the first word of their instruction."""

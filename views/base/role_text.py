@@ -1,4 +1,4 @@
-"""The roles of a plan as one text, as compactly as a person types them, there and back.
+"""The roles of a plan as one compact text, written and read.
 
     rollout@0-63:vllm,tp=2;reward@64-71:preset=playground-16
     4x8;*actor@0;rollout@0:vllm,tp=2,weights
@@ -37,13 +37,13 @@ from .errors import refusal
 from .inputs import FIELDS, STARTS, fields_of
 
 SHOWN_NAMES = ("actor", "rollout", "job")
-"""What the role on screen is called where nobody says it: the first that no other is."""
+"""Default names of the role on screen: the first that is free."""
 
 LONGEST = 2_000
 LONGEST_NAME = 40
 
 MODEL = (*fields_of("model"), "layers", "experts")
-"""The fields of a model: a role that says none of them has the model of the role on screen."""
+"""Fields of a model: a role that sets none of them has the model of the role on screen."""
 
 OWN_FIELDS = (
     *fields_of("job", "model"),
@@ -51,30 +51,30 @@ OWN_FIELDS = (
     *(name for name in fields_of("memory") if name.startswith("served_")),
     *("cp_algorithm", "preset"),
 )
-"""What each role says for itself; the machines and what is shown of them are everybody's."""
+"""Fields that each role sets for itself; the machines and the display options are shared."""
 
 OF_LINKS = {FIELDS[name].link: name for name in OWN_FIELDS if FIELDS[name].link}
-"""The field of a setting."""
+"""The field of each setting."""
 
 ROLE_STARTS = {**STARTS, "tp": "1", "pp": "1"}
-"""What a role is of which nothing is said."""
+"""The default fields of a role."""
 
 ALL = "stays"
-"""That all of them stay."""
+"""The word for all parts."""
 
 Span = tuple[int, int | None]
-"""The first and the last of consecutive GPUs; None: as many as there are ranks."""
+"""The first and last of consecutive GPUs; None: as many as there are ranks."""
 
 _NAME = re.compile(r"[^\s;:@*=,][^;:@*=,]*")
 _SPAN = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7}))?", re.ASCII)
 _MACHINES = re.compile(r"([0-9]{1,7})x([0-9]{1,7})", re.ASCII | re.IGNORECASE)
 _PLAIN = "".join(map(chr, range(32, 127))).translate(str.maketrans("", "", ";:,=@%"))
-"""Letters of a value that are written as they are."""
+"""Characters of a value that need no escape."""
 
 
 @dataclass(frozen=True)
 class RoleText:
-    """A role as it is written; settings: fields of the state by their own names."""
+    """One role of the text; settings: fields of the state by their own names."""
 
     name: str
     spans: tuple[Span, ...] = ()
@@ -94,7 +94,7 @@ class RoleText:
 
 @dataclass(frozen=True)
 class RolesText:
-    """All of them, one of which is shown."""
+    """All roles of the text, one of which is on screen."""
 
     roles: tuple[RoleText, ...]
     machines: tuple[int, int] | None = None
@@ -105,8 +105,8 @@ class RolesText:
 
 
 def read_roles(text: str) -> RolesText:
-    """What a text says. Errors: LayoutError about the field "roles", with the nearest that can be
-    read where there are any."""
+    """The roles of a text. Errors: LayoutError about the field "roles", with the nearest readable
+    text if there is one."""
     require_length(text, LONGEST, "roles")
     first, *others = parts = [part.strip() for part in text.split(";")]
     machines = None
@@ -136,7 +136,7 @@ def require_name(name: str, control: str) -> str:
 
 
 def spans_of(text: str, control: str = "roles") -> tuple[Span, ...]:
-    """GPUs as a text has them. Errors: LayoutError about the control.
+    """The GPUs of a text. Errors: LayoutError about the control.
 
     >>> spans_of("8"), spans_of("0-3,8-11")
     (((8, None),), ((0, 3), (8, 11)))
@@ -175,7 +175,7 @@ def _role(part: str, whole: str) -> RoleText:
 
 
 def kept_of(words: Collection[str]) -> tuple[str, ...]:
-    """The parts that some words say. Only these: others are passed over.
+    """The known parts among some words; other words are ignored.
 
     >>> kept_of({"optimizer", "weights"}), kept_words(kept_of({"stays"}))
     (('weights', 'optimizer'), ['stays'])
@@ -188,7 +188,7 @@ def kept_words(kept: Sequence[str]) -> list[str]:
 
 
 def _setting(text: str, whole: str) -> tuple[str, str]:
-    """A field and what it says: ``tp=2``, or the name of a framework or a published layout."""
+    """A field and its value: ``tp=2``, or the name of a framework or a published layout."""
     name, has_value, value = text.partition("=")
     if has_value and name in OF_LINKS:
         field_name = OF_LINKS[name]
@@ -216,8 +216,8 @@ def _setting_text(setting: tuple[str, str]) -> str:
 def settings_of(
     texts: Mapping[str, str], starts: Mapping[str, str], model: Mapping[str, str] | None
 ) -> dict[str, str]:
-    """What of a role's fields is written: what is not as at the start; of its model nothing where
-    it is this one, that of the role on screen.
+    """The fields of a role that its text has: those that differ from their defaults; none of its
+    model if that equals ``model``, the one of the role on screen.
 
     >>> starts, model = ROLE_STARTS, {"model": "llama3-8b"}
     >>> settings_of({**starts, "tp": "4", **model}, starts, model)

@@ -1,4 +1,4 @@
-"""The plan that a state says: the role on screen is the page's own fields, the others its text.
+"""The plan of a state: the role on screen is in the page's own fields, the others are in a text.
 
 >>> state = State(nodes=4, tp=4, pp=2, roles="rollout@0-31:vllm,tp=2")
 >>> cast = cast_of(state)
@@ -49,7 +49,7 @@ from .trained import published
 
 @dataclass(frozen=True)
 class RolePage:
-    """A role of a state: the page as it is with this role on screen, and its GPUs.
+    """A role of a state: the state with this role on screen, and its GPUs.
 
     first: of its run of GPUs; gpus: of each rank, where they are chosen. kept:
     parts that stay on them while others have them.
@@ -63,7 +63,7 @@ class RolePage:
 
     @cached_property
     def count(self) -> int:
-        """Its GPUs. Errors: LayoutError for machines that are none."""
+        """The number of its GPUs. Errors: LayoutError for invalid machines."""
         nodes, each = (
             whole_number(number_in(getattr(self.page, name)), name, maximum=MAX_RANKS)
             for name in ("nodes", "gpus_per_node")
@@ -76,7 +76,7 @@ class RolePage:
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """Its GPUs as a text has them."""
+        """Its GPUs as the text has them."""
         if not self.gpus:
             return ((self.first, self.last),)
         spans: list[tuple[int, int]] = []
@@ -88,18 +88,18 @@ class RolePage:
         return tuple(spans)
 
     def own(self) -> dict[str, str]:
-        """What it says for itself; the name of a whole plan is the page's."""
+        """The fields that it sets for itself; the name of a whole plan is the page's."""
         own = {name: getattr(self.page, name) for name in OWN_FIELDS}
         return own | {"preset": "" if own["preset"] in PLANS else own["preset"]}
 
     def role(self, layout: Layout) -> Role:
-        """Errors: LayoutError for chosen GPUs that are not as many as the ranks."""
+        """The role of a plan. Errors: LayoutError if selected GPUs are not one for each rank."""
         return Role(self.name, layout, self.first, gpus=self.gpus)
 
 
 @dataclass(frozen=True)
 class Cast:
-    """All roles of a state in the order in which they have the GPUs that they share.
+    """All roles of a state, in the order in which they use the GPUs that they share.
 
     shown: the role on screen. machines: nodes, and GPUs of one, where a text says them.
     """
@@ -114,13 +114,13 @@ class Cast:
 
     @property
     def each(self) -> int:
-        """GPUs of a node."""
+        """GPUs per node."""
         text = self.shown.page.gpus_per_node
         return self.machines[1] if self.machines else whole_number(number_in(text), "gpus_per_node")
 
     @property
     def needed(self) -> int:
-        """Nodes that hold all roles."""
+        """The number of nodes that all roles need."""
         return max(member.last for member in self.members) // self.each + 1
 
     def named(self, name: str) -> RolePage | None:
@@ -129,7 +129,7 @@ class Cast:
     # -- there ---------------------------------------------------------------------------------
 
     def plan(self, layout: Layout | None = None) -> Plan:
-        """The plan; layout: of the role on screen, where that is known.
+        """The plan; layout: that of the role on screen, if it is known.
 
         Errors: LayoutError about the field "roles" or one of the page, with fixes that work.
         """
@@ -145,7 +145,7 @@ class Cast:
             raise self._in_text(error) from None
 
     def _layout(self, member: RolePage) -> Layout:
-        """Of a role; a refusal of another than the one on screen names it."""
+        """The layout of a role; a refusal names the role unless it is on screen."""
         try:
             return layout_of(member.page)
         except LayoutError as error:
@@ -164,7 +164,7 @@ class Cast:
         return self.with_(member, other).text
 
     def _in_text(self, error: LayoutError) -> LayoutError:
-        """A refusal of the plan by what the text can say."""
+        """A refusal of the plan whose fixes are changes of the text."""
         member = self.named(str(error.facts.get("role"))) or self.shown
         texts = []
         for fix in error.alternatives:
@@ -184,7 +184,7 @@ class Cast:
 
     @property
     def text(self) -> str:
-        """What the field "roles" says; empty for a job of one role."""
+        """The text of the field "roles"; empty for a job of one role."""
         if self.is_plain:
             return ""
         model = {name: getattr(self.shown.page, name) for name in MODEL}
@@ -196,7 +196,7 @@ class Cast:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is one job on its own machines."""
+        """Whether it is a single job on its own machines."""
         only = self.shown
         is_there = (only.name, only.first, only.gpus, only.kept) == (SHOWN_NAMES[0], 0, (), ())
         return len(self.members) == 1 and is_there and self.machines is None
@@ -214,16 +214,16 @@ class Cast:
         return RoleText(member.name, member.spans, settings, member.kept)
 
     def state(self) -> State:
-        """The page with this cast."""
+        """The state of this cast."""
         return self.shown.page.changed({"roles": self.text, "role_edit": ""})
 
     def with_(self, member: RolePage, other: RolePage) -> Cast:
-        """With another one in a role's place."""
+        """The cast with one role replaced."""
         members = tuple(other if one is member else one for one in self.members)
         return replace(self, members=members)
 
     def to(self, name: str) -> Cast:
-        """With another role on screen; the GPU that is chosen stays, where that has it too.
+        """The cast with another role on screen; the selected GPU stays if that role uses it too.
 
         Errors: LayoutError for a role that there is not.
         """
@@ -251,7 +251,7 @@ class Cast:
 
 
 def usual_each(count: int, each: int) -> int:
-    """GPUs per node of a role of so many GPUs, where nodes have ``each``.
+    """GPUs per node of a role of so many GPUs on nodes of ``each`` GPUs.
 
     >>> usual_each(64, 8), usual_each(4, 8), usual_each(12, 8)
     (8, 4, 4)
@@ -281,7 +281,7 @@ def cast_of(state: State) -> Cast:
 
 
 def _require_count(role: RoleText, member: RolePage, cast: Cast) -> None:
-    """Errors: LayoutError where a role's GPUs are not as many as its machines have."""
+    """Errors: LayoutError if a role's GPUs are not as many as its machines have."""
     if role.is_shown or any(last is None for _, last in role.spans):
         return
     listed = sum((last or 0) - first + 1 for first, last in role.spans)
@@ -304,7 +304,7 @@ def _shown(role: RoleText, state: State) -> RolePage:
 
 
 def _listed(spans: tuple[Span, ...]) -> tuple[int, ...]:
-    """The GPUs of spans. Errors: LayoutError for more than there can be."""
+    """The GPUs of spans. Errors: LayoutError for too many."""
     count = sum((b or a) - a + 1 for a, b in spans)
     if count > MAX_RANKS:
         raise refusal("not-gpus-of-a-role", "roles", value=f"{count} GPUs")
@@ -337,7 +337,7 @@ def _page(
     count: int,
     each: int,
 ) -> State:
-    """The page with a role on screen."""
+    """The state with a role on screen."""
     texts = dict(settings)
     preset = texts.get("preset", "")
     starts = published(preset) if preset in PUBLISHED else ROLE_STARTS
@@ -352,5 +352,5 @@ def _page(
 
 @lru_cache(maxsize=64)
 def layout_of(page: State) -> Layout:
-    """The layout of a role, worked out once while that stays as it is."""
+    """The layout of a role, cached while its state is unchanged."""
     return resolve(page)

@@ -1,4 +1,4 @@
-"""What the page says, unchecked: one flat value of texts, by the names of views.base.inputs.
+"""The unchecked state of the page: a text for each field of views.base.inputs.
 
 Every part of the page and every view reads the same `State`: the browser holds it, a link says what
 of it differs from the start (link.py), `groups.inputs.parse` makes typed inputs of it, and
@@ -33,7 +33,7 @@ Choice = TypeVar("Choice", str, bool)
 
 
 class State:
-    """What the page says: a text for each field; any value that is sent is one."""
+    """The state of the page: a text for each field; values of other types are converted."""
 
     if TYPE_CHECKING:
         __dataclass_fields__: ClassVar[dict[str, DataclassField[str]]]
@@ -50,15 +50,15 @@ class State:
         return language_of(self.lang)
 
     def parsed(self, inputs: type[Inputs]) -> Inputs:
-        """What it says of one model of inputs. Errors: LayoutError about the first wrong field."""
+        """The inputs of one model, checked. Errors: LayoutError about the first invalid field."""
         return parse(inputs, vars(self))
 
     def value(self, name: str) -> Any:
-        """What counts of one field: what it says, else its default. Errors: LayoutError."""
+        """The value of one field, or its default. Errors: LayoutError."""
         return FIELDS[name].row.of_text(getattr(self, name))
 
     def changed(self, changes: Mapping[str, object]) -> State:
-        """With one alternative of a refusal merged in."""
+        """The state after a change, such as an alternative of a refusal."""
         other = State.__new__(State)
         vars(other).update(vars(self))
         vars(other).update(_texts(merged(changes)))
@@ -88,13 +88,13 @@ def merged(changes: Mapping[str, object]) -> dict[str, Any]:
 
 
 def texts_of(values: Mapping[str, object]) -> dict[str, str]:
-    """Values of a job, a model or its training as the page's fields have them."""
+    """Values of a job, a model or its training as texts of the state."""
     return _texts(merged(values))
 
 
 def fixes_or_reset(error: LayoutError) -> list[dict[str, Any]]:
-    """The alternatives of a refusal, by fields; of one without any its field as at the start, and
-    of a size that a schedule does not take the schedule."""
+    """The alternatives of a refusal, by field; if it has none, the initial value of its field, or
+    of the schedule if that does not take the field."""
     field = OF_MATHS.get(str(error.control), str(error.control))
     resets = [{field: STARTS[field]}] if field in STARTS else []
     if field in (*OF_SCHEDULES.values(), "group_size"):
@@ -109,8 +109,8 @@ def is_empty(text: str) -> bool:
 def require_choice(
     name: str, value: object, choices: Collection[Choice], instead: Iterable[str] = ()
 ) -> Choice:
-    """The value, if it is one of those that there are; a flag is no 1.0, which only equals True.
-    The refusal of another one offers those of ``instead``."""
+    """The value, if it is a choice; True is not accepted for 1.0, though they are equal. A refusal
+    offers the choices of ``instead``."""
     for choice in choices:
         if type(value) is type(choice) and value == choice:
             return choice
@@ -118,7 +118,7 @@ def require_choice(
 
 
 def language_of(value: object) -> str:
-    """The language to answer in; English for anything that is not one."""
+    """The language of the answer; English for an unknown one."""
     return value if isinstance(value, str) and value in LANGUAGES else "en"
 
 
@@ -126,7 +126,7 @@ def language_of(value: object) -> str:
 
 
 def pinned_rank(world_size: int, rank: str) -> int:
-    """The pinned rank, for a view that must show one; 0 if there is none, or what cannot be one."""
+    """The pinned rank, for a view that must show one; 0 if there is none, or if it is invalid."""
     try:
         return whole_number(number_in(rank), "rank", minimum=0, maximum=world_size - 1)
     except LayoutError:
@@ -134,5 +134,5 @@ def pinned_rank(world_size: int, rank: str) -> int:
 
 
 def pinned_group(grouping: Grouping, rank: str) -> int:
-    """The group of the pinned rank; the first one if it is in none."""
+    """The group of the pinned rank; the first group if the rank is in none."""
     return grouping.index_of(pinned_rank(grouping.world_size, rank)) or 0

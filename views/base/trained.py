@@ -1,4 +1,4 @@
-"""What is trained on a layout, and how: one model, batch, schedule and cluster for every view.
+"""The model, batch, schedule and cluster that every view computes with.
 
 >>> from .resolve import resolve
 >>> trained = trained_of(resolve(State()), State())
@@ -48,21 +48,21 @@ from .resolve import from_preset
 from .state import State, is_empty, require_choice, texts_of
 
 MOST_UNASKED = 64 * 1024
-"""Micro-batches times ranks of a pipeline that are taken at most where nobody says how many."""
+"""The largest default of micro-batches times ranks of a pipeline."""
 
 GIB = 2**30
 
 ONE_CHUNK = ("deepspeed", "deepspeed-data-first", "megatron-deepspeed")
-"""Frameworks whose pipelines have one chunk of layers a rank: DeepSpeed's engine runs TrainSchedule
-alone (deepspeedai/DeepSpeed 18e7227 deepspeed/runtime/pipe/engine.py)."""
+"""Frameworks whose pipelines have one chunk of layers per rank: DeepSpeed's engine only runs
+TrainSchedule (deepspeedai/DeepSpeed 18e7227 deepspeed/runtime/pipe/engine.py)."""
 
 WHOLE_LAYERS = ("megatron-deepspeed",)
-"""Frameworks that compute whole layers again or none (bigscience-workshop/Megatron-DeepSpeed
-b124614 megatron/arguments.py, --checkpoint-activations)."""
+"""Frameworks that recompute whole layers or nothing (bigscience-workshop/Megatron-DeepSpeed b124614
+megatron/arguments.py, --checkpoint-activations)."""
 
 
 def _fixed(framework: str) -> Iterator[str]:
-    """What a search leaves as it is, for the framework has nothing else."""
+    """The options that a search must not change, as the framework has no others."""
     if framework in ONE_CHUNK:
         yield "vpp"
     if framework not in MEGATRONS:
@@ -87,7 +87,8 @@ class Batch(NamedTuple):
 
 
 def batch_of(layout: Layout, state: State) -> Batch:
-    """As the micro-batches say, the global batch, or both; else `micro_batches_unasked`.
+    """The batch by the micro-batches, the global batch, or both; by default
+    `micro_batches_unasked`.
 
     >>> from .resolve import resolve
     >>> batch_of(resolve(State()), State())
@@ -123,12 +124,12 @@ def require_step(layout: Layout) -> None:
 
 
 def readers_of(layout: Layout) -> Grouping:
-    """The ranks that read different samples: dp, with gtp those of gtp too."""
+    """The ranks that read different samples: those of dp and, with gtp, of gtp."""
     return layout.every.get("gtp-dp") or layout.every["dp"]
 
 
 def micro_batches_unasked(pp: int) -> int:
-    """Micro-batches where nobody says how many: four a stage, of a very long pipeline fewer."""
+    """The default number of micro-batches: four per stage, fewer for very long pipelines."""
     return min(ROUNDS * pp, max(1, MOST_UNASKED // pp))
 
 
@@ -137,7 +138,7 @@ def count_of(text: str, name: str, empty: int, most: int = MAX_SIZE) -> int:
 
 
 def _disagree(batch: Batch, samples: int) -> LayoutError:
-    """The refusal of a global batch that the micro-batches contradict."""
+    """The refusal of a global batch that contradicts the micro-batches."""
     fixes: list[dict[str, object]] = [{"global_batch": batch.global_batch}]
     share = batch.micro_batch * batch.dp
     if samples % share == 0:
@@ -155,7 +156,8 @@ def _disagree(batch: Batch, samples: int) -> LayoutError:
 
 
 def with_micro_batches(layout: Layout, state: State, count: int) -> dict[str, object]:
-    """What sets so many micro-batches: the global batch where that is said, else their number."""
+    """The change that sets so many micro-batches: of the global batch if that is set, else of their
+    number."""
     if is_empty(state.global_batch):
         return {"micro_batches": count}
     micro_batch = count_of(state.micro_batch, "micro_batch", 1)
@@ -167,7 +169,7 @@ def with_micro_batches(layout: Layout, state: State, count: int) -> dict[str, ob
 
 
 def schedule_name(state: State) -> str:
-    """The schedule of the pipeline: as chosen, or what the virtual stages suggest."""
+    """The schedule of the pipeline: as selected, or as the virtual stages suggest."""
     if not is_empty(state.schedule):
         return state.schedule
     vpp = number_in(state.vpp)
@@ -175,8 +177,8 @@ def schedule_name(state: State) -> str:
 
 
 def virtual_stages(state: State) -> int:
-    """Virtual stages of each rank: as typed, else as many as the schedule has; 1 says nothing where
-    it has a number of its own."""
+    """Virtual stages per rank, as typed or else of the schedule; 1 counts as unset where the
+    schedule has its own number."""
     name = schedule_name(state)
     rule = SCHEDULES[require_choice("schedule", name, SCHEDULES, ("interleaved", "1f1b"))]
     typed = count_of(state.vpp, "vpp", rule.v or DEFAULT_VIRTUAL)
@@ -184,14 +186,14 @@ def virtual_stages(state: State) -> int:
 
 
 def group_size(state: State, schedule: str) -> int | None:
-    """Micro-batches of a group, where the schedule takes some; None: pp."""
+    """Micro-batches per group, if the schedule takes groups; None: pp."""
     is_set = SCHEDULES[schedule].grouped and not is_empty(state.group_size)
     return count_of(state.group_size, "group_size", 0) if is_set else None
 
 
 def recomputations_of(state: State, model: Model, now: str) -> tuple[str, ...]:
-    """What the framework or the software of the published layout may compute again, and ``now``,
-    the mildest first; modules are Megatron's.
+    """The recomputations of the framework, or of the published layout's software, and ``now``, the
+    mildest first; modules are Megatron's.
 
     >>> from training.models import MODELS
     >>> llama = MODELS["llama3-8b"].model
@@ -209,7 +211,7 @@ def recomputations_of(state: State, model: Model, now: str) -> tuple[str, ...]:
 
 
 def fields_of_preset(name: str) -> dict[str, str]:
-    """The fields of the model and its training that choosing a published layout sets.
+    """The fields of the model and its training that selecting a published layout sets.
 
     >>> list(fields_of_preset("nemotron4-340b-1536"))  # what derived.csv has is among them
     ['model', 'vpp', 'micro_batch', 'recompute', 'cluster', 'zero', 'schedule']
@@ -224,7 +226,7 @@ def fields_of_preset(name: str) -> dict[str, str]:
 
 
 def published(preset: str) -> dict[str, str]:
-    """All that a published layout says."""
+    """All fields that a published layout sets."""
     return {**vars(from_preset(preset)), **fields_of_preset(preset)}
 
 
@@ -233,7 +235,7 @@ def published(preset: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Trained:
-    """A model, how it is split over a layout and trained, on GPUs of how many bytes."""
+    """A model on a layout: its split, its training, and the bytes of a GPU."""
 
     chosen: ChosenModel
     split: Split
@@ -246,11 +248,11 @@ class Trained:
 
     @property
     def model(self) -> Model:
-        """As its ranks hold it."""
+        """The model as its ranks hold it."""
         return with_kv_copies(self.chosen.model, self.split.tp)
 
     def name(self, language: str) -> str:
-        """What the model is called within a sentence."""
+        """The name of the model within a sentence."""
         is_own = self.chosen.preset == UNKNOWN
         return MEMORY["own_within"][language] if is_own else model_name(self.chosen, language)
 
@@ -259,16 +261,17 @@ class Trained:
         return CLUSTERS[self.cluster_id]
 
     def require(self) -> None:
-        """Errors: LayoutError for what the model or how it is trained does not allow."""
+        """Errors: LayoutError for a model or a training that is invalid."""
         require(self.model, self.split, self.training, self.cp_algorithm)
 
     def stages(self) -> tuple[StageMemory, ...]:
-        """Errors: LayoutError for what the model, the batch or the schedule does not allow."""
+        """The memory of each stage. Errors: LayoutError for an invalid model, batch or schedule."""
         self.require()
         return memory_per_stage(self.model, self.split, self.training, room_of(self.capacity))
 
     def job(self, layout: Layout) -> SearchJob:
-        """The search for other layouts of the same: model, batch, training, orders and GPUs."""
+        """The job of a search for other layouts: the same model, batch, training, orders and
+        GPUs."""
         return SearchJob(
             model=self.chosen.model,
             training=self.training,
@@ -288,19 +291,19 @@ class Trained:
         )
 
     def request(self, layout: Layout) -> Request:
-        """The layout, as the estimate is asked about it. Errors: as of `stages`."""
+        """The request of an estimate for the layout. Errors: as of `stages`."""
         self.require()
         return self.job(layout).request(self.split, self.training)
 
     def estimate(self, layout: Layout) -> Estimate:
-        """A step on the layout, by the constants with which others are compared to it.
+        """The estimate of a step, by the constants with which layouts are compared.
 
         Errors: LayoutError for what the model, the batch or the schedule does not allow.
         """
         return estimate_of(self.request(layout), software_for(self.training))
 
     def layer_seconds(self, layout: Layout, *, moe: bool) -> float:
-        """Of that, one layer and one micro-batch, forward and backward.
+        """The seconds of one layer for one micro-batch, forward and backward.
 
         Errors: LayoutError for what the model does not allow, whatever the schedule takes.
         """
@@ -308,7 +311,7 @@ class Trained:
 
 
 def trained_of(layout: Layout, state: State) -> Trained:
-    """What is asked, checked field by field.
+    """The model and training of a state, checked field by field.
 
     Errors: LayoutError about the field or the control that cannot be.
     """
@@ -341,12 +344,12 @@ def trained_of(layout: Layout, state: State) -> Trained:
 
 
 def cluster_of(state: State) -> str:
-    """The machines that the job runs on, by their name in CLUSTERS."""
+    """The cluster of a state, an id of CLUSTERS."""
     return str(state.value("cluster"))
 
 
 class DealtOut(TypedDict, total=False):
-    """How layers are dealt to the stages, by the fields of a `Split`."""
+    """How layers are assigned to stages, by the fields of a `Split`."""
 
     account: bool
     spread: str
@@ -355,7 +358,7 @@ class DealtOut(TypedDict, total=False):
 
 
 def dealing_of(state: State) -> DealtOut:
-    """As a pipeline layout says, else as asked, else equally, as Megatron does."""
+    """The assignment of a pipeline layout, else of the fields, else equal as in Megatron."""
     spread = state.value("spread")
     dealt = DealtOut(account=state.value("account"), spread=typed_layout(state) or spread)
     if not is_empty(state.first_layers):
@@ -366,8 +369,8 @@ def dealing_of(state: State) -> DealtOut:
 
 
 def _split(layout: Layout, model: Model, state: State) -> Split:
-    """Typed layers are held to what Megatron takes; a model's own are dealt out nearly equally
-    where the stages do not divide them (views.base.model)."""
+    """Typed layers must suit Megatron; those of a preset are assigned nearly equally if the stages
+    do not divide them (views.base.model)."""
     dealing = dealing_of(state)
     split = Split.of(layout.mesh, layout.expert, vpp=virtual_stages(state), **dealing)
     if not (is_empty(state.layers) and is_empty(state.spread)) or dealing["spread"] != "equal":
@@ -380,7 +383,7 @@ def _split(layout: Layout, model: Model, state: State) -> Split:
 
 
 def capacity_of(state: State) -> float:
-    """Bytes of a GPU, from GiB, else the cluster's; a fraction is a number too.
+    """Bytes of a GPU: from the field in GiB, which may be a fraction, else the cluster's.
 
     Errors: LayoutError for a cluster that there is not, and for no number of GiB.
     """

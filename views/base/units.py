@@ -1,4 +1,4 @@
-"""Bytes, seconds and ranks as a person reads them. 1 GB is 1e9 bytes."""
+"""Bytes, seconds and ranks as text. 1 GB is 1e9 bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BYTES = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
 SHORTENED = 24
-"""Ranks past which a line of them leaves its middle out."""
+"""The number of ranks from which on a line leaves out its middle."""
 
 
 def bytes_text(number: float) -> str:
@@ -39,12 +39,12 @@ def seconds_text(seconds: float) -> str:
 
 
 def _three(number: float) -> str:
-    """A number in three digits, more where it has more before the point."""
+    """A number in three significant digits, or with all its integer digits."""
     return f"{number:,.{0 if number >= 99.95 else 1 if number >= 9.995 else 2}f}"
 
 
 def bracketed(words: str, language: str) -> str:
-    """What is said in brackets, as the language writes them: behind a space, or full width.
+    """Words in brackets as the language writes them: after a space, or full width.
 
     >>> "2.9 s" + bracketed("2.5–3.6", "en")
     '2.9 s (2.5–3.6)'
@@ -53,7 +53,7 @@ def bracketed(words: str, language: str) -> str:
 
 
 def ranks_text(ranks: np.ndarray | Sequence[object], most: int = SHORTENED) -> str:
-    """Ranks in one line, the middle left out where there are too many.
+    """Ranks in one line, without the middle if there are more than ``most``.
 
     >>> ranks_text(np.arange(4)), ranks_text(np.arange(100), most=6)
     ('0, 1, 2, 3', '0, 1, 2, … 97, 98, 99')
@@ -101,7 +101,7 @@ def gib(number: float) -> str:
 
 
 def interval_text(fit: Fit, language: str = "en") -> str:
-    """What a GPU needs, with the interval of nine of ten real runs.
+    """The memory that a GPU needs, with the interval of nine of ten real runs.
 
     >>> interval_text(Fit(60e9, 64.4e9, 60e9, 70.9e9, "fits", 0, {}))
     '60.0 GiB (55.9–66.0)'

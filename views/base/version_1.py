@@ -1,4 +1,4 @@
-"""Links of version 1, as links of today that open the same."""
+"""Converts links of version 1 to links of version 2 that open the same page."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from training.pipeline import SCHEDULES
 from .inputs import STARTS
 
 FIRST_TYPE = "dp+tp+pp"
-"""What a link of version 1 shows that names no type; one of version 2 follows the layout."""
+"""The type of groups of a version 1 link without one; in version 2 the type follows the layout."""
 
 COUNTING = ("memory", "traffic", "search", "compare")
-"""Views that in version 1 had a schedule of their own, and the pipeline one of its."""
+"""Views that had their own schedule in version 1, as the pipeline view had."""
 
 
 def as_version_2(parts: Mapping[str, str]) -> dict[str, str]:
@@ -55,12 +55,12 @@ def as_version_2(parts: Mapping[str, str]) -> dict[str, str]:
 
 
 def _has_chunks(schedule: str | None) -> bool:
-    """Whether a schedule has a number of chunks that cannot be chosen."""
+    """Whether a schedule has a fixed number of chunks."""
     return schedule in SCHEDULES and SCHEDULES[schedule].v is not None
 
 
 def _is_uneven(texts: Mapping[str, str]) -> bool:
-    """Whether Megatron would not deal the layers that are typed to the stages."""
+    """Whether Megatron would refuse the typed layers for these stages."""
     starts = {"layers": "", "pp": STARTS["pp"], "vpp": "1"}
     numbers = [number_in(texts.get(name, start)) for name, start in starts.items()]
     sizes = [number for number in numbers if isinstance(number, int) and number > 0]
