@@ -58,7 +58,7 @@ def asked_context(inputs: CommandLine) -> Iterator[Context]:
         raise error.renamed(RENAMED).replace(alternatives=fixes) from None
 
 
-def served_context(inputs: CommandLine, log: str) -> Context:
+def served_context(inputs: CommandLine, log: str = "") -> Context:
     """The servers that are asked for, and what one printed as it started.
 
     Errors: LayoutError, CommandError.

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from formats.documents.exports import heading
 from formats.documents.tables import Table
@@ -20,6 +21,9 @@ from groups.layout import Layout
 from .inputs import CommandLine, checked
 from .messages import CommandError
 from .state import asked_context, served_context
+
+if TYPE_CHECKING:
+    from views.compare.sides import Compared
 
 GIB = 2**30
 
@@ -178,22 +182,53 @@ def compare(inputs: CommandLine) -> Table:
     from .named import context_of_word, set_base
 
     set_base(inputs, inputs.words[-1])
-    with asked_context(inputs) as context:
+    job, _ = inputs.wanted()
+    serves = checked(job).is_server
+    with nullcontext(served_context(inputs)) if serves else asked_context(inputs) as context:
         found = compared_with(context, context_of_word(inputs, inputs.words[0], context))
+        inputs.remarks += _other_model(inputs, found)
         facts: Facts = compare_facts(found)
     sides = [line for at in ("first", "second") for line in _named(at, facts[at])]
     settings = [_setting(row) for row in facts["settings"]]
     differ = {"settings": "; ".join(settings), "groups": " ".join(_kinds(facts))}
-    columns = ["cost", "first", "second", "why"]
+    columns = ["what" if found.serves else "cost", "first", "second", "why"]
     return Report(
         "compare",
         columns,
         numbers_of_costs(found),
         context.layout,
-        before=[*_head(facts, facts["verdict"]), *sides],
+        before=[*_compared_head(facts), *sides],
         after=[f"{what} that differ: {names or 'none'}" for what, names in differ.items()],
         facts=facts,
     )
+
+
+def _other_model(inputs: CommandLine, found: Compared) -> Iterator[str]:
+    """That a server is compared with another model than its own text names."""
+    from training.models import MODELS
+
+    from .named import state_of_word
+
+    word, model = inputs.words[0], found.second.context.state.model
+    if not found.serves or len(inputs.words) < 2 or word.startswith("~"):
+        return
+    named = state_of_word(inputs, word).model
+    if named != model and {named, model} <= MODELS.keys():
+        yield f"{word} is of {named}: here both are of {model}"
+
+
+def _compared_head(facts: Facts) -> list[str]:
+    """What both do, and which is better."""
+    if "training" in facts:
+        return _head(facts, facts["verdict"])
+    if "max_model_len" not in facts:
+        return [facts["verdict"]]
+    requests = f"requests of up to {facts['max_model_len']:,} tokens"
+    return [f"{facts['model']}{_changed(facts)}, {requests}", facts["verdict"]]
+
+
+def _changed(facts: Facts) -> str:
+    return f" with other {', '.join(facts['changed'])}" if facts["changed"] else ""
 
 
 def _named(at: str, side: Facts) -> Iterator[str]:
@@ -218,9 +253,8 @@ def _facts(inputs: CommandLine, facts_of: Callable[[Any], Facts]) -> tuple[Layou
 def _head(facts: Facts, line: str) -> list[str]:
     """What is trained, and the answer in a line."""
     training = facts["training"]
-    changed = f" with other {', '.join(facts['changed'])}" if facts["changed"] else ""
     batch = f"global batch {training['global_batch']:,}"
-    sentence = f"{facts['model']}{changed}, {batch}, micro-batch {training['micro_batch']}"
+    sentence = f"{facts['model']}{_changed(facts)}, {batch}, micro-batch {training['micro_batch']}"
     return [sentence, line, *_measured(facts.get("measured"))]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from groups.audit import span
 from groups.grouping import Grouping
 from groups.layout import Layout, job_fields
 
@@ -16,8 +17,11 @@ from ..base.endpoint import (
     require_text,
     training_endpoint,
 )
+from ..base.resolve import main_groupings
+from ..base.trained import cluster_of
 from ..estimate.measured import measured_facts
 from ..estimate.words import estimate_facts
+from ..memory.served import server_facts
 from .named import context_named
 from .sides import SHOWN, Compared, Side, compared_with, settings_that_differ
 from .view import moved_by_kind
@@ -38,8 +42,10 @@ def compare(
     """Which of two layouts is better for the same work, and why, as JSON.
 
     "first" is the layout that is named by kept, "second" the one that the parameters ask for; both
-    train the second one's model and batch on its cluster. "better" is one of them or null,
-    "decided_by" is "memory", "time", "bytes" (out of NVLink domains), "nothing" or "refused".
+    train the second one's model and batch on its cluster, or serve it. "better" is one of them or
+    null, "decided_by" is "memory", "time", "bytes" (out of NVLink domains), "nothing" or "refused".
+    A server has no step, so beside one "better" is the one that is not refused, or null; each side
+    has its groups, and a server what server_memory says, with its tokens and requests per GPU.
 
     Args:
         kept: a published layout such as "llama3-405b-1", a link of the page, a launch command or file, a JSON document of this project, or after a ~ what differs from the second: "~tp=8;pp=1".
@@ -60,17 +66,14 @@ def compare_facts(found: Compared) -> dict[str, object]:
     """The verdict, what comes of both layouts, which settings and groups differ, for programs.
 
     Errors: LayoutError for what the model, the batch or the schedule of the second one do not
-    allow; a first one that is refused is one of the facts.
+    allow; a first one that is refused is one of the facts, and so is a server.
     """
-    second = found.second.context
-    trained, verdict = second.trained, found.verdict
-    if found.second.estimate is None:
-        trained.estimate(second.layout)
+    second, verdict = found.second.context, found.verdict
+    if found.second.estimate is None and not second.layout.is_server:
+        second.trained.estimate(second.layout)
     layouts = found.first.layout, found.second.layout
     return {
-        **job_facts(trained),
-        "cluster": trained.cluster_id,
-        "capacity_bytes": trained.capacity,
+        **_work(found),
         "verdict": verdict_text(found, "en"),
         "better": None if verdict.better is None else SIDES[verdict.better],
         "decided_by": verdict.by,
@@ -92,16 +95,53 @@ def compare_facts(found: Compared) -> dict[str, object]:
     }
 
 
+def _work(found: Compared) -> dict[str, object]:
+    """What both do, and on which GPUs; beside a server what the second one does."""
+    context = found.second.context
+    if not context.layout.is_server:
+        trained = context.trained
+        on = {"cluster": trained.cluster_id, "capacity_bytes": trained.capacity}
+        return {**job_facts(trained), **on}
+    cluster = {"cluster": cluster_of(context.state)}
+    if found.second.served is None:
+        return {"model": context.state.model, "changed": [], **cluster}
+    known = server_facts(context)
+    same = ("model", "changed", "max_model_len", "capacity_bytes")
+    return {**{name: known[name] for name in same}, **cluster}
+
+
 def _side(side: Side, found: Compared) -> dict[str, object]:
+    layout, world = side.layout, side.layout.world_size
     known: dict[str, object] = {
         "name": side.name,
-        "job": job_fields(side.layout.explicit_job),
-        "world_size": side.layout.world_size,
+        "job": job_fields(layout.explicit_job),
+        "world_size": world,
         "refused": "",
     }
-    if side.estimate is None:
-        return {**known, "refused": str(found.problems[0])}
+    if found.serves:
+        known["does"] = "serve" if layout.is_server else "train"
+        known["groups"] = {
+            one.name: {
+                **(_groups(layout, one.name) or {}),
+                "leave_node": reach.crossing,
+                "most_nodes": reach.most,
+            }
+            for one in main_groupings(layout)
+            for reach in [span(one, layout.gpus_per_node)]
+        }
+    if side.is_refused:
+        return {**known, "refused": str(side.problem or found.problems[0])}
+    if side.served is not None:
+        return {
+            **known,
+            **server_facts(side.context),
+            "all_tokens": side.served.tokens,
+            "all_requests": side.served.requests,
+            "tokens_per_gpu": side.served.tokens / world,
+            "requests_per_gpu": side.served.requests / world,
+        }
     step = side.estimate
+    assert step
     return {
         **known,
         **estimate_facts(step),

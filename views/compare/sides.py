@@ -1,8 +1,9 @@
 """The two layouts that are compared: which they are, what they are called, what each costs.
 
 The first is the one that a link names, the second the one on screen. Both do the same work: model,
-batch and cluster are those on screen. How it is done (micro-batches, schedule, ZeRO, recomputation)
-is each one's own.
+batch and cluster are those on screen, of servers the longest request too. How it is done
+(micro-batches, schedule, ZeRO, recomputation; a server's formats and its part of a GPU) is each
+one's own.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from urllib.parse import urlsplit
 from descriptions import PAGE
 from groups import LayoutError
 from groups.conventions import OWN
-from groups.layout import Layout
+from groups.engines import is_server
+from groups.inputs import inputs_of
+from groups.layout import Job, Layout
 from groups.presets import PUBLISHED
 from training.estimate import Estimate
 from training.search.verdict import Verdict, outcome_of, verdict
@@ -31,17 +34,21 @@ from ..base.trained import Trained, fields_of_preset
 from ..base.units import bytes_text, gib, seconds_text
 from ..column import is_still
 from ..estimate.words import KINDS, about
+from ..memory.served import ServedModel, served_of
 from ..traffic.rows import rows_of
 
 WAYS = tuple(name for name in fields_of("training") if name not in ("cluster", "capacity"))
 """How a layout is trained, beside what its job says of that."""
+
+SERVES = (*("served_weights", "served_cache", "served_share", "served_requests", "served_batched"),)
+"""How a server serves, beside what its job says of that."""
 
 AXES = ("tp", "cp", "pp", "dp")
 
 SHOWN = ("group_type", "more", "dp_kind")
 """Fields of a job that say what is drawn of it."""
 
-OWN_FIELDS = (*fields_of("job"), *WAYS, "preset")
+OWN_FIELDS = (*fields_of("job"), *WAYS, *SERVES, "preset")
 """What a layout that is compared says for itself."""
 
 FROM_HERE = "~"
@@ -90,17 +97,18 @@ def short_kept(context: Context) -> str:
 
 
 def with_job(state: State, other: State, *, is_whole: bool = False) -> State:
-    """The page with another's job, and with how that is trained, if it says anything of it or is
-    whole, so that what it does not say is as at the start."""
+    """The page with another's job, and with how that is trained or served, if it says anything of
+    that or is whole, so that what it does not say is as at the start."""
     names = [*fields_of("job"), "preset"]
-    if is_whole or not all(is_empty(getattr(other, name)) for name in WAYS):
-        names += WAYS
+    for ways in (WAYS, SERVES):
+        if is_whole or not all(is_empty(getattr(other, name)) for name in ways):
+            names += ways
     return State(**{**vars(state), **{name: getattr(other, name) for name in names}})
 
 
 def query_to_keep(state: State) -> str:
-    """The job on screen and how it is trained, as the query of a link that says so whatever is
-    changed on screen afterwards.
+    """The job on screen and how it is trained or served, as the query of a link that says so
+    whatever is changed on screen afterwards.
 
     >>> query_to_keep(State(tp=4, view="compare")), query_to_keep(State(tp=4, zero="3"))
     ('v=2&tp=4&zero=1', 'v=2&tp=4&zero=3')
@@ -108,8 +116,9 @@ def query_to_keep(state: State) -> str:
     kept = with_job(State(), state)
     if not is_still(state.preset, state):
         kept = replace(kept, preset="")
-    if all(is_empty(getattr(kept, name)) for name in WAYS):
-        kept = replace(kept, zero=FIELDS["zero"].row.counts)
+    ways, said = (SERVES, "served_cache") if is_server(state.framework) else (WAYS, "zero")
+    if all(is_empty(getattr(kept, name)) for name in ways):
+        kept = replace(kept, **{said: FIELDS[said].row.counts})
     return to_query(kept)
 
 
@@ -137,21 +146,35 @@ COUNTS: dict[str, Callable[[Trained], object]] = {
 }
 """What counts where the fields of a model, its batch and its schedule are empty."""
 
+SERVED_COUNTS: dict[str, Callable[[ServedModel], object]] = {
+    "served_weights": lambda served: served.serving.weights,
+    "served_cache": lambda served: served.serving.cache,
+    "served_share": lambda served: f"{served.memory.share:g}",
+    "served_requests": lambda served: served.serving.requests_on(served.memory.total) or "",
+    "served_batched": lambda served: served.memory.batched,
+}
+"""The same of a server."""
+
 Setting = tuple[str, str, str]
 """A field, and what it says on either side, as the page writes it."""
 
 
 def settings_that_differ(before: Context, after: Context, language: str) -> list[Setting]:
-    """Of the job and how it is trained; the type of a number does not count."""
+    """Of the job, and how it is trained or served where that is so of both; the type of a number
+    does not count. Of a server and a training job what both have."""
     different = []
     jobs = [side.layout.explicit_job for side in (before, after)]
-    for name in (*fields_of("job"), *WAYS):
+    serve = [side.layout.is_server for side in (before, after)]
+    names = (*fields_of("job"), *WAYS)
+    if any(serve):
+        names = (*inputs_of(Job), *SERVES) if all(serve) else (*inputs_of(Job),)
+    for name in names:
         if name == "etp" and jobs[0].etp == jobs[1].etp:
             continue
         values = [setting(name, side, language) for side in (before, after)]
         if values.count("–") == 1:
             values = [setting(name, side, language, in_words=True) for side in (before, after)]
-        if values[0] != values[1]:
+        if values[0] != values[1] and not (serve[0] != serve[1] and "–" in values):
             different.append((name, *values))
     return different  # type: ignore[return-value]
 
@@ -168,6 +191,11 @@ def setting(name: str, side: Context, language: str, in_words: bool = False) -> 
         elif name in COUNTS:
             with suppress(LayoutError):
                 text = str(COUNTS[name](side.trained))
+        elif name == "dp" and side.layout.is_server:
+            text = str(side.layout.mesh.size("dp"))
+        elif name in SERVED_COUNTS:
+            with suppress(LayoutError):
+                text = str(SERVED_COUNTS[name](served_of(side)))
     return value_text(name, text, language) if text else "–"
 
 
@@ -242,7 +270,8 @@ class Side:
     """One of two layouts: what it is called, and what comes of it unless that is refused.
 
     context: as it was asked for. worked: doing the work that both do. across: bytes that leave
-    NVLink domains in a step.
+    NVLink domains in a step. served: what a server holds, which has no step. problem: why nothing
+    comes of it, beside a server.
     """
 
     context: Context
@@ -250,10 +279,17 @@ class Side:
     name: str
     estimate: Estimate | None = None
     across: float = 0.0
+    served: ServedModel | None = None
+    problem: LayoutError | None = None
 
     @property
     def layout(self) -> Layout:
         return self.context.layout
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether nothing comes of it: the model or the GPUs do not allow it."""
+        return self.estimate is None and self.served is None
 
     def cost(self, language: str = "en") -> Cost | None:
         return None if self.estimate is None else _cost(self.estimate, self.across, language)
@@ -263,7 +299,8 @@ class Side:
 class Compared:
     """Two layouts beside each other.
 
-    trained: what both train; None where that is refused on screen. problems: why one has no costs.
+    trained: what both train; None where that is refused on screen, and beside a server. problems:
+    why one has no costs.
     """
 
     first: Side
@@ -276,6 +313,16 @@ class Compared:
         return self.first, self.second
 
     @property
+    def serves(self) -> bool:
+        """Whether one of them is a server, so that their steps cannot be compared."""
+        return any(side.layout.is_server for side in self.sides)
+
+    @property
+    def has_step(self) -> bool:
+        """Whether one of them is trained."""
+        return not all(side.layout.is_server for side in self.sides)
+
+    @property
     def is_same(self) -> bool:
         """Whether both are one layout, trained in one way."""
         rows = settings_that_differ(self.first.context, self.second.context, "en")
@@ -283,6 +330,11 @@ class Compared:
 
     @property
     def verdict(self) -> Verdict:
+        """Beside a server the one that alone is not refused is better, and else neither."""
+        if self.serves:
+            able = [at for at, side in enumerate(self.sides) if not side.is_refused]
+            better = able[0] if len(able) == 1 else None
+            return Verdict(better, "nothing" if len(able) == 2 else "refused", 0.0)
         first, second = (
             None if side.estimate is None else outcome_of(side.estimate, side.across)
             for side in self.sides
@@ -298,8 +350,12 @@ def comparison_of(context: Context) -> Compared:
 def compared_with(context: Context, kept: Context) -> Compared:
     """Another layout and the one on screen."""
     before, problems = kept, list[LayoutError]()
-    trained = tried(problems, lambda: context.trained)
     names = names_of_sides(kept, context)
+    if kept.layout.is_server or context.layout.is_server:
+        first, second = _alone(kept, names[0]), _alone(context, names[1])
+        problems = [side.problem for side in (first, second) if side.problem]
+        return Compared(first, second, None, problems)
+    trained = tried(problems, lambda: context.trained)
     if trained is not None:  # steps can be compared only where they do the same work
         same: dict[str, object] = {"global_batch": str(trained.batch.global_batch)}
         if not typed_layout(before.state):  # which is for as many stages as it says
@@ -316,6 +372,18 @@ def compared_with(context: Context, kept: Context) -> Compared:
     now = (trained and tried(problems, lambda: _outcome(context.layout, trained))) or (None, 0.0)
     first, second = Side(kept, before, names[0], *then), Side(context, context, names[1], *now)
     return Compared(first, second, trained, problems)
+
+
+def _alone(context: Context, name: str) -> Side:
+    """A side beside a server: what it holds as one itself, or what its step costs."""
+    plain = Side(context, context, name)
+    try:
+        if context.layout.is_server:
+            return replace(plain, served=served_of(context))
+        estimate, across = _outcome(context.layout, context.trained)
+        return replace(plain, estimate=estimate, across=across)
+    except LayoutError as error:
+        return replace(plain, problem=error)
 
 
 def cost_of(layout: Layout, trained: Trained) -> Cost:

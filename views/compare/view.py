@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from descriptions import PAGE, counted, joined
+from descriptions import PAGE, SERVER, counted, joined
 from groups import LayoutError
 from groups.alternatives import divisors
 from groups.audit import moved_ranks, span
@@ -44,6 +44,7 @@ from ..groups.shown import PictureSpec
 from ..groups.view import PANEL_LIMIT, framed
 from ..stories import LINKS
 from .jobs import jobs_html, spec_of_both
+from .servers import what_served
 from .sides import (
     COSTS,
     PARTS,
@@ -64,6 +65,14 @@ PAIRS = {
 }
 """Pairs to begin with, as a person types links."""
 
+_VLLM = "framework=vllm&nodes=1&pp=1&model=llama3-70b"
+SERVER_PAIRS = {
+    "pair_tp": f"{_VLLM}&tp=8&show=compare&kept={quote('?framework=vllm&nodes=1&tp=4&pp=1')}",
+    "pair_experts": "show=compare&preset=serve-kimi-k2-dp"
+    f"&kept={quote('?preset=serve-kimi-k2-tp')}",
+}
+"""The same of servers, where one is on screen."""
+
 
 def compare_html(context: Context) -> Markup:
     """Which of both is better; what they cost, which groups differ, and both as pictures."""
@@ -72,7 +81,9 @@ def compare_html(context: Context) -> Markup:
     inputs = form.fields(form.text("kept", state), keep)
     spec = PictureSpec(context.layout, state)
     if is_empty(state.kept):
-        pairs = (form.opener(link, say(name)) for name, link in PAIRS.items())
+        served = context.layout.is_server
+        links, words = (SERVER_PAIRS, SERVER) if served else (PAIRS, PAGE)
+        pairs = (form.opener(link, words[name][language]) for name, link in links.items())
         head = heading(say("compare_title"), tag("p", say("compare_empty")))
         ways = tag("p", Markup(" ").join(pairs), class_="openers")
         return framed(spec, "compare", head, inputs, ways, _example(context))
@@ -114,18 +125,29 @@ def costs_html(found: Compared, language: str) -> Markup:
     """A row a cost; a layout that the model does not allow says why in place of its numbers."""
     decides = _deciding(found)
     rows = (
-        row(*cells, class_="part" if COSTS[at] in PARTS else "decides" if at == decides else None)
-        for at, cells in enumerate(rows_of_costs(found, language))
+        row(*cells, class_="part" if name in PARTS else "decides" if name == decides else None)
+        for name, cells in rows_of_costs(found, language).items()
     )
-    heads = [PAGE["column_cost"][language], *_heads(found, language)]
-    what = "" if found.trained is None else fine(what_text(found.trained, language))
+    heads = [_first_head(found, language), *_heads(found, language)]
+    what = _what(found, language)
     return tag(
         "div",
         table([*heads, PAGE["column_difference"][language]], rows, "costs"),
-        what,
+        fine(what) if what else "",
         *(tag("p", line, class_="measured") for line in measured_lines(found, language)),
         *(refusal_line(error, language) for error in each_once(found.problems)),
     )
+
+
+def _first_head(found: Compared, language: str) -> str:
+    return (SERVER["column_fact"] if found.serves else PAGE["column_cost"])[language]
+
+
+def _what(found: Compared, language: str) -> str:
+    """What is trained or served; empty where that is refused."""
+    if found.trained is not None:
+        return what_text(found.trained, language)
+    return what_served(found, language)
 
 
 def _heads(found: Compared, language: str) -> list[Markup]:
@@ -307,24 +329,24 @@ def _on_its_own(side: Side) -> Context:
 def compare_slide(context: Context) -> Pictures:
     """What the layouts cost; where the model does not allow that, both jobs."""
     language, found = context.language, context.once(comparison_of)
-    if any(side.estimate is None for side in found.sides):
+    if any(side.is_refused for side in found.sides):
         return _jobs(found)
     names = (side.name for side in found.sides)
-    heads = PAGE["column_cost"][language], *names, PAGE["column_difference"][language]
+    heads = _first_head(found, language), *names, PAGE["column_difference"][language]
     rows = tuple(
         (PAGE["of_step"][language].format(part=within_sentence(first)), *rest)
         if name in PARTS
         else (first, *rest)
-        for name, (first, *rest) in zip(COSTS, rows_of_costs(found, language))
+        for name, (first, *rest) in rows_of_costs(found, language).items()
     )
-    return [("", TableChart(heads, rows, marked=_deciding(found)))]
+    decides = _deciding(found)
+    return [("", TableChart(heads, rows, marked=COSTS.index(decides) if decides else -1))]
 
 
-def _deciding(found: Compared) -> int:
-    """The row of the cost that decides; -1 for none."""
+def _deciding(found: Compared) -> str:
+    """The cost that decides; empty for none."""
     decides = {"memory": "cost_memory", "time": "cost_step", "bytes": "cost_across"}
-    name = decides.get(found.verdict.by)
-    return COSTS.index(name) if name else -1
+    return "" if found.serves else decides.get(found.verdict.by, "")
 
 
 def compare_summary(context: Context) -> str:
@@ -333,8 +355,7 @@ def compare_summary(context: Context) -> str:
     lines = [verdict_text(found, language)]
     if found.first.layout.world_size != found.second.layout.world_size:
         lines += (_line(side, language) for side in found.sides)
-    if found.trained is not None:
-        lines.append(what_text(found.trained, language))
+    lines.append(_what(found, language))
     lines += measured_lines(found, language)
     return joined(filter(None, lines), language)
 

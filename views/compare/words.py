@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from descriptions import PAGE, joined
+from descriptions import PAGE, SERVER, joined
 from training.estimate.memory import CLOSE, OVER, USABLE
 from training.search import compared
 from training.search.verdict import Verdict
@@ -16,16 +16,12 @@ from ..base.units import bytes_text, gib, interval_text, seconds_text
 from ..estimate.measured import measured_text
 from ..estimate.words import step_text
 from ..search.view import reason_text
+from .differences import SAME, difference, times_text
+from .servers import numbers_of_facts, rows_of_facts, verdict_served
 from .sides import COSTS, PARTS, Compared, Cost, Side
-
-SAME = 0.0005
-"""Share by which numbers that are said to be the same differ at most."""
 
 OF_MEMORY = ("fits", "lacks", "close")
 """Reasons that say nothing of time (training.search.reasons)."""
-
-FEW = 0.1
-"""From which ratio on, or its inverse, a difference is told in times and not as a share."""
 
 
 # -- the verdict ---------------------------------------------------------------------------------
@@ -38,6 +34,8 @@ def verdict_text(found: Compared, language: str) -> str:
     """
     if found.is_same:
         return PAGE["verdict_same"][language]
+    if found.serves:
+        return verdict_served(found, language)
     if found.trained is None:
         return ""
     return joined([*_sentence(found, language), *_besides(found, language)], language)
@@ -94,7 +92,7 @@ def _alike(found: Compared, language: str) -> str:
     less, more = sorted(found.sides, key=lambda side: side.across)
     if not less.across:
         return say("verdict_only", **facts, more=more.name, bytes=bytes_text(more.across))
-    times = _times(more.across / less.across, language)
+    times = times_text(more.across / less.across, language)
     return say("verdict_bytes", **facts, more=more.name, times=times)
 
 
@@ -116,7 +114,7 @@ def _besides(found: Compared, language: str) -> Iterator[str]:
     fewer, more = sorted(found.sides, key=lambda side: side.layout.world_size)
     ratio = more.layout.world_size / fewer.layout.world_size
     if ratio > 1 and more.estimate and fewer.estimate:
-        names = {"more": more.name, "fewer": fewer.name, "times": _times(ratio, language)}
+        names = {"more": more.name, "fewer": fewer.name, "times": times_text(ratio, language)}
         yield say("verdict_gpus", **names, small=_gpu_seconds(fewer), large=_gpu_seconds(more))
 
 
@@ -132,16 +130,6 @@ def measured_lines(found: Compared, language: str) -> Iterator[str]:
     for side in found.sides:
         if sentence := measured_text(side.worked):
             yield PAGE["measured_of"][language].format(side=side.name, measured=sentence)
-
-
-def _times(ratio: float, language: str) -> str:
-    """
-    >>> _times(5.64, "en"), _times(22.3, "zh"), _times(1.024, "en"), _times(2, "en")
-    ('5.6 times', '22 倍', '1.02 times', '2 times')
-    """
-    is_whole = ratio >= 9.95 or ratio == round(ratio)
-    number = f"{ratio:,.0f}" if is_whole else f"{ratio:.{1 if ratio >= 1.05 else 2}f}"
-    return PAGE["times"][language].format(times=number)
 
 
 def _is_node(found: Compared) -> bool:
@@ -172,14 +160,16 @@ def _lacks_host(side: Side, found: Compared) -> bool:
 # -- the costs -----------------------------------------------------------------------------------
 
 
-def rows_of_costs(found: Compared, language: str) -> list[tuple[str, ...]]:
-    """A row a cost, in the order of COSTS: its name, both layouts, how the second differs and what
-    that counts."""
-    costs = [side.cost(language) for side in found.sides]
-    rows = []
-    for name in COSTS:
-        amounts = ("–" if cost is None else cost[name][1] for cost in costs)
-        rows.append((PAGE[name][language], *amounts, _judged(name, found, language)))
+def rows_of_costs(found: Compared, language: str) -> dict[str, tuple[str, ...]]:
+    """A row a cost, by its name, in the order of COSTS: what it is called, both layouts, how the
+    second differs and what that counts. Beside a server what servers have, and the costs of a step
+    only where the other layout has one."""
+    rows = rows_of_facts(found, language) if found.serves else {}
+    if found.has_step:
+        costs = [side.cost(language) for side in found.sides]
+        for name in COSTS:
+            amounts = ("–" if cost is None else cost[name][1] for cost in costs)
+            rows[name] = (PAGE[name][language], *amounts, _judged(name, found, language))
     return rows
 
 
@@ -191,22 +181,25 @@ UNITS = dict(zip(COSTS, ("gib", *("seconds",) * (1 + len(PARTS)), "bytes")))
 
 def numbers_of_costs(found: Compared) -> list[list[object]]:
     """A row a cost for programs: its name with its unit, both numbers, None for one that is
-    refused, and what their difference counts."""
-    costs, rows = [side.cost() for side in found.sides], list[list[object]]()
-    for name in COSTS:
+    refused, and what their difference counts; beside a server as `rows_of_costs`."""
+    rows = numbers_of_facts(found) if found.serves else []
+    costs = [side.cost() for side in found.sides]
+    for name in COSTS if found.has_step else ():
         unit, numbers = UNITS[name], (None if cost is None else cost[name][0] for cost in costs)
         if unit == "gib":
             numbers = (number and round(number / GIB, 3) for number in numbers)
         elif unit == "seconds":
             numbers = (number and round(number, 6) for number in numbers)
-        why = counts_text(name, found, "en").translate(ASCII)
-        rows.append([f"{name.removeprefix('cost_')}_{unit}", *numbers, why])
+        why = _judged(name, found, "en") if found.serves else counts_text(name, found, "en")
+        rows.append([f"{name.removeprefix('cost_')}_{unit}", *numbers, why.translate(ASCII)])
     return rows
 
 
 def _judged(name: str, found: Compared, language: str) -> str:
     """By how much the second layout's cost differs, and whether that decides, or why not."""
     first, second = (side.cost() for side in found.sides)
+    if found.serves:
+        return SERVER["only_trained"][language]
     if first is None or second is None:
         return "–"
     differs = difference(first[name][0], second[name][0], language)
@@ -252,21 +245,3 @@ def _why_memory(found: Compared, verdict: Verdict) -> str:
         return "why_fits" if verdict.better else "why_over"
     fits = [side.estimate.verdict for side in found.sides if side.estimate]
     return "" if OVER in fits else "why_close" if CLOSE in fits else "why_both"
-
-
-def difference(before: float, after: float, language: str) -> str:
-    """By how much a number is more or less than the one before.
-
-    >>> difference(2.0, 1.86, "en"), difference(1.0, 22.2, "en"), difference(3, 3, "zh")
-    ('▼ 7% less', '▲ 22 times as much', '= 相同')
-    """
-    if abs(after - before) <= SAME * max(before, after):
-        return PAGE["cost_same"][language]
-    if not before:
-        return PAGE["cost_more_than_none"][language]
-    words = "cost_less" if after < before else "cost_more"
-    if after and not FEW < after / before < 1 / FEW:
-        times = max(before, after) / min(before, after)
-        return PAGE[f"{words}_times"][language].format(times=f"{times:,.0f}")
-    share = 100 * abs(after / before - 1)
-    return PAGE[words][language].format(share=f"{share:,.0f}" if share >= 1 else f"{share:.1f}")

@@ -61,6 +61,16 @@ class ServedModel:
     def model(self) -> Model:
         return self.chosen.model
 
+    @property
+    def tokens(self) -> int:
+        """Tokens that the caches of all servers have room for, each by itself."""
+        return self.memory.cache.tokens * self.held.answering * self.servers
+
+    @property
+    def requests(self) -> float:
+        """Requests of the longest length that they hold at once."""
+        return self.memory.cache.requests * self.held.answering * self.servers
+
     @cached_property
     def held(self) -> HeldByRanks:
         """What each rank has, which numbers of a server as a whole do not ask for."""
