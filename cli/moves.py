@@ -11,7 +11,6 @@ from formats.values import Document
 from groups.errors import in_any_case
 from groups.layout import Layout
 from views.base.context import Context
-from views.base.resolve import fields_of_job
 
 from .inputs import CommandLine, number_of
 from .messages import CommandError
@@ -73,15 +72,18 @@ def _role(inputs: CommandLine, ends: dict[str, str], source: Context) -> tuple[C
     Errors: LayoutError for a role that there is not, CommandError for a plan of no file.
     """
     from formats.roles import read_plan
-    from views.moves.sides import ROLE
+    from views.base.opened import cast_of_plan
+    from views.base.role_text import MODEL
+    from views.moves.sides import ROLE, require_runs
 
     if not os.path.exists(ends["from"]):
         raise CommandError(f"{ends['to']} is a role of a file: --from is none")
-    plan = read_plan(inputs.text(ends["from"]), {}, inputs.options.run or "").plan
-    role = plan.role(ends["to"].removeprefix(ROLE).strip())
-    job = fields_of_job(role.layout.explicit_job)
-    target = Context.of(source.state.changed({**job, "vpp": "", "schedule": "", "layers": ""}))
-    return target, plan.roles[0].first_rank, role.first_rank
+    read = read_plan(inputs.text(ends["from"]), {}, inputs.options.run or "")
+    first, role = read.plan.roles[0], read.plan.role(ends["to"].removeprefix(ROLE).strip())
+    require_runs(first, role)
+    pages = {member.name: member.page for member in cast_of_plan(read, source.state).members}
+    model = {name: getattr(source.state, name) for name in MODEL}
+    return Context.of(pages[role.name].changed(model)), first.first_rank, role.first_rank
 
 
 def _cache(source: Context, target: Context, sizes: tuple[str, int, int | None, int]) -> Table:

@@ -23,6 +23,7 @@ from views.all import ENDPOINTS
 from views.base.endpoint import LAYOUT, TRAINING
 from views.base.state import texts_of
 from views.launch.api import OPEN_TRAINING
+from views.moves.api import PLAN
 from views.moves.cache_api import CACHED
 from views.page import answer
 
@@ -190,7 +191,8 @@ def shared_of(name):
     training = TRAINING.rows if name in OF_TRAINING else {}
     if name == "moves_cache":
         training = CACHED.rows
-    return {**(OPEN_TRAINING.rows if name == "launch_command" else training), **LAYOUT.rows}
+    plan = PLAN.rows if name in ("moves", "moves_check") else {}
+    return {**(OPEN_TRAINING.rows if name == "launch_command" else training), **LAYOUT.rows, **plan}
 
 
 @pytest.mark.parametrize("name", OWN_PARAMETERS)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cases import every
 from torch_jobs import TorchJob
 
 from cli.command import run
@@ -19,6 +20,7 @@ from groups.layout import Job
 from training.model import Model
 from training.models import MODELS
 from training.moves import weight_moves
+from training.moves.senders import RULES
 from views.moves.api import moves, moves_check
 
 
@@ -185,19 +187,49 @@ def test_the_endpoint_and_the_command_write_the_script():
     assert (status, out.strip()) == (0, text.strip())
 
 
-def test_the_command_moves_weights_between_roles_of_a_configuration(tmp_path):
+SLIME = (
+    "python3 train.py --actor-num-nodes 1 --actor-num-gpus-per-node 8 --rollout-num-gpus 8 "
+    "--rollout-num-gpus-per-engine 4 --tensor-model-parallel-size 2"
+)
+
+
+def test_the_command_and_the_endpoint_move_weights_between_roles_of_a_configuration(tmp_path):
     script = tmp_path / "run.sh"
-    script.write_text(
-        "python3 train.py --actor-num-nodes 1 --actor-num-gpus-per-node 8 --rollout-num-gpus 8 "
-        "--rollout-num-gpus-per-engine 4 --tensor-model-parallel-size 2"
-    )
+    script.write_text(SLIME)
     asked = ["--from", str(script), "--model", "llama3-8b", "--format", "json", "--to"]
     status, out, _ = command(*asked, "role:rollout")
     facts = json.loads(out)
     assert (status, facts["target"]["name"], facts["target"]["first_rank"]) == (0, "tp 4", 8)
     assert facts["bytes"]["between_nodes"] == sum(facts["bytes"].values()) > 32e9
+    found = json.loads(moves(plan=SLIME, to="role:rollout", model="llama3-8b"))
+    assert [found[name] for name in ("bytes", "rules", "matrix")] == [
+        facts[name] for name in ("bytes", "rules", "matrix")
+    ]
     status, _, error = command(*asked, "role:judge")
     assert (status, "choose actor, rollout" in error) == (2, True)
+
+
+def test_a_role_begins_where_its_plan_has_it_whatever_the_rule():
+    link = "nodes=4&tp=8&model=qwen3-8b&roles=rollout@0-31:vllm,tp=4;*actor@32"
+    found = json.loads(moves(plan=link, to="role:rollout", rule="nearest", rank=3))
+    assert (found["source"]["first_rank"], found["target"]["first_rank"]) == (32, 0)
+    senders = {part[0] for tensor in found["tensors"] for part in tensor["parts"]}
+    assert min(senders) >= 32
+    assert {rule: cost["same_gpu"] for rule, cost in found["rules"].items()} == dict.fromkeys(
+        RULES, 0
+    )
+
+
+@every("asked, code, control", [
+    ({"to": "role:rollout"}, "role-without-plan", "plan"),
+    ({"to": "role:judge", "plan": SLIME}, "not-a-choice", "to"),
+    ({"to": "role:rollout", "plan": SLIME, "tp": 4}, "layout-beside-plan", "tp"),
+    ({"to": "role:b", "plan": "roles=b@0-3,8-11:vllm;*a@0"}, "role-is-no-run", "to"),
+])  # fmt: skip
+def test_a_role_that_is_none_of_the_plan_is_refused(asked, code, control):
+    with pytest.raises(LayoutError) as refused:
+        moves(**asked)
+    assert (refused.value.code, refused.value.control) == (code, control)
 
 
 def test_the_command_hands_over_a_cache_by_rows():

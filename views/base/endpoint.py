@@ -374,7 +374,7 @@ def _typed(field: str, value: object) -> object:
     return SWITCH.get(value, value) if is_switch and isinstance(value, str) else value
 
 
-def _trainable_of(arguments: Mapping[str, object]) -> Context:
+def trainable_of(arguments: Mapping[str, object]) -> Context:
     """`context_of`, whose refusals of a layout have only the fixes with which the model trains."""
 
     def attempt(changes: Mapping[str, object]) -> None:
@@ -388,7 +388,7 @@ def _trainable_of(arguments: Mapping[str, object]) -> Context:
         raise with_working(error, attempt, at_once=2) from None
 
 
-training_endpoint = serving(_trainable_of, TRAINING, LAYOUT)
+training_endpoint = serving(trainable_of, TRAINING, LAYOUT)
 """Turns a function of a model on a layout into one of the parameters of both."""
 
 

@@ -8,6 +8,8 @@ from contextlib import suppress
 
 from formats.documents.check import job_of_document
 from formats.launch import parse
+from formats.roles import PlanRead, read_plan
+from formats.roles.presets import PLANS, preset_plan
 from groups.errors import in_any_case
 from groups.presets import PUBLISHED
 from training.models import MODELS
@@ -20,6 +22,7 @@ from ..base.resolve import fields_of_job
 from ..base.state import State, is_empty, texts_of
 from ..base.trained import published
 from ..launch.inputs import training_stated, with_pasted
+from ..launch.plan import answers_of
 from .sides import FROM_HERE, own_of, query_of, with_job
 
 
@@ -61,6 +64,19 @@ def state_named(text: str) -> State:
 
 def of_preset(preset: str) -> State:
     return State(**{**published(preset), "preset": preset})
+
+
+def plan_named(text: str, answers: str = "") -> PlanRead | Context:
+    """The plan that a text names: a published one, a configuration, or, as a page, that of a link.
+
+    answers: what a configuration leaves open, such as "trainer.nnodes=4"; semicolons between them.
+
+    Errors: LayoutError for what names no plan, and for a setting that must be answered first.
+    """
+    if is_link(text):
+        return Context.of(from_query(query_of(text)))
+    name = in_any_case(text.strip(), PLANS)
+    return preset_plan(str(name)) if name in PLANS else read_plan(text, answers_of(answers))
 
 
 def is_link(text: str) -> bool:

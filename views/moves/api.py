@@ -3,25 +3,85 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 import numpy as np
 
 from formats.moves.script import moves_script
 from formats.values import Document
+from groups import LayoutError
 from groups.budget import spend
+from groups.errors import quoted
 from groups.layout import job_fields
 from training.moves import Moves, TensorMove
 from training.moves.cost import balance, busiest, least_seconds, seconds_of
 from training.moves.senders import RULES
 
 from ..base.context import Context
-from ..base.endpoint import fixes_tried, require_text, training_endpoint
+from ..base.endpoint import (
+    LAYOUT,
+    TRAINING,
+    Parameter,
+    Parameters,
+    changes_of,
+    fixes_tried,
+    require_text,
+    serving,
+    trainable_of,
+)
+from ..base.errors import refusal
 from ..base.model import model_of
-from ..compare.named import context_named
-from .sides import cluster_used, moves_between, size_text
+from ..base.opened import state_of_plan
+from ..base.state import is_empty
+from ..compare.named import context_named, plan_named
+from .sides import ROLE, cluster_used, moves_between, role_side, size_text
+
+OF_PLAN = (
+    "the roles of which the one that trains sends, in place of the layout: a published plan such "
+    'as "slime-glm4-5", a link of the page, whose role on screen sends, or a configuration of '
+    "verl, slime, NeMo-RL or OpenRLHF"
+)
+PLAN = Parameters("(the plan)", {"plan": Parameter(str, "", OF_PLAN)}, late=("plan",))
 
 
-@training_endpoint
+def _source(arguments: Mapping[str, object]) -> Context:
+    """The layout that sends: of the parameters, or of the plan's role that trains; what is stated
+    of the training counts more than the plan's.
+
+    Errors: LayoutError also for a layout that is stated beside a plan.
+    """
+    plan = require_text("plan", arguments["plan"])
+    if is_empty(plan):
+        return trainable_of(arguments)
+    for name, row in LAYOUT.rows.items():
+        if arguments[name] != row.start:
+            raise refusal("layout-beside-plan", name, {name: row.start}, field=name)
+    named = plan_named(plan)
+    state = named.state if isinstance(named, Context) else state_of_plan(named)
+    rows = TRAINING.rows.items()
+    stated = {row.field for name, row in rows if arguments[name] != row.start}
+    fields = {name: text for name, text in TRAINING.fields(arguments).items() if name in stated}
+    return Context.of(state.changed({**fields, **changes_of(arguments["changes"])}))
+
+
+moves_endpoint = serving(_source, TRAINING, LAYOUT, PLAN)
+
+
+def _moves_to(to: str, source: Context, rule: str, first_rank: int) -> tuple[Context, Moves]:
+    """The layout that a text names, which may be another role of the plan, and what moves there."""
+    if not to.strip().startswith(ROLE):
+        target = context_named(to, source)
+        return target, moves_between(source, target, rule, first_rank)
+    if is_empty(source.state.roles):
+        raise refusal("role-without-plan", "plan", value=quoted(to))
+    try:
+        target, here, there = role_side(to, source)
+    except LayoutError as error:
+        raise error.renamed({"moves_other": "to"}) from None
+    return target, moves_between(source, target, rule, there, here)
+
+
+@moves_endpoint
 def moves(
     context: Context,
     to: str = "",
@@ -39,23 +99,23 @@ def moves(
     are [source, source start, target start, length] along "axis", [source] of a whole tensor.
 
     Args:
-        to: the other layout: a published one such as "llama3-405b-1", a link of the page, a launch command or file, a JSON document of this project, or after a ~ what differs from this one: "~tp=8;pp=1".
+        to: the other layout: a published one such as "llama3-405b-1", a link of the page, a launch command or file, a JSON document of this project, after a ~ what differs from this one: "~tp=8;pp=1", or "role:" and the name of a role of the plan: "role:rollout".
         rule: who sends: "nearest", "megatron" (its resharding planner) or "first" (one sender a shard, copies pass on).
-        first_rank: the first rank of the target; 0: on the GPUs of this layout.
+        first_rank: the first rank of the target; 0: on the GPUs of this layout; a role has its own.
         rank: whose tensors to list; -1: none's.
         by: rows of the matrix: "node" or "rank".
         cluster: "dgx-a100", "dgx-a100-40gb", "dgx-h100", "dgx-h200", "hgx-h800", "dgx-b200", "dgx-b300", "gb200-nvl72" or "gb300-nvl72".
         (the training)
         (the layout)
+        (the plan)
     """  # noqa: E501  a tool shows only a parameter's first line
     require_text("to", to)
     with fixes_tried(context, cluster=cluster) as tried:
-        target = context_named(to, tried)
-        found = moves_between(tried, target, rule, first_rank)
+        target, found = _moves_to(to, tried, rule, first_rank)
         return json.dumps(moves_facts(tried, target, found, None if rank == -1 else rank, by))
 
 
-@training_endpoint
+@moves_endpoint
 def moves_check(context: Context, to: str = "", rule: str = "megatron", first_rank: int = 0) -> str:
     """A script for torchrun that makes the shards of both layouts, moves them by the plan of
     /moves and checks every element, on GPUs or on CPUs.
@@ -66,10 +126,11 @@ def moves_check(context: Context, to: str = "", rule: str = "megatron", first_ra
         first_rank: the first rank of the target; 0: on the GPUs of this layout.
         (the training)
         (the layout)
+        (the plan)
     """
     require_text("to", to)
     with fixes_tried(context) as tried:
-        return moves_script(moves_between(tried, context_named(to, tried), rule, first_rank))
+        return moves_script(_moves_to(to, tried, rule, first_rank)[1])
 
 
 def moves_facts(
@@ -111,7 +172,8 @@ def _by_rule(source: Context, target: Context, found: Moves, rule: str) -> Docum
     """The bytes, seconds and busiest sender of another rule."""
     other = found
     if rule != found.rule:
-        other = moves_between(source, target, rule, found.target.first_rank)
+        first, here = found.target.first_rank, found.source.first_rank
+        other = moves_between(source, target, rule, first, here)
     return {
         **other.bytes._asdict(),
         "seconds": seconds_of(other, cluster_used(source)),

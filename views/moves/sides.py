@@ -7,6 +7,7 @@ from contextlib import suppress
 from groups import LayoutError
 from groups.errors import not_a_choice
 from groups.layout import Layout
+from groups.plan import Role
 from training.clusters import CLUSTERS, Cluster
 from training.moves import Moves, weight_moves
 from training.split import Dealing, layers_of_stages
@@ -14,6 +15,7 @@ from training.split import Dealing, layers_of_stages
 from ..base.context import Context
 from ..base.errors import refusal
 from ..base.model import model_of
+from ..base.roles import RolePage
 from ..base.trained import cluster_of
 
 ROLE = "role:"
@@ -34,11 +36,16 @@ def role_side(text: str, context: Context) -> tuple[Context, int, int]:
     if member is None:
         others = [f"{ROLE}{one.name}" for one in cast.members if one is not cast.shown]
         raise not_a_choice("moves_other", text, others)
-    for role in (cast.shown, member):
-        if role.gpus:
-            raise refusal("role-is-no-run", "moves_other", role=role.name)
+    require_runs(cast.shown, member)
     page = member.page.changed({"roles": "", "role_edit": ""})
     return Context.of(page), cast.shown.first, member.first
+
+
+def require_runs(*roles: Role | RolePage) -> None:
+    """Errors: LayoutError for a role whose GPUs are no run, for moves count from its first."""
+    for role in roles:
+        if role.gpus:
+            raise refusal("role-is-no-run", "moves_other", role=role.name)
 
 
 def moves_between(

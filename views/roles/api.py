@@ -6,23 +6,18 @@ import json
 from collections.abc import Iterable
 
 from descriptions import note_text
-from formats.roles import PlanRead, read_plan
+from formats.roles import PlanRead
 from formats.roles.facts import COLUMNS, plan_facts, rank_rows
-from formats.roles.presets import PLANS, preset_plan
 from formats.roles.warned import warnings_of
 from formats.values import Document
 from groups.budget import spend
-from groups.errors import in_any_case
 from groups.notes import Note
 from groups.plan import Plan
 
 from ..base.context import Context
 from ..base.endpoint import require_text, serving
-from ..base.link import from_query
 from ..base.state import State
-from ..compare.named import is_link
-from ..compare.sides import query_of
-from ..launch.plan import answers_of
+from ..compare.named import plan_named
 from .moments import Moments, moments_of, moments_read
 from .notes import plan_notes
 
@@ -48,14 +43,12 @@ def roles(plan: str = "", given: str = "", rank: int = -1) -> str:
     return json.dumps({**facts, "columns": COLUMNS, "ranks": rows})
 
 
-def facts_named(text: str, settings: str = "") -> tuple[Document, Plan]:
+def facts_named(text: str, answers: str = "") -> tuple[Document, Plan]:
     """Errors: LayoutError for what names no plan, and for what has to be known first."""
-    if is_link(text):
-        context = Context.of(from_query(query_of(text)))
-        return _facts(moments_of(context), plan_notes(context)), context.plan
-    name = in_any_case(text.strip(), PLANS)
-    read = preset_plan(str(name)) if name in PLANS else read_plan(text, answers_of(settings))
-    return read_facts(read, State()), read.plan
+    named = plan_named(text, answers)
+    if isinstance(named, Context):
+        return _facts(moments_of(named), plan_notes(named)), named.plan
+    return read_facts(named, State()), named.plan
 
 
 def read_facts(read: PlanRead, page: State) -> Document:
