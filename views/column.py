@@ -1,4 +1,4 @@
-"""The column: what the job is, said by plain inputs that the page's script keeps in the state.
+"""The column: the job as plain inputs, which the page's script keeps in the state.
 
 No input is a component of Gradio's: all of them, and everything else on the page, show one state
 (gradio/state.js), so that a link, a preset or a step back sets them without asking the server.
@@ -60,7 +60,7 @@ from .served import SIZES as SERVER_SIZES
 from .served import hidden_fields, names_of_sizes, remains_of_server
 
 FAMOUS = ("playground-16", "llama3-405b-2", "deepseek-v3", "bloom-176b")
-"""Published layouts that have a button of their own."""
+"""Published layouts with a button of their own."""
 
 FAMILY_OF = {
     "llama": ("llama",),
@@ -69,26 +69,26 @@ FAMILY_OF = {
     "mixtral": ("mixtral",),
     "megatron": ("megatron2021", "korthikanti", "mtnlg", "nemotron", "playground"),
 }
-"""What the names of a family's published layouts hold; those of no family are the others."""
+"""Parts of names by which published layouts belong to a family; the rest are of no family."""
 
 MORE = (
     *(name for name, row in FAMILIES.items() if row.kind and "gtp" not in name),
     *("embd", "pos-embd", "intra-dp-cp", "intra-edp", "inter-edp", "intra-dist-opt"),
     *("hcp-l0", "hcp-l1", "hcp-l2", "hybrid-dp-cp-2", "hybrid-dp-cp-4", "hybrid-dp-cp-8"),
 )
-"""Names that the list of groups offers; any other name of the layout may be typed."""
+"""Names in the list of groups; any other name of the layout may be typed."""
 
 
 REMAINS = {"dp": ("derived", ("tp", "pp", "cp")), "edp": ("derived_experts", ("etp", "ep", "pp"))}
-"""Sizes that remain of the world: their formulas, and the sizes that it is divided by."""
+"""Sizes that remain of the world: their formula, and the sizes that divide it."""
 
 # -- what stays until the language changes -------------------------------------------------------
 
 
 @cache
 def column_html(language: str) -> dict[str, Markup]:
-    """The regions of all inputs, above and below what is derived of them, with the first state's
-    values; the page's script puts in what the state says."""
+    """The regions of all inputs, above and below the derived sizes, with the values of the initial
+    state; the page's script fills in those of its own."""
     start = State(lang=language)
 
     def fold(name: str, *inputs: Markup) -> Markup:
@@ -124,11 +124,11 @@ def column_html(language: str) -> dict[str, Markup]:
 
 
 MENU = 22
-"""Letters of a published layout's name that the closed menu shows, beside how many GPUs it has."""
+"""Characters of a published layout's name in the closed menu, before its number of GPUs."""
 
 
 def _partly(language: str) -> str:
-    """How much of the page a language says itself; nothing where that is all."""
+    """How much of the page is translated into a language; empty if all is."""
     lacking, total = untranslated(language)
     facts = {"name": LANGUAGES[language], "count": total - len(lacking), "total": total}
     coverage = SHELL["partly"][language].format(**facts)
@@ -136,14 +136,14 @@ def _partly(language: str) -> str:
 
 
 def _model(start: State) -> list[Markup]:
-    """The model, its batch and how it is trained: what every view of a step counts with."""
+    """The inputs of the model, its batch and training, which every view of a step uses."""
     say, language = saying(MEMORY, start.language), start.language
 
     def number(*names: str) -> list[Markup]:
         return [form.number(name, start) for name in names]
 
     def training(name: str) -> Markup:
-        """A choice of which one counts where nothing is chosen."""
+        """A list of choices that marks the default."""
         row = FIELDS[name].row
         options = [(value_text(name, value, language), value) for value in row.choices]
         unsaid = say("by_default", name=value_text(name, row.counts, language))
@@ -152,7 +152,7 @@ def _model(start: State) -> list[Markup]:
         return together(form.choice(name, start, options, unsaid=unsaid, others=True), modules())
 
     def modules() -> Markup:
-        """A box for any set of modules, beside the choices that are one word."""
+        """A box for any set of modules, beside the choices that are a single word."""
         names = (*MODULES, *OWN_MODULES)
         named = (tag("option", say(f"module_{name}"), value=name) for name in names)
         marks = {"hint": say("recompute_hint"), "list": "all-modules"}
@@ -177,7 +177,7 @@ def _model(start: State) -> list[Markup]:
 
 
 def menu_label(preset: str, language: str) -> str:
-    """The name of a published layout, and how many GPUs it has; of a plan its name."""
+    """The name of a published layout and its number of GPUs; of a plan, its name."""
     if preset in PLANS:
         return PLANS[preset].name
     chosen = PUBLISHED[preset]
@@ -216,7 +216,7 @@ def _presets(language: str) -> Markup:
 
 
 def _size(name: str, language: str) -> Markup:
-    """A slider that stops at sizes that work, with a box that takes anything."""
+    """A slider with stops at sizes that are valid, and a box for any number."""
     label, box = SHELL[f"size_{name}"][language], f"field-{name}"
     typed = {"type": "text", "inputmode": "numeric", "autocomplete": "off", "spellcheck": "false"}
     typed |= {"id": box, "data_field": name, "aria_describedby": f"{box}-help"}
@@ -234,7 +234,7 @@ def _size(name: str, language: str) -> Markup:
 
 
 def derived_html(layout: Layout | None, state: State, language: str) -> Markup:
-    """What remains of the sizes, and where the sliders stop."""
+    """The sizes that remain, and the stops of the sliders."""
     if has_own_groups(state.framework):
         rows = [*remains_of_server(layout, state, language)]
     else:
@@ -256,7 +256,7 @@ def derived_html(layout: Layout | None, state: State, language: str) -> Markup:
 
 
 def _remaining(name: str, mesh: Mesh | None, language: str) -> Markup:
-    """How a size is what remains: "Data (DP)   16 / (2·2·1) = 4".
+    """The formula of a size that remains: "Data (DP)   16 / (2·2·1) = 4".
 
     Without a mesh the row stays, so that nothing moves under the hand.
     """
@@ -274,7 +274,7 @@ def _remaining(name: str, mesh: Mesh | None, language: str) -> Markup:
 
 
 def notice_html(text: str, language: str, *ways: Markup) -> Markup:
-    """A message that a reader can close, with buttons that mend what it is about."""
+    """A message that a reader can close, with buttons that mend its cause."""
     close = button(PAGE["close"][language], data_close=True)
     tries = tag("span", PAGE["try"][language])
     fixes = tag("p", tries, *ways, class_="fixes") if ways else ""
@@ -282,8 +282,8 @@ def notice_html(text: str, language: str, *ways: Markup) -> Markup:
 
 
 def unknown_html(error: LayoutError, link: str, language: str) -> Markup:
-    """A name in a link that there is not, and the nearest to choose: a published layout opens with
-    all else that the link says, anything else changes what is on the page by then."""
+    """An unknown name in a link, with the nearest known ones as buttons: a published layout opens
+    with the rest of the link, anything else changes the current state."""
     ways, leads = list[Markup](), dict[str, object]()
     for name, value in (pair for fix in error.alternatives for pair in fix.items()):
         label, leads = value_text(name, value, language), {"data_set": {name: value}}
@@ -295,7 +295,7 @@ def unknown_html(error: LayoutError, link: str, language: str) -> Markup:
 
 
 def slider_stops(state: State, world: int | None) -> dict[str, list[int]]:
-    """The sizes that work beside the others as they are: of each size its divisors that fit in.
+    """For each size its divisors that are valid with the other sizes.
 
     >>> slider_stops(State(), 16)["tp"], slider_stops(State(), 16)["nodes"][:4]
     ([1, 2, 4, 8], [1, 2, 3, 4])
@@ -324,7 +324,7 @@ def _machine_stops(sizes: Mapping[str, int], unit: int) -> dict[str, list[int]]:
 
 
 def _doublings(most: int) -> list[int]:
-    """All up to 8, then four to each doubling."""
+    """All numbers up to 8, then four per doubling."""
     stops = list(range(1, min(8, most) + 1))
     step = 2
     while stops and stops[-1] < most:
@@ -334,7 +334,7 @@ def _doublings(most: int) -> list[int]:
 
 
 def world_of(state: State) -> int | None:
-    """The world size that the machines make, whatever the sizes are; None if there is none."""
+    """The world size of the machines, whatever the other sizes are; None if they are invalid."""
     try:
         alone = State(nodes=state.nodes, gpus_per_node=state.gpus_per_node, tp=1, pp=1)
         return resolve(alone).world_size
@@ -343,7 +343,7 @@ def world_of(state: State) -> int | None:
 
 
 def is_still(preset: str, state: State) -> bool:
-    """Whether a state still asks for this published layout, whatever is shown of it."""
+    """Whether a state still has the sizes of a published layout, whatever it displays."""
     if preset not in PUBLISHED:
         return False
     shown, published = state_texts(state), state_texts(from_preset(preset))

@@ -1,5 +1,5 @@
-"""Files that are evidence of a hang or of a slow step: read in memory, answered with a digest that
-the browser keeps; the server keeps nothing."""
+"""Files of a hang or a slow step: read in memory, answered with a digest that the browser keeps;
+the server keeps nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .slow.files import COMMAND, read_slow
 
 LONGEST_HEAD = 4_000_000
 MOST_SIGNS = 200_000
-"""Bytes of what is said of the files, and its lists, values and names: for 16,384 files enough."""
+"""The most brackets and separators in the header of files: enough for 16,384 files."""
 
 TOO_MUCH = (
     "too-m",
@@ -35,12 +35,12 @@ TOO_MUCH = (
     "trace-dense",
     "long-digest",
 )
-"""How the codes of refusals begin that the command line has not."""
+"""Prefixes of refusals that the command line does not make."""
 
 
 class Reader(NamedTuple):
-    """How files of one view are read: to the text that its field keeps, with so much work, since
-    the server reads the files of one visitor after the other; command: that reads more of them."""
+    """The reader of a view's files: a function to a digest, the work that it may spend (the server
+    reads one visitor's files at a time), and the command that reads larger files."""
 
     read: Callable[[Mapping[str, str | bytes], Layout | None], str]
     work: int
@@ -51,11 +51,12 @@ READERS = {
     "hang": Reader(read_hang, 8 * LIMIT, share_command(None, "FOLDER")),
     "slow": Reader(read_slow, 2 * LIMIT, COMMAND),
 }
-"""By view."""
+"""The readers by view."""
 
 
 def evidence(sent: bytes | str) -> str:
-    """What files say, as JSON: {"digest": text} for the browser to keep, or {"refused": sentence}.
+    """The digest of files, as JSON: {"digest": text} for the browser to keep, or {"refused":
+    sentence}.
 
     sent: a line of JSON, {"files": [[name, number of bytes], ...], "lang": code, "view": whose they
     are, "job": fields of the layout on screen}, then the files one after the other. Nothing of them
@@ -91,7 +92,7 @@ def evidence(sent: bytes | str) -> str:
 
 
 def _layout(job: object) -> Layout | None:
-    """The layout on screen; None where what is sent is none."""
+    """The layout on screen; None if the request has no valid one."""
     fields = job if isinstance(job, Mapping) else {}
     try:
         return resolve(State(**{name: fields[name] for name in OF_GROUPS if name in fields}))
@@ -100,7 +101,7 @@ def _layout(job: object) -> Layout | None:
 
 
 def _refused(error: LayoutError, language: str, reader: Reader) -> str:
-    """A refusal as JSON; where files are too much for a page, with what reads them."""
+    """A refusal as JSON; for files that are too large, with the command that reads them."""
     message = sentence(error, language)
     codes = {error.code, error.facts.get("because")}
     if any(str(code).startswith(TOO_MUCH) for code in codes):

@@ -1,4 +1,4 @@
-"""Files of what is on screen: the picture for papers and slides, the groups for programs."""
+"""Files of the page: pictures for papers and slides, groups for programs."""
 
 from __future__ import annotations
 
@@ -53,20 +53,20 @@ TABLES: dict[str, tuple[str, str, Callable[[Context], str]]] = {
 json and ranks, all (docs/schema.md); roles, every rank of a plan."""
 
 SHARP = 1.5
-"""Pixels of a PNG for each of a slide: 1920 by 1080."""
+"""Pixels of a PNG per pixel of a slide: 1920 by 1080 in total."""
 
 SAFE = ":,|*();=~/"
-"""What stands in the query of an address as it is."""
+"""Characters of a query that an address shows unescaped."""
 
 ANY_PICTURE = 50_000
-"""Units of work that matplotlib takes for the smallest picture."""
+"""Units of work that matplotlib needs for the smallest picture."""
 
 
 def picture_file(
     context: Context, form: str, theme: str = "light", address: str | None = None
 ) -> bytes:
     """The pictures on screen as PNG at twice their size, SVG or PDF; with an address, a slide that
-    says it.
+    shows it.
 
     Errors: LayoutError where the view refuses what it is asked, or has nothing to draw of it.
     """
@@ -78,7 +78,7 @@ def picture_file(
 
 
 def file_of(context: Context, theme: str = "light") -> Drawing:
-    """The pictures one below the other."""
+    """The pictures, one below the other."""
     layout, language = context.layout, context.language
     drawn = _drawn(VIEWS[view_of(context.state)].pictures or groups_pictures, context)
     meshes = ", ".join(str(mesh) for _, mesh, _ in by_grid(layout, context.visible))
@@ -87,7 +87,7 @@ def file_of(context: Context, theme: str = "light") -> Drawing:
 
 
 def slide_of(context: Context, theme: str = "light", address: str = "") -> Drawing:
-    """What the view asks, its answer where it is one sentence, and its pictures; or the job."""
+    """The view's question, its answer if that is one sentence, and its pictures; else the job."""
     layout, rank, language = context.layout, context.rank, context.language
     view = VIEWS[view_of(context.state)]
     if view.title is None:
@@ -104,8 +104,7 @@ def slide_of(context: Context, theme: str = "light", address: str = "") -> Drawi
 
 
 def model_text(context: Context) -> str:
-    """The model and the samples of a step; nothing of what is refused, which is told where it
-    counts."""
+    """The model and the samples of a step; empty if they are refused, which the views show."""
     if context.layout.is_server:
         return _served_model(context)
     try:
@@ -120,7 +119,7 @@ def model_text(context: Context) -> str:
 
 
 def _served_model(context: Context) -> str:
-    """The model of a server, where one is chosen."""
+    """The model of a server, if one is selected."""
     if is_empty(context.state.model):
         return ""
     try:
@@ -130,8 +129,8 @@ def _served_model(context: Context) -> str:
 
 
 def short_address(address: str, context: Context) -> str:
-    """An address as a slide shows it: a published layout by its name; the layout that is compared
-    by what differs, and not at all where the slide is of another view."""
+    """An address as a slide shows it: a published layout by its name; a compared layout by what
+    differs, and left out on slides of other views."""
     before, mark, query = address.partition("?")
     parts = [part for part in query.split("&") if not part.startswith("kept=")]
     short = short_query(replace(context.state, kept=""))
@@ -150,7 +149,7 @@ def _drawn(pictures: Callable[[Context], Pictures], context: Context) -> Picture
 
 
 def in_a_font(context: Context, form: str) -> Context:
-    """The same page in English where its letters cannot be drawn: SVG has those of its reader."""
+    """The page in English if the fonts lack its letters; SVG uses the reader's fonts."""
     if context.language != "zh" or form == "svg":
         return context
     from render.files.paint import chinese_font  # with matplotlib, as the picture will be
@@ -173,7 +172,7 @@ def _key(language: str) -> dict[str, str]:
 def download(
     context: Context, form: str, theme: str = "light", address: str = ""
 ) -> dict[str, str]:
-    """A file as the page's script takes it; ``address``: of what is on screen, for slides."""
+    """A file for the page's script. ``address``: the link of the page, for slides."""
     note = {}
     if form in TABLES:
         name, kind, make = TABLES[form]

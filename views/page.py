@@ -1,4 +1,4 @@
-"""The whole page as a function of its state: what `draw` answers, region by region.
+"""The whole page as a function of its state: the regions that `draw` returns.
 
 The browser holds the state (gradio/state.js) and asks `draw` whenever it changes; an answer is the
 HTML of the regions that a change can touch; none is within another. What of header and column is
@@ -52,12 +52,12 @@ from .server.bodies import LARGEST_BODY
 from .stories import entries_html, examples_html, tour_html
 
 MANY = 131_072
-"""Ranks past which any view takes as many units of work as an eighth of them."""
+"""Ranks above which any view counts at least an eighth of them as units of work."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the page shows for a state; no picture and no details for a refusal."""
+    """The page for a state; a refusal has no picture and no details."""
 
     chips: Markup
     foot: Markup
@@ -70,13 +70,13 @@ class Answer:
 
 PASTED = tuple(name for name, field in FIELDS.items() if not field.link and field.of != "page")
 LONGEST_KEPT = 16_000
-"""Characters of a state whose answer is kept; of one with a text that somebody pasted it is not."""
+"""The longest state, in characters, whose answer is cached: not one with a long pasted text."""
 
 
 @within()
 def answer(state: State) -> Answer:
-    """The whole page as HTML: a pure function of what the state says, so that the last answers are
-    kept for whoever says the same."""
+    """The whole page as HTML: a pure function of the state, so that the last answers are cached for
+    all visitors."""
     is_short = sum(map(len, vars(state).values())) <= LONGEST_KEPT
     is_kept = is_short and not any(getattr(state, name) for name in PASTED)
     return _kept(state) if is_kept else _answer(state)
@@ -110,11 +110,12 @@ def _answer(state: State) -> Answer:
 
 
 APPLIES = ("groups", "nodes", "orders", "memory", "compare")
-"""Views that a server leads to from one about a training step."""
+"""Views to which a server leads from a view about a training step."""
 
 
 def no_step_html(view: str, language: str) -> Markup:
-    """That a view is about a training step, and the views that apply to a server."""
+    """A note that a view is about a training step, and buttons to the views that apply to a
+    server."""
     explanation = SERVER["no_step"][language].format(view=TITLES[view][language])
     ways = (
         button(TITLES[name][language], class_="fix", data_set={"view": name})
@@ -131,9 +132,9 @@ def no_step_html(view: str, language: str) -> Markup:
 def draw(sent: object) -> str:
     """The regions of the page for a state, as JSON: {"regions": {id: HTML}, ...}.
 
-    What a link says is told to the browser as ``state``; a bad one shows the page as it starts. For
-    a refused layout the one stands that was drawn last, ``drawn``, dimmed by the style sheet: as it
-    is there already, unless another view, another language or something of a view's is asked for.
+    A link's fields are returned as ``state``; a bad link shows the initial page. For a refused
+    layout the picture of the last valid one, ``drawn``, stays, dimmed by the style sheet: it is
+    sent only if another view, another language or another option of a view is requested.
     """
     seen = parsed(sent)
     state, link = from_values(seen), link_of(seen)
@@ -159,7 +160,7 @@ def draw(sent: object) -> str:
 
 
 def link_notice(link: str, language: str) -> Markup:
-    """What is to be said of a link: nothing, or what of it cannot be read, or is not there."""
+    """The notice about a link: empty, or its parts that are unreadable or unknown."""
     try:
         unknown = as_far_as_known(link)[1]
     except LayoutError as error:
@@ -171,7 +172,7 @@ OF_LAYOUT = (*fields_of("job", "model", "training"), "roles")
 
 
 def _drawn(link: object) -> State:
-    """The state that the page's picture is of; that of the start where it does not say."""
+    """The state of the page's current picture; the initial state if the request has none."""
     with suppress(LayoutError):
         last = from_query(link or "")
         return replace(last, lang=last.language)
@@ -179,7 +180,8 @@ def _drawn(link: object) -> State:
 
 
 def _regions(state: State, parts: Answer, words: object, shown: object) -> dict[str, str]:
-    """The HTML of all regions that a page lacks; words: its language, shown: its view."""
+    """The HTML of all regions that a page lacks; words: the language that it has, shown: its
+    view."""
     language, view = state.language, view_of(state)
     regions = {name: html for name, html in vars(parts).items() if html is not None}
     if parts.picture is None and shown and words == language:
@@ -197,7 +199,7 @@ def _regions(state: State, parts: Answer, words: object, shown: object) -> dict[
 
 @within()
 def save(sent: object) -> str:
-    """A file of what is on screen, as JSON; {"refused": sentence} where there is none."""
+    """A file of the page, as JSON; {"refused": sentence} if it cannot be made."""
     request = parsed(sent)
     kind, address = request.get("form"), request.get("address")
     fields = request.get("state")
@@ -219,7 +221,7 @@ def save(sent: object) -> str:
 
 @cache
 def head_html(language: str) -> dict[str, Markup]:
-    """The regions of the header beside its chips, which come with every answer."""
+    """The regions of the header besides its chips; every answer has them."""
     leads = {"data_set": {"view": "launch"}, "data_leads": "field-paste"}
     copies = {"data_copy_link": True, "data_done": PAGE["copied"][language]}
     names = dict.fromkeys(SHELL["language"][code] for code in LANGUAGES)
@@ -240,7 +242,7 @@ def head_html(language: str) -> dict[str, Markup]:
 
 
 def chips_html(context: Context | None, language: str) -> Markup:
-    """The job in three chips; each leads to its inputs. None: a layout that cannot be."""
+    """The job in three chips, each a button to its inputs. None: an invalid layout."""
     if context is None:
         return tag("span", SHELL["no_layout"][language], class_="chip-job none")
     layout = context.layout
@@ -261,11 +263,11 @@ def _chip(field: str, text: str, kind: str = "") -> Markup:
 
 
 MAIN = ("tp", "pp", "dp")
-"""Sizes that are named where they are 1 too."""
+"""Sizes shown even if they are 1."""
 
 
 def foot_html(layout: Layout | None, language: str) -> Markup:
-    """On narrow screens the sizes, at the foot of the screen; it opens and closes their inputs."""
+    """On narrow screens the sizes at the foot of the screen, which open and close their inputs."""
     sizes = SHELL["no_layout"][language]
     if layout is not None:
         every = {name: layout.mesh.size(name) for name in ("tp", "pp", "cp", "dp")}
@@ -279,7 +281,7 @@ def foot_html(layout: Layout | None, language: str) -> Markup:
 
 
 def nav_html(view: str, language: str) -> Markup:
-    """The sections in one row, and the views of the one that is shown."""
+    """The sections in one row, and the views of the current one."""
     here = next(name for name, views in PLACES.items() if view in views)
     sections = (
         _place(views[0], SECTIONS[name][language], name == here) for name, views in PLACES.items()
@@ -298,7 +300,7 @@ def _place(view: str, label: str, is_here: bool) -> Markup:
 
 
 def tools_html(view: str, language: str) -> Markup:
-    """The one menu of files: the slide, the picture as it is, what programs read."""
+    """The menu of files: the slide, the picture, and files for programs."""
     pictures = [("save_slide", [(form, form.removeprefix("slide-")) for form in SLIDES])]
     if VIEWS[view].pictures:
         pictures.append(("save_picture", [(form, form) for form in PICTURES]))
@@ -314,7 +316,7 @@ def tools_html(view: str, language: str) -> Markup:
 
 
 def first_html() -> Markup:
-    """The page as it is sent first: everything in place, with the first state drawn."""
+    """The page as it is first sent: all regions, with the initial state drawn."""
     start = State()
     regions = _regions(start, answer(start), None, None)
 
@@ -351,14 +353,14 @@ SCRIPT_WORDS = (
     *("waiting", "working", "working_why", "busy", "whole", "frame_copied"),
     *("long", "unread", "slow", "refused"),
 )
-"""The words of the script's own."""
+"""The texts of the page's script."""
 
 ADDRESSES = 20_000
-"""Bytes of a question that the page leaves for the links in it."""
+"""Bytes of a request that the page leaves for the links in it."""
 
 
 def script_data() -> dict[str, object]:
-    """What the page's script has to know: the fields of the state, its few words."""
+    """The data of the page's script: the fields of the state, and its texts."""
     return {
         "fields": script_fields(),
         "lit": [name for name, view in VIEWS.items() if view.pins_locally],

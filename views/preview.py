@@ -1,4 +1,4 @@
-"""What other programs show of a link to the page: a title, a description and a picture of the job.
+"""The preview of a link in other programs: a title, a description and a picture of the job.
 
 Chats and search engines read the head of the page at an address and run none of its scripts, so the
 server writes there what the link is about; its picture is a slide, made when somebody asks for it.
@@ -25,14 +25,14 @@ from .export import model_text, picture_file
 from .groups.sentence import sentence_of
 
 PICTURE = "preview.png"
-"""The name of the picture, under the address of the page; its query is that of the link."""
+"""The name of the picture, under the address of the page; its query is the link's."""
 
 WIDE, HIGH = 1920, 1080
 """Pixels of a slide as PNG (export.py)."""
 
 
 def context_of(query: object) -> Context:
-    """The job of a link, as far as there is what it names; the page's first where it has none."""
+    """The context of a link, ignoring unknown names; the initial one if it is invalid."""
     with suppress(LayoutError):
         state, _ = as_far_as_known(query)
         return Context.of(state)
@@ -83,7 +83,7 @@ def title_of(context: Context) -> str:
 
 
 def text_of(context: Context) -> str:
-    """What the chosen GPU shares with whom, and what is trained where that is known."""
+    """What the selected GPU shares and with whom, and the model if it is known."""
     language = context.language
     sentences = (sentence_of(context.layout, context.rank, language), model_text(context))
     return joined([*filter(None, sentences)], language)
@@ -95,7 +95,7 @@ def preview(query: object) -> str:
 
 
 def _drawn(context: Context) -> str:
-    """The query of the picture: whatever view is asked for, it is of the job."""
+    """The query of the picture, which is of the job whatever the link's view."""
     return to_query(context.state.changed({"view": "groups"}))
 
 

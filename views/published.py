@@ -1,4 +1,4 @@
-"""Where the published layout on screen comes from, what of it is derived, and what is left open."""
+"""The source of the published layout on screen, the fields derived from it, and those left open."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ FIELDS_OF = {
     "account_for_loss": "account",
     "attention_heads": "heads",
 }
-"""Names of published layouts that are not those of controls."""
+"""Names in published layouts that differ from those of controls."""
 
 
 def source_html(state: State, language: str) -> Markup:
-    """Where a published layout comes from, and what of it is derived, under a name that the closed
-    menu cuts; nothing for another one."""
+    """The source of a published layout and the derived fields, below its name if the closed menu
+    cuts that; empty for another layout."""
     name = state.preset
     if name in PLANS:
         known = preset_state(name)
@@ -65,8 +65,8 @@ def source_html(state: State, language: str) -> Markup:
 
 
 def derived_lines(state: State) -> Iterator[str]:
-    """Options of training that the source of the chosen published layout implies and does not
-    state, with the reason; those that the page still has.
+    """Training options that the published layout's source implies without stating them, with the
+    reason; only those that the page still has.
 
     >>> from .base.trained import published
     >>> [*derived_lines(State(**{**published("falcon-180b"), "preset": "falcon-180b"}))]
@@ -84,12 +84,12 @@ def derived_lines(state: State) -> Iterator[str]:
 
 
 TAKEN = ("cluster", "precision", "zero", "recompute", "schedule", "micro_batch", "global_batch")
-"""Options of training on which the time of a step depends most."""
+"""Training options with most influence on the time of a step."""
 
 
 def taken_line(state: State) -> str:
-    """What the estimate takes where the source of the chosen published layout says nothing and
-    implies nothing; empty where all is said, or its model is not known.
+    """The defaults that the estimate uses where the published layout's source neither states nor
+    implies a value; empty if there are none, or if the model is unknown.
 
     >>> from .base.trained import published
     >>> taken_line(State(**{**published("llama3-405b-1"), "preset": "llama3-405b-1"}))

@@ -1,4 +1,4 @@
-"""The column where the framework is a server: its own sizes under its own names, what remains."""
+"""The column for a server: its own sizes under its own names, and what remains."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ OF_STEP = (
     "group_size",
     "account",
 )
-"""Fields of the job that are about a training step."""
+"""Fields of the job about a training step."""
 
 
 @cache
 def hidden_fields(framework: str) -> tuple[str, ...]:
-    """The inputs of the column that a framework has not.
+    """The inputs of the column that a framework does not have.
 
     >>> hidden_fields("megatron")
     ('dp', 'dcp', 'moe_dp', 'expert_parallel')
@@ -48,7 +48,7 @@ def hidden_fields(framework: str) -> tuple[str, ...]:
 
 @cache
 def names_of_sizes(framework: str, language: str) -> dict[str, str]:
-    """What a server calls its sizes, where that is not what training does."""
+    """A server's names of sizes, where they differ from training's."""
     found = {name: _label(framework, name) for name in SIZES}
     return {name: SERVER[key][language] for name, key in found.items() if key}
 
@@ -59,7 +59,7 @@ def _label(framework: str, name: str) -> str:
 
 
 def remains_of_server(layout: Layout | None, state: State, language: str) -> Iterator[Markup]:
-    """What remains of the sizes: inside tp, and how many servers there are.
+    """The sizes that remain: inside tp, and the number of servers.
 
     Without a layout the rows stay, so that nothing moves under the hand.
     """

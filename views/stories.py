@@ -18,13 +18,14 @@ from .base.state import State
 from .hang.example import watchdog_example
 
 EVIDENCE = watchdog_example(Job(tp=4).layout())
-"""A watchdog's lines of one tp group of 4."""
+"""A watchdog's output about one tp group of 4."""
 
 HOSTS = "\n".join(f"gpu-{node}" for node in range(8))
 RACKS = (
     "SwitchName=rack0 Nodes=gpu-0,gpu-2,gpu-4,gpu-6\nSwitchName=rack1 Nodes=gpu-1,gpu-3,gpu-5,gpu-7"
 )
-"""Machines by turns in two racks: neighbours in the order of ranks are never in one."""
+"""Machines alternating between two racks: neighbours in the order of ranks are never in the
+same."""
 
 _GPT = "micro_batch=4&global_batch=128&model=gpt-18.4b"
 LINKS = {
@@ -35,13 +36,13 @@ LINKS = {
     "hang": "tp=4&show=hang",
     "cost": f"tp=16&pp=1&{_GPT}&show=compare&kept={quote(f'?tp=8&pp=1&{_GPT}')}",
 }
-"""Each story, as a person types a link."""
+"""The link of each story."""
 
 BRINGS: dict[str, dict[str, str]] = {
     "rack": {"hosts": HOSTS, "racks": RACKS},
     "hang": {"evidence": EVIDENCE},
 }
-"""What no link holds."""
+"""Fields of stories that no link holds."""
 
 
 def examples_html(language: str) -> str:
@@ -53,7 +54,7 @@ def examples_html(language: str) -> str:
 
 
 def entries_html(language: str) -> str:
-    """Three ways in, a line each; two lead on to the box that takes what is pasted."""
+    """Three entries, a line each; two lead to the box for pasting."""
     buttons = [button(ENTRIES["tour"][language], id="tour-start", **_to_step(0, "next"))]
     for view, box in (("hang", "evidence"), ("launch", "paste")):
         leads = {"data_set": {"view": view}, "data_leads": f"field-{box}"}
@@ -63,7 +64,7 @@ def entries_html(language: str) -> str:
 
 
 def tour_html(state: State) -> Markup:
-    """The step of the tour that the page is at: two sentences, and ways on; nothing off the tour.
+    """The current step of the tour: two sentences, and buttons; empty outside of the tour.
 
     It opens when somebody asks for it, and leaves the page as it is.
     """
@@ -80,7 +81,7 @@ def tour_html(state: State) -> Markup:
 
 
 def _to_step(step: int, way: str) -> dict[str, object]:
-    """Marks of a button that goes to a step; the focus goes with it to the one that goes on."""
+    """Attributes of a button that goes to a step; the focus moves to the button that continues."""
     steps = tour()
     if step not in range(len(steps)):
         return {"disabled": True}

@@ -1,4 +1,4 @@
-"""The endpoint about collectives: every rank's tensor after one operation, and what that costs."""
+"""The endpoint for collectives: every rank's tensor after one operation, and its cost."""
 
 from __future__ import annotations
 
@@ -79,22 +79,22 @@ OPERATION = Parameters(
     },
 )
 OF_MATHS = {"op": "operation", "tensor": "tensors", "collective_shape": "shape"}
-"""The parameter here of what the maths, or the view alone, calls otherwise."""
+"""The endpoint's parameters for controls that the maths, or the view, name differently."""
 
 MOST_NUMBERS = 500_000
-"""Numbers of all tensors before and after: some 5 MB as text."""
+"""The most numbers in all tensors before and after: some 5 MB as text."""
 
 LARGEST = 10**12
-"""The largest number of a tensor that is given: sums over all ranks stay exact."""
+"""The largest number in a tensor: sums over all ranks stay exact."""
 
 MOST_TEXT = 10_000_000
-"""Characters of tensors that are given."""
+"""The longest text of tensors, in characters."""
 
 MESSAGE = {"from": "sender", "to": "receiver", "chunk": "chunk", "into": "into", "adds": "adds"}
-"""The fields of a transfer by their names here."""
+"""The fields of a transfer, by their names in the answer."""
 
 JOINED = ("all_gather", "join_at_root")
-"""What leaves every rank with as many numbers as its whole group had."""
+"""Operations after which a rank has as many numbers as its whole group had."""
 
 
 @serving(dict, OPERATION, LAYOUT)
@@ -138,7 +138,8 @@ def collective(arguments: Document) -> str:
 
 
 def _watched(layout: Layout, state: State, root: int) -> CollectiveSpec:
-    """What is asked for, as the view reads it; whatever it would leave out is refused."""
+    """The operation of the request, as the view reads it; refuses inputs that the view would
+    replace."""
     watched, _, problems = resolve_inputs(layout, state)
     if problems:
         # To leave an input empty mends it on the page; a program is not told to.
@@ -188,7 +189,7 @@ def _read(text: str, world: int) -> list[np.ndarray]:
 
 
 def _require_small(watched: CollectiveSpec, count: int) -> None:
-    """Refuse an answer that is too large before it is worked out."""
+    """Refuses an answer that is too large, before it is computed."""
     functions = {watched.function, watched.operation.forward}
     times = watched.size if functions & set(JOINED) else 1
     if count * (1 + times) > MOST_NUMBERS:
@@ -196,7 +197,8 @@ def _require_small(watched: CollectiveSpec, count: int) -> None:
 
 
 def _steps(watched: CollectiveSpec) -> dict[str, object]:
-    """Every message of an algorithm between places of one group; a chunk is what one carries."""
+    """Every message of an algorithm between places of one group, each with the chunk that it
+    carries."""
     if watched.size > MOST_MEMBERS:
         raise refusal("too-many-members", "algorithm", limit=MOST_MEMBERS, size=watched.size)
     algorithm = algorithm_of(watched.algorithm, watched.size, watched.root)

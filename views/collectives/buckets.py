@@ -77,7 +77,8 @@ def buckets_html(context: Context, state: State) -> Markup:
 
 
 def _layers_of_job(context: Context) -> tuple[dict[str, float], tuple[int, ...], str]:
-    """Numbers of empty boxes, parameters of each tensor of a layer on a rank, and the model's name.
+    """Default numbers of empty boxes, parameters of each tensor of a layer on a rank, and the
+    model's name.
 
     They are those of the stage that holds most layers, all as most are: with experts, or without.
 
@@ -113,7 +114,7 @@ def _timeline(
     tensors: tuple[int, ...],
     whose: str,
 ) -> Iterator[Markup]:
-    """What travels, in how many pieces, how much of it is not hidden; and the picture of it."""
+    """What is sent, in how many messages, and how much of it is exposed; and its picture."""
     layout, language = context.layout, context.language
     say = saying(PAGE, language)
     kind = "dp-cp" if "dp-cp" in layout.every else "dp"
@@ -154,7 +155,7 @@ def _legend(events: Sequence[Event], language: str) -> Markup:
 
 
 def _picture(events: Sequence[Event], language: str) -> str:
-    """Two lanes; computation of one kind and number that goes on without a gap is one bar."""
+    """A picture with two lanes; consecutive computation of one kind and number is one bar."""
     bars: list[LaneBar] = []
     at = -1  # the last bar of computation
     for event in events:

@@ -1,4 +1,4 @@
-"""The inputs of the Collectives view, checked: which group, which operation, which tensors."""
+"""The inputs of the Collectives view, checked: group, operation, tensors."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from ..base.state import State, is_empty, pinned_group, require_choice
 from ..base.trained import cluster_of
 
 MOST_MEMBERS = 16
-"""Members of a group whose tensors are drawn; of a larger group the first ones stand for it."""
+"""The most members of a group whose tensors are drawn; of a larger group the first ones."""
 
 MOST_NUMBERS = 64
-"""Numbers of one tensor, before or after."""
+"""The most numbers of one tensor, before or after."""
 
 COST_OF = {
     "tokens_all_to_all": "all_to_all",
@@ -41,7 +41,7 @@ COST_OF = {
     "join_at_root": "gather",
     "send_recv_back": "send_recv",
 }
-"""The collective that a function comes to on the wire, where it has another name."""
+"""The collective that a function costs as much as, if it has another name."""
 
 VALUES, DIRECTIONS = FIELDS["collective_values"].choices, FIELDS["collective_direction"].choices
 
@@ -69,7 +69,7 @@ class CollectiveSpec:
 
     @property
     def cost(self) -> str:
-        """The operation as training.collectives.cost knows it."""
+        """The name of the operation in training.collectives.cost."""
         return COST_OF.get(self.function, self.function)
 
     def cost_facts(self) -> Document:
@@ -90,12 +90,12 @@ class CollectiveSpec:
 
     @property
     def algorithms(self) -> list[str]:
-        """Those that do it, by name."""
+        """Algorithms for the operation, by name."""
         return [name for name in ALGORITHMS if algorithm_of(name, 2).op == self.cost]
 
 
 def resolve_inputs(layout: Layout, state: State) -> tuple[CollectiveSpec, State, list[LayoutError]]:
-    """What is watched, the inputs that count, and what was wrong with those that do not.
+    """The operation, the inputs that apply, and refusals of those that do not.
 
     An input that cannot be is left out, as if it were empty, and told; everything else stays.
     """
@@ -113,7 +113,7 @@ def resolve_inputs(layout: Layout, state: State) -> tuple[CollectiveSpec, State,
 
 
 def _with_working_fixes(layout: Layout, state: State, error: LayoutError) -> LayoutError:
-    """Up to three changes that were tried, and with which this input is no problem any more."""
+    """The refusal with up to three changes that were tried and make this input valid."""
 
     def works(change: Facts) -> bool:
         try:
@@ -168,7 +168,7 @@ def _resolved(layout: Layout, state: State) -> CollectiveSpec:
 
 
 def speed(layout: Layout, ranks: np.ndarray, state: State) -> float:
-    """Bytes per second one way: as given in GB/s, else those of the job's cluster.
+    """Bytes per second one way: of the field in GB/s, else of the job's cluster.
 
     There NVLink inside a node, the network card if the group leaves it.
     """
@@ -180,7 +180,7 @@ def speed(layout: Layout, ranks: np.ndarray, state: State) -> float:
 
 
 def default_shape(operation: Operation, n: int) -> tuple[int, ...]:
-    """A shape that works and whose numbers can be read.
+    """A valid shape whose numbers are readable.
 
     >>> default_shape(operation_of("reduce_scatter"), 4), default_shape(operation_of("gather"), 4)
     ((4,), (1,))
@@ -219,7 +219,7 @@ def exchanged(spec: CollectiveSpec, groups: Iterable[Sequence[int]]) -> tuple[Te
 
 
 def _about_shape(spec: CollectiveSpec, error: LayoutError) -> LayoutError:
-    """A refusal of the tensors, as one of the shape, with the sizes that split put in."""
+    """A refusal of the tensors as a refusal of their shape."""
     shape = spec.shape
     at = int(str(error.facts.get("dim", len(shape))))
     sizes = (
@@ -234,7 +234,7 @@ def _about_shape(spec: CollectiveSpec, error: LayoutError) -> LayoutError:
 def filled(
     spec: CollectiveSpec, places: Iterable[tuple[int, int]], shapes: Iterable[tuple[int, ...]]
 ) -> Tensors:
-    """Numbers that tell who holds them: 10 times the place and then on, the rank, or ones."""
+    """Numbers that identify their holder: counting from 10 times its place, its rank, or ones."""
 
     def numbers(place: int, rank: int, shape: tuple[int, ...]) -> np.ndarray:
         if spec.values == "count":
@@ -245,7 +245,8 @@ def filled(
 
 
 def contributors(spec: CollectiveSpec, before: Tensors) -> tuple[Tensors, Tensors]:
-    """Which members contributed to each number, before and after, as bit masks over their places.
+    """The members that contributed to each number, before and after, as bit masks over their
+    places.
 
     The operations run on tensors in which each member has its own bit: sums then show who is in.
     """
@@ -270,7 +271,7 @@ def cell_of(number: int, bits: int) -> Cell:
 
 
 def _index(grouping: Grouping, state: State) -> int:
-    """Which group: the one that is asked for, that of the pinned rank, or the first."""
+    """The index of the group: as selected, else that of the pinned rank, else the first."""
     if is_empty(state.collective_index):
         return pinned_group(grouping, state.rank)
     number, last = number_in(state.collective_index), grouping.num_groups - 1
@@ -278,7 +279,7 @@ def _index(grouping: Grouping, state: State) -> int:
 
 
 def ranks_of(grouping: Grouping, index: int) -> np.ndarray:
-    """The members of one group, without making the others where that is easy."""
+    """The members of one group, without making the other groups if that is possible."""
     if grouping.is_plain:
         return grouping.members(int(grouping.firsts()[index]))
     return np.asarray(grouping.groups()[index])
@@ -297,7 +298,7 @@ def _root(text: str, members: tuple[int, ...], name: str, index: int) -> int:
 
 
 def shape_of(value: object) -> tuple[int, ...]:
-    """A shape as it is typed, of few enough numbers to read.
+    """A typed shape, with few enough numbers to read.
 
     >>> shape_of("2x4")
     (2, 4)

@@ -1,4 +1,4 @@
-"""An algorithm step by step: the slots of every member, as data that the script draws."""
+"""An algorithm step by step: the slots of every member, as data for the script to draw."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from ..base.units import bytes_text, seconds_text
 from .inputs import CollectiveSpec, cell_of, filled
 
 MOST_STEPPED = 8
-"""Members of a group whose steps are drawn."""
+"""The most members of a group whose steps are drawn."""
 
 
 def steps_html(watched: CollectiveSpec, state: State, language: str) -> Markup:
-    """The algorithm that does what is watched, in a group of at most MOST_STEPPED members."""
+    """The steps of the selected algorithm, in a group of at most MOST_STEPPED members."""
     say = saying(PAGE, language)
     title, inputs = tag("h3", say("collectives_steps")), _inputs(watched, state, language)
     if not watched.algorithm:
@@ -80,12 +80,12 @@ def _inputs(watched: CollectiveSpec, state: State, language: str) -> Markup:
 
 
 def noted(text: str) -> Markup:
-    """What a reader should know of what is shown."""
+    """A notice about the pictures."""
     return tag("p", text, class_="collectives-note", role="note")
 
 
 def _player(algorithm: Algorithm, caption: str, language: str) -> Markup:
-    """Buttons, slider and the sentence of the step; the script does the rest."""
+    """Buttons, slider and the caption of the step; the script plays it."""
     steps = {"min": 0, "max": len(algorithm.steps), "value": 0, "step": 1}
     label = PAGE["collectives_step"][language]
     return together(
@@ -103,7 +103,7 @@ def _player(algorithm: Algorithm, caption: str, language: str) -> Markup:
 def _changes(
     algorithm: Algorithm, states: list[Slots[Cell]], captions: list[str]
 ) -> dict[str, object]:
-    """The first state, and for each step its messages and what they leave; as the script reads it.
+    """The initial state, then for each step its messages and their results, for the script.
 
     A cell is [text, places]; null: nothing there.
     """
@@ -134,7 +134,7 @@ def _changes(
 def _captions(
     watched: CollectiveSpec, algorithm: Algorithm, ranks: tuple[int, ...], language: str
 ) -> list[str]:
-    """A sentence for the state before the first step and after each."""
+    """A sentence for the initial state and for each step."""
     say, size, last = saying(PAGE, language), watched.buffer_bytes, len(algorithm.steps)
     bound = bytes_text(bus_factor(algorithm.op, len(ranks)) * size)
     captions = [say("collectives_start", last=last, bound=bound)]
@@ -158,7 +158,7 @@ def _captions(
 
 
 def _states(watched: CollectiveSpec, algorithm: Algorithm) -> list[Slots[Cell]]:
-    """The cells of every slot before the first step and after each.
+    """The cells of every slot, initially and after each step.
 
     The steps run twice: on numbers, filled as those of the view, and on a bit for each member,
     which tells who contributed, for every contribution is added once.
@@ -176,7 +176,7 @@ def _states(watched: CollectiveSpec, algorithm: Algorithm) -> list[Slots[Cell]]:
 
 
 NARROWEST = 38.0
-"""Pixels of a slot at least, which has room for its longest number."""
+"""The least width of a slot in pixels: its longest number fits."""
 
 
 def _board(
@@ -188,7 +188,7 @@ def _board(
 
 
 def _heads(algorithm: Algorithm, ranks: tuple[int, ...]) -> list[str]:
-    """What stands above each column of slots."""
+    """The head of each column of slots."""
     if algorithm.op == "all_to_all":
         return [f"→ {rank}" for rank in ranks] + [f"← {rank}" for rank in ranks]
     if algorithm.name == "ring_attention":
@@ -197,7 +197,7 @@ def _heads(algorithm: Algorithm, ranks: tuple[int, ...]) -> list[str]:
 
 
 def _balance(algorithm: Algorithm, ranks: tuple[int, ...], language: str) -> Markup:
-    """Of ring attention: the pairs of chunks that each rank works out at each step."""
+    """The pairs of chunks that each rank computes at each step of ring attention."""
     if algorithm.name != "ring_attention":
         return Markup()
     say, n = saying(PAGE, language), len(ranks)

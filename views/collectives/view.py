@@ -59,16 +59,16 @@ FORMULAS = {
     "send_recv": ("S", "1"),
     **dict.fromkeys(("keep", "split"), ("0", "0")),
 }
-"""Bytes per rank and steps, as training.collectives.cost works them out."""
+"""Bytes per rank and steps, as in training.collectives.cost."""
 
 MOST_GROUPS = 4
-"""Groups that are drawn together; and no more ranks than of one large group."""
+"""The most groups drawn together, with no more ranks than one large group."""
 
 HUBS = {
     **dict.fromkeys(("all_reduce", "reduce_scatter", "reduce", "sum_at_root"), "Σ"),
     **dict.fromkeys(("all_gather", "gather", "join_at_root"), "++"),
 }
-"""The sign in which everything meets, by function."""
+"""The sign at which all members meet, by function."""
 
 
 def collectives_html(context: Context) -> Markup:
@@ -129,7 +129,7 @@ def _inputs(layout: Layout, watched: CollectiveSpec, state: State, language: str
 
 
 def op_name(op: str) -> str:
-    """A collective as it is written; Megatron's own names stay.
+    """The display name of a collective; Megatron's own names are unchanged.
 
     >>> op_name("all_reduce"), op_name("_reduce")
     ('all-reduce', '_reduce')
@@ -138,7 +138,7 @@ def op_name(op: str) -> str:
 
 
 def _notices(layout: Layout, watched: CollectiveSpec, language: str) -> Markup:
-    """What the reader must know of the group before the pictures: that it is one rank, or large."""
+    """Notices about the group: that it has one rank, or that it is large."""
     say, name = saying(PAGE, language), watched.grouping.name
     if watched.size == 1:
         larger = [name for name, grouping in layout.every.items() if grouping.size > 1][:3]
@@ -190,7 +190,7 @@ def _cost(watched: CollectiveSpec, language: str) -> Markup:
 def _before_and_after(
     layout: Layout, watched: CollectiveSpec, state: State, language: str
 ) -> Markup:
-    """Pictures of the group that is watched, and of others beside it if asked."""
+    """Pictures of the selected group, and on request of others."""
     say, every = saying(PAGE, language), exchanges(watched, state)
     flow, sentences = every[0][1].flow, [f"collectives_read_{watched.direction}"]
     if all(sender == receiver for sender, receiver in flow.pairs):
@@ -228,7 +228,7 @@ def _nodes(exchange: Exchange, layout: Layout, language: str) -> str:
 
 
 def exchanges(watched: CollectiveSpec, state: State) -> list[tuple[int, Exchange]]:
-    """The group that is watched first, and others beside it if that is asked, by number."""
+    """The tensors of the selected group, then on request those of others, by number."""
     before, _ = exchanged(watched, [watched.members])
     bits, who = contributors(watched, before)
     flow = _flow(watched.function, who)
@@ -241,7 +241,7 @@ def exchanges(watched: CollectiveSpec, state: State) -> list[tuple[int, Exchange
 
 
 def _groups(watched: CollectiveSpec, state: State) -> list[tuple[int, tuple[int, ...]]]:
-    """The group that is watched, and after it as many others as there is room for."""
+    """The selected group, and as many others as there is room for."""
     grouping, size = watched.grouping, len(watched.members)
     others = (
         (index, tuple(ranks_of(grouping, index)[:size].tolist()))
@@ -263,7 +263,7 @@ def _block(tensor: np.ndarray, bits: np.ndarray) -> Block:
 
 
 def _flow(function: str, who: Tensors) -> Flow:
-    """Who sends to whom: a member whose numbers are in another's result, or in its own."""
+    """Who sends to whom: the members whose numbers are in another's result, or in their own."""
     pairs = [
         (sender, receiver)
         for receiver, bits in enumerate(who)
@@ -279,7 +279,7 @@ def _flow(function: str, who: Tensors) -> Flow:
 
 
 def collectives_pictures(context: Context) -> Pictures:
-    """The tensors before and after, of the group that is watched and of others if that is asked."""
+    """The tensors before and after, of the selected group and on request of others."""
     watched, counting, problems = resolve_inputs(context.layout, context.state)
     if problems:
         raise problems[0]

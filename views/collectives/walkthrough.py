@@ -30,7 +30,7 @@ SHOWN = (6, 7)
 """Ranks of the last tensor parallel group, where most of the published numbers are."""
 
 OF_RANK, OF_SUM = "sum(rank * y)", "2 * y, y = reduce(rank * x)"
-"""What a backward pass starts from, in words of code: y is what the function gives for x."""
+"""The losses of backward passes, as code: y is the function's result for x."""
 
 Tensors = Sequence[np.ndarray]
 
@@ -73,8 +73,8 @@ def examples() -> list[Example]:
 
 
 def _example(op: str, before: Tensors, loss: str = "") -> Example:
-    """Of OF_RANK the gradient of the output is the rank, of OF_SUM 2; there the chain rule takes
-    what comes back times the rank."""
+    """With OF_RANK the gradient of the output is the rank, with OF_SUM 2; for OF_RANK the chain
+    rule multiplies the result by the rank."""
     after = apply(op, before, groups())
     if not loss:
         return Example(op, before, after)

@@ -1,4 +1,4 @@
-"""The endpoint that compares two layouts; its facts are the command's too."""
+"""The endpoint that compares two layouts; the command line prints the same facts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .view import moved_by_kind
 from .words import verdict_text
 
 SIDES = ("first", "second")
-"""The layout that is named, and the one that the parameters ask for."""
+"""The layout that is named, and the one of the parameters."""
 
 
 @training_endpoint
@@ -63,7 +63,8 @@ def compare(
 
 
 def compare_facts(found: Compared) -> dict[str, object]:
-    """The verdict, what comes of both layouts, which settings and groups differ, for programs.
+    """The verdict, the costs of both layouts, and the settings and groups that differ, as JSON
+    values.
 
     Errors: LayoutError for what the model, the batch or the schedule of the second one do not
     allow; a first one that is refused is one of the facts, and so is a server.

@@ -20,14 +20,14 @@ from .sides import Compared, Side
 
 
 def spec_of_both(found: Compared) -> PictureSpec:
-    """What the page's script has to know: the groups of the layout on screen, and of the other one
-    where it has the same ranks."""
+    """What the page's script needs: the groups of the layout on screen and, if it has the same
+    ranks, of the other one."""
     spec = spec_of(found.second.context)
     return replace(spec, others=_groupings(found.first)) if _is_alive(found) else spec
 
 
 def jobs_html(found: Compared, language: str) -> Markup:
-    """Both jobs; a rank pointed at lights up in both where they have the same ranks."""
+    """Both jobs; pointing at a rank highlights it in both, if they have the same ranks."""
     spec, is_alive = spec_of_both(found), _is_alive(found)
     figures = [
         *_figures(found.first, spec.script_groups if is_alive else None, language),
@@ -37,7 +37,7 @@ def jobs_html(found: Compared, language: str) -> Markup:
 
 
 def _figures(side: Side, known: list[Grouping] | None, language: str) -> list[Markup]:
-    """A picture of each grid. known: the groups that the script marks; None: it marks none."""
+    """A picture of each grid. known: the groups that the script highlights; None: none."""
     layout, figures = side.layout, []
     spec = spec_of(side.context)
     for grid, mesh, groupings in spec.sides:
@@ -56,7 +56,7 @@ def _figures(side: Side, known: list[Grouping] | None, language: str) -> list[Ma
 
 
 def _groupings(side: Side) -> Sequence[Grouping]:
-    """What the pictures of a layout mark."""
+    """The groups that the pictures of a layout mark."""
     spec = spec_of(side.context)
     return [one for *_, groupings in spec.sides for one in marked(side.layout, groupings)]
 

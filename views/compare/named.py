@@ -1,4 +1,5 @@
-"""A layout that a program names: a published one, a link, a document of ours, a launch command."""
+"""A layout named by a program: a published one, a link, a JSON document of this project, or a
+launch command."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ from .sides import FROM_HERE, own_of, query_of, with_job
 
 
 def context_named(text: str, context: Context) -> Context:
-    """The page of a context with the job that a text names, trained as that says.
+    """The context with the job that a text names, trained as the text has it.
 
     Errors: LayoutError for nothing, for what names no layout, and for one that cannot be.
     """
@@ -40,7 +41,7 @@ def context_named(text: str, context: Context) -> Context:
 
 
 def state_named(text: str) -> State:
-    """What a text says of a layout and its training.
+    """The state of a text: the layout and its training.
 
     >>> state_named("LLaMA3-405B-1").tp, state_named("?tp=4").tp
     ('8', '4')
@@ -80,7 +81,7 @@ def plan_named(text: str, answers: str = "") -> PlanRead | Context:
 
 
 def is_link(text: str) -> bool:
-    """Whether a text is an address, or the query of one."""
+    """Whether a text is a link, or the query of one."""
     stripped = text.strip()
     return stripped.startswith(("http://", "https://", "?", "v=")) or (
         "=" in stripped and not any(sign in stripped for sign in " \n\t{")
@@ -88,7 +89,8 @@ def is_link(text: str) -> bool:
 
 
 def document_of(text: str) -> Mapping[str, object] | None:
-    """A document of ours; None for any other text, such as DeepSpeed's JSON."""
+    """The value of a JSON document of this project; None for any other text, such as DeepSpeed's
+    JSON."""
     with suppress(ValueError, RecursionError):
         document = json.loads(text)
         if isinstance(document, dict) and "schema" in document and "job" in document:
@@ -97,8 +99,8 @@ def document_of(text: str) -> Mapping[str, object] | None:
 
 
 def of_document(text: str, document: Mapping[str, object]) -> State:
-    """Its job; of a command about training also its model, where nothing of that was changed, and
-    how it is trained."""
+    """The state of a document's job; of a command about training also its training, and its model
+    if no size of that was changed."""
     fields = fields_of_job(job_of_document(text))
     model, training = document.get("model"), document.get("training")
     if model in MODELS and not document.get("changed"):
@@ -110,4 +112,4 @@ def of_document(text: str, document: Mapping[str, object]) -> State:
 
 
 TRAINING_FIELDS = tuple(name for name in OF_TRAINING if name not in ("vpp", "spread", "account"))
-"""What `views.base.endpoint.job_facts` says of training that is a field of the page."""
+"""Fields of the page among the training facts of `views.base.endpoint.job_facts`."""

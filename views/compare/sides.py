@@ -1,4 +1,4 @@
-"""The two layouts that are compared: which they are, what they are called, what each costs.
+"""The two layouts of a comparison: which they are, their names, and their costs.
 
 The first is the one that a link names, the second the one on screen. Both do the same work: model,
 batch and cluster are those on screen, of servers the longest request too. How it is done
@@ -38,7 +38,7 @@ from ..memory.served import ServedModel, served_of
 from ..traffic.rows import rows_of
 
 WAYS = tuple(name for name in fields_of("training") if name not in ("cluster", "capacity"))
-"""How a layout is trained, beside what its job says of that."""
+"""Fields about how a layout is trained, besides those of its job."""
 
 SERVES = (*("served_weights", "served_cache", "served_share", "served_requests", "served_batched"),)
 """How a server serves, beside what its job says of that."""
@@ -46,24 +46,24 @@ SERVES = (*("served_weights", "served_cache", "served_share", "served_requests",
 AXES = ("tp", "cp", "pp", "dp")
 
 SHOWN = ("group_type", "more", "dp_kind")
-"""Fields of a job that say what is drawn of it."""
+"""Fields of a job that only change what is drawn."""
 
 OWN_FIELDS = (*fields_of("job"), *WAYS, *SERVES, "preset")
 """What a layout that is compared says for itself."""
 
 FROM_HERE = "~"
-"""How a kept layout begins that is said by its difference from the one on screen."""
+"""Prefix of a kept layout that is written as its difference from the one on screen."""
 
 MOST_NAMED = 2
-"""Settings in the name of a layout that has the sizes of the other one."""
+"""The most settings in the name of a layout with the same sizes as the other."""
 
 
 # -- which layouts -------------------------------------------------------------------------------
 
 
 def kept_context(context: Context) -> Context:
-    """The same page with the job that the kept link, or the query of one, is about; or that what
-    stands after a ~ makes of the one on screen.
+    """The context with the job of the kept link or query; or, after a ~, the one on screen with
+    some changes.
 
     >>> kept_context(Context.of(State(tp=4, kept="~tp=8;pp=1"))).layout.mesh.sizes
     (8, 1, 2, 1)
@@ -79,12 +79,12 @@ def kept_context(context: Context) -> Context:
 
 
 def own_of(changes: dict[str, str]) -> dict[str, str]:
-    """Those of them that are a layout's own."""
+    """Those changes that are about a layout's own fields."""
     return {name: value for name, value in changes.items() if name in OWN_FIELDS}
 
 
 def short_kept(context: Context) -> str:
-    """The kept layout, said by what of it is not as on screen.
+    """The kept layout, written as its difference from the one on screen.
 
     >>> short_kept(Context.of(State(tp=4, kept="https://a.b/?v=2&tp=8&pp=1&zero=1&lang=zh")))
     '~tp=8;pp=1;zero=1'
@@ -123,7 +123,7 @@ def query_to_keep(state: State) -> str:
 
 
 def query_of(kept: str) -> str:
-    """The query of an address; anything else is taken to be one itself."""
+    """The query of a link; any other text is a query itself."""
     text = kept.strip()
     if not text.startswith(("http://", "https://", "?")):
         return text
@@ -144,7 +144,7 @@ COUNTS: dict[str, Callable[[Trained], object]] = {
     "micro_batch": lambda trained: trained.batch.micro_batch,
     "micro_batches": lambda trained: trained.batch.micro_batches,
 }
-"""What counts where the fields of a model, its batch and its schedule are empty."""
+"""The defaults that apply where fields of a model, its batch and its schedule are empty."""
 
 SERVED_COUNTS: dict[str, Callable[[ServedModel], object]] = {
     "served_weights": lambda served: served.serving.weights,
@@ -156,7 +156,7 @@ SERVED_COUNTS: dict[str, Callable[[ServedModel], object]] = {
 """The same of a server."""
 
 Setting = tuple[str, str, str]
-"""A field, and what it says on either side, as the page writes it."""
+"""A field, and its values on both sides as the page writes them."""
 
 
 def settings_that_differ(before: Context, after: Context, language: str) -> list[Setting]:
@@ -180,8 +180,7 @@ def settings_that_differ(before: Context, after: Context, language: str) -> list
 
 
 def setting(name: str, side: Context, language: str, in_words: bool = False) -> str:
-    """A field as a cell of a table; in_words: what counts where it is empty, unless that is
-    refused."""
+    """A field as a cell of a table; in_words: the default that applies where it is empty."""
     text = getattr(side.state, name)
     if name == "order":  # that counts, whoever says it
         text = side.layout.explicit_job.order
@@ -200,8 +199,8 @@ def setting(name: str, side: Context, language: str, in_words: bool = False) -> 
 
 
 def names_of_sides(before: Context, after: Context) -> tuple[str, str]:
-    """What the layouts are called: by their sizes, or as they were published; of two with the same
-    name, by what they are set to as well.
+    """The names of the layouts: their sizes, or their published names; for equal names, also the
+    settings that differ.
 
     >>> one, other = State(nodes=4), State(nodes=4, tp=8, pp=1)
     >>> names_of_sides(Context.of(one), Context.of(other))
@@ -225,7 +224,7 @@ def names_of_sides(before: Context, after: Context) -> tuple[str, str]:
 
 
 def _published(side: Context, after: Context) -> str:
-    """The name that a layout was published with; none where another model is trained on it."""
+    """The name of a published layout; none if another model is trained on it."""
     preset = side.state.preset
     is_its = is_still(preset, side.state) and (
         side is after or fields_of_preset(preset).get("model", "") == after.state.model
@@ -256,18 +255,18 @@ def _called(name: str, side: Context, language: str) -> str:
 # -- what they cost ------------------------------------------------------------------------------
 
 PARTS = ("cost_compute", "cost_bubble", "cost_exposed", "cost_rest")
-"""The rows that a step consists of."""
+"""Rows of the parts of a step."""
 
 COSTS = ("cost_memory", "cost_step", *PARTS, "cost_across")
-"""The rows of the table, words of PAGE: what decides first stands first."""
+"""The rows of the table, as names in PAGE; the most decisive first."""
 
 Cost = dict[str, tuple[float, str]]
-"""What a layout costs: by COSTS a number, the less the better, and how it is said."""
+"""The costs of a layout: by COSTS a number, where less is better, and its text."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """One of two layouts: what it is called, and what comes of it unless that is refused.
+    """One of two layouts: its name, and its costs unless they are refused.
 
     context: as it was asked for. worked: doing the work that both do. across: bytes that leave
     NVLink domains in a step. served: what a server holds, which has no step. problem: why nothing
@@ -297,7 +296,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Compared:
-    """Two layouts beside each other.
+    """Two layouts and their comparison.
 
     trained: what both train; None where that is refused on screen, and beside a server. problems:
     why one has no costs.
@@ -324,7 +323,7 @@ class Compared:
 
     @property
     def is_same(self) -> bool:
-        """Whether both are one layout, trained in one way."""
+        """Whether both are the same layout with the same training."""
         rows = settings_that_differ(self.first.context, self.second.context, "en")
         return all(name in SHOWN for name, *_ in rows)
 
@@ -387,7 +386,7 @@ def _alone(context: Context, name: str) -> Side:
 
 
 def cost_of(layout: Layout, trained: Trained) -> Cost:
-    """What a layout costs: seconds, bytes that leave NVLink domains in a step, bytes of a GPU.
+    """The costs of a layout: seconds, bytes across NVLink domains in a step, bytes of a GPU.
 
     Errors: LayoutError for what the model, the batch or the schedule does not allow.
     """

@@ -63,7 +63,7 @@ PAIRS = {
     "pair_order": f"{_FOUR}&pp=4&framework=megatron-pp-dp&kept={quote('?nodes=4&pp=4')}",
     "pair_zero": f"{_FOUR}&tp=1&pp=1&zero=3&kept={quote('?nodes=4&tp=1&pp=4&zero=1')}",
 }
-"""Pairs to begin with, as a person types links."""
+"""Example pairs, as links."""
 
 _VLLM = "framework=vllm&nodes=1&pp=1&model=llama3-70b"
 SERVER_PAIRS = {
@@ -75,7 +75,7 @@ SERVER_PAIRS = {
 
 
 def compare_html(context: Context) -> Markup:
-    """Which of both is better; what they cost, which groups differ, and both as pictures."""
+    """The verdict; the costs, the groups that differ, and the pictures of both."""
     state, language, say = context.state, context.language, saying(PAGE, context.language)
     keep = form.setter({"kept": f"?{query_to_keep(state)}"}, say("keep"))
     inputs = form.fields(form.text("kept", state), keep)
@@ -102,8 +102,7 @@ def compare_html(context: Context) -> Markup:
 
 
 def _example(context: Context) -> Markup:
-    """This layout beside the same GPUs with another tp, the nearest that can be compared; nothing
-    where there is none."""
+    """This layout beside one on the same GPUs with the nearest other tp; empty if there is none."""
     tp, language = context.layout.mesh.size("tp"), context.language
     sizes = divisors(tp * context.layout.mesh.size("dp"))
     for other in sorted(sizes, key=lambda size: abs(math.log(size / tp))):
@@ -122,7 +121,8 @@ def _example(context: Context) -> Markup:
 
 
 def costs_html(found: Compared, language: str) -> Markup:
-    """A row a cost; a layout that the model does not allow says why in place of its numbers."""
+    """A table with a row for each cost; a layout that the model does not fit has the reason
+    instead."""
     decides = _deciding(found)
     rows = (
         row(*cells, class_="part" if name in PARTS else "decides" if name == decides else None)
@@ -151,13 +151,13 @@ def _what(found: Compared, language: str) -> str:
 
 
 def _heads(found: Compared, language: str) -> list[Markup]:
-    """Both names as heads of a table; which of them is on screen."""
+    """The names of both layouts as heads of a table, with a mark for the one on screen."""
     shown = tag("small", PAGE["side_shown"][language])
     return [together(found.first.name), together(found.second.name, " ", shown)]
 
 
 def _settings(found: Compared, language: str) -> Markup:
-    """Every control and derived size that differs."""
+    """A table of the controls and derived sizes that differ."""
     sides, layouts = (found.first.context, found.second.context), _layouts(found)
     rows = [
         (control_label(name, language), *values)
@@ -205,9 +205,9 @@ def _groups(
     visible: tuple[str, ...],
     language: str,
 ) -> Markup:
-    """Every group that is not the same in both layouts: number, size, how many leave their node,
-    who moved; drawn, those that are visible, of small worlds. Names that make the very same groups
-    in both share a row."""
+    """A table of the groups that differ between the layouts: number, size, how many leave their
+    node, the ranks that moved; of small worlds with pictures. Names of identical groups share a
+    row."""
     rows: dict[object, tuple[list[str], list[str]]] = {}
     for name, count in moved_by_kind(before, after).items():
         kept, now = before.every.get(name), after.every.get(name)
@@ -242,8 +242,8 @@ def _groups(
 
 @lru_cache(maxsize=32)
 def moved_by_kind(before: Layout, after: Layout) -> dict[str, int | None]:
-    """Names of groups that are not the same ranks on the same nodes in both layouts, and how many
-    ranks are with others; None where one layout has no such groups, or other GPUs.
+    """The kinds whose groups differ, each with the number of ranks that have other members; None if
+    one layout has no such groups, or other GPUs.
 
     >>> from groups.layout import Job
     >>> one, other = (Job(nodes=4, tp=2, pp=pp).layout() for pp in (2, 4))
@@ -266,7 +266,7 @@ def moved_by_kind(before: Layout, after: Layout) -> dict[str, int | None]:
 
 
 def _groups_text(grouping: Grouping | None, layout: Layout, language: str) -> str:
-    """Number and size of its groups, and how many of them leave their node."""
+    """The number and size of groups, and how many of them leave their node."""
     if grouping is None:
         return "–"
     spans, say = span(grouping, layout.gpus_per_node), saying(PAGE, language)
@@ -277,7 +277,7 @@ def _groups_text(grouping: Grouping | None, layout: Layout, language: str) -> st
 
 
 def visible_in(found: Compared) -> tuple[str, ...]:
-    """The kinds that are visible on screen."""
+    """The kinds visible on screen."""
     return tuple(grouping.name for grouping in found.second.context.visible)
 
 
@@ -287,7 +287,7 @@ def _panels(layout: Layout, visible: tuple[str, ...]) -> Iterator[tuple[str, sce
 
 
 def _scenes(layout: Layout, visible: tuple[str, ...]) -> Iterator[tuple[str, Scene]]:
-    """Panels of these kinds; of a large world, its nodes with the groups of rank 0."""
+    """Panels of these kinds; of a large world its nodes, with the groups of rank 0."""
     if layout.world_size <= PANEL_LIMIT:
         yield from _panels(layout, visible)
         return
@@ -327,7 +327,7 @@ def _on_its_own(side: Side) -> Context:
 
 
 def compare_slide(context: Context) -> Pictures:
-    """What the layouts cost; where the model does not allow that, both jobs."""
+    """The costs of the layouts; both jobs if the model does not fit one."""
     language, found = context.language, context.once(comparison_of)
     if any(side.is_refused for side in found.sides):
         return _jobs(found)
@@ -350,7 +350,7 @@ def _deciding(found: Compared) -> str:
 
 
 def compare_summary(context: Context) -> str:
-    """Which is better, and what is trained on them."""
+    """The verdict, and what is trained."""
     language, found = context.language, context.once(comparison_of)
     lines = [verdict_text(found, language)]
     if found.first.layout.world_size != found.second.layout.world_size:
@@ -361,7 +361,7 @@ def compare_summary(context: Context) -> str:
 
 
 def _line(side: Side, language: str) -> str:
-    """A layout in a line: its name and its GPUs."""
+    """The name of a layout and its GPUs."""
     layout = side.layout
     return PAGE["layout_line"][language].format(
         side=side.name,

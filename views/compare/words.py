@@ -1,5 +1,4 @@
-"""What the Compare view says: the verdict in a sentence, and why a cost that is worse does not
-decide."""
+"""The sentences of the Compare view: the verdict, and why a cost that is worse does not decide."""
 
 from __future__ import annotations
 
@@ -21,14 +20,14 @@ from .servers import numbers_of_facts, rows_of_facts, verdict_served
 from .sides import COSTS, PARTS, Compared, Cost, Side
 
 OF_MEMORY = ("fits", "lacks", "close")
-"""Reasons that say nothing of time (training.search.reasons)."""
+"""Reasons that are not about time (training.search.reasons)."""
 
 
 # -- the verdict ---------------------------------------------------------------------------------
 
 
 def verdict_text(found: Compared, language: str) -> str:
-    """Which of the two is better, and by what, in a sentence; then what has to be known beside.
+    """Which layout is better and by how much, then caveats.
 
     Empty where the model or the batch on screen is refused, so that there is nothing to judge.
     """
@@ -81,7 +80,7 @@ def _refused(found: Compared, language: str) -> str:
 
 
 def _alike(found: Compared, language: str) -> str:
-    """Of steps within the error of each other."""
+    """The sentence for steps within each other's error."""
     say = saying(PAGE, language)
     steps = [step_text(side.estimate) for side in found.sides if side.estimate]
     words = "steps_each" if steps[0] == steps[1] else "steps_both"
@@ -97,7 +96,7 @@ def _alike(found: Compared, language: str) -> str:
 
 
 def _besides(found: Compared, language: str) -> Iterator[str]:
-    """Who is close to the limit, and what a step costs where one has more GPUs."""
+    """Caveats: which layout is close to the limit, and GPU seconds if one has more GPUs."""
     say = saying(PAGE, language)
     near = {
         side.name: interval_text(side.estimate.fit, language)
@@ -119,28 +118,28 @@ def _besides(found: Compared, language: str) -> Iterator[str]:
 
 
 def _gpu_seconds(side: Side) -> str:
-    """Of a step, in three digits, more where it has more before the point."""
+    """GPU seconds of a step in three digits, or with all integer digits."""
     assert side.estimate
     count = side.layout.world_size * side.estimate.seconds
     return f"{count:,.0f}" if count >= 100 else f"{count:.3g}"
 
 
 def measured_lines(found: Compared, language: str) -> Iterator[str]:
-    """What sources measured of either layout for the work that both do, each behind its name."""
+    """Measured values of sources for either layout at the work of both, with its name."""
     for side in found.sides:
         if sentence := measured_text(side.worked):
             yield PAGE["measured_of"][language].format(side=side.name, measured=sentence)
 
 
 def _is_node(found: Compared) -> bool:
-    """Whether NVLink joins no more than a node."""
+    """Whether an NVLink domain is at most a node."""
     assert found.trained
     each = (side.layout.gpus_per_node for side in found.sides)
     return all(found.trained.cluster.domain_of(gpus) == gpus for gpus in each)
 
 
 def needed_text(side: Side) -> str:
-    """GiB that a GPU needs, before "of" so many."""
+    """GiB that a GPU needs, in front of "of" its memory."""
     assert side.estimate
     return gib(side.estimate.fit.needed).removesuffix(" GiB")
 
@@ -151,7 +150,7 @@ def capacity_text(found: Compared) -> str:
 
 
 def _lacks_host(side: Side, found: Compared) -> bool:
-    """Whether it is the host's memory that lacks room."""
+    """Whether host memory is what does not suffice."""
     assert side.estimate
     assert found.trained
     return side.estimate.memory_low <= USABLE * found.trained.capacity
@@ -176,7 +175,7 @@ def rows_of_costs(found: Compared, language: str) -> dict[str, tuple[str, ...]]:
 ASCII = str.maketrans({"\N{MINUS SIGN}": "-", "\N{MICRO SIGN}": "u"})
 
 UNITS = dict(zip(COSTS, ("gib", *("seconds",) * (1 + len(PARTS)), "bytes")))
-"""What the numbers of a cost are, at the end of its name for programs."""
+"""Suffixes of the costs' names for programs: their units."""
 
 
 def numbers_of_costs(found: Compared) -> list[list[object]]:
@@ -196,7 +195,7 @@ def numbers_of_costs(found: Compared) -> list[list[object]]:
 
 
 def _judged(name: str, found: Compared, language: str) -> str:
-    """By how much the second layout's cost differs, and whether that decides, or why not."""
+    """The difference of a cost, and whether it decides, or why not."""
     first, second = (side.cost() for side in found.sides)
     if found.serves:
         return SERVER["only_trained"][language]
@@ -208,7 +207,7 @@ def _judged(name: str, found: Compared, language: str) -> str:
 
 
 def counts_text(name: str, found: Compared, language: str) -> str:
-    """What the difference of a cost counts; empty where there is none to tell."""
+    """The weight of a cost's difference in words; empty if there is none."""
     first, second = (side.cost() for side in found.sides)
     if first is None or second is None:
         return ""
@@ -223,7 +222,7 @@ def counts_text(name: str, found: Compared, language: str) -> str:
 
 
 def _why(name: str, found: Compared, first: Cost, second: Cost) -> str:
-    """The words for what a difference counts."""
+    """The reason for the weight of a difference."""
     verdict, is_more = found.verdict, second[name][0] > first[name][0]
     if name == "cost_memory":
         return _why_memory(found, verdict)

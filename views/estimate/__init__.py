@@ -1,1 +1,2 @@
-"""The Step time view: how long a step takes, what it is made of, and the runs that say so."""
+"""The Step time view: the seconds of a step, its parts, and the measured runs behind the
+estimate."""

@@ -1,4 +1,4 @@
-"""The endpoint about the time of a step: the estimate, its parts and the nearest measured runs."""
+"""The endpoint for the time of a step: the estimate, its parts and the nearest measured runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def estimate(
 
 
 def step_facts(context: Context) -> dict[str, object]:
-    """The time of a step, its parts, what the fullest GPU needs and the nearest runs, for programs.
+    """The time of a step, its parts, the memory of the fullest GPU and the nearest runs, as JSON
+    values.
 
     Errors: LayoutError for what the model, the batch or the schedule does not allow.
     """

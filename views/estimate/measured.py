@@ -1,4 +1,4 @@
-"""What the source of a published layout measured, where the layout on screen is that layout.
+"""Measured speeds of the published layout on screen, if it is unchanged.
 
 Every size, the model, the batch, how it is trained and the cluster must be the same, whoever set
 them; the name of a published layout that stands in the page's menu does not count.
@@ -25,7 +25,7 @@ from ..base.trained import published
 
 
 def measured_of(context: Context) -> PublishedStep | None:
-    """The measured step of the layout on screen; None where no source states one.
+    """The measured step of the layout on screen; None if no source states one.
 
     >>> shown = Context.of(State(**published("nemotron4-340b-6144")))
     >>> measured_of(shown).low
@@ -58,7 +58,7 @@ def _request_of(preset: str) -> Request:
 
 
 def measured_text(context: Context) -> str:
-    """What was measured and where it stands, in a sentence; empty where nothing was.
+    """The measured step and its place in the source; empty without one.
 
     >>> measured_text(Context.of(State(**published("llama3-405b-1"))))
     'Measured: 11.6 to 12.6 s, Table 4.'
@@ -72,7 +72,7 @@ def measured_text(context: Context) -> str:
 
 
 def measured_html(context: Context) -> Markup:
-    """The same with its source, and how the figure there becomes seconds."""
+    """The measured step with its source and how its figure is converted to seconds."""
     sentence = measured_text(context)
     if not sentence:
         return Markup()
@@ -80,7 +80,7 @@ def measured_html(context: Context) -> Markup:
 
 
 def source_html(context: Context) -> Markup:
-    """The source alone, below a headline that has the rest; empty where nothing was measured."""
+    """The source alone, below a headline with the rest; empty without a measurement."""
     return tag("p", _source(context), class_="measured") if measured_of(context) else Markup()
 
 
@@ -94,7 +94,7 @@ def _source(context: Context) -> Markup:
 
 
 def _seconds(step: PublishedStep, language: str) -> str:
-    """Of one that is printed all its digits, of others three."""
+    """Printed seconds with all their digits, others with three."""
     digits = "g" if step.counted == "stated" else ".3g"
     low, high = (f"{seconds:{digits}}" for seconds in (step.low, step.high))
     words = "measured_one" if low == high else "measured_between"
@@ -102,7 +102,7 @@ def _seconds(step: PublishedStep, language: str) -> str:
 
 
 def _place(step: PublishedStep, language: str) -> str:
-    """A table or a section in a language; of a file its name."""
+    """A table or section of a paper, translated; of a file, its name."""
     numbered = re.fullmatch(r"(Table|section) ([\d.]+)", step.place)
     if numbered:
         return ESTIMATE[f"place_{numbered[1].lower()}"][language].format(number=numbered[2])
@@ -110,7 +110,7 @@ def _place(step: PublishedStep, language: str) -> str:
 
 
 def measured_facts(context: Context) -> dict[str, object]:
-    """What was measured, for programs: null where no source measured this layout."""
+    """The measured step as JSON values; null without one."""
     step = measured_of(context)
     return {"measured": step and _facts(step)}
 

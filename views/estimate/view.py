@@ -41,7 +41,7 @@ from .measured import measured_text, source_html
 from .words import KINDS, about, fit_text, lacks_text
 
 NEAREST = 5
-"""Measured runs that are shown."""
+"""The number of measured runs shown."""
 
 
 def estimate_html(context: Context) -> Markup:
@@ -76,7 +76,7 @@ def _answer(context: Context) -> Markup:
 
 
 def job_text(estimate: Estimate, model: str, language: str) -> str:
-    """What the step is one of: model, GPUs, batch."""
+    """The model, GPUs and batch of the step."""
     request = estimate.request
     sentence = ESTIMATE["job"][language].format(
         model=model,
@@ -89,13 +89,13 @@ def job_text(estimate: Estimate, model: str, language: str) -> str:
 
 
 def visible_parts(estimate: Estimate) -> list[tuple[str, float]]:
-    """The parts of a step that are told, with their seconds, the longest first."""
+    """The parts of a step that are shown, with their seconds, the longest first."""
     parts = sorted(estimate.parts.items(), key=lambda item: -item[1])
     return [(name, seconds) for name, seconds in parts if seconds >= 0.0005 * estimate.seconds]
 
 
 def parts_html(estimate: Estimate, language: str) -> Markup:
-    """What a step is made of: a row a part."""
+    """A table of the parts of a step."""
     rows = []
     for name, seconds in visible_parts(estimate):
         share = seconds / estimate.seconds
@@ -107,7 +107,7 @@ def parts_html(estimate: Estimate, language: str) -> Markup:
 
 
 def part_name(name: str, language: str) -> str:
-    """A part of a step; of a wait without its kind."""
+    """The name of a part; of a wait without its kind."""
     return ESTIMATE[f"part_{'waits' if name in KINDS else name}"][language]
 
 
@@ -130,7 +130,7 @@ def _nearest(near: Sequence[MeasuredRun], language: str) -> Markup:
 
 
 def _gpu(run: MeasuredRun) -> str:
-    """The GPU of a run, which its cluster is named after: H100 of dgx-h100."""
+    """The GPU of a run, from the name of its cluster: H100 of dgx-h100."""
     return re.sub(r"^[dh]gx-|-nvl\d+$", "", run.arguments.cluster).upper()
 
 
@@ -142,7 +142,7 @@ def _layout(run: MeasuredRun) -> str:
 
 
 def _errors(language: str) -> Markup:
-    """The error by source: of the fit, and with that kind of source left out of it; of memory."""
+    """The error by source: of the fit, of a fit without that kind of source, and of memory."""
     shares = ("step", "step90", "cover", "unseen_step", "unseen_step90")
     heads = heads_of(ESTIMATE, "group runs error error90 cover unseen unseen90", language)
     steps, memory = [], []
@@ -166,7 +166,7 @@ def _percent(share: str) -> str:
 
 
 def _group(name: str, language: str) -> str:
-    """The name of a source, which is the same in all languages, or of several."""
+    """The name of a source, the same in all languages, or of several sources."""
     several = {"all": "group_all", "all but Playbook": "group_all_but"}.get(name)
     if several:
         return ESTIMATE[several][language]
@@ -176,7 +176,7 @@ def _group(name: str, language: str) -> str:
 # -- "you are here" ------------------------------------------------------------------------------
 
 ACROSS, UP = (8.3, 12.1), (0.6, 3.7)
-"""From which power of ten to which an axis reaches."""
+"""The ranges of both axes, as powers of ten."""
 
 BILLIONS = (0.3, 1, 3, 10, 30, 100, 300, 1000)
 TERAFLOPS = (10, 30, 100, 300, 1000, 3000)
@@ -184,7 +184,7 @@ CLOUD = ("across", "up", "here", "peers", "others", "near")
 
 
 def share(value: float, axis: tuple[float, float]) -> float:
-    """Where a value stands on an axis, 0 to 1; at an end what is beyond it.
+    """The position of a value on an axis, from 0 to 1; values outside are at an end.
 
     >>> share(10.0, (0.0, 2.0)), share(1e9, (0.0, 2.0))
     (0.5, 1.0)
@@ -194,8 +194,8 @@ def share(value: float, axis: tuple[float, float]) -> float:
 
 
 def spot(model: Model, tokens: int, gpus: int, *steps: float) -> tuple[float, ...]:
-    """Across the parameters that a token passes through, up what a GPU does in steps of so many
-    seconds: six operations a parameter and token (arXiv:2001.08361 section 2.1)."""
+    """The position of a run: across, its active parameters; up, floating point operations per
+    second and GPU (six per parameter and token, arXiv:2001.08361 section 2.1)."""
     active = active_parameters(model)
     speeds = (6.0 * active * tokens / (seconds * gpus) for seconds in steps)
     return share(active, ACROSS), *(share(speed / 1e12, UP) for speed in speeds)
@@ -210,7 +210,7 @@ def _of_run(run: MeasuredRun) -> tuple[float, float]:
 
 @lru_cache(maxsize=8)
 def _places(family: str) -> tuple[np.ndarray, np.ndarray]:
-    """Where runs that have a step time stand: on other GPUs, and on those of a family."""
+    """Positions of the runs with a step time: those on other GPUs, and those on a family."""
     good = [run for run in runs() if run.seconds and run.counts and run.status == "ok"]
     is_peer = np.array([FAMILIES[run.arguments.cluster] == family for run in good])
     places = np.array([_of_run(run) for run in good])
@@ -218,7 +218,7 @@ def _places(family: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def cloud_of(estimate: Estimate, near: Sequence[MeasuredRun], language: str) -> PointsChart:
-    """The runs and the layout on screen, where they stand."""
+    """The runs and the layout on screen as a scatter chart."""
     request = estimate.request
     family, steps = FAMILIES[request.cluster], (estimate.seconds, estimate.low, estimate.high)
     tokens = request.global_batch * request.model.sequence
@@ -237,13 +237,13 @@ def cloud_of(estimate: Estimate, near: Sequence[MeasuredRun], language: str) -> 
 COLOURS = {"compute": "#577de3", "bubble": "#a1a1aa"} | {
     kind: KIND_MARKS["light"][kind] for kind in KINDS
 }
-"""Of a part of a step; of what has none, OTHERS."""
+"""The colour of each part of a step; OTHERS for the rest."""
 
 OTHERS = "#64748b"
 
 
 def estimate_pictures(context: Context) -> Pictures:
-    """The parts as bars, the longest first; the measured runs as a cloud."""
+    """The parts as bars, the longest first; the measured runs as a scatter chart."""
     language = context.language
     estimate = context.trained.estimate(context.layout)
     parts = visible_parts(estimate)
@@ -263,7 +263,7 @@ def estimate_pictures(context: Context) -> Pictures:
 
 
 def estimate_summary(context: Context) -> str:
-    """How long a step takes, and of what."""
+    """The seconds of a step and its parts."""
     language = context.language
     estimate = context.trained.estimate(context.layout)
     head = ESTIMATE["about"][language].format(about=about(estimate, language))

@@ -1,4 +1,4 @@
-"""How long a step takes, as every view that tells a time says it."""
+"""The sentences about the time of a step, for every view that shows one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KINDS = ("tp", "cp", "ep", "pp", "dp")
 
 
 def about(estimate: Estimate, language: str = "en") -> str:
-    """The step and its interval in one unit: "2.9 s (2.5 to 3.6)", the words left out.
+    """The step and its interval in one unit: "2.9 s (2.5 to 3.6)".
 
     >>> from training.estimate import estimate
     >>> from training.models import MODELS
@@ -35,7 +35,7 @@ def about(estimate: Estimate, language: str = "en") -> str:
 
 
 def seconds_about(seconds: float) -> str:
-    """Seconds as an estimate says them, in two digits: "58 ms".
+    """Seconds of an estimate, in two digits: "58 ms".
 
     >>> seconds_about(0.0577), seconds_about(2.38)
     ('58 ms', '2.4 s')
@@ -45,18 +45,18 @@ def seconds_about(seconds: float) -> str:
 
 
 def step_text(estimate: Estimate) -> str:
-    """The step alone, as `about` says it: "2.9 s"."""
+    """The step without its interval: "2.9 s"."""
     return about(estimate).partition(" (")[0]
 
 
 def _two(number: float) -> str:
-    """A number in two digits, more where it has more before the point."""
+    """A number in two digits, or with all its integer digits."""
     places = max(0, 1 - math.floor(math.log10(number))) if number > 0 else 0
     return f"{number:,.{places}f}"
 
 
 def step_line(estimate: Estimate, language: str) -> Markup:
-    """How long a step takes, in one sentence, and the way to the runs behind it."""
+    """The seconds of a step in one sentence, and a button to the runs behind it."""
     say = saying(ESTIMATE, language)
     words = [say("step", about=about(estimate, language))]
     if estimate.lacks:
@@ -66,7 +66,7 @@ def step_line(estimate: Estimate, language: str) -> Markup:
 
 
 def fit_text(estimate: Estimate, language: str) -> str:
-    """Whether it fits, with what nine of ten real runs need, in one sentence."""
+    """Whether it fits, with the memory that nine of ten real runs need, in one sentence."""
     capacity = gib(estimate.request.bytes_of_gpu)
     interval = interval_text(estimate.fit, language)
     return ESTIMATE[f"memory_{estimate.verdict}"][language].format(
@@ -75,15 +75,15 @@ def fit_text(estimate: Estimate, language: str) -> str:
 
 
 def lacks_text(estimate: Estimate, language: str) -> str:
-    """What no measured run is like."""
+    """In what way no measured run is like this one."""
     return PAGE["and_list"][language].join(
         ESTIMATE[f"lacks_{name}"][language] for name in estimate.lacks
     )
 
 
 def step_of(context: Context) -> Markup:
-    """`step_line` of what is trained, and what was measured of it; nothing where it is refused,
-    which the view itself tells."""
+    """`step_line` of the page's training, and its measured step; empty if it is refused, which the
+    view shows."""
     try:
         line = step_line(context.trained.estimate(context.layout), context.language)
     except LayoutError:
@@ -92,7 +92,7 @@ def step_of(context: Context) -> Markup:
 
 
 def estimate_facts(estimate: Estimate) -> dict[str, object]:
-    """The step, the interval that holds 90 % of real runs, and its parts."""
+    """The step, the interval with 90 % of real runs, and its parts, as JSON values."""
     return {
         "step_seconds": estimate.seconds,
         "low_seconds": estimate.low,

@@ -1,1 +1,1 @@
-"""Everything that knows Gradio's JavaScript: the page's one component, its scripts and styles."""
+"""The page's client: Gradio's one component, and the page's scripts and styles."""

@@ -31,11 +31,11 @@ SCRIPTS = (
     *("shared.js", "paint.js", "ask.js", "state.js", "form.js", "sizes.js", "files.js"),
     "roles.js",
 )
-"""What the page is run by, in this order; page.js starts it."""
+"""The page's scripts in the order of their execution; page.js starts it."""
 
 PICTURE_PARTS = "ranks places marks inset card picture film lens glide order ways cluster"
 PICTURE = tuple(f"picture/{name}.js" for name in PICTURE_PARTS.split())
-"""What lights up the groups of a GPU, plays a step, colours the mesh by its costs, and moves GPUs
+"""Scripts that highlight the groups of a GPU, play a step, colour the mesh by costs, and move GPUs
 to their places in another layout or order."""
 
 
@@ -45,7 +45,8 @@ def script(*names: str | Path) -> str:
 
 
 def page_script() -> str:
-    """All scripts as Gradio wants them: the body of one function; each view's has its own names."""
+    """All scripts as one function body, as Gradio takes them; each view's script has its own
+    scope."""
     bundles: tuple[tuple[str | Path, ...], ...] = (
         PICTURE,
         *((name,) for name in assets("view.js")),
@@ -56,7 +57,7 @@ def page_script() -> str:
 
 
 def first_script() -> str:
-    """What must run before Gradio's own scripts, as an element of the page's head."""
+    """The script that runs before Gradio's own, as an element of the page's head."""
     return f"<script>{{{script('before.js')}}}</script>"
 
 
@@ -65,7 +66,7 @@ def assets(name: str) -> list[Path]:
 
 
 def style_sheets() -> str:
-    """Everything the page looks like: the pictures, the page itself, single views.
+    """The style sheets of the pictures, the page and its views.
 
     Gradio writes each rule a second time, under its own classes, and splits ``:is(a, b)`` at the
     comma as it does so. Within one rule the style sheet stays whole, and is as strong as theirs.
@@ -79,8 +80,8 @@ def style_sheets() -> str:
 
 
 def page(html: str, known: dict[str, object], *functions: Callable[..., Awaitable[str]]) -> gr.HTML:
-    """The page's one component: the page as it is sent first, what the scripts have to know, and
-    what they may call, each of one text."""
+    """The page's one component: the initial HTML, the data of its scripts, and the server functions
+    that they call, each of one text."""
     return gr.HTML(
         html,
         js_on_load=page_script(),

@@ -1,4 +1,4 @@
-"""The endpoints about a whole layout: its groups, its ranks."""
+"""The endpoints for a whole layout: its groups and its ranks."""
 
 import json
 

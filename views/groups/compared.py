@@ -1,4 +1,4 @@
-"""A layout beside the same job under another order of its ranks: who moves."""
+"""A layout beside the same job under another order of ranks: the ranks that move."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from ..base.resolve import main_groupings, resolve
 from .shown import PictureSpec, by_grid, marked
 
 AUTO = "auto"
-"""Compare with Megatron's default order, or, from that, with its other one."""
+"""Compares with Megatron's default order; if that is the layout's, with Megatron's other one."""
 
 
 def other_layout(context: Context, versus: str) -> Layout:
-    """The same sizes under the framework or the order that they are compared with.
+    """The same sizes under the framework or order to compare with.
 
     Errors: LayoutError if it cannot be, without alternatives: the state is another layout's.
     """
@@ -51,7 +51,8 @@ OTHERS = ("megatron-pp-dp", "tp-cp-dp-ep-pp", "tp-dp-cp-ep-pp", "dp-tp-cp-ep-pp"
 
 
 def _first_that_works(context: Context) -> Layout:
-    """Megatron's other order refuses most MoE and context parallel jobs: then the next one."""
+    """The first valid order: Megatron's other order refuses most jobs with MoE or context
+    parallelism."""
     for order in OTHERS:
         try:
             other = other_layout(context, order)
@@ -65,19 +66,19 @@ def _first_that_works(context: Context) -> Layout:
 
 @dataclass(frozen=True)
 class Comparison(Context):
-    """A layout, with the groups that it shows, and the same job under another order."""
+    """A layout with its visible groups, and the same job under another order."""
 
     other: Layout
 
     @classmethod
     def with_other(cls, context: Context, other: Layout | None = None) -> Comparison:
-        """Errors: LayoutError if there is nothing to compare with."""
+        """The comparison. Errors: LayoutError if there is nothing to compare with."""
         other = other or other_layout(context, context.state.versus)
         return cls(context.layout, context.state, other)
 
     @cached_property
     def after(self) -> dict[str, Grouping]:
-        """The shown groups that the other order may be asked for: those of Megatron's names."""
+        """The visible groups that the other order has too: those with Megatron's names."""
         names = (megatrons_kind(self.layout, grouping) for grouping in self.visible)
         return {name: self.layout.every[name] for name in names if name}
 
@@ -87,14 +88,15 @@ class Comparison(Context):
 
     @cached_property
     def spec(self) -> PictureSpec:
-        """What its pictures mark: the groups under the other order too."""
+        """What its pictures mark, with the groups under the other order."""
         drawn = (groupings for _, _, groupings in grids_of(self.other))
         others = (*self.before, *chain.from_iterable(drawn))
         return PictureSpec(self.layout, self.state, others=others)
 
     @cached_property
     def elsewhere(self) -> dict[str, np.ndarray]:
-        """Of each grid that both have, bool, a rank each: whether it has another place on it."""
+        """For each grid that both have, whether each rank has another place on it: bool, shape
+        (world,)."""
         own, other = (
             {name: mesh for name, mesh, _ in grids_of(one)} for one in (self.layout, self.other)
         )
@@ -117,7 +119,7 @@ class Comparison(Context):
         return other, own
 
     def summary(self) -> str:
-        """Which kinds get other members under the other order."""
+        """The kinds that get other members under the other order."""
         say = saying(PAGE, self.language)
         moved, same = (
             say("and_list").join(move.name for move in self.moves if bool(move.ranks) is is_moved)
@@ -130,13 +132,13 @@ class Comparison(Context):
 
 
 def grids_of(layout: Layout) -> list[tuple[str, Mesh, tuple[Grouping, ...]]]:
-    """The grids of a layout's main kinds, and what a picture of each marks."""
+    """The grids of a layout's main kinds, each with the groups that its picture marks."""
     grids = by_grid(layout, main_groupings(layout))
     return [(name, mesh, marked(layout, groupings)) for name, mesh, groupings in grids]
 
 
 def _differ(one: Mesh, other: Mesh) -> np.ndarray:
-    """bool, a rank each: whether it has another coordinate on an axis of either mesh.
+    """Whether each rank has another coordinate on an axis of either mesh: bool, shape (world,).
 
     >>> from groups import parse_mesh
     >>> _differ(parse_mesh("tp2-dp2"), parse_mesh("dp2-tp2")).tolist()
@@ -150,14 +152,14 @@ def _differ(one: Mesh, other: Mesh) -> np.ndarray:
 
 
 def _along(mesh: Mesh, name: str) -> np.ndarray:
-    """The coordinate of each rank on an axis, which may not be there."""
+    """The coordinate of each rank on an axis, 0 if there is none."""
     if name not in mesh.names:
         return np.zeros(mesh.world_size, dtype=int)
     return np.arange(mesh.world_size) // mesh.strides[mesh.names.index(name)] % mesh.size(name)
 
 
 def megatrons_kind(layout: Layout, grouping: Grouping) -> str:
-    """Megatron's name of a group; empty where it has none.
+    """Megatron's name of a group; empty if it has none.
 
     A framework's own name may be that of another group of Megatron's, such as fairscale's mp.
     """
@@ -172,7 +174,7 @@ def order_title(layout: Layout, language: str) -> str:
 
 
 def strip_html(context: Context, other: Layout) -> Markup:
-    """What the layout's order moves against another one, in a line; nothing if nothing moved."""
+    """A line about what the layout's order moves against another one; empty if nothing."""
     say = saying(PAGE, context.language)
     moved = [move for move in Comparison.with_other(context, other).moves if move.ranks]
     if not moved:

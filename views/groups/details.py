@@ -21,10 +21,10 @@ from ..base.html import TableCell, button, cell, fold, row, table, tag, together
 from ..base.units import SHORTENED, ranks_text
 
 ROWS = 32
-"""Groups of one kind that the page lists; beyond that people search a file."""
+"""The most groups of one kind that the page lists; files have all of them."""
 
 MEMBERS = 256
-"""Ranks of one group that the page writes out in full in the list to copy."""
+"""The largest group whose ranks the list to copy writes in full."""
 
 
 def details_html(context: Context) -> Markup:
@@ -65,13 +65,13 @@ def details_html(context: Context) -> Markup:
 
 @lru_cache(maxsize=16)
 def node_spans(grouping: Grouping, gpus_per_node: int) -> np.ndarray:
-    """On how many nodes each group stands, which facts and table both ask."""
+    """The number of nodes that each group spans, for the facts and the table."""
     return spans_of(grouping, gpus_per_node)
 
 
 @cache
 def _row_pattern() -> str:
-    """A row of the table, to be filled by %: kind, first rank, index, ranks, nodes, other cells.
+    """A row of the table with % placeholders: kind, first rank, index, ranks, nodes, other cells.
 
     A click on the index shows the group in the picture: arrow keys reach it there.
     """
@@ -81,7 +81,7 @@ def _row_pattern() -> str:
 
 
 def groups_text(context: Context) -> str:
-    """All visible groups, one a line.
+    """All visible groups, one per line.
 
     >>> from ..base.state import State
     >>> print(groups_text(Context.of(State(group_type="tp", nodes=1, gpus_per_node=4, pp=1))))

@@ -1,4 +1,4 @@
-"""A training step as the page's script plays it on the picture of the job.
+"""A training step, for the page's script to play on the picture of the job.
 
 The ops are those of the Pipeline view, the seconds those of Step time: nothing is timed here.
 """
@@ -25,29 +25,31 @@ from ..pipeline.chart import timed, timed_schedule
 from ..pipeline.inputs import clock_of, counts_of, follows_layers, schedule_of, spend_on, stages_of
 
 PARTS = 600
-"""Parts of the pipeline's time, in each of which a rank does one thing; fewer of many ranks."""
+"""The number of time slots of the pipeline, in each of which a rank does one thing; fewer for many
+ranks."""
 
 LETTERS = 64 * PARTS
-"""Of all ranks together."""
+"""The most slots of all ranks together."""
 
 MOST_MOVES = 4_000
-"""Ops up to which each one's micro-batch is shown on its way."""
+"""The most ops with which the way of each micro-batch is shown."""
 
 PAIR = "P"
-"""What a rank does that runs two ops whose kernels overlap."""
+"""The letter of a rank that runs two ops whose kernels overlap."""
 
 IDLE = " "
 
 WHOLE = 10_000
-"""Times of moves are whole parts of the pipeline's time: so many are all of it."""
+"""The duration of the pipeline in the units of moves."""
 
 AFTER = {"dp": ("dp",), "optimizer": ("optimizer", "offload")}
-"""What follows the pipeline, and the parts of a step (training.estimate) that it is made of."""
+"""What follows the pipeline, with the parts of a step (training.estimate) that it consists of."""
 
 
 @within()
 def film(sent: object) -> str:
-    """The film of a state that the page sends, as JSON; {"refused": sentence} where there is none.
+    """The film of a state sent by the page, as JSON; {"refused": sentence} if the state is not
+    valid.
 
     busy      per pipeline rank a letter for each part of the time: F, B, I, W as ops are named
               (training.pipeline.plan), P two at once, a space where it waits
@@ -64,7 +66,7 @@ def film(sent: object) -> str:
 
 
 def film_of(context: Context) -> dict[str, object]:
-    """Errors: LayoutError for a schedule, a batch or layers that cannot be."""
+    """The film of a context. Errors: LayoutError for an invalid schedule, batch or layers."""
     layout, state = context.layout, context.known
     timeline = timeline_of(context)
     stages = stages_of(schedule_of(schedule_name(state), layout, state), state)
@@ -86,7 +88,7 @@ def film_of(context: Context) -> dict[str, object]:
 
 
 def timeline_of(context: Context) -> Timeline:
-    """The pipeline of the job, as its view draws it; a job without stages is one rank of it.
+    """The timeline of the job's pipeline; a job without stages is a single rank.
 
     Errors: LayoutError for a schedule, a batch or layers that cannot be.
     """
@@ -99,7 +101,7 @@ def timeline_of(context: Context) -> Timeline:
 
 
 def busy_texts(timeline: Timeline) -> list[str]:
-    """What each rank does in each of the equal parts of the time: its op in the middle of it.
+    """What each rank does in each of the equal time slots: its op in the middle of the slot.
 
     >>> from training.pipeline import plan_of, simulate
     >>> first, last = busy_texts(simulate(plan_of("1f1b", p=2, m=1)))
@@ -120,7 +122,7 @@ def busy_texts(timeline: Timeline) -> list[str]:
 
 
 def moves_of(timeline: Timeline) -> list[list[int]]:
-    """The way of each micro-batch from op to op; none where there are more than MOST_MOVES.
+    """The way of each micro-batch from op to op; empty if there are more than MOST_MOVES.
 
     >>> from training.pipeline import plan_of, simulate
     >>> for move in moves_of(simulate(plan_of("1f1b", p=2, m=1))): print(move)

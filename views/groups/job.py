@@ -1,4 +1,4 @@
-"""The picture of the job: with what it says, the first screen of the Groups view; and in files."""
+"""The picture of the job: the first screen of the Groups view, and in files."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from .sentence import question, sentence_of
 from .shown import PictureSpec, by_grid, marked
 
 MOST_STAGES = 64
-"""Stages whose layers are listed."""
+"""The most stages whose layers are listed."""
 
 
 def layers_of(state: State, pp: int) -> tuple[str, ...]:
-    """The layers of each stage as text; nothing where no model is set, or it does not fit."""
+    """The layers of each stage as text; empty if no model is set or it does not fit."""
     if is_empty(state.layers) or pp > MOST_STAGES:
         return ()
     try:
@@ -78,12 +78,12 @@ def hero_html(spec: PictureSpec, on_nodes: Sequence[Markup] = ()) -> Markup:
 
 
 LENSES = ("", "memory", "traffic", "pipeline", "hang")
-"""What the cells may be coloured by, by the view that explains it; first their groups."""
+"""What the cells may be coloured by, named by the view that explains it; "": their groups."""
 
 
 def _lenses(language: str, layout: Layout, has_nodes: bool) -> Markup:
-    """The row above the picture (views/gradio/picture/lens.js), a line for its scale, and between
-    mesh and nodes a switch (ways.js)."""
+    """The row above the picture (views/gradio/picture/lens.js), a line for its scale, and a switch
+    between mesh and nodes (ways.js)."""
     ways = _ways(language) if has_nodes else Markup()
     if layout.is_server:  # a scale is of a training step
         return tag("div", ways, class_="lens-row") if has_nodes else Markup()
@@ -118,7 +118,7 @@ def _ways(language: str) -> Markup:
 
 
 def _player(language: str, layout: Layout) -> Markup:
-    """What plays a step on the pictures (views/gradio/picture/film.js); empty until it does."""
+    """The player of a step on the pictures (views/gradio/picture/film.js); empty until it plays."""
     if layout.is_server:
         return Markup()
     play, stop = JOB["film_play"][language], JOB["film_stop"][language]
@@ -138,7 +138,7 @@ def _player(language: str, layout: Layout) -> Markup:
 
 
 def _figure(spec: PictureSpec, mesh: Mesh, groupings: Sequence[Grouping]) -> Markup:
-    """One grid; its title says which, where there are two."""
+    """One grid; with two, the title says which."""
     layout, language, has_two = spec.layout, spec.language, len(spec.sides) > 1
     room = spec.room
     groupings = marked(layout, groupings)
@@ -169,7 +169,7 @@ def job_of_grid(
 
 
 def label_words(of_experts: bool, language: str, are_copies: bool = True) -> dict[str, str]:
-    """What rows and columns are called; columns of vLLM's experts are no copies of them."""
+    """The labels of rows and columns; columns of vLLM's experts are no copies of the model."""
     of = "expert_" if of_experts else ""
     kinds = ("replica", "replicas") if are_copies else ("data", "datas")
     names = {name: f"label_{name}" for name in ("stage", "layers", "band")}
@@ -204,7 +204,7 @@ def marks_text(
 
 
 def job_pictures(context: Context) -> Pictures:
-    """The picture of the job with the groups of the chosen rank: of each grid."""
+    """For each grid the picture of the job with the groups of the selected rank."""
     layout, language, spec = context.layout, context.language, spec_of(context)
     has_two = len(spec.sides) > 1
     return [
@@ -217,7 +217,7 @@ def job_pictures(context: Context) -> Pictures:
 
 
 def groups_pictures(context: Context) -> Pictures:
-    """The picture of the job; then every group shown, of a large world its nodes."""
+    """The picture of the job, then every visible group; of a large world its nodes."""
     jobs = job_pictures(context)
     layout, rank, language = context.layout, context.rank, context.language
     jobs = [(title or question(rank, language), picture) for title, picture in jobs]

@@ -1,4 +1,4 @@
-"""What a GPU costs, stage by stage: the other views' numbers, to be seen on the picture of the job.
+"""Costs of a GPU by stage, from other views, as colours on the picture of the job.
 
 The page asks for them once the picture stands: its card leads to the views that explain them, and
 its lenses colour the mesh by them.
@@ -29,12 +29,12 @@ from ..traffic.view import rows_of
 from .film import timeline_of
 
 DIGITS = 3
-"""Of the shares by which stages are coloured."""
+"""Decimal places of the shares that colour stages."""
 
 
 @within()
 def lens(sent: object) -> str:
-    """What is known of the costs of a state that the page sends, as JSON.
+    """The costs of a state sent by the page, as far as they are known, as JSON.
 
         step      how long a step takes, in words
         lenses    by view {"shares": of its scale, by pipeline stage, "said": by stage, "scale":
@@ -60,7 +60,7 @@ def lens(sent: object) -> str:
 
 
 def memory_lens(context: Context) -> dict[str, object]:
-    """Peak memory of a GPU in each stage, against the GPU's capacity."""
+    """Peak memory of a GPU in each stage, relative to its capacity."""
     most = context.trained.capacity
     held = [stage.total for stage in context.trained.stages()]
     say = JOB["cost_memory"][context.language].format
@@ -70,7 +70,7 @@ def memory_lens(context: Context) -> dict[str, object]:
 
 
 def traffic_lens(context: Context) -> dict[str, object]:
-    """What a GPU of each stage sends in a step, of all kinds."""
+    """Bytes that a GPU of each stage sends in a step, over all kinds."""
     by_kind = sent_by_stage(context)
     sent = sum(by_kind.values(), np.zeros(context.layout.mesh.size("pp")))
     most = float(sent.max(initial=0.0))
@@ -83,13 +83,13 @@ def traffic_lens(context: Context) -> dict[str, object]:
 
 
 def _kinds(by_kind: dict[str, np.ndarray], stage: int) -> str:
-    """Each kind that a rank of the stage sends over, that with most bytes first."""
+    """The kinds that a rank of the stage sends over, with their bytes, the most first."""
     sent = sorted(((float(one[stage]), kind) for kind, one in by_kind.items()), reverse=True)
     return " · ".join(f"{kind} {bytes_text(one)}" for one, kind in sent if one)
 
 
 def idle_lens(context: Context) -> dict[str, object]:
-    """The share of the pipeline's time in which a GPU of each stage waits."""
+    """The share of the pipeline's time that a GPU of each stage waits."""
     timeline = timeline_of(context)
     plan = timeline.plan
     busy = np.add.reduceat(timeline.end - timeline.start, plan.starts[:-1])
@@ -101,7 +101,7 @@ def idle_lens(context: Context) -> dict[str, object]:
 
 
 def hang_lens(context: Context) -> dict[str, object]:
-    """The part that each rank of the evidence has in a hang, but for those without one.
+    """The part of each rank of the evidence in a hang; other ranks are left out.
 
     Errors: LayoutError where nothing says who waits, or it is about another number of GPUs.
     """
@@ -118,7 +118,7 @@ LENSES: dict[str, Callable[[Context], dict[str, object]]] = {
     "pipeline": idle_lens,
     "hang": hang_lens,
 }
-"""By the view that explains them."""
+"""The lenses, by the view that explains them."""
 
 
 def scaled(shares: np.ndarray, texts: Sequence[str], scale: Sequence[str]) -> dict[str, object]:

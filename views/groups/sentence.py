@@ -1,4 +1,4 @@
-"""What one GPU shares with whom, in one sentence.
+"""One sentence about a GPU: what it shares, and with whom.
 
     It <clause of each kind>. <what of them leaves the node>
 
@@ -17,11 +17,11 @@ from groups.grouping import Grouping
 from groups.layout import Layout
 
 FEW = 4
-"""Other GPUs of a group up to which each is named."""
+"""The most other GPUs of a group that the sentence lists."""
 
 
 def spoken(layout: Layout) -> list[tuple[str, Grouping]]:
-    """The groups that the sentence is about, each with what it is there for, the nearest first.
+    """The groups of the sentence, each with its purpose, the nearest first.
 
     Gradients are averaged over cp too, where there is one.
     """
@@ -36,7 +36,8 @@ def spoken(layout: Layout) -> list[tuple[str, Grouping]]:
 
 
 def _spoken_of_server(layout: Layout) -> list[tuple[str, Grouping]]:
-    """Of a server: whose attention it shares, whose requests are others, whose experts it needs."""
+    """For a server: the groups that share attention, that hold other requests, and that hold
+    experts."""
     names = [("tp", "tp"), ("cp", "cp"), ("cache", "dcp"), ("requests", "dp"), ("pp", "pp")]
     if layout.has_experts:
         names[0] = ("attention", "tp")
@@ -85,7 +86,7 @@ def _clause(role: str, ranks: np.ndarray, rank: int, nodes: int, language: str) 
 
 
 def _others(ranks: np.ndarray, rank: int, nodes: int, language: str) -> str:
-    """The other GPUs of a group: by name, or how many."""
+    """The other GPUs of a group: their numbers, or how many."""
     count = len(ranks) - 1
     if count > FEW:
         words = "many_nodes" if nodes > 1 else "many"
@@ -97,7 +98,7 @@ def _others(ranks: np.ndarray, rank: int, nodes: int, language: str) -> str:
 
 
 def listed(words: Sequence[str], language: str, last: str = "and", between: str = "comma") -> str:
-    """Words with what stands between them, and before the last.
+    """Words joined as a list of the language.
 
     >>> listed(["1", "3", "7"], "en"), listed(["1"], "en")
     ('1, 3 and 7', '1')

@@ -1,4 +1,4 @@
-"""What of a layout its pictures show, and what the page's script has to know of that."""
+"""What the pictures of a layout show, and the data that the page's script needs about it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .sentence import spoken
 
 @dataclass(frozen=True)
 class PictureSpec(Context):
-    """What is drawn with the groups of the chosen rank marked.
+    """A layout to draw, with the groups of the selected rank marked.
 
     layers: of each stage, as text; empty if no model is set. others: groups of another layout of
     the same ranks, which its pictures mark too.
@@ -30,25 +30,26 @@ class PictureSpec(Context):
 
     @cached_property
     def listed(self) -> tuple[Grouping, ...]:
-        """What the picture marks and the card lists: the layout's main kinds, then others shown."""
+        """The groups that the picture marks and the card lists: the layout's main kinds, then other
+        visible ones."""
         divided = (grouping for grouping in self.visible if grouping.size > 1)
         return tuple(dict.fromkeys((*main_groupings(self.layout), *divided)))
 
     @cached_property
     def sides(self) -> list[tuple[str, Mesh, tuple[Grouping, ...]]]:
-        """What is listed, by its grid."""
+        """The listed groups, by grid."""
         return by_grid(self.layout, self.listed)
 
     @property
     def room(self) -> tuple[float, float]:
-        """Of a picture of the job: alone, or of two below or beside each other."""
+        """The size of a picture of the job: alone, or of two below or beside each other."""
         if len(self.sides) == 1:
             return WHOLE if self.layout.world_size <= FULL else TALL
         return WIDE if self.is_stacked else HALF
 
     @cached_property
     def is_stacked(self) -> bool:
-        """Whether two pictures stand below each other, as their rows would break beside."""
+        """Whether two pictures are stacked because their rows would break side by side."""
         meshes = [mesh for _, mesh, _ in self.sides]
         if self.layout.world_size > NUMBERED or len(meshes) == 1:
             return False
@@ -57,25 +58,25 @@ class PictureSpec(Context):
 
     @property
     def look(self) -> str:
-        """The classes of the first screen."""
+        """The CSS classes of the first screen."""
         return f"hero{' two' * (len(self.sides) > 1)}{' stacked' * self.is_stacked}"
 
     @cached_property
     def script_groups(self) -> list[Grouping]:
-        """The groups that the page's script knows, by number: those listed, then the others."""
+        """The groups that the page's script refers to by number: those listed, then the others."""
         spoken_of = (grouping for _, grouping in spoken(self.layout))
         return list(dict.fromkeys((*self.listed, *self.others, *spoken_of, *self.visible)))
 
     @cached_property
     def tones(self) -> dict[str, str]:
-        """The tone of every group in pictures, each grid its own."""
+        """The tone of every group in pictures, by name, each grid on its own."""
         sides = [(*self.others, *self.visible), *(groupings for *_, groupings in self.sides)]
         names = ([grouping.name for grouping in side] for side in sides)
         return {name: tone for side in names for name, tone in tones(side).items()}
 
     @cached_property
     def data(self) -> dict[str, object]:
-        """What the page's script needs to know any rank's groups by itself.
+        """The data from which the page's script computes any rank's groups.
 
         grids: the axes of each mesh, the dense one first. kinds: name, tone, grid, swept axes, and
         how groups are cut (length, stride), thinned (places) or joined; the first ``told`` are
@@ -110,7 +111,7 @@ class PictureSpec(Context):
 def by_grid(
     layout: Layout, groupings: Sequence[Grouping]
 ) -> list[tuple[str, Mesh, tuple[Grouping, ...]]]:
-    """Groups by the grid that they live on: dense, expert, or both."""
+    """Groups by their grid: dense, expert, or both."""
     sides: dict[bool, list[Grouping]] = {False: [], True: []}
     for grouping in groupings:
         sides[grouping.mesh == layout.expert].append(grouping)
@@ -123,7 +124,8 @@ def by_grid(
 
 
 def marked(layout: Layout, groupings: Sequence[Grouping]) -> tuple[Grouping, ...]:
-    """What the picture of a grid marks: its own groups, and pipelines, which both grids have."""
+    """The groups that the picture of a grid marks: its own, and pipelines, which both grids
+    have."""
     pipelines = layout.every.get("pp")
     if pipelines is None or pipelines.size == 1 or pipelines in groupings:
         return tuple(groupings)

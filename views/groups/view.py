@@ -56,7 +56,7 @@ def groups_html(context: Context) -> Markup:
 
 
 def _strip(context: Context) -> Markup:
-    """What the order moves against Megatron's default, where that is another one."""
+    """What the order moves against Megatron's default, if it is another."""
     if context.state.framework == "megatron" or context.layout.is_server:
         return Markup()
     other = other_layout(context, "megatron")
@@ -64,7 +64,7 @@ def _strip(context: Context) -> Markup:
 
 
 def _kinds(spec: PictureSpec) -> Markup:
-    """A panel for each kind; of a large world its words alone."""
+    """A panel for each kind; for a large world only its text."""
     layout, words = spec.layout, set[str]()
     has_two = len(by_grid(layout, spec.visible)) > 1
     sections = (
@@ -81,8 +81,8 @@ def _kinds(spec: PictureSpec) -> Markup:
 
 
 def _on_nodes(spec: PictureSpec) -> list[Markup]:
-    """Of a large world, the nodes with the groups of the chosen rank, one for each grid: what the
-    switch above the picture turns to."""
+    """For a large world, the nodes with the groups of the selected rank, one picture per grid; the
+    switch above the picture shows them."""
     if spec.layout.world_size <= PANEL_LIMIT:
         return []
     has_two = len(spec.sides) > 1
@@ -93,13 +93,13 @@ def _on_nodes(spec: PictureSpec) -> list[Markup]:
 
 
 def framed(spec: PictureSpec, view: str, *parts: object) -> Markup:
-    """What a view shows, with what the page's script needs to know of the layout."""
+    """A view's HTML with the data about the layout for the page's script."""
     known = {"data_mesh": spec.data, "data_words": _words(spec.language)}
     return tag("div", *parts, class_="picture", data_view=view, **known, lang=spec.language)
 
 
 def group_facts(grouping: Grouping, gpus_per_node: int, language: str) -> str:
-    """How many groups of what size, and how many of them leave their node."""
+    """The number and size of groups, and how many of them leave their node."""
     spanned = node_spans(grouping, gpus_per_node)
     number = len(spanned)
     leaving = int(np.count_nonzero(spanned > 1))
@@ -129,7 +129,7 @@ def group_facts(grouping: Grouping, gpus_per_node: int, language: str) -> str:
 
 
 def _panel(layout: Layout, grouping: Grouping, has_two: bool) -> scene.Panel | None:
-    """The panel of one kind; beside another grid, groups of one rank are not worth a picture."""
+    """The panel of one kind; beside another grid, groups of one rank have none."""
     is_small = layout.world_size <= PANEL_LIMIT
     if not is_small or (grouping.size == 1 and has_two):
         return None
@@ -139,7 +139,7 @@ def _panel(layout: Layout, grouping: Grouping, has_two: bool) -> scene.Panel | N
 def overview_figure(
     spec: PictureSpec, mesh: Mesh, groupings: Sequence[Grouping], of: str = ""
 ) -> Markup:
-    """The nodes, with groups of the rank. of: the grid, of two."""
+    """The nodes with groups of the rank. of: the grid, if there are two."""
     layout, language = spec.layout, spec.language
     overview = scene.overview(mesh, groupings, layout.gpus_per_node, spec.rank, spec.tones)
     described = _overview_text(layout, overview, groupings, language)
@@ -152,7 +152,7 @@ def overview_figure(
 def section(
     spec: PictureSpec, grouping: Grouping, panel: scene.Panel | None, words: set[str]
 ) -> Markup:
-    """One kind: its picture and, beside it, what the kind is and what these groups are.
+    """One kind: its picture, its description and these groups.
 
     words: those that sections before it explained.
     """
@@ -177,7 +177,7 @@ def section(
 
 
 def _about(context: Context) -> Markup:
-    """What the type of groups is for, what there is to read, and how to read the pictures."""
+    """The purpose of this type of groups, further reading, and how to read the pictures."""
     words, language = TYPES[context.state.group_type], context.language
     size = "small" if context.layout.world_size <= PANEL_LIMIT else "large"
     how, *point = (HOW_TO_READ[name][language] for name in (size, "point", "point_touch"))
@@ -195,7 +195,7 @@ def _about(context: Context) -> Markup:
 
 
 def card_html(spec: PictureSpec, *, has_line: bool = True) -> Markup:
-    """The layout in a line, and where the script tells about one GPU.
+    """The layout in one line, and the card of a GPU for the script to fill in.
 
     has_line: whether it is said here which layout.
     """
@@ -241,7 +241,7 @@ def _overview_text(
 
 @cache
 def _words(language: str) -> str:
-    """The sentences that the page's script fills in, as the value of an attribute."""
+    """The sentences that the page's script fills in, as an attribute's value."""
     card = {name: text[language] for name, text in CARD.items()}
     texts = {name: text[language] for name, text in JOB.items() if not name.startswith("label_")}
     return attribute_value({**card, **texts, "gap": GAP[language]})

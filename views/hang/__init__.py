@@ -1,1 +1,1 @@
-"""The Hang view: what a hang left behind, who is missing, and who waits for it."""
+"""The Hang view: which rank is missing, who waits for it, from the evidence of a hang."""

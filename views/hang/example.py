@@ -1,4 +1,4 @@
-"""A hang to look at: what PyTorch's watchdog prints of one group of a layout, in which one GPU is
+"""An example hang: the output of PyTorch's watchdog for one group of a layout in which a GPU is
 missing."""
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ NAMES = {
     "pp": "PIPELINE_MODEL_PARALLEL_GROUP",
     "cp": "CONTEXT_PARALLEL_GROUP",
 }
-"""Kinds of group that an example may have, the first that is no single rank, by what Megatron calls
-them (parallel_state.py)."""
+"""Megatron's descriptions (parallel_state.py) of the kinds for an example: the first with several
+ranks."""
 
 MOST = 64
-"""Ranks of a group whose lines can be looked through."""
+"""The largest group of an example."""
 
 
 def watchdog_example(layout: Layout) -> str:
-    """The lines of the second group of the first kind of several ranks, or of its only one, whose
-    second member did not come as far as the others (formats/logs/lines.py has their form).
+    """The watchdog's lines of the second group (or only one) of the first kind with several ranks,
+    whose second member is behind the others (formats/logs/lines.py has their form).
 
     >>> from groups.layout import Job
     >>> text = watchdog_example(Job(nodes=1, tp=4, pp=1).layout())
@@ -43,13 +43,14 @@ def watchdog_example(layout: Layout) -> str:
 
 
 def _kind(layout: Layout) -> str:
-    """The first kind of several ranks; empty where every group is one rank or too large to read."""
+    """The first kind with several ranks; empty if no group has a suitable size."""
     kinds = {name: grouping for name in NAMES if (grouping := layout.kind(name)) is not None}
     return next((name for name, one in kinds.items() if 1 < one.size <= MOST), "")
 
 
 def _ranks(layout: Layout) -> list[int]:
-    """Those of its second group, or of its only one; none where the world is too large to draw."""
+    """The ranks of its second group, or of its only one; empty if the world is too large to
+    draw."""
     grouping = layout.kind(_kind(layout)) if _kind(layout) else None
     if grouping is None or layout.world_size > LARGEST:
         return []
@@ -57,8 +58,8 @@ def _ranks(layout: Layout) -> list[int]:
 
 
 def stacks_example(layout: Layout) -> str:
-    """The stacks of the same ranks as torch.distributed.debug writes them: one stands in its data
-    loader while the others wait in a collective (formats/logs/stacks.py has their form).
+    """The stacks of the same ranks in the form of torch.distributed.debug: one is in its data
+    loader, the others wait in a collective (formats/logs/stacks.py has their form).
 
     >>> from groups.layout import Job
     >>> text = stacks_example(Job(nodes=1, tp=4, pp=1).layout())
@@ -90,4 +91,4 @@ _LOADS = """\
 
 
 LARGEST = 4_096
-"""Ranks of a layout whose picture of a chain is quick to draw."""
+"""The largest layout whose picture of a chain is quick to draw, in ranks."""

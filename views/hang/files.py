@@ -1,4 +1,4 @@
-"""Files of a hang: what is read of them as a digest, which the browser keeps.
+"""The files of a hang as a digest, which the browser keeps.
 
 A digest is a `formats.logs.model.Log` as compressed JSON, with ranks as steps from one to the next.
 It comes back from a browser, so that pydantic checks every value.
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 KEPT = (4096, 512, 64)
-"""How many groups and lines a digest keeps; fewer where it would be too long."""
+"""How many groups and lines a digest keeps; the next smaller set if it would be too long."""
 
 
 def read_hang(files: Mapping[str, str | bytes], layout: Layout | None) -> str:
-    """The digest of what files of a hang say; layout: on screen, for dumps that name no members.
+    """The digest of a hang's files. layout: the one on screen, for dumps that name no members.
 
     Errors: LayoutError for files that are none, and where they are too much.
     """
@@ -46,7 +46,7 @@ def read_hang(files: Mapping[str, str | bytes], layout: Layout | None) -> str:
 
 
 def digest_of(log: Log) -> str:
-    """The text of a log, with what stands first where not all fits.
+    """A log as text, without its less important lines if it is too long.
 
     Errors: LayoutError ``long-digest`` where nothing fits.
     """
@@ -87,7 +87,7 @@ def _plain(value: object) -> object:
 
 def log_of(text: object) -> Log:
     """The log of a digest. Errors: LayoutError ``bad-digest`` for any other text; ``too-much-work``
-    where it is more than a request may cost."""
+    past the budget of a request."""
     plain = unpacked(text, "digest")
     try:
         log: Log = _type_of_log().validate_python(_tuples(json.loads(plain)))
@@ -106,7 +106,7 @@ def _type_of_log() -> TypeAdapter[Log]:
 
 
 def _tuples(value: object) -> object:
-    """What `_plain` was given, but for its classes."""
+    """The inverse of `_plain`, except for classes."""
     if isinstance(value, dict):
         return {name: _tuples(item) for name, item in value.items()}
     if not isinstance(value, list):

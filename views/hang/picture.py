@@ -1,4 +1,4 @@
-"""The chain of who waits for whom, on a picture of the GPUs: a colour and a mark a part."""
+"""The chain of waiting ranks on a picture of the GPUs, with a colour and a mark for each role."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from render.scenes.heat import Heat
 COLOURS = ("#e5e7eb", "#8d1c44", "#c2410c", "#f59e0b", "#fbbf24", "#fcd34d", "#fde68a", "#fef3c7")
 MARKS = (" ", "✕", "?", "0", "1", "2", "3+", "…")
 ROLES = ("free", "culprit", "suspect", "first", "hop", "hop", "later", "end")
-"""By part: nothing known, culprit, suspect, first group, hops, those that wait in the end."""
+"""The roles by number: unknown, culprit, suspect, first group, hops, and the ranks that wait
+last."""
 
 FREE, CULPRIT, SUSPECT, FIRST, LATER, END = 0, 1, 2, 3, 6, 7
 
 MOST_MARKED = 64
-"""Culprits and suspects that a large picture rings."""
+"""The most culprits and suspects that a large picture rings."""
 
 
 def chain_of(log: Log, layout: Layout, every: Mapping[str, Grouping]) -> np.ndarray:
-    """The part of every rank in a hang, by COLOURS: int64, shape (world,).
+    """The role of every rank in a hang, as an index of COLOURS: int64, shape (world,).
 
     A rank that has several parts has the first of them. every: the layout's groups, where the
     evidence does not contradict them.
@@ -54,8 +55,8 @@ def _paint(parts: np.ndarray, ranks: Iterable[int], part: int) -> None:
 
 
 def heat_of_chain(log: Log, layout: Layout, every: Mapping[str, Grouping], language: str) -> Heat:
-    """The heat map of a hang: one level for each role, a legend of the roles that occur, and a ring
-    round each rank that is named."""
+    """The heat map of a hang: one level per role, a legend of the roles that occur, and a ring
+    round each named rank."""
     chain = chain_of(log, layout, every)
     legend = []
     for part in (*range(CULPRIT, len(ROLES)), FREE):

@@ -1,5 +1,4 @@
-"""The verdict of a hang as JSON has it, for programs and the command line: the sentences of the
-page, and the facts of each."""
+"""The verdict of a hang as JSON values: the page's sentences, and the facts of each."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from groups.notes import Note
 
 
 def verdict_of(case: Case, language: str = "en") -> dict[str, object]:
-    """What the evidence says beside the layout; docs/schema.md names the fields.
+    """The findings in the evidence beside the layout; docs/schema.md describes the fields.
 
     >>> from formats.logs import read_log
     >>> from formats.logs.case import case_of

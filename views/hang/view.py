@@ -1,4 +1,4 @@
-"""The Hang view: who did not arrive, who waits for it, and what the evidence cannot tell."""
+"""The Hang view: the missing ranks, those that wait for them, and what the evidence leaves open."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from .files import log_of
 from .picture import heat_of_chain
 
 ROWS = 40
-"""Groups, hops and GPUs that are listed."""
+"""The most groups, hops and GPUs in a list."""
 
 
 def hang_html(context: Context) -> Markup:
@@ -57,7 +57,7 @@ def hang_html(context: Context) -> Markup:
 
 
 def _example(context: Context) -> Markup | str:
-    """What a watchdog's lines would show, of a group of this layout."""
+    """The view of a watchdog's lines about a group of this layout."""
     evidence = watchdog_example(context.layout)
     if not evidence:
         return ""
@@ -73,7 +73,7 @@ def _example(context: Context) -> Markup | str:
 
 
 def hang_pictures(context: Context) -> list[tuple[str, Heat]]:
-    """The chain, for files; nothing where no evidence says who waits, or its GPUs are others."""
+    """The chain, for files; empty without waiting ranks, or if the GPUs are not this layout's."""
     case, language = context.once(case_on_page), context.language
     if case is None or not has_chain(case):
         return []
@@ -81,7 +81,7 @@ def hang_pictures(context: Context) -> list[tuple[str, Heat]]:
 
 
 def hang_verdict(context: Context) -> str:
-    """Who is missing, in at most three sentences; nothing without evidence."""
+    """The missing ranks, in at most three sentences; empty without evidence."""
     case = context.once(case_on_page)
     return _sentences(case, context.language) if case else ""
 
@@ -95,7 +95,7 @@ def _ways_in(context: Context) -> Markup:
 
 
 def case_on_page(context: Context) -> Case | None:
-    """What the pasted text says, else what the files said; the machines that the page names."""
+    """The evidence of the pasted text, else of the files; with the machines that the page names."""
     layout, state = context.layout, context.state
     if not is_empty(state.evidence):
         every = layout.every if layout.world_size <= MOST_CONNECTED else None
@@ -108,7 +108,7 @@ def case_on_page(context: Context) -> Case | None:
 
 
 def has_chain(case: Case) -> bool:
-    """Whether somebody waits or is missing, and the ranks are those of the layout."""
+    """Whether a rank waits or is missing, and the ranks are the layout's."""
     is_known = case.log.diagnosis.first is not None or bool(case.log.missing)
     return is_known and case.world == case.layout.world_size
 
@@ -118,7 +118,7 @@ def _chain(case: Case, language: str) -> Heat:
 
 
 def _sentences(case: Case, language: str) -> str:
-    """Who is missing, in at most three sentences."""
+    """The missing ranks, in at most three sentences."""
     sentences = [hang_sentence(note.code, note.facts, language) for note in case.account]
     nothing = RUN["hang_no_verdict" if case.log.ranks else "hang_nothing"][language]
     return joined(sentences or [nothing], language)
@@ -147,7 +147,7 @@ def _answer(case: Case, context: Context) -> Markup:
 
 
 def _verdict(case: Case, language: str) -> Markup:
-    """Who is missing, in at most three sentences, and the GPUs that lead on."""
+    """The missing ranks, in at most three sentences, and buttons to those GPUs."""
     diagnosis, gpu = case.log.diagnosis, RUN["gpu_button"][language]
     named = diagnosis.culprits or case.log.missing or diagnosis.suspects or case.log.ranks
     inside = [rank for rank in named if rank < case.layout.world_size][:8]
@@ -160,7 +160,7 @@ def _verdict(case: Case, language: str) -> Markup:
 
 
 def _files(log: Log, language: str) -> Markup:
-    """How many files said it, and a way to forget them."""
+    """The number of files read, and a button that forgets them."""
     words = RUN["files_read"][language].format(
         files=counted(log.files, "file", language),
         dumps=counted(len(log.dumped), "gpu", language),
@@ -170,7 +170,7 @@ def _files(log: Log, language: str) -> Markup:
 
 
 def _contradiction(case: Case, note: Note, language: str) -> Markup:
-    """What of the evidence the layout contradicts, and a button for one that would fit."""
+    """The evidence that contradicts the layout, and a button for a layout that fits."""
     sentence = hang_sentence(note.code, note.facts, language)
     fixes = [form.setter(change, fix_label(change, language)) for change in case.fitting]
     none = "" if fixes else tag("p", RUN["fits_none"][language])
@@ -205,7 +205,7 @@ def _hops(log: Log, language: str) -> Markup | str:
 
 
 def _next(case: Case, language: str) -> Markup | str:
-    """What to do next: a sentence and a command each."""
+    """The next things to do, each a sentence and a command."""
     steps = [
         tag("li", hang_sentence(step.note.code, step.note.facts, language),
             form.copyable(step.command, language))
@@ -216,7 +216,7 @@ def _next(case: Case, language: str) -> Markup | str:
 
 
 def _groups(case: Case, language: str) -> Markup | str:
-    """Each group that the evidence names: what it is in this layout, and whether that fits."""
+    """Each group in the evidence: its name in this layout, and whether it fits."""
     if case.match is None or not case.match.rows:
         return ""
     once = {(row.claim.key, row.index, row.agrees): row for row in case.match.rows}
@@ -238,7 +238,7 @@ def _groups(case: Case, language: str) -> Markup | str:
 
 
 def _untold(log: Log, language: str) -> Markup | str:
-    """What the reader must know: what is unclear, missing, left out."""
+    """Notices: what is unclear, missing, or left out."""
     sentences = [hang_sentence(note.code, note.facts, language) for note in log.notes[:ROWS]]
     places = () if log.ranks else log.group_ranks
     for words, ranks, most in (

@@ -1,4 +1,4 @@
-"""The endpoints about machines: what a text says of them, and a better order for a layout."""
+"""The endpoints for machines: those of a text, and a better order of them for a layout."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def slow_groups(
 
 
 def order_document(better: BetterOrder) -> Document:
-    """A better order as plain values, with its files for launchers."""
+    """A better order as JSON values, with its files for launchers."""
     return {
         **better.document,
         "kinds": [vars(kind) for kind in better.kinds],

@@ -1,5 +1,5 @@
-"""A better order of the machines: what it mends, its machines, the groups of each kind, and files
-of launchers."""
+"""A better order of the machines: its gain, its machines, the groups of each kind, and launcher
+files."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from ..base.units import ranks_text, seconds_text
 from ..nodes.view import crossing_bar, level_name
 
 MOST_NAMED, ROOM = 16, 80.0
-"""Machines that a file names in an order, and font sizes across for their names."""
+"""The most machines that a file names in an order, and the width of their names in font sizes."""
 
 
 def better_of(context: Context) -> BetterOrder | None:
-    """The best order for the layout, by the seconds of the model's step where one is chosen; None
-    where no text says in which racks the machines stand.
+    """The best order for the layout, by the seconds of a step if a model is selected; None if the
+    machines' racks are unknown.
 
     Errors: as `formats.hosts.order.better_order`; and for an objective that the page has not.
     """
@@ -52,7 +52,7 @@ def better_of(context: Context) -> BetterOrder | None:
 
 
 def order_html(hosts: Hosts, context: Context) -> Markup:
-    """A better order: what it mends, its machines, the groups of each kind, files of launchers."""
+    """A better order: its gain, its machines, the groups of each kind, and launcher files."""
     state, language = context.state, context.language
     say = saying(RUN, language)
     title = tag("h3", say("order_title"))
@@ -86,7 +86,7 @@ def order_html(hosts: Hosts, context: Context) -> Markup:
 
 
 def order_text(better: BetterOrder, context: Context) -> str:
-    """What the order is worth: groups in several racks, seconds, and what is above the racks."""
+    """The gain of the order: groups in several racks, seconds, and what crosses above the racks."""
     language, say = context.language, saying(RUN, context.language)
 
     def counts(*keys: Iterable[int]) -> str:
@@ -116,14 +116,14 @@ def order_text(better: BetterOrder, context: Context) -> str:
 
 
 def _orders(better: BetterOrder, language: str) -> list[tuple[str, tuple[str, ...]]]:
-    """The machines as they are given, and in the better order if that is another."""
+    """The machines in their own order, and in the better one if that differs."""
     orders = {"order_before": better.names_before, "order_after": better.names}
     shown = [*orders.items()][: 1 if better.is_kept else 2]
     return [(RUN[words][language], names) for words, names in shown]
 
 
 def _machines(better: BetterOrder, racks: Mapping[str, str], language: str) -> Markup:
-    """The machines in their order, before and after, each with its rack."""
+    """The machines in both orders, each with its rack."""
     first = dict.fromkeys(racks[host] for host in better.names_before)
     colours = {rack: f"--rack:var(--g{at % len(PALETTE)})" for at, rack in enumerate(first)}
     parts = []
@@ -145,7 +145,7 @@ Bar = TypeVar("Bar")
 def _crossings(
     better: BetterOrder, language: str, bar: Callable[[float, str], Bar]
 ) -> tuple[list[str], list[tuple[str, list[str | Bar]]]]:
-    """Heads, and the groups of each kind in several racks, before and after, side by side.
+    """A table of the groups of each kind that span several racks, before and after.
 
     bar: a cell with a share of all groups, and its words.
     """
@@ -166,7 +166,7 @@ def _crossings(
 
 
 def _files(better: BetterOrder, language: str) -> Markup:
-    """What each launcher obeys, to be copied, with what to know of it."""
+    """The file of each launcher, to copy, with a remark."""
     parts = []
     for name, text in launcher_files(better.names, better.gpus_per_node).items():
         lines = text.splitlines(keepends=True)
@@ -178,7 +178,8 @@ def _files(better: BetterOrder, language: str) -> Markup:
 
 
 def order_pictures(better: BetterOrder, racks: Mapping[str, str], language: str) -> Pictures:
-    """For files: the racks of the machines in their order, and the groups in several of them."""
+    """For files: the racks of the machines in their order, and the groups that span several of
+    them."""
     first = dict.fromkeys(racks[host] for host in better.names_before)
     colours = dict(zip(first, cycle(PALETTE)))
     strips = []

@@ -1,4 +1,5 @@
-"""Measurements on the GPUs: one number each, and which groups and stages stand out."""
+"""Measurements of the GPUs: one number each, as colours, and the groups and stages that stand
+out."""
 
 from __future__ import annotations
 
@@ -19,10 +20,10 @@ from ..base.problems import problem_html
 from ..base.state import is_empty
 
 NONE_COLOUR = "#e5e7eb"
-"""Of a GPU without a number."""
+"""The colour of a GPU without a number."""
 
 SHOWN = 16
-"""Groups that stand out and are said."""
+"""The most groups in the list of those that stand out."""
 
 
 def measures_html(context: Context) -> Markup:
@@ -44,7 +45,7 @@ def measures_html(context: Context) -> Markup:
 
 
 def _measured(context: Context) -> tuple[np.ndarray, list[Slow]]:
-    """The number of each rank, and what stands out.
+    """The number of each rank, and the findings.
 
     Errors: LayoutError for a text of no numbers.
     """
@@ -80,7 +81,7 @@ def measures_summary(context: Context) -> str:
 
 
 def measures_pictures(context: Context) -> list[tuple[str, Heat]]:
-    """The numbers on the GPUs, for files; nothing where none are given."""
+    """The numbers on the GPUs, for files; empty without numbers."""
     if is_empty(context.state.measures):
         return []
     values, _ = _measured(context)
@@ -89,7 +90,8 @@ def measures_pictures(context: Context) -> list[tuple[str, Heat]]:
 
 
 def heat_of(values: np.ndarray, gpus_per_node: int, language: str) -> Heat:
-    """The scene, from the least number to the greatest in LEVELS equal steps, with its legend."""
+    """The heat map with LEVELS equal steps from the least number to the greatest, and its
+    legend."""
     known = values[~np.isnan(values)]
     least, most = float(known.min()), float(known.max())
     step = (most - least) / LEVELS

@@ -21,11 +21,11 @@ from .better import better_of, order_html, order_pictures, order_text
 from .measures import measures_html, measures_pictures, measures_summary
 
 MOST_OF_EXAMPLE = 512
-"""Machines of an example, whose names are on the page."""
+"""The most machines of an example."""
 
 
 def hosts_html(context: Context) -> Markup:
-    """What the text says, where the groups stand, a better order; then measurements."""
+    """The machines of the text, the groups that leave them, a better order; then measurements."""
     state, language = context.state, context.language
     say, empty = saying(RUN, language), ""
     try:
@@ -42,7 +42,7 @@ def hosts_html(context: Context) -> Markup:
 
 
 def _example(context: Context) -> Markup:
-    """What machines by name would show, of those of the layout by turns in two racks."""
+    """The view with example names for the layout's machines, alternating between two racks."""
     if context.layout.nodes > MOST_OF_EXAMPLE:
         return Markup()
     changes = dict(zip(("hosts", "racks"), example_of(context.layout), strict=True))
@@ -55,7 +55,8 @@ def _example(context: Context) -> Markup:
 
 
 def example_of(layout: Layout) -> tuple[str, str]:
-    """As many machines as the layout has, in the order of their names, by turns in two racks."""
+    """As many machines as the layout has, in the order of their names, alternating between two
+    racks."""
     names = [f"gpu-{node:02}" for node in range(layout.nodes)]
     racks = [names[:1], names[1:]] if len(names) < 4 else [names[::2], names[1::2]]
     lines = (f"SwitchName=rack{at} Nodes={','.join(rack)}" for at, rack in enumerate(racks) if rack)
@@ -77,7 +78,7 @@ def _answer(hosts: Hosts, placement: Placement, context: Context) -> Markup:
 
 
 def _summary(placement: Placement, language: str) -> str:
-    """How many machines stand in how many places of each kind."""
+    """The number of machines, and of places of each level."""
     levels = ((len({*of.values()}), kind) for kind, of in placement.levels.items())
     places = PAGE["and_list"][language].join(_counted_level(*level, language) for level in levels)
     return RUN["hosts_said"][language].format(
@@ -116,7 +117,7 @@ def _list(hosts: Hosts, placement: Placement, language: str) -> Markup:
 
 
 def _audit(placement: Placement, context: Context) -> Markup:
-    """Which groups leave a machine and each place above it."""
+    """The groups that leave a machine or a place above it."""
     language, waited = context.language, waited_for(context.state)
     audit = audit_of(context.layout, placement, by_size=False, waited=waited)
     heads = [PAGE["column_group"][language], RUN["column_group_size"][language]]
@@ -128,7 +129,7 @@ def _audit(placement: Placement, context: Context) -> Markup:
 
 
 def order_or_audit(context: Context) -> Pictures:
-    """The better order of the machines, else which groups leave one; nothing without machines."""
+    """The better order of the machines, else the groups that leave one; empty without machines."""
     hosts, placement = context.once(hosts_of), context.once(placement_here)
     if hosts and (better := context.once(better_of)):
         return order_pictures(better, hosts.racks, context.language)
@@ -141,7 +142,7 @@ def hosts_pictures(context: Context) -> Pictures:
 
 
 def hosts_slide(context: Context) -> Pictures:
-    """One of both, for its letters: the measurements, where there are any."""
+    """The measurements if there are any, else the order: both would not be readable."""
     return measures_pictures(context) or order_or_audit(context)
 
 

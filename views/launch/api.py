@@ -1,4 +1,4 @@
-"""The endpoints about launch files, and the check on a real cluster."""
+"""The endpoints for launch files, and for the check on a real cluster."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from ..base.state import require_choice
 from .inputs import UNSAYABLE, options_of_page
 
 MOST_LISTED = 4096
-"""Ranks of a server whose groups an answer lists."""
+"""The most ranks of a server whose groups an answer lists."""
 
 
 OPEN_TRAINING = Parameters(
@@ -52,7 +52,7 @@ OPEN_TRAINING = Parameters(
 
 
 def _layout_and_options(arguments: Mapping[str, object]) -> tuple[Layout, dict[str, object] | None]:
-    """A layout, and the options of its model and training; None where nothing is said of these."""
+    """A layout, and the options of its model and training; None if none is set."""
     fields = {**OPEN_TRAINING.fields(arguments), "changes": arguments["changes"]}
     if all(value == "" or value is False for value in fields.values()):
         return layout_of(arguments), None

@@ -1,4 +1,4 @@
-"""What a pasted text says, as fields of the page."""
+"""The fields of the page that a pasted text sets."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ UNASKED = (
     *("cp", "ep", "etp", "instances", "levels", "hybrid", "gtp", "egtp", "gathers", *SERVED),
     *("micro_batches", "schedule", "group_size", "first_layers", "last_layers", "pipe_layout"),
 )
-"""Sizes and options of a job that are as at the start where a text is silent about them."""
+"""Sizes and options of a job that have their defaults if the text does not set them."""
 
 
 def read_pasted(state: State) -> Parsed:
-    """What the pasted text says; a run of a text that stood there before counts as none.
+    """The pasted text, read; a selected run of an earlier text is ignored.
 
     Errors: LayoutError if the text is no text, or too long.
     """
@@ -42,14 +42,14 @@ def read_pasted(state: State) -> Parsed:
 
 
 def pasted_changes(state: State, text: Parsed) -> dict[str, str]:
-    """What the pasted text changes of the state."""
+    """The fields of the state that the pasted text changes."""
     pasted = {**vars(with_pasted(state, text)), **training_stated(text)}
     return {name: text for name, text in pasted.items() if text != getattr(state, name)}
 
 
 def training_stated(text: Parsed) -> dict[str, str]:
-    """The fields of the model and its training that the pasted text states; of another model none
-    stays as it was, but for the GPUs. Of a server, how the model is served, too.
+    """The fields of the model and its training that the pasted text sets; if it has a model, all
+    others are reset, except those of the GPUs. For a server also how the model is served.
 
     >>> text = parse("--num-layers 80 --hidden-size 8192 --num-attention-heads 64")
     >>> {name: value for name, value in training_stated(text).items() if value}
@@ -64,7 +64,7 @@ def training_stated(text: Parsed) -> dict[str, str]:
 
 
 def with_pasted(state: State, read: Parsed) -> State:
-    """With every value that a pasted text says of the job.
+    """The state with all values of the job that a pasted text sets.
 
     What it does not state of the job is as where nobody asks for it: its groups are the text's own.
     The nodes are the page's where a default says how many there are: it is asked for.
@@ -81,7 +81,8 @@ def with_pasted(state: State, read: Parsed) -> State:
 
 
 def options_of_page(layout: Layout, state: State) -> dict[str, object]:
-    """What is said of the model, its batch and its training; layers may be a pipeline layout.
+    """The options of the model, its batch and its training that are set; layers may be a pipeline
+    layout.
 
     Where nobody said how a whole model is trained, it is what the page counts with; all else that
     nobody said is left to the framework.
@@ -118,7 +119,7 @@ def options_of_page(layout: Layout, state: State) -> dict[str, object]:
 
 
 def _served(state: State) -> Document:
-    """How the servers on screen serve, as far as it is said.
+    """How the servers on screen serve, as far as it is set.
 
     Errors: LayoutError about a number that is none.
     """
@@ -132,14 +133,15 @@ def _served(state: State) -> Document:
 SERVED_NUMBERS = ("served_share", "served_length", "served_requests", "served_batched")
 
 UNSAYABLE = ("cluster", "capacity", "flash", "offload", "kernels", "spread")
-"""What of the training no command says."""
+"""Fields of the training that no command expresses."""
 
 SAYABLE = ("schedule", *(name for name in fields_of("training") if name not in UNSAYABLE))
-"""What of the training a command may say, beside its batch and the groups of its schedule."""
+"""Fields of the training that a command may express, beside its batch and the groups of its
+schedule."""
 
 
 def _shape(state: State) -> Model | dict[str, object]:
-    """The model that is chosen or typed; where it lacks sizes, those that it has."""
+    """The selected or typed model; if sizes are missing, those that are set."""
     if all(is_empty(getattr(state, name)) for name in fields_of("model")):
         return {}
     try:

@@ -1,4 +1,4 @@
-"""A pasted text of several roles: the whole plan, what it leaves open, and the way to it."""
+"""A pasted text of several roles: its plan, its open settings, and a button that opens it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ..base.problems import message_html, sentence
 from ..base.state import State
 
 MOST_NOTES = 12
-"""Notes of a plan that are listed."""
+"""The most notes of a plan that are listed."""
 
 
 def plan_pasted(state: State) -> Markup:
-    """What the text makes of all its roles; nothing of a text of one."""
+    """The plan of a text with several roles; empty for a text of one."""
     if not has_roles(state.paste):
         return Markup()
     box = form.fields(form.text("plan_given", state, hint="trainer.nnodes=4"))
@@ -33,7 +33,7 @@ def plan_pasted(state: State) -> Markup:
 
 
 def answers_of(text: str) -> dict[str, str]:
-    """What is answered beside a text, with semicolons between settings.
+    """Settings answered beside a text, from a text in which semicolons separate them.
 
     >>> answers_of("trainer.nnodes=4; actor.tp=2")
     {'trainer.nnodes': '4', 'actor.tp': '2'}
@@ -43,7 +43,7 @@ def answers_of(text: str) -> dict[str, str]:
 
 
 def _question(error: LayoutError, state: State) -> Markup:
-    """What has to be said first, with values that work as buttons."""
+    """A setting that must be answered first, with values that work as buttons."""
     known = answers_of(state.plan_given)
     fixes = []
     for fix in error.alternatives:

@@ -1,4 +1,4 @@
-"""What a running rank knows of its process groups, beside the layout on screen."""
+"""The process groups that a running rank reports, beside the layout on screen."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from ..base.units import ranges_text
 from .inputs import pasted_changes
 
 SHOWN = 32
-"""Groups, and differences, that the page lists."""
+"""The most groups, and differences, that the page lists."""
 
 MOST_COMPARED = 16_384
-"""Ranks whose groups are held against those on screen, one by one."""
+"""The most ranks whose groups are compared with those on screen one by one."""
 
 
 def running_html(layout: Layout, state: State, text: Parsed, language: str) -> Markup:
-    """The layout that runs and the way to it, where it is not the one on screen, its groups."""
+    """The running layout with a button that opens it, if it is not the one on screen, and its
+    groups."""
     say, running = saying(PAGE, language), read_running(text.text)
     ran = text.job().layout()
     facts = {"rank": running.rank, "world": f"{running.world:,}"}
@@ -49,7 +50,7 @@ def running_html(layout: Layout, state: State, text: Parsed, language: str) -> M
 
 
 def compared(running: Running, layout: Layout, language: str) -> tuple[str, list[Difference]]:
-    """A sentence, and where the ranks have other groups than on screen."""
+    """A sentence, and a list of ranks with other groups than on screen."""
     say = saying(PAGE, language)
     if running.world > MOST_COMPARED:
         return "", []
@@ -76,7 +77,7 @@ def differences_html(found: list[Difference], language: str, *, is_open: bool = 
 
 
 def _groups(running: Running, language: str) -> Markup:
-    """The groups of the rank, as they were made, with size and stride of each."""
+    """The groups of the rank in the order of their creation, with size and stride."""
     heads = heads_of(
         PAGE, "running_name running_kind running_size running_strides running_members", language
     )

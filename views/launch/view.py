@@ -37,11 +37,11 @@ from .plan import plan_pasted
 from .running import running_html
 
 SHOWN_ITEMS = 40
-"""Flags of one kind that the report lists."""
+"""The most options of one kind in the report."""
 
 
 def launch_html(context: Context) -> Markup:
-    """What the pasted text says, then the layout as a command of one framework."""
+    """The report on the pasted text, then the layout as a command of one framework."""
     layout, state, language = context.layout, context.state, context.language
     return together(
         _pasted(layout, state, language),
@@ -51,7 +51,7 @@ def launch_html(context: Context) -> Markup:
 
 
 def _pasted(layout: Layout, state: State, language: str) -> Markup:
-    """The box for the text, the way to the layout that it states, and what was understood."""
+    """The box for the text, a button that opens its layout, and the report."""
     say = saying(PAGE, language)
     question = say("launch_question")
     box = form.fields(form.area("paste", state, rows=4))
@@ -77,7 +77,7 @@ def _pasted(layout: Layout, state: State, language: str) -> Markup:
 
 
 def _example(layout: Layout, state: State) -> Markup:
-    """What a command would show."""
+    """The view of an example command."""
     changes = {"paste": EXAMPLE}
     shown, language = state.changed(changes), state.language
     text = read_pasted(shown)
@@ -89,11 +89,11 @@ EXAMPLE = """torchrun --nnodes 4 --nproc-per-node 8 pretrain_gpt.py \\
   --tensor-model-parallel-size 4 --pipeline-model-parallel-size 2 --sequence-parallel \\
   --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 4096 \\
   --micro-batch-size 1 --global-batch-size 128"""
-"""A command that asks for 32 GPUs, in Megatron's options."""
+"""A command for 32 GPUs with Megatron's options."""
 
 
 def _verdict(layout: Layout, state: State, text: Parsed, language: str) -> Markup:
-    """What job the text asks for, and the way to that layout."""
+    """The job of the text, and a button that opens its layout."""
     say, changes = saying(PAGE, language), pasted_changes(state, text)
     if not (text.values or text.training):
         return Markup()
@@ -127,7 +127,8 @@ def _verdict(layout: Layout, state: State, text: Parsed, language: str) -> Marku
 
 
 def _nodes(text: Parsed, state: State) -> list[int]:
-    """Numbers of nodes to choose from: the text's default, if it works, and the fewest that do."""
+    """Numbers of nodes to choose from: the text's default, if it is valid, and the fewest that
+    are."""
     job = text.job()
     found = nodes_that_hold(job)
     with suppress(LayoutError):
@@ -137,7 +138,7 @@ def _nodes(text: Parsed, state: State) -> list[int]:
 
 
 def _rewritten_html(layout: Layout, text: Parsed, language: str) -> Markup:
-    """The text with the sizes on screen, its changed lines marked; nothing where none differs."""
+    """The text with the sizes on screen and its changed lines marked; empty if none differs."""
     known = {**text.assumed, **text.values}
     sizes = {name: getattr(layout.job, name) for name in SIZES}
     other = {name: n for name, n in sizes.items() if n is not None and n != known.get(name, 1)}
@@ -161,11 +162,11 @@ def _rewritten_html(layout: Layout, text: Parsed, language: str) -> Markup:
 
 
 LONGEST_BACK = 60_000
-"""Characters of a text that is given back: it is read anew for each size that changes."""
+"""The longest text that is rewritten, in characters: it is read anew for each size that changes."""
 
 
 def _served(text: Parsed, language: str) -> Markup:
-    """The groups of the server that the text starts, in its own order."""
+    """The groups of the server that the text starts, in the server's order."""
     try:
         groups = text.served_groups()
     except LayoutError as error:
@@ -185,11 +186,11 @@ def _served(text: Parsed, language: str) -> Markup:
 
 
 SHOWN_GROUPS = 8
-"""Groups of one kind that are listed."""
+"""The most groups of one kind in a list."""
 
 
 def _runs(read: Parsed, state: State) -> Markup:
-    """The runs or roles to choose from, where there are several."""
+    """The runs or roles to choose from, if there are several."""
     if not read.runs:
         return Markup()
     options, unsaid = [], "" if read.run else PAGE["choose_run"][state.language]
@@ -200,14 +201,14 @@ def _runs(read: Parsed, state: State) -> Markup:
 
 
 RUN_SIZES = ("nodes", "tp", "pp", "cp", "ep", "etp")
-"""What tells one run from another in the list of them."""
+"""The sizes by which the list of runs distinguishes them."""
 
 
 # -- what was pasted -----------------------------------------------------------------------------
 
 
 def _report(read: Parsed, language: str) -> Markup:
-    """What was understood and what was not; what has to be asked comes first."""
+    """The options that were read and those that were not; questions first."""
     say = saying(PAGE, language)
     summary = say(
         "launch_summary",
@@ -238,17 +239,17 @@ def _report(read: Parsed, language: str) -> Markup:
 
 
 NEEDS_ANSWER = ("asked", "nodes-default", "several-runs", "unknown-framework")
-"""What the reader has to say himself; all else that is missing is assumed."""
+"""Notes that the user must answer; all other missing values have defaults."""
 
 
 def _setting(note: Item, language: str) -> str:
-    """What was written, if not a word alone, and what it sets."""
+    """An option's text, unless it is a switch, and the control that it sets."""
     setting = counts_as(note.sets, language)
     return f"{note.value} → {setting}" if note.value else setting
 
 
 def counts_as(name: str, language: str) -> str:
-    """The control that a value sets; or that it is read, and counts nowhere here."""
+    """The label of the control that a value sets; or a remark that it has no effect here."""
     if name == "gpus":
         return PAGE["launch_gpus"][language]
     if name in TRAINING and name not in USED:
@@ -257,7 +258,7 @@ def counts_as(name: str, language: str) -> str:
 
 
 def _problems(read: Parsed, language: str) -> Markup:
-    """Each bad value where it stands in the text."""
+    """Each invalid value, with its place in the text."""
     if not read.problems:
         return Markup()
     items = []
@@ -269,7 +270,7 @@ def _problems(read: Parsed, language: str) -> Markup:
 
 
 def _marked(text: str, start: int, end: int) -> Markup:
-    """The line round a place, with the place marked."""
+    """The lines around a place, with the place marked."""
     first = max(text.rfind("\n", 0, start) + 1, start - 80)
     last = text.find("\n", end)
     last = min(len(text) if last < 0 else last, end + 80)
@@ -277,7 +278,7 @@ def _marked(text: str, start: int, end: int) -> Markup:
 
 
 def _note_text(note: Item | Note, language: str) -> str:
-    """A note of the reader in the language of the page."""
+    """A reader's note in the language of the page."""
     return note_text(
         note,
         language,
@@ -297,8 +298,8 @@ def _items(name: str, items: Sequence[tuple[str, str]], language: str) -> Markup
 
 
 def _commands(context: Context) -> Markup:
-    """What chooses a framework, and its command; a framework that cannot say the layout is behind
-    those that can, and tells why."""
+    """Buttons for the frameworks, and the command of the selected one; frameworks that cannot
+    express the layout come last, with the reason."""
     layout, language = context.layout, context.language
     head = heading(PAGE["emit_title"][language], tag("p", PAGE["emit_body"][language]))
     try:
@@ -326,7 +327,8 @@ def _commands(context: Context) -> Markup:
 def _picker(
     names: Iterable[str], written: Mapping[str, str | LayoutError], chosen: str, language: str
 ) -> Markup:
-    """A button a framework; one that cannot say the layout is faint, and tells so."""
+    """A button for each framework; faint, with the reason as its tip, if it cannot express the
+    layout."""
     buttons = []
     for name in names:
         why = PAGE["emit_cannot"][language] if isinstance(written[name], LayoutError) else None
@@ -338,7 +340,7 @@ def _picker(
 
 
 def _usual(layout: Layout, written: Mapping[str, str | LayoutError]) -> str:
-    """The framework on screen, or the first that can say the layout; the first of all where none
+    """The framework on screen, or the first that can express the layout; the first of all if none
     can."""
     able = [name for name, text in written.items() if isinstance(text, str)]
     return layout.framework if layout.framework in able else (able or [*written])[0]
@@ -347,7 +349,7 @@ def _usual(layout: Layout, written: Mapping[str, str | LayoutError]) -> str:
 def _written_or_why(
     layout: Layout, options: dict[str, object], framework: str, language: str
 ) -> str | LayoutError:
-    """One framework's command, or why it cannot say this layout."""
+    """One framework's command, or why it cannot express this layout."""
     try:
         return _written(layout, options, framework, language)
     except LayoutError as error:
@@ -355,7 +357,7 @@ def _written_or_why(
 
 
 def _written(layout: Layout, model: dict[str, object], framework: str, language: str) -> str:
-    """The command, its comments in the language of the page."""
+    """The command with comments in the language of the page."""
     comments = {name: PAGE[f"emit_{name}"][language] for name in COMMENTS}
     return emitted(layout, model, framework, comments)
 
@@ -364,7 +366,7 @@ def _written(layout: Layout, model: dict[str, object], framework: str, language:
 
 
 def _check(layout: Layout, placement: Placement | None, language: str) -> Markup:
-    """The script, for the machines that the Hosts view names."""
+    """The check script for the machines that the Hosts view names."""
     text = check_text(layout, placement)
     return together(
         heading(PAGE["check_title"][language], tag("p", PAGE["check_body"][language])),
@@ -378,7 +380,7 @@ def check_text(layout: Layout, placement: Placement | None = None) -> str:
 
 
 def launch_pictures(context: Context) -> Pictures:
-    """The command that is shown; the job."""
+    """The selected command and the job."""
     layout, language, target = context.layout, context.language, context.state.target
     options = options_of_page(layout, context.state)
     names = [*TARGETS] if is_empty(target) else [require_choice("target", target, TARGETS)]

@@ -1,4 +1,4 @@
-"""The endpoints about memory: what a rank of each stage holds, of training and of servers."""
+"""The endpoints for memory: the bytes of a rank of each stage, in training and on servers."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def memory_per_rank(context: Context, capacity: float = 0.0, cluster: str = "dgx
 
 
 def memory_facts(context: Context) -> dict[str, object]:
-    """What a rank of each stage holds, for programs.
+    """The memory of a rank of each stage, as JSON values.
 
     Errors: LayoutError for what the model, the batch or the schedule does not allow.
     """

@@ -1,4 +1,4 @@
-"""What a server printed of its memory, beside what is reckoned."""
+"""A server's own output about its memory, beside the calculated numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .stages import gib
 
 
 def log_html(context: Context) -> Markup:
-    """The box for what the engine printed, and what it says beside what is reckoned."""
+    """A box for the engine's output, and its numbers beside the calculated ones."""
     say, language = saying(MEMORY, context.language), context.language
     box = form.fields(form.area("engine_log", context.state, rows=3))
     answer: Markup | str = ""

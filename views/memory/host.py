@@ -1,4 +1,4 @@
-"""What of the states is in host memory, and what crosses the link to it in a step."""
+"""States in host memory, and the bytes transferred to and from it in a step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ STATES = ("weights", "gradients", "optimizer")
 
 
 def host_html(context: Context, stages: Sequence[StageMemory]) -> Markup:
-    """GPU and host memory of a rank, side by side, and what crosses; empty where all is on GPUs."""
+    """GPU and host memory of a rank side by side, and the transfers; empty if everything is on
+    GPUs."""
     trained, layout, language = context.trained, context.layout, context.language
     if trained.training.offload == "none":
         return Markup()
@@ -53,7 +54,7 @@ def most_on_host(stages: Sequence[StageMemory]) -> StageMemory:
 
 
 def crossing_html(trained: Trained, layout: Layout, language: str) -> Markup:
-    """What crosses the link to the host in a step, in one line; empty where nothing does."""
+    """The transfers between GPU and host in a step, in one line; empty if there are none."""
     facts = host_facts(trained)
     if not facts:
         return Markup()
@@ -70,7 +71,7 @@ def crossing_html(trained: Trained, layout: Layout, language: str) -> Markup:
 
 
 def host_facts(trained: Trained) -> Document:
-    """Of the ranks that have most there: bytes in host memory and what crosses; else empty."""
+    """For the ranks with most host memory: its bytes, and the transfers; else empty."""
     if trained.training.offload == "none":
         return {}
     most = most_on_host(trained.stages())

@@ -1,5 +1,5 @@
 """What a layout of servers serves, and how much of it fits: one value for the page, files, the
-endpoint and the command."""
+endpoint and the command line."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ FIELDS = {
     "requests": "served_requests",
     "batched": "served_batched",
 }
-"""The field of the state that each argument of the maths is."""
+"""The field of the state for each argument of the maths."""
 
 NEAR = 0.005 * GIB
-"""Bytes by which a printed GiB may be rounded."""
+"""Bytes by which a printed number of GiB may be rounded."""
 
 
 def is_served(layout: Layout) -> bool:
-    """Whether a layout is one of servers, which have a cache in place of gradients."""
+    """Whether a layout is of servers, which have a KV cache instead of gradients."""
     return layout.is_server
 
 
 @dataclass(frozen=True, eq=False)
 class ServedModel:
-    """A model on servers: what is served, what each rank holds of it, and which part."""
+    """A model on servers: its format and cache, and the memory of each rank."""
 
     chosen: ChosenModel
     serving: Serving
@@ -73,12 +73,12 @@ class ServedModel:
 
     @cached_property
     def held(self) -> HeldByRanks:
-        """What each rank has, which numbers of a server as a whole do not ask for."""
+        """The memory of each rank, which numbers about a whole server do not need."""
         return placed(self.layout, self.model, self.memory.cut)
 
 
 def served_of(context: Context) -> ServedModel:
-    """What the servers of a layout hold.
+    """The served model of a context.
 
     Errors: LayoutError about the field that cannot be.
     """
@@ -124,7 +124,7 @@ def _served(context: Context) -> ServedModel:
 
 
 def gpus_of_one(layout: Layout) -> int:
-    """GPUs of one server, of several side by side; a dp of Megatron's inference is several, too."""
+    """GPUs of one server; a layout may hold several, as a dp of Megatron's inference does."""
     mesh = layout.mesh
     return layout.world_size // (mesh.size("server") if "server" in mesh.names else 1)
 
@@ -138,7 +138,7 @@ def _number(text: str) -> Any:
 
 @dataclass(frozen=True)
 class LogRow:
-    """A number that a log prints beside what is reckoned; agrees: None where neither is exact."""
+    """A number of a log beside the calculated one; agrees: None if neither is exact."""
 
     what: str
     printed: float
@@ -148,7 +148,7 @@ class LogRow:
 
 @dataclass(frozen=True)
 class LogCheck:
-    """A log beside a layout: the rank that decides, and row by row where both agree."""
+    """A log beside a layout: the rank with the least cache, and the rows of the comparison."""
 
     log: EngineLog
     deciding: EngineRank | None
@@ -156,7 +156,7 @@ class LogCheck:
 
 
 def log_check(context: Context) -> LogCheck | None:
-    """What a pasted log says, beside what is reckoned; None: no log, or none of a server.
+    """A pasted log beside the calculated numbers; None without a log of a server.
 
     Tokens agree where the printed bytes of the rank that decides have just so many, to the token
     that two digits of a GiB allow.
@@ -196,7 +196,8 @@ def log_check(context: Context) -> LogCheck | None:
 
 
 def _tokens(memory: ServerMemory, available: float, length: int) -> int:
-    """Tokens in so many bytes of the rank that decides; 0 where not one request fits."""
+    """Tokens that fit in these bytes of the rank with the least cache; 0 if not one request
+    fits."""
     for request_tokens in (length, memory.serving.tokens_of_block):
         try:
             return memory.cache_in(max(0.0, available), request_tokens).tokens
@@ -209,7 +210,7 @@ def _tokens(memory: ServerMemory, available: float, length: int) -> int:
 
 
 def server_facts(context: Context) -> Document:
-    """What each rank of a server holds and how many tokens and requests fit, for programs.
+    """The memory of each rank of a server and the tokens and requests that fit, as JSON values.
 
     Errors: LayoutError for what the model or the GPUs do not allow.
     """
@@ -264,7 +265,7 @@ def log_facts(check: LogCheck) -> Document:
 
 
 def printed_line(served: ServedModel) -> str:
-    """The line that the engine prints of this cache; empty where it prints none."""
+    """The line that the engine prints about this cache; empty if it prints none."""
     memory, serving = served.memory, served.serving
     if serving.engine == "megatron":
         return ""

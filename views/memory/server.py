@@ -33,20 +33,21 @@ from .served import ServedModel, printed_line, served_of
 from .stages import gib
 
 COLOURS = {"weights": 3, "experts": 4, "working": 8, "cache": 0}
-"""The colour of each part of a tile, of those of groups."""
+"""The colour of each part of a tile, as an index of the groups' colours."""
 
 MOST_STAGES = 16
-"""Stages whose colours are named; of more the first and the last."""
+"""The most stages in the legend; of more, the first and the last."""
 
 MOST_ON_SLIDE = 32
-"""GPUs that a slide shows one by one."""
+"""The most GPUs that a slide draws one by one."""
 
 MOST_TILES = 64
-"""GPUs drawn one by one; of more the node of the chosen one, and all of them as cells."""
+"""The most GPUs drawn one by one; of more, the node of the selected one, and all of them as
+cells."""
 
 
 def server_html(context: Context) -> Markup:
-    """One sentence, the inputs, the picture, what the engine prints, then the numbers."""
+    """One sentence, the inputs, the picture, the engine's output, then the numbers."""
     language, say = context.language, saying(MEMORY, context.language)
     inputs = _inputs(context)
     try:
@@ -91,8 +92,8 @@ def _inputs(context: Context) -> Markup:
 
 
 def _ways(context: Context, error: LayoutError) -> list[dict[str, object]]:
-    """Changes with which it was tried and fits: those of the refusal, then weights of fewer bits,
-    then more GPUs of attention's tp."""
+    """Changes that were tried and fit: those of the refusal, then weights of fewer bits, then more
+    GPUs in attention's tp."""
     tp, state = context.layout.mesh.size("tp"), context.state
     world = context.layout.world_size
     tried: list[dict[str, object]] = [dict(fix) for fix in error.alternatives]
@@ -116,7 +117,7 @@ def _verdict(served: ServedModel, language: str) -> Markup:
 
 
 def verdict_text(served: ServedModel, language: str) -> str:
-    """How many requests fit, and who keeps what twice."""
+    """How many requests fit, and what is held twice."""
     say, memory = saying(MEMORY, language), served.memory
     sentences = [
         say(
@@ -152,7 +153,7 @@ def verdict_text(served: ServedModel, language: str) -> str:
 
 
 def tiles_of(context: Context, served: ServedModel, ranks: Sequence[int]) -> tuple[Tile, ...]:
-    """Tiles of these ranks."""
+    """The tiles of these ranks."""
     bars = {stage.stage: _bar(served, stage) for stage in served.memory.stages}
     return tuple(_tile(context, served, rank, bars) for rank in ranks)
 
@@ -199,7 +200,7 @@ def _tile(
 
 
 def nodes_of(layout: Layout, rank: int, most: int = MOST_TILES) -> list[tuple[int, range]]:
-    """The nodes that are drawn GPU by GPU: all, or of many the one of the chosen rank."""
+    """The nodes drawn GPU by GPU: all, or of many the one of the selected rank."""
     each = layout.gpus_per_node
     node = rank // each
     every = range(-(-layout.world_size // each))
@@ -208,7 +209,7 @@ def nodes_of(layout: Layout, rank: int, most: int = MOST_TILES) -> list[tuple[in
 
 
 def _picture(context: Context, served: ServedModel) -> Markup:
-    """Nodes of tiles, each leading to its GPU, then the requests and the engine's own line."""
+    """Nodes of tiles, each a link to its GPU, then the requests and the engine's own line."""
     say, layout = saying(MEMORY, context.language), context.layout
     nodes = (
         tag(
@@ -256,7 +257,7 @@ def _buttons(tiles: Sequence[Tile], ranks: Sequence[int]) -> Iterator[Markup]:
 
 
 def _cells(context: Context, served: ServedModel) -> Heat:
-    """All GPUs of a large layout as cells: a colour a stage, under each number the cache's GiB."""
+    """All GPUs of a large layout as cells, coloured by stage, with the GiB of the cache on them."""
     say, stages, world = saying(MEMORY, context.language), served.memory.stages, served.held.stage
     steps = ramp(PALE, DARK, len(stages))
     colours = tuple("#" + "".join(f"{channel:02x}" for channel in step) for step in steps)
@@ -272,7 +273,7 @@ def _cells(context: Context, served: ServedModel) -> Heat:
 
 
 def _steps(context: Context) -> Markup:
-    """Which node is drawn, and buttons to those beside it."""
+    """The node that is drawn, and buttons for its neighbours."""
     say, layout = saying(MEMORY, context.language), context.layout
     each = layout.gpus_per_node
     node, nodes = context.rank // each, -(-layout.world_size // each)
@@ -318,7 +319,7 @@ ENGINE_NAMES = {
 
 
 def _below(context: Context, served: ServedModel) -> Markup:
-    """Part by part on a GPU of each stage, and what was taken without being said."""
+    """A table of the parts on a GPU of each stage, and the defaults that apply."""
     language, say, memory = context.language, saying(MEMORY, context.language), served.memory
     stages = memory.stages if len(memory.stages) <= 8 else memory.stages[:4] + memory.stages[-4:]
     names = [name for name in PARTS if any(name in stage.parts for stage in stages)]
@@ -346,7 +347,7 @@ def _below(context: Context, served: ServedModel) -> Markup:
 
 
 def _token_formula(served: ServedModel) -> str:
-    """How the bytes of a token come about on a rank of the deciding stage."""
+    """The formula of the bytes of a token on a rank of the stage with the least cache."""
     memory, model = served.memory, served.model
     layers = len(memory.deciding.layers)
     size = CACHES[memory.serving.cache]
@@ -359,7 +360,7 @@ def _token_formula(served: ServedModel) -> str:
 
 
 def server_slide(context: Context) -> Pictures:
-    """The picture of so few GPUs that a slide's room is enough to read them."""
+    """The picture, if few enough GPUs are readable on a slide."""
     return server_pictures(context, MOST_ON_SLIDE)
 
 

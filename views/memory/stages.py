@@ -26,20 +26,20 @@ from ..base.trained import GIB, Trained
 from ..base.units import gib
 
 MOST_ROWS = 32
-"""Bars drawn: of more stages every so many, with the fullest and the last."""
+"""The most bars drawn; of more stages every n-th, with the fullest and the last."""
 
 COLOURS = {
     **{"weights": 3, "copies": 6, "gradients": 4, "optimizer": 8, "gathered": 1},
     **{"activations": 9, "embedding": 5, "output": 7, "recomputed": 0, "working": 2},
 }
-"""The colour of each part, of those of groups, which are told apart by everybody."""
+"""The colour of each part, as an index of the groups' colours."""
 
 MIDDLE = 50
-"""Percent of the width from which on the line's label stands before it and not behind."""
+"""Percent of the width from which on the line's label is left of it."""
 
 
 def bars_html(context: Context, stages: Sequence[StageMemory]) -> Markup:
-    """One bar a stage under the line of the GPU's memory; the formula of the fullest below.
+    """A bar for each stage below the line of the GPU's memory; the formulas of the fullest below.
 
     The name of a stage leads to its first GPU in the picture of the job, as Enter on its bar does.
     """
@@ -87,13 +87,13 @@ def bars_html(context: Context, stages: Sequence[StageMemory]) -> Markup:
 
 
 def visible_stages(stages: Sequence[StageMemory]) -> list[StageMemory]:
-    """The stages that are drawn as bars."""
+    """The stages drawn as bars."""
     step, always = -(-len(stages) // MOST_ROWS), (largest(tuple(stages)), stages[-1])
     return [stage for stage in stages if stage.stage % step == 0 or stage in always]
 
 
 def parts_of(stages: Sequence[StageMemory]) -> list[str]:
-    """The parts that any stage has, in their order."""
+    """The parts that any stage has, in order."""
     return [part for part in PARTS if any(part in stage.parts for stage in stages)]
 
 
@@ -105,7 +105,7 @@ def _coloured(part: str) -> str:
 
 
 def _parts_table(trained: Trained, stage: StageMemory, language: str) -> Markup:
-    """The parts of a stage, each with its formula and this stage's numbers put in."""
+    """The parts of a stage, each with its formula and this stage's numbers."""
     say, formulas = saying(MEMORY, language), _formulas(trained, stage, language)
     rows = (
         tag(
@@ -167,7 +167,8 @@ def _working(trained: Trained, stage: StageMemory, language: str) -> str:
 
 
 def _states(trained: Trained, stage: StageMemory, each: int, from_stage: int) -> str:
-    """Bytes of a parameter times parameters, over the ranks that share them from a ZeRO stage."""
+    """The formula of states: bytes per parameter times parameters, divided by the ranks that share
+    them from a ZeRO stage on."""
     is_cut = trained.training.zero >= from_stage
     shares = trained.training.ranks_sharing(trained.split) if is_cut else (1, 1)
     terms = [
@@ -211,7 +212,7 @@ def stage_of_ranks(layout: Layout) -> np.ndarray:
 
 
 def grid_html(context: Context, stages: Sequence[StageMemory]) -> Markup:
-    """Every GPU with its bytes; all of one stage hold the same."""
+    """Every GPU with its bytes; all of one stage are equal."""
     say = saying(MEMORY, context.language)
     picture = painted(heat_of(context, stages), grid_label(stages, context.language))
     return together(tag("h3", say("grid_title")), fine(say("grid_body")), picture)
@@ -224,7 +225,7 @@ def grid_label(stages: Sequence[StageMemory], language: str) -> str:
 
 
 def heat_of(context: Context, stages: Sequence[StageMemory]) -> Heat:
-    """The GPUs, coloured by how full they are."""
+    """The heat map of the GPUs by used memory."""
     layout, capacity = context.layout, context.trained.capacity
     totals = np.array([stage.total for stage in stages])
     level, stage = levels(totals / capacity), stage_of_ranks(layout)

@@ -1,4 +1,4 @@
-"""The Memory view: what each GPU holds, whether it fits, and who holds which share of it."""
+"""The Memory view: the memory of each GPU, whether it fits, and who holds which share of it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def memory_html(context: Context) -> Markup:
 
 
 def _stages(context: Context, stages: Sequence[StageMemory]) -> Markup:
-    """Bars of the stages, then what they were worked out of, then the GPUs and who holds what."""
+    """Bars of the stages, their inputs, the GPUs, and the shares."""
     language, say, trained = context.language, saying(MEMORY, context.language), context.trained
     zero = or_refused(context, partial(zero_html, stages=stages))
     return together(
@@ -89,13 +89,13 @@ def _stages(context: Context, stages: Sequence[StageMemory]) -> Markup:
 
 
 OWN_SIZES = tuple(name for name in SIZES if name not in MODEL_SIZES)
-"""Sizes of a model that the column does not ask for."""
+"""Sizes of a model that the column does not have."""
 
 # -- the inputs ------------------------------------------------------------------------------------
 
 
 def _inputs(chosen: ChosenModel | None, context: Context) -> Markup:
-    """What this view alone asks: the rarer sizes of a model too."""
+    """The inputs of this view alone: options, and the rarer sizes of a model."""
     state, say = context.state, saying(MEMORY, context.language)
     spreads, on_off, biases = (
         [(say(f"{prefix}{name}"), name) for name in names]
@@ -123,7 +123,8 @@ def _spread() -> dict[str, str]:
 
 
 def _unstated(state: State, language: str) -> Markup | str:
-    """What a published layout leaves open, where it does not fit with what is taken for it."""
+    """The fields that a published layout's source leaves open, if it does not fit with their
+    defaults."""
     names = [name for name in ("recompute", "zero", "cluster") if is_empty(getattr(state, name))]
     if not is_still(state.preset, state):
         return ""
@@ -181,7 +182,7 @@ def _header(chosen: ChosenModel, language: str) -> Markup:
 
 
 def _noted(context: Context) -> list[str]:
-    """What was taken without being said, and what replaces what."""
+    """Remarks about the defaults that apply, and about fields that replace others."""
     trained, state, language = context.trained, context.state, context.language
     chosen, split, training = trained.chosen, trained.split, trained.training
     say, notes = saying(MEMORY, language), []
@@ -215,7 +216,7 @@ def _noted(context: Context) -> list[str]:
 
 
 def _kinds(trained: Trained, stages: Sequence[StageMemory], language: str) -> Markup:
-    """Parameters of the whole model and of a rank of the fullest stage, by kind."""
+    """Parameters of the whole model, and of a rank of the fullest stage, by kind."""
     say, whole = saying(MEMORY, language), parameters_by_kind(trained.model)
     most = largest(tuple(stages))
     fullest = most.parameters.by_kind
@@ -235,7 +236,7 @@ def _kinds(trained: Trained, stages: Sequence[StageMemory], language: str) -> Ma
 
 
 def memory_pictures(context: Context) -> Pictures:
-    """Bars of the stages, the GPUs by how full they are, and who holds which share of a group."""
+    """Bars of the stages, the GPUs by used memory, and the shares of a group."""
     if is_served(context.layout):
         return server_pictures(context)
     layout, trained = context.layout, context.trained

@@ -1,4 +1,5 @@
-"""ZeRO pictured: who holds which share of weights, gradients and optimizer state, and when."""
+"""A picture of ZeRO: which rank holds which share of weights, gradients and optimizer state, and
+when."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ MOMENTS: dict[int, tuple[tuple[str, str, str, str], ...]] = {
         ("step_shard", OWN, OWN, OWN),
     ),
 }
-"""What each rank of a data parallel group has, moment by moment of a step, under each stage.
+"""The states of each rank of a data parallel group at each moment of a step, by ZeRO stage.
 
 Sources: arXiv:1910.02054 section 5; for stage 1 as Megatron's distributed optimizer does it
 (docs/user-guide/features/dist_optimizer.md), whose gradient buffer stays whole.
@@ -72,7 +73,7 @@ def sharing_group(layout: Layout, instances: int) -> Grouping:
 
 
 def sharing_ranks(context: Context) -> tuple[int, tuple[int, ...]]:
-    """The rank asked about, and all that share the states of its dense parameters.
+    """The selected rank, and all that share the states of its dense parameters.
 
     Errors: LayoutError if it is none of this layout.
     """
@@ -85,14 +86,14 @@ def sharing_ranks(context: Context) -> tuple[int, tuple[int, ...]]:
 
 
 def moments_of(zero: int, ranks: tuple[int, ...]) -> list[tuple[str, ShardGrid]]:
-    """The moments of a step under a stage: name, and what each of the ranks has then."""
+    """The moments of a step under a ZeRO stage: name, and the states of each rank."""
     return [
         (moment, ShardGrid(ranks, tuple(zip(LETTERS, states)))) for moment, *states in MOMENTS[zero]
     ]
 
 
 def zero_html(context: Context, stages: Sequence[StageMemory]) -> Markup:
-    """The four stages in numbers, then the chosen one as a strip of moments.
+    """The four stages in numbers, then the selected one as a strip of moments.
 
     Errors: LayoutError if the rank asked about is none of this layout.
     """
@@ -138,7 +139,7 @@ def _who(context: Context, stage: StageMemory, rank: int, ranks: tuple[int, ...]
 
 
 def _table(trained: Trained, stage: StageMemory, language: str) -> Markup:
-    """Bytes of one rank under every stage; its name chooses it."""
+    """Bytes of one rank under every stage; the stage's name selects it."""
     say, names, rows = saying(MEMORY, language), ("weights", "gradients", "optimizer"), []
     heads = [say("zero_column"), *(say(f"part_{name}") for name in names), say("zero_sum")]
     for zero in MOMENTS:
@@ -151,7 +152,7 @@ def _table(trained: Trained, stage: StageMemory, language: str) -> Markup:
 
 
 def _states_under(zero: int, trained: Trained, stage: StageMemory) -> dict[str, float]:
-    """What a rank of a stage has of the states under a stage of ZeRO, at least."""
+    """The least bytes of a rank's states under a ZeRO stage."""
     offload = trained.training.offload
     offload = offload if zero >= OFFLOAD[offload] else "none"
     training = replace(trained.training, zero=zero, offload=offload)

@@ -1,1 +1,1 @@
-"""The Nodes view: what leaves a node or an NVLink domain."""
+"""The Nodes view: the groups that leave a node or an NVLink domain."""

@@ -1,4 +1,4 @@
-"""The endpoint about nodes and NVLink domains."""
+"""The endpoint for nodes and NVLink domains."""
 
 from __future__ import annotations
 

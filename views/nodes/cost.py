@@ -1,4 +1,4 @@
-"""What it costs that groups which a layer waits for leave their node."""
+"""The cost of latency-bound groups that leave their node."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ PARTS = {"tp": "tp", "cp": "cp", "ep": "ep", "etp": "ep"}
 
 
 def cost_of_waiting(names: Collection[str], context: Context) -> Iterator[str]:
-    """Sentences: how much of a step waits for groups of these names, and what bounds what they
-    send; that a layer waits where that is not known, as of what the model or the batch refuse.
+    """Sentences: the share of a step that waits for these groups, and the link that bounds them;
+    without numbers if the model or the batch is refused.
 
     >>> from ..base.trained import published
     >>> from ..base.state import State

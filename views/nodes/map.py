@@ -35,16 +35,17 @@ from ..base.units import bytes_text
 from ..traffic.rows import rows_of
 
 WIDE, NARROW, SLIDE = (1000.0, 16, 10, 6), (360.0, 4, 4, 6), (800.0, 8, 8, 4)
-"""Pixels across, boxes in a row at most, where all of them are shown and of more, and rows."""
+"""For three sizes of the map: pixels across, the most boxes in a row if all are shown or else, and
+rows."""
 
 KINDS = (*MAIN, *EXPERTS_MAIN, *CARRIERS, "embd")
-"""What a link may ask for; of a kind that the layout lacks, the chosen GPU's groups are drawn."""
+"""Kinds that a link may select; if the layout lacks one, the selected GPU's groups are drawn."""
 
 
 @dataclass(frozen=True)
 class Sent:
-    """The groups that may be drawn, and of each kind the bytes that leave its boxes in a step; None
-    where no traffic can be worked out. size: ranks of a box."""
+    """The groups that may be drawn, and for each kind the bytes that leave its boxes in a step;
+    None if traffic cannot be computed. size: ranks of a box."""
 
     groupings: Mapping[str, Grouping]
     across: Mapping[str, float] | None
@@ -73,12 +74,12 @@ class Sent:
 
 
 def _plain_name(kind: str, layout: Layout) -> str:
-    """Without cp dp-cp is dp, which is the name that everybody knows."""
+    """The usual name of a kind: without cp, dp-cp is dp."""
     return "dp" if kind == "dp-cp" and layout.mesh.size("cp") == 1 else kind
 
 
 def kind_of(context: Context, sent: Sent) -> str:
-    """The kind whose groups are all drawn; empty for the groups of the chosen GPU.
+    """The kind of which all groups are drawn; empty for the groups of the selected GPU.
 
     Errors: LayoutError for what is the name of no kind.
     """
@@ -90,7 +91,7 @@ def kind_of(context: Context, sent: Sent) -> str:
 
 
 def map_of(context: Context, across: tuple[float, int, int, int] = WIDE) -> NodesPicture:
-    """Errors: LayoutError as kind_of."""
+    """The map. Errors: LayoutError as kind_of."""
     sent = context.once(Sent.of)
     layout, size, kind = context.layout, sent.size, kind_of(context, sent)
     boxes = -(-layout.world_size // size)
@@ -149,7 +150,7 @@ def _threads(
     across: Mapping[str, float] | None,
     members: np.ndarray | None,
 ) -> list[Thread]:
-    """The lines of a kind; of a rank's group alone, with the groups on the very same boxes."""
+    """The lines of a kind; for a single group, with other groups on the same boxes."""
     groups = grouping.groups()
     rows = [groups] if isinstance(groups, np.ndarray) else [np.array([one]) for one in groups]
     crossing = sum(int(np.count_nonzero(np.ptp(row // size, axis=1))) for row in rows)
@@ -174,7 +175,7 @@ def _threads(
 
 
 def _inside(grouping: Grouping, size: int, members: np.ndarray | None) -> list[list[int]]:
-    """Ranks of the groups that stay in their box: of all, or of one."""
+    """Ranks of the groups that stay in their box: of all groups, or of one."""
     if members is not None:
         stays = len(members) > 1 and np.ptp(members // size) == 0
         return [sorted(members.tolist())] if stays else []
@@ -185,7 +186,7 @@ def _inside(grouping: Grouping, size: int, members: np.ndarray | None) -> list[l
 
 
 def _stages(layout: Layout, size: int, boxes: int) -> list[int]:
-    """The pipeline stage of each box; 0 of all where a box has several."""
+    """The pipeline stage of each box; 0 for all if a box has several."""
     stride = 1
     for axis in layout.mesh.axes:
         if axis.name == "pp":
@@ -206,7 +207,8 @@ def _stages(layout: Layout, size: int, boxes: int) -> list[int]:
 def _key(
     threads: Sequence[Thread], sent: Sent, kind: str, thickest: float, context: Context
 ) -> Iterator[tuple[str, float, str]]:
-    """A line a kind: its thickness, and how much it sends; of kinds that stay inside, that."""
+    """A legend line for each kind: its thickness and its bytes; for kinds that stay inside, just
+    that."""
     language, most = context.language, max((one.bytes for one in threads), default=0.0)
     say = saying(PAGE, language)
     for name in [kind] if kind else sent.groupings:
@@ -230,7 +232,7 @@ def _key(
 def _scale(
     threads: Sequence[Thread], sent: Sent, thickest: float, language: str
 ) -> tuple[tuple[float, str], ...]:
-    """Three thicknesses with what they mean, a power of ten each."""
+    """Three thicknesses with their bytes, a power of ten each."""
     most = max((one.bytes for one in threads), default=0.0)
     if most <= 0:
         return ()
@@ -250,7 +252,7 @@ def _scale(
 
 
 def map_html(context: Context) -> Markup:
-    """What chooses the groups, the picture for wide and for narrow screens, and what it says."""
+    """A list of kinds, the picture for wide and for narrow screens, and its legend."""
     sent, language, say = context.once(Sent.of), context.language, saying(PAGE, context.language)
     chosen = kind_of(context, sent)
     names = ["", *sent.groupings]
@@ -280,10 +282,10 @@ def map_html(context: Context) -> Markup:
 
 
 def map_pictures(context: Context) -> Pictures:
-    """The same for files."""
+    """The map for files."""
     return [(PAGE["map_title"][context.language], map_of(context))]
 
 
 def map_slide(context: Context) -> Pictures:
-    """The same with larger letters."""
+    """The map with larger letters."""
     return [("", map_of(context, SLIDE))]

@@ -1,4 +1,5 @@
-"""The Nodes view: which groups fit into a node or an NVLink domain, and which cross its border."""
+"""The Nodes view: the groups that fit into a node or an NVLink domain, and those that cross its
+border."""
 
 from __future__ import annotations
 
@@ -67,7 +68,7 @@ def nodes_html(context: Context) -> Markup:
 
 @dataclass(frozen=True)
 class Audit:
-    """How groups stand on domains, a span a column: first those of a size, then those of places.
+    """How groups span domains, a column for each: first domains of a size, then places.
 
     rows: the names that make the very same groups, the spans of these, and what shows one of them
     in the picture.
@@ -93,7 +94,7 @@ class Audit:
         rare: Collection[str] = frozenset(),
         is_server: bool = False,
     ) -> Markup:
-        """How the groups of some names stand on each kind of domain; their number leads to one.
+        """A table of how groups span each kind of domain; their number is a button that shows one.
 
         rare: names that are folded, but for groups that are waited for beyond their node.
         """
@@ -110,7 +111,7 @@ class Audit:
         return folding_names(table(heads, rows, "audit"), rare, language, is_server)
 
     def pictures(self, language: str) -> Pictures:
-        """The same for files; nothing where every rank is alone."""
+        """The table for files; empty if every rank is alone."""
         rows = list[tuple[Cell, ...]]()
         for names, spans, _ in self.rows:
             lines = (" ".join(names[at : at + NAMES]) for at in range(0, len(names), NAMES))
@@ -124,8 +125,7 @@ class Audit:
         return [("", TableChart(tuple(heads), tuple(rows)))] if rows else []
 
     def warnings(self, context: Context) -> list[str]:
-        """For each kind that waits for its messages and leaves the node: how far, and what that
-        costs."""
+        """For each latency-bound kind that leaves the node: how far, and the cost."""
         warnings, language = [], context.language
         for names, spans, _ in self.rows:
             reach = spans[self.sizes.index(self.node)]
@@ -144,14 +144,14 @@ class Audit:
         return warnings
 
     def _cell(self, names: Iterable[str], reach: Span, language: str) -> Markup:
-        """A bar of the share that crosses, and the same in words."""
+        """A bar of the share that crosses, with its text."""
         state = "cross" if reach.crossing else "stay"
         kind = f"{state} slow" if self._is_slow(names, reach) else state
         bar = share_bar(reach.crossing / reach.groups)
         return cell(bar, _crossing_text(reach, language), class_=kind)
 
     def _is_slow(self, names: Iterable[str], reach: Span) -> bool:
-        """Whether any of the names that share these groups waits for its messages."""
+        """Whether any of the names that share these groups is latency-bound and crosses."""
         return reach.crossing > 0 and not self.waited.isdisjoint(names)
 
 
@@ -162,8 +162,8 @@ def _holds(fits: Sequence[int], language: str) -> str:
 
 
 def waited_for(state: State) -> frozenset[str]:
-    """Kinds of groups that a layer waits for: cp too, where keys and values are gathered or
-    exchanged before attention; a ring sends them behind it.
+    """Latency-bound kinds: cp too, if keys and values are gathered or exchanged before attention; a
+    ring hides them.
 
     >>> sorted(waited_for(State(cp_algorithm="a2a")) - waited_for(State()))
     ['cp']
@@ -172,11 +172,12 @@ def waited_for(state: State) -> frozenset[str]:
 
 
 AT_ONCE = ("all_gather", "a2a")
-"""Ways of context parallelism that end before attention begins (Transformer Engine's names)."""
+"""Methods of context parallelism that finish before attention begins (Transformer Engine's
+names)."""
 
 
 def _fine(context: Context) -> str:
-    """That nothing leaves its node that a layer waits for."""
+    """The sentence if no latency-bound group leaves its node."""
     waited = waited_for(context.state)
     names = ", ".join(name for name in ("tp", "cp", "ep", "etp") if name in waited)
     if context.layout.roles:
@@ -211,7 +212,7 @@ def audit_of(
 
 
 def _lead(names: Sequence[str], grouping: Grouping, layout: Layout, nodes: Span) -> dict[str, str]:
-    """What shows the group on most nodes in the picture: a kind that is not there comes with it."""
+    """The change that shows in the picture the group on most nodes; it makes its kind visible."""
     at = nodes.widest
     first = grouping.firsts()[at] if grouping.is_plain else grouping.groups()[at][0]
     drawn = {grouping.name for grouping in main_groupings(layout)}
@@ -220,7 +221,7 @@ def _lead(names: Sequence[str], grouping: Grouping, layout: Layout, nodes: Span)
 
 
 def same_groups(groupings: Iterable[Grouping]) -> list[tuple[list[str], Grouping]]:
-    """Names with their grouping; names that make the very same groups share a row.
+    """Names with their grouping; names of identical groups share a row.
 
     Groups of one rank, which carry nothing, are left out.
     """
@@ -233,7 +234,7 @@ def same_groups(groupings: Iterable[Grouping]) -> list[tuple[list[str], Grouping
 
 
 def level_name(kind: str, language: str) -> str:
-    """A level as the page calls it; the source's own word where it has one of its own."""
+    """The page's name of a level; for other levels the source's word."""
     if kind == "node":
         return RUN["level_node"][language]
     if kind in HOSTS_WORDS:
@@ -246,7 +247,7 @@ def level_name(kind: str, language: str) -> str:
 
 
 def level_head(kind: str, language: str) -> str:
-    """A level over a column; a source's own word stays as it is written.
+    """The head of a level's column; for other levels the source's word.
 
     >>> level_head("switch", "en"), level_head("su", "en")
     ('Switch', 'su')
@@ -262,14 +263,14 @@ def _crossing_text(reach: Span, language: str) -> str:
 
 
 CROSSING, STAYING = "#d97706", "#94a3b8"
-"""Colours of a bar in a file: groups that leave their domain, and those that stay."""
+"""Colours of bars in files: groups that leave their domain, and those that stay."""
 
 NAMES, COLUMNS = 3, 6
-"""Names of one group in a line, and kinds of domains, that a file has room for."""
+"""The most names in a line, and the most kinds of domains, in a file."""
 
 
 def nodes_pictures(context: Context) -> Pictures:
-    """The map, then a row a kind, a column a domain; nothing where every rank is alone."""
+    """The map, then a table of kinds by domains; empty if every rank is alone."""
     table = audit_of(context.layout, placement_or_none(context)).pictures(context.language)
     return [*map_pictures(context), *table] if table else []
 

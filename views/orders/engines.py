@@ -1,4 +1,4 @@
-"""The same servers as three engines group them: one picture an engine, and a row for each kind."""
+"""The same servers in three engines' groups: a picture for each engine, and a table of kinds."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ ROLES = ("tp", "cp", "dp", "etp", "ep", "pp")
 
 @dataclass(frozen=True)
 class SameServers:
-    """What all engines are asked for: GPUs of a stage of one server, and how they are divided."""
+    """The sizes that all engines get: GPUs of a stage of one server, and their division."""
 
     layout: Layout
 
     @cached_property
     def jobs(self) -> dict[str, Job]:
-        """The job of each engine: tp is all of a stage in SGLang and TensorRT-LLM; what attention
-        and pcp leave of it in vLLM, whose experts are on all of it."""
+        """The job of each engine. In SGLang and TensorRT-LLM tp is the whole stage; in vLLM it is
+        what attention dp and pcp leave of it, and experts are on all of it."""
         size, expert = self.layout.mesh.size, self.layout.expert
         tp, cp, dp, pp = (size(name) for name in ("tp", "cp", "dp", "pp"))
         experts = self.layout.kind("ep") if expert is not None and self.layout.has_experts else None
@@ -89,7 +89,7 @@ def _same(context: Context) -> SameServers:
 
 
 def engines_summary(context: Context) -> str:
-    """With which GPUs the chosen one shares experts, in each engine."""
+    """The GPUs with which the selected one shares experts, in each engine."""
     say, rank = saying(SERVER, context.language), context.rank
     parts = []
     for name, layout in context.once(_same).layouts.items():
@@ -103,7 +103,7 @@ def _ranks(grouping: Grouping, rank: int) -> str:
 
 
 def shown_of(layout: Layout) -> Grouping:
-    """The kind that engines differ in most: that of the experts."""
+    """The kind in which engines differ most: that of the experts."""
     found = layout.kind("ep")
     assert found is not None  # every engine has one, if only of single ranks
     return found
@@ -120,7 +120,8 @@ def _figure(spec: PictureSpec, name: str, side: Layout | LayoutError) -> Markup:
 
 
 def _table(context: Context, same: SameServers) -> Markup:
-    """A row a kind: in each engine its own name, and the group of the chosen GPU."""
+    """A table with a row for each kind: the engine's own name, and the group of the selected
+    GPU."""
     say = saying(SERVER, context.language)
     rows = []
     for role in ROLES:
@@ -140,7 +141,7 @@ def _cell(context: Context, grouping: Grouping | None) -> Markup:
 
 
 def engines_pictures(context: Context) -> Pictures:
-    """The pictures, by the engines' names."""
+    """The pictures, by engine."""
     layout, pictures = context.layout, []
     for name, side in context.once(_same).layouts.items():
         shown, gpus = shown_of(side), layout.gpus_per_node

@@ -1,4 +1,4 @@
-"""The Orders view: how the framework numbers its ranks, and what another order would move."""
+"""The Orders view: how the framework numbers its ranks, and the ranks that another order moves."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from ..groups.view import PANEL_LIMIT, card_html, framed, overview_figure
 from .engines import engines_html, engines_pictures, engines_summary
 
 SHOWN_RANKS = 12
-"""Runs of moved ranks that the table writes out."""
+"""The most runs of moved ranks in the table."""
 
 
 def orders_html(context: Context) -> Markup:
@@ -73,7 +73,7 @@ def orders_html(context: Context) -> Markup:
 
 
 def _inputs(state: State) -> Markup:
-    """What to compare with: a framework from the list, or an order that is typed."""
+    """The inputs of the comparison: a framework, or a typed order."""
     names = {AUTO: PAGE["versus_auto"][state.language]}
     names |= {name: convention.name for name, convention in CONVENTIONS.items()}
     return form.line(
@@ -91,7 +91,7 @@ def _table(compared: Comparison) -> Markup:
 
 
 def _move_row(move: Move, language: str, heads: Sequence[str]) -> Markup:
-    """heads: of its cells, which on a phone say them."""
+    """heads: of its cells, which phones show in each cell."""
     moved = together(counted(move.ranks, "rank", language))
     if 0 < move.ranks < len(move.moved):
         ranks = move.moved.nonzero()[0][:4096].tolist()
@@ -107,16 +107,17 @@ def _move_row(move: Move, language: str, heads: Sequence[str]) -> Markup:
 
 
 OWN_SIDE = 1
-"""Which of both orders is shown until another is chosen: the layout's."""
+"""The order that is shown first: the layout's."""
 
 
 def _shown(side: int) -> dict[str, object]:
-    """Attributes of what is there of each order, of which one is seen (picture/order.js)."""
+    """Attributes of the parts of each order, one of which is visible (picture/order.js)."""
     return {"data_shows": side, "hidden": side != OWN_SIDE or None}
 
 
 def _card_marks(compared: Comparison, side: int) -> dict[str, object]:
-    """The same of what the card tells groups of: of the other order its own, by number."""
+    """The attributes with the groups that the card lists: for the other order its own, by
+    number."""
     if side == OWN_SIDE:
         return _shown(side)
     divided = (grouping for grouping in compared.before if grouping.size > 1)
@@ -125,7 +126,7 @@ def _card_marks(compared: Comparison, side: int) -> dict[str, object]:
 
 
 def _switch(compared: Comparison) -> Markup:
-    """The two orders, and what moved between them in words."""
+    """A switch between the orders, and a sentence about what moves."""
     say, moved, rank = saying(PAGE, compared.language), compared.is_elsewhere, compared.rank
     ranks = ranges_text(moved.nonzero()[0][:4096].tolist(), SHOWN_RANKS)
     rank = rank if moved[rank] else int(moved.argmax())
@@ -151,7 +152,7 @@ def _switch(compared: Comparison) -> Markup:
 
 
 def _jobs(compared: Comparison) -> Markup:
-    """The picture of the job under each order, the GPUs that stand elsewhere outlined."""
+    """The picture of the job under each order, with the moved GPUs outlined."""
     state, language = compared.state, compared.language
     layers = layers_of(compared.known, compared.layout.mesh.size("pp"))
     sides = []
@@ -172,7 +173,7 @@ def _jobs(compared: Comparison) -> Markup:
 
 
 def _panels(compared: Comparison) -> Markup:
-    """Both pictures of each kind that moved, the ranks that moved outlined unless all did."""
+    """Both pictures of each kind that moved, with the moved ranks outlined unless all moved."""
     say, world = saying(PAGE, compared.language), compared.layout.world_size
     pairs = []
     for move in filter(lambda move: move.ranks, compared.moves):
@@ -210,7 +211,7 @@ def _overviews(compared: Comparison) -> Markup:
 
 
 def _framework(layout: Layout, language: str) -> Markup:
-    """How the layout's framework names and numbers, from which source, and what is open."""
+    """The axis names and the order of the layout's framework, their source, and open questions."""
     say = saying(PAGE, language)
     title = order_title(layout, language)
     if layout.framework == OWN:
@@ -240,7 +241,7 @@ def _own_row(layout: Layout, grouping: Grouping, language: str) -> Markup:
 # -- in files --------------------------------------------------------------------------------------
 
 MOST_BESIDE = 64
-"""GPUs of a panel whose numbers are read beside another panel."""
+"""The largest panel whose numbers are readable beside another one, in GPUs."""
 
 
 def orders_summary(context: Context) -> str:
@@ -250,12 +251,12 @@ def orders_summary(context: Context) -> str:
 
 
 def orders_slide(context: Context) -> Pictures:
-    """The same with both orders side by side: of more GPUs than fit so, one rank's groups."""
+    """Both orders side by side; of more GPUs than fit, one rank's groups."""
     return orders_pictures(context, MOST_BESIDE)
 
 
 def orders_pictures(context: Context, most: int = PANEL_LIMIT) -> Pictures:
-    """What of the view goes into a file: titles and scenes, both orders of each kind that moved.
+    """Titles and scenes for files: both orders of each kind that moved.
 
     most: GPUs up to which every group has a colour; of more, the groups of the chosen rank have.
     """

@@ -1,4 +1,4 @@
-"""The endpoint about pipelines: a schedule op by op, and what it comes to."""
+"""The endpoint for pipelines: a schedule op by op, with its bubble and memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..base.trained import micro_batches_unasked
 from .inputs import MOST_RANKS, clock_of, spend_on, work_of
 
 MOST_PLACES = 100_000
-"""Ops that one answer lists: some 4 MB."""
+"""The most ops that one answer lists: some 4 MB."""
 
 SCHEDULE = Parameters(
     "(the schedule)",
@@ -78,10 +78,10 @@ def pipeline_schedule(arguments: Document) -> str:
 
 
 def _answerable(fields: Facts, without: dict[str, bool]) -> ScheduleSpec:
-    """The schedule, if one answer can be about it; ``without``: what leaves out its ops, if they
-    are to be listed.
+    """The schedule, if its answer is not too large; ``without``: the change that leaves out its
+    ops, if they are listed.
 
-    Errors: LayoutError whose every alternative is answered.
+    Errors: LayoutError with alternatives that all work.
     """
     sizes: Document = {name: fields[one] or None for name, one in OF_SCHEDULES.items()}
     sizes = {**sizes, "group_size": fields["group_size"] or None}
@@ -101,7 +101,7 @@ def _answerable(fields: Facts, without: dict[str, bool]) -> ScheduleSpec:
 
 
 def _fixes(error: LayoutError, sizes: Document, without: dict[str, bool]) -> Iterator[Facts]:
-    """The alternatives of a refusal that are answered, else as many micro-batches as are."""
+    """The alternatives of a refusal that work, else the most micro-batches that do."""
     is_listed = bool(without)
     own = [
         fix
@@ -117,7 +117,8 @@ def _fixes(error: LayoutError, sizes: Document, without: dict[str, bool]) -> Ite
 
 
 def _most(sizes: Document, is_listed: bool) -> int:
-    """The most micro-batches, up to those given, with which a schedule is answered; 0: none."""
+    """The most micro-batches, up to the requested number, with which a schedule is answered; 0:
+    none."""
     name, m, p = sizes["schedule"], sizes["m"], sizes["p"]
     if name not in tuple(SCHEDULES) or not 0 < p <= MOST_RANKS:
         return 0

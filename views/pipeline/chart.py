@@ -1,4 +1,4 @@
-"""The timelines of the pipeline view, on the page with what their script tells of every op, and in
+"""The timelines of the Pipeline view, with what the page's script says about each op, and for
 files."""
 
 from __future__ import annotations
@@ -55,18 +55,18 @@ WORDS = (
     "idle",
     "idle_touch",
 )
-"""Sentences that the page's script fills in, by the end of their name."""
+"""Sentences that the page's script fills in, by the ends of their names."""
 
 MOST_ZOOM = 6
-"""Zoom goes up to two to this power."""
+"""The largest zoom is two to this power."""
 
 TRACED = 4
-"""Units of work for an op of a trace."""
+"""Units of work per op of a trace."""
 
 
 @dataclass(frozen=True)
 class TimedSchedule:
-    """One schedule to draw: its sizes, how long its ops take, and the layers of its stages."""
+    """A schedule to draw: its sizes, the durations of its ops, and the layers of its stages."""
 
     spec: ScheduleSpec
     durations: Durations
@@ -78,14 +78,14 @@ class TimedSchedule:
 
     @property
     def share(self) -> float:
-        """The part of a rank's layers that one stage has."""
+        """The share of a rank's layers that one stage has."""
         return timed(self)[0].plan.share
 
 
 def timed_schedule(
     schedule: ScheduleSpec, stages: tuple[Stage, ...] | None, clock: Clock, state: State
 ) -> TimedSchedule:
-    """A schedule with its durations, which follow the layers of the stages if that is asked."""
+    """A schedule with its durations, which may depend on the layers of each stage."""
     weights = None
     if stages is not None and follows_layers(state):
         weights = weights_of(stages, state)
@@ -101,7 +101,7 @@ def timed(schedule: TimedSchedule) -> tuple[Timeline, Figures]:
 
 @dataclass(frozen=True)
 class _Drawn:
-    """A schedule's timeline, and under all of them what each rank holds; ``most`` fills a row."""
+    """A schedule's timeline, and its memory curves, in which ``most`` fills a row."""
 
     schedule: TimedSchedule
     strip: Strip
@@ -124,7 +124,7 @@ def _drawn(schedules: Sequence[TimedSchedule], ranks: Sequence[int], language: s
 
 
 def schedule_text(schedule: TimedSchedule, language: str) -> str:
-    """What a schedule comes to, in one sentence."""
+    """One sentence about a schedule: its time, bubble and memory."""
     figures = timed(schedule)[1]
     return PAGE["pipeline_picture"][language].format(
         schedule=schedule.title,
@@ -178,8 +178,8 @@ def chart_html(
 
 
 def _labels(ranks: Sequence[int], row: int, below: int, number: int) -> Markup:
-    """The real ranks down the side of a picture with so many pixels below its rows, where a
-    timeline's have room for what each does at the cursor."""
+    """The ranks beside a picture with so many pixels below its rows; those of a timeline have room
+    for the op at the cursor."""
     step = -(-LABEL // row)
     now = tag("span", class_="pipeline-now") if below and step == 1 else ""
     rows = (
@@ -196,7 +196,7 @@ def _labels(ranks: Sequence[int], row: int, below: int, number: int) -> Markup:
 
 
 def amount(value: float) -> str:
-    """A number to about four digits, without idle zeros.
+    """A number in about four digits, without trailing zeros.
 
     >>> amount(33.0), amount(1630.5), amount(1 / 3), amount(12345678.0)
     ('33', '1,630.5', '0.3333', '12,345,678')
@@ -215,7 +215,7 @@ def percent(share: float) -> str:
 
 
 def _data(schedule: TimedSchedule, strip: Strip) -> dict[str, object]:
-    """A timeline as the page's script reads it."""
+    """A timeline for the page's script."""
     return {
         "ranks": strip.ranks,
         "row": strip.row,
@@ -230,7 +230,7 @@ def _data(schedule: TimedSchedule, strip: Strip) -> dict[str, object]:
 
 
 def _toolbar(strip: Strip, language: str) -> Markup:
-    """Movements in the browser alone: a time cursor and the zoom."""
+    """Controls that work in the browser alone: a time cursor and the zoom."""
 
     def slider(name: str, most: int, step: str = "1") -> Markup:
         marks = {"class_": f"pipeline-{name}", "min": 0, "max": most, "step": step, "value": 0}
@@ -249,7 +249,7 @@ def _toolbar(strip: Strip, language: str) -> Markup:
 
 
 def _legend(schedules: Sequence[TimedSchedule], language: str) -> Markup:
-    """What is drawn, in words beside its colours."""
+    """The legend of the colours."""
     items = []
     for mark, word in legend_rows(schedules):
         shade = f"op-{mark.lower()}0" if mark in PHASES else f"held-{mark}"
@@ -259,7 +259,7 @@ def _legend(schedules: Sequence[TimedSchedule], language: str) -> Markup:
 
 
 def legend_rows(schedules: Sequence[TimedSchedule]) -> list[tuple[str, str]]:
-    """The kinds of op, notes on their shades, what is held: a mark of the colour, and a word."""
+    """The rows of the legend: kinds of op, notes on shades, memory; each a mark and a text."""
     kinds = [
         kind for kind in PHASES if any(kind in _kinds(schedule.spec) for schedule in schedules)
     ]
@@ -282,7 +282,7 @@ def _kinds(spec: ScheduleSpec) -> str:
 
 
 def pipeline_pictures(context: Context) -> Pictures:
-    """The timelines on one axis, and under them what each rank holds.
+    """The timelines on one axis, and below them the memory of each rank.
 
     Nothing where there is no pipeline, or one that is too long to be drawn.
     """
@@ -298,7 +298,7 @@ def pipeline_pictures(context: Context) -> Pictures:
 
 
 def pipeline_trace(context: Context) -> str:
-    """The same timelines as a trace for Perfetto and Chrome.
+    """The timelines as a trace for Perfetto and Chrome.
 
     Errors: LayoutError where the view refuses, has no pipeline, or one too long to be drawn.
     """
@@ -312,8 +312,8 @@ def pipeline_trace(context: Context) -> str:
 
 
 def _schedules(context: Context) -> tuple[list[TimedSchedule], tuple[int, ...]]:
-    """The schedule, the one to compare with, and the ranks that run them; none where there is no
-    pipeline, or one too long."""
+    """The schedule, the one to compare with, and their ranks; none without a pipeline, or with one
+    that is too long."""
     layout, state = context.layout, context.known
     if not 1 < layout.every["pp"].size <= MOST_RANKS:
         return [], ()
@@ -332,7 +332,7 @@ def _schedules(context: Context) -> tuple[list[TimedSchedule], tuple[int, ...]]:
 def _legends(
     schedules: list[TimedSchedule], language: str
 ) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
-    """What the colours of the timelines mean, and those of what is held."""
+    """The legends of the timelines' colours and of those of the memory curves."""
     ops, held, others = [], [], "-".join(shade("F", chunk) for chunk in (1, 2))
     for mark, word in legend_rows(schedules):
         text = PAGE[f"pipeline_{word}"][language].rstrip(".。")

@@ -33,10 +33,11 @@ from ..base.trained import (
 from ..base.units import ranges_text
 
 MOST_RANKS = 1_024
-"""Ranks of the longest pipeline that is drawn."""
+"""The longest pipeline that is drawn, in ranks."""
 
 UNITS, TRIED = 2, 4
-"""Units of work (groups.budget) of an op that is simulated, drawn and packed; of one tried."""
+"""Units of work (groups.budget) per op that is simulated, drawn and packed; and per op that is
+tried."""
 
 
 def follows_layers(state: State) -> bool:
@@ -45,7 +46,7 @@ def follows_layers(state: State) -> bool:
 
 @dataclass(frozen=True)
 class Clock:
-    """Times of a whole rank, in the unit that the reader has in mind.
+    """Durations of ops of a whole rank, in the user's unit.
 
     w_share: the part of an activation that is held from I to W.
     """
@@ -56,7 +57,7 @@ class Clock:
     w_share: float
 
     def durations(self, share: float, weights: tuple[float, ...] | None) -> Durations:
-        """Of one op of each stage: a stage has ``share`` of a rank, or its weight times that."""
+        """Durations of an op of each stage: ``share`` of a rank's, or its weight times that."""
         times = self.times
 
         def of_stages(time: float) -> Duration:
@@ -74,8 +75,8 @@ class Clock:
 
 
 def schedule_of(name: str, layout: Layout, state: State) -> ScheduleSpec:
-    """The job's schedule, or another one to compare with, which has its own number of chunks where
-    it has one.
+    """The job's schedule, or another one to compare with, which has its own number of chunks if
+    that is fixed.
 
     Errors: LayoutError for sizes that the schedule does not take, in each view alike.
     """
@@ -88,12 +89,12 @@ def schedule_of(name: str, layout: Layout, state: State) -> ScheduleSpec:
 
 
 def work_of(schedule: ScheduleSpec) -> int:
-    """Units of work that running a schedule, and finding its order, take."""
+    """Units of work of simulating a schedule and of finding its order."""
     return UNITS * schedule.num_run + TRIED * schedule.num_tried
 
 
 def spend_on(schedules: Sequence[ScheduleSpec]) -> None:
-    """Count the work of schedules that are to be run and drawn.
+    """Counts the work of schedules that are about to be simulated and drawn.
 
     Errors: LayoutError with the most micro-batches with which all of them cost less.
     """
@@ -118,7 +119,7 @@ def clock_of(state: State) -> Clock:
 
 
 def message_bytes(state: State) -> float | None:
-    """Bytes of one message (1 MB = 1e6 bytes); None if it is not stated."""
+    """Bytes of one message (1 MB = 1e6 bytes); None if unset."""
     megabytes: float | None = state.value("message")
     return None if megabytes is None else 1e6 * megabytes
 
@@ -126,7 +127,8 @@ def message_bytes(state: State) -> float | None:
 def group_of(
     layout: Layout, state: State, *, is_pinned: bool = False
 ) -> tuple[int, tuple[int, ...]]:
-    """The pipeline group to show, its number and its ranks: as asked, or the pinned rank's."""
+    """The pipeline group to show: its number and its ranks, as selected or that of the pinned
+    rank."""
     every = layout.every["pp"]
     is_pinned = is_pinned or is_empty(state.pipe_group)
     number = pinned_group(every, state.rank) if is_pinned else number_in(state.pipe_group)
@@ -141,14 +143,14 @@ LETTER = {"embedding": "E", "mtp": "m", "loss": "L"}
 
 @dataclass(frozen=True)
 class Stage:
-    """What one stage holds: decoder layers, and letters of what else: E, m, L."""
+    """The content of a stage: decoder layers, and letters of the rest: E, m, L."""
 
     layers: tuple[int, ...]
     others: str
 
     @property
     def text(self) -> str:
-        """As in ``E 0-3``; empty if it holds nothing.
+        """The content as in ``E 0-3``; empty if there is none.
 
         >>> Stage((0, 1, 2), "E").text, Stage((), "").text
         ('E 0–2', '')
@@ -158,8 +160,8 @@ class Stage:
 
 
 def stages_by_rank(pp: int, state: State) -> list[list[Stage]]:
-    """What each rank holds of the model, chunk by chunk, whatever the micro-batches; empty if
-    nothing says how many layers there are.
+    """The stages of each rank, chunk by chunk, for any number of micro-batches; empty if the number
+    of layers is unknown.
 
     Errors: those of `stages_of`, and for chunks that the schedule does not have.
     """
@@ -170,12 +172,12 @@ def stages_by_rank(pp: int, state: State) -> list[list[Stage]]:
 
 
 def has_virtual_stages(schedule: ScheduleSpec) -> bool:
-    """Whether ranks have several runs of layers, and not the copies of two directions."""
+    """Whether ranks hold several chunks, as opposed to the copies of two directions."""
     return schedule.chunks > 1 and schedule.rule.placement != "both ways"
 
 
 def stages_of(schedule: ScheduleSpec, state: State) -> tuple[Stage, ...] | None:
-    """Every stage of the model in order; None if nothing says how many layers there are.
+    """Every stage of the model in order; None if the number of layers is unknown.
 
     Errors: LayoutError where Megatron would refuse, as training.split says.
     """
@@ -199,7 +201,7 @@ def stages_of(schedule: ScheduleSpec, state: State) -> tuple[Stage, ...] | None:
 
 
 def weights_of(stages: tuple[Stage, ...], state: State) -> tuple[float, ...] | None:
-    """The duration of each stage relative to the average; None if no stage holds a layer.
+    """The duration of each stage relative to the mean; None if no stage holds a layer.
 
     A layer counts 1, multi-token prediction too, and the embedding and the loss if they are counted
     as layers.
@@ -210,7 +212,7 @@ def weights_of(stages: tuple[Stage, ...], state: State) -> tuple[float, ...] | N
 
 
 def counts_of(stages: tuple[Stage, ...], state: State) -> list[int]:
-    """How many layers each stage counts for."""
+    """The number of layers that each stage counts as."""
     account = bool(state.value("account"))
     return [
         len(stage.layers)

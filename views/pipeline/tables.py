@@ -21,7 +21,7 @@ from .inputs import Clock, Stage, counts_of, has_virtual_stages, stage_numbers
 Say = Callable[..., str]
 
 CLOSE = 1e-6
-"""Difference, of the larger, below which two times are the same."""
+"""Relative difference below which two times are equal."""
 
 
 def figures_html(
@@ -45,7 +45,7 @@ def figures_html(
 def _figures(
     schedule: TimedSchedule, clock: Clock, message: float | None, say: Say
 ) -> dict[str, str]:
-    """What one schedule comes to, by the end of the words for it."""
+    """The figures of one schedule, by the ends of their texts' names."""
     figures, optimizer = timed(schedule)[1], clock.optimizer
     sends = figures.activation_sends + figures.gradient_sends
     sent = span(sends, say)
@@ -68,7 +68,7 @@ def _figures(
 
 
 def span(values: np.ndarray, say: Say) -> str:
-    """One number if all are the same, else from the least to the most."""
+    """One number if all are equal, else the least to the largest."""
     least, most = float(values.min()), float(values.max())
     if _same(least, most):
         return amount(most)
@@ -76,7 +76,7 @@ def span(values: np.ndarray, say: Say) -> str:
 
 
 def _closed(spec: ScheduleSpec, figures: Figures, clock: Clock, say: Say) -> str:
-    """What is published for the idle time, and whether the simulation agrees."""
+    """The published formula of the idle time, and whether the simulation agrees."""
     form = spec.rule.closed
     if form is None:
         return say("pipeline_closed_none")
@@ -147,7 +147,7 @@ def layers_html(
     state: State,
     language: str,
 ) -> Markup:
-    """The table of stages, one row a rank and one column a chunk, and what is odd about it."""
+    """A table of stages, with a row for each rank and a column for each chunk, and remarks."""
     say, columns = saying(PAGE, language), stage_numbers(schedule)
     word = "direction" if schedule.rule.placement == "both ways" else "chunk"
     chunks = (say(f"pipeline_{word}", chunk=chunk) for chunk in range(len(columns[0])))
@@ -183,7 +183,7 @@ def _cell(
 def _notes(
     schedule: ScheduleSpec, stages: tuple[Stage, ...] | None, state: State, language: str
 ) -> Markup:
-    """What a reader should know of this split."""
+    """Remarks about this split."""
     say, notes = saying(PAGE, language), []
     if stages is None:
         if is_empty(state.layers):

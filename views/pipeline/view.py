@@ -49,13 +49,13 @@ TIMES = {
     **{"t_f": "1", "t_b": "", "t_i": "1", "t_w": "1", "t_pair": "", "t_send": "0"},
     **{"t_optimizer": "0", "w_share": "1", "message": ""},
 }
-"""Inputs of times, each with what counts while it is empty."""
+"""Inputs of durations, each with its default."""
 
 Stages = tuple[Stage, ...] | None
 
 
 def pipeline_html(context: Context) -> Markup:
-    """The whole view as HTML; the pinned rank's pipeline is shown unless another is asked for."""
+    """The view as HTML, for the pinned rank's pipeline unless another is selected."""
     say = saying(PAGE, context.language)
     p = context.layout.every["pp"].size
     if 1 < p <= MOST_RANKS:
@@ -67,7 +67,7 @@ def pipeline_html(context: Context) -> Markup:
 
 
 def _without(sentence: str, context: Context) -> Markup:
-    """Why there is nothing to draw, and sizes of which there is."""
+    """Why there is nothing to draw, and buttons to sizes with a pipeline."""
     sizes = ({"pp": size} for size in divisors(context.layout.world_size)[1:])
     tried = (size for size in sizes if works(_require, size, "against", context.known))
     words = PAGE["pipeline_set"][context.language]
@@ -77,7 +77,7 @@ def _without(sentence: str, context: Context) -> Markup:
 
 
 def _require(fix: Mapping[str, object], field: str, state: State) -> None:
-    """Refuse the schedule of a field after a fix, and its layers."""
+    """Refuses the schedule of a field after a fix, and its layers."""
     state = state.changed(fix)
     name = schedule_name(state) if field == "schedule" else state.against
     schedule = schedule_of(name or "gpipe", resolve(state), state)
@@ -85,7 +85,7 @@ def _require(fix: Mapping[str, object], field: str, state: State) -> None:
 
 
 class _Page:
-    """One answer: the inputs are checked once, each refusal is kept for where it belongs."""
+    """One answer: the inputs are checked once, and each refusal is kept for its place."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -125,7 +125,7 @@ class _Page:
     def _timed(
         self, schedules: Mapping[ScheduleSpec, Stages], clock: Clock | None
     ) -> tuple[TimedSchedule, ...]:
-        """The schedules with the durations of their ops; none where that is refused."""
+        """The schedules with the durations of their ops; empty if those are refused."""
         if not schedules or clock is None:
             return ()
         before = len(self.refused)
@@ -135,8 +135,8 @@ class _Page:
         return tuple(timed_schedule(*each, clock, self.state) for each in schedules.items())
 
     def _schedules(self) -> dict[ScheduleSpec, Stages]:
-        """The schedule, and the one to compare with, as far as they are not refused; each with the
-        layers of its stages."""
+        """The schedule and the one to compare with, unless they are refused; each with its stages'
+        layers."""
         schedules: dict[ScheduleSpec, Stages] = {}
         for field, name in self.names.items():
             refused: list[LayoutError] = []
@@ -162,8 +162,8 @@ class _Page:
     def _fixed(
         self, error: LayoutError, field: str, instead: Sequence[Mapping[str, object]] = ()
     ) -> LayoutError:
-        """The refusal with those of its fixes that work on this page: of a schedule, another one
-        too; of layers, such that they work too."""
+        """The refusal with only the fixes that work on this page: for a schedule also another one;
+        for layers only those with which they are valid."""
 
         def attempt(fix: Mapping[str, object]) -> None:
             try:
@@ -180,7 +180,7 @@ class _Page:
         return error.replace(alternatives=[*fixes[: MOST - len(others)], *others])
 
     def _with_batch(self, error: LayoutError) -> LayoutError:
-        """Other micro-batches as the column says them; another pp goes with those of now."""
+        """A fix of micro-batches as the column's fields; another pp keeps the current ones."""
         batch = tried([], lambda: batch_of(self.layout, self.state))
         fixes = []
         for changes in fixes_or_reset(error):
@@ -193,7 +193,7 @@ class _Page:
         return error.replace(alternatives=fixes)
 
     def _inputs(self) -> Markup:
-        """What is asked most in one line, durations under their title."""
+        """The most common inputs in one line, durations under their title."""
         options = [(rule.title, name) for name, rule in SCHEDULES.items()]
         boxes = [form.number(name, self.state, hint=hint) for name, hint in TIMES.items()]
         is_open = any(not is_empty(getattr(self.state, name)) for name in TIMES)

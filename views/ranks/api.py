@@ -1,4 +1,4 @@
-"""The endpoints about single ranks."""
+"""The endpoints for single ranks."""
 
 from __future__ import annotations
 

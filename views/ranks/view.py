@@ -1,4 +1,4 @@
-"""The Ranks view: everything about one rank, and which groups some ranks share."""
+"""The Ranks view: everything about one rank, and the groups that several share."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from ..nodes.view import same_groups
 from ..pipeline.inputs import stages_by_rank
 
 SAMPLES = 4
-"""Micro-batches whose samples the card writes out."""
+"""The most micro-batches whose samples the card lists."""
 
 HELD_BESIDE = {"E": "embedding", "L": "output"}
-"""What a stage holds beside layers, by its letter in a pipeline layout."""
+"""What a stage holds besides layers, by its letter in a pipeline layout."""
 
 
 def ranks_html(context: Context) -> Markup:
-    """The groups that the pasted ranks share, and the card of the pinned rank (0 if none is)."""
+    """The groups that the pasted ranks share, and the card of the pinned rank (0 without one)."""
     layout, state = context.layout, context.known
     placement = placement_or_none(context)
     shared = _together(context, placement)
@@ -55,7 +55,7 @@ def ranks_html(context: Context) -> Markup:
 
 @dataclass(frozen=True)
 class _Card:
-    """One rank of a layout, in what is trained on it."""
+    """One rank of a layout."""
 
     layout: Layout
     state: State
@@ -68,7 +68,7 @@ class _Card:
         return PAGE[name][self.language].format(**facts)
 
     def facts(self) -> Iterator[tuple[str, str | Markup]]:
-        """What the card says; a number of the model that does not fit is refused in its line."""
+        """The lines of the card; a number that the model refuses has the refusal in its line."""
         layout, rank, language = self.layout, self.rank, self.language
         if self.placement is not None:
             say, host = saying(RUN, language), self.placement.host(rank)
@@ -149,7 +149,7 @@ class _Card:
         return self.say("rank_ring", before=ring[0], after=ring[1])
 
     def groups(self) -> Markup:
-        """Every group that the rank is in; names of the very same group share a row."""
+        """Every group of the rank; names of identical groups share a row."""
         rows = []
         for names, grouping in same_groups(self.layout.every.values()):
             ranks, index = grouping.members(self.rank), grouping.index_of(self.rank)
@@ -179,7 +179,7 @@ def _group_row(
     placement: Placement | None,
     rare: Collection[str] = (),
 ) -> Markup:
-    """A group with the machines that its ranks stand on, and how many."""
+    """A group with the machines of its ranks, and their number."""
     nodes = int(nodes_spanned(np.asarray([ranks]), layout.gpus_per_node)[0])
     if placement is not None:
         nodes = len(np.unique(placement.nodes[list(ranks)]))
@@ -193,7 +193,7 @@ def _fold_of(names: Iterable[str], rare: Collection[str]) -> str | None:
 
 
 def _together(context: Context, placement: Placement | None) -> Markup:
-    """Which groups have all the pasted ranks, smallest first."""
+    """The groups that hold all the pasted ranks, smallest first."""
     layout, ranks, language = context.layout, context.state.ranks, context.language
     say, box = saying(PAGE, language), form.fields(form.area("ranks", context.state, rows=1))
     if is_empty(ranks):

@@ -1,4 +1,4 @@
-"""The endpoint about a plan: its roles in numbers, and every rank of each."""
+"""The endpoint for a plan: its roles in numbers, and every rank of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The roles as tabs above the page, and what changes the one on screen.
+"""The roles as tabs above the page, and a menu of edits of the one on screen.
 
 Each is a button that puts a role on screen; what a reader does to a role goes as one instruction
 (views/base/role_edits.py), which the page's script sends from boxes with a ``data-edit``.
@@ -18,11 +18,11 @@ from ..base.roles import Cast, cast_of
 from ..base.state import State
 
 TONES = 5
-"""Colours of roles, which repeat."""
+"""The number of colours of roles, which repeat."""
 
 
 def roles_bar(state: State) -> Markup:
-    """The tabs; nothing of a plan of one role, and of a text that cannot be read."""
+    """The tabs; empty for a plan of one role, and for an unreadable text."""
     if not state.roles:
         return Markup()
     try:
@@ -58,7 +58,7 @@ def gpus_text(count: int, language: str) -> str:
 
 
 def _menu(cast: Cast, language: str) -> Markup:
-    """What is changed of the role on screen."""
+    """The edits of the role on screen."""
     member, say = cast.shown, saying(ROLES, language)
     first = ",".join(f"{a}-{b}" for a, b in member.spans) if member.gpus else member.first
     kept = "+".join(kept_words(member.kept))
@@ -94,7 +94,7 @@ def _box(edit: str, value: object, **marks: object) -> Markup:
 
 
 def roles_inputs(start: State) -> tuple[Markup, ...]:
-    """What the column asks: all roles as one text, and a button that adds one."""
+    """The column's inputs: all roles as one text, and a button that adds one."""
     say = saying(ROLES, start.language)
     adds = button(say("add"), class_="fix", data_set={"role_edit": "add"})
     hint = "rollout@0-15:vllm,tp=2"

@@ -1,5 +1,5 @@
-"""The first screen of a plan: the cluster with each GPU's roles, and the chosen GPU in the mesh of
-every role, one below the other."""
+"""The first screen of a plan: the cluster with each GPU's roles, and the selected GPU in the mesh
+of every role, one below the other."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from .places import chosen_gpu, groups_of, places_of_gpu
 from .step import step_html, step_picture
 
 CARD = (560.0, 230.0)
-"""Room of the mesh of a role, in pixels."""
+"""The size of a role's mesh, in pixels."""
 
 
 def has_roles(context: Context) -> bool:
-    """Whether there is more than one."""
+    """Whether the plan has more than one role."""
     return bool(context.state.roles) and len(context.cast.members) > 1
 
 
 def cluster_of_plan(plan: Plan, gpu: int) -> ClusterPicture:
-    """Every GPU with its roles, the groups of one of them marked in each."""
+    """Every GPU with its roles, with the groups of one GPU marked in each."""
     places = {place.role.name: place for place in places_of_gpu(plan, gpu)}
     bands = []
     for at, role in enumerate(plan.roles):
@@ -61,7 +61,7 @@ def cluster_of_plan(plan: Plan, gpu: int) -> ClusterPicture:
 
 
 def plan_html(context: Context, spec: PictureSpec, *, is_still: bool = False) -> Markup:
-    """Question, answer, the cluster, the mesh of every role, and a step of them all.
+    """The question, the answer, the cluster, the mesh of every role, and a step of all.
 
     is_still: whether no mesh of it is lit up by the page's script.
     """
@@ -101,7 +101,7 @@ def answer_text(plan: Plan, gpu: int, language: str) -> str:
 
 
 def lost_text(plan: Plan, gpu: int, language: str) -> str:
-    """What ends with the node of a GPU."""
+    """What fails with the node of a GPU."""
     say, node = saying(ROLES, language), gpu // plan.gpus_per_node
     losses = [
         say(
@@ -119,7 +119,7 @@ def lost_text(plan: Plan, gpu: int, language: str) -> str:
 
 
 class RoleSpec(PictureSpec):
-    """What is drawn of one role among others: smaller."""
+    """What is drawn of one of several roles: smaller."""
 
     @property
     def room(self) -> tuple[float, float]:
@@ -153,7 +153,7 @@ def _card(context: Context, spec: PictureSpec, at: int, gpu: int, is_still: bool
 
 @lru_cache(maxsize=64)
 def _still(page: State) -> Markup:
-    """The mesh of a role that is not on screen, which stays as it is while that changes."""
+    """The mesh of a role that is not on screen, cached while the one on screen changes."""
     other = Context.of(page.changed({"roles": ""}))
     layers = layers_of(other.known, other.layout.mesh.size("pp"))
     figures = _figures(RoleSpec(other.layout, other.state, layers), is_still=True)
@@ -175,14 +175,14 @@ def _figures(spec: RoleSpec, *, is_still: bool) -> Markup:
 
 
 def _within(layout: Layout, groupings: Sequence[Grouping]) -> tuple[Grouping, ...]:
-    """What a mesh marks: of servers, which share nothing, the groups within one."""
+    """The groups that a mesh marks: for servers, which share nothing, those inside one."""
     found = marked(layout, groupings)
     shared = groups_of(layout) if layout.is_server else found
     return tuple(grouping for grouping in found if grouping in shared)
 
 
 def role_pictures(context: Context) -> list[tuple[str, Scene]]:
-    """The cluster, then the mesh of each role of the chosen GPU."""
+    """The cluster, then the mesh of each role of the selected GPU."""
     plan, gpu, language = context.plan, chosen_gpu(context), context.language
     title = ROLES["question"][language].format(gpu=gpu)
     pictures: list[tuple[str, Scene]] = [(title, cluster_of_plan(plan, gpu))]

@@ -1,5 +1,5 @@
-"""The line above every other view of a plan: whose ranks it is about, and what the other roles
-have to do with it."""
+"""The line above the other views of a plan: the role whose ranks they show, and how other roles
+relate."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .step import fullest_text
 
 
 def role_line(context: Context, view: str) -> Markup:
-    """Nothing of a job of one role."""
+    """The line; empty for a job of one role."""
     if not has_roles(context) or view == "roles":
         return Markup()
     say = saying(ROLES, context.language)
@@ -49,8 +49,8 @@ def _of_nodes(context: Context) -> Iterator[object]:
 
 
 def _of_hang(context: Context) -> Iterator[object]:
-    """Whose hang it is, by the groups and ranks that the evidence names, and the way there where
-    the role on screen cannot be it."""
+    """The role that hangs, by the groups and ranks of the evidence, and a button to it if the role
+    on screen is not it."""
     case, say = case_on_page(context), saying(ROLES, context.language)
     if case is None:
         return
@@ -74,4 +74,4 @@ BESIDE: Mapping[str, Callable[[Context], Iterator[object]]] = {
     "ranks": _of_nodes,
     "hang": _of_hang,
 }
-"""What a view is told beside whose ranks it shows."""
+"""Remarks of single views beside the role whose ranks they show."""

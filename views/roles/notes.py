@@ -1,4 +1,4 @@
-"""What the plan of a page is warned of."""
+"""Warnings about a plan, in the language of the page."""
 
 from __future__ import annotations
 

@@ -17,13 +17,13 @@ from ..base.units import ranges_text
 
 
 def chosen_gpu(context: Context) -> int:
-    """The GPU of the cluster that the chosen rank of the role on screen is."""
+    """The GPU of the cluster of the selected rank of the role on screen."""
     role = context.plan.role(context.cast.shown.name)
     return int(role.ranks[context.rank])
 
 
 def coordinate(layout: Layout, axis: str, rank: int) -> int:
-    """A rank's place along an axis; 0 where the layout has none of that name."""
+    """A rank's coordinate along an axis; 0 if the layout has none of that name."""
     mesh = layout.mesh
     if axis not in mesh.names:
         return 0
@@ -32,8 +32,8 @@ def coordinate(layout: Layout, axis: str, rank: int) -> int:
 
 @dataclass(frozen=True)
 class RolePlace:
-    """Where a GPU is in a role: its rank, the copy of the model that it is a part of, and the
-    GPUs of its groups by their names."""
+    """The place of a GPU in a role: its rank, the copy of the model that it belongs to, and the
+    GPUs of its groups by name."""
 
     role: Role
     rank: int
@@ -75,11 +75,11 @@ def place_of(role: Role, rank: int) -> RolePlace:
 
 
 def groups_of(layout: Layout) -> list[Grouping]:
-    """The main kinds of a layout, larger than 1; of a server those within an engine."""
+    """The main kinds of a layout, larger than 1; for a server those inside an engine."""
     most = engine_gpus(layout.job) if layout.is_server else layout.world_size
     return [grouping for grouping in layout.main if 1 < grouping.size <= most]
 
 
 def places_of_gpu(plan: Plan, gpu: int) -> list[RolePlace]:
-    """In the order of the roles' turns."""
+    """The places of a GPU, in the order of the roles' turns."""
     return [place_of(role, rank) for role, rank in plan.roles_of(gpu)]

@@ -1,5 +1,5 @@
-"""One step of a plan in time: who has the GPUs when, what lies in their memory then, and the views
-that its phases lead to."""
+"""One step of a plan over time: which role uses the GPUs, what is in their memory, and buttons to
+the views of its phases."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .places import chosen_gpu
 
 
 def step_html(context: Context) -> Markup:
-    """The strip, a slider over its phases, and what the fullest moment is."""
+    """The strip, a slider over its phases, and the fullest moment."""
     say = saying(ROLES, context.language)
     found, picture = found_of(context), step_picture(context)
     names = [role.name for role in context.plan.turns]
@@ -67,7 +67,7 @@ def found_of(context: Context) -> Moments:
 
 
 def fullest_text(context: Context) -> str:
-    """The moment with least room, of all GPUs."""
+    """The moment with least free memory, over all GPUs."""
     found = found_of(context)
     fullest, most = found.step.fullest, found.step.fullest.total
     if not most:
@@ -118,7 +118,7 @@ def step_svg(picture: StepPicture, description: str) -> str:
 
 
 def _ways(context: Context) -> Iterator[Markup]:
-    """Where the phases lead: servers to their memory, the weights to what moves."""
+    """Buttons to the views of the phases: a server's memory, the moves of weights."""
     say = saying(ROLES, context.language)
     for phase in found_of(context).step.phases:
         changes = way_of(phase)
@@ -128,7 +128,7 @@ def _ways(context: Context) -> Iterator[Markup]:
 
 
 def way_of(phase: Phase) -> dict[str, str]:
-    """The changes of the state by which a phase is explained in its own view."""
+    """The change of the state that shows the view of a phase."""
     first = phase.roles[0]
     if phase.name != "weights":
         return {"view": "memory", "role_edit": f"to {first}"}

@@ -1,4 +1,4 @@
-"""The Roles view: the cluster with each GPU's roles, the meshes of all, one step in time."""
+"""The Roles view: the cluster with each GPU's roles, the meshes of all, one step over time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .step import fullest_text
 
 
 def roles_html(context: Context) -> Markup:
-    """The plan; of a job of one role how it would be beside another."""
+    """The plan; for a job of one role, an example with another."""
     if has_roles(context):
         return plan_html(context, spec_of(context))
     return or_refused(context, _example)
@@ -35,7 +35,7 @@ def _example(context: Context) -> Markup:
 
 
 def with_another(context: Context) -> Context:
-    """The job of a context beside a role that is added to it."""
+    """The context with a second role added."""
     state = edited(context.state.changed({"role_edit": "add"}))
     return Context.of(cast_of(state).to(context.cast.shown.name).state())
 
@@ -45,7 +45,7 @@ def pictures(context: Context) -> Pictures:
 
 
 def summary(context: Context) -> str:
-    """What a slide says below its title."""
+    """The text below the title of a slide."""
     shown, language = context if has_roles(context) else with_another(context), context.language
     gpu = chosen_gpu(shown)
     sentences = (
@@ -63,7 +63,7 @@ def roles_csv(context: Context) -> str:
 
 
 def on_slide(context: Context) -> Pictures:
-    """The cluster and the step; the meshes have no room beside them."""
+    """The cluster and the step; there is no room for the meshes."""
     drawn: list[tuple[str, Scene]] = [*pictures(context)]
     return [drawn[0], drawn[-1]]
 

@@ -1,4 +1,4 @@
-"""The endpoint about better layouts of the same model on the same GPUs."""
+"""The endpoint for better layouts of the same model on the same GPUs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def better_layouts(
 
 
 def search_facts(context: Context) -> dict[str, object]:
-    """The best layouts of the same model, batch and GPUs, for programs.
+    """The best layouts for the same model, batch and GPUs, as JSON values.
 
     Errors: LayoutError for what the model or the batch does not allow; a layout that is refused by
     itself is one of the facts.

@@ -55,13 +55,13 @@ from ..estimate.words import KINDS, about
 from ..traffic.view import inputs_html
 
 PARTS = {"compute": ("compute",), "idle": ("bubble",), "exposed": KINDS}
-"""The parts of an estimate that a bar shows in one colour; the rest is in the last."""
+"""The parts of an estimate that a bar shows in one colour; the rest is the last."""
 
 COLOURS = {"compute": "#577de3", "idle": "#a1a1aa", "exposed": "#d97706", "rest": "#64748b"}
-"""Of the parts of a bar, in files."""
+"""Colours of the bar's parts, in files."""
 
 SLIDE_REASONS = 2
-"""Reasons of a layout that a slide has room for."""
+"""The most reasons of a layout on a slide."""
 
 
 def search_html(context: Context) -> Markup:
@@ -104,7 +104,8 @@ def _answer(context: Context) -> Markup:
 
 
 def _published_lines(job: SearchJob, result: SearchResult, language: str) -> Iterator[str]:
-    """Where published layouts for the same model and machines stand that are not in the list."""
+    """The ranks in the list of published layouts for the same model and machines that are not
+    shown."""
     for placed in published_layouts(job, result):
         preset, say = PRESETS[placed.preset], saying(TRAFFIC, language)
         sizes = {"tp": preset.tp, "cp": preset.cp, "pp": preset.pp, "ep": preset.ep}
@@ -115,7 +116,7 @@ def _published_lines(job: SearchJob, result: SearchResult, language: str) -> Ite
 
 
 def on_screen(context: Context) -> tuple[Estimate | None, Markup]:
-    """The layout on screen; or why it cannot be told."""
+    """The layout on screen; or why it has no estimate."""
     try:
         return context.trained.estimate(context.layout), Markup()
     except LayoutError as error:
@@ -152,7 +153,7 @@ def _job_text(context: Context, job: SearchJob, result: SearchResult) -> str:
 
 @dataclass(frozen=True)
 class Ranked:
-    """A layout with its place and what is said of it, on the page and in files.
+    """A layout with its rank and its texts, on the page and in files.
 
     sizes: as the column has them, of experts only where there are any; rest: how it is trained;
     parts: seconds of a step by those of a bar; is_current: it is on screen.
@@ -176,7 +177,7 @@ class Ranked:
 def ranked(
     job: SearchJob, result: SearchResult, current: Estimate | None, language: str
 ) -> list[Ranked]:
-    """The best layouts with the one on screen in its place: behind them all if it is not there."""
+    """The best layouts with the one on screen in its place: last if it is not among them."""
     places = [(str(place), estimate) for place, estimate in enumerate(result.best, 1)]
     if current and all(not _is_same(estimate, current) for estimate in result.best):
         behind = sum(_is_before(estimate, current) for estimate in result.best)
@@ -201,13 +202,14 @@ def _is_same(estimate: Estimate, other: Estimate) -> bool:
 
 
 def _is_before(estimate: Estimate, other: Estimate) -> bool:
-    """Whether the first is ranked before the second: it fits where that does not, or is quicker."""
+    """Whether the first ranks before the second: it fits and the other does not, or it is
+    faster."""
     lacks = [0.0 if each.fits else each.fit.needed for each in (estimate, other)]
     return (lacks[0], estimate.seconds) <= (lacks[1], other.seconds)
 
 
 def _names(estimate: Estimate, job: SearchJob, language: str) -> tuple[str, list[str]]:
-    """The sizes, and the rest."""
+    """The sizes, and the other options."""
     say, request = saying(TRAFFIC, language), estimate.request
     split, training = request.split, request.training
     names = ["tp", "cp", "pp", *(["vpp"] if split.vpp > 1 else []), "dp"]
@@ -227,8 +229,8 @@ def _names(estimate: Estimate, job: SearchJob, language: str) -> tuple[str, list
 
 
 def _recomputed(recompute: str, language: str) -> str:
-    """What is computed again, as a part of a sentence; modules by their number, for lines are
-    short: the page says their names where one points."""
+    """What is recomputed, as part of a sentence; modules by their number, as lines are short: a tip
+    lists them."""
     if recompute in WORDS:
         return TRAFFIC[f"with_{recompute}"][language]
     return TRAFFIC["with_modules"][language].format(count=len(modules_of(recompute)))
@@ -284,7 +286,7 @@ def _row(entry: Ranked, longest: float, context: Context) -> Markup:
 
 
 def _opener(estimate: Estimate, name: str, context: Context) -> str | Markup:
-    """The layout, one click away; plain text if the page would refuse it."""
+    """A link to the layout; plain text if the page would refuse it."""
     try:
         resolve(state := context.state.changed(changes_to(estimate, context.state)))
     except LayoutError:
@@ -293,7 +295,7 @@ def _opener(estimate: Estimate, name: str, context: Context) -> str | Markup:
 
 
 def changes_to(estimate: Estimate, state: State) -> Document:
-    """The changes of the state's fields that show a layout that the search found."""
+    """The changes of the state that show a layout of the search."""
     request = estimate.request
     split, training = request.split, request.training
     changes = {
@@ -325,7 +327,7 @@ def changes_to(estimate: Estimate, state: State) -> Document:
 
 
 def search_pictures(context: Context) -> Pictures:
-    """The ten best and the one on screen; nothing where none is valid."""
+    """The ten best layouts and the one on screen; empty if none is valid."""
     language, say = context.language, saying(TRAFFIC, context.language)
     job = context.trained.job(context.layout)
     result = search(job)

@@ -1,1 +1,1 @@
-"""What stands between the network and the page: what is taken in, and where work is done."""
+"""Between the network and the page: limits on requests, and where work is done."""

@@ -1,4 +1,4 @@
-"""What is sent to the server, received: bounded for one request, and for all of them together.
+"""Receives the bodies of requests, with limits for one request and for all together.
 
 A body that comes byte by byte, or stands still, holds up nobody: bytes count while they are held,
 and where they become too many, what has stood still longest makes room.
@@ -14,21 +14,21 @@ from dataclasses import dataclass, field
 from starlette.requests import Request
 
 LARGEST_BODY = 1_000_000
-"""Bytes of one request: the longest text that may be pasted, several times."""
+"""The largest request, in bytes: the longest pasted text, several times."""
 
 LARGEST_EVIDENCE = 34_000_000
-"""The one exception: files of evidence (views/evidence.py), 32 MB and their names, in one body."""
+"""The one exception, in bytes: files of evidence (views/evidence.py), 32 MB and their names."""
 
 MOST_HELD = 3 * LARGEST_EVIDENCE
-"""Bytes of all requests at a time that are on their way in, or not yet answered."""
+"""The most bytes of all requests that are arriving or not yet answered."""
 
 LONGEST_WAIT = 60.0
-"""Seconds in which a body must be there: one that comes byte by byte would be held for ever."""
+"""Seconds within which a body must arrive; a body sent byte by byte would be held forever."""
 
 
 @dataclass
 class RefusedError(Exception):
-    """A request that is not taken, and why, in words."""
+    """A refused request, with the reason in words."""
 
     status: int
     why: str
@@ -36,7 +36,7 @@ class RefusedError(Exception):
 
 @dataclass(eq=False)
 class Arriving:
-    """A request's bytes; ``coming`` until all are there, ``moved``: when the last of them came."""
+    """A request's bytes; ``coming`` until all have arrived, ``moved``: when the last arrived."""
 
     body: bytearray = field(default_factory=bytearray)
     size: int = 0
@@ -104,7 +104,7 @@ class Bodies:
             self.size += len(part)
 
     def _make_room(self, wanted: Arriving, count: int) -> None:
-        """Let those go that have stood still longest. Errors: RefusedError if none are left."""
+        """Drops those that have stood still longest. Errors: RefusedError if none is left."""
         while self.size + count > self.most:
             others = (one for one in self._held - {wanted} if one.coming and one.size)
             stillest = min(others, key=lambda one: one.moved, default=None)

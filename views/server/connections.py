@@ -1,4 +1,4 @@
-"""Connections that stand still: their heads come byte by byte, or nobody reads what they are sent.
+"""Ends idle connections: those that send their heads byte by byte, and those that read nothing.
 
 uvicorn waits for both without limit. It says in which state each connection is, and asks every
 second whether something is to be done.
@@ -13,28 +13,28 @@ from typing import NamedTuple, Protocol, cast
 import uvicorn
 
 LONGEST_HEAD = 15.0
-"""Seconds in which a connection must have sent the head of a request, from its first moment on."""
+"""Seconds within which a new connection must send the head of a request."""
 
 LONGEST_UNREAD = 60.0
-"""Seconds after which a connection is ended that takes nothing of what it is sent."""
+"""Seconds after which a connection that reads nothing is ended."""
 
 MOST_UNREAD = 50_000_000
-"""Bytes that all connections together may leave unread; past it, the one goes that has stood still
-longest, if for longer than ``PATIENCE``."""
+"""The most bytes that all connections together may leave unread; past it, the one that has been
+idle longest is ended, if for longer than ``PATIENCE``."""
 
 PATIENCE = 5.0
-"""Seconds."""
+"""Seconds of idleness before a connection may be ended for its unread bytes."""
 
 
 class Connection(Protocol):
-    """What is looked at of uvicorn's: its last request, and where its bytes go."""
+    """The parts of uvicorn's connection in use: its last request, and its transport."""
 
     cycle: object
     transport: asyncio.Transport
 
 
 class Still(NamedTuple):
-    """How a connection stands: its last request, the bytes that it has not taken; since when."""
+    """The state of an idle connection: its last request, its unread bytes, and since when."""
 
     request: object
     unread: int
@@ -46,7 +46,7 @@ class Still(NamedTuple):
 
 
 class Watch:
-    """What uvicorn is to call every now and then, for one server."""
+    """A periodic check for uvicorn to call, for one server."""
 
     def __init__(self, server: uvicorn.Server) -> None:
         self._server = server
@@ -56,7 +56,7 @@ class Watch:
         self.look(time.monotonic())
 
     def look(self, now: float) -> None:
-        """End what has stood still for too long; now: seconds of any clock."""
+        """Ends connections that have been idle too long; now: seconds of any clock."""
         connections = (
             cast("Connection", one)
             for one in self._server.server_state.connections
@@ -75,7 +75,7 @@ class Watch:
                 connection.transport.abort()
 
     def _still(self, connection: Connection, now: float) -> Still:
-        """How the connection stands, since when."""
+        """The state of the connection, and since when it is unchanged."""
         request, unread = connection.cycle, connection.transport.get_write_buffer_size()
         before = self._seen.get(connection)
         if before and before.request is request and before.unread == unread:
@@ -84,6 +84,6 @@ class Watch:
 
 
 def watch(server: uvicorn.Server) -> None:
-    """From now on, connections of this server that stand still are ended."""
+    """Ends idle connections of this server from now on."""
     server.config.callback_notify = Watch(server)
     server.config.timeout_notify = 0  # once a second

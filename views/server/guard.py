@@ -1,4 +1,4 @@
-"""What the page takes in from outside, and what goes with every answer: a middleware of ASGI.
+"""An ASGI middleware that limits requests from outside and adds headers to every answer.
 
 A request is refused here before Gradio reads it: a body that is too large, a file, an event that
 there is not, values that are too few. Gradio takes uploads of any page, and answers such mistakes
@@ -35,37 +35,38 @@ API = "/gradio_api/"
 CALL = API + "call/"
 EVENTS = tuple(API + path for path in ("run/", "api/", "call/", "queue/join"))
 TAKEN = (*EVENTS, *(API + path for path in ("component_server", "cancel", "reset", "mcp")))
-"""What may be posted, by the beginning of its path. All else that Gradio would take is refused:
-files (upload, process_recording), a log-in."""
+"""Paths that accept POST, by their beginning. Everything else of Gradio's is refused: files
+(upload, process_recording), a log-in."""
 
 NAMES_ONLY = (API + "cancel", API + "reset")
 LARGEST_NAMES = 10_000
-"""What is posted with names of sessions and events alone, and its bytes: Gradio answers a mistake
-with all that was sent, which costs seconds where that is a megabyte of lists."""
+"""Paths whose requests hold names of sessions and events only, and their largest size in bytes:
+Gradio answers a mistake by repeating the request, which takes seconds for a megabyte of lists."""
 
 EVIDENCE = API + "evidence"
-"""Where files of a hang or a slow step are read, in memory, of one visitor after the other."""
+"""The path that reads files of a hang or a slow step, in memory, one visitor after the other."""
 
 USED = ("data", "fn_index", "session_hash", "trigger_id")
-"""What of an event's body is passed on; what else Gradio would read, the page has no use for."""
+"""The parts of an event's body that are passed on; the page does not use the others that Gradio
+reads."""
 
 MOST_OF_ONE = 32
-"""Calls of one endpoint that may wait: half of all (app.py), so that the others are answered."""
+"""The most waiting calls of one endpoint: half of all (app.py), so that others are answered."""
 
 PREVIEW = "/preview.png"
-"""The picture of the link in its query, for those who show the link (views/preview.py)."""
+"""The picture of the link in its query, for programs that preview links (views/preview.py)."""
 
 GRADIOS = re.compile(rb'<meta\s+(?:property="og:|name="twitter:)[^>]*>\s*')
-"""What Gradio says of itself where others show a link to the page."""
+"""Gradio's own description of the page for previews of links."""
 
 NOT_SERVED = (API + "deep_link",)
-"""What Gradio would write to disk for anybody who asks: the page's own links hold everything."""
+"""Paths with which Gradio would write to disk for anybody: the page's own links hold everything."""
 
 SPACES_HOSTS = (
     "https://huggingface.co https://*.huggingface.co https://*.hf.space "
     "https://cdnjs.cloudflare.com https://fonts.googleapis.com https://fonts.gstatic.com"
 )
-"""What Gradio's page on a Space fetches by itself, and who embeds it."""
+"""Hosts that Gradio's page on a Space fetches from, and that embed it."""
 
 
 class Guard:
@@ -105,7 +106,7 @@ class Guard:
             await answer.say(400, {"detail": "The server cannot read this request."})
 
     def _head_of(self, scope: Scope) -> bytes:
-        """What comes first in the head of a page."""
+        """The elements in front of a page's head."""
         is_first = _path(scope) == "/"
         link_head = self._of_link(_query(scope), _address(scope)) if is_first else ""
         return f"{self._head}{link_head}".encode("utf-8", "replace")
@@ -172,7 +173,7 @@ class Guard:
 
 
 class _Answer:
-    """An answer on its way out; headers of ours go with it, with a page our part of its head."""
+    """An answer being sent, with our headers and, for a page, our part of its head."""
 
     def __init__(self, send: Send, headers: Mapping[str, str], head: Callable[[], bytes]) -> None:
         self._send, self._headers, self._head = send, headers, head
@@ -231,7 +232,7 @@ def _query(scope: Scope) -> str:
 
 
 def _address(scope: Scope) -> str:
-    """The address of the page as its reader has it, behind a proxy too."""
+    """The address of the page for its reader, behind a proxy too."""
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
     host = headers.get("host", "")
     scheme = headers.get("x-forwarded-proto", "").split(",")[0].strip() or scope.get(
@@ -242,7 +243,7 @@ def _address(scope: Scope) -> str:
 
 
 def _headers(scope: Scope) -> dict[str, str]:
-    """Security headers: the page fetches from itself alone, and is not shown inside another's.
+    """Security headers: the page fetches from itself alone, and is not embedded in another's.
 
     Gradio's page needs scripts in its HTML and makes functions of texts. Who wants to embed the
     page says so in its address, ``?embed=1``; on a Space, Hugging Face does.
@@ -274,8 +275,8 @@ def _sent(body: bytes) -> Document:
 
 
 def _require_event(blocks: Any, path: str, sent: Document) -> None:
-    """Refuse what asks for an event that Gradio has not, or gives it what it does not take; what is
-    left out at the end is as its parameters say."""
+    """Refuses an unknown event of Gradio's, and values that it does not take; fills in defaults for
+    values left out at the end."""
     is_named = path.startswith(CALL)
     index = sent.get("fn_index")
     if not is_named and index is not None:
@@ -299,7 +300,7 @@ def _require_event(blocks: Any, path: str, sent: Document) -> None:
 
 
 def _require_no_files(values: Facts) -> None:
-    """Refuse what Gradio would take for a file of its own (gradio.FileData)."""
+    """Refuses values that Gradio would take for its own files (gradio.FileData)."""
     for name, value in values.items():
         left = [value]
         while left:
@@ -310,7 +311,7 @@ def _require_no_files(values: Facts) -> None:
 
 
 def _require_answer(blocks: Any, path: str) -> None:
-    """Refuse what asks for an answer that there is not."""
+    """Refuses to fetch an answer that does not exist."""
     event = path.rstrip("/").rpartition("/")[2]
     if not blocks._queue.pending_messages_per_session.knows(event):
         minutes = LONGEST_UNREAD // 60
@@ -336,6 +337,6 @@ async def _call_from_page(blocks: Any, sent: Document) -> str:
 
 
 def _function(block: Any, name: str) -> Callable[..., Any] | None:
-    """A server function of a component; None where it has none of this name."""
+    """A server function of a component; None for an unknown name."""
     function = getattr(block, name, None)
     return function if getattr(function, "_is_server_fn", False) else None

@@ -1,4 +1,4 @@
-"""Where work is done: what is quick in a thread, what is heavy in a process of its own.
+"""Where work is done: quick work in a thread, heavy work in a process of its own.
 
 Python runs one thread at a time, so a heavy request in a thread holds up everybody. Each request
 begins in a thread with a small budget (groups.budget); the one that spends it all is begun anew in
@@ -30,35 +30,35 @@ Result = TypeVar("Result")
 Sent = TypeVar("Sent")
 
 LIGHT = 25_000
-"""Units of work, about a microsecond each, within which a request is light."""
+"""The budget of a light request, in units of work of about a microsecond."""
 
 SLOW = 0.1
-"""Seconds of a core after which the same request is heavy the next time."""
+"""Seconds of a core after which the same request counts as heavy the next time."""
 
 THREADS = 2
 WAITING = 4
-"""Heavy requests that wait for the worker at most, beside the one that it works on."""
+"""The most heavy requests that wait for the worker."""
 
 PAUSE = 1.0
-"""Seconds until somebody is told "busy": who asks again at once is no load in the meantime."""
+"""Seconds before a client is told "busy", so that one that retries at once is no load."""
 
 REMEMBERED = 1000
-"""Heavy requests that are known the next time."""
+"""The number of heavy requests that are remembered."""
 
 
 class TooHeavyError(Exception):
-    """A request that is more than light."""
+    """A request that exceeds the light budget."""
 
 
 class BusyError(LayoutError):
-    """The refusal where too many wait for the worker."""
+    """The refusal if too many requests wait for the worker."""
 
     def __init__(self) -> None:
         super().__init__("busy", "the server is busy with other large requests: please try again")
 
 
 class Bite(Budget):
-    """The budget of a light request; past it the work is given up, not refused."""
+    """The budget of a light request; past it the work is moved to the worker, not refused."""
 
     def spend(self, units: int) -> bool:
         self.spent += units
@@ -68,7 +68,7 @@ class Bite(Budget):
 
 
 class Lanes:
-    """Threads for light work and the worker for heavy, of one server."""
+    """Threads for light work and a worker for heavy work, of one server."""
 
     def __init__(self, worker: Worker | None = None) -> None:
         self.worker = worker or Worker()
@@ -114,7 +114,7 @@ class Lanes:
 def _bitten(
     work: Callable[..., Result], values: Iterable[object], named: Mapping[str, object]
 ) -> tuple[Result, float]:
-    """What the work gives within a light budget, and the seconds of a core that it took."""
+    """The result of work within the light budget, and the seconds of a core that it took."""
     begun = time.thread_time()
     with within(LIGHT, Bite):
         result = work(*values, **named)
@@ -124,8 +124,8 @@ def _bitten(
 def answering(
     function: Callable[[Sent], str], lanes: Lanes, *, heavy: bool = False
 ) -> Callable[[Sent], Awaitable[str]]:
-    """The same function of a text for the page's script, which is told where the server is busy,
-    and what the worker could not do: {"busy": true}, {"refused": sentence}."""
+    """An asynchronous version of a function for the page's script; returns {"busy": true} if the
+    server is busy, and {"refused": sentence} if the worker fails."""
 
     async def answered(sent: Sent) -> str:
         try:
@@ -142,7 +142,8 @@ def answering(
 
 
 def serving(endpoint: Callable[..., str], lanes: Lanes) -> Callable[..., object]:
-    """The same function for Gradio's events: name, parameters and documentation stay."""
+    """An asynchronous version of an endpoint for Gradio's events, with the same name, parameters
+    and documentation."""
 
     async def served(*values: object) -> str:
         try:

@@ -1,5 +1,4 @@
-"""How the page's modules are imported: no garbage is looked for among them, and Gradio is without
-the type stubs that it writes of its own classes, and without a port."""
+"""Imports Gradio without the type stubs that it writes for its own classes, and without a port."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ def without_collecting() -> Iterator[None]:
 
 @contextmanager
 def without_stubs() -> Iterator[None]:
-    """Where Gradio is imported in here, it leaves the stubs in its folder as they are.
+    """A context in which importing Gradio leaves the stubs in its folder unchanged.
 
     It reads and parses the file of each of its classes twice, to write anew what stands there:
     2.2 s of the 5.7 that the app takes to start. Of a class without a file it makes none. It reads

@@ -1,4 +1,4 @@
-"""Answers that nobody has fetched: Gradio's messages of each session, bounded by bytes and time.
+"""Gradio's messages of each session that nobody has fetched, bounded by bytes and time.
 
 A program posts a call and fetches its answer with a second request, or never does. Gradio keeps
 what 2,000 sessions have not fetched, whatever it holds and for ever.
@@ -14,19 +14,19 @@ from gradio.queueing import Queue
 from gradio.utils import LRUCache
 
 MOST_UNREAD = 80_000_000
-"""Bytes of all answers that are kept: three of the largest. Past it, what waited longest goes."""
+"""The most bytes of all kept answers: three of the largest. Past it, the oldest are dropped."""
 
 LONGEST_UNREAD = 300.0
-"""Seconds for which an answer is kept from which nobody reads."""
+"""Seconds for which an unread answer is kept."""
 
 SESSIONS = 2000
 MESSAGE = 2000
-"""Bytes that a message takes beside the texts of an answer, and more."""
+"""Bytes of a message besides its texts, rounded up."""
 
 
 class Unread(LRUCache):  # type: ignore[type-arg]
-    """The messages of each session that are still to be read: what Gradio's queue has as
-    ``pending_messages_per_session``."""
+    """The unread messages of each session: a replacement for ``pending_messages_per_session`` of
+    Gradio's queue."""
 
     def __init__(self, events: dict[str, set[str]]) -> None:
         super().__init__(SESSIONS)
@@ -35,14 +35,14 @@ class Unread(LRUCache):  # type: ignore[type-arg]
 
     @property
     def size(self) -> int:
-        """Bytes that are kept."""
+        """Bytes of all kept messages."""
         return sum(messages.size for messages in self.values())
 
     def __setitem__(self, session: str, _: asyncio.Queue[object]) -> None:
         super().__setitem__(session, Session(self))
 
     def __missing__(self, session: str) -> Session:
-        """Nobody reads what comes for a session that is gone."""
+        """A queue that is not kept, for a session that is gone."""
         return Session(self)
 
     def popitem(self, last: bool = True) -> tuple[str, Session]:
@@ -51,7 +51,7 @@ class Unread(LRUCache):  # type: ignore[type-arg]
         return session, messages
 
     def let_go(self) -> None:
-        """Forget the sessions that nobody has read for too long, and those that are too much."""
+        """Drops the sessions that nobody has read for too long, and those past the limit."""
         now, size = time.monotonic(), self.size
         for since, session in sorted((one.since, name) for name, one in self.items() if one.size):
             if size <= MOST_UNREAD and now - since < LONGEST_UNREAD:
@@ -64,7 +64,7 @@ class Unread(LRUCache):  # type: ignore[type-arg]
         self._events.pop(session, None)
 
     def look_again(self) -> None:
-        """Let go once more when the last answer that came may have waited for too long."""
+        """Calls `let_go` again once the last message may have waited too long."""
         if self._later:
             self._later.cancel()
         loop = asyncio.get_running_loop()
@@ -76,7 +76,7 @@ class Unread(LRUCache):  # type: ignore[type-arg]
 
 
 class Session(asyncio.Queue):  # type: ignore[type-arg]
-    """The messages of one session; ``since``: the time from which on nobody has read one."""
+    """The messages of one session; ``since``: the time of the last reading."""
 
     def __init__(self, everybody: Unread) -> None:
         super().__init__()
@@ -101,12 +101,12 @@ class Session(asyncio.Queue):  # type: ignore[type-arg]
 
 
 def _size(message: object) -> int:
-    """Bytes that a message of Gradio's holds."""
+    """Bytes of a message of Gradio's."""
     output = getattr(message, "output", None)
     values = output.get("data") if isinstance(output, dict) else None
     return MESSAGE + sum(map(sys.getsizeof, values or ()))
 
 
 def bound(queue: Queue) -> None:
-    """From now on, this queue keeps answers within bounds."""
+    """Bounds the answers that this queue keeps from now on."""
     queue.pending_messages_per_session = Unread(queue.pending_event_ids_session)

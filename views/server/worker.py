@@ -1,4 +1,4 @@
-"""A process that works out one heavy answer after the other: its module run by Python.
+"""A process that computes heavy answers one by one: this module, run by Python.
 
 It is started when it is first asked, begins anew when it has grown, takes too long or dies, and
 ends when it is asked nothing for a while, or with the server: its input is closed then, whatever it
@@ -26,28 +26,28 @@ from typing import IO, TypeVar
 from groups import LayoutError
 
 ROOT = Path(__file__).parents[__name__.count(".")]
-"""Where packages are found: the checkout, or the folder into which this was installed."""
+"""The folder of the packages: the checkout, or where this was installed."""
 
 LONGEST = 30.0
 """Seconds that an answer may take: several times what its budget allows on a slow machine."""
 
 IDLE = 30.0
-"""Seconds without a question after which the worker's memory is given back."""
+"""Seconds without a call after which the worker is ended to free its memory."""
 
 GROWN = 300_000_000
-"""Bytes of memory with which a worker is replaced; a new one has about 60 MB."""
+"""Bytes of memory at which a worker is replaced; a new one has about 60 MB."""
 
 MOST_MORE = 500_000_000
-"""Bytes of addresses that an answer may take beside those of the worker as it begins."""
+"""Bytes of address space that an answer may add to those of the worker at its start."""
 
 
 M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8
 LARGE = 1 << 20
-"""Bytes of a piece of memory that glibc is to take from the system by itself, and give back."""
+"""Bytes from which on glibc takes memory directly from the system, and returns it when freed."""
 
 
 class LostError(LayoutError):
-    """The refusal where the worker went away, or was ended, before it answered."""
+    """The refusal if the worker exits, or is ended, before it answers."""
 
 
 def too_long() -> LostError:
@@ -74,11 +74,11 @@ def ended_early() -> LostError:
 
 Result = TypeVar("Result")
 Question = tuple[str, str, Iterable[object], Mapping[str, object]]
-"""A function by its module and name, and its values."""
+"""A call: module and name of a function, and its values."""
 
 
 class Worker:
-    """The server's end: functions are sent by name, with values; one thread asks at a time."""
+    """The server's end of the worker; calls are sent by name, one at a time."""
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[bytes] | None = None
@@ -89,7 +89,7 @@ class Worker:
     def ask(
         self, work: Callable[..., Result], values: Iterable[object], named: Mapping[str, object]
     ) -> Result:
-        """What the function returns there; raises what it raises, or LostError."""
+        """The result of the function in the worker; raises what it raises, or LostError."""
         with self._in_use:
             try:
                 return self._call(work, values, named)
@@ -132,7 +132,7 @@ class Worker:
         raise result
 
     def close(self) -> None:
-        """End the process; the next question starts another one."""
+        """Ends the process; the next call starts another one."""
         self._end()
         self.process = None
 
@@ -155,7 +155,7 @@ def _after(seconds: float, action: Callable[[], object]) -> threading.Timer:
 
 
 def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
-    """What it is asked by, and what it tells."""
+    """The pipes to and from the process."""
     assert process.stdin is not None
     assert process.stdout is not None
     return process.stdin, process.stdout
@@ -170,7 +170,7 @@ def _ended(process: subprocess.Popen[bytes]) -> None:
 
 
 def give_back_large_pieces() -> None:
-    """Memory of a large answer goes back to the system when it is freed, where that is glibc.
+    """Makes glibc return memory of large answers to the system when it is freed.
 
     By itself glibc raises the size from which it does so to that of the largest piece that was ever
     freed, up to 32 MB: after a few answers of 20 MB their memory stays with the process, in pieces
@@ -184,7 +184,7 @@ def give_back_large_pieces() -> None:
 
 
 def main() -> None:
-    """Answer what is asked on the standard input until that ends."""
+    """Answers the calls on standard input until it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server ends it
     give_back_large_pieces()
     _limit_memory()
@@ -209,7 +209,7 @@ def main() -> None:
 def _answered(
     module: str, name: str, values: Iterable[object], named: Mapping[str, object]
 ) -> bytes:
-    """Whether it is an answer, and what the function returns, or raises but for MemoryError."""
+    """Whether the function returned, and its result, or the exception other than MemoryError."""
     try:
         result = getattr(importlib.import_module(module), name)(*values, **named)
         return pickle.dumps((True, result))
@@ -220,7 +220,7 @@ def _answered(
 
 
 def _listen(stream: IO[bytes], questions: queue.SimpleQueue[Question]) -> None:
-    """Hand on what is asked; where the server has gone, so has whoever waits for an answer."""
+    """Passes on calls; ends the process if the server is gone, for nobody waits for the answer."""
     try:
         while True:
             questions.put(pickle.load(stream))
@@ -229,7 +229,7 @@ def _listen(stream: IO[bytes], questions: queue.SimpleQueue[Question]) -> None:
 
 
 def _limit_memory() -> None:
-    """No more addresses than those of today and `MOST_MORE`, where the system has such a limit."""
+    """Limits the address space to today's and `MOST_MORE`, if the system supports it."""
     with contextlib.suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)  # each thread would take addresses for its own
     with contextlib.suppress(ImportError, OSError, ValueError):
@@ -243,8 +243,7 @@ def _limit_memory() -> None:
 
 
 def _memory(place: int = 1) -> int:
-    """Bytes of this process in memory, or (place 0) of its addresses; 0 where the system does not
-    tell."""
+    """Bytes of this process in memory, or (place 0) of its address space; 0 if unknown."""
     sizes = Path("/proc/self/statm")
     pages = sizes.read_text().split()[place] if sizes.exists() else 0
     return int(pages) * os.sysconf("SC_PAGESIZE")

@@ -1,4 +1,4 @@
-"""The endpoint about slow steps."""
+"""The endpoint for slow steps."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def slow_steps(layout: Layout, traces: str = "") -> str:
 
 
 def slow_document(seen: SeenSlow, language: str = "en") -> dict[str, Any]:
-    """What the traces say, as plain values: the sentences of the page, and the facts of each."""
+    """The findings in traces as JSON values: the page's sentences, and the facts of each."""
     slow = seen.slow
     return {
         "verdict": vars(seen.verdict),
@@ -58,7 +58,7 @@ def slow_document(seen: SeenSlow, language: str = "en") -> dict[str, Any]:
 
 
 def _ran(seen: SeenSlow) -> Mapping[str, object] | None:
-    """The layout that ran; null where the traces do not say it."""
+    """The layout that ran; null if the traces do not show it."""
     if seen.ran is None:
         return None
     mesh, same = str(seen.ran.mesh), str(seen.ran.mesh) == str(seen.screen.mesh)

@@ -1,4 +1,4 @@
-"""Traces and their summaries: what is read of them as a digest, which the browser keeps.
+"""Traces and their summaries as a digest, which the browser keeps.
 
 A digest is a `formats.slow.Slowness` as compressed JSON, without what stands last in it where not
 all fits. It comes back from a browser: `read_summary` checks every value.
@@ -38,22 +38,23 @@ BOUNDS = TraceBounds(
     steps=1_024,
     calls=64_000,
 )
-"""Of one trace on a page: a few steps of a rank, without stacks."""
+"""Limits of one trace on the page: a few steps of a rank, without stacks."""
 
 KEPT = ((12, 4_096), (6, 512), (2, 128), (0, 32))
-"""How many timelines and rows of waits a digest keeps; fewer where it would be too long."""
+"""The most timelines and rows of waits of a digest; the next smaller set if it would be too
+long."""
 
 COMMAND = f"{PROGRAM} trace FOLDER --format json > summary.json"
-"""What reads traces of any size where they are, for the page."""
+"""The command that reads traces of any size where they are, for the page."""
 
 EXAMPLE = Path(__file__).with_name("example.json")
-"""A run of eight processes (torch 2.13.0, Gloo), tp 2, dp 2 and pp 2 on two nodes, of which the
-process of rank 3 slept 60 % longer in place of computing: the summary of its traces."""
+"""The summary of traces of a run of eight processes (torch 2.13.0, Gloo), tp 2, dp 2 and pp 2 on
+two nodes, of which rank 3 slept 60 % longer instead of computing."""
 
 
 def read_slow(files: Mapping[str, str | bytes], layout: Layout | None) -> str:
-    """The digest of what traces, a summary of them, or logs say; layout: on screen, whose groups
-    calls may be of that name none.
+    """The digest of traces, of a summary of them, or of logs. layout: the one on screen, for groups
+    without a known kind.
 
     Errors: LayoutError for files that are none, and where they are too much.
     """
@@ -66,7 +67,7 @@ def _bytes(content: str | bytes) -> bytes:
 
 
 def read_bounded(files: Mapping[str, bytes], layout: Layout | None) -> Slowness:
-    """What files say, within what a page may cost. Errors: as `read_evidence`."""
+    """The content of files, within the budget of a page. Errors: as `read_evidence`."""
     for content in files.values():
         if not (content.startswith(GZIP) or b'"traceEvents"' in content[:START]):
             # Those of a trace count as they are read.
@@ -78,12 +79,12 @@ def read_bounded(files: Mapping[str, bytes], layout: Layout | None) -> Slowness:
 
 MOST_RANKS = 131_072
 MOST_US = 1e13
-"""Ranks of a job, and microseconds of a step, beyond which a summary is absurd."""
+"""The most ranks of a job, and microseconds of a step, of a plausible summary."""
 
 
 def _checked(slow: Slowness, document: object) -> Slowness:
-    """The same; document: its values. Errors: LayoutError ``absurd-summary`` where it holds what no
-    job has."""
+    """The summary, checked; document: its values. Errors: LayoutError ``absurd-summary`` for
+    implausible values."""
     ranks = [one.rank for one in slow.ranks]
     ranks += [rank for group in slow.groups for rank in group.ranks]
     world = max([slow.world or 0, 1 + max(ranks, default=0)])
@@ -99,7 +100,7 @@ def _checked(slow: Slowness, document: object) -> Slowness:
 
 
 def _largest(document: object) -> float:
-    """Of all numbers of a document how large the largest is, of either sign.
+    """The largest absolute value of all numbers in a document.
 
     >>> _largest({"a": [1, {"b": -3.5}], "c": "9"})
     3.5
@@ -117,7 +118,7 @@ def _largest(document: object) -> float:
 
 
 def digest_of(slow: Slowness) -> str:
-    """The text of what traces say. Errors: LayoutError ``long-digest`` where nothing fits."""
+    """A summary as text. Errors: LayoutError ``long-digest`` if nothing fits."""
     for timelines, waits in KEPT:
         cut = replace(slow, timelines=slow.timelines[:timelines], waits=slow.waits[:waits])
         if text := packed(orjson.dumps(as_json(cut)).decode()):
@@ -126,7 +127,7 @@ def digest_of(slow: Slowness) -> str:
 
 
 def slow_of(text: object) -> Slowness:
-    """What a digest says.
+    """The summary of a digest.
 
     >>> slow = slow_of(example())
     >>> slow_of(digest_of(slow)) == slow, len(slow.ranks)
@@ -149,12 +150,12 @@ def example_run() -> Slowness:
 
 @cache
 def example() -> str:
-    """Its digest."""
+    """The digest of the recorded run."""
     return digest_of(example_run())
 
 
 def slow_on_page(context: Context) -> Slowness | None:
-    """What the pasted text says, else what the files said; None without either.
+    """The summary of the pasted text, else of the files; None without either.
 
     Errors: LayoutError for what is no trace and no summary.
     """

@@ -1,4 +1,4 @@
-"""What a step was made of, as measured, beside what it is estimated to be made of."""
+"""The measured parts of a step beside the estimated ones."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from .seen import SeenSlow
 from .words import say_of
 
 LEAST = 0.001
-"""Share of a step below which a part is not told."""
+"""The share of a step below which a part is not shown."""
 
 
 @dataclass(frozen=True)
 class StepPart:
-    """One part of a step in seconds: of it waited for others, and beside it hidden by computation;
-    measured, estimated: None where that side does not have it by itself."""
+    """One part of a step in seconds, with the time of it spent waiting, and in addition the time
+    hidden by computation; measured, estimated: None if that side does not have the part."""
 
     name: str
     measured: float | None
@@ -39,15 +39,15 @@ class StepPart:
 
     @property
     def apart(self) -> float:
-        """Measured less estimated; 0 where one side lacks it."""
+        """Measured minus estimated; 0 if one side is missing."""
         if self.measured is None or self.estimated is None:
             return 0.0
         return self.measured - self.estimated
 
 
 def measured_parts(slow: Slowness) -> dict[str, StepPart]:
-    """Means over the ranks; communication as far as it is exposed, of a pipeline's groups the
-    waiting as its bubble. Where only the CPU was recorded, computation is all own work."""
+    """Means over the ranks; communication as far as it is exposed, waits of a pipeline's groups as
+    its bubble. If only the CPU was recorded, computation is all own work."""
     ranks = slow.ranks
     if not ranks:
         return {}
@@ -82,7 +82,7 @@ def measured_parts(slow: Slowness) -> dict[str, StepPart]:
 
 
 def parts_of(slow: Slowness, estimate: Estimate | None) -> list[StepPart]:
-    """Measured beside estimated, those of the estimate in its order, the rest behind them."""
+    """Measured beside estimated parts; those of the estimate in its order, the rest after them."""
     measured = measured_parts(slow)
     planned = estimate.parts if estimate else {}
     names = dict.fromkeys([*planned, *measured])
@@ -99,18 +99,18 @@ def parts_of(slow: Slowness, estimate: Estimate | None) -> list[StepPart]:
 
 
 def estimate_of_seen(seen: SeenSlow, context: Context) -> Estimate:
-    """Of the model on screen on the layout that is shown. Errors: LayoutError."""
+    """The estimate of the page's model on the shown layout. Errors: LayoutError."""
     return trained_of(seen.layout, context.state).estimate(seen.layout)
 
 
 def most_apart(parts: Iterable[StepPart]) -> StepPart | None:
-    """Where plan and run differ most; None where nothing is on both sides."""
+    """The part with the largest difference; None if no part is on both sides."""
     both = [one for one in parts if one.measured is not None and one.estimated is not None]
     return max(both, key=lambda one: abs(one.apart), default=None)
 
 
 def parts_html(seen: SeenSlow, context: Context) -> Markup:
-    """The sentence where they differ most, then a row a part."""
+    """A sentence about the largest difference, then a table of the parts."""
     language, say = context.language, say_of(context.language)
     estimate, refused = None, Markup()
     if not seen.layout.is_server:
@@ -133,7 +133,8 @@ def _is_gpu(slow: Slowness) -> bool:
 
 
 def apart_text(parts: Iterable[StepPart], language: str) -> str:
-    """Where plan and run differ most, in a sentence; empty where nothing can be compared."""
+    """The largest difference between plan and run, in a sentence; empty if nothing can be
+    compared."""
     most = most_apart(parts)
     if most is None or most.measured is None or most.estimated is None:
         return ""
@@ -157,7 +158,7 @@ def _summary(
 
 
 def named(name: str, language: str) -> str:
-    """A part as the table has it, a wait with its kind."""
+    """The name of a part in the table, for a wait with its kind."""
     if name in KINDS:
         return f"{part_name(name, language)} {name}"
     own = f"part_{name}"

@@ -1,4 +1,4 @@
-"""The pictures of a slow step: time lost on the mesh of the job, and the calls of one group."""
+"""The pictures of a slow step: lost time on the mesh of the job, and the calls of one group."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from .words import SLOW_VIEW, say_of
 
 NAMES = ("lost", "caused")
 TWO = (736.0, 300.0)
-"""Room for one of two pictures below each other."""
+"""The size of one of two stacked pictures."""
 
 
 def lost_pictures(seen: SeenSlow, language: str) -> list[LostPicture]:
-    """One with both scales; of a large job one for each."""
+    """One picture with both scales; of a large job one for each."""
     job, scales = _job(seen, language), [_scale(seen, name, language) for name in NAMES]
     if job.is_numbered:
         return [LostPicture(job, tuple(scales))]
@@ -51,7 +51,7 @@ def _scale(seen: SeenSlow, name: str, language: str) -> Scale:
 
 
 def unit_of(most: float) -> tuple[float, str]:
-    """In which unit numbers up to so many seconds have at most three digits before the point.
+    """The unit in which seconds up to this have at most three digits before the point.
 
     >>> unit_of(0.25), unit_of(1.5), unit_of(4e-5)
     ((0.001, 'ms'), (1.0, 's'), (1e-06, 'µs'))
@@ -60,7 +60,7 @@ def unit_of(most: float) -> tuple[float, str]:
 
 
 def lost_html(seen: SeenSlow, language: str) -> Markup:
-    """The pictures over what their colours mean; a click on a GPU chooses it, and its group."""
+    """The pictures above their legends; clicking a GPU selects it and its group."""
     say = say_of(language)
     parts = []
     for picture in lost_pictures(seen, language):
@@ -93,7 +93,7 @@ def _choice(seen: SeenSlow, rank: int) -> dict[str, str]:
 
 
 def _described(seen: SeenSlow, language: str) -> str:
-    """The picture in words: who cost most, who lost most."""
+    """The picture in words: the GPUs that cost and that lost most."""
     say = say_of(language)
     ranks = sorted(seen.slow.ranks, key=lambda one: -one.cost_us)[:3]
     most = (say("tip", rank=one.rank, lost=seconds_text(one.lost_us / 1e6),
@@ -105,7 +105,7 @@ def _described(seen: SeenSlow, language: str) -> str:
 
 
 def group_name(group: SlowGroup) -> str:
-    """A group by its kind and its members."""
+    """The name of a group: its kind and its members."""
     return f"{group.title}: {ranges_text(group.ranks, 8)}"
 
 
@@ -147,7 +147,7 @@ def timeline_html(seen: SeenSlow, line: GroupTimeline, language: str) -> Markup:
 
 
 def slow_scenes(seen: SeenSlow, chosen: str, language: str) -> Pictures:
-    """What goes into files: the pictures of the job, and the calls of the group that is shown."""
+    """Scenes for files: the pictures of the job, and the calls of the shown group."""
     say = say_of(language)
     pictures: list[tuple[str, Scene]] = [
         (say("picture_title") if len(picture.scales) > 1 else picture.scales[0].words, picture)

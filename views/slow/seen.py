@@ -1,4 +1,4 @@
-"""What traces say, beside a layout: the one that ran where they say it, else that on screen."""
+"""Traces beside a layout: the one that ran if they show it, else that on screen."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from ..base.state import is_empty
 from .files import slow_on_page
 
 LEAST = 0.05
-"""Share of a step that has the last step of a scale at least: less is no matter, be it the most."""
+"""The least value of a scale's last step, as a share of a step: smaller values do not matter."""
 
 
 @dataclass(frozen=True, eq=False)
 class SeenSlow:
-    """The traces of a job, and the layout on screen, in which a rank is chosen.
+    """The traces of a job, and the layout on screen with its selected rank.
 
     ran: the layout that the traces say, None where they do not; layout: in which ranks are shown.
     """
@@ -45,7 +45,7 @@ class SeenSlow:
 
     @property
     def _gpus_per_node(self) -> int:
-        """As many as have a host of one name, where traces name several."""
+        """Ranks on a host, if the traces name several hosts."""
         hosts = Counter(one.host for one in self.slow.ranks)
         counts = {*hosts.values()}
         is_known = len(hosts) > 1 and len(counts) == 1 and "" not in hosts
@@ -53,7 +53,7 @@ class SeenSlow:
 
     @cached_property
     def world(self) -> int:
-        """Ranks of the job: as the traces say, else as many as they have."""
+        """Ranks of the job: as the traces have it, else their number."""
         return self.slow.world or max((one.rank for one in self.slow.ranks), default=-1) + 1
 
     @cached_property
@@ -78,18 +78,19 @@ class SeenSlow:
 
     @cached_property
     def chosen(self) -> int:
-        """The chosen rank; where none is, or of another job, the first of who is slow."""
+        """The selected rank; without one, or of another job, the slowest rank."""
         if self.rank is not None and self.rank < self.layout.world_size:
             return self.rank
         return next((rank for rank in self.verdict.ranks if rank < self.layout.world_size), 0)
 
     @cached_property
     def chain(self) -> tuple[ChainLink, ...]:
-        """The chain of waiting back to who is slow."""
+        """The chain of waiting back to the slow rank."""
         return self.slow.chain_to(self.verdict.ranks, self.verdict.cause)
 
     def seconds(self, name: str) -> np.ndarray:
-        """Of each rank those "lost" or "caused", nan without a trace: float64, shape (world,)."""
+        """The seconds "lost" or "caused" by each rank, nan without a trace: float64, shape
+        (world,)."""
         seconds = np.full(self.layout.world_size, np.nan)
         for one in self.slow.ranks:
             if one.rank < len(seconds):
@@ -97,13 +98,13 @@ class SeenSlow:
         return seconds
 
     def most(self, seconds: np.ndarray) -> float:
-        """What has the last step of a scale."""
+        """The value of the last step of a scale."""
         known = seconds[~np.isnan(seconds)]
         return max(float(known.max(initial=0.0)), LEAST * self.slow.step_us / 1e6)
 
     @cached_property
     def worth(self) -> tuple[float, ...]:
-        """How long members waited in each timeline, by their order."""
+        """The seconds that members waited in each timeline, by index."""
         return tuple(
             sum(
                 took - min(known)
@@ -115,7 +116,7 @@ class SeenSlow:
         )
 
     def timeline_of(self, rank: int) -> GroupTimeline | None:
-        """The one of those that a rank is in with most waiting; None where it is in none."""
+        """The timeline with most waiting that a rank is in; None if it is in none."""
         own = [
             (self.worth[place], -place)
             for place, line in enumerate(self.slow.timelines)
@@ -124,7 +125,7 @@ class SeenSlow:
         return self.slow.timelines[-max(own)[1]] if own else None
 
     def timeline(self, chosen: str) -> GroupTimeline | None:
-        """That of a group by its number, else one of the chosen rank or of who is slow, or the
+        """The timeline of a group by its number, else of the selected or the slow rank, or the
         first."""
         for line in self.slow.timelines:
             if str(line.group) == chosen:
@@ -136,7 +137,7 @@ class SeenSlow:
 
 
 def seen_of(context: Context) -> SeenSlow | None:
-    """What the page's traces say; None without any. Errors: LayoutError as `slow_on_page`."""
+    """The traces of the page; None without any. Errors: LayoutError as `slow_on_page`."""
     slow = slow_on_page(context)
     if slow is None:
         return None

@@ -1,4 +1,4 @@
-"""Who came last how often by how much, and the chain of waiting back to where it began."""
+"""Tables of the ranks that came last and of the chain of waiting back to its origin."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .seen import SeenSlow
 from .words import say_of
 
 ROWS = 12
-"""Rows of the table, and links of the chain."""
+"""The most rows of the table, and links of the chain."""
 
 
 class LastRow(NamedTuple):
-    """A rank in one group, of all steps: how often it came last of so many calls; seconds that all
-    others waited then in a step, and by how much it came after the median of them."""
+    """A rank in one group, over all steps: how often it came last of so many calls; the seconds
+    that all others then waited in a step, and its delay after their median."""
 
     rank: int
     group: SlowGroup
@@ -34,7 +34,7 @@ class LastRow(NamedTuple):
 
 
 def last_rows(slow: Slowness) -> list[LastRow]:
-    """The rows with most waiting first."""
+    """The rows, those with most waiting first."""
     calls: dict[int, int] = defaultdict(int)
     sums: dict[tuple[int, int], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     for row in slow.waits:
@@ -74,14 +74,14 @@ def last_html(seen: SeenSlow, language: str) -> Markup | str:
 
 
 def _gpu(seen: SeenSlow, rank: int, language: str) -> Markup:
-    """A GPU, which is chosen by a click."""
+    """A GPU as a button that selects it."""
     line = seen.timeline_of(rank)
     changes = {"rank": rank, "slow_group": "" if line is None else str(line.group)}
     return form.setter(changes, say_of(language)("row_gpu", rank=rank))
 
 
 def chain_html(seen: SeenSlow, language: str) -> Markup | str:
-    """From the wait that cost most, link by link, back to where it began."""
+    """From the most expensive wait, link by link, back to its origin."""
     say, slow = say_of(language), seen.slow
     items = []
     for place, link in enumerate(seen.chain[:ROWS]):

@@ -1,4 +1,4 @@
-"""The Slow view: who holds up the others, what that costs a step, and where it began."""
+"""The Slow view: the ranks that delay the others, the cost for a step, and the origin."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .tables import chain_html, last_html
 from .words import SLOW_VIEW, say_of
 
 GPUS = 8
-"""GPUs that the verdict leads on to."""
+"""The most GPUs that the verdict links to."""
 
 
 def slow_html(context: Context) -> Markup:
@@ -49,7 +49,7 @@ def _ways_in(context: Context) -> Markup:
 
 
 def _example(context: Context) -> Markup:
-    """A recorded run, with the layout in which it ran; nothing of it is worked out anew."""
+    """A recorded run with its layout; nothing of it is computed anew."""
     seen = SeenSlow(example_run(), context.layout, None)
     assert seen.ran is not None  # it is a file of ours
     changes = {**fields_of_job(seen.ran.job), "traces_digest": example(), "rank": ""}
@@ -81,7 +81,7 @@ def _answer(seen: SeenSlow, context: Context) -> Markup:
 
 
 def account_text(seen: SeenSlow, language: str) -> str:
-    """Who is slow, at most three sentences."""
+    """The slow ranks, in at most three sentences."""
     notes = (slow_sentence(note.code, note.facts, language) for note in seen.account)
     return joined(notes, language)
 
@@ -98,7 +98,7 @@ def _verdict(seen: SeenSlow, language: str) -> Markup:
 
 
 def _files(seen: SeenSlow, language: str) -> Markup:
-    """Of how many ranks and steps there are traces, and a way to forget them."""
+    """The number of ranks and steps with traces, and a button that forgets them."""
     words = _read(seen, language)
     forget = form.setter({"traces_digest": ""}, RUN["files_forget"][language])
     return tag("p", words, " ", forget, class_="fine")
@@ -111,7 +111,7 @@ def _read(seen: SeenSlow, language: str) -> str:
 
 
 def _ran(seen: SeenSlow, context: Context) -> Markup | str:
-    """The layout that ran, beside the one on screen, and a way to open it."""
+    """The layout that ran, beside the one on screen, and a button that opens it."""
     language, say = context.language, say_of(context.language)
     running = seen.slow.running
     if seen.ran is None or running is None:
@@ -134,7 +134,7 @@ def _ran(seen: SeenSlow, context: Context) -> Markup | str:
 
 
 def _timeline(seen: SeenSlow, context: Context) -> Markup | str:
-    """The calls of one group, which a list and a click on a GPU choose."""
+    """The calls of one group, selected from a list or by clicking a GPU."""
     language, say = context.language, say_of(context.language)
     line = seen.timeline(context.state.slow_group)
     if line is None:
@@ -151,7 +151,7 @@ def _timeline(seen: SeenSlow, context: Context) -> Markup | str:
 
 
 def _untold(seen: SeenSlow, language: str) -> Markup | str:
-    """What the traces lack, which is never guessed."""
+    """What the traces lack; it is never guessed."""
     say, slow = say_of(language), seen.slow
     sentences = [slow_note(note, language) for note in slow.notes]
     missing = sorted({*range(seen.world)} - {one.rank for one in slow.ranks}) if slow.ranks else []
@@ -173,7 +173,7 @@ def _untold(seen: SeenSlow, language: str) -> Markup | str:
 
 
 def slow_pictures(context: Context) -> Pictures:
-    """The pictures, for files; nothing without traces."""
+    """The pictures, for files; empty without traces."""
     seen = context.once(seen_of)
     if seen is None or not seen.slow.ranks:
         return []
@@ -186,7 +186,7 @@ def slow_slide(context: Context) -> Pictures:
 
 
 def slow_summary(context: Context) -> str:
-    """Who is slow; nothing without traces."""
+    """The slow ranks; empty without traces."""
     seen = context.once(seen_of)
     return account_text(seen, context.language) if seen else ""
 

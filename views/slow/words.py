@@ -1,4 +1,4 @@
-"""The words of the Slow view; those of who is slow are in texts.slow."""
+"""The texts of the Slow view; those about the slow ranks are in texts.slow."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The Traffic view: what is sent in a step, over which links."""
+"""The Traffic view: the bytes sent in a step, and their links."""

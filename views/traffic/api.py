@@ -1,4 +1,4 @@
-"""The endpoint about traffic: what each kind of group sends in a step."""
+"""The endpoint for traffic: the bytes that each kind of group sends in a step."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def traffic_per_step(context: Context, cluster: str = "dgx-h100", cp_algorithm: 
 
 
 def traffic_facts(context: Context) -> dict[str, object]:
-    """What each kind of group sends in a step, for programs.
+    """The bytes of each kind of group in a step, as JSON values.
 
     Errors: LayoutError for what the model, the batch or the schedule does not allow.
     """

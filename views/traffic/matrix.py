@@ -1,4 +1,4 @@
-"""Who sends how much to whom: of all ranks, or of a part of them in which something is seen."""
+"""The matrix of bytes between ranks: of all, or of a part in which something is visible."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..base.units import bracketed, bytes_text
 
 
 def matrix_html(context: Context, rows: Sequence[Traffic]) -> Markup:
-    """The picture of the part that is chosen, and what chooses another.
+    """The picture of the selected part, and buttons for others.
 
     Errors: LayoutError for a part that there is not.
     """
@@ -73,7 +73,7 @@ def matrix_pictures(context: Context, rows: Sequence[Traffic]) -> Pictures:
 
 
 def part_of(context: Context, rows: Sequence[Traffic]) -> str:
-    """The part that is chosen; the one in which most is seen where none is, or the job lacks it."""
+    """The selected part; by default, or if the job lacks it, the one in which most is visible."""
     chosen, layout = context.state.traffic_part.strip(), context.layout
     ranks_of_part(chosen or ALL, layout.mesh, layout.gpus_per_node, 0)  # refuses what is none
     is_here = chosen in parts_of(layout.mesh, layout.gpus_per_node)
@@ -87,7 +87,7 @@ def _clearest(context: Context, rows: Sequence[Traffic]) -> str:
 
 
 def _closer(context: Context, rows: Sequence[Traffic], part: str) -> str:
-    """What a cell of several ranks leads to; empty for the picture of the job."""
+    """The link of a cell of several ranks; empty for the picture of the job."""
     found = _clearest(context, rows)
     if found not in (ALL, part):
         return found
@@ -96,7 +96,7 @@ def _closer(context: Context, rows: Sequence[Traffic], part: str) -> str:
 
 
 def name_of(context: Context, part: str) -> str:
-    """A part in words, with its ranks."""
+    """The name of a part, with its ranks."""
     return _name(context, part, len(_ranks(context, part)))
 
 
@@ -119,7 +119,7 @@ def _ranks(context: Context, part: str) -> np.ndarray:
 
 
 def _stays(flows: Matrix, part: str, language: str) -> str:
-    """How much of what its ranks send a part does not show."""
+    """The share of its ranks' bytes that a part does not show."""
     if part == ALL:
         return ""
     inside = float(flows.sent.sum())
@@ -144,11 +144,11 @@ def _flows(
 
 
 _WORDS = ("cell", "rank", "cells", "among")
-"""What the script says of a cell."""
+"""The script's texts about a cell."""
 
 
 def _data(flows: Matrix, total: np.ndarray, context: Context, language: str) -> dict[str, object]:
-    """What the page's script needs to name any cell by itself.
+    """The data with which the page's script describes any cell.
 
     Cells that have the same bytes of every kind are one *mix*, told by its words; ``cells`` is the
     number of each cell's mix, row after row, in runs: "3*0,2" is 0, 0, 0, 2. Mix 0 is nothing.
@@ -183,7 +183,7 @@ def _mix_text(kinds: Sequence[str], mix: Sequence[float], language: str = "en") 
 
 
 def runs(numbers: np.ndarray) -> str:
-    """Numbers as runs.
+    """Numbers as runs of consecutive ones.
 
     >>> runs(np.array([0, 0, 0, 2, 1, 1]))
     '3*0,2,2*1'
@@ -197,11 +197,11 @@ def runs(numbers: np.ndarray) -> str:
 
 
 NEAR = 0.03
-"""Parts of a scale that two of its words are apart at least."""
+"""The least distance of two labels of a scale, as a share of it."""
 
 
 def scale_of(picture: MatrixPicture) -> tuple[tuple[float, str], ...]:
-    """Words beside a scale of colours: its ends, and powers of ten where there is room."""
+    """The labels of a colour scale: its ends, and powers of ten where there is room."""
     low, high = picture.low, picture.high
     if low == high:
         return ((1.0, bytes_text(high)),)

@@ -1,4 +1,4 @@
-"""What is sent in a step of what is trained."""
+"""The transfers of a training step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The Traffic view: what each kind of group sends in a step, over which links, who to whom."""
+"""The Traffic view: the bytes that each kind of group sends in a step, their links, and their
+ranks."""
 
 from __future__ import annotations
 
@@ -61,7 +62,7 @@ def traffic_html(context: Context) -> Markup:
 
 
 def answer_text(rows: Sequence[Traffic], language: str) -> str:
-    """Which kind sends most, and how much of all leaves NVLink domains."""
+    """The kind that sends most, and the share of all bytes that leaves NVLink domains."""
     kinds = dict.fromkeys(sent.kind for sent in rows)
     of_kind = {kind: [sent for sent in rows if sent.kind == kind] for kind in kinds}
     most = max(kinds, key=lambda kind: sum(sent.total for sent in of_kind[kind]))
@@ -76,19 +77,19 @@ def answer_text(rows: Sequence[Traffic], language: str) -> str:
 
 
 def _by_rank(rows: Sequence[Traffic]) -> float:
-    """Bytes that a rank of the stage that sends most sends."""
+    """Bytes sent by a rank of the stage that sends most."""
     return max(map(sum, zip(*(sent.by_stage for sent in rows))))
 
 
 def inputs_html(state: State) -> Markup:
-    """The field that this view and Better layouts have beside the column."""
+    """The input that this view and Better layouts have beside the column."""
     row = FIELDS["cp_algorithm"].row
     algorithms = [(CP_CHOICES[name][state.language], name) for name in row.choices]
     return form.line(form.choice("cp_algorithm", state, algorithms, counts=row.counts))
 
 
 def _answer(context: Context, found: list[Traffic]) -> Markup:
-    """The matrix, then what it sums up; ``found`` takes every transfer."""
+    """The matrix, then its sums; ``found`` takes every transfer."""
     layout, trained, language = context.layout, context.trained, context.language
     rows = rows_of(layout, trained)
     found.extend(rows)
@@ -137,7 +138,7 @@ def job_texts(layout: Layout, trained: Trained, language: str) -> tuple[str, str
 
 
 def _kinds(rows: Sequence[Traffic], language: str) -> Markup:
-    """One line a kind, that with the longest transfers first."""
+    """A line for each kind, that with the longest transfers first."""
     by_kind: dict[str, list[Traffic]] = {}
     for sent in rows:
         by_kind.setdefault(sent.kind, []).append(sent)
@@ -154,7 +155,7 @@ def _kinds(rows: Sequence[Traffic], language: str) -> Markup:
 
 
 def _totals(rows: Sequence[Traffic], language: str) -> tuple[str, Markup]:
-    """Bytes of all ranks, and with a bar of their share those that leave NVLink domains."""
+    """Bytes of all ranks, and those that leave NVLink domains with a bar of their share."""
     total, across = (sum(getattr(sent, name) for sent in rows) for name in ("total", "across"))
     crossing = _across(total, across, language)
     return bytes_text(total), together(crossing, share_bar(across / (total or 1)))
@@ -188,7 +189,7 @@ def _every(rows: Sequence[Traffic], language: str) -> Markup:
 
 
 def traffic_pictures(context: Context) -> Pictures:
-    """Who sends how much to whom; nothing where nothing is sent."""
+    """The matrix of bytes; empty if nothing is sent."""
     return matrix_pictures(context, rows_of(context.layout, context.trained))
 
 
