@@ -49,7 +49,7 @@ SHOWN = ("group_type", "more", "dp_kind")
 """Fields of a job that only change what is drawn."""
 
 OWN_FIELDS = (*fields_of("job"), *WAYS, *SERVES, "preset")
-"""What a layout that is compared says for itself."""
+"""Fields that each of the two layouts sets for itself."""
 
 FROM_HERE = "~"
 """Prefix of a kept layout that is written as its difference from the one on screen."""
@@ -97,8 +97,8 @@ def short_kept(context: Context) -> str:
 
 
 def with_job(state: State, other: State, *, is_whole: bool = False) -> State:
-    """The page with another's job, and with how that is trained or served, if it says anything of
-    that or is whole, so that what it does not say is as at the start."""
+    """The state with another's job, and with how it is trained or served if the other sets any of
+    that or is complete."""
     names = [*fields_of("job"), "preset"]
     for ways in (WAYS, SERVES):
         if is_whole or not all(is_empty(getattr(other, name)) for name in ways):
@@ -107,8 +107,8 @@ def with_job(state: State, other: State, *, is_whole: bool = False) -> State:
 
 
 def query_to_keep(state: State) -> str:
-    """The job on screen and how it is trained or served, as the query of a link that says so
-    whatever is changed on screen afterwards.
+    """The job on screen and how it is trained or served, as a complete query, which later changes
+    on screen do not affect.
 
     >>> query_to_keep(State(tp=4, view="compare")), query_to_keep(State(tp=4, zero="3"))
     ('v=2&tp=4&zero=1', 'v=2&tp=4&zero=3')
@@ -160,8 +160,8 @@ Setting = tuple[str, str, str]
 
 
 def settings_that_differ(before: Context, after: Context, language: str) -> list[Setting]:
-    """Of the job, and how it is trained or served where that is so of both; the type of a number
-    does not count. Of a server and a training job what both have."""
+    """Fields that differ, of the job and of its training or serving if both do the same; 1 and 1.0
+    are equal. Of a server and a training job those that both have."""
     different = []
     jobs = [side.layout.explicit_job for side in (before, after)]
     serve = [side.layout.is_server for side in (before, after)]

@@ -344,7 +344,7 @@ def compare_slide(context: Context) -> Pictures:
 
 
 def _deciding(found: Compared) -> str:
-    """The cost that decides; empty for none."""
+    """The name of the cost that decides; empty for none."""
     decides = {"memory": "cost_memory", "time": "cost_step", "bytes": "cost_across"}
     return "" if found.serves else decides.get(found.verdict.by, "")
 

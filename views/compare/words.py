@@ -160,9 +160,9 @@ def _lacks_host(side: Side, found: Compared) -> bool:
 
 
 def rows_of_costs(found: Compared, language: str) -> dict[str, tuple[str, ...]]:
-    """A row a cost, by its name, in the order of COSTS: what it is called, both layouts, how the
-    second differs and what that counts. Beside a server what servers have, and the costs of a step
-    only where the other layout has one."""
+    """A row for each cost by its name, in the order of COSTS: its label, both values, their
+    difference, and the weight of that. For a server also the costs of servers; those of a step only
+    if the other layout has one."""
     rows = rows_of_facts(found, language) if found.serves else {}
     if found.has_step:
         costs = [side.cost(language) for side in found.sides]
@@ -179,8 +179,8 @@ UNITS = dict(zip(COSTS, ("gib", *("seconds",) * (1 + len(PARTS)), "bytes")))
 
 
 def numbers_of_costs(found: Compared) -> list[list[object]]:
-    """A row a cost for programs: its name with its unit, both numbers, None for one that is
-    refused, and what their difference counts; beside a server as `rows_of_costs`."""
+    """A row for each cost, for programs: its name with its unit, both numbers (None if refused),
+    and the weight of their difference; for a server as `rows_of_costs`."""
     rows = numbers_of_facts(found) if found.serves else []
     costs = [side.cost() for side in found.sides]
     for name in COSTS if found.has_step else ():
