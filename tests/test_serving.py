@@ -32,6 +32,7 @@ from views.column import column_html, is_still
 from views.groups.api import layout as layout_endpoint
 from views.launch.api import read_launch as endpoint
 from views.launch.inputs import pasted_changes, with_pasted
+from views.launch.view import SERVER_EXAMPLES
 from views.memory.served import server_facts
 from views.orders.engines import SameServers, engines_summary, shown_of
 from views.page import answer
@@ -201,7 +202,7 @@ def test_three_engines_group_the_same_sizes():
     context = Context.of(State(framework="sglang", nodes=1, tp=8, pp=1, ep=4, rank="5"))
     page = answer(State(framework="sglang", nodes=1, tp=8, pp=1, ep=4, view="orders", rank="5"))
     same = SameServers(context.layout)
-    found = {name: lists(shown_of(layout)) for name, layout in same.layouts.items()}
+    found = {name: lists(shown_of(layout, "whole")) for name, layout in same.layouts.items()}
     assert found == {
         "vllm": [[0, 1, 2, 3, 4, 5, 6, 7]],
         "sglang": [[0, 2, 4, 6], [1, 3, 5, 7]],
@@ -209,6 +210,52 @@ def test_three_engines_group_the_same_sizes():
     }
     assert "SGLang 1, 3, 5, 7; TensorRT-LLM 4–7" in engines_summary(context)
     assert page.picture.count("<figure") == 3
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"model": "mixtral-8x7b", "expert_parallel": True},
+         "GPU 0 shares the experts with: vLLM 0–15; SGLang 0–15; TensorRT-LLM 0–15."),
+        ({"model": "mixtral-8x7b"},
+         "Every expert is cut over GPU 0 and its group: vLLM 0–15; SGLang 0–15; "
+         "TensorRT-LLM 0–15."),
+        ({"model": "llama3-70b"},
+         "Attention is cut over GPU 0 and its group: vLLM 0–7; SGLang 0–7; TensorRT-LLM 0."),
+    ],
+)  # fmt: skip
+def test_experts_are_shared_only_where_there_are_whole_ones(fields, sentence):
+    state = State(framework="vllm", nodes=2, tp=8, pp=1, **fields)
+    assert engines_summary(Context.of(state)) == sentence
+    table = answer(state.changed({"view": "orders"})).picture.partition("same-servers")[2]
+    assert (SERVER["role_ep"]["en"] in table) == ("shares" in sentence)
+    assert (SERVER["role_etp"]["en"] in table) == ("cut over" in sentence and "expert" in sentence)
+
+
+def test_no_layer_of_a_model_without_experts_waits_for_vllms_expert_group():
+    state = State(framework="vllm", nodes=2, tp=8, pp=1, view="nodes")
+    waits = "A layer waits for this group"
+    assert waits not in answer(state.changed({"model": "llama3-70b"})).picture
+    assert waits in answer(state.changed({"model": "mixtral-8x7b"})).picture
+
+
+def test_a_server_is_shown_what_applies_to_it():
+    """The map speaks of no traffic, the empty Launch view shows a server's own command, and a
+    command about a step names those that apply."""
+    for framework, job in SERVERS.items():
+        fields = fields_of_job(job)
+        nodes = answer(State(**fields, view="nodes")).picture
+        assert SERVER["map_note"]["en"] in nodes
+        if framework != "megatron-inference":
+            launch = answer(State(**fields, view="launch")).picture
+            assert SERVER_EXAMPLES[framework].split()[0] in launch
+            assert "torchrun" not in launch.partition("</pre>")[0]
+            assert read_launch(SERVER_EXAMPLES[framework]).framework.job == framework
+    err = io.StringIO()
+    asked = ["traffic", "--framework", "vllm", "--nodes", "1", "--tp", "8"]
+    assert run(asked, io.StringIO(), io.StringIO(), err) == 2
+    assert "memory and compare apply to it" in err.getvalue()
+    assert "megatron" not in err.getvalue()
 
 
 OF_STEP = [name for name, view in VIEWS.items() if view.of_step]

@@ -33,6 +33,8 @@ def or_refused(context: Context, answer: Callable[[Context], Markup]) -> Markup:
 
 def fixes_of(error: LayoutError, context: Context) -> list[Changes]:
     """The alternatives of a refusal that work on this page."""
+    if error.code == "server-has-no-step":  # it is a server that is asked about
+        return []
 
     def attempt(changes: Changes) -> Fit:
         return _fit_of(_changed(context, changes))

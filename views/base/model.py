@@ -50,6 +50,18 @@ def model_name(chosen: ChosenModel, language: str) -> str:
     return MODELS[chosen.preset].name + ("*" if chosen.changed else "")
 
 
+def is_dense(state: State) -> bool:
+    """Whether the selected model has no experts; not so where it is refused.
+
+    >>> is_dense(State(model="llama3-70b")), is_dense(State(model="mixtral-8x7b"))
+    (True, False)
+    """
+    try:
+        return not model_of(state).model.experts
+    except LayoutError:
+        return False
+
+
 def with_model(state: State) -> State:
     """The state with the layers and experts of its model filled in.
 

@@ -77,12 +77,13 @@ def _pasted(layout: Layout, state: State, language: str) -> Markup:
 
 
 def _example(layout: Layout, state: State) -> Markup:
-    """The view of an example command."""
-    changes = {"paste": EXAMPLE}
+    """The view of an example command, a server's for a server."""
+    example = SERVER_EXAMPLES.get(layout.framework, EXAMPLE)
+    changes = {"paste": example}
     shown, language = state.changed(changes), state.language
     text = read_pasted(shown)
     parts = (_verdict(layout, shown, text, language), _report(text, language))
-    return form.example(language, changes, tag("pre", EXAMPLE), *parts)
+    return form.example(language, changes, tag("pre", example), *parts)
 
 
 EXAMPLE = """torchrun --nnodes 4 --nproc-per-node 8 pretrain_gpt.py \\
@@ -90,6 +91,15 @@ EXAMPLE = """torchrun --nnodes 4 --nproc-per-node 8 pretrain_gpt.py \\
   --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 4096 \\
   --micro-batch-size 1 --global-batch-size 128"""
 """A command for 32 GPUs with Megatron's options."""
+
+SERVER_EXAMPLES = {
+    "vllm": """vllm serve deepseek-ai/DeepSeek-R1 \\
+  --tensor-parallel-size 1 --data-parallel-size 8 --enable-expert-parallel""",
+    "sglang": """python -m sglang.launch_server --model-path deepseek-ai/DeepSeek-R1 \\
+  --tp-size 8 --dp-size 8 --enable-dp-attention --ep-size 8 --mem-fraction-static 0.85""",
+    "tensorrt-llm": """trtllm-serve deepseek-ai/DeepSeek-R1 --tp_size 8 --ep_size 8""",
+}
+"""Commands that start a server on 8 GPUs, by its engine."""
 
 
 def _verdict(layout: Layout, state: State, text: Parsed, language: str) -> Markup:

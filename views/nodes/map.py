@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from markupsafe import Markup
 
-from descriptions import PAGE, counted
+from descriptions import PAGE, SERVER, counted
 from groups import LayoutError
 from groups.grouping import Grouping
 from groups.layout import EXPERTS_MAIN, MAIN, Layout
@@ -270,7 +270,8 @@ def map_html(context: Context) -> Markup:
     boxes = -(-context.layout.world_size // sent.size)
     keys = PAGE["semicolon"][language].join(words for *_, words in wide.kinds)
     description = say("map_described", shown=len(wide.boxes), boxes=f"{boxes:,}", key=keys)
-    note = say("map_note" if sent.across is not None else "map_note_only")
+    words = "map_note" if sent.across is not None else "map_note_only"
+    note = SERVER["map_note"][language] if context.layout.is_server else say(words)
     return tag(
         "figure",
         tag("div", *buttons, class_="targets lines", **label),

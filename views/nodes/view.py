@@ -32,6 +32,7 @@ from ..base.html import (
     tag,
     together,
 )
+from ..base.model import is_dense
 from ..base.names import folding_names, rare_names
 from ..base.resolve import AUTO, main_groupings
 from ..base.state import State
@@ -163,12 +164,15 @@ def _holds(fits: Sequence[int], language: str) -> str:
 
 def waited_for(state: State) -> frozenset[str]:
     """Latency-bound kinds: cp too, if keys and values are gathered or exchanged before attention; a
-    ring hides them.
+    ring hides them. vLLM's ep, which is all of a stage, only for a model with experts.
 
     >>> sorted(waited_for(State(cp_algorithm="a2a")) - waited_for(State()))
     ['cp']
     """
-    return frozenset((*LATENCY_BOUND, *(("cp",) if state.cp_algorithm in AT_ONCE else ())))
+    waited = {*LATENCY_BOUND, *(("cp",) if state.cp_algorithm in AT_ONCE else ())}
+    if state.framework == "vllm" and is_dense(state):
+        waited.discard("ep")
+    return frozenset(waited)
 
 
 AT_ONCE = ("all_gather", "a2a")

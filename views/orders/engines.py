@@ -16,6 +16,7 @@ from render.svg import groups as svg
 
 from ..base.context import Context, Pictures
 from ..base.html import cell, chip, figure, heading, row, saying, table, tag, together
+from ..base.model import is_dense
 from ..base.problems import sentence
 from ..base.units import ranges_text
 from ..groups.shown import PictureSpec
@@ -25,6 +26,9 @@ ENGINES = ("vllm", "sglang", "tensorrt-llm")
 
 ROLES = ("tp", "cp", "dp", "etp", "ep", "pp")
 """Rows of the table: attention's axes, the experts', the pipeline."""
+
+OF_EXPERTS = ("etp", "ep")
+"""Those of them that a model without experts has not."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +80,10 @@ class SameServers:
 def engines_html(context: Context, *below: Markup) -> Markup:
     """The sentence, a picture of each engine's experts, and every kind in a table."""
     same, language = context.once(_same), context.language
-    others = [shown_of(layout) for layout in same.layouts.values()]
+    part = context.once(_part)
+    others = [shown_of(layout, part) for layout in same.layouts.values()]
     spec = PictureSpec(context.layout, context.state, others=others)
-    figures = (_figure(spec, name, side) for name, side in same.sides.items())
+    figures = (_figure(spec, name, side, part) for name, side in same.sides.items())
     title = heading(SERVER["engines_title"][language], tag("p", engines_summary(context)))
     pictures = tag("div", *figures, class_="engines")
     return framed(spec, "orders", title, pictures, _table(context, same), *below)
@@ -89,31 +94,42 @@ def _same(context: Context) -> SameServers:
 
 
 def engines_summary(context: Context) -> str:
-    """The GPUs with which the selected one shares experts, in each engine."""
-    say, rank = saying(SERVER, context.language), context.rank
+    """The GPUs with which the selected one shares experts, or cuts them or attention, in each
+    engine."""
+    say, rank, part = saying(SERVER, context.language), context.rank, context.once(_part)
     parts = []
     for name, layout in context.once(_same).layouts.items():
-        ranks = _ranks(shown_of(layout), rank)
+        ranks = _ranks(shown_of(layout, part), rank)
         parts.append(say("engine_group", engine=framework_name(name), ranks=ranks))
-    return say("engines", rank=rank, groups=say("semicolon").join(parts))
+    return say(f"engines_{part}", rank=rank, groups=say("semicolon").join(parts))
 
 
 def _ranks(grouping: Grouping, rank: int) -> str:
     return ranges_text(grouping.members(rank), 8)
 
 
-def shown_of(layout: Layout) -> Grouping:
-    """The kind in which engines differ most: that of the experts."""
-    found = layout.kind("ep")
-    assert found is not None  # every engine has one, if only of single ranks
-    return found
+def _part(context: Context) -> str:
+    """The part in which engines differ most: whole experts, or else slices of each; of a model without
+    experts attention."""
+    if context.layout.has_experts:
+        return "whole"
+    return "attention" if is_dense(context.state) else "slices"
 
 
-def _figure(spec: PictureSpec, name: str, side: Layout | LayoutError) -> Markup:
+def shown_of(layout: Layout, part: str) -> Grouping:
+    """The groups of a part: vLLM's ep has whole experts or slices of them."""
+    if part == "attention":
+        return layout.roles.get("tp") or Grouping("tp", layout.mesh, "tp")
+    etp, ep = (layout.kind(name) for name in ("etp", "ep"))
+    assert ep is not None  # every engine has one, if only of single ranks
+    return etp if part == "slices" and etp is not None else ep
+
+
+def _figure(spec: PictureSpec, name: str, side: Layout | LayoutError, part: str) -> Markup:
     title = framework_name(name)
     if isinstance(side, LayoutError):
         return tag("div", tag("h3", title), tag("p", sentence(side, spec.language)))
-    shown = shown_of(side)
+    shown = shown_of(side, part)
     if spec.layout.world_size > scene.PANEL_LIMIT:
         return tag("div", tag("h3", title), overview_figure(spec, side.mesh, (shown,)))
     return figure(title, svg.panel_svg(scene.panel(shown, side.gpus_per_node), title))
@@ -124,13 +140,21 @@ def _table(context: Context, same: SameServers) -> Markup:
     GPU."""
     say = saying(SERVER, context.language)
     rows = []
-    for role in ROLES:
-        found = [layout.roles.get(role) for layout in same.layouts.values()]
+    left_out = OF_EXPERTS if context.once(_part) == "attention" else ()
+    for role in (role for role in ROLES if role not in left_out):
+        found = [_playing(layout, role) for layout in same.layouts.values()]
         if not any(grouping and grouping.size > 1 for grouping in found):
             continue
         cells = (_cell(context, grouping) for grouping in found)
         rows.append(row(tag("b", say(f"role_{role}")), *cells))
     return table((say("role"), *map(framework_name, same.layouts)), rows, "same-servers")
+
+
+def _playing(layout: Layout, role: str) -> Grouping | None:
+    """The groups of a role; vLLM's ep cuts each expert where it has no whole ones."""
+    if layout.framework == "vllm" and not layout.has_experts:
+        role = {"etp": "ep", "ep": ""}.get(role, role)
+    return layout.roles.get(role)
 
 
 def _cell(context: Context, grouping: Grouping | None) -> Markup:
@@ -144,7 +168,7 @@ def engines_pictures(context: Context) -> Pictures:
     """The pictures, by engine."""
     layout, pictures = context.layout, []
     for name, side in context.once(_same).layouts.items():
-        shown, gpus = shown_of(side), layout.gpus_per_node
+        shown, gpus = shown_of(side, context.once(_part)), layout.gpus_per_node
         is_small = layout.world_size <= scene.PANEL_LIMIT
         whole = () if is_small else (side.mesh, [shown], gpus, context.rank)
         drawn = scene.overview(*whole) if whole else scene.panel(shown, gpus)
