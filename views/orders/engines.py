@@ -109,8 +109,8 @@ def _ranks(grouping: Grouping, rank: int) -> str:
 
 
 def _part(context: Context) -> str:
-    """The part in which engines differ most: whole experts, or else slices of each; of a model without
-    experts attention."""
+    """The part in which engines differ most: whole experts, or else slices of each; for a model
+    without experts attention."""
     if context.layout.has_experts:
         return "whole"
     return "attention" if is_dense(context.state) else "slices"
