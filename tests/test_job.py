@@ -16,6 +16,7 @@ from cases import every
 
 from groups import LayoutError, coordinates, parse_mesh
 from groups.grouping import plain
+from render.draw.job import draw_job
 from render.scenes import job as scene
 from render.scenes import marked
 from render.scenes.job import JobPicture
@@ -53,6 +54,14 @@ def test_every_gpu_has_a_place_of_its_own_inside_the_picture(text):
         assert one.max() + size <= end + 0.01
     assert drawn.width <= TALL[0] + 1
     assert drawn.height <= TALL[1] + 1
+
+
+@pytest.mark.parametrize("text", ["tp4-dp4096", "tp4-dp512-pp2", "tp8-dp32-pp8"])
+def test_cells_are_parted_by_a_line_a_row_and_a_column_however_many_bands_there_are(text):
+    drawn = picture(text, room=TALL, words=label_words(False, "en"))
+    (gaps,) = (one for one in draw_job(drawn, "page") if getattr(one, "name", "") == "gaps")
+    rows, columns = drawn.board_shape
+    assert 0 < len(gaps.marks[0].lines) <= rows + columns
 
 
 @pytest.mark.parametrize("text", MESHES)

@@ -186,16 +186,17 @@ def draw_rows(picture: JobPicture, theme: str) -> Iterator[Mark]:
 
 
 def _gaps(picture: JobPicture) -> list[list[tuple[float, float]]]:
-    """Lines between cells, where there is room for them."""
+    """Lines between cells, where there is room for them: through all bands at once, for between
+    bands a line in the page's colour is not seen."""
     cell, plan = picture.sides[0], picture.plan
     if cell < GAP_ROOM:
         return []
     wide, tall = plan.sizes.band_width, plan.sizes.band_height
-    lines = []
-    for x, y, _, _ in plan.corners():
-        lines += [[(at, y), (at, y + tall)] for at in _steps(x, wide, cell)]
-        lines += [[(x, at), (x + wide, at)] for at in _steps(y, tall, cell)]
-    return lines
+    xs, ys = (sorted({corner[axis] for corner in plan.corners()}) for axis in (0, 1))
+    return [
+        *([(at, ys[0]), (at, ys[-1] + tall)] for x in xs for at in _steps(x, wide, cell)),
+        *([(xs[0], at), (xs[-1] + wide, at)] for y in ys for at in _steps(y, tall, cell)),
+    ]
 
 
 def _steps(start: float, length: float, cell: float) -> list[float]:
