@@ -22,6 +22,7 @@ from groups.megatron.parallel_state import process_groups
 from views.all import ENDPOINTS
 from views.base.endpoint import LAYOUT, TRAINING
 from views.base.state import texts_of
+from views.compare.api import SERVING
 from views.launch.api import OPEN_TRAINING
 from views.moves.api import PLAN
 from views.moves.cache_api import CACHED
@@ -192,7 +193,8 @@ def shared_of(name):
     if name == "moves_cache":
         training = CACHED.rows
     plan = PLAN.rows if name in ("moves", "moves_check") else {}
-    return {**(OPEN_TRAINING.rows if name == "launch_command" else training), **LAYOUT.rows, **plan}
+    more = SERVING.rows if name == "compare" else plan
+    return {**(OPEN_TRAINING.rows if name == "launch_command" else training), **LAYOUT.rows, **more}
 
 
 @pytest.mark.parametrize("name", OWN_PARAMETERS)

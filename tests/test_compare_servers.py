@@ -8,6 +8,7 @@ import pytest
 
 from cli.command import run
 from descriptions import SERVER
+from groups import LayoutError
 from views.base.context import Context
 from views.base.link import from_query
 from views.base.state import State
@@ -65,6 +66,7 @@ def test_a_kept_server_keeps_how_it_serves():
 def test_requests_of_all_data_parallel_ranks_and_servers_count():
     facts = json.loads(compare(kept=KEPT, framework="vllm", nodes=1, tp=2, model="llama3-8b"))
     second = facts["second"]
+    assert second["servers"] == 1
     assert second["all_tokens"] == 4 * second["tokens"]
     assert second["tokens_per_gpu"] == second["tokens"] / 2
 
@@ -103,3 +105,18 @@ def test_a_server_that_does_not_fit_is_compared_by_its_groups(tmp_path):
     assert "nothing is left for the KV cache" in facts["first"]["refused"]
     assert (facts["better"], facts["decided_by"]) == ("second", "refused")
     assert facts["second"]["groups"]["tp"]["leave_node"] == 1
+
+
+def test_the_endpoint_takes_how_the_second_one_serves():
+    asked = {"kept": "~tp=4", "framework": "vllm", "nodes": 1, "tp": 8, "model": "llama3-70b"}
+    plain, changed = (
+        json.loads(compare(**asked, **more))
+        for more in ({}, {"weights": "fp8", "max_model_len": 4096})
+    )
+    assert [plain["second"]["weights_format"], changed["second"]["weights_format"]] == [
+        "bf16",
+        "fp8",
+    ]
+    assert changed["max_model_len"] == changed["first"]["max_model_len"] == 4096
+    with pytest.raises(LayoutError, match="fp3"):
+        compare(**asked, weights="fp3")

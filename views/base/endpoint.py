@@ -379,8 +379,9 @@ def trainable_of(arguments: Mapping[str, object]) -> Context:
 
     def attempt(changes: Mapping[str, object]) -> None:
         context = context_of({**arguments, **changes})
-        with fixes_tried(context):
-            context.trained.estimate(context.layout)
+        if not context.layout.is_server:
+            with fixes_tried(context):
+                context.trained.estimate(context.layout)
 
     try:
         return context_of(arguments)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from groups.audit import span
 from groups.grouping import Grouping
@@ -10,17 +11,22 @@ from groups.layout import Layout, job_fields
 
 from ..base.context import Context
 from ..base.endpoint import (
+    LAYOUT,
+    TRAINING,
+    Parameters,
     empty_if_zero,
     fit_facts,
     fixes_tried,
     job_facts,
     require_text,
-    training_endpoint,
+    serving,
+    trainable_of,
 )
 from ..base.resolve import main_groupings
 from ..base.trained import cluster_of
 from ..estimate.measured import measured_facts
 from ..estimate.words import estimate_facts
+from ..memory.api import SERVED
 from ..memory.served import server_facts
 from .named import context_named
 from .sides import SHOWN, Compared, Side, compared_with, settings_that_differ
@@ -31,7 +37,22 @@ SIDES = ("first", "second")
 """The layout that is named, and the one of the parameters."""
 
 
-@training_endpoint
+_OF_SERVER = {name: row for name, row in SERVED.rows.items() if row.field.startswith("served_")}
+SERVING = Parameters("(the server)", _OF_SERVER, late=_OF_SERVER)
+"""How a server among the parameters serves."""
+
+
+OF_FIT = ("no-room-for-cache", "sglang-reserves-all", "request-does-not-fit")
+"""Refusals of a server that could be started but for its memory."""
+
+
+def _compared_of(arguments: Mapping[str, object]) -> Context:
+    context = trainable_of(arguments)
+    with SERVING.named():
+        return Context(context.layout, context.state.changed(SERVING.fields(arguments)))
+
+
+@serving(_compared_of, TRAINING, LAYOUT, SERVING)
 def compare(
     context: Context,
     kept: str = "",
@@ -54,10 +75,11 @@ def compare(
         cp_algorithm: how keys and values go round in a cp group: "p2p", "all_gather" or "a2a".
         (the training)
         (the layout)
+        (the server)
     """  # noqa: E501  a tool shows only a parameter's first line
     texts = {"cluster": cluster, "cp_algorithm": cp_algorithm, "capacity": empty_if_zero(capacity)}
     first = context_named(require_text("kept", kept), context)
-    with fixes_tried(context, **texts) as second:
+    with SERVING.named(), fixes_tried(context, **texts) as second:
         first = context_named(kept, second)
         return json.dumps(compare_facts(compared_with(second, first)))
 
@@ -72,6 +94,9 @@ def compare_facts(found: Compared) -> dict[str, object]:
     second, verdict = found.second.context, found.verdict
     if found.second.estimate is None and not second.layout.is_server:
         second.trained.estimate(second.layout)
+    problem = found.second.problem
+    if problem and str(problem.control).startswith("served_") and problem.code not in OF_FIT:
+        raise problem
     layouts = found.first.layout, found.second.layout
     return {
         **_work(found),

@@ -159,10 +159,9 @@ def _heads(found: Compared, language: str) -> list[Markup]:
 def _settings(found: Compared, language: str) -> Markup:
     """A table of the controls and derived sizes that differ."""
     sides, layouts = (found.first.context, found.second.context), _layouts(found)
-    rows = [
-        (control_label(name, language), *values)
-        for name, *values in settings_that_differ(*sides, language)
-    ]
+    settings = settings_that_differ(*sides, language)
+    rows = [(control_label(name, language), *values) for name, *values in settings]
+    named = {name for name, *_ in settings}
     derived = {
         "world": [layout.world_size for layout in layouts],
         "dp_size": [layout.mesh.size("dp") for layout in layouts],
@@ -173,7 +172,7 @@ def _settings(found: Compared, language: str) -> Markup:
     rows += [
         (PAGE[name][language], *(f"{size:,}" if size else "–" for size in sizes))
         for name, sizes in derived.items()
-        if sizes[0] != sizes[1]
+        if sizes[0] != sizes[1] and name.removesuffix("_size") not in named
     ]
     if not rows:
         return tag("p", PAGE["compare_same"][language])
@@ -234,8 +233,8 @@ def _groups(
         differ = {name for kinds, _ in rows.values() for name in kinds}
         shown = tuple(name for name in visible if name in differ)
         for layout, title in zip((before, after), names):
-            drawn = (figure(name, svg.panel_svg(one, name)) for name, one in _panels(layout, shown))
-            grids.append(tag("div", tag("h3", title), *drawn, class_="grid"))
+            drawn = [figure(name, svg.panel_svg(one, name)) for name, one in _panels(layout, shown)]
+            grids += [tag("div", tag("h3", title), *drawn, class_="grid")] if drawn else []
         grids = [tag("div", *grids, class_="grids still")] if shown else []
     return together(_titled("groups_differ", listed, language), *grids)
 
