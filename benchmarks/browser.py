@@ -3,8 +3,8 @@
 The clock runs in the page: from dispatching ``input`` on the TP slider until the mesh's text in the
 picture has changed ("in the page"), and two animation frames later ("on screen"). The empty event
 is asked the same question in another tab, in turns; so is the page where the job is one of two
-roles of a plan, with all roles on screen, and servers of vLLM on as many GPUs ("served"). TP
-alternates between 2 and 4.
+roles of a plan, with all roles on screen, and servers of vLLM of the same sizes ("served"). TP alternates
+between 2 and 4.
 """
 
 from __future__ import annotations
@@ -133,8 +133,8 @@ def _open_roles(page: Any, url: str, world: int, nodes: int) -> None:
 
 
 def _open_served(page: Any, url: str, nodes: int) -> list[int]:
-    """Servers of vLLM on as many GPUs; where their TP slider stops."""
-    page.goto(f"{url}?v=2&framework=vllm&pp=1")
+    """Servers of vLLM of the same sizes; where their TP slider stops."""
+    page.goto(f"{url}?v=2&framework=vllm")
     page.wait_for_selector("#picture .picture")
     return _resize(page, 8 * nodes, nodes)
 
