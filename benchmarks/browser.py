@@ -3,8 +3,8 @@
 The clock runs in the page: from dispatching ``input`` on the TP slider until the mesh's text in the
 picture has changed ("in the page"), and two animation frames later ("on screen"). The empty event
 is asked the same question in another tab, in turns; so is the page where the job is one of two
-roles of a plan, with all roles on screen, and servers of vLLM of the same sizes ("served"). TP alternates
-between 2 and 4.
+roles of a plan, with all roles on screen, and servers of vLLM of the same sizes ("served"). TP
+alternates between 2 and 4.
 """
 
 from __future__ import annotations
