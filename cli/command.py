@@ -1,4 +1,4 @@
-"""The command line: groups, ranks and their tables of a layout, as text, JSON or CSV.
+"""The command line: groups, ranks and tables of a layout, as text, JSON or CSV.
 
     python -m groups --nodes 2 --tp 2 --pp 2 dp tp
 
@@ -36,11 +36,11 @@ from .messages import CommandError, one_line, option, sentence
 from .share import share, shared_rows
 
 LIMIT = 8 * budget.LIMIT
-"""Units of work of one command: who asks waits alone, and its tables are written in parts."""
+"""Units of work of one command: its user waits alone, and tables are written in parts."""
 
 
 def run(argv: Sequence[str], stdin: TextIO, stdout: TextIO, stderr: TextIO) -> int:
-    """Answer a command line; the exit status.
+    """Runs a command line; returns the exit status.
 
     >>> import io, sys
     >>> run(["--gpus-per-node", "4", "--tp", "2", "dp"], io.StringIO(), sys.stdout, sys.stderr)
@@ -103,11 +103,11 @@ _TAKES = {
     "memory": (0, 1, "options only, or what a server printed as it started"),
     **dict.fromkeys(("traffic", "estimate", "search", "moves"), (0, 0, "options only")),
 }
-"""The fewest and the most words of a command, and what they are."""
+"""The least and the largest number of words of a command, and their description."""
 
 _TEXT_ONLY = ("emit", "check")
 _FOR_THE_PAGE = ("trace",)
-"""Commands that print JSON unless asked for text, as the page takes it."""
+"""Commands that print JSON by default, as the page reads it."""
 
 
 def _groups(inputs: CommandLine) -> Iterator[str]:
@@ -118,7 +118,7 @@ def _groups(inputs: CommandLine) -> Iterator[str]:
 
 
 def _with_names(inputs: CommandLine) -> Layout:
-    """The layout; a remark where a name of Megatron's is used for other groups by the framework."""
+    """The layout, with a remark if the framework uses one of Megatron's names for other groups."""
     layout = inputs.layout()
     every = groups_by_name(layout)
     for name in inputs.names or ():
@@ -206,7 +206,7 @@ def _audit(inputs: CommandLine) -> Table:
 
 
 def _domains(inputs: CommandLine, layout: Layout) -> list[int]:
-    """The sizes of domains that are asked for; else a node and those that the world fills."""
+    """The requested sizes of domains; by default a node and those that the world fills."""
     if inputs.options.domains is None:
         usual = (size for size in DOMAINS if size <= layout.world_size)
         return sorted({layout.gpus_per_node, *usual})
@@ -215,7 +215,7 @@ def _domains(inputs: CommandLine, layout: Layout) -> list[int]:
 
 
 def _audit_text(spans: Iterable[Sequence[Span]], domains: Sequence[str]) -> Table:
-    """A row a name and a column a domain: JSON and CSV have a row for each of these cells."""
+    """A table of names by domains; JSON and CSV have a row for each of its cells."""
     rows: list[list[Any]] = []
     for row in spans:
         cells = [f"{span.crossing} ({span.most}){' !' * span.is_slow}" for span in row]
@@ -258,7 +258,7 @@ def _emit(inputs: CommandLine) -> Iterator[str]:
 
 
 def _serve(inputs: CommandLine) -> Table:
-    """The groups of the server that a launch command starts, in its own order of ranks."""
+    """The groups of the server that a launch command starts, in the server's order of ranks."""
     from formats.launch import parse
 
     from .launch import choose_run
@@ -303,14 +303,14 @@ def _frameworks(inputs: CommandLine) -> Table:
 def _matching(
     title: str, inputs: CommandLine, columns: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> Table:
-    """The rows that have all the words, in any case."""
+    """The rows that contain all the words, ignoring case."""
     words = [word.lower() for word in inputs.words]
     matching = [row for row in rows if all(w in " ".join(map(cell, row)).lower() for w in words)]
     return Table(title, columns, matching)
 
 
 def _of_room(room: str, name: str = "") -> Callable[[CommandLine], Iterator[str] | Table]:
-    """A command of another module, which is imported only when the command is asked for."""
+    """A command of another module, imported only when it runs."""
 
     def answer(inputs: CommandLine) -> Iterator[str] | Table:
         work: Callable[[CommandLine], Iterator[str] | Table]

@@ -1,4 +1,4 @@
-"""How many GPUs there are, where a command line says that by a count: --gpus, or --dp replicas."""
+"""The number of GPUs from a count on the command line: --gpus, or --dp replicas."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from groups.layout import Job, world_of
 from groups.mesh import MAX_RANKS, whole_number
 
 COUNTS = ("gpus", "dp")
-"""Counts that a job has of its sizes, which an option may say in place of one of these."""
+"""Counts that follow from a job's sizes, which an option may set instead of one of them."""
 
 
 def with_counts(job: Job, counts: Facts, settled: Collection[str]) -> Job:
-    """The job on the number of GPUs that --gpus asks for, or that --dp replicas need.
+    """The job on the number of GPUs that --gpus sets, or that --dp replicas need.
 
     counts: the values of these options. settled: names of the other sizes that the user has set.
 
@@ -50,13 +50,13 @@ def with_counts(job: Job, counts: Facts, settled: Collection[str]) -> Job:
 
 
 def _is_size(job: Job, name: str) -> bool:
-    """Whether a size is one; the job itself refuses any other."""
+    """Whether a size is valid; the job itself refuses others."""
     size = getattr(job, name)
     return type(size) is int and size > 0
 
 
 def _on(job: Job, world: int, *, is_free: bool) -> Job:
-    """The job on so many GPUs: on full nodes, or where these may be smaller on a part of one."""
+    """The job on so many GPUs: on full nodes, or on a part of one if nodes may be smaller."""
     each = job.gpus_per_node
     if not _is_size(job, "gpus_per_node"):
         return job  # which it refuses itself

@@ -1,4 +1,4 @@
-"""The options of the command line, as --help says them: those of guide.toml, and the ways to train,
+"""The options of the command line, as --help shows them: those of guide.toml, and training options,
 which are the fields of typed models."""
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from pathlib import Path
 from groups.tables import read_table
 
 ON_OFF = "on|off"
-"""What the value of a switch is called that is said."""
+"""The placeholder for the value of a switch."""
 
 
 @dataclass(frozen=True)
 class GuideOption:
-    """An option: what its value is called, and what it does."""
+    """An option: the placeholder for its value, and its description."""
 
     name: str
     value: str | None = None
@@ -25,7 +25,7 @@ class GuideOption:
 
 @dataclass(frozen=True)
 class GuideSection:
-    """Options under one title; trains: whether the ways to train are among them."""
+    """Options under one title; trains: whether the training options are among them."""
 
     title: str
     options: tuple[GuideOption, ...]
@@ -34,7 +34,7 @@ class GuideSection:
 
 @dataclass(frozen=True)
 class Guide:
-    """What --help says; commands: and examples, as they are printed."""
+    """The text of --help; commands and examples as they are printed."""
 
     commands: str
     sections: tuple[GuideSection, ...]
@@ -46,12 +46,12 @@ def guide() -> Guide:
 
 
 ELSEWHERE = ("micro_batches", "instances", "first_layers", "last_layers")
-"""Inputs of a step that are no ways to train here: the batch says the first, the job the second;
-uneven ends are links' and launch files'."""
+"""Inputs of a step that are no training options here: the first follow from the batch or the job;
+uneven ends are set in links and launch files."""
 
 
 def ways_to_train() -> Iterator[GuideOption]:
-    """An option for each input of a training and of how layers are dealt.
+    """An option for each input of a training and of the assignment of layers.
 
     >>> {one.name: one.help for one in ways_to_train()}["offload"]
     'what is in host memory: none, optimizer, parameters or chunks (none)'
@@ -72,7 +72,7 @@ def ways_to_train() -> Iterator[GuideOption]:
 
 
 def asks_for_more(argv: Sequence[str]) -> bool:
-    """Whether a command line has an option that guide.toml does not name, or asks for help."""
+    """Whether a command line has an option that is not in guide.toml, or asks for help."""
     named = {one.name for section in guide().sections for one in section.options}
     options = (word.partition("=")[0] for word in argv if word.startswith("-"))
     names = {name.lstrip("-").removeprefix("no-").replace("-", "_") for name in options}

@@ -1,4 +1,4 @@
-"""The commands about machines: a better order, as launchers obey it, and which of them are slow."""
+"""The commands about machines: a better order for launchers, and slow ranks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def order(inputs: CommandLine) -> Iterator[str] | Table:
 
 
 def slow_ranks(inputs: CommandLine) -> Table:
-    """The ranks, groups and stages whose measured numbers stand out."""
+    """The ranks, groups and stages whose measurements stand out."""
     from formats.measurements import read_measurements, slow
 
     layout = inputs.layout()

@@ -1,4 +1,4 @@
-"""What a command line asks for: its options, and the layout that they, a preset or a file make.
+"""The inputs of a command line: its options, and the layout of these, a preset or a file.
 
 Options are the fields of a `Job` with dashes, so that what a refusal offers can be given back;
 guide.toml says what they mean.
@@ -44,7 +44,7 @@ SIZES = (
 )
 
 _EITHER = {"framework": "order", "order": "order", "preset": "args", "args": "args"}
-"""Options of which one is given at most."""
+"""Options that exclude each other."""
 
 _OTHERWISE: dict[str, Document] = {
     "hybrid": {"action": argparse.BooleanOptionalAction},
@@ -56,7 +56,7 @@ _OTHERWISE: dict[str, Document] = {
     "worse": {"choices": ("high", "low")},
     "format": {"choices": ("text", "json", "csv")},
 }
-"""What sets an option apart from one that takes any text."""
+"""Arguments of argparse for options that do not take any text."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -65,11 +65,11 @@ class _Parser(argparse.ArgumentParser):
 
 
 _LAID_OUT = partial(argparse.RawDescriptionHelpFormatter, max_help_position=26, width=100)
-"""How help is laid out; else it is as wide as the environment says."""
+"""The layout of help; by default its width would depend on the environment."""
 
 
 def options_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser of guide.toml, and of the ways to train where a command line may name one."""
+    """The parser of guide.toml, with the training options if the command line may use one."""
     more = [*ways_to_train()] if asks_for_more(argv) else []
     parser = _Parser(
         prog=PROGRAM,
@@ -98,7 +98,7 @@ def options_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
 
 
 def read_options(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Namespace:
-    """Parse the words of a command line. Errors: CommandError, with the nearest option."""
+    """Parses the words of a command line. Errors: CommandError, with the nearest option."""
     known = [name for action in parser._actions for name in action.option_strings]
     switches = [
         name for one in parser._actions if one.metavar == ON_OFF for name in one.option_strings
@@ -129,7 +129,7 @@ class Options:
 
 @dataclass
 class CommandLine:
-    """A command line that was understood, and the layout that it asks for."""
+    """A parsed command line, and its layout."""
 
     options: Options
     words: list[str]
@@ -151,8 +151,7 @@ class CommandLine:
         return [name for word in self.words for name in word.split(",") if name] or None
 
     def wanted(self) -> tuple[Job, Document]:
-        """The job, not yet checked, and what launch flags say of its model; options stand over
-        both."""
+        """The unchecked job, and the model of launch flags; options override both."""
         fields = {name: getattr(self.options, name) for name in (*FIELDS, *COUNTS)}
         fields = {name: value for name, value in fields.items() if value is not None}
         fields |= {name: number_of(fields[name]) for name in (*SIZES, *COUNTS) if name in fields}
@@ -172,7 +171,7 @@ class CommandLine:
         return (with_counts(job, counts, fields) if counts else job), model
 
     def _start(self, settled: Collection[str]) -> tuple[Document, Document]:
-        """Values of a job and of its model, which may lack those that are ``settled`` already."""
+        """Values of a job and of its model; sizes that are ``settled`` already may be missing."""
         if self.base_job is not None:
             return {name: getattr(self.base_job, name) for name in FIELDS}, {}
         if self.options.preset is not None:
@@ -195,14 +194,14 @@ class CommandLine:
         return {}, {}
 
     def preset(self) -> str:
-        """The published layout of --preset. Errors: LayoutError where there is none such."""
+        """The published layout of --preset. Errors: LayoutError for an unknown one."""
         return _choice("preset", self.options.preset, PUBLISHED)
 
     def layout(self) -> Layout:
         return checked(self.wanted()[0])
 
     def placement(self, layout: Layout) -> Placement | None:
-        """Where the ranks stand by name, if --hosts says it. Errors: LayoutError."""
+        """The machine of every rank, with --hosts; else None. Errors: LayoutError."""
         if self.options.hosts is None:
             return None
         from formats.hosts.placing import placement_of
@@ -210,7 +209,7 @@ class CommandLine:
         return placement_of(self.hosts(), layout.world_size, layout.gpus_per_node)
 
     def hosts(self) -> Hosts:
-        """The machines of --hosts, standing where --racks says ."""
+        """The machines of --hosts, with the places of --racks."""
         from formats.hosts.reading import read_hosts  # its YAML is not numpy: few commands need it
         from texts.shapes import words
 
@@ -226,8 +225,8 @@ class CommandLine:
         return hosts
 
     def files(self) -> dict[str, bytes] | None:
-        """The bytes of the files that all words name, and of those anywhere in folders; None where
-        a word names neither.
+        """The contents of all named files, and of the files in named folders; None if a word is
+        neither.
 
         Errors: LayoutError for more than a log's reader takes.
         """
@@ -246,7 +245,7 @@ class CommandLine:
             raise CommandError(f"cannot read {quoted(name)}: {error.strerror}") from None
 
     def text(self, path: str) -> str:
-        """What is in a file, or in standard input for a dash."""
+        """The content of a file, or of standard input for a dash."""
         try:
             if path == "-":
                 if self.standard is None:
@@ -261,7 +260,7 @@ class CommandLine:
 
 
 def _inside(path: Path) -> Iterator[Path]:
-    """A file, or the files in a folder and in the folders in it, such as one of each node."""
+    """A file, or all files in a folder and its subfolders, such as one per node."""
 
     def refuse(error: OSError) -> NoReturn:
         raise error
@@ -275,7 +274,8 @@ def _inside(path: Path) -> Iterator[Path]:
 
 
 def checked(job: Job) -> Layout:
-    """The layout of a job. Errors: LayoutError whose alternatives are changes of it that work."""
+    """The layout of a job. Errors: LayoutError whose alternatives are changes of the job that
+    work."""
 
     def attempt(changes: Facts) -> Layout:
         framework: Facts = {"framework": OWN} if "order" in changes else {}
@@ -288,7 +288,7 @@ def checked(job: Job) -> Layout:
 
 
 def number_of(text: Any) -> Any:
-    """A whole number; anything else as it is, to be refused in words."""
+    """A whole number; other texts unchanged, to be refused with a sentence."""
     is_number = isinstance(text, str) and re.fullmatch(r"-?[0-9]{1,18}", text, re.ASCII)
     return int(text) if is_number else text
 

@@ -1,4 +1,4 @@
-"""A job from launch flags, for the command line: what they say, and what they leave open.
+"""The job of launch flags, for the command line, and remarks about what they leave open.
 
 A size that the flags do not settle is refused with its place, unless an option gives it; all else
 that a reader should know is a remark.
@@ -21,16 +21,16 @@ from training.models import MODELS
 from .messages import FIELDS, CommandError, option
 
 ELSEWHERE = ("configured", "inherits", "sourced")
-"""What may say in another file what a text does not."""
+"""Notes that another file may set what a text leaves open."""
 
 SETTLED = ("given-twice", "contradiction", "two-frameworks")
-"""What is wrong with launch flags where it is clear which of two words counts."""
+"""Faults of launch flags where it is clear which of two words applies."""
 
 
 def job_from_flags(
     parsed: Parsed, file: str, settled: Collection[str]
 ) -> tuple[dict[str, object], dict[str, object], list[str]]:
-    """A job and its model as launch flags set them, and remarks about what the flags leave open.
+    """The job and model that launch flags set, and remarks about what they leave open.
 
     file: the text's name in messages. settled: fields of the job that command-line options set.
 
@@ -77,7 +77,7 @@ def job_from_flags(
 
 
 def _require_nodes(parsed: Parsed, file: str) -> None:
-    """Refuse the default of a variable for the nodes where the job cannot be on so many."""
+    """Refuses a variable's default number of nodes if the job does not fit on so many."""
     job, name = parsed.job(), parsed.defaulted["nodes"]
     try:
         job.layout()
@@ -89,7 +89,7 @@ def _require_nodes(parsed: Parsed, file: str) -> None:
 
 
 def _lacking(parsed: Parsed, lacking: Collection[str], file: str) -> str:
-    """What to do about sizes that are not said."""
+    """The error message for sizes that the script leaves out."""
     if parsed.runs and not parsed.run:
         return choose_run(parsed, file)
     notes = (*parsed.problems, *parsed.unresolved)
@@ -100,7 +100,7 @@ def _lacking(parsed: Parsed, lacking: Collection[str], file: str) -> str:
 
 
 def choose_run(parsed: Parsed, file: str) -> str:
-    """That one of several runs has to be named."""
+    """The error that one of several runs must be named."""
     names = ", ".join(run.name for run in parsed.runs)
     return f"{file} holds {len(parsed.runs)} runs: give --run, one of {names}"
 

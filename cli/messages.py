@@ -1,4 +1,4 @@
-"""How the command line speaks: its options, and the sentences that refuse what it was asked."""
+"""The messages of the command line: its options, and the sentences of refusals."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from .guide import guide, ways_to_train
 FIELDS = tuple(field.name for field in fields(Job))
 
 _NO_OPTIONS = ("rank", "run", "args", "hosts", "racks", "format", "worse")
-"""What a refusal does not offer as an option: words of a command, or of a file."""
+"""Names that a refusal does not offer as options: words of a command, or of a file."""
 
 
 def _options() -> set[str]:
-    """What a refusal may offer as an option."""
+    """The names that a refusal may offer as options."""
     named = {one.name for section in guide().sections for one in section.options}
     return {*named, *(one.name for one in ways_to_train())} - {*_NO_OPTIONS}
 
 
 class CommandError(Exception):
-    """A command line that cannot be understood, in one sentence."""
+    """A command line that cannot be parsed, in one sentence."""
 
 
 def option(name: str) -> str:
@@ -31,7 +31,7 @@ def option(name: str) -> str:
 
 
 def sentence(error: Exception) -> str:
-    """What is wrong, the options that would work, and what Megatron says."""
+    """The sentence of a refusal, the options that would work, and Megatron's message."""
     if not isinstance(error, LayoutError):
         return str(error)
     fixes = " or ".join(map(fix_text, error.alternatives))
@@ -40,7 +40,7 @@ def sentence(error: Exception) -> str:
 
 
 def fix_text(alternative: Mapping[str, object]) -> str:
-    """An alternative as the options to give: ``--tp 2 --pp 4``."""
+    """An alternative as options: ``--tp 2 --pp 4``."""
     if "group" in alternative:
         return str(alternative["group"])
     if not set(alternative) <= _options():
@@ -58,5 +58,5 @@ def _asoption(name: str, value: object) -> str:
 
 
 def one_line(text: str) -> str:
-    """On one line, and nothing that a terminal would obey."""
+    """A text on one line, without control characters of terminals."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())

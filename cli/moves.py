@@ -1,4 +1,4 @@
-"""What moves of a model's weights from one layout to another: in all, or one rank's slices."""
+"""The moves of a model's weights from one layout to another: in total, or one rank's slices."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .state import asked_context, served_context
 from .training import Report
 
 MOST_LINES = 20
-"""Rows of a text; JSON and CSV have all."""
+"""The most rows of a text; JSON and CSV have all."""
 
 
 def moves(inputs: CommandLine) -> Table | Iterator[str]:
-    """A row for each pair of nodes, or ranks, or for each slice of one rank or of all."""
+    """A row for each pair of nodes or ranks, or for each slice of one rank or of all."""
     from formats.moves.script import moves_script
     from training.moves.senders import RULES
     from training.serving.cache import KV_RULES
@@ -67,7 +67,8 @@ def moves(inputs: CommandLine) -> Table | Iterator[str]:
 
 
 def _role(inputs: CommandLine, ends: dict[str, str], source: Context) -> tuple[Context, int, int]:
-    """Another role of a configuration that names several, and where its first role and that begin.
+    """Another role of a configuration with several, and the first ranks of its first role and of
+    that one.
 
     Errors: LayoutError for a role that there is not, CommandError for a plan of no file.
     """
@@ -87,7 +88,7 @@ def _role(inputs: CommandLine, ends: dict[str, str], source: Context) -> tuple[C
 
 
 def _cache(source: Context, target: Context, sizes: tuple[str, int, int | None, int]) -> Table:
-    """A row for what each rank that decodes has from each that prefilled, of one request."""
+    """A row for what each rank that decodes receives from each that prefills, for one request."""
     from views.base.units import bytes_text, seconds_text
     from views.moves.cache_api import cache_facts
 
@@ -139,7 +140,7 @@ def _slices(
 
 
 def _lines(facts: Document, ranks: int) -> list[str]:
-    """What moves, how much of it, and who is busiest, in words."""
+    """Sentences about the bytes moved, and the busiest ranks."""
     from views.base.units import bytes_text, seconds_text
 
     source, target = (facts[side] for side in ("source", "target"))

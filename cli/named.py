@@ -1,4 +1,4 @@
-"""Layouts that words of a command line name: published ones, links, files of launch flags and JSON
+"""Layouts that words of a command line name: published ones, links, launch files, JSON
 documents."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .messages import FIELDS, CommandError
 
 
 def set_base(inputs: CommandLine, word: str) -> None:
-    """Have the options stand over what a word names.
+    """Sets the layout that a word names as the base of the options.
 
     Errors: LayoutError, and CommandError where it names no layout.
     """
@@ -35,7 +35,7 @@ def set_base(inputs: CommandLine, word: str) -> None:
 
 
 def context_of_word(inputs: CommandLine, word: str, context: Context) -> Context:
-    """The layout that a word names, beside another one that trains the same.
+    """The context of the layout that a word names, with the training of another one.
 
     Errors: LayoutError, and CommandError where it names no layout.
     """
@@ -47,7 +47,7 @@ def context_of_word(inputs: CommandLine, word: str, context: Context) -> Context
 
 
 def state_of_word(inputs: CommandLine, word: str) -> State:
-    """What a published layout, a link, or the text of a file says of a layout and its training."""
+    """The state of a published layout, a link, or the text of a file."""
     if word == "-" or os.path.exists(word):
         return _of_file(inputs, word)
     if in_any_case(word, PUBLISHED) in PUBLISHED or is_link(word):

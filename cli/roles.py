@@ -15,7 +15,7 @@ from .training import Report
 
 
 def roles(inputs: CommandLine) -> Table:
-    """A row for each role; CSV has one for each rank of each. Words answer what a text leaves
+    """A row for each role; in CSV for each rank of each. Words answer settings that a text leaves
     open: trainer.nnodes=4."""
     from descriptions import ROLES
     from formats.roles.facts import COLUMNS, rank_rows
@@ -51,7 +51,7 @@ def roles(inputs: CommandLine) -> Table:
 
 
 def _fullest(fullest: Document) -> Iterator[str]:
-    """The moment with least room; nothing where no role's memory is known."""
+    """The moment with least free memory; empty if no role's memory is known."""
     from views.base.units import gib
 
     if fullest["bytes"]:

@@ -1,5 +1,5 @@
-"""The command running: the process groups that a rank has, the layout that makes them, and where
-that is not the one that was meant."""
+"""The command running: the process groups of a rank, the layout that makes them, and the
+differences from the intended one."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .inputs import CommandLine
 from .messages import FIELDS, CommandError
 
 LARGEST_TEXT = 1 << 26
-"""Bytes of a text that is no trace: a ``pg_config`` or a printed DeviceMesh."""
+"""The largest text other than a trace, in bytes: a ``pg_config`` or a printed DeviceMesh."""
 
 START = 65_536
-"""Bytes by which a trace is known."""
+"""Bytes that suffice to recognise a trace."""
 
 
 def running(inputs: CommandLine) -> Table:
@@ -65,7 +65,7 @@ def _differences(found: Running, meant: Layout) -> Table:
 
 
 def _read(inputs: CommandLine, path: str) -> Running:
-    """Of a trace, compressed or not, whatever its size; of another text; of standard input."""
+    """The groups of a trace of any size, compressed or not; of another text; of standard input."""
     if path == "-":
         return read_running(inputs.text(path))
     try:
@@ -84,7 +84,7 @@ def _read(inputs: CommandLine, path: str) -> Running:
 
 
 def _of_trace(file: BinaryIO, name: str) -> Running:
-    """The groups stand before the events, else behind them."""
+    """The groups of a trace, which are before its events or after them."""
     stream = TraceStream(file, name)
     for _ in stream:
         if "distributedInfo" in stream.about:

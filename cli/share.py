@@ -1,4 +1,4 @@
-"""The command share: the groups that ranks share, and what a log of a hang says of them."""
+"""The command share: the groups that ranks share, and the verdict of a hang's log."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def _shared_by(
     ranks: Sequence[int],
     verdict: Facts | None = None,
 ) -> Table:
-    """The groups of some ranks, none of ranks that the layout has not; and the verdict of a log,
-    with what to do next below."""
+    """The groups of some ranks, without ranks that the layout lacks; and the verdict of a log, with
+    the next things to do."""
     account, steps = [], []
     if verdict:
         account += verdict["account"]
@@ -84,7 +84,7 @@ def shared_rows(
     together: Iterable[SharedGroups],
     placement: Placement | None,
 ) -> tuple[list[str], list[list[Any]]]:
-    """Columns and rows; in text, an index that all names of a group have stands once."""
+    """Columns and rows; text prints an index once if all names of a group have it."""
     rows: list[list[Any]] = []
     for shared in together:
         indices = list(shared.indices)

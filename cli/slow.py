@@ -1,5 +1,5 @@
-"""The command slow: which ranks measured numbers show to be slow, or who makes the others wait, by
-profiler traces or a summary of them."""
+"""The command slow: the ranks that are slow by measurements, by profiler traces or by a summary of
+them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from .inputs import CommandLine
 from .messages import FIELDS, CommandError, sentence
 
 LONGEST_LOG = 1 << 26
-"""Bytes of a log in which Megatron's timers are looked for."""
+"""The longest log in which Megatron's timers are looked for, in bytes."""
 
 
 def slow(inputs: CommandLine) -> Table:
-    """By what the file is: a folder or trace, a summary, or numbers by rank."""
+    """The slow ranks; the file is a trace or a folder of them, a summary, or numbers by rank."""
     path = Path(inputs.words[0])
     try:
         if str(path) == "-" or _is_numbers(path):
@@ -53,7 +53,7 @@ def _is_numbers(path: Path) -> bool:
 
 
 def _read(path: Path, layout: Layout | None, remarks: list[str]) -> Slowness:
-    """Of one file, or of all files of a folder that can be read; the others are remarks."""
+    """The content of a file, or of all readable files of a folder; the others become remarks."""
     reading = SlowReading()
     files = sorted(one for one in path.iterdir() if one.is_file()) if path.is_dir() else [path]
     if not files or len(files) > MOST_FILES:

@@ -1,5 +1,5 @@
-"""Options by other names: what Megatron and launchers call a size or a way to train is taken as
-ours, and what cannot be taken is answered with the option that may be meant."""
+"""Other names of options: Megatron's and launchers' names are translated to ours, and unknown ones
+are answered with the likely option."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ import shlex
 from collections.abc import Collection, Iterator, Sequence
 
 CHUNK = "chunk"
-"""Layers of a chunk, where we ask for the number of chunks."""
+"""Layers of a chunk, where we have the number of chunks."""
 
 OTHER = {"world": "gpus", "seq": "sequence", CHUNK: "vpp"}
-"""Fields of launch files whose options are called otherwise here."""
+"""Fields of launch files whose options have other names here."""
 
 BESIDE = ("recompute_method", "recompute_layers")
-"""Fields that say how another one is done, of which nothing follows here."""
+"""Fields that refine another one and have no effect here."""
 
 MODELS_OWN = ("--model", "--changes")
-"""What says a shape here: a published model, and what differs from it."""
+"""Options that set a shape here: a published model, and what differs from it."""
 
 AXES = {
     **{"tensor": "tp", "pipeline": "pp", "pipe": "pp", "context": "cp", "expert": "ep"},
     "data": "dp",
 }
-"""Axes as names of sizes call them: tensor-parallel-size."""
+"""Axes by the words in names of sizes: tensor-parallel-size."""
 
 
 def known_options(
     argv: Sequence[str], known: Collection[str], switches: Collection[str] = ()
 ) -> list[str]:
-    """The words of a command line, with options that launch files have under our names; what
-    these say of training stands first, so that our own options stand over it.
+    """The words of a command line with options of launch files under our names; those about
+    training stand first, so that our own options override them.
 
     switches: those that are on or off; on where neither is said, as launch commands have them.
 
@@ -64,7 +64,7 @@ def known_options(
 
 
 def nearest(name: str, known: Collection[str]) -> list[str]:
-    """The options whose names are nearest to a misspelt one.
+    """The options with names most similar to a misspelt one.
 
     >>> nearest("--tensor-parallel-size", ["--tp"]), nearest("--pressets", ["--preset", "--pp"])
     (['--tp'], ['--preset'])
@@ -102,7 +102,7 @@ def _ours(name: str, known: Collection[str]) -> str:
 
 
 def _words_of(word: str) -> int:
-    """How many words an option of a launch command takes with its own; 0 for what is none."""
+    """The number of words of a launch command's option, with its own; 0 for no option."""
     from formats.launch.flags import row_of
 
     row = row_of(word.partition("=")[0].lower())
@@ -112,7 +112,7 @@ def _words_of(word: str) -> int:
 
 
 def _translated(theirs: Sequence[Sequence[str]], known: Collection[str]) -> Iterator[str]:
-    """What options of a launch command say, as ours; those of which nothing follows as they are.
+    """Options of a launch command as ours; those without an effect unchanged.
 
     >>> [*_translated([["--recompute-granularity", "full"], ["--bf16"]], ["--recompute"])]
     ['--recompute=full', '--bf16']
@@ -134,7 +134,7 @@ def _translated(theirs: Sequence[Sequence[str]], known: Collection[str]) -> Iter
 
 
 def _options_of(theirs: Sequence[Sequence[str]], known: Collection[str]) -> dict[str, str]:
-    """What a launch command with these options says of training, by our options."""
+    """Our options for the training that these options of a launch command set."""
     from formats.launch import parse
     from formats.launch.training import training_of
 

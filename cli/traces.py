@@ -1,4 +1,5 @@
-"""The command trace: which groups ran, and how long their collectives were hidden and exposed."""
+"""The command trace: the groups that ran, and how long their collectives were hidden and
+exposed."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ TIMES = ("busy_ms", "overlapped_ms", "exposed_ms")
 
 
 def trace(inputs: CommandLine) -> Table:
-    """A row for each group: its collectives on the ranks whose traces are there."""
+    """A row for each group: its collectives on the ranks with traces."""
     gpus_per_node = int(inputs.options.gpus_per_node or 8)
     calls = JobCalls()
     try:
@@ -52,7 +53,7 @@ def _summary(job: JobSummary, calls: JobCalls) -> dict[str, object]:
 
 
 def traces_in(path: Path, remarks: list[str]) -> Iterator[RankTrace]:
-    """Of a file, or of all files of a folder that are traces; the others are remarks."""
+    """The traces of a file or folder; other files become remarks."""
     if not path.is_dir():
         yield read_file(path)
         return
@@ -70,7 +71,7 @@ def traces_in(path: Path, remarks: list[str]) -> Iterator[RankTrace]:
 
 
 def _by_group(job: JobSummary) -> list[tuple[TraceGroup | None, list[GroupTime]]]:
-    """The times of each group on its ranks, those of no known group last."""
+    """The times of each group on its ranks; unknown groups last."""
     times: dict[int | None, list[GroupTime]] = {place: [] for place in range(len(job.groups))}
     for rank, plain in zip(job.ranks, job.as_json()["ranks"]):
         for time, one in zip(rank.groups, plain["groups"]):

@@ -1,4 +1,5 @@
-"""The commands about a training step: memory, traffic, its time, better layouts, two of them.
+"""The commands about a training step: memory, traffic, time, better layouts, and a comparison of
+two.
 
 They answer what the page's views and endpoints do, with the same functions, so that a number is the
 same wherever it is read.
@@ -32,7 +33,7 @@ VERDICTS = {"fits": "fits", "close": "is close to the limit", "over": "does not 
 
 @dataclass(frozen=True)
 class Report(Table):
-    """Rows to read, and the facts of an endpoint, which its JSON has whole."""
+    """Rows to read, and the facts of an endpoint, which JSON prints in full."""
 
     facts: Facts = field(default_factory=dict)
 
@@ -43,7 +44,7 @@ class Report(Table):
 
 
 def memory(inputs: CommandLine) -> Table:
-    """What a rank of each stage holds at its worst moment, or serves with, a row a stage."""
+    """The peak memory of a rank of each stage, in training or serving, a row for each stage."""
     from views.memory.api import memory_facts
     from views.memory.served import is_served
 
@@ -69,7 +70,7 @@ def memory(inputs: CommandLine) -> Table:
 
 
 def _served(inputs: CommandLine) -> Table:
-    """Memory of a server, and what a log says beside it."""
+    """Memory of a server, and the numbers of a log beside it."""
     from views.memory.served import server_facts
 
     log = inputs.text(inputs.words[0]) if inputs.words else ""
@@ -95,7 +96,7 @@ def _served(inputs: CommandLine) -> Table:
 
 
 def _logged(log: Facts | None) -> Iterator[str]:
-    """What a log says beside what is reckoned, a line each."""
+    """The numbers of a log beside the calculated ones, a line each."""
     for row in log["rows"] if log else ():
         is_size = row["what"] not in ("tokens_in", "requests", "share")
         printed, reckoned = (
@@ -109,7 +110,7 @@ def _logged(log: Facts | None) -> Iterator[str]:
 
 
 def traffic(inputs: CommandLine) -> Table:
-    """What each kind of group sends in a step, a row an operation."""
+    """The bytes that each kind of group sends in a step, a row for each operation."""
     from views.base.units import bytes_text
     from views.traffic.api import traffic_facts
 
@@ -125,7 +126,7 @@ def traffic(inputs: CommandLine) -> Table:
 
 
 def estimate(inputs: CommandLine) -> Table:
-    """About how long a step takes, a row a part of it."""
+    """The time of a step, a row for each part."""
     from views.estimate.api import step_facts
 
     layout, facts = _facts(inputs, step_facts)
@@ -144,7 +145,7 @@ def estimate(inputs: CommandLine) -> Table:
 
 
 def search(inputs: CommandLine) -> Table:
-    """The quickest layouts of the same model, batch and GPUs, a row each."""
+    """The fastest layouts for the same model, batch and GPUs, a row each."""
     from training.split import SIZES
     from views.search.api import search_facts
 
@@ -173,8 +174,8 @@ def search(inputs: CommandLine) -> Table:
 
 
 def compare(inputs: CommandLine) -> Table:
-    """Which of two layouts is better, a row a cost; the second is the first with the options, where
-    it has no word of its own."""
+    """The better of two layouts, a row for each cost; without a word of its own, the second is the
+    first with the options."""
     from views.compare.api import compare_facts
     from views.compare.sides import compared_with
     from views.compare.words import numbers_of_costs
@@ -204,7 +205,7 @@ def compare(inputs: CommandLine) -> Table:
 
 
 def _other_model(inputs: CommandLine, found: Compared) -> Iterator[str]:
-    """That a server is compared with another model than its own text names."""
+    """A remark if a server is compared with another model than that of its own text."""
     from training.models import MODELS
 
     from .named import state_of_word
@@ -218,7 +219,7 @@ def _other_model(inputs: CommandLine, found: Compared) -> Iterator[str]:
 
 
 def _compared_head(facts: Facts) -> list[str]:
-    """What both do, and which is better."""
+    """The work of both, and which is better."""
     if "training" in facts:
         return _head(facts, facts["verdict"])
     if "max_model_len" not in facts:
@@ -232,7 +233,7 @@ def _changed(facts: Facts) -> str:
 
 
 def _named(at: str, side: Facts) -> Iterator[str]:
-    """What a side is called, why it is refused, what a source measured of it."""
+    """The name of a side, why it is refused, and its measured step."""
     yield f"{at}: {side['name']}" + (f", refused: {side['refused']}" if side["refused"] else "")
     yield from (f"{at}, {line[0].lower()}{line[1:]}" for line in _measured(side.get("measured")))
 
@@ -251,7 +252,7 @@ def _facts(inputs: CommandLine, facts_of: Callable[[Any], Facts]) -> tuple[Layou
 
 
 def _head(facts: Facts, line: str) -> list[str]:
-    """What is trained, and the answer in a line."""
+    """What is trained, and the answer in one line."""
     training = facts["training"]
     batch = f"global batch {training['global_batch']:,}"
     sentence = f"{facts['model']}{_changed(facts)}, {batch}, micro-batch {training['micro_batch']}"
@@ -259,7 +260,7 @@ def _head(facts: Facts, line: str) -> list[str]:
 
 
 def _measured(step: Facts | None) -> list[str]:
-    """What the source of a published layout measured, where this is that layout."""
+    """The measured step of the published layout, if this is that layout."""
     if step is None:
         return []
     low, high = (f"{step[f'{name}_seconds']:g}" for name in ("low", "high"))
@@ -268,13 +269,13 @@ def _measured(step: Facts | None) -> list[str]:
 
 
 def _step(facts: Facts) -> str:
-    """The step and the interval that nine of ten real ones are in."""
+    """The step, and the interval of nine of ten real steps."""
     seconds, low, high = (facts[f"{name}_seconds"] for name in ("step", "low", "high"))
     return f"about {seconds:.2g} s a step ({low:.2g} to {high:.2g})"
 
 
 def _fit(facts: Facts) -> str:
-    """The verdict, and what nine of ten real runs need."""
+    """The verdict, and the memory that nine of ten real runs need."""
     names = (*(f"{name}_bytes" for name in ("needed", "memory_low", "memory_high", "capacity")),)
     needed, low, high, capacity = (f"{facts[name] / GIB:,.1f}" for name in names)
     needs = f"needs {needed} ({low} to {high}) of {capacity} GiB"

@@ -1,4 +1,4 @@
-"""Numbers in, pictures out: groups, tensors, timelines, shards, heat, traffic.
+"""Numbers in, pictures out: groups, tensors, timelines, shards, heat maps, traffic.
 
 What to draw is computed first, as plain data that a test can read (`scenes`); painters decide
 nothing. Those in `svg` write what the page's script and style sheet know by its names, those in

@@ -1,4 +1,4 @@
-"""What is painted, as data: boxes, lines, pixels and words, in the order of painting.
+"""Marks to paint, as data: boxes, lines, pixels and words, in the order of painting.
 
 `render.draw` makes a scene a list of marks in its own pixels, x to the right and y downwards. On
 the page they are SVG in the colours of its style sheet (`svg.marks`); a drawing places such lists
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Look(NamedTuple):
-    """The colours of one theme that are not the palette's."""
+    """The colours of one theme that are not in the palette."""
 
     page: str
     ink: str
@@ -44,13 +44,13 @@ LOOKS: dict[str, Look] = {
         ground="var(--background-fill-secondary)",
     ),
 }
-"""Of files, and of the page, whose style sheet has those of either theme."""
+"""The looks of files, and that of the page, whose style sheet has a value for each theme."""
 
 LABEL = 11.0
 """Font size in pixels of the labels of rows and columns."""
 
 BASELINE = 0.36
-"""How far below its middle a line of digits has its baseline, in font sizes."""
+"""The distance from the middle of a line of digits down to its baseline, in font sizes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class Blocks:
     radius: float = 0.0
 
     def each(self) -> Iterable[tuple[float, float, float, float]]:
-        """x, y, width, height."""
+        """x, y, width and height of each rectangle."""
         if self.sizes.ndim == 1:
             wide, tall = self.sizes.tolist()
             return ((x, y, wide, tall) for x, y in self.corners.tolist())
@@ -78,7 +78,7 @@ class Blocks:
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """Lines from point to point, shape (points, 2) each; with a fill, outlines of areas.
+    """Polylines, each of shape (points, 2); with a fill, outlines of areas.
 
     is_curved: each is a cubic of Bézier's, its two points of control between its ends.
     """
@@ -94,7 +94,7 @@ class Lines:
 
 @dataclass(frozen=True, eq=False)
 class Pixels:
-    """A picture in a box: left, top, right, bottom.
+    """A picture in a box (left, top, right, bottom).
 
     cells: uint8, shape (rows, columns, 3), red, green and blue; or, with a palette, shape (rows,
     columns): 0 is transparent, i the colour i - 1, of three channels or with an opacity. name: its
@@ -107,7 +107,7 @@ class Pixels:
     name: str = ""
 
     def colours(self) -> np.ndarray:
-        """uint8, shape (rows, columns, 4), with opacities."""
+        """RGBA colours: uint8, shape (rows, columns, 4)."""
         if self.palette is None:
             return np.pad(self.cells, ((0, 0), (0, 0), (0, 1)), constant_values=255)
         solid = ((*colour, 255)[:4] for colour in self.palette)
@@ -140,7 +140,7 @@ class Words:
         return self.x + advance(self.text, self.bold, self.mono) * self.size
 
     def plain(self) -> Words:
-        """The same by its baseline, in one piece."""
+        """The words by their baseline, in one piece."""
         y = self.y + BASELINE * self.size * self.is_middle
         return replace(self, y=y, text=self.lead + self.text, is_middle=False, lead="")
 
@@ -166,7 +166,7 @@ class Numbers:
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """Marks of one class of the page, whose style sheet may say more of them.
+    """Marks of one class of the page, which its style sheet may restyle.
 
     is_hidden: from screen readers, which have the same from the picture's description.
     """
@@ -178,13 +178,13 @@ class Layer:
 
 @dataclass(frozen=True)
 class Slot:
-    """What the page's script fills or moves, as SVG; a file has nothing there."""
+    """SVG that the page's script fills or moves; files leave it out."""
 
     svg: str
 
 
 class Scene(Protocol):
-    """What is drawn: it says its size in pixels, and `files.figure.DRAWINGS` how."""
+    """What is drawn: its size in pixels; `files.figure.DRAWINGS` has the function that draws it."""
 
     @property
     def width(self) -> float: ...
@@ -193,14 +193,14 @@ class Scene(Protocol):
 
 
 Titled = Sequence[tuple[str, Scene]]
-"""Scenes under their titles."""
+"""Scenes with their titles."""
 
 Plain = Blocks | Lines | Pixels | Words
 Mark = Plain | Numbers | Layer | Slot
 
 
 def flat(marks: Iterable[Mark]) -> Iterator[Plain]:
-    """What a file has of marks, in the order of painting.
+    """The marks of a file, in the order of painting.
 
     >>> name = Words(0, 50, "N0", 100, "#000", is_middle=True)
     >>> [round(word.y) for word in flat([Layer("rows", [name]), Slot("<g/>")])]
@@ -219,7 +219,7 @@ def flat(marks: Iterable[Mark]) -> Iterator[Plain]:
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """A page of marks; each list of them stands at a place (x, y) in a scale."""
+    """A page of marks; each list of them is at a place (x, y) in a scale."""
 
     width: float
     height: float
@@ -234,14 +234,14 @@ class Drawing:
 def ring(
     x: float, y: float, radius: float, colour: str, width: float, fill: str = "none"
 ) -> Blocks:
-    """A circle round (x, y), as a box that is all corners."""
+    """A circle round (x, y), as a rounded box."""
     corner, side = np.array([[x - radius, y - radius]]), np.full(2, 2 * radius)
     return Blocks(corner, side, fill, edge=colour, width=width, radius=radius)
 
 
 @lru_cache(maxsize=256)
 def rounded(width: float, height: float, radius: float) -> np.ndarray:
-    """Outline of a rectangle with round corners at the origin: shape (corners * 4, 2)."""
+    """The outline of a rectangle with rounded corners at the origin: shape (corners * 4, 2)."""
     turn = np.linspace(0, np.pi / 2, 7 if radius else 1)
     arc = radius * np.stack([1 - np.cos(turn), 1 - np.sin(turn)], axis=-1)
     size, back = (width, height), arc[::-1]
@@ -257,11 +257,11 @@ CHINESE = (
     *("PingFang SC", "Hiragino Sans GB", "Microsoft YaHei", "SimHei"),
     *("WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "Droid Sans Fallback"),
 )
-"""Fonts with Chinese letters, the first that is installed is taken."""
+"""Fonts with Chinese letters; the first installed one applies."""
 
 
 def is_wide(text: str) -> bool:
-    """Whether there are Chinese letters in a text.
+    """Whether a text has Chinese letters.
 
     >>> is_wide("2 × 8"), is_wide("步")
     (False, True)
@@ -270,7 +270,7 @@ def is_wide(text: str) -> bool:
 
 
 def advance(text: str, bold: bool = False, mono: bool = False) -> float:
-    """The width of a text in font sizes; of a Chinese letter 1, with whatever font.
+    """The width of a text in font sizes; 1 for a Chinese letter in any font.
 
     >>> advance("步骤")
     2.0
@@ -284,13 +284,13 @@ def _advance(letter: str, bold: bool, mono: bool) -> float:
 
 
 EM = 2048
-"""Units of a font size in which DejaVu says its widths."""
+"""Units per font size of DejaVu's widths."""
 
 
 @lru_cache(maxsize=4)
 def _dejavu(bold: bool, mono: bool) -> FreeTypeFont:
-    """The font of files, which comes with matplotlib; that takes a second to import, and no width
-    needs more than its file."""
+    """The font of files, part of matplotlib, whose import takes a second: widths need only the font
+    file."""
     from PIL import ImageFont
 
     (home,) = find_spec("matplotlib").submodule_search_locations  # type: ignore[union-attr, misc]
@@ -300,7 +300,7 @@ def _dejavu(bold: bool, mono: bool) -> FreeTypeFont:
 
 
 def fits(text: str, room: float, bold: bool = False) -> bool:
-    """Whether a text goes into so many font sizes: into its own width, however that was rounded.
+    """Whether a text fits into a width in font sizes, with tolerance for rounding.
 
     >>> fits("tp2 pp4", (advance("tp2 pp4") * 13 + 89.1 - 89.1) / 13)
     True
@@ -311,11 +311,11 @@ def fits(text: str, room: float, bold: bool = False) -> bool:
 _FAR = "\u2e80-\uffff"
 _STOPS = "\u3001-\u3003\uff0c\uff1b\uff1a\uff09\uff01\uff1f"
 WORD = rf"\s*(?:[{_FAR}]|[^\s{_FAR}]+)[{_STOPS}]*"
-"""What a line is not broken within: a word or a Chinese letter, with Chinese stops behind it."""
+"""An unbreakable part of a line: a word or a Chinese letter, with Chinese punctuation after it."""
 
 
 def wrapped(text: str, room: float, bold: bool = False, most: int = 99) -> list[str]:
-    """A text in lines of so many font sizes; of more lines than ``most`` the last ends in dots.
+    """A text in lines of a width in font sizes; past ``most`` lines the last ends in dots.
 
     >>> wrapped("two words", 4.0), wrapped("一二三。四", 3.0), wrapped("一 GB。二", 3.0)
     (['two', 'words'], ['一二', '三。四'], ['一', 'GB。', '二'])
@@ -332,7 +332,7 @@ def wrapped(text: str, room: float, bold: bool = False, most: int = 99) -> list[
 
 
 def shortened(text: str, room: float, bold: bool = False) -> str:
-    """A text in so many font sizes; of a longer one the beginning and dots.
+    """A text cut to a width in font sizes, with dots at its end.
 
     >>> shortened("a long text", 4.0)
     'a lon…'

@@ -1,4 +1,4 @@
-"""Pictures for notebooks: one SVG, and HTML that is light or dark as the notebook is.
+"""Pictures for notebooks: an SVG, and HTML that follows the notebook's theme.
 
 The HTML stands by itself: it has no script and asks for nothing. `groups.bundles` calls these.
 """
@@ -27,7 +27,7 @@ MARGIN = 12.0
 """Pixels round each picture."""
 
 MOST_OPS = 200_000
-"""Ops of a timeline that is drawn."""
+"""The most ops of a timeline that is drawn."""
 
 WORDS = {
     "stage": "stage {first}",
@@ -53,11 +53,11 @@ STYLE = """\
 [data-jp-theme-light="false"] .parallel-groups .dark, .vscode-dark .parallel-groups .dark {
   display: block; }
 </style>"""
-"""Jupyter and VS Code say their theme themselves; elsewhere the system's counts."""
+"""Styles for the theme of Jupyter and VS Code; elsewhere the system's theme applies."""
 
 
 def mesh_picture(mesh: Mesh) -> Bundle:
-    """The groups of the first rank along each axis; nothing of a mesh that begins elsewhere."""
+    """The groups of the first rank along each axis; empty for a mesh with an offset."""
     groupings = {axis.name: plain(mesh, axis.name) for axis in mesh.axes if axis.size > 1}
     if mesh.offset or not groupings:
         return {}
@@ -77,7 +77,7 @@ def rank_picture(picture: RankPicture) -> Bundle:
 
 
 def timeline(shown: Timeline) -> Bundle:
-    """The ops of every rank over time; nothing of more than `MOST_OPS`."""
+    """The ops of every rank over time; empty for more than `MOST_OPS`."""
     if len(shown.start) > MOST_OPS:
         return {}
     (strip,) = strips_of([shown], range(shown.plan.p))
@@ -96,7 +96,7 @@ def _bundle(scenes: Sequence[Scene], text: str) -> Bundle:
 
 
 def _drawing(scenes: Sequence[Scene], theme: str) -> Drawing:
-    """One below the other."""
+    """The scenes one below the other."""
     tops = accumulate((scene.height + MARGIN for scene in scenes), initial=MARGIN)
     placed = [(MARGIN, top, 1.0, scene_marks(scene, theme)) for scene, top in zip(scenes, tops)]
     wide = max(scene.width for scene in scenes) + 2 * MARGIN
@@ -105,12 +105,12 @@ def _drawing(scenes: Sequence[Scene], theme: str) -> Drawing:
 
 
 def _inline(svg: str) -> str:
-    """An SVG within HTML, which knows no declaration before it."""
+    """An SVG for HTML, without its XML declaration."""
     return svg[svg.index("<svg") :].rstrip()
 
 
 def _key(scenes: Iterable[Scene], theme: str) -> Iterator[str]:
-    """The groups of the chosen rank, each after its colour."""
+    """The groups of the selected rank with their colours."""
     for scene in scenes:
         if isinstance(scene, JobPicture):
             for mark in scene.marks:

@@ -1,4 +1,4 @@
-"""Colours as data: soft ones for groups, one a kind with its tints, greys for stages.
+"""Colours as data: soft ones for groups, one for each kind with its tints, greys for stages.
 
 The colour of group g is ``GROUPS[theme][g % 10]`` whatever the number of groups: soft colours under
 one ink, so that the numbers are what is read. Neighbours in this order differ by CIEDE2000 >= 22
@@ -34,7 +34,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 
 GROUP_INK = {"light": "#1f2937", "dark": "#f1f5f9", "page": "var(--gi)"}
-"""What is written on a group's colour, and the fill of the chosen GPU."""
+"""The text colour on a group's colour, and the fill of the selected GPU."""
 
 _HUES = {
     # light: colour, tint,    mark;     dark: colour, tint
@@ -46,7 +46,7 @@ _HUES = {
 }
 
 TONES: tuple[str, ...] = tuple(_HUES)
-"""In which one rank's groups are shown together, each named after its first kind."""
+"""Tones in the order in which one rank's groups use them, each named after its first kind."""
 
 
 def _of_themes(name: str, light: int, dark: int) -> dict[str, dict[str, str]]:
@@ -61,30 +61,30 @@ def _of_themes(name: str, light: int, dark: int) -> dict[str, dict[str, str]]:
 KIND_COLOURS = _of_themes("kind", 0, 3)
 
 KIND_TINTS = _of_themes("tint", 1, 4)
-"""Under a number in GROUP_INK."""
+"""Cells with a number in GROUP_INK."""
 
 KIND_MARKS = _of_themes("mark", 2, 3)
-"""Cells too small for a number."""
+"""Cells that are too small for a number."""
 
 PLAIN_CELL = {"light": "#eef2f7", "dark": "#1e293b", "page": "var(--cell)"}
-"""A GPU in none of the groups that are marked."""
+"""A GPU in none of the marked groups."""
 
 STEPS = 6
-"""Steps of a scale above nothing."""
+"""Steps of a scale above zero."""
 
 SCALE_ENDS = {
     "light": {"lost": "#5b93f5", "caused": "#f0901f"},
     "dark": {"lost": "#2f66d0", "caused": "#ad560b"},
 }
-"""Most of the time that a GPU loses to others, and that others lose to it: blue and orange, which
-no colour blindness makes one, and on which one ink reads."""
+"""The colours for most time lost to others, and most time that others lose: blue and orange, which
+every colour vision distinguishes, and on which one ink is readable."""
 
 ROLE_CELLS: dict[str, tuple[str, ...]] = {
     "light": ("#e6ecf5", "#f6ecdd", "#ece6f8", "#e0f0e6", "#f8e4e8"),
     "dark": ("#22304a", "#3a2e1a", "#30254a", "#183a2c", "#43202d"),
     "page": tuple(f"var(--role-cell{number})" for number in range(5)),
 }
-"""A GPU that a role of a plan has, by the role's place, below the tints of kinds."""
+"""The cell of a GPU with a role of a plan, by the role's place, lighter than the tints of kinds."""
 
 STEP_MARKS: dict[str, tuple[str, ...]] = {
     theme: tuple(KIND_TINTS[theme][tone] for tone in ("tp", "cp", "ep", "dp", "pp"))
@@ -97,7 +97,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "dark": ("#1e293b", "#2b384d"),
     "page": ("var(--cell)", "var(--cell)"),  # the second one darkened there
 }
-"""The same without a number: rows in turn, so that the eye follows them."""
+"""Plain cells without a number: alternating rows."""
 
 _WORDS: dict[str, frozenset[str]] = {
     "dp": frozenset({"dp", "edp", "data", "dp_shard", "batch", "global", "attn_dp", "moe_dp"}),
@@ -107,7 +107,7 @@ _WORDS: dict[str, frozenset[str]] = {
     "tp": frozenset({"tp", "etp", "gtp", "egtp", "model", "tensor", "mdl", "local"})
     | {"attention_tp", "moe_tp"},
 }
-"""Parts of a group's name by the tone that they say, the strongest tone first."""
+"""Parts of a group's name that determine its tone, the strongest tone first."""
 
 NO_GROUP = {"light": "#f8fafc", "dark": "#0f172a", "page": "var(--gn)"}
 """A GPU that is in no group of the kind."""
@@ -137,7 +137,7 @@ def tones(names: Sequence[str]) -> dict[str, str]:
 
 @lru_cache(maxsize=256)
 def own_tone(name: str) -> str:
-    """The tone that a group has by its name alone; empty if no part of it says one.
+    """The tone of a group by its name alone; empty if no part of it determines one.
 
     >>> own_tone("edp"), own_tone("tp-ep"), own_tone("hcp-l0"), own_tone("slice")
     ('dp', 'ep', 'cp', '')
@@ -173,7 +173,7 @@ def contrast(a: str, b: str) -> float:
 
 
 def ink(fill: str) -> str:
-    """Black or white, whichever reads better on ``fill``; at least 4.5:1 on any colour."""
+    """Black or white, whichever has more contrast on ``fill``; at least 4.5:1 on any colour."""
     return max(INKS, key=lambda colour: contrast(colour, fill))
 
 
@@ -213,7 +213,7 @@ def ramp(first: str, last: str, count: int) -> list[tuple[int, int, int]]:
 
 @lru_cache(maxsize=8)
 def scale_of(name: str, theme: str) -> tuple[str, ...]:
-    """The colours of a scale, first that of nothing, which is a plain cell's.
+    """The colours of a scale, the first for zero, which is a plain cell's.
 
     >>> scale_of("lost", "light")[::STEPS], scale_of("lost", "page")[1]
     (('#eef2f7', '#5b93f5'), 'var(--lost-1)')

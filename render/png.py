@@ -1,4 +1,4 @@
-"""Pictures of one byte or three a pixel as PNG files, written by Pillow."""
+"""Pictures of one or three bytes per pixel as PNG files, written by Pillow."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 LEVEL = 3
-"""Of zlib: 6 takes a third to a half longer, for a seventh less at most."""
+"""The level of zlib: 6 takes up to half longer, for at most a seventh less."""
 
 
 def png(
@@ -40,5 +40,5 @@ def png(
 
 
 def png_uri(pixels: np.ndarray, palette: Sequence[tuple[int, ...]] | None = None) -> str:
-    """`png` as the address of an image."""
+    """`png` as a data URI."""
     return "data:image/png;base64," + base64.b64encode(png(pixels, palette)).decode()

@@ -1,1 +1,1 @@
-"""The sentences of the page by what they are about; `descriptions` gathers them all."""
+"""The sentences of the page by subject; `descriptions` gathers them all."""

@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001
-"""Sentences made of facts: counted nouns, what a log of a hang shows, notes on launch flags."""
+"""Sentences made of facts: counted nouns, logs of hangs, notes on launch options."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from groups.tables import Rows
 from .shapes import Chinese, Text, has_text, words
 
 NOUNS = words("page", "NOUNS")
-"""One and many, with a slash between where they differ, and with the counter in Chinese."""
+"""Singular and plural, separated by a slash if they differ; in Chinese with the counter."""
 
 HANG, HANG_NOTES = words("hang", "HANG"), words("hang", "HANG_NOTES")
 HANG_STEPS = words("hang", "HANG_STEPS")
-"""By the code of a `Note` of `formats.logs.account`; of a log, which the reader must know; and of
-what to do next."""
+"""Sentences by the code of a `Note` of `formats.logs.account`; notices about a log; and next
+steps."""
 
 LAUNCH_NOTES = words("launch", "LAUNCH_NOTES")
-"""What the reader of launch commands has to say, by code."""
+"""Notes of the reader of launch commands, by code."""
 
 PLAN_NOTES = words("launch", "PLAN_NOTES")
-"""What the reader of several roles assumes, and what a plan is warned of (`groups.plan_notes`)."""
+"""Assumptions of the reader of several roles, and warnings about a plan (`groups.plan_notes`)."""
 
 REFUSALS: Mapping[str, Text] = Rows(
     lambda: {
@@ -32,7 +32,7 @@ REFUSALS: Mapping[str, Text] = Rows(
     },
     "texts/refusals.toml [REFUSALS]",
 )
-"""By codes of the maths, which says its refusals in English itself."""
+"""Refusals by codes of the maths, which has the English sentences."""
 
 _RUN, _PAGE = words("run", "RUN"), words("page", "PAGE")
 
@@ -51,7 +51,7 @@ def counted(number: int, noun: str, language: str) -> str:
 
 
 def hang_sentence(code: str, facts: Mapping[str, object], language: str) -> str:
-    """The sentence of a note, with its facts.
+    """The sentence of a note, filled in with its facts.
 
     >>> hang_sentence("never-entered", {"rank": 37, "op": "", "seq": 4812, "kind": "tp"}, "en")
     'GPU 37 never entered operation 4,812 of its tp group.'
@@ -67,7 +67,7 @@ def hang_sentence(code: str, facts: Mapping[str, object], language: str) -> str:
 
 
 def with_reason(facts: Mapping[str, object], language: str) -> dict[str, object]:
-    """Facts with the reason, a refusal that is told within another sentence, in this language."""
+    """Facts with a reason, a refusal inside another sentence, in this language."""
     text = REFUSALS.get(str(facts.get("because", "")))
     if language == "en" or text is None or not has_text(text, language):
         return {**facts}
@@ -75,7 +75,7 @@ def with_reason(facts: Mapping[str, object], language: str) -> dict[str, object]
 
 
 def close_up(text: str) -> str:
-    """Chinese words in place of a Latin one stand without spaces.
+    """A Chinese text without the spaces around Chinese words that replaced Latin ones.
 
     >>> close_up("进入第 7 次 操作 时"), close_up("这是 自定模型 的一步")
     ('进入第 7 次操作时', '这是自定模型的一步')
@@ -138,6 +138,6 @@ def note_text(
 
 
 def _short(value: str, limit: int = 40) -> str:
-    """A value as it stands in a sentence: printable, and not longer than it may be."""
+    """A value for a sentence: printable, and cut to a length."""
     text = repr(value[: limit + 1])
     return (text if len(text) <= limit else f"{text[: limit - 1]}…").strip("'")

@@ -1,4 +1,5 @@
-"""What a text is: both languages of it, what a choice, a kind or a control says; the catalogues.
+"""The types of texts: both languages, and the records of choices, kinds and controls; the
+catalogues.
 
 A catalogue, NAME.toml here or words.toml of a view, has sections of records by key. A record is a
 text, ``{ en = "Copy link", zh = "复制链接" }``, or what `SECTIONS` says.
@@ -24,7 +25,7 @@ LANGUAGES: dict[str, str] = {"en": "English", "zh": "中文"}
 
 
 def joined(sentences: Iterable[str], language: str) -> str:
-    """Sentences one after the other."""
+    """Sentences in sequence."""
     return GAP[language].join(sentences)
 
 
@@ -49,19 +50,19 @@ class Text:
 
 
 GAP = Text(" ", "")
-"""What stands between two sentences."""
+"""The separator of two sentences."""
 
 
 class Link(NamedTuple):
-    """A page to read, labelled by what it is."""
+    """A page for further reading, with its label."""
 
     url: str
     title: Text
 
 
 class GroupType(NamedTuple):
-    """A choice of the group type dropdown: the kinds whose panels it shows, in this order, and
-    pages to read about them, by their names in LINKS."""
+    """A choice of the group type: the kinds whose panels it shows, in order, and pages for further
+    reading, by their names in LINKS."""
 
     title: Text
     body: Text
@@ -70,8 +71,7 @@ class GroupType(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A kind of process group: what one such group carries, when, and over which links; lead: in
-    short."""
+    """A kind of process group: what a group carries, when, and over which links; lead: in short."""
 
     title: Text
     body: Text
@@ -79,14 +79,14 @@ class Kind(NamedTuple):
 
 
 class Control(NamedTuple):
-    """An input of the page: what it is called, and what it does in one sentence."""
+    """An input of the page: its label, and its effect in one sentence."""
 
     label: Text
     help: Text
 
 
 class OperationText(NamedTuple):
-    """What an operation does to tensors, and where training uses it; of an algorithm title and
+    """What an operation does to tensors, and its use in training; of an algorithm title and
     course."""
 
     does: Text
@@ -108,7 +108,7 @@ class TourStep(NamedTuple):
 
 
 class Chinese(NamedTuple):
-    """What its key says, whose English is known elsewhere."""
+    """The Chinese text of a key whose English text is elsewhere."""
 
     zh: str
 
@@ -117,7 +117,7 @@ class Chinese(NamedTuple):
 
 Record = TypeVar("Record")
 Catalogue = dict[str, "Mapping[str, object] | tuple[object, ...]"]
-"""Sections by name: records by their keys, or one after the other."""
+"""Sections by name: records by key, or in sequence."""
 
 SECTIONS: dict[str, object] = {
     "CONTROLS": dict[str, Control],
@@ -131,7 +131,7 @@ SECTIONS: dict[str, object] = {
     "TOUR": tuple[TourStep, ...],
     "WORDS": dict[str, Term],
 }
-"""What a section holds, where that is not a text by each key."""
+"""The type of a section, if it is not a text for each key."""
 
 
 def _model(section: str) -> object:
@@ -146,7 +146,7 @@ def catalogues() -> list[str | Path]:
 
 @cache
 def catalogue(name: str | Path) -> Catalogue:
-    """The sections of a catalogue here, or of a file: records by their keys.
+    """The sections of a catalogue here, or of a file: records by key.
 
     Errors: `groups.tables.TableError`.
     """
@@ -155,7 +155,7 @@ def catalogue(name: str | Path) -> Catalogue:
 
 
 def sections(name: str, values: Mapping[str, object]) -> Catalogue:
-    """Check the parsed sections of a file against their models. Errors: TableError."""
+    """Checks the parsed sections of a file against their models. Errors: TableError."""
     held: Catalogue = {}
     for section, records in values.items():
         model = dict.__class_getitem__((str, _model(section)))

@@ -1,1 +1,1 @@
-"""Scenes -> marks, once for the page and for files."""
+"""Scenes -> marks, the same for the page and for files."""

@@ -28,17 +28,17 @@ from ..scenes.timeline import (
 from .groups import boxes_of, row_names, spot
 
 WARNING = {"light": "#b91c1c", "dark": "#fca5a5"}
-"""The ink of what is above its limit."""
+"""The ink of values above their limit."""
 
 DARK_COLOURS = ("#1d2752", "#c9d4ff")
-"""Least and most of a matrix on a dark page."""
+"""The colours of a matrix on a dark page, for least and most."""
 
 THICK = 0.75
-"""How much of its row a bar is high."""
+"""The height of a bar as a share of its row."""
 
 
 def draw_bars(chart: BarsChart, theme: str) -> Iterator[Mark]:
-    """One bar a row, its parts side by side, and the limit as a dashed line across all."""
+    """A bar for each row with its parts side by side, and a dashed line at the limit."""
     look = LOOKS[theme]
     side = THICK * chart.row
     corners, sizes, fills = [], [], []
@@ -67,13 +67,14 @@ def draw_bars(chart: BarsChart, theme: str) -> Iterator[Mark]:
 
 
 def draw_heat(heat: Heat, theme: str) -> Iterator[Mark]:
-    """Every GPU on its node, filled by its level; a large world as one picture."""
+    """Every GPU on its node, coloured by its level; a large world as one picture."""
     yield row_names(heat.labels, LOOKS[theme].quiet)
     yield from (_heat_pixels if heat.is_large else _heat_cells)(heat, theme)
 
 
 def _heat_pixels(heat: Heat, theme: str) -> Iterator[Mark]:
-    """A ground has a picture of its own, which the page can darken."""
+    """The pixels of a large world; the background is a picture of its own, which the page can
+    darken."""
     board, box = heat.board(), (heat.left, 0.0, heat.width, heat.nodes.grid.rows * heat.cell)
     # Those of the page are in no picture: one has colours, not their names.
     palette = [*map(rgb, heat.palette_of("light" if theme == "page" else theme))]
@@ -104,7 +105,7 @@ def _heat_cells(heat: Heat, theme: str) -> Iterator[Mark]:
 def draw_pairs(
     picture: MatrixPicture, corner: tuple[float, float], side: float, theme: str
 ) -> Iterator[Mark]:
-    """One pixel a pair, lines between nodes, labels at both axes."""
+    """A pixel for each pair, lines between nodes, labels at both axes."""
     look, (left, top) = LOOKS[theme], corner
     cell = side / len(picture.levels)
     right, bottom = left + side, top + side
@@ -129,12 +130,12 @@ def draw_pairs(
 
 
 def matrix_colours(theme: str) -> list[tuple[int, int, int]]:
-    """From little to much; the page has the light ones, and inverts them where it is dark."""
+    """The colours from least to most; the page inverts the light ones in its dark theme."""
     return ramp(*(DARK_COLOURS if theme == "dark" else COLOURS), LEVELS)
 
 
 def draw_matrix(chart: MatrixChart, theme: str) -> Iterator[Mark]:
-    """The pairs, with the names of their axes above and the scale of their colours beside them."""
+    """The pairs with the names of their axes above, and the colour scale beside them."""
     look, (left, top), side = LOOKS[theme], (chart.left, chart.top), chart.side
     yield from draw_pairs(chart.picture, (left, top), side, theme)
     scale, bottom = left + side + 18, top + side
@@ -148,7 +149,7 @@ def draw_matrix(chart: MatrixChart, theme: str) -> Iterator[Mark]:
 
 
 def draw_timeline(chart: TimelineChart, theme: str) -> Iterator[Mark]:
-    """One op a box with its micro-batch where it fits; very many ops as one picture."""
+    """A box for each op, with its micro-batch if that fits; very many ops as one picture."""
     strip, look, left = chart.strip, LOOKS[theme], chart.left
     if strip.is_picture:
         yield _averaged_picture(chart, look)
@@ -162,14 +163,15 @@ def draw_timeline(chart: TimelineChart, theme: str) -> Iterator[Mark]:
 
 
 def draw_held(chart: HeldChart, theme: str) -> Iterator[Mark]:
-    """A curve a rank: what is held until the gradients of inputs, and on until those of weights."""
+    """A curve for each rank: the memory held until the gradients of inputs, and until those of
+    weights."""
     look, strip = LOOKS[theme], chart.strip
     yield from draw_curves(strip, chart.most, theme, chart.left, chart.plot / strip.held.shape[1])
     yield from _rank_words(chart, strip.memory_row, look)
 
 
 def draw_ops(strip: Strip, theme: str, left: float = 0.0, tick: float = 1.0) -> Iterator[Mark]:
-    """The boxes, parted by lines of the page's colour; tick: how wide one is."""
+    """The boxes, separated by lines in the page's colour; tick: the width of one tick."""
     look = LOOKS[theme]
     yield _ground(strip, strip.row, left, tick * strip.ticks, look)
     if strip.is_picture:
@@ -187,14 +189,15 @@ def draw_ops(strip: Strip, theme: str, left: float = 0.0, tick: float = 1.0) -> 
 def draw_curves(
     strip: Strip, most: float, theme: str, left: float = 0.0, part: float = 1.0
 ) -> Iterator[Mark]:
-    """What each rank holds; most: what fills a row, part: how wide one of the axis is."""
+    """The memory of each rank; most: the value that fills a row, part: the width of a part of the
+    axis."""
     yield _ground(strip, strip.memory_row, left, part * strip.held.shape[1], LOOKS[theme])
     for name, held in (("weights", strip.held), ("input", strip.held_input)):
         yield Lines([*_areas(held, strip.memory_row, most, left, part)], fill=HELD[name])
 
 
 def _ground(strip: Strip, row: int, left: float, wide: float, look: Look) -> Blocks:
-    """That of each row, with a gap to the next."""
+    """The background of each row, with a gap to the next."""
     rows = [(left, row * place, wide, row - gap(row)) for place in range(len(strip.ranks))]
     return boxes_of(rows, 0.0, look.ground, "none")
 
@@ -230,7 +233,7 @@ def _numbers(strip: Strip, left: float, tick: float) -> list[Words]:
 
 
 def _averaged_picture(chart: TimelineChart, look: Look) -> Pixels:
-    """Of an axis with more ticks than a file has dots, each dot in the mean colour of its ticks."""
+    """An axis with more ticks than a file has dots: each dot has the mean colour of its ticks."""
     strip, several = chart.strip, chart.ticks_a_part
     pixels = strip.pixels()
     palette = np.array([rgb(look.ground), *pixel_colours()], dtype=np.uint8)
@@ -243,7 +246,7 @@ def _averaged_picture(chart: TimelineChart, look: Look) -> Pixels:
 
 
 def _averaged(cells: np.ndarray, several: int) -> np.ndarray:
-    """Columns in the mean colour of so many: uint8, shape (rows, fewer columns, 3)."""
+    """Groups of so many columns in their mean colour: uint8, shape (rows, fewer columns, 3)."""
     if several == 1:
         return cells
     starts = np.arange(0, cells.shape[1], several)
@@ -255,7 +258,7 @@ def _averaged(cells: np.ndarray, several: int) -> np.ndarray:
 def _areas(
     curves: np.ndarray, row: int, most: float, left: float, part: float
 ) -> Iterator[np.ndarray]:
-    """The outlines of the areas under the curves: a step wherever one changes."""
+    """The outlines of the areas below the curves, with a step at each change."""
     tall, parts = row - gap(row), curves.shape[1]
     for place, (at, levels) in enumerate(level_steps(curves, tall, most)):
         base = place * row + tall

@@ -13,7 +13,7 @@ from .groups import boxes_of, row_names
 
 
 def draw_cluster(picture: ClusterPicture, theme: str) -> Iterator[Mark]:
-    """A layer for each role, which the page dims while another one has its turn."""
+    """A layer for each role, which the page dims while another role works."""
     look = LOOKS[theme]
     if picture.is_numbered:
         yield Layer("frames", [boxes_of(picture.tiles.frames, 6.0, look.page, look.edge)])
@@ -58,7 +58,7 @@ def _numbers(picture: ClusterPicture, theme: str) -> Iterator[Mark]:
 
 
 def number_size(picture: ClusterPicture) -> float:
-    """Pixels of the letters of a number in its cell."""
+    """The font size of a number in its cell, in pixels."""
     return min(14.0, picture.cell * 0.38)
 
 

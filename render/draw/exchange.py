@@ -15,7 +15,7 @@ NUMBER, RANK, SIGN = 12.0, 13.0, 15.0
 
 
 def draw_exchange(exchange: Exchange, theme: str) -> Iterator[Mark]:
-    """Cells in the colour of the member whose number it is, or with a strip of who contributed."""
+    """Cells in the colour of the member whose number they hold, or with a strip of contributors."""
     look = LOOKS[theme]
     yield from _draw_lines(exchange, theme)
     yield from _draw_ranks(exchange, theme)

@@ -1,4 +1,4 @@
-"""Panels and overviews of groups -> marks, and what several pictures of nodes draw alike."""
+"""Panels and overviews of groups -> marks, and the marks that several pictures of nodes share."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from ..scenes.marked import TALL, Tag
 
 
 def draw_panel(panel: Panel, theme: str, outlined: np.ndarray | None = None) -> Iterator[Mark]:
-    """One kind's groups on their nodes: in each cell the rank, and under it the group where there
-    is room for both. outlined: bool, shape (world_size,): ranks to draw a frame round."""
+    """The groups of one kind on their nodes: in each cell the rank and, if there is room, its
+    group. outlined: ranks with a frame, bool, shape (world_size,)."""
     look, side = LOOKS[theme], panel.side
     yield Layer("node", [boxes_of(panel.frames, 6.0, look.page, look.edge)])
     yield row_names(panel.labels, look.ink)
@@ -58,7 +58,8 @@ def _cell_texts(panel: Panel, ink: str) -> Iterator[Mark]:
 
 
 def draw_overview(overview: Overview, theme: str) -> Iterator[Mark]:
-    """The nodes of a large world: a pixel a GPU, lines between cells, wider ones between nodes."""
+    """The nodes of a large world: a pixel for each GPU, lines between cells, wider ones between
+    nodes."""
     look = LOOKS[theme]
     left, top, right, bottom = box = overview.left, overview.top, overview.width, overview.height
     own = "light" if theme == "page" else theme
@@ -87,7 +88,7 @@ def row_names(labels: Iterable[RowLabel], ink: str, size: float = LABEL) -> Laye
 def boxes_of(
     frames: Iterable[Rectangle], radius: float, fill: str, edge: str, width: float = 1.0
 ) -> Blocks:
-    """Rectangles: x, y, width and height of each."""
+    """Rectangles from the x, y, width and height of each."""
     each = np.array(list(frames)).reshape(-1, 4)
     return Blocks(each[:, :2], each[:, 2:], fill, edge, width, radius)
 
@@ -95,7 +96,7 @@ def boxes_of(
 def halo_ring(
     x: float, y: float, radius: float, look: Look, width: float = 1.6
 ) -> Iterator[Blocks]:
-    """A ring that stands out from any cell: ink on a halo of the page's colour."""
+    """A ring that is visible on any cell: ink on a halo in the page's colour."""
     yield ring(x, y, radius, look.page, width + 1.9)
     yield ring(x, y, radius, look.ink, width)
 
@@ -103,7 +104,7 @@ def halo_ring(
 def spot(
     name: str, x: float, y: float, radius: float, theme: str, width: float = 1.6
 ) -> Iterator[Mark]:
-    """A ring round a cell, of this class on the page, whose script may move it."""
+    """A ring round a cell, of a class that the page's script may move."""
     if theme == "page":
         yield Slot(f'<circle class="{name}" cx="{x:.2f}" cy="{y:.2f}" r="{radius:.2f}"/>')
     else:
@@ -111,7 +112,7 @@ def spot(
 
 
 def tags_of(tags: Sequence[Tag], theme: str) -> Layer:
-    """The names of groups at their ends; a screen reader has them from the description."""
+    """The names of groups at their ends; screen readers have them from the description."""
     return Layer("tags", [_tag(tag, theme) for tag in tags], is_hidden=True)
 
 

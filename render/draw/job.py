@@ -18,10 +18,10 @@ from ..scenes.job_plan import Label, Rectangle
 from .groups import boxes_of, tags_of
 
 MOST_LAYERS = 9
-"""Letters of a stage's layers up to which the word stands beside them."""
+"""The longest label of a stage's layers that has the word in front."""
 
 GAP_ROOM = 4.0
-"""Pixels that a plain cell needs to be parted from the next."""
+"""The least pixels of a plain cell that is separated from the next."""
 
 
 def draw_job(
@@ -30,7 +30,7 @@ def draw_job(
     is_marked: bool = True,
     outlined: np.ndarray | None = None,
 ) -> Iterator[Mark]:
-    """The cells with the groups of the chosen GPU, the ends of nodes, the labels.
+    """The cells with the groups of the selected GPU, the borders of nodes, and the labels.
 
     outlined: bool, shape (world_size,): which numbered cells have a dashed frame.
     """
@@ -49,13 +49,13 @@ def draw_job(
 
 
 def draw_labels(picture: JobPicture, theme: str) -> Layer:
-    """Of stages and replicas."""
+    """The labels of stages and replicas."""
     ink = LOOKS[theme].quiet
     return Layer("rows", [_label(label, picture, ink) for label in picture.labels])
 
 
 def draw_node_ends(picture: JobPicture, theme: str) -> Layer:
-    """Lines where one node ends and another begins."""
+    """Lines at the borders of nodes."""
     look = LOOKS[theme]
     if picture.is_numbered:
         return Layer("ends", [_lines(picture.node_ends, look.edge, 1.5, (4.4, 3.5))])
@@ -64,7 +64,7 @@ def draw_node_ends(picture: JobPicture, theme: str) -> Layer:
 
 
 def _label(label: Label, picture: JobPicture, ink: str) -> Words:
-    """A label; the first word of one of layers goes where there is no room."""
+    """A label; of one about layers the first word is left out if there is no room."""
     words, lead = picture.words[label.name], ""
     if label.name != "layers":
         text = words.format(first=label.first, last=label.last)
@@ -83,7 +83,7 @@ def _label(label: Label, picture: JobPicture, ink: str) -> Words:
 
 
 def _draw_numbered(picture: JobPicture, theme: str, is_marked: bool) -> Iterator[Mark]:
-    """Replicas, boxes, cells and what joins them, from the back to the front.
+    """Replicas, boxes, cells and the lines between them, from back to front.
 
     In groups of their own what the script marks: the replica and the box of the chosen GPU, its
     groups below the numbers and, above them, itself.
@@ -119,7 +119,7 @@ def _draw_numbered(picture: JobPicture, theme: str, is_marked: bool) -> Iterator
 
 
 def draw_frames(picture: JobPicture, theme: str) -> tuple[Layer, Layer]:
-    """Round replicas, and round their boxes."""
+    """Frames round replicas, and round their boxes."""
     look, scale = LOOKS[theme], picture.plan.scale
     return (
         Layer("replica", [boxes_of(picture.replicas, 14 * scale, look.ground, look.edge)]),
@@ -130,7 +130,7 @@ def draw_frames(picture: JobPicture, theme: str) -> tuple[Layer, Layer]:
 def _here(
     name: str, boxes: Sequence[Rectangle], picture: JobPicture, radius: float, is_marked: bool
 ) -> Slot:
-    """The frame of the one that the chosen GPU is in, which the script puts in its place."""
+    """The frame of the replica or box with the selected GPU, which the script moves."""
     x, y, wide, tall = next(filter(picture.holds_rank, boxes))
     place = f'x="{x:.2f}" y="{y:.2f}" ' if is_marked else ""
     size = f'width="{wide:.2f}" height="{tall:.2f}"'
@@ -148,7 +148,8 @@ def _joins(picture: JobPicture, theme: str) -> Iterator[Mark]:
 
 
 def _draw_plain(picture: JobPicture, theme: str, is_marked: bool) -> Iterator[Mark]:
-    """A pixel a GPU on rows in turns of shade, with the groups of the chosen one in their marks."""
+    """A pixel for each GPU on rows of alternating shade, with the groups of the selected one
+    marked."""
     look, cell, plan = LOOKS[theme], picture.sides[0], picture.plan
     yield from draw_rows(picture, theme)
     hairs = [
@@ -173,7 +174,7 @@ def _draw_plain(picture: JobPicture, theme: str, is_marked: bool) -> Iterator[Ma
 
 
 def draw_rows(picture: JobPicture, theme: str) -> Iterator[Mark]:
-    """The rows of all bands, in as many shades as they take turns."""
+    """The rows of all bands, in alternating shades."""
     plan, step = picture.plan, picture.plan.label_step
     wide, tall = plan.sizes.replica_width, plan.sizes.replica_height
     shades: list[list[Rectangle]] = [[] for _ in range(SHADES)]

@@ -11,11 +11,11 @@ from ..palette import GROUP_INK, KIND_TINTS, PLAIN_CELL
 from ..scenes.kv import TALL, WIDE, KVPicture
 
 GUTTER, FOOT, LEAST = 6.0, 4.0, 13.0
-"""Pixels from the cache to a bracket, of its ends, and of a name from top to bottom."""
+"""Pixels from the cache to a bracket, of the bracket's ends, and the least height of a name."""
 
 
 def draw_kv(picture: KVPicture, theme: str) -> Iterator[Mark]:
-    """The cache, what is sent of it to the chosen rank, the parts of both sides, the frame."""
+    """The cache, the slices sent to the selected rank, the parts of both sides, and a frame."""
     look, ink = LOOKS[theme], GROUP_INK[theme]
     corner = np.array([[picture.left, picture.top]])
     yield Blocks(corner, np.array([WIDE, TALL]), PLAIN_CELL[theme], radius=2)
@@ -39,7 +39,7 @@ def draw_kv(picture: KVPicture, theme: str) -> Iterator[Mark]:
 
 
 def _cuts(picture: KVPicture, theme: str) -> Iterator[Mark]:
-    """Where the source cuts the cache."""
+    """Lines where the source cuts the cache."""
     left, right = picture.left, picture.left + WIDE
     top, bottom = picture.top, picture.top + TALL
     rows = [picture.y(part.first) - 0.5 for part in picture.stages[0] if part.first]

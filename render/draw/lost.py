@@ -1,4 +1,4 @@
-"""Time lost to others, and that others lost, on the mesh of the job -> marks."""
+"""Time lost to others, and time that others lost, on the mesh of the job -> marks."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..scenes.lost import LostPicture
 from .job import draw_frames, draw_labels, draw_node_ends, draw_rows
 
 FRAME = 1.5
-"""Pixels from a cell to the frame of the chosen one."""
+"""Pixels between a cell and the frame of the selected one."""
 
 
 def draw_lost(picture: LostPicture, theme: str) -> Iterator[Mark]:
-    """Each cell in the colours of both scales, with the amounts where there is room; cells that
-    are too small show one scale only."""
+    """Each cell in the colours of both scales, with amounts if there is room; too small cells have
+    one scale only."""
     job = picture.job
     if job.is_numbered:
         yield from draw_frames(job, theme)
@@ -32,7 +32,7 @@ def draw_lost(picture: LostPicture, theme: str) -> Iterator[Mark]:
 
 
 def _cells(picture: LostPicture, theme: str) -> Iterator[Mark]:
-    """A number above the halves where amounts have room, else a number on them."""
+    """Cells in halves, with a number above them if amounts have room, else on them."""
     job, ink, letters = picture.job, GROUP_INK[theme], picture.letters
     (wide, tall), corners = job.sides, np.stack([job.x, job.y], axis=-1)
     sides, radius = np.array(job.sides), 6 * job.plan.scale
@@ -54,7 +54,7 @@ def _cells(picture: LostPicture, theme: str) -> Iterator[Mark]:
 
 
 def _chosen(job: JobPicture, theme: str) -> Layer:
-    """A frame round the chosen rank, or a ring where its cell is small."""
+    """A frame round the selected rank, or a ring if its cell is small."""
     ink = LOOKS[theme].ink
     if not job.is_numbered:
         return Layer("me", [ring(*job.middle, max(8.0, job.sides[0] * 1.1), ink, 2.0)])
@@ -65,8 +65,8 @@ def _chosen(job: JobPicture, theme: str) -> Layer:
 
 
 def _pixels(picture: LostPicture, theme: str) -> Pixels:
-    """A pixel a GPU, on rows of the theme's own shades: the colour of most, as opaque as it is
-    much, for a picture has none of the names that the style sheet fills."""
+    """A pixel for each GPU on rows in the theme's shades: the colour of the largest step, as opaque
+    as the value is large, for a picture has none of the style sheet's names."""
     job, (scale,) = picture.job, picture.scales
     board = np.zeros(job.board_shape, dtype=np.uint8)
     board[job.board_places(np.arange(len(scale.steps)))] = np.maximum(scale.steps, 0)

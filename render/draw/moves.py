@@ -1,4 +1,4 @@
-"""Who sends what to one GPU -> marks: both layouts beside each other."""
+"""The senders of one GPU -> marks: both layouts beside each other."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..scenes.moves import (
 
 
 def draw_moves(picture: MovesPicture, theme: str) -> Iterator[Mark]:
-    """Both layouts, and a line from each sender to the chosen GPU."""
+    """Both layouts, and a line from each sender to the selected GPU."""
     look, ink = LOOKS[theme], GROUP_INK[theme]
     own = {line.rank for line in picture.lines if line.is_own}
     places: dict[tuple[int, int], tuple[float, float]] = {}
@@ -62,7 +62,8 @@ def draw_moves(picture: MovesPicture, theme: str) -> Iterator[Mark]:
 def _lines(
     picture: MovesPicture, places: dict[tuple[int, int], tuple[float, float]], theme: str
 ) -> Iterator[Mark]:
-    """Down from a sender, below its row to the room beside both, and up to the chosen GPU."""
+    """Lines down from a sender, below its row to the space beside both layouts, and up to the
+    selected GPU."""
     end = places.get((1, picture.chosen))
     drawn = [line for line in picture.lines if (0, line.rank) in places and end]
     if end is None or not drawn:
@@ -90,7 +91,7 @@ def _bundles(
     end: tuple[float, float],
     theme: str,
 ) -> Iterator[Mark]:
-    """The lines of a row join below it, and go on as one."""
+    """Lines of a row that join below it."""
     look, total = LOOKS[theme], sum(line.share for line in drawn)
     rows = sorted({places[0, line.rank][1] for line in drawn})
     for number, row in enumerate(rows):
@@ -108,7 +109,7 @@ def _bundles(
 
 
 def _lane(picture: MovesPicture, row: float, place: int) -> float:
-    """How far below a row a line goes on."""
+    """The distance of a line's horizontal part below its row."""
     half = picture.tall / 2
     return row + half + 3 + min(place, 3 if picture.tall == TALL else 1) * LANE
 
@@ -116,7 +117,7 @@ def _lane(picture: MovesPicture, row: float, place: int) -> float:
 def _way(
     picture: MovesPicture, lane: float, end: tuple[float, float], place: tuple[int, int]
 ) -> list[tuple[float, float]]:
-    """From a lane to the chosen GPU; place: which one of so many."""
+    """The path from a lane to the selected GPU; place: the index among parallel lines."""
     (number, count), half = place, picture.tall / 2
     turn = picture.starts[1] - LEFT - 14 - number * min(LANE, (MIDDLE - 30) / count)
     if picture.is_stacked:

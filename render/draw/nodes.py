@@ -11,22 +11,23 @@ from ..palette import GROUP_INK, KIND_COLOURS, PLAIN_CELL, own_tone
 from ..scenes.nodes import HEAD, KEY_LINE, PAD, Box, Inner, NodesPicture
 
 LETTER = 0.62
-"""Width of a letter in font sizes, about: widths of glyphs are for files alone."""
+"""The approximate width of a letter in font sizes: exact widths are for files alone."""
 
 NUMBERED, PARTED = 20.0, 3.0
-"""Pixels of a cell that has room for its rank, and for a gap to the next."""
+"""The least pixels of a cell with its rank, and of one separated from the next."""
 
 SAMPLE = 34.0
-"""Pixels of a line in the key."""
+"""The length of a line in the legend, in pixels."""
 
 
 def colour_of(kind: str, theme: str) -> str:
-    """The colour of the lines of a kind of groups."""
+    """The colour of a kind's lines."""
     return KIND_COLOURS[theme][own_tone(kind) or "tp"]
 
 
 def draw_nodes(picture: NodesPicture, theme: str) -> Iterator[Mark]:
-    """Lines below boxes, so that each ends at an edge; then the boxes, what is in them, the key."""
+    """Lines below boxes, so that they end at their edges; then the boxes, their content, the
+    legend."""
     look = LOOKS[theme]
     for bus in picture.buses:
         colour = colour_of(bus.thread.kind, theme)
@@ -51,7 +52,7 @@ def draw_nodes(picture: NodesPicture, theme: str) -> Iterator[Mark]:
 def _joined(
     parts: tuple[tuple[tuple[float, float], tuple[float, float]], ...], width: float
 ) -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:
-    """The parts, those across longer by half a width, so that corners are whole."""
+    """The parts of a line, horizontal ones longer by half its width, so that corners are filled."""
     for (x0, y0), (x1, y1) in parts:
         if y0 == y1 and x1 > x0:
             yield (x0 - width / 2, y0), (x1 + (width / 2 if len(parts) > 1 else 0), y1)
@@ -89,21 +90,22 @@ def _box(picture: NodesPicture, box: Box, name: str, theme: str) -> Iterator[Mar
 
 
 def _has_room_for_ranks(picture: NodesPicture) -> bool:
-    """Whether every box has room for its ranks beside its name: all say them, or none."""
+    """Whether every box has room for its ranks beside its name: all show them, or none."""
     last = max(picture.boxes, key=lambda box: box.last)
     letters = max(map(len, picture.names)) + 2 * len(str(last.last)) + 3
     return letters * LETTER * LABEL <= last.wide - 2 * PAD
 
 
 def _inner(inner: Inner, box: Box, theme: str) -> Iterator[Mark]:
-    """A line below the cells of the group, with a tick at each of them."""
+    """A line below the cells of a group, with a tick at each of them."""
     colour, xs = colour_of(inner.kind, theme), [box.middle(rank) - 0.75 for rank in inner.ranks]
     ticks = [((x, inner.y - 3), (x, inner.y)) for x in xs]
     yield Lines([((xs[0] - 0.75, inner.y), (xs[-1] + 0.75, inner.y)), *ticks], colour, 1.5)
 
 
 def _key(picture: NodesPicture, theme: str) -> Iterator[Mark]:
-    """A line a kind in its colour and thickness, then the scale of thicknesses."""
+    """The legend: a line for each kind in its colour and thickness, then the scale of
+    thicknesses."""
     look, y = LOOKS[theme], picture.bottom
     for kind, width, text in picture.kinds:
         middle = y + KEY_LINE / 2

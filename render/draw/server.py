@@ -25,13 +25,13 @@ from ..scenes.server import (
 )
 
 HATCH = 5.0
-"""Pixels from line to line of a hatch."""
+"""Pixels between two lines of a hatch."""
 
 
 def draw_bar(
     bar: Sequence[Segment], theme: str, left: float = 0.0, top: float = 0.0
 ) -> Iterator[Mark]:
-    """What fills a GPU, at the place of its tile: the same on all that hold as much."""
+    """The bar of a tile: the same on all GPUs with the same content."""
     look, colours = LOOKS[theme], GROUPS[theme]
     x, y = left + PAD, top + BAR_TOP
     yield Blocks(np.array([[x, y]]), np.array([TILE, BAR]), look.ground)
@@ -48,7 +48,7 @@ def draw_bar(
 def draw_tile(
     tile: Tile, theme: str, left: float = 0.0, top: float = 0.0, *, with_bar: bool = True
 ) -> Iterator[Mark]:
-    """A GPU as a card, at a place of the picture; its bar may be drawn once for many."""
+    """A GPU as a card; its bar may be drawn once for many."""
     look, colours = LOOKS[theme], GROUPS[theme]
     edge, wide = (look.ink, 1.8) if tile.is_chosen else (look.edge, 1.0)
     corner, size = np.array([[left + 1, top + 1]]), np.array([tile.width - 2, tile.height - 2])
@@ -81,7 +81,7 @@ def draw_tile(
 def draw_strip(
     strip: RequestStrip, theme: str, left: float = 0.0, top: float = 0.0
 ) -> Iterator[Mark]:
-    """The cache as one bar, a box a request, what no further whole one goes into left open."""
+    """The cache as one bar, with a box for each request; the rest is too small for a whole one."""
     look, colours = LOOKS[theme], GROUPS[theme]
     whole = int(strip.requests)
     frame = np.array([[left, top]]), np.array([strip.length, STRIP])
@@ -104,7 +104,7 @@ def draw_strip(
 
 
 def draw_server(picture: ServerPicture, theme: str) -> Iterator[Mark]:
-    """All of it, for files; the page sets the tiles one by one, as wide as it is."""
+    """The whole picture, for files; the page places the tiles by its width."""
     look, y = LOOKS[theme], 0.0
     right, down = picture.step
     for name, tiles in picture.nodes:
@@ -122,7 +122,7 @@ def draw_server(picture: ServerPicture, theme: str) -> Iterator[Mark]:
 
 
 def hatched(x: float, y: float, wide: float, tall: float) -> list[list[tuple[float, float]]]:
-    """Slanting lines within a box.
+    """Slanting lines inside a box.
 
     >>> hatched(0, 0, 5, 5)
     [[(0.0, 5.0), (5.0, 0.0)]]

@@ -1,4 +1,4 @@
-"""Who holds which shard -> marks."""
+"""The shards of each rank -> marks."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from ..palette import GROUPS, rgb
 from ..scenes.shards import BAR, LEFT, ROW, TOP, ShardGrid
 
 FAINT = 0.28
-"""How much of a share's colour is left where it is not what it will be."""
+"""The opacity of a share that is not yet final."""
 
 OTHERS = "#8d8d94"
-"""The share of ranks that are left out."""
+"""The colour of the shares of ranks that are left out."""
 
 
 def draw_shards(shards: ShardGrid, theme: str) -> Iterator[Mark]:
-    """The ranks of a group side by side, a box a tensor, a share in its owner's colour."""
+    """The ranks of a group side by side, a box for each tensor, with shares in their owners'
+    colours."""
     look = LOOKS[theme]
     each = shards.box / shards.slots
     colours = {slot: GROUPS[theme][slot] for slot in range(len(shards.visible))} | {-1: OTHERS}

@@ -15,7 +15,8 @@ OVER = {**WARNING, "page": "var(--over)"}
 
 
 def draw_step(picture: StepPicture, theme: str) -> Iterator[Mark]:
-    """A layer for each phase, which the page marks; a bar that is too tall ends in a warning."""
+    """A layer for each phase, which the page marks; a bar above the limit ends in a warning
+    colour."""
     look = LOOKS[theme]
     wide = picture.step - APART
     for number, bar in enumerate(picture.bars):

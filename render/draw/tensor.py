@@ -16,7 +16,7 @@ FOOT = 5.0
 
 
 def draw_tensor(picture: TensorPicture, theme: str) -> Iterator[Mark]:
-    """The pieces with the parts of both sides, and a frame round those that are wanted."""
+    """The pieces with the parts of both sides, and a frame round those that are sent."""
     yield from (_across if picture.is_across else _down)(picture, theme)
 
 
@@ -72,7 +72,7 @@ def _down(picture: TensorPicture, theme: str) -> Iterator[Mark]:
 
 
 def _across(picture: TensorPicture, theme: str) -> Iterator[Mark]:
-    """Pieces beside one another: their first column below, who sends in them."""
+    """Pieces side by side; their senders in them."""
     look, step, top = LOOKS[theme], picture.step, FLAT - 14
     left = max(map(advance, picture.sides)) * LABEL + 12
     lefts = [left + start for start in picture.starts]

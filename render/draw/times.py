@@ -1,4 +1,4 @@
-"""How long a move takes, and how long others measured -> marks."""
+"""The time of a move by each rule, and measured times -> marks."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ DOT, BAR = 4.5, 9.0
 """Pixels: radius of a dot, and height of a bar."""
 
 UNITS = {-6: "1 µs", -5: "10 µs", -4: "100 µs", -3: "1 ms", -2: "10 ms", -1: "100 ms"}
-"""Powers of ten in seconds, as they are said; others in seconds."""
+"""Labels of powers of ten in seconds; others are in seconds."""
 
 
 def draw_times(chart: TimesChart, theme: str) -> Iterator[Mark]:
-    """A row a rule, one of what was measured; the axis below, powers of ten apart."""
+    """A row for each rule, one for measured times, and an axis with powers of ten."""
     look, colour, tint = LOOKS[theme], KIND_COLOURS[theme]["tp"], KIND_TINTS[theme]["tp"]
     bottom = chart.height - AXIS
     low, high = chart.powers

@@ -11,11 +11,11 @@ from ..palette import SCALE_ENDS, STEPS, scale_of
 from ..scenes.together import LETTER, MOVED, TOP, CallBar, TogetherChart
 
 LEAST = 1.0
-"""Pixels of a bar at least: what is there is seen."""
+"""The least pixels of a bar, so that it is visible."""
 
 
 def draw_together(chart: TogetherChart, theme: str) -> Iterator[Mark]:
-    """A row a member: waiting, then moving data; a triangle where the last one came."""
+    """A row for each member: waiting, then moving data; a triangle where the last one arrived."""
     look, tall = LOOKS[theme], chart.row
     thick = tall - (4.0 if tall > 14 else 2.0)
     tops = [TOP + tall * row + (tall - thick) / 2 for row in range(len(chart.rows))]
@@ -49,7 +49,8 @@ def draw_together(chart: TogetherChart, theme: str) -> Iterator[Mark]:
 
 
 def _lasts(bars: list[CallBar], tops: list[float], thick: float, theme: str) -> Iterator[Mark]:
-    """Who came last: its bar in orange, and a triangle before it, which needs no colour."""
+    """The member that came last: its bar in orange with a triangle before it, which is visible
+    without colour."""
     if not bars:
         return
     colour, side = _colour("caused", theme), min(6.0, thick / 2)

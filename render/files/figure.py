@@ -1,4 +1,4 @@
-"""Scenes -> a drawing, for what leaves the page: PNG, SVG and PDF for papers and slides.
+"""Scenes -> a drawing for files: PNG, SVG and PDF for papers and slides.
 
 The same marks as `render.svg` writes for the page: one scene pixel is 1/96 inch, and sizes and
 places are the scene's own.
@@ -64,10 +64,10 @@ TITLE, SMALL = 15.0, 11.0
 """Font sizes in pixels: titles, legend and caption."""
 
 LINE, SWATCH = 18.0, 18.0
-"""Pixels from one line of a legend to the next, and from a colour to its words."""
+"""Pixels from one line of a legend to the next, and from a colour to its text."""
 
 LEGEND_WIDTH = 900.0
-"""Pixels after which a legend goes on in another line, if no scene is wider."""
+"""The width at which a legend breaks, in pixels, if no scene is wider."""
 
 
 def figure(
@@ -103,7 +103,7 @@ def figure(
 
 
 def scene_marks(scene: Scene, theme: str) -> list[Plain]:
-    """A scene of a type in DRAWINGS, in its own pixels."""
+    """The marks of a scene of a type in DRAWINGS, in the scene's own pixels."""
     return list(flat(DRAWINGS[type(scene)](scene, theme)))
 
 
@@ -132,12 +132,12 @@ DRAWINGS: dict[type, Callable[[Any, str], Iterable[Mark]]] = {
     CodeChart: draw_code,
     PointsChart: draw_points,
 }
-"""How each type of scene is drawn; every one has a width and a height in pixels."""
+"""The drawing function of each type of scene; every scene has a width and a height in pixels."""
 
 
 @dataclass(frozen=True)
 class Legend:
-    """What the colours of overviews and charts mean, in as many lines as they need."""
+    """The meaning of colours in overviews and charts, in as many lines as needed."""
 
     entries: tuple[tuple[str, Words], ...]
     """Swatches with words: a colour, two joined by a dash, "ring", or "" for words alone."""
@@ -153,7 +153,8 @@ class Legend:
         words: Mapping[str, str] = {},
         room: float | None = None,
     ) -> Legend:
-        """room: pixels across; left out, LEGEND_WIDTH or as many as the widest scene has."""
+        """The legend of some scenes. room: its width in pixels; by default LEGEND_WIDTH, or that of
+        the widest scene."""
         look = LOOKS[theme]
         most = MARGIN + (room or max((LEGEND_WIDTH, *(scene.width for scene in scenes))))
         entries: dict[tuple[str, str], Words] = {}
@@ -176,7 +177,7 @@ class Legend:
 
     @property
     def height(self) -> float:
-        """Pixels down to what follows."""
+        """The height in pixels."""
         if not self.entries:
             return 0.0
         return 2 * SMALL + self.entries[-1][1].y - self.entries[0][1].y

@@ -1,4 +1,4 @@
-"""A drawing as a file of a form: SVG is written here, the others by matplotlib."""
+"""Writes a drawing as a file: SVG here, the other formats with matplotlib."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from ..svg.marks import to_svg
 
 
 def to_bytes(drawing: Drawing, form: str, scale: float = 2.0) -> bytes:
-    """The drawing as "png" (so many pixels a pixel of it, fewer where these would be more than
-    `paint.MOST_PIXELS`), "svg" (its text as text, in the fonts of whoever opens it) or "pdf"; no
-    dates in it.
+    """The drawing as "png" (with so many pixels per pixel, fewer above `paint.MOST_PIXELS`), "svg"
+    (text stays text, in the fonts of the reader) or "pdf"; files have no dates.
 
     Errors: ValueError for any other form.
     """

@@ -1,4 +1,4 @@
-"""A drawing -> the bytes of a PNG or a PDF by matplotlib, which takes 2.6 seconds to import.
+"""A drawing -> a PNG or a PDF with matplotlib, which takes 2.6 seconds to import.
 
 Every text is outlines: no font is needed where it is shown. Never pyplot, and no state but cached
 glyphs, so that any number of threads may draw at once.
@@ -28,11 +28,11 @@ from ..marks import CHINESE, Blocks, Drawing, Lines, Pixels, Plain, Words, is_wi
 from ..png import png
 
 MOST_PIXELS, MOST_OF_IMAGES = 4_000_000, 2_500_000
-"""Pixels of a PNG, and of one with images in it, at most: matplotlib takes some 40 bytes for each,
-and for those some 80."""
+"""The most pixels of a PNG, and of one with images: matplotlib takes some 40 bytes per pixel, and
+some 80 with images."""
 
 PAINTED = 16
-"""Pixels that are painted for a unit of work (groups.budget)."""
+"""Pixels painted per unit of work (groups.budget)."""
 
 
 def to_pdf(drawing: Drawing) -> bytes:
@@ -43,7 +43,7 @@ def to_pdf(drawing: Drawing) -> bytes:
 
 
 def to_png(drawing: Drawing, scale: float = 2.0) -> bytes:
-    """The drawing in so many pixels a pixel of it; fewer, where these would be too many."""
+    """The drawing with so many pixels per pixel; fewer if these would be too many."""
     most = MOST_OF_IMAGES if drawing.has_pixels else MOST_PIXELS
     scale = min(scale, math.sqrt(most / (drawing.width * drawing.height)))
     spend(int(drawing.width * drawing.height * scale**2) // PAINTED, "pixels")
@@ -57,7 +57,7 @@ def to_png(drawing: Drawing, scale: float = 2.0) -> bytes:
 
 
 def to_figure(drawing: Drawing) -> Figure:
-    """One data unit of its axes is one pixel of the drawing, y downwards."""
+    """A matplotlib figure: one data unit of its axes is one pixel of the drawing, y downwards."""
     size = drawing.width / 96, drawing.height / 96
     figure = Figure(figsize=size, dpi=96, facecolor=drawing.ground)
     FigureCanvasAgg(figure)
@@ -111,18 +111,19 @@ def _mark(ax: Axes, mark: Plain, at: np.ndarray, scale: float) -> None:
 
 
 CURVED = 24
-"""Points of a curve."""
+"""The number of points of a curve."""
 
 
 def _curve(points: np.ndarray) -> np.ndarray:
-    """Points on a cubic of Bézier's, of its ends and the two points of control between them."""
+    """Points on a cubic Bézier curve with these ends and control points."""
     t = np.linspace(0, 1, CURVED)[:, None]
     weights = [(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3]
     return np.concatenate(weights, axis=1) @ points
 
 
 def _words(ax: Axes, words: Sequence[Words], at: np.ndarray, scale: float) -> None:
-    """Lines of text as one path a colour: a text artist each would take 20 times longer."""
+    """Lines of text as one path for each colour: a text artist per line would take 20 times
+    longer."""
     inks: dict[str, list[Path]] = {}
     for word in words:
         inks.setdefault(word.ink, []).append(_outline(word, at, scale))
@@ -131,7 +132,7 @@ def _words(ax: Axes, words: Sequence[Words], at: np.ndarray, scale: float) -> No
 
 
 def _outline(words: Words, at: np.ndarray, scale: float) -> Path:
-    """The glyphs where they stand, y downwards."""
+    """The glyphs at their places, y downwards."""
     outline, width = glyphs(words.text, words.bold, words.mono)
     shift = {"start": 0.0, "middle": -width / 2, "end": -width}[words.anchor]
     vertices = np.asarray(outline.vertices) * np.array([words.size, -words.size])
@@ -141,14 +142,14 @@ def _outline(words: Words, at: np.ndarray, scale: float) -> Path:
 
 @lru_cache(maxsize=1)
 def chinese_font() -> str:
-    """A font of this machine that has Chinese letters; empty where there is none."""
+    """A font of this machine with Chinese letters; empty if there is none."""
     installed = {font.name for font in fontManager.ttflist}
     return next((name for name in CHINESE if name in installed), "")
 
 
 @lru_cache(maxsize=4096)
 def glyphs(text: str, bold: bool, mono: bool = False) -> tuple[Path, float]:
-    """Outline of a text of font size 1, y upwards, and the width it takes up.
+    """The outline of a text in font size 1, y upwards, and its width.
 
     DejaVu comes with matplotlib and has no Chinese, for which a font of the machine stands in.
     """

@@ -1,4 +1,4 @@
-"""A slide of 16:9: what is on screen, for a talk as it is.
+"""A slide of 16:9 with what is on screen.
 
 The question and its answer at the top, the pictures as large as they fit, the key, and at the
 bottom the sizes of the job and the address that shows it again.
@@ -19,35 +19,35 @@ from .figure import SMALL as OF_KEY
 from .figure import Legend, scene_marks
 
 WIDTH, HEIGHT, MARGIN = 1280.0, 720.0, 48.0
-"""Pixels of a slide, and round it."""
+"""Width, height and margin of a slide in pixels."""
 
 TITLE, TEXT, LABEL, SMALL = 30.0, 18.0, 15.0, 13.4
-"""Font sizes in pixels: title, sentence, of a picture, at the bottom: 10 points."""
+"""Font sizes in pixels: of the title, a sentence, a picture's title, and the foot (10 points)."""
 
 WIDOW = 4.0
-"""Font sizes that the last line of a sentence has at least."""
+"""The least length of a sentence's last line, in font sizes."""
 
 LEADING = 1.35
-"""Font sizes from a line of a title to the next."""
+"""Distance of two lines of a title, in font sizes."""
 
 LARGEST, READABLE = 4.0, 13.4
-"""How far a picture may be enlarged at most, and how small its letters may become."""
+"""The largest scale of a picture, and its smallest readable letters in pixels."""
 
 LOUD = 32.0
-"""The largest that the smallest letters of a picture become."""
+"""The largest size in pixels that a picture's smallest letters may reach."""
 
 APART = 28.0
 """Pixels between pictures."""
 
 COLUMNS, MOST = 3, 4
-"""Pictures beside each other at most, and in all."""
+"""The most pictures beside each other, and in total."""
 
 MOST_ADDRESS = 600
-"""Characters of an address."""
+"""The longest address, in characters."""
 
 
 class SlideText(NamedTuple):
-    """Question, answer, sizes of the job, and the address that shows it again."""
+    """Question, answer, sizes of the job, and the address that opens it again."""
 
     title: str
     sentence: str = ""
@@ -102,8 +102,8 @@ def slide(
 
 
 def _address(text: str, room: float) -> str:
-    """An address in one line of so many font sizes: whole, or without its scheme, or as many of its
-    parts as there is room for, the first of which say the layout, and dots.
+    """An address in one line of a width in font sizes: complete, or without its scheme, or its
+    first parts, which set the layout, and dots.
 
     >>> [_address("https://a.b/?v=2&tp=4&zero=1", room) for room in (20, 13, 11)]
     ['https://a.b/?v=2&tp=4&zero=1', 'a.b/?v=2&tp=4&zero=1', 'a.b/?v=2&tp=4 …']
@@ -121,7 +121,7 @@ def _address(text: str, room: float) -> str:
 
 
 def _height(heads: Sequence[Sequence[str]]) -> float:
-    """Pixels of titles, as many for all as the longest has lines."""
+    """The height of titles in pixels, for all the lines of the longest."""
     most = max(map(len, heads), default=0)
     return LABEL * (1.9 + LEADING * (most - 1)) if most else 0.0
 
@@ -134,7 +134,7 @@ def _smallest(marks: Sequence[Plain]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Arranged:
-    """The pictures of a slide between two heights, each below the lines of its title."""
+    """The pictures of a slide between two heights, each below its title."""
 
     top: float
     bottom: float
@@ -146,20 +146,20 @@ class _Arranged:
 
     @property
     def letters(self) -> float:
-        """The size of the smallest letters on the slide; 0 where a picture lacks its own."""
+        """The size of the smallest letters on the slide; 0 if a picture has none of its own."""
         if not all(getattr(scene, "is_readable", True) for scene in self.scenes):
             return 0.0
         return min(_smallest(drawn) * scale for drawn, scale in zip(self.marks, self.scales))
 
     @property
     def quality(self) -> tuple[float, float]:
-        """Readable first, then large."""
+        """A sort key: readable first, then large."""
         sizes = zip(self.scenes, self.scales)
         area = sum(scene.width * scene.height * scale**2 for scene, scale in sizes)
         return min(self.letters, READABLE), area
 
     def placed(self, ink: str) -> list[tuple[float, float, float, Sequence[Plain]]]:
-        """The pictures, each under its title, the whole in the middle of its room."""
+        """The pictures, each under its title, centred in the available space."""
         head = _height(self.heads)
         placed: list[tuple[float, float, float, Sequence[Plain]]] = []
         sizes = [(s.width * f, s.height * f) for s, f in zip(self.scenes, self.scales)]
@@ -183,8 +183,8 @@ class _Arranged:
 
 
 def on_one_axis(scenes: Sequence[Scene]) -> list[Scene]:
-    """The same scenes, those over time as wide as the narrowest of them: a moment of one stands
-    below that of the others."""
+    """The scenes with those over time as wide as the narrowest, so that equal moments are below
+    each other."""
     plots = [scene.most_plot for scene in scenes if isinstance(scene, OverTime)]
     return [
         replace(scene, most_plot=min(plots)) if isinstance(scene, OverTime) else scene

@@ -1,5 +1,5 @@
-"""Tables, text to copy and clouds of points -> marks of a file: what a slide shows of a view that
-is no picture on the page."""
+"""Tables, text to copy and scatter charts -> marks of a file, for views whose page has no picture
+of them."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from ..scenes.charts import DOTS, HERE, Entry, PointsChart
 from ..scenes.geometry import LETTERS
 
 SIZE, LINE, PAD, GUTTER = 13.0, 15.8, 6.4, 16.0
-"""Pixels: letters of a table, from line to line, above and below a row, between columns."""
+"""Pixels: letters of a table, line height, padding of a row, space between columns."""
 
 ZOOMS = (1.7, 1.5, 1.4, 1.3, 1.2, 1.1, 1.04)
-"""How much larger a slide shows a table, the first that has room for all of it."""
+"""Scales of a table on a slide; the first that fits applies."""
 
 BAR, BAR_SIDE = 100.0, 11.0
-"""Pixels of the longest bar, and of its height."""
+"""Length of the longest bar, and height of a bar, in pixels."""
 
 
 class BarCell(NamedTuple):
@@ -50,7 +50,7 @@ Cell = str | BarCell
 
 @dataclass(frozen=True)
 class TableChart:
-    """A table; each line of a cell that is written in several stays a line.
+    """A table; line breaks in a cell are kept.
 
     marked: the row that is on screen. flexible: columns of long texts, which share what room there
     is; their lines are broken. Where is_cut says so only the last gives way: its lines end in dots.
@@ -80,7 +80,7 @@ class TableChart:
 
     @cached_property
     def columns(self) -> list[float]:
-        """Pixels across each."""
+        """The width of each column in pixels."""
         widths = [
             max(
                 advance(head) * SIZE,
@@ -142,11 +142,11 @@ class TableChart:
 
 
 EXPLAINS = r"\s*([(\uff08][^()\uff08\uff09]*[)\uff09]|[:\uff1a][^:\uff1a]*)$"
-"""The end of a line that explains the rest, in either language."""
+"""The explanatory end of a line, in either language."""
 
 
 def _cut(text: str, room: float, bold: bool) -> str:
-    """A line in so many font sizes: what is too long loses its end in brackets or after a colon.
+    """A line of a width in font sizes: a longer one loses its end in brackets or after a colon.
 
     >>> _cut("1 s less (recomputed: core)", 6.0, False), _cut("1 s less: pp 2", 5.0, False)
     ('1 s less', '1 s less')
@@ -157,7 +157,8 @@ def _cut(text: str, room: float, bold: bool) -> str:
 
 
 def draw_table(chart: TableChart, theme: str) -> Iterator[Mark]:
-    """Heads above a line, rows below; the row on screen on a ground of its own."""
+    """Heads above a line, rows below; the row of the layout on screen on a background of its
+    own."""
     look = LOOKS[theme]
     lefts = np.cumsum([0.0, *(wide + GUTTER for wide in chart.columns)])[:-1].tolist()
     for x, head in zip(lefts, chart.heads):
@@ -192,12 +193,12 @@ def _bar(x: float, middle: float, cell: BarCell, wide: float) -> Iterator[Mark]:
 
 
 MOST_LINES, LONGEST = 26, 96
-"""Lines of a text to copy, and letters of a line, that a slide has room for."""
+"""The most lines of a text on a slide, and the longest line in characters."""
 
 
 @dataclass(frozen=True)
 class CodeChart:
-    """Text to copy, in a monospaced font. Lines that are too long end in dots.
+    """Text to copy in a monospaced font; longer lines end in dots.
 
     more: the words below a text that was cut, with {count} for the lines left out.
     """
@@ -224,7 +225,7 @@ class CodeChart:
 
 
 def draw_code(chart: CodeChart, theme: str) -> Iterator[Mark]:
-    """The text on a ground of its own."""
+    """The text on a background of its own."""
     look = LOOKS[theme]
     box = np.array([[0.0, 0.0]]), np.array([chart.width, chart.height])
     yield Blocks(*box, look.ground, edge=look.edge, radius=6.0)
@@ -234,7 +235,7 @@ def draw_code(chart: CodeChart, theme: str) -> Iterator[Mark]:
 
 
 def draw_points(chart: PointsChart, theme: str) -> Iterator[Mark]:
-    """Axes, dots, rings round the nearest, and where the layout on screen is, with its interval."""
+    """Axes, dots, rings round the nearest, and the layout on screen with its interval."""
     look = LOOKS[theme]
     yield from _axes(chart, look)
     for name, (colour, radius) in DOTS.items():

@@ -1,4 +1,4 @@
-"""Columns and rows of cells, and where a node ends between two of them."""
+"""Columns and rows of cells, and the borders of nodes between them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .geometry import Fold
 
 
 class CellLines(NamedTuple):
-    """Columns or rows of cells: where each is, ascending, and its share of its cells' ranks.
+    """Columns or rows of cells: the place of each, ascending, and its share of its cells' ranks.
 
     The cell where two lines cross is the sum of their shares; there is none where both are late: in
     a band that is not full, and beyond what it holds.
@@ -23,14 +23,14 @@ class CellLines(NamedTuple):
 
 
 LATE = 2**40
-"""More than any rank: what is added to those of a line that is late."""
+"""More than any rank: added to those of a line that is late."""
 
 
 def cell_lines(
     folds: Sequence[Fold], start: float, steps: Callable[[Fold], tuple[float, float]]
 ) -> CellLines:
-    """The columns or rows that folds make; steps: how far a fold goes on, within a band and from
-    band to band."""
+    """The columns or rows of folds; steps: the length of a fold, within a band and from band to
+    band."""
     places, ranks, stride = np.zeros(1), np.zeros(1, dtype=np.int64), 1
     for fold in folds:
         step, jump = steps(fold)

@@ -1,4 +1,4 @@
-"""Charts as data to draw, for what leaves the page: each has a width, a height and a legend.
+"""Charts as data for files: each has a width, a height and a legend.
 
 Lengths are pixels. What the words of a chart say is the caller's, who knows the language; colours
 of a legend's entries are those of the chart.
@@ -26,34 +26,34 @@ from .timeline import AXIS, Strip
 Chart = TypeVar("Chart", bound="OverTime")
 
 Entry = tuple[str, str]
-"""A line of a legend: a colour, and what it means."""
+"""A line of a legend: a colour and its meaning."""
 
 DIGIT = 7.2
 """Pixels of a digit of a label."""
 
 PLOT, NARROWEST = 1200, 240
-"""Pixels across a timeline at most and at least; a file has two dots a pixel."""
+"""The largest and least width of a timeline in pixels; a file has two dots per pixel."""
 
 MOST_ENLARGED = 2.0
-"""How much larger a slide draws a chart of few rows."""
+"""The largest scale of a chart with few rows on a slide."""
 
 
 def _across(room: tuple[float, float], height: float) -> float:
-    """Pixels across a chart of this height that fills a slide's room."""
+    """The width in pixels of a chart of this height that fills a slide's room."""
     wide, tall = room
     return max(LETTERS * wide / MOST_ENLARGED, height * wide / tall)
 
 
 HELD = {"input": "#5b8def", "weights": "#8f86a6"}
-"""The colours of what is held until the gradient of the input, and on until that of weights."""
+"""The colours of memory held until the gradient of the input, and until that of weights."""
 
 UNIT = 44
-"""Pixels of one tick at most: a short timeline stays small."""
+"""The largest width of a tick in pixels: a short timeline stays small."""
 
 
 @dataclass(frozen=True, eq=False)
 class OverTime:
-    """What stands over an axis of time."""
+    """A chart over an axis of time."""
 
     strip: Strip
     legend: tuple[Entry, ...] = ()
@@ -61,17 +61,18 @@ class OverTime:
 
     @property
     def left(self) -> float:
-        """Room for the ranks' numbers."""
+        """The width of the ranks' numbers."""
         return 8 + DIGIT * len(str(max(self.strip.ranks)))
 
     @property
     def ticks_a_part(self) -> int:
-        """Ticks that one dot of a file shows: more than 1 where an axis has too many."""
+        """Ticks per dot of a file: more than 1 if the axis has too many."""
         return -(-self.strip.ticks // (2 * self.most_plot))
 
     @property
     def plot(self) -> float:
-        """Pixels across the axis: whole dots for each part of it, so that all parts look alike."""
+        """The width of the axis in pixels: a whole number of dots for each part, so that all parts
+        look alike."""
         parts = -(-self.strip.ticks // self.ticks_a_part)
         return max(NARROWEST, parts * min(2 * UNIT, 2 * self.most_plot // parts) / 2)
 
@@ -84,14 +85,14 @@ class OverTime:
         raise NotImplementedError  # each chart's own
 
     def fitted(self: Chart, room: tuple[float, float]) -> Chart:
-        """As wide as its height asks for on a slide."""
+        """The chart as wide as its height requires on a slide."""
         wide = round(_across(room, self.height) - self.left)
         return replace(self, most_plot=min(PLOT, max(NARROWEST, wide)))
 
 
 @dataclass(frozen=True, eq=False)
 class TimelineChart(OverTime):
-    """A timeline with its axis of times below."""
+    """A timeline above its axis of times."""
 
     @property
     def height(self) -> float:
@@ -100,7 +101,7 @@ class TimelineChart(OverTime):
 
 @dataclass(frozen=True, eq=False)
 class HeldChart(OverTime):
-    """What each rank of a timeline holds, a curve a rank; ``most`` fills a row."""
+    """The memory of each rank of a timeline, a curve each; ``most`` fills a row."""
 
     most: float = 0.0
 
@@ -110,7 +111,7 @@ class HeldChart(OverTime):
 
 
 class Bar(NamedTuple):
-    """One row: its name, the colour and size of each part, and what stands at its end."""
+    """One row: its name, the colour and size of each part, and the text at its end."""
 
     name: str
     parts: tuple[tuple[str, float], ...]
@@ -124,7 +125,7 @@ class Bar(NamedTuple):
 
 @dataclass(frozen=True)
 class BarsChart:
-    """Bars on one scale, and the line at ``limit`` with its name."""
+    """Bars on one scale, and a named line at ``limit``."""
 
     bars: tuple[Bar, ...]
     limit: float
@@ -136,7 +137,7 @@ class BarsChart:
     left, right, top = 62.0, 92.0, 22.0
 
     def fitted(self, room: tuple[float, float]) -> BarsChart:
-        """As wide as its height asks for on a slide, in lower rows where there are many."""
+        """The chart as wide as its height requires on a slide; lower rows if there are many."""
         row = min(self.row, (room[1] - self.top) / len(self.bars))
         lower = replace(self, row=row)
         return replace(lower, plot=max(240.0, _across(room, lower.height) - self.left - self.right))
@@ -171,7 +172,7 @@ class MatrixChart:
     bar, beside = 14.0, 110.0  # width of the scale, and of all that stands beside the matrix
 
     def fitted(self, room: tuple[float, float]) -> MatrixChart:
-        """Smaller, so that a slide has room for larger letters, and for fewer labels."""
+        """A smaller chart, so that a slide has larger letters and fewer labels."""
         side = min(self.side, room[1] - self.top - 6)
         widest = max(CHARACTER * len(text) for _, text in self.picture.labels) + APART
         cells = [at for at, _ in self.picture.labels]
@@ -196,15 +197,15 @@ class MatrixChart:
 Spots = Sequence[tuple[float, float]] | np.ndarray
 
 DOTS = {"others": ("#a1a1aa", 2.0), "peers": ("#577de3", 2.5)}
-"""Colour and radius of the dots of a cloud."""
+"""Colour and radius of the dots of a scatter chart."""
 
 HERE = {"light": "#be123c", "dark": "#fb7185", "page": "var(--kind-pp)"}
-"""What stands for the place among them."""
+"""The colour of the selected place among them."""
 
 
 @dataclass(frozen=True, eq=False)
 class PointsChart:
-    """Dots between two axes, one place among them with its interval.
+    """Dots between two axes, with one selected place and its interval.
 
     Places are shares of the axes, 0 to 1: x from the left, y from the foot. here: x, y, and the
     ends of the interval. across, up: of each line of an axis, where, and what it says. words: of
@@ -242,11 +243,11 @@ class PointsChart:
         return self.foot - share * (self.foot - self.top)
 
     def pixels(self, spots: Spots) -> np.ndarray:
-        """Shape (spots, 2)."""
+        """Pixels of points: shape (spots, 2)."""
         x, y = np.reshape(spots, (-1, 2)).T
         return np.stack([self.x(x), self.y(y)], axis=1)
 
     def fitted(self, room: tuple[float, float]) -> PointsChart:
-        """With its axes nearer, so that a slide has room for larger letters."""
+        """A smaller chart, so that a slide has larger letters."""
         wide = min(self.width, room[0])
         return replace(self, width=wide, height=min(wide * 0.62, room[1]))

@@ -1,4 +1,4 @@
-"""The GPUs of a cluster, node by node, with the roles that each has as bands in one cell.
+"""The GPUs of a cluster, node by node, with the roles of each as bands in its cell.
 
     a cell     one GPU; a band in it is a role, those that have it first above
     a mark     a band whose rank shares a group of that role with the chosen GPU
@@ -19,18 +19,18 @@ from ..palette import KIND_COLOURS, ROLE_CELLS
 from . import geometry
 
 NUMBERED = 256
-"""GPUs up to which each says its number."""
+"""The most GPUs whose numbers are shown."""
 
 ROOM = (500.0, 500.0)
-"""Pixels across and down at most."""
+"""The largest width and height in pixels."""
 
 LEFT = 52.0
-"""Pixels for the names of nodes, where cells are too small for frames."""
+"""Pixels for the names of nodes, if cells are too small for frames."""
 
 
 @dataclass(frozen=True, eq=False)
 class RoleBand:
-    """A role: the GPUs that it has, and the groups of the chosen GPU in it, largest first.
+    """A role: its GPUs, and its groups of the selected GPU, largest first.
 
     tone: number of its colour. marks: a tone of kinds, and the GPUs of the group.
     """
@@ -43,7 +43,7 @@ class RoleBand:
 
 @dataclass(frozen=True, eq=False)
 class ClusterPicture:
-    """All GPUs; bands in the order of their turns. chosen: the GPU that is looked at."""
+    """All GPUs; bands in the order of their turns. chosen: the selected GPU."""
 
     nodes: int
     gpus_per_node: int
@@ -61,12 +61,12 @@ class ClusterPicture:
 
     @cached_property
     def tiles(self) -> geometry.Tiles:
-        """Of numbered GPUs."""
+        """The nodes of numbered GPUs."""
         return geometry.node_tiles(self.world, self.gpus_per_node, self.room)
 
     @cached_property
     def grid(self) -> geometry.PhysicalGrid:
-        """Of many GPUs."""
+        """The grid of many GPUs."""
         wide = geometry.node_columns(self.gpus_per_node)
         tall = -(-self.gpus_per_node // wide)
         ratio = (self.room[0] - LEFT) / self.room[1]
@@ -76,7 +76,7 @@ class ClusterPicture:
 
     @cached_property
     def cell(self) -> float:
-        """Side of a cell."""
+        """The side of a cell in pixels."""
         if self.is_numbered:
             return self.tiles.cell
         columns, rows, _ = self.grid.grid
@@ -94,19 +94,20 @@ class ClusterPicture:
 
     @cached_property
     def shared(self) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
-        """How many roles each GPU has, and the place of each role's band in each of its cells."""
+        """The number of roles of each GPU, and the place of each role's band in each of its
+        cells."""
         key = tuple((band.gpus.tobytes()) for band in self.bands)
         return _shared(self.world, key)
 
     def corners(self, gpus: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
-        """Upper left corner of cells."""
+        """The upper left corners of cells, in pixels."""
         if self.is_numbered:
             return self.tiles.x[gpus], self.tiles.y[gpus]
         rows, columns = np.divmod(_cells(self.grid.grid)[gpus], self.grid.grid.columns)
         return LEFT + columns * self.cell, rows * self.cell
 
     def boxes(self, number: int, gpus: np.ndarray, inner: float) -> tuple[np.ndarray, np.ndarray]:
-        """Corners and sizes of the bands of a role on some of its GPUs, in cells of this side."""
+        """Corners and sizes of a role's bands on some of its GPUs, in cells of this side."""
         count, places = self.shared
         deep = inner / count[gpus]
         x, y = self.corners(gpus)
@@ -117,7 +118,7 @@ class ClusterPicture:
 
     @cached_property
     def split(self) -> int:
-        """Rows of pixels of a cell: the most roles that one GPU has."""
+        """Rows of pixels of a cell: the most roles of any GPU."""
         return max(1, int(self.shared[0].max(initial=1)))
 
     def pixels(self, number: int) -> np.ndarray:
@@ -148,11 +149,11 @@ class ClusterPicture:
         return geometry.row_labels(self.grid.grid, self.grid.tile, self.cell, (LEFT, 0.0))
 
     def fitted(self, room: tuple[float, float]) -> ClusterPicture:
-        """In a slide's room."""
+        """The picture fitted to a slide's room."""
         return ClusterPicture(self.nodes, self.gpus_per_node, self.bands, self.chosen, room)
 
     def legend_of(self, theme: str, words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """The colour of each role; of the chosen GPU's groups in it."""
+        """The colour of each role, and of the selected GPU's groups in it."""
         for band in self.bands:
             yield ROLE_CELLS[theme][band.tone], f"{band.name}: {len(band.gpus):,} GPUs"
         yield "ring", words.get("key_gpu", "GPU {rank}").format(rank=self.chosen)

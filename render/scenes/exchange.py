@@ -1,4 +1,4 @@
-"""Tensors before and after, one row a rank, and what moved between them.
+"""Tensors before and after, a row for each rank, and the moves between them.
 
 A cell has the colour of the member whose number it holds; a cell to which several contributed is
 plain, with a strip that has one field for each member, filled if it contributed. The numbers and
@@ -42,7 +42,7 @@ class Member(NamedTuple):
 
 
 class Flow(NamedTuple):
-    """What moves: (sender, receiver) places; with a hub all lines go through one sign."""
+    """The moves: (sender, receiver) places; with a hub all lines go through one sign."""
 
     pairs: tuple[tuple[int, int], ...]
     hub: str = ""
@@ -50,19 +50,19 @@ class Flow(NamedTuple):
 
 @dataclass(frozen=True)
 class Exchange:
-    """One group: tensors before at the left, after at the right, lines for what moves."""
+    """One group: tensors before on the left, after on the right, and lines for the moves."""
 
     members: tuple[Member, ...]
     flow: Flow
     gap: float = GAP
 
     def fitted(self, room: tuple[float, float]) -> Exchange:
-        """Closer together where a slide has too little room for that many rows."""
+        """The picture with rows closer together if a slide has too little room for them."""
         return self if self.height <= room[1] else replace(self, gap=CLOSE)
 
     @cached_property
     def cell(self) -> float:
-        """Pixels across a cell: room for the longest number."""
+        """The width of a cell in pixels: its longest number fits."""
         texts = (
             cell.text
             for member in self.members
@@ -97,7 +97,7 @@ class Exchange:
         return middles
 
     def cells(self) -> Iterator[tuple[float, float, Cell]]:
-        """Every cell with its left and upper edge; a tensor stands beside its member's middle."""
+        """Every cell with its left and upper edge; tensors are centred on their members."""
         for member, middle in zip(self.members, self.middles):
             for block, x in ((member.before, self.before), (member.after, self.after)):
                 top = middle - len(block) * HEIGHT / 2
@@ -107,7 +107,7 @@ class Exchange:
 
     @property
     def hub(self) -> tuple[float, float]:
-        """Where the sign of the flow stands, if it has one."""
+        """The place of the flow's sign, if it has one."""
         return (self._ends[0] + self._ends[1]) / 2, (self.middles[0] + self.middles[-1]) / 2
 
     @property
@@ -115,7 +115,7 @@ class Exchange:
         return self.after - MIDDLE + 6, self.after - 6
 
     def lines(self) -> list[Line]:
-        """What moves, from member to member, or from and to the hub."""
+        """The moves, from member to member, or from and to the hub."""
         left, right = self._ends
         at, pairs = self.middles, self.flow.pairs
         if not self.flow.hub:
@@ -127,7 +127,7 @@ class Exchange:
 
 
 class Line(NamedTuple):
-    """A curve that leaves and arrives level; ``stays``: nothing moves along it."""
+    """A curve with horizontal ends; ``stays``: nothing moves along it."""
 
     x0: float
     y0: float
@@ -137,13 +137,13 @@ class Line(NamedTuple):
 
     @property
     def points(self) -> list[tuple[float, float]]:
-        """Its ends, and two points of control between them."""
+        """Its ends and control points."""
         middle = (self.x0 + self.x1) / 2
         return [(self.x0, self.y0), (middle, self.y0), (middle, self.y1), (self.x1, self.y1)]
 
 
 def cell_width(longest: int) -> float:
-    """Room for so many characters.
+    """The width of so many characters.
 
     >>> cell_width(1), cell_width(6) > 50
     (30.0, True)

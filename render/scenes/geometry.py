@@ -1,4 +1,4 @@
-"""Where each GPU is drawn: node by node for panels, as a folded grid for large worlds.
+"""The place of each GPU: node by node in panels, as a folded grid in large worlds.
 
 Where a rank stands is a sum over the axes that number the ranks, each folded once, so a handful of
 numbers says it for any world, here and in the page's script (views/gradio/picture/places.js):
@@ -22,11 +22,11 @@ from groups import Mesh
 from groups.alternatives import divisors
 
 COMFORTABLE = 2.0
-"""Width over height that folding aims at: that of the space beside the texts."""
+"""The width over height that folding aims at: that of the space beside the texts."""
 
 
 class Fold(NamedTuple):
-    """One axis that numbers the ranks, in lines of ``period`` coordinates: how far it is from a
+    """One axis that numbers the ranks, in lines of ``period`` coordinates: the distance from a
     coordinate to the next, and from a line to the next."""
 
     size: int
@@ -38,7 +38,7 @@ class Fold(NamedTuple):
 
 
 def places_of(folds: Sequence[Fold], ranks: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
-    """Where some of the ranks stand: x and y.
+    """The places (x and y) of some ranks.
 
     >>> x, y = places_of([Fold(4, 2, dx=1, jump_y=1)], np.array([1, 2]))
     >>> x.tolist(), y.tolist()
@@ -80,19 +80,19 @@ class Grid(NamedTuple):
 
 
 def require_whole(mesh: Mesh) -> None:
-    """Refuse a mesh whose ranks begin above 0. Errors: ValueError."""
+    """Refuses a mesh with an offset. Errors: ValueError."""
     if mesh.offset:
         raise ValueError(f"a picture shows a whole job, not a window of it: {mesh}")
 
 
 def replica_axes(mesh: Mesh) -> tuple[str, ...]:
-    """The axes of replicas: dp, or edp in a mesh of experts; of servers those beside them."""
+    """The axes of replicas: dp, or edp in a mesh of experts; for servers also those beside them."""
     named = tuple(name for name in mesh.names if name in ("dp", "edp", "ep_dp", "server"))
     return named or ("dp",)
 
 
 def node_columns(gpus_per_node: int) -> int:
-    """How many GPUs of a node stand side by side: all of up to 8, else about twice as wide as tall.
+    """Columns of GPUs in a node: all of up to 8, else about twice as wide as tall.
 
     >>> [node_columns(g) for g in (1, 4, 8, 16, 32, 72, 17)]
     [1, 4, 8, 4, 8, 12, 6]
@@ -101,7 +101,7 @@ def node_columns(gpus_per_node: int) -> int:
 
 
 def _tile_columns(gpus_per_node: int) -> int:
-    """Columns of a tile about twice as wide as tall, full rows if there are any such."""
+    """Columns of a tile about twice as wide as tall, with full rows if possible."""
     ideal = math.sqrt(COMFORTABLE * gpus_per_node)
     even = [d for d in divisors(gpus_per_node) if ideal / 1.6 <= d <= ideal * 1.6]
     return min(
@@ -110,14 +110,14 @@ def _tile_columns(gpus_per_node: int) -> int:
 
 
 class PhysicalGrid(NamedTuple):
-    """One tile a node, tiles in rows."""
+    """A tile for each node, in rows of tiles."""
 
     grid: Grid
     tile: tuple[int, int]  # columns, rows of one node
 
 
 def physical_grid(world: int, gpus_per_node: int, across: int | None = None) -> PhysicalGrid:
-    """Lay out nodes as tiles: ``across`` in a row, as in a panel, or as an overview.
+    """Nodes as tiles: ``across`` in a row, as in a panel, or as an overview.
 
     An overview is about twice as wide as tall, and so is each of its tiles; its rows are of equal
     length where that can be, so that what is a node's multiple apart stands in a column.
@@ -137,7 +137,7 @@ RowLabel = tuple[float, float, str]
 """The name of the first node of a row: right edge, middle, text."""
 
 LABEL_ROOM = 14.0
-"""Pixels that one needs."""
+"""Pixels that a label needs."""
 
 
 def row_labels(
@@ -147,7 +147,7 @@ def row_labels(
     corner: tuple[float, float],
     room: float = LABEL_ROOM,
 ) -> list[RowLabel]:
-    """Of each row of tiles that has so many pixels for it; corner: left and top of the cells."""
+    """A label for each row of tiles that has room for one; corner: left and top of the cells."""
     tall = tile[1] * cell
     every = max(1, -int(-room // tall))
     return [
@@ -158,7 +158,7 @@ def row_labels(
 
 @dataclass(frozen=True, eq=False)
 class Tiles:
-    """Nodes as framed tiles with room between them, in pixels."""
+    """Nodes as framed tiles with space between them, in pixels."""
 
     cell: float
     x: np.ndarray  # left edge of each rank's cell, shape (world,)
@@ -178,11 +178,11 @@ class Tiles:
 
 
 PANEL = (720.0, 800.0)
-"""Room of a panel on the page: pixels across and down."""
+"""The size of a panel on the page, in pixels."""
 
 LETTERS = 1.3
-"""How much larger than on the page a picture is on a slide, which `fitted` has that much less
-room for."""
+"""The scale of a picture's letters on a slide relative to the page, which leaves `fitted` less
+room."""
 
 GAP = 2.0
 """Pixels between two cells of a tile."""
@@ -190,12 +190,12 @@ GAP = 2.0
 LARGEST_CELL = 64.0
 GUTTER = 34.0
 ROOMY = 16
-"""Nodes up to which frames have wide margins; with more, the cells need the room."""
+"""The most nodes whose frames have wide margins."""
 
 
 @lru_cache(maxsize=32)
 def node_tiles(world: int, gpus_per_node: int, room: tuple[float, float] = PANEL) -> Tiles:
-    """Place up to 256 GPUs as large as the room allows.
+    """Up to 256 GPUs, as large as the room allows.
 
     Kept, as `touching` is, for the next panel: all kinds of a layout stand in the same places.
     """
@@ -237,7 +237,7 @@ def node_tiles(world: int, gpus_per_node: int, room: tuple[float, float] = PANEL
 
 @lru_cache(maxsize=32)
 def touching(grid: Grid, world: int) -> np.ndarray:
-    """Pairs of ranks side by side or above each other in a grid: int64, shape (pairs, 2).
+    """Pairs of ranks that are neighbours in a grid: int64, shape (pairs, 2).
 
     Across the gap between two nodes counts as touching too: it is thin.
 

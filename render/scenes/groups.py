@@ -24,25 +24,25 @@ from .geometry import GAP
 from .marked import Mark, MarkedCells, Places, marks_of
 
 PANEL_LIMIT = 256
-"""GPUs up to which each kind has a panel of its own."""
+"""The most GPUs with a panel for each kind."""
 
 RANK_AND_INDEX, RANK, COLOUR = 40.0, 22.0, 4.0
 """Pixels a cell needs to show rank and group index, the rank alone, or its own gap."""
 
 BLOCK_ROOM = 8.0
-"""Pixels that a node needs to be parted from the next."""
+"""The least pixels of a node that is separated from the next."""
 
 LONGEST_KIND = 8
-"""Letters of a kind's name up to which each cell repeats it."""
+"""The longest name of a kind that each cell repeats, in letters."""
 
 OVERVIEW_WIDTH, OVERVIEW_HEIGHT = 720.0, 560.0
 OVERVIEW_LEFT, OVERVIEW_TOP = 78.0, 18.0
-"""Pixels: an overview at most, with what is left of its cells; left of them and above."""
+"""Pixels left of an overview's cells and above them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Panel(geometry.Tiles):
-    """One kind's groups on the nodes; arrays have one entry a rank, lengths are pixels."""
+    """The groups of one kind on the nodes; arrays have one entry per rank, lengths are pixels."""
 
     tiles: geometry.Tiles  # shared by all kinds of a layout
     grouping: Grouping
@@ -59,7 +59,7 @@ class Panel(geometry.Tiles):
         return self.shows_rank
 
     def fitted(self, room: tuple[float, float]) -> Panel:
-        """With its nodes as they stand best in a slide's room."""
+        """The panel with its nodes arranged to suit a slide's room."""
         return panel(self.grouping, self.gpus_per_node, room)
 
     @property
@@ -75,7 +75,7 @@ class Panel(geometry.Tiles):
         return self.cell - GAP
 
     def index_text(self, group: int) -> str:
-        """What a cell says of its group: the kind and its index, or a dash if it is in none.
+        """The text of a cell's group: the kind and its index, or a dash if it is in none.
 
         A name that ends in a digit is parted from the index, as in hcp-l0:3; of a long one only
         the index stands there, as in #3.
@@ -108,7 +108,8 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Overview(MarkedCells):
-    """A world of one cell a GPU: two greys by stage, the chosen rank's groups on top.
+    """A large world with a cell for each GPU: two greys by stage, the selected rank's groups on
+    top.
 
     ``place`` is the cell of each rank, row * columns + column; ``tile`` the columns and rows of a
     node. Lines are column or row numbers before which a gap is drawn.
@@ -146,13 +147,13 @@ class Overview(MarkedCells):
         return self.grid.rows, self.grid.columns
 
     def fitted(self, room: tuple[float, float]) -> Overview:
-        """With smaller cells, so that a slide has room for larger letters, and for fewer labels."""
+        """The overview with smaller cells, so that a slide has larger letters and fewer labels."""
         wide, tall = room[0] - self.left, room[1] - self.top
         cells = wide / self.grid.columns, tall / self.grid.rows
         return replace(self, cell=min(self.cell, *cells))
 
     def legend_of(self, theme: str, words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """A swatch and what it means: of the groups, the chosen rank, the stages."""
+        """Swatches with meanings: of the groups, the selected rank, the stages."""
         for mark in self.marks:
             text = words["key_group"].format(kind=mark.kind, count=f"{len(mark.ranks):,}")
             yield KIND_COLOURS[theme][mark.tone], text
@@ -169,15 +170,15 @@ class Overview(MarkedCells):
         return self.top + self.grid.rows * self.cell
 
     def base_pixels(self) -> np.ndarray:
-        """uint8, shape (rows, columns): 0 where there is no GPU, else 1 + the shade of its stage,
-        of which two take turns as in the picture of the job."""
+        """uint8, shape (rows, columns): 0 without a GPU, else 1 + the shade of its stage, of which
+        two alternate as in the picture of the job."""
         board = np.zeros(self.grid.rows * self.grid.columns, dtype=np.uint8)
         board[self.place] = 1 + self.stage % len(ROWS["light"])
         return board.reshape(self.grid.rows, self.grid.columns)
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
-        """Gaps between cells, wider ones between nodes, where there is room for them.
+        """Gaps between cells, wider ones between nodes, if there is room for them.
 
         A width is at most so many pixels and at most so much of a cell.
         """
@@ -193,7 +194,7 @@ class Overview(MarkedCells):
         return tuple(gaps)
 
     def lines(self, gap: Gap) -> tuple[np.ndarray, np.ndarray]:
-        """X of the vertical lines of a gap and y of the others, those along the edges too."""
+        """X of a gap's vertical lines and y of its horizontal ones, with those along the edges."""
         xs, ys = (
             np.append(np.arange(0, count, step), count) if step else np.empty(0)
             for step, count in ((gap.columns, self.grid.columns), (gap.rows, self.grid.rows))
@@ -202,7 +203,7 @@ class Overview(MarkedCells):
 
     @property
     def ring(self) -> float:
-        """Radius of the ring round the chosen rank: it surrounds the cell and can be seen."""
+        """The radius of the ring round the selected rank: larger than the cell, and visible."""
         return max(9.0, self.cell * 0.62)
 
 
@@ -240,7 +241,7 @@ def overview(
     rank: int,
     tone: Mapping[str, str] | None = None,
 ) -> Overview:
-    """The nodes as they stand, with the groups of ``rank`` marked.
+    """The nodes with the groups of ``rank`` marked.
 
     The groups may be of another mesh over the same ranks. tone: of each name, as `marks_of` has it.
 

@@ -1,4 +1,4 @@
-"""How full each GPU is, on the nodes, as plain data.
+"""A heat map of the GPUs on their nodes, as plain data.
 
 The fill goes from pale to dark in LEVELS steps of an equal share of the whole; what is above the
 whole has a colour of its own. Small worlds print rank and amount in each cell, large ones are one
@@ -22,23 +22,23 @@ LEVELS = 8
 """Steps between empty and full."""
 
 PALE, DARK, OVER = "#dcefed", "#006a65", "#8d1c44"
-"""Nearly empty, nearly full, and more than there is."""
+"""Colours of nearly empty, nearly full, and above capacity."""
 
 WIDTH, HEIGHT = 720.0, 420.0
-"""Most pixels of a picture of a large world."""
+"""The largest picture of a large world, in pixels."""
 
 READABLE = 18.0
-"""Pixels of a cell that has room for its rank."""
+"""The least pixels of a cell with its rank."""
 
 RING = 6.0
-"""Least radius of a ring round a pixel."""
+"""The least radius of a ring round a pixel."""
 
 LEFT, LABEL_ROOM = 60.0, 18.0
 """Pixels left of such a picture, and that the label of a row of nodes needs."""
 
 
 def level_colours() -> list[str]:
-    """The colour of each level, the last one of what is above the whole.
+    """The colour of each level; the last is for values above the whole.
 
     >>> level_colours()[0], level_colours()[-1], len(level_colours())
     ('#dcefed', '#8d1c44', 9)
@@ -59,7 +59,7 @@ def levels(share: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Heat:
-    """Every GPU on its node, filled by its level.
+    """Every GPU on its node, coloured by its level.
 
     level: of each rank, int64, shape (world,). amounts: what to print of each rank under its
     number; a large world prints none. legend: a colour and what it means, for files. colours: of
@@ -78,11 +78,11 @@ class Heat:
 
     @property
     def is_readable(self) -> bool:
-        """Whether it says which GPU is which, or is too large for that anyway."""
+        """Whether ranks are readable in it, or it is too large for them anyway."""
         return self.is_large or self.tiles.cell - GAP >= READABLE
 
     def fitted(self, room: tuple[float, float]) -> Heat:
-        """With its nodes as they stand best in a slide's room."""
+        """The heat map with its nodes arranged to suit a slide's room."""
         return replace(self, room=room)
 
     @cached_property
@@ -94,7 +94,7 @@ class Heat:
         return [(colours.get(colour, colour), text) for colour, text in self.legend]
 
     def palette_of(self, theme: str) -> tuple[str, ...]:
-        """The palette of a theme: a ground is as quiet as any cell of it."""
+        """The palette of a theme; a background is as quiet as a cell."""
         return (PLAIN_CELL[theme], *self.palette[1:]) if self.has_ground else self.palette
 
     @property
@@ -111,13 +111,13 @@ class Heat:
 
     @property
     def cell(self) -> float:
-        """Side of the pixels of a large world."""
+        """The side of a large world's pixels."""
         grid = self.nodes.grid
         return min(WIDTH / grid.columns, HEIGHT / grid.rows)
 
     @property
     def left(self) -> float:
-        """Where the cells begin, with the labels of their rows before them."""
+        """The left edge of the cells, right of their rows' labels."""
         return LEFT if self.is_large else geometry.GUTTER
 
     @property
@@ -138,7 +138,7 @@ class Heat:
 
     @property
     def rings(self) -> list[tuple[float, float, float]]:
-        """Middle and radius of a ring round each marked pixel: one alone would not be seen."""
+        """Centre and radius of a ring round each marked pixel, which alone would be invisible."""
         grid, radius = self.nodes.grid, max(RING, self.cell)
         spots = (divmod(int(cell), grid.columns) for cell in grid.cells()[list(self.marked)])
         return [
@@ -155,7 +155,7 @@ class Heat:
 
 
 def cell_texts(rank: int | str, amount: str, side: float) -> list[tuple[float, float, str]]:
-    """What stands in a cell: baseline, font size and text of each line; a small one has no room.
+    """The texts in a cell: baseline, font size and text of each line; none in a small one.
 
     >>> [text for _, _, text in cell_texts(7, "62", side=40)]
     ['7', '62']

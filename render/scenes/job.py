@@ -31,20 +31,20 @@ from .job_plan import PLAIN, WHOLE, JobPlan, Label, Rectangle, largest_plan
 from .marked import Mark, MarkedCells, Places, marks_of
 
 SHADES = 2
-"""Rows are shaded in turn, so that the eye follows them: as many rows as one label speaks for."""
+"""The number of alternating shades of rows; a label stands for as many rows."""
 
 LEAST = 10.3
-"""Pixels of the letters of a number that a slide enlarges to ten points."""
+"""Pixels of a number's letters that a slide enlarges to ten points."""
 
 FEW = 8
-"""Members of a group that the key names."""
+"""The most members of a group that the legend lists."""
 
 Segment = tuple[float, float, float, float]
-"""x and y of one end, x and y of the other."""
+"""x and y of both ends."""
 
 
 class JobLine(NamedTuple):
-    """What joins the members of one group."""
+    """A line that joins the members of one group."""
 
     tone: str
     segments: tuple[Segment, ...]
@@ -53,7 +53,8 @@ class JobLine(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class JobPicture(MarkedCells):
-    """One mesh with the groups of one rank marked; lengths are pixels, arrays have an entry a rank.
+    """One mesh with the groups of one rank marked; lengths are pixels, arrays have an entry per
+    rank.
 
     ``x`` and ``y`` are the upper left corner of each cell.
     """
@@ -71,8 +72,8 @@ class JobPicture(MarkedCells):
     left, top, seen = JobPlan.left, JobPlan.top, 0.0  # as wide as they are
 
     def fitted(self, room: tuple[float, float]) -> JobPicture:
-        """In a slide's room, folded as it is here; anew where its numbers would not be read so, or
-        where its replicas then stand in fewer bands and not smaller."""
+        """The picture fitted to a slide's room with the same folds; folded anew if its numbers
+        would be unreadable, or if its replicas then need fewer bands and are not smaller."""
         same, anew = self.plan.fitted(room), largest_plan(self.mesh, room)
         plan = replace(self, plan=same)
         if self.is_numbered:
@@ -82,7 +83,7 @@ class JobPicture(MarkedCells):
         return replace(self, plan=anew) if is_better else plan
 
     def legend_of(self, theme: str, words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """A colour and what it means, for each group of the chosen rank."""
+        """A colour and its meaning, for each group of the selected rank."""
         yield GROUP_INK[theme], words["key_gpu"].format(rank=self.rank)
         places = [*self.levels]
         for mark in sorted(self.marks, key=lambda mark: places.index(mark.kind)):
@@ -110,7 +111,7 @@ class JobPicture(MarkedCells):
 
     @property
     def number_size(self) -> float:
-        """Pixels of the letters of a numbered cell."""
+        """The font size of a numbered cell, in pixels."""
         wide, tall = self.sides
         digits = max(2, len(str(self.num_cells - 1)))
         return min(15.0, wide * 1.37 / digits, tall * 0.72)
@@ -141,7 +142,7 @@ class JobPicture(MarkedCells):
 
     @cached_property
     def board_shape(self) -> tuple[int, int]:
-        """Rows and columns of plain cells, with those between bands."""
+        """Rows and columns of plain cells, including those between bands."""
         columns, rows = (
             int(np.rint((lines.places[-1] - start) / side)) + 1
             for lines, start, side in zip(self.lines_of_cells, (self.left, self.top), self.sides)
@@ -154,21 +155,21 @@ class JobPicture(MarkedCells):
         return np.arange(self.mesh.world_size) // stride % size
 
     def base_pixels(self) -> np.ndarray:
-        """uint8, shape (rows, columns): 0 where there is no GPU, else 1 + the shade of its row."""
+        """uint8, shape (rows, columns): 0 without a GPU, else 1 + the shade of its row."""
         board = np.zeros(self.board_shape, dtype=np.uint8)
         every = self.board_places(np.arange(self.mesh.world_size))
         board[every] = 1 + self.stage // self.plan.label_step % SHADES
         return board
 
     def mark_pixels(self) -> np.ndarray:
-        """Those of the marks, and the chosen rank's own cell beyond."""
+        """The pixels of the marks, and after them the selected rank's own cell."""
         board = super().mark_pixels()
         board[self.board_places(self.rank)] = 1 + len(self.marks)
         return board
 
     @cached_property
     def boxes(self) -> tuple[Rectangle, ...]:
-        """One a shard, round numbered cells."""
+        """A box for each shard, round numbered cells."""
         plan = self.plan
         first = np.ones(self.mesh.world_size, dtype=bool)
         for name in plan.box:
@@ -181,7 +182,7 @@ class JobPicture(MarkedCells):
         )
 
     def _around(self, ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Left, top and foot of the cells of each rank's replica in its stage."""
+        """Left, top and bottom of the cells of each rank's replica in its stage."""
         plan = self.plan
         x, y = places_of(plan.outside, ranks)
         top = self.top + plan.origin[1] + y
@@ -193,7 +194,7 @@ class JobPicture(MarkedCells):
 
     @property
     def box_tone(self) -> str:
-        """Of the groups that boxes are; empty where they are none that is marked."""
+        """The tone of the groups that are boxes; empty if these are not marked."""
         return next((mark.tone for mark in self.marks if mark.kind == self.box_kind), "")
 
     @cached_property
@@ -210,7 +211,8 @@ class JobPicture(MarkedCells):
 
     @cached_property
     def lines(self) -> tuple[JobLine, ...]:
-        """What joins the groups of numbered cells; groups that are a box have its frame."""
+        """The lines that join the groups of numbered cells; groups that are boxes have the boxes'
+        frames."""
         return tuple(
             line
             for mark in self.marks
@@ -220,8 +222,8 @@ class JobPicture(MarkedCells):
 
     def _joined(self, mark: Mark) -> Iterator[JobLine]:
         """An outline round members that fill a rectangle above the last row of a stage or of
-        several rows, a bar below each stage that has other members, dots down each column of single
-        ones.
+        several rows, a bar below each stage with other members, dots down each column with a single
+        one.
 
         All stay between cells: a bar's ends from one with others below it, in the gap on its right;
         dots past others, in that on its left.
@@ -268,8 +270,8 @@ class JobPicture(MarkedCells):
     def _outline(
         self, cells: list[tuple[float, float, float, float]], foot: float, gap: float
     ) -> Iterable[Segment]:
-        """The sides of the rectangle that cells of one replica fill without others, but in the last
-        row of its stage. cells: x, y, their replica's top and left; gap: from them to the sides."""
+        """The sides of the rectangle that cells of one replica fill alone, except in the last row
+        of its stage. cells: x, y, their replica's top and left; gap: from them to the sides."""
         xs, ys, _, replicas = zip(*cells)
         (wide, tall), left, right, top, last = self.sides, min(xs), max(xs), min(ys), max(ys)
         is_across = (self.x > left - 0.5) & (self.x < right + 0.5)
@@ -282,8 +284,8 @@ class JobPicture(MarkedCells):
 
     @cached_property
     def hairs(self) -> tuple[tuple[str, tuple[Segment, ...]], ...]:
-        """Of plain cells, how far each group reaches: along each row with several members that are
-        not beside each other, else down each column of a band. The tone, and from end to end."""
+        """For plain cells, the extent of each group: along each row with several members that are
+        not adjacent, else down each column of a band. The tone, and both ends."""
         found = []
         for mark in self.marks:
             x, y = (self.x[mark.ranks].round(2), self.y[mark.ranks].round(2))
@@ -305,7 +307,8 @@ class JobPicture(MarkedCells):
 
     @cached_property
     def node_ends(self) -> tuple[Segment, ...]:
-        """Lines between cells of different nodes; of plain cells, those down or across a band."""
+        """Lines between cells of different nodes; for plain cells only those that cross a whole
+        band."""
         if self.gpus_per_node == 1:
             return ()
         columns, rows = self.lines_of_cells
@@ -333,8 +336,9 @@ class JobPicture(MarkedCells):
 def _extents(
     lines: np.ndarray, places: np.ndarray, side: float, across: float, jump: float
 ) -> list[tuple[float, float, float]]:
-    """(middle, start, end) of each line with several cells that are not all beside each other;
-    what is a jump further is in another band. side, across: a cell's along the line, and across."""
+    """(middle, start, end) of each line with several cells that are not all adjacent; cells further
+    apart than `jump` are in different bands. side, across: a cell's size along the line, and
+    across."""
     rows: dict[float, list[float]] = {}
     for line, place in sorted(zip(lines.tolist(), places.tolist())):
         rows.setdefault(line, []).append(place)
@@ -396,7 +400,8 @@ def job_picture(
 
 
 def levels_of(groupings: Sequence[Grouping], box_kind: str) -> dict[str, int]:
-    """How far below its row each kind's bar runs; the box has a frame instead, pipelines dots."""
+    """The distance of each kind's bar below its row; the box has a frame instead, pipelines have
+    dots."""
     names = [grouping.name for grouping in groupings if grouping.name not in (box_kind, "pp")]
     return {
         **{grouping.name: 0 for grouping in groupings},

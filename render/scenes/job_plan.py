@@ -1,4 +1,4 @@
-"""Where every GPU stands in the picture of the job, and how large: a mesh folded to fit a room.
+"""The place and size of every GPU in the picture of the job: a mesh folded to fit a room.
 
 What does not fit beside each other goes on in the next band, whose rows and columns are labelled
 again; a band holds a divisor of the replicas where one is near.
@@ -19,33 +19,33 @@ from . import geometry
 from .geometry import Fold
 
 FULL, NUMBERED = 64, 256
-"""GPUs up to which a cell is about as high as wide, and up to which each says its number."""
+"""The most GPUs whose cells are about square, and whose numbers are shown."""
 
 WHOLE, TALL, HALF, WIDE = (736.0, 420.0), (736.0, 560.0), (516.0, 420.0), (1160.0, 270.0)
-"""Room for a picture alone beside the card, for one of many cells there, and for one of two side
-by side or below each other, in pixels."""
+"""Sizes in pixels of a picture alone beside the card, of one with many cells, and of two side by
+side or below each other."""
 
 LEFT, TOP = 88.0, 26.0
-"""Room for the labels of the rows and of the columns of each band."""
+"""Pixels for the labels of the rows and of the columns of each band."""
 
 DIGIT = 6.6
-"""Pixels of a cell that each digit of its number needs."""
+"""Pixels of a cell per digit of its number."""
 
 LOOSE = 8
-"""Bands below each other that have their labels above them."""
+"""The most bands below each other with their labels above them."""
 
 RING = 12.0
-"""Pixels that the ring of a band's first GPU takes of what stands above it."""
+"""Pixels above a band's first GPU that its ring covers."""
 
 NAMED = {"dp": 70.0, "edp": 104.0}
-"""Pixels from one replica to the next from which on each is named."""
+"""The least pixels from one replica to the next with which each is labelled."""
 
 LINE = 14.0
 """Pixels from one label to the next below it."""
 
 
 class Metrics(NamedTuple):
-    """Lengths at full size: pixels of numbered cells, cells of plain ones."""
+    """Lengths at full size: pixels for numbered cells, cells for plain ones."""
 
     width: float
     height: float
@@ -62,13 +62,13 @@ class Metrics(NamedTuple):
 NUMBERS = Metrics(52, 46, 4, 7, 6, 8, 6, 26, 14, 1)
 MANY = NUMBERS._replace(height=34, gap=6)
 ALONE = {"pad": 2, "frame": 5}
-"""What frames less of replicas that are one GPU a stage."""
+"""Smaller frames of replicas that have one GPU per stage."""
 
 PLAIN = Metrics(1, 1, 0, 0, 0, 0, 0, 0, 0, 14)
 
 
 class Label(NamedTuple):
-    """Words beside the picture: ``name`` says which, from ``first`` to ``last``."""
+    """A text beside the picture: ``name`` of what, from ``first`` to ``last``."""
 
     x: float
     y: float
@@ -95,7 +95,7 @@ class Sizes(NamedTuple):
 
 @dataclass(frozen=True)
 class JobPlan:
-    """How a mesh is laid out: what stands beside what, and how large."""
+    """The arrangement and scale of a mesh."""
 
     mesh: Mesh
     metrics: Metrics
@@ -142,26 +142,27 @@ class JobPlan:
 
     @cached_property
     def bands(self) -> tuple[int, int]:
-        """Bands beside each other, which share the stages out, and below, which do the replicas."""
+        """Bands side by side, which divide the stages, and one below the other, which divide the
+        replicas."""
         dp, pp = _product(self.mesh, self.columns), self.mesh.size("pp")
         return -(-pp // self.stages), -(-dp // self.replicas)
 
     def fitted(self, room: tuple[float, float]) -> JobPlan:
-        """As large as another room allows, folded as it is."""
+        """The plan scaled to another room, with the same folds."""
         full = self.full
         band = full.band_width, full.band_height
         return replace(self, scale=_scale(self.metrics, self.bands, band, self.stages, room))
 
     @property
     def is_folded(self) -> bool:
-        """Whether some row goes on below itself."""
+        """Whether a row continues below itself."""
         box, others = _product(self.mesh, self.box), _product(self.mesh, self.others)
         is_whole = self.cells_across == box and self.boxes_across == others
         return self.bands != (1, 1) or not is_whole
 
     @cached_property
     def jump(self) -> tuple[float, float]:
-        """Pixels from a band to the next; of plain cells, a whole number of cells."""
+        """Pixels from a band to the next; for plain cells, a whole number of cells."""
         wide, tall = self.sizes.band_width, self.sizes.band_height
         if self.metrics is PLAIN:
             cell = self.scale
@@ -172,12 +173,13 @@ class JobPlan:
 
     @property
     def is_tight(self) -> bool:
-        """Whether bands are too many to be labelled above: then beside, with what they hold."""
+        """Whether bands are too many to have labels above: these are then beside, with what they
+        hold."""
         return _is_tight(self.metrics, self.bands)
 
     @property
     def near(self) -> tuple[float, float]:
-        """Pixels between two neighbouring cells of one band at most, across and down."""
+        """The largest distance of two adjacent cells of a band in pixels, across and down."""
         m = self.metrics
         apart = max(m.between + 2 * m.frame, m.apart) + 2 * m.pad
         return apart * self.scale + 0.5, (max(m.row, m.apart) + 2 * m.pad) * self.scale + 0.5
@@ -194,7 +196,7 @@ class JobPlan:
 
     @cached_property
     def folds(self) -> tuple[Fold, ...]:
-        """One an axis, in the order of the mesh, so that they number the ranks."""
+        """A fold for each axis, in the order of the mesh, so that they number the ranks."""
         m, scale, full = self.metrics, self.scale, self.full
         cells = (m.width + m.gap) * scale, (m.height + m.gap) * scale
         boxes = (full.box_width + m.apart) * scale, (full.box_height + m.apart) * scale
@@ -208,7 +210,7 @@ class JobPlan:
 
     @property
     def outside(self) -> tuple[Fold, ...]:
-        """The same of what numbers replicas and stages alone: where those begin."""
+        """The folds that number only replicas and stages: their places."""
         outer = (*self.columns, "pp")
         return tuple(
             fold if name in outer else Fold(fold.size, fold.size)
@@ -216,7 +218,7 @@ class JobPlan:
         )
 
     def _across_replicas(self, dx: float) -> Iterator[tuple[str, Fold]]:
-        """The axes of the columns, one inside the other, in lines of so many replicas."""
+        """The axes of the columns, nested, in lines of so many replicas."""
         step = 1
         for name in self.columns:
             size, below = self.mesh.size(name), self.jump[1]
@@ -230,7 +232,7 @@ class JobPlan:
     def _within(
         self, names: Sequence[str], across: int, dx: float, dy: float
     ) -> Iterator[tuple[str, Fold]]:
-        """Axes one inside the other in a line; the last one goes on in lines below."""
+        """Nested axes in a line; the last one continues in lines below."""
         step = 1
         for name in names:
             size = self.mesh.size(name)
@@ -240,19 +242,19 @@ class JobPlan:
 
     @property
     def origin(self) -> tuple[float, float]:
-        """Of the first cell of a band, from the band's corner."""
+        """The first cell of a band, relative to the band's corner."""
         m = self.metrics
         return (m.frame + m.pad) * self.scale, (m.ends + m.pad) * self.scale
 
     @cached_property
     def label_step(self) -> int:
-        """Of how many stages one is labelled."""
+        """Stages per label."""
         pitch = (self.full.replica_height + self.metrics.row) * self.scale
         step = max(1, math.ceil(LINE / pitch))
         return 1 << (step - 1).bit_length()
 
     def corners(self) -> Iterator[tuple[float, float, range, range]]:
-        """Each band's corner, and the stages and replicas it holds."""
+        """Each band's corner, with its stages and replicas."""
         dp, pp = _product(self.mesh, self.columns), self.mesh.size("pp")
         (beside, below), (right, lower) = self.bands, self.jump
         for across in range(beside):
@@ -270,7 +272,7 @@ class JobPlan:
                 yield x + place * (wide + m.between * self.scale), y, wide, height
 
     def labels(self, has_layers: bool) -> Iterator[Label]:
-        """Stages beside each band, replicas above it."""
+        """Labels: stages beside each band, replicas above it."""
         m = self.metrics
         pitch = (self.full.replica_height + m.row) * self.scale
         step = (self.full.replica_width + m.between) * self.scale
@@ -289,7 +291,7 @@ class JobPlan:
             yield from self._replica_labels(x, y - 9, step, replicas)
 
     def _band_labels(self) -> Iterator[Label]:
-        """Above the bands what they hold, and beside some of them which."""
+        """Labels above the bands about their content, and beside some of them their numbers."""
         half = self.sizes.band_height / 2
         corners = [*self.corners()]
         (left, top, _, first), last = corners[0], -math.inf
@@ -300,7 +302,7 @@ class JobPlan:
                 last = y
 
     def _replica_labels(self, x: float, y: float, step: float, replicas: range) -> Iterator[Label]:
-        """Each with its name if there is room for that, else the range of them."""
+        """A label for each replica if there is room, else one for their range."""
         middle = (step - self.metrics.between * self.scale) / 2
         if step >= NAMED.get(self.columns[0], NAMED["edp"]):
             for place, number in enumerate(replicas):
@@ -315,7 +317,7 @@ def _product(mesh: Mesh, names: Sequence[str]) -> int:
 
 @lru_cache(maxsize=128)
 def largest_plan(mesh: Mesh, room: tuple[float, float]) -> JobPlan:
-    """The layout that shows a mesh largest; what goes on in a next band has to gain much by it.
+    """The plan with the largest cells; another band must gain much.
 
     Numbered cells are joined: their stages stand below each other wherever numbers are read so.
     """
@@ -356,7 +358,8 @@ def largest_plan(mesh: Mesh, room: tuple[float, float]) -> JobPlan:
 
 
 def _box_axes(mesh: Mesh, inner: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """A box is a tp group; of experts, all that share them; without tp, whatever else there is."""
+    """The axes of a box: a tp group; of experts, all that share them; without tp, whatever else
+    there is."""
     if "etp" in inner or "ep" in inner:
         return tuple(inner), ()
     if mesh.size("tp") > 1 and len(inner) > 1:
@@ -365,7 +368,7 @@ def _box_axes(mesh: Mesh, inner: list[str]) -> tuple[tuple[str, ...], tuple[str,
 
 
 def _across(mesh: Mesh, names: Sequence[str], fewest: int) -> list[int]:
-    """Numbers of cells, or of boxes, that may stand in a line: all, one, or some lines of the last,
+    """Possible numbers of cells, or of boxes, in a line: all, one, or some lines of the last,
     ``fewest`` at least."""
     if not names:
         return [1]
@@ -383,7 +386,7 @@ def metrics_of(gpus: int) -> Metrics:
 
 
 def _bands(counts: Sequence[int], pp: int) -> Iterator[tuple[int, int]]:
-    """(replicas, stages) of a band: whole, or a divisor of either; of a prime, no divisor.
+    """(replicas, stages) of a band: all, or a divisor of either; primes have no divisor.
 
     counts: of each axis of replicas, fastest first; a band is a part of one, or whole ones.
     """
@@ -402,7 +405,7 @@ def _bands(counts: Sequence[int], pp: int) -> Iterator[tuple[int, int]]:
 def _band_size(
     m: Metrics, wide: float, tall: float, replicas: int, stages: int
 ) -> tuple[float, float]:
-    """Of replicas that are so wide and, in a stage, so tall; at full size."""
+    """The size of a band of replicas of this width and height per stage, at full size."""
     return (
         replicas * (wide + m.between) - m.between,
         stages * (tall + m.row) - m.row + 2 * m.ends,
@@ -410,7 +413,7 @@ def _band_size(
 
 
 def _is_tight(metrics: Metrics, bands: tuple[int, int]) -> bool:
-    """`JobPlan.is_tight`, of a plan that is not made yet."""
+    """`JobPlan.is_tight` before a plan is made."""
     return metrics is PLAIN and bands[1] > LOOSE
 
 
@@ -421,7 +424,7 @@ def _scale(
     stages: int,
     room: tuple[float, float],
 ) -> float:
-    """How large bands may be drawn; 0 if their labels alone leave no room."""
+    """The largest scale of bands; 0 if their labels alone exceed the room."""
     (beside, below), (wide, tall) = bands, band
     if _is_tight(metrics, bands):
         rows = below * (tall + (stages > 1))

@@ -1,4 +1,4 @@
-"""One request's KV cache as layers by heads, cut as both sides of its hand-over cut it: data.
+"""One request's KV cache as layers by heads, cut as both sides of its handover cut it, as data.
 
 a row, a column   a layer, and a KV head
 a bracket         a stage or a tp part: of the source at the left and above, of the target at the
@@ -15,11 +15,11 @@ from typing import NamedTuple
 from ..marks import LABEL, advance
 
 WIDE, TALL, EDGE = 260.0, 200.0, 34.0
-"""Pixels of the cache, and round it for brackets and their names."""
+"""Pixels of the cache, and of the margin for brackets and their names."""
 
 
 class KVPart(NamedTuple):
-    """Ranks that share a run of layers or heads: from where to before where, and their name."""
+    """Ranks that share a run [first, after) of layers or heads, with their name."""
 
     first: int
     after: int
@@ -27,7 +27,8 @@ class KVPart(NamedTuple):
 
 
 class KVSlice(NamedTuple):
-    """What one rank sends: layers, heads, from whom, its tone; empty: the chosen one has it."""
+    """What one rank sends: layers, heads, its name and its tone; an empty tone: the selected rank
+    holds it."""
 
     layers: tuple[int, int]
     heads: tuple[int, int]
@@ -39,7 +40,7 @@ class KVSlice(NamedTuple):
 @dataclass(frozen=True)
 class KVPicture:
     """What to draw. stages, parts: of the source and of the target. own: layers and heads that the
-    chosen rank is to hold. axes: the names of both axes."""
+    selected rank needs. axes: the names of both axes."""
 
     layers: int
     heads: int

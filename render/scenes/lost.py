@@ -1,4 +1,4 @@
-"""Time that each GPU lost to others, and others lost to it, on the mesh of the job: plain data.
+"""Time that each GPU lost to others, and that others lost to it, on the mesh of the job, as data.
 
 A cell has both, on two scales of their own: at the left, in blue, what the GPU lost waiting for
 others; at the right, in orange, what others lost waiting for it. Cells without room for a number
@@ -17,7 +17,7 @@ from ..palette import STEPS, scale_of
 from .job import JobPicture
 
 AMOUNTS, LEAST = 26.0, 7.5
-"""Pixels of the height of a cell, and of the letters, with which amounts stand below its number."""
+"""The least pixels of a cell's height, and of letters, with which amounts are below its number."""
 
 DIGIT = 0.68
 """Width of a digit in font sizes."""
@@ -25,7 +25,7 @@ DIGIT = 0.68
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """What a colour means; seconds: of each rank, nan where nothing is known.
+    """The meaning of a colour scale; seconds: of each rank, nan if unknown.
 
     name: "lost" or "caused", as the palette has it; most: seconds that have its last step; amounts:
     what stands in the cells; words: for a legend, with both ends.
@@ -39,7 +39,7 @@ class Scale:
 
     @cached_property
     def steps(self) -> np.ndarray:
-        """The step of each rank: int64, -1 where nothing is known.
+        """The step of each rank: int64, -1 if unknown.
 
         >>> Scale("lost", np.array([0, 1.0, 6, 9, np.nan]), 6.0, ()).steps.tolist()
         [0, 1, 6, 6, -1]
@@ -51,7 +51,7 @@ class Scale:
 
 @dataclass(frozen=True, eq=False)
 class LostPicture:
-    """A mesh, the chosen rank with a frame; scales: both, or one where cells are small."""
+    """A mesh with a frame round the selected rank; scales: both, or one if cells are small."""
 
     job: JobPicture
     scales: tuple[Scale, ...]
@@ -60,7 +60,7 @@ class LostPicture:
         return replace(self, job=self.job.fitted(room))
 
     def legend_of(self, theme: str, _: object) -> Iterator[tuple[str, str]]:
-        """A step and the last one of each scale, beside what they mean."""
+        """A middle step and the last one of each scale, with their meanings."""
         for scale in self.scales:
             yield "-".join(scale_of(scale.name, theme)[2 :: STEPS - 2]), scale.words
 
@@ -74,13 +74,13 @@ class LostPicture:
 
     @property
     def number_size(self) -> float:
-        """Pixels of the letters of a rank, above its amounts where these have room."""
+        """The font size of a rank in pixels, above its amounts if these have room."""
         size = self.job.number_size
         return min(size, self.job.sides[1] * 0.32) if self.letters else size
 
     @cached_property
     def letters(self) -> float:
-        """Pixels of the letters of amounts; 0 where they have no room."""
+        """The font size of amounts in pixels; 0 if they have no room."""
         wide, tall = self.job.sides
         longest = max((len(one) for scale in self.scales for one in scale.amounts), default=0)
         size = min(11.0, tall * 0.25, (wide / 2 - 3) / (DIGIT * max(longest, 2)))
@@ -89,7 +89,7 @@ class LostPicture:
 
 
 def amounts_of(seconds: np.ndarray, unit: float) -> list[str]:
-    """Numbers of a few letters, in units of so many seconds; nothing where nothing is known.
+    """Short numbers in units of so many seconds; empty where unknown.
 
     >>> amounts_of(np.array([0.0, 0.00123, 0.0449, 1.5, np.nan]), unit=1e-3)
     ['0', '1.2', '45', '1500', '']

@@ -1,4 +1,4 @@
-"""The groups of one chosen rank among many cells: which they are, wider cells, and their names.
+"""The groups of one selected rank among many cells: marks, wider cells, and names.
 
 A tag is the name of a group at its end: a second cue beside colour where cells are too small for
 numbers and lines. It stands beside the member that is furthest from the chosen GPU in its row or
@@ -27,7 +27,7 @@ Places = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Mark:
-    """The members of the chosen rank's group of one kind, and the tone that marks them."""
+    """The members of the selected rank's group of one kind, and its tone."""
 
     kind: str
     ranks: np.ndarray
@@ -37,7 +37,7 @@ class Mark:
 def marks_of(
     groupings: Sequence[Grouping], rank: int, tone: Mapping[str, str] | None = None
 ) -> tuple[Mark, ...]:
-    """The groups that ``rank`` is in, largest first. tone: of each name; left out, as `tones`.
+    """The groups of ``rank``, largest first. tone: by name; by default as in `tones`.
 
     >>> from groups import parse_mesh
     >>> from groups.grouping import plain
@@ -54,7 +54,7 @@ def marks_of(
 
 
 def swell_of(ranks: int, seen: float, cells: int) -> int:
-    """Cells by which marks are drawn wider on every side, so that they are ``seen`` cells wide.
+    """Cells added to marks on every side, so that they are at least ``seen`` cells wide.
 
     A few small cells among thousands are lost on a page; a group that would then cover a quarter of
     all cells stays as it is.
@@ -69,14 +69,14 @@ def swell_of(ranks: int, seen: float, cells: int) -> int:
 
 
 TALL, LETTER, AROUND = 14.0, 6.2, 8.0
-"""Pixels: height of a tag, width of a letter in it, and of what is round its letters."""
+"""Pixels: height of a tag, width of a letter in it, and padding."""
 
 AGAIN = 6
-"""How often a tag makes way for others."""
+"""The most attempts to move a tag out of the way of others."""
 
 
 class Tag(NamedTuple):
-    """A name in its tone; x and y are the middle, in pixels."""
+    """A name in its tone; x and y are its centre, in pixels."""
 
     name: str
     tone: str
@@ -89,7 +89,7 @@ class Tag(NamedTuple):
 
 
 class MarkedCells(ABC):
-    """A picture of many cells in rows and columns, with the groups of the chosen rank marked.
+    """A picture of many cells in rows and columns, with the groups of the selected rank marked.
 
     Each says its rank, its marks, largest first, so that a small group is never hidden, and where
     cells are: left and top of the first, width and height down to the last, the sides of one, and
@@ -136,17 +136,17 @@ class MarkedCells(ABC):
 
     @cached_property
     def spots(self) -> Places:
-        """The corners of the chosen rank's cell, then of those of each mark."""
+        """The corners of the selected rank's cell, then of those of each mark."""
         return self.corners(np.concatenate([[self.rank], *(mark.ranks for mark in self.marks)]))
 
     @property
     def middle(self) -> tuple[float, float]:
-        """That of the chosen rank's cell."""
+        """Centre of the selected rank's cell, in pixels."""
         x, y = (float(at[0]) + side / 2 for at, side in zip(self.spots, self.sides))
         return x, y
 
     def swell(self, ranks: int) -> int:
-        """Cells by which each cell of a group of so many ranks is drawn wider on every side."""
+        """Cells added to each cell of a group of so many ranks on every side."""
         return swell_of(ranks, self.seen / self.sides[0], self.num_cells)
 
     @property
@@ -154,7 +154,7 @@ class MarkedCells(ABC):
         return math.prod(self.board_shape)
 
     def mark_pixels(self) -> np.ndarray:
-        """uint8, shape (rows, columns): 0 or 1 + the number of the mark, the smallest on top.
+        """uint8, shape (rows, columns): 0, or 1 + the number of the mark, the smallest mark on top.
 
         At an edge, a swollen cell stays inside.
         """
@@ -176,7 +176,7 @@ class MarkedCells(ABC):
 
     @cached_property
     def tags(self) -> tuple[Tag, ...]:
-        """A tag a group of several ranks, at its end."""
+        """A tag for each group of several ranks, at its end."""
         x, y = (at + side / 2 for at, side in zip(self.spots, self.sides))
         dx, dy = x - x[0], y - y[0]
         across, down = np.abs(dx), np.abs(dy)
@@ -205,8 +205,8 @@ class MarkedCells(ABC):
         return tuple(tags)
 
     def _band(self, x: float, wide: float) -> tuple[float, float]:
-        """Left and right of the band at x; of the picture where a band has none for what is so
-        wide."""
+        """Left and right of the band at x; of the whole picture if a band is narrower than
+        ``wide``."""
         left, right, jump = self.left, self.width, self.jump
         if not jump:
             return left, right
@@ -217,7 +217,7 @@ class MarkedCells(ABC):
 def _free_height(
     taken: Sequence[tuple[float, float, float]], tag: tuple[float, float, float], bottom: float
 ) -> float:
-    """The height at which a tag is on none of those before; all as x, y and width."""
+    """The height at which a tag overlaps none of the earlier ones; all as x, y and width."""
     x, y, wide = tag
     for _ in range(AGAIN):
         if all(abs(x - at) >= (wide + w) / 2 or abs(y - on) >= TALL for at, on, w in taken):

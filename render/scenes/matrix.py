@@ -1,4 +1,4 @@
-"""Who sends how much to whom, as plain data: one pixel a pair, its bytes on a log scale."""
+"""The bytes between pairs of ranks as plain data: one pixel per pair, on a log scale."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ LEVELS = 24
 """Steps of the colour scale."""
 
 COLOURS = ("#aebff2", "#14145e")
-"""Least and most."""
+"""The colours of least and most."""
 
 DECADES = 6
-"""The scale reaches so many powers of ten below the most; what is less has the first colour."""
+"""Powers of ten below the largest value that the scale covers; smaller values have the first
+colour."""
 
 SIDE = 640.0
 LEFT, TOP, RIGHT = 62.0, 24.0, 18.0
@@ -48,7 +49,7 @@ def matrix_picture(
     sent: np.ndarray, ranks_per_cell: int, gpus_per_node: int, firsts: np.ndarray | None = None
 ) -> MatrixPicture:
     """The picture of bytes by sender and receiver, shape (n, n); firsts: the first rank of each of
-    the n cells, where these are not all ranks in their order.
+    the n cells, unless these are all ranks in order.
 
     >>> picture = matrix_picture(np.array([[0.0, 1e9], [1e3, 0.0]]), 1, gpus_per_node=8)
     >>> picture.levels.tolist(), picture.labels
@@ -78,7 +79,7 @@ def matrix_picture(
 
 
 def label_place(cell: float) -> tuple[float, float, str]:
-    """Where a label stands, right of and below the corner of its cell, and its anchor.
+    """The place of a label right of and below the corner of its cell, and its anchor.
 
     That of small cells begins where they do: in the corner of the picture two would touch.
     """

@@ -1,4 +1,4 @@
-"""Who sends what to one GPU, as plain data: both layouts beside each other.
+"""The senders of one GPU, as plain data: both layouts beside each other.
 
 a row       a pipeline stage
 a box       a shard of the model: one tp group
@@ -16,39 +16,39 @@ from ..marks import advance
 from ..palette import TONES
 
 CELL, DIGIT, APART, BETWEEN = 27.0, 9.0, 2.0, 10.0
-"""Pixels: width of a GPU with up to three digits, of each further one, from one GPU to the next,
-and from box to box."""
+"""Pixels: width of a GPU with up to three digits, of each further digit, between two GPUs, and
+between two boxes."""
 
 LETTER, TITLE = 12.5, 13.0
-"""Pixels of letters, and of titles: of 16 rows a slide has room for them in ten points."""
+"""Font sizes of labels and of titles in pixels: with 16 rows a slide shows them in ten points."""
 
 FEW_ROWS, TALL, BELOW, SMALL, CLOSE = 6, 26.0, 14.0, 17.0, 7.0
-"""Up to so many rows a GPU is so tall, with so much below it; of more rows it is less."""
+"""The most rows with tall GPUs; their height and the space below, and those of more rows."""
 
 ROOM, NARROW = 350.0, 268.0
-"""Pixels that the boxes of a row have, beside the other layout and above it; so many as fit are
+"""The width of a row's boxes in pixels, beside the other layout and above it; as many as fit are
 drawn."""
 
 LANE = 3.5
-"""Pixels from one line to the next."""
+"""Pixels between two lines."""
 
 LEFT, TOP, MIDDLE = 64.0, 26.0, 110.0
-"""Pixels: room for the names of stages, for the titles, and between both layouts."""
+"""Pixels: for the names of stages, for the titles, and between both layouts."""
 
 ASIDE, UNDER = 34.0, 20.0
-"""Pixels: room for lines beside two layouts one above the other, and between them."""
+"""Pixels: for lines beside two stacked layouts, and between these."""
 
 MANY = 8
-"""Lines up to which each leads to the chosen GPU by itself."""
+"""The most lines that lead to the selected GPU separately."""
 
 MOST_ROWS = 16
 MOST_CELLS = 8
-"""Stages of a layout, and GPUs of a box, that are drawn."""
+"""The most stages of a layout, and GPUs of a box, that are drawn."""
 
 
 @dataclass(frozen=True)
 class ShardRow:
-    """A stage: its name, and groups of ranks; a rank of -1 stands for those that are left out."""
+    """A stage: its name, and groups of ranks; -1 stands for ranks that are left out."""
 
     label: str
     boxes: tuple[tuple[int, ...], ...]
@@ -60,7 +60,7 @@ class ShardRow:
 
 
 def cell_width(last_rank: int) -> float:
-    """Pixels of a GPU, so that the number of the last one has room.
+    """The width of a GPU in pixels, so that the largest number fits.
 
     >>> cell_width(63), cell_width(16_383)
     (27.0, 45.0)
@@ -70,7 +70,8 @@ def cell_width(last_rank: int) -> float:
 
 @dataclass(frozen=True)
 class SentLine:
-    """From a rank of the source to the chosen one: its share of the most, and whose colour."""
+    """A line from a rank of the source to the selected one: its share of the largest, and its
+    tone."""
 
     rank: int
     share: float
@@ -79,7 +80,7 @@ class SentLine:
 
 @dataclass(frozen=True)
 class MovesPicture:
-    """What to draw: the rows of both layouts, their titles, the chosen rank, and its lines.
+    """What to draw: the rows of both layouts, their titles, the selected rank, and its lines.
 
     is_stacked: the target below the source, for narrow screens.
     """
@@ -92,12 +93,12 @@ class MovesPicture:
 
     @cached_property
     def starts(self) -> tuple[float, float]:
-        """Where the cells of either side begin."""
+        """The left edges of the cells of both sides."""
         return LEFT, LEFT if self.is_stacked else LEFT + self._wide(0) + MIDDLE + LEFT
 
     @cached_property
     def tops(self) -> tuple[float, float]:
-        """Where the rows of either side begin."""
+        """The upper edges of the rows of both sides."""
         below = TOP + len(self.sides[0]) * self.pitch + UNDER + TOP
         return TOP, below if self.is_stacked else TOP
 
@@ -113,7 +114,7 @@ class MovesPicture:
         return self.starts[1] + self._wide(1)
 
     def _wide(self, side: int) -> float:
-        """Pixels that the rows and the title of a side need."""
+        """The width of a side's rows and title in pixels."""
         return max([self._title(side), *(row.width for row in self.sides[side])])
 
     def _title(self, side: int) -> float:
@@ -121,7 +122,7 @@ class MovesPicture:
 
     @cached_property
     def tall(self) -> float:
-        """Pixels of a GPU from top to bottom."""
+        """The height of a GPU in pixels."""
         return TALL if max(map(len, self.sides)) <= FEW_ROWS else SMALL
 
     @property
@@ -141,16 +142,16 @@ class MovesPicture:
 
     @property
     def cell(self) -> float:
-        """Pixels of a GPU from left to right."""
+        """The width of a GPU in pixels."""
         return max((row.cell for side in self.sides for row in side), default=CELL)
 
     def tone(self, rank: int) -> str:
-        """The tone of a sender: in turn, in the order of the lines."""
+        """The tone of a sender, in the order of the lines."""
         senders = [line.rank for line in self.lines if not line.is_own]
         return TONES[senders.index(rank) % len(TONES)] if rank in senders else ""
 
     def cells(self, side: int) -> Iterator[tuple[int, float, float]]:
-        """Ranks with the corner of their cells; -1 for what is left out."""
+        """Ranks with the corner of their cells; -1 for those left out."""
         for number, row in enumerate(self.sides[side]):
             x, y = self.starts[side], self.tops[side] + number * self.pitch
             for box in row.boxes:
@@ -167,8 +168,8 @@ def shard_rows(
     cell: float = CELL,
     room: float = ROOM,
 ) -> tuple[ShardRow, ...]:
-    """The rows of a layout: groups by stage. What does not fit into the room is left out, never one
-    of ``shown`` while there is room.
+    """The rows of a layout: groups by stage. What does not fit is left out; ranks of ``shown`` come
+    first.
 
     >>> rows = shard_rows([[range(0, 4), range(4, 8)]], ["stage 0"], {5})
     >>> rows[0].boxes
@@ -209,7 +210,8 @@ def _boxes(
 def _shown_width(
     groups: Sequence[Sequence[int]], shown: Collection[int], cell: float, most: int
 ) -> float:
-    """Pixels of the boxes that have to be drawn, with so many GPUs each and a mark between."""
+    """The width in pixels of the boxes that must be drawn, with so many GPUs each and a mark
+    between."""
     boxes = (_thinned(box, shown, most) for box in groups if any(rank in shown for rank in box))
     return sum((len(box) + 1) * (cell + APART) + 2 * BETWEEN for box in boxes)
 

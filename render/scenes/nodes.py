@@ -22,15 +22,16 @@ from functools import cached_property
 import numpy as np
 
 THINNEST, THICKEST = 1.5, 10.0
-"""Pixels of lines."""
+"""The width of lines in pixels."""
 
 PAD, HEAD, CELL, INNER = 6.0, 20.0, 16.0, 7.0
-"""Of a box: its padding, its line of text, the height of a cell and of a lane of inner groups."""
+"""Pixels of a box: its padding, its line of text, the height of a cell and of a lane of inner
+groups."""
 
 
 @dataclass(frozen=True, eq=False)
 class Thread:
-    """Groups of one kind on the very same boxes; bytes: what they send between these in a step.
+    """Groups of one kind on the same boxes; bytes: what they send between these in a step.
 
     groups: how many. A thread is equal to itself alone: one of a large server has many boxes.
     """
@@ -43,7 +44,7 @@ class Thread:
 
 @dataclass(frozen=True)
 class Box:
-    """A node that is shown: its number, ranks from first to last, and where it stands."""
+    """A visible node: its number, its first and last rank, and its place."""
 
     number: int
     first: int
@@ -64,7 +65,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Bus:
-    """A line: its thread, thickness, straight parts, and the boxes that a part of it ends at."""
+    """A line: its thread, thickness, straight parts, and the boxes at which a part ends."""
 
     thread: Thread
     width: float
@@ -74,7 +75,7 @@ class Bus:
 
 @dataclass(frozen=True)
 class Inner:
-    """A group that stays inside a box, by its kind: ranks, and the y of its line."""
+    """A group that stays inside a box: its kind, its ranks, and the y of its line."""
 
     kind: str
     ranks: tuple[int, ...]
@@ -84,7 +85,7 @@ class Inner:
 
 @dataclass(frozen=True)
 class Left:
-    """Boxes that are left out: where their count stands, and whether they are rows."""
+    """Boxes that are left out: the place of their count, and whether they are rows."""
 
     x: float
     y: float
@@ -94,15 +95,15 @@ class Left:
 
 @dataclass(frozen=True)
 class Places:
-    """Which box stands in which row, in rows of numbers; labels: of each row, empty: none."""
+    """The boxes of each row, by number; labels: of each row, or empty."""
 
     rows: tuple[tuple[int, ...], ...]
     labels: tuple[str, ...]
 
 
 def places_of(stages: Sequence[int], across: int, label: str = "{stage}") -> Places:
-    """Boxes in rows by the pipeline stage of their first rank; of one stage, or of other numbers
-    of boxes, in rows of ``across``.
+    """Boxes in rows by the pipeline stage of their first rank; with one stage, or stages of
+    different numbers of boxes, in rows of ``across``.
 
     >>> places_of([0, 0, 1, 1], 8).rows, places_of([0] * 12, 8).rows[1], places_of([0, 1], 8).labels
     (((0, 1), (2, 3)), (8, 9, 10, 11), ('0', '1'))
@@ -121,8 +122,8 @@ def places_of(stages: Sequence[int], across: int, label: str = "{stage}") -> Pla
 
 
 def shown_of(count: int, most: int, here: int, wanted: Iterable[Collection[int]]) -> list[int]:
-    """Places that are shown of so many: the chosen one, those of each set that is small enough, the
-    first and the last, then its neighbours.
+    """The visible places: the selected one, those of each set that is small enough, the first and
+    the last, then its neighbours.
 
     >>> shown_of(5, 8, 0, []), shown_of(128, 6, 9, [{8, 9}, {*range(128)}])
     ([0, 1, 2, 3, 4], [0, 8, 9, 10, 11, 127])
@@ -141,7 +142,8 @@ def shown_of(count: int, most: int, here: int, wanted: Iterable[Collection[int]]
 
 
 def thickness(amount: float, most: float, thickest: float = THICKEST) -> float:
-    """Pixels of a line: its area grows as the amount, its width as the root of that.
+    """The width of a line in pixels: the square root of its share, so that its area is
+    proportional.
 
     >>> thickness(25.0, 100.0), thickness(100.0, 100.0), thickness(0.0, 100.0)
     (5.0, 10.0, 1.5)
@@ -151,7 +153,7 @@ def thickness(amount: float, most: float, thickest: float = THICKEST) -> float:
 
 @dataclass(frozen=True)
 class NodesPicture:
-    """What to draw. kinds: of the key, in its order, with words; scale: amounts with words."""
+    """What to draw. kinds: of the legend, in order, with texts; scale: amounts with texts."""
 
     boxes: tuple[Box, ...]
     buses: tuple[Bus, ...]
@@ -180,11 +182,11 @@ class NodesPicture:
 
 
 KEY_LINE = 20.0
-"""Pixels from one line of the key to the next."""
+"""Pixels from one line of the legend to the next."""
 
 
 def threads_of(kind: str, groups: np.ndarray, size: int, each: float) -> Iterator[Thread]:
-    """The groups of a kind that leave their box, those on the very same boxes as one thread.
+    """The groups of a kind that leave their box; those on the same boxes are one thread.
 
     groups: ranks, shape (groups, members); size: ranks of a box; each: bytes of one group.
 

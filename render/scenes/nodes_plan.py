@@ -1,4 +1,4 @@
-"""Where nodes stand, and the lanes between them in which lines run: never over a box."""
+"""The places of nodes, and the lanes between them for lines, which never cross a box."""
 
 from __future__ import annotations
 
@@ -25,35 +25,35 @@ from .nodes import (
 )
 
 MOST_BOXES, MOST_ROWS = 64, 6
-"""Boxes, and rows of them, that a picture has at most."""
+"""The most boxes, and rows of them, in a picture."""
 
 MOST_INNER = 3
-"""Lanes below the cells of a box for groups that stay inside."""
+"""The most lanes below the cells of a box, for groups that stay inside."""
 
 MOST_LANES = 8
-"""Lanes between two rows or columns of boxes; lines of more bytes come first."""
+"""The most lanes between two rows or columns of boxes; lines with more bytes come first."""
 
 LEFT, RIGHT, TOP, APART = 64.0, 4.0, 4.0, 4.0
 """Margins, and pixels between two lines of a lane."""
 
 MOST_THICK = 2.5
-"""Lanes side by side of the thickest lines; of more all lines are thinner."""
+"""The most lanes side by side with the thickest lines; of more all lines are thinner."""
 
 GUTTER, GAP, BEYOND = 12.0, 52.0, 8.0
-"""Pixels between boxes at least, of what stands for boxes that are left out, and how far from the
-middle of that a line ends."""
+"""Pixels: least distance of boxes, size of the mark for boxes that are left out, and how far from
+its middle a line ends."""
 
 LETTER = 7.4
-"""Pixels of a bold letter of a name, about."""
+"""The approximate width of a bold letter of a name, in pixels."""
 
 WIDEST, TALLEST_CELL = 480.0, 30.0
-"""Pixels of a box at most, and of its cells."""
+"""The largest width of a box, and height of its cells, in pixels."""
 
 
 @dataclass(frozen=True)
 class NodesRequest:
-    """What is asked for: boxes of ``size`` ranks of ``world``, in their places; the threads; groups
-    that stay inside, by kind; the chosen rank, None where all groups of a kind are."""
+    """What to draw: boxes of ``size`` ranks of ``world``, in their places; the threads; groups that
+    stay inside, by kind; the selected rank, None if all groups of a kind are drawn."""
 
     world: int
     size: int
@@ -70,7 +70,7 @@ class NodesRequest:
 
 
 def nodes_picture(request: NodesRequest) -> NodesPicture:
-    """The picture.
+    """The picture of a request.
 
     >>> from render.scenes.nodes import places_of
     >>> thread = Thread("pp", (0, 1), 8, 2e9)
@@ -82,7 +82,7 @@ def nodes_picture(request: NodesRequest) -> NodesPicture:
 
 
 class _Plan:
-    """The lanes of every thread, then where all that stands between them is."""
+    """The lanes of every thread, then the places of everything between them."""
 
     def __init__(self, request: NodesRequest) -> None:
         self.request, rows = request, request.places.rows
@@ -125,7 +125,7 @@ class _Plan:
         return self.row_of[boxes], self.column_of[boxes]
 
     def _lay(self, one: Thread) -> None:
-        """Gives a thread its lanes, if there is room and two of its boxes are shown."""
+        """Assigns lanes to a thread, if there is room and two of its boxes are visible."""
         by_row: dict[int, list[int]] = {}
         for box in one.boxes:
             if box in self.shown:
@@ -182,12 +182,12 @@ class _Plan:
         )
 
     def _seen(self, ranks: np.ndarray) -> tuple[int, ...]:
-        """Of these ranks those in boxes that are shown."""
+        """Those of some ranks that are in visible boxes."""
         is_seen = np.isin(ranks // self.request.size, [*self.shown])
         return tuple(ranks[is_seen].tolist())
 
     def _names(self) -> tuple[str, ...]:
-        """Of each box the longest name that has room in all of them."""
+        """The name of each box, in the longest form that fits in all of them."""
         last = f"{max(self.shown):,}"
         room = (self.box_wide - 2 * PAD) / LETTER
         *longer, shortest = self.request.names
@@ -196,7 +196,7 @@ class _Plan:
         return tuple(name.format(box=f"{box:,}") for box in self.shown)
 
     def _columns(self) -> None:
-        """Where columns begin, and how wide a box is."""
+        """Computes the left edges of columns, and the width of a box."""
         places = self.request.places
         has_rows_left = len(self.rows) < len(places.rows)
         margin = LEFT if any(places.labels) or has_rows_left else RIGHT
@@ -218,12 +218,12 @@ class _Plan:
 
     @staticmethod
     def _holes(shown: Sequence[int], count: int) -> dict[int, int]:
-        """Before which of the shown places some are left out, and how many."""
+        """The visible places before which some are left out, with their number."""
         steps = zip((-1, *shown), (*shown, count))
         return {at: there - here - 1 for at, (here, there) in enumerate(steps) if there > here + 1}
 
     def _rows_of(self, inner_lanes: int) -> None:
-        """Where rows begin, below each the lanes of its lines; what is left out."""
+        """Computes the upper edges of rows, with lanes below each, and what is left out."""
         self.box_tall = HEAD + self.cell_tall + PAD + inner_lanes * INNER
         holes = self._holes(self.rows, len(self.request.places.rows))
         y, self.y, self.left_out = TOP, [], []
@@ -238,7 +238,7 @@ class _Plan:
         self.bottom = y + 6
 
     def _inner(self) -> tuple[int, list[tuple[str, tuple[int, ...], int, int]]]:
-        """Groups that stay inside a box that is shown: kind, ranks, box, lane; lanes in all."""
+        """Groups inside a visible box: kind, ranks, box, lane; and the number of lanes."""
         ends: dict[int, list[int]] = {}
         found, size = [], self.request.size
         for kind, groups in self.request.inside:
@@ -258,7 +258,8 @@ class _Plan:
         return max((lane + 1 for *_, lane in found), default=0), found
 
     def _bus(self, one: Thread, by_row: dict[int, list[int]], boxes: dict[int, Box]) -> Bus:
-        """Its trunk and stubs; from a trunk beside a column, stubs or a bus below each row."""
+        """The trunk and stubs of a thread; from a trunk beside a column, stubs or a bus below each
+        row."""
         parts, ends = [], [box for some in by_row.values() for box in some]
         columns = {self.shown[box][1] for box in ends}
         trunk: list[float] = []
@@ -288,8 +289,8 @@ class _Plan:
         return Bus(one, width, tuple(parts), tuple(ends))
 
     def _beyond(self, one: Thread, row: int, shown: Sequence[int]) -> Iterator[float]:
-        """How far a line in a row goes on to boxes that are left out: not to the middle of these,
-        where that of others may come from the other side."""
+        """How far a line in a row extends towards boxes that are left out: not to their middle,
+        where lines from the other side may end."""
         rows, columns = self.places[one]
         hidden = columns[rows == self.rows[row]]
         nearest = min(int(self.column_of[box]) for box in shown)
@@ -299,8 +300,7 @@ class _Plan:
 
 
 class Gutter:
-    """Side by side between two rows or columns: lines whose reaches have nothing in common share a
-    lane.
+    """The space between two rows or columns: lines that do not overlap share a lane.
 
     amounts: of each lane the most that a line in it carries; widths: its pixels, once all are laid.
 
@@ -319,7 +319,7 @@ class Gutter:
         self._reaches: list[list[tuple[int, int]]] = []
 
     def free(self, first: int, last: int) -> int:
-        """The first lane in which nothing reaches into these places."""
+        """The first lane in which nothing overlaps these places."""
         is_free = (
             all(last < start or end < first for start, end in lane) for lane in self._reaches
         )
@@ -338,6 +338,6 @@ class Gutter:
         return max(GUTTER, sum(self.widths) + APART * (len(self.widths) + 2))
 
     def middle(self, one: Thread) -> float:
-        """From where the lanes begin to the middle of a line."""
+        """The distance from the start of the lanes to the middle of a line."""
         at = self.of[one]
         return APART * (at + 1.5) + sum(self.widths[:at]) + self.widths[at] / 2

@@ -1,5 +1,5 @@
-"""The GPUs of servers on their nodes: what fills each, its KV heads and its experts; and how many
-requests at full length go into the cache."""
+"""The GPUs of servers on their nodes: memory, KV heads and experts of each; and the number of
+requests at full length that fit into the cache."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from ..marks import LABEL
 from ..palette import GROUPS
 
 TILE, BAR, SQUARE, PAD = 112.0, 16.0, 15.0, 6.0
-"""Pixels: width of a tile, height of its bar, side of a square of a KV head, and between things."""
+"""Pixels: width of a tile, height of its bar, side of a KV head's square, and padding."""
 
 HEADS = 6
-"""KV heads that have a square of their own; of more, their numbers are said in words."""
+"""The most KV heads with a square each; of more, the numbers are text."""
 
 APART, TITLE = 10.0, 20.0
-"""Pixels between tiles, and above them where their node is named."""
+"""Pixels between tiles, and above them for the name of their node."""
 
 ACROSS = 8
-"""Tiles beside each other."""
+"""Tiles in a row."""
 
 MOST_REQUESTS = 64
-"""Requests drawn one by one; of more the strip is one band."""
+"""The most requests drawn one by one; of more the strip is one band."""
 
 STRIP = 26.0
-"""Height of the strip of requests."""
+"""Height of the strip of requests in pixels."""
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A part of a bar: its colour of GROUPS, its share of the GPU, whether another rank holds the
-    same."""
+    """A part of a bar: its colour of GROUPS, its share of the GPU, and whether another rank holds
+    the same."""
 
     colour: int
     share: float
@@ -41,8 +41,8 @@ class Segment:
 
 @dataclass(frozen=True)
 class Tile:
-    """One GPU. heads: numbers of its KV heads; colours: of each, the same where another rank keeps
-    the same head; note: of heads that have no squares; lines: what else it has."""
+    """One GPU. heads: numbers of its KV heads; colours: of each, the same on ranks with the same
+    head; note: about heads without squares; lines: further texts."""
 
     name: str
     bar: tuple[Segment, ...]
@@ -68,8 +68,8 @@ BAR_TOP = 2 * PAD + LABEL
 
 @dataclass(frozen=True)
 class RequestStrip:
-    """Requests at full length in the cache. requests: how many go in, a fraction too; label: what
-    it says behind them."""
+    """Requests at full length in the cache. requests: how many fit, may be a fraction; label: the
+    text after them."""
 
     requests: float
     label: str

@@ -1,4 +1,4 @@
-"""Who holds which shard: the ranks of one group, each with boxes cut into every rank's share."""
+"""The shards of each rank: the ranks of one group, each with boxes cut into every rank's share."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ SLOT, BAR, ROW, APART, LEFT, TOP = 8.0, 14.0, 18.0, 14.0, 20.0, 18.0
 """Pixels: width of a share, height of a box, from box to box, between ranks, and the margins."""
 
 WHOLE, OWN, LOCAL, STALE, NONE = "whole", "own", "local", "stale", "none"
-"""What a rank has of a tensor: all of it; its own share; all, but of its own samples alone; all,
-but only its own share is up to date; nothing."""
+"""The state of a rank's tensor: complete; its own share; complete but of its own samples only;
+complete but only its own share up to date; nothing."""
 
 NARROWEST = 48.0
-"""Pixels that the box of a rank is wide at least, so that its number has room."""
+"""The least width of a rank's box in pixels, so that its number fits."""
 
 MOST = 8
-"""Ranks drawn of one group; of more, the first ones and the last."""
+"""The most ranks drawn of one group; of more, the first ones and the last."""
 
 
 @dataclass(frozen=True)
 class ShardGrid:
-    """Ranks and, for each tensor by its letter, what each of them has of it."""
+    """Ranks and, for each tensor by its letter, each rank's state of it."""
 
     ranks: tuple[int, ...]
     holds: tuple[tuple[str, str], ...]  # letter, one of the states above
@@ -39,7 +39,7 @@ class ShardGrid:
 
     @cached_property
     def slots(self) -> int:
-        """Columns of ranks, and shares of a box: one more where ranks are left out."""
+        """Columns of ranks, and shares of a box: one more if ranks are left out."""
         return len(self.visible) + self.has_more
 
     @cached_property
@@ -59,11 +59,11 @@ class ShardGrid:
         return TOP + len(self.holds) * ROW
 
     def column(self, place: int) -> int:
-        """Where a rank that is shown stands: the last one stands behind the ones left out."""
+        """The column of a visible rank; the last one is after those left out."""
         return place + (self.has_more and place == len(self.visible) - 1)
 
     def shares(self, place: int, state: str) -> list[tuple[float, int, bool]]:
-        """What is filled of the box of a rank that is shown: left edge, whose share, whether faint.
+        """The filled shares of a visible rank's box: left edge, owner, and whether faint.
 
         -1 is the share of the ranks left out.
         """

@@ -1,5 +1,5 @@
-"""One step of several roles as a strip: the phases beside each other, and in each a bar of what
-lies in the memory of a GPU then, under the line of what it has."""
+"""One step of several roles as a strip: its phases side by side, each with a bar of a GPU's memory
+below the line of its capacity."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cached_property
 from ..palette import ROLE_CELLS, STEP_MARKS
 
 TALL, LEAST = 190.0, 15.0
-"""Pixels of the bars at most, and of a part that has its name in it."""
+"""The largest height of bars in pixels, and the least of a part with its name in it."""
 
 TOP, FOOT, APART = 22.0, 40.0, 6.0
 """Pixels above the bars, below them for the names of phases, and between them."""
@@ -18,8 +18,8 @@ TOP, FOOT, APART = 22.0, 40.0, 6.0
 
 @dataclass(frozen=True)
 class HeldPart:
-    """A part of a bar: its words, and in short, its bytes, the number of its role's colour, and
-    whether its role works then."""
+    """A part of a bar: its text, a short form, its bytes, its role's colour by number, and whether
+    its role works then."""
 
     text: str
     short: str
@@ -30,7 +30,7 @@ class HeldPart:
 
 @dataclass(frozen=True)
 class PhaseBar:
-    """A phase: its name, what is said below it, its parts from below upwards."""
+    """A phase: its name, the text below it, its parts from bottom to top."""
 
     name: str
     note: str
@@ -43,7 +43,7 @@ class PhaseBar:
 
 @dataclass(frozen=True, eq=False)
 class StepPicture:
-    """All phases on one scale; limit: the bytes that a GPU has, and their name."""
+    """All phases on one scale; limit: the bytes of a GPU, with their name."""
 
     bars: tuple[PhaseBar, ...]
     limit: float
@@ -61,12 +61,12 @@ class StepPicture:
 
     @property
     def tall(self) -> float:
-        """Pixels of the bars at most; there is no room for bars of which nothing is known."""
+        """The height of the bars in pixels; 0 if all are unknown."""
         return TALL if any(bar.total for bar in self.bars) else 2 * LEAST
 
     @cached_property
     def scale(self) -> float:
-        """Pixels of a byte."""
+        """Pixels per byte."""
         return self.tall / max(1.05 * self.limit, *(bar.total for bar in self.bars))
 
     @property
@@ -78,7 +78,7 @@ class StepPicture:
 
     @property
     def foot(self) -> float:
-        """Where bars stand."""
+        """The y of the lower ends of bars."""
         return TOP + self.tall
 
     def fitted(self, room: tuple[float, float]) -> StepPicture:

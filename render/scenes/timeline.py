@@ -1,4 +1,4 @@
-"""A timeline as data to draw: ranks down, time across, one op a box; and what each rank holds.
+"""A timeline as data: ranks down, time across, a box for each op; and the memory of each rank.
 
 Times become whole ticks. The tick is the largest unit that all times are multiples of, so that a
 picture of one pixel a tick is exact at any zoom; where there is no such unit, times are rounded to
@@ -25,46 +25,46 @@ from training.pipeline.plan import B, F, I, W
 from ..palette import INKS, luminance, rgb
 
 MOST_TICKS = 8_192
-"""Ticks of one axis: a picture of so many pixels is drawn by every browser."""
+"""The most ticks of one axis: every browser draws a picture of so many pixels."""
 
 MOST_BOXES = 3_000
-"""Ops that are drawn as boxes of their own; above, they are the pixels of one picture."""
+"""The most ops drawn as boxes; more are the pixels of one picture."""
 
 MOST_SHADES = 8
-"""Chunks of one rank that are told apart by shade; further ones take turns."""
+"""The most chunks of one rank with shades of their own; further ones repeat them."""
 
 FINEST = 10_000
-"""Durations are taken to this part of a unit, divided by the chunks of a rank."""
+"""The resolution of durations: this part of a unit, divided by the chunks of a rank."""
 
 PHASES: dict[str, str] = {"F": "#5b8def", "B": "#00775f", "I": "#f0a13a", "W": "#c9c3d6"}
-"""The colour of each kind of op, of chunk 0; the letters and the legend say the same in words."""
+"""The colour of each kind of op, of chunk 0; letters and legend have the same in words."""
 
 DEEPEST = 0.4
-"""How far the shade of the last chunk goes towards black or white."""
+"""How far the shade of the last chunk is towards black or white."""
 
 DARKER = 0.86
-"""How much darker every other micro-batch of one picture is."""
+"""How much darker every second micro-batch of one picture is."""
 
 ROWS = ((8, 30), (16, 24), (32, 18), (64, 13), (128, 7))
-"""Up to so many ranks: pixels of a row."""
+"""Pixels of a row, by the largest number of ranks."""
 
 LEAST_ROW = 4
-"""Pixels of a row above that."""
+"""Pixels of a row of more ranks."""
 
 EXACT = 2**50
-"""Numbers up to which whole floats and their sums are exact."""
+"""The largest number up to which whole floats and their sums are exact."""
 
 LABEL_ROOM = 12
-"""Pixels that a row needs for a number in its boxes."""
+"""Pixels of a row with numbers in its boxes."""
 
 DIGIT, MARGIN = 6.4, 3.0
-"""Pixels of a digit in a box, and round them."""
+"""Pixels of a digit in a box, and of the margin."""
 
 AXIS = 18
-"""Pixels of the line of times under a timeline."""
+"""Pixels of the line of times below a timeline."""
 
 STEPS = (1, 2, 5)
-"""Times a power of ten: what an axis counts in."""
+"""The steps of an axis, times a power of ten."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,7 @@ class Boxes:
 
 @dataclass(frozen=True, eq=False)
 class Strip:
-    """One timeline to draw: real ranks down, ``ticks`` across of ``tick`` units of time each.
+    """One timeline to draw: its ranks down, ``ticks`` across of ``tick`` units of time each.
 
     held, held_input: per rank, whole-rank micro-batches on each of the parts of the axis, until W
     and until I: float64, shape (ranks, parts).
@@ -107,7 +107,7 @@ class Strip:
 
     @property
     def memory_row(self) -> int:
-        """Pixels of a row of the memory curves: a curve needs less room than numbers do."""
+        """Pixels of a row of the memory curves, which need less room than numbers."""
         return self.row if self.row >= 18 else max(LEAST_ROW, self.row // 2)
 
     @property
@@ -116,7 +116,7 @@ class Strip:
 
     @property
     def digits(self) -> int:
-        """Of the longest number in a box."""
+        """Digits of the longest number in a box."""
         return len(str(self.boxes.micro_batch.max(initial=0)))
 
     @cached_property
@@ -165,19 +165,19 @@ class Strip:
 
 
 COLUMNS = 400
-"""Parts of the axis on which memory is drawn at most: the most within each."""
+"""The most parts of the axis with a value of memory: the largest within each."""
 
 PARTS = 64 * COLUMNS
-"""Parts of all ranks' axes together: a curve of many ranks is drawn coarser."""
+"""The most parts of all ranks' axes together: curves of many ranks are coarser."""
 
 TICKS_AT_ONCE = 2**17
-"""Ticks of so many ranks together are counted at once."""
+"""Ticks of all ranks that are counted in one step."""
 
 
 def strips_of(
     timelines: Sequence[Timeline], ranks: Sequence[int], most_ticks: int = MOST_TICKS
 ) -> list[Strip]:
-    """Timelines over the same ranks, to draw on one axis; ``ranks`` are the real ones.
+    """Timelines over the same ranks, to draw on one axis; ``ranks`` are their numbers.
 
     >>> from training.pipeline import plan_of, simulate
     >>> strip, = strips_of([simulate(plan_of("1f1b", p=2, m=2))], ranks=[0, 4])
@@ -226,7 +226,7 @@ def _boxes(timeline: Timeline, tick: float) -> Boxes:
 
 
 def _curves(timeline: Timeline, boxes: Boxes, ticks: int) -> np.ndarray:
-    """The most held on each part of the axis, until W and until I: float64, (2, ranks, parts)."""
+    """The most memory on each part of the axis, until W and until I: float64, (2, ranks, parts)."""
     p = timeline.plan.p
     parts = min(COLUMNS, ticks, -(-PARTS // p))
     width, firsts = ticks + 1, np.arange(parts) * ticks // parts
@@ -248,7 +248,8 @@ def _curves(timeline: Timeline, boxes: Boxes, ticks: int) -> np.ndarray:
 
 
 def shade(kind: str, chunk: int) -> str:
-    """The colour of a kind of op on a chunk of its rank: the further, the deeper or paler."""
+    """The colour of a kind of op on a chunk of its rank: the later the chunk, the deeper or
+    paler."""
     base = PHASES[kind]
     towards = rgb(INKS[luminance(base) < 0.2])
     share = DEEPEST * (chunk % MOST_SHADES) / (MOST_SHADES - 1) ** 0.5
@@ -263,8 +264,7 @@ def op_colours() -> list[str]:
 
 
 def pixel_colours() -> np.ndarray:
-    """Those of `Strip.pixels` from 1 on, red, green and blue: micro-batches that follow each other
-    differ a little."""
+    """RGB colours of `Strip.pixels` from 1 on: consecutive micro-batches differ a little."""
     fills = np.array([rgb(fill) for fill in op_colours()])
     return np.rint(np.stack([fills, DARKER * fills], axis=1)).reshape(-1, 3).astype(np.uint8)
 
@@ -273,12 +273,12 @@ def pixel_colours() -> np.ndarray:
 
 
 def gap(row: int) -> int:
-    """Pixels between a row of so many pixels and the next."""
+    """Pixels between two rows of so many pixels."""
     return 2 if row >= LABEL_ROOM else 1
 
 
 def box_places(strip: Strip) -> tuple[np.ndarray, np.ndarray]:
-    """Upper edge and height of each box in pixels; of a pair one is above the other."""
+    """Upper edge and height of each box in pixels; in a pair one is above the other."""
     boxes, tall = strip.boxes, strip.row - gap(strip.row)
     upper = (tall + 1) // 2
     top = boxes.rank * strip.row + np.where(boxes.half == 2, upper, 0)
@@ -286,7 +286,7 @@ def box_places(strip: Strip) -> tuple[np.ndarray, np.ndarray]:
 
 
 def axis_of(strip: Strip) -> list[tuple[float, float, str]]:
-    """Round times, about ten of them: the part of the axis, 0 to 1, the time, the anchor."""
+    """About ten round times: the place on the axis, 0 to 1, the time, the anchor."""
     length = strip.ticks * strip.tick
     step = round_step(length / 10)
     labels = []
@@ -309,7 +309,7 @@ def round_step(least: float) -> float:
 
 def level_steps(curves: np.ndarray, tall: int, most: float) -> list[tuple[list[int], list[float]]]:
     """The parts of the axis where each curve changes, and its height in pixels from there on, in
-    tenths: a change that nobody can see is none."""
+    tenths; smaller changes are left out."""
     levels = np.rint(10 * tall * curves / most) / 10 if most else np.zeros(curves.shape)
     is_step = np.ones(levels.shape, dtype=bool)
     is_step[:, 1:] = levels[:, 1:] != levels[:, :-1]

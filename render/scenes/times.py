@@ -1,4 +1,4 @@
-"""How long a move takes by each rule, and how long others measured, on one axis of seconds.
+"""The seconds of a move by each rule, and measured seconds, on one axis.
 
 a row    a rule: a dot at the speed of the links, a bar over what real updates take
 a dot    in the last row, an update that was measured: full where ranks send to ranks, hollow where
@@ -20,7 +20,7 @@ ROW, TOP, AXIS, PLOT = 24.0, 20.0, 20.0, 296.0
 
 
 class RuleTime(NamedTuple):
-    """A rule, its seconds at link speed, and between what it takes in fact."""
+    """A rule, its seconds at link speed, and the range of real updates."""
 
     label: str
     seconds: float
@@ -30,7 +30,7 @@ class RuleTime(NamedTuple):
 
 
 class MeasuredTime(NamedTuple):
-    """An update that somebody measured: what, and whether ranks send to ranks."""
+    """A measured update: its seconds, whether ranks send to ranks directly, and its text."""
 
     seconds: float
     is_direct: bool
@@ -39,8 +39,8 @@ class MeasuredTime(NamedTuple):
 
 @dataclass(frozen=True)
 class TimesChart:
-    """What to draw. least: what no rule undercuts, and what is said of it; measured_label: of the
-    last row."""
+    """What to draw. least: seconds that no rule undercuts, with a text; measured_label: of the last
+    row."""
 
     rules: tuple[RuleTime, ...]
     measured: tuple[MeasuredTime, ...]
@@ -49,7 +49,7 @@ class TimesChart:
 
     @cached_property
     def left(self) -> float:
-        """Pixels of the names of rows."""
+        """The width of the rows' names in pixels."""
         names = (self.measured_label, *(rule.label for rule in self.rules))
         return 10 + LABEL * max(advance(name, bold=True) for name in names)
 
@@ -74,5 +74,5 @@ class TimesChart:
         return self.left + PLOT * (log10(seconds) - low) / (high - low)
 
     def y(self, row: int) -> float:
-        """The middle of a row."""
+        """The middle of a row in pixels."""
         return TOP + ROW * (row + 0.5)

@@ -1,4 +1,4 @@
-"""Calls of one group over time, aligned at their ends, which are those of all: plain data.
+"""Calls of one group over time, aligned at their common ends, as plain data.
 
     a row       a member: its own work as ground, then the bar of each call
     a bar       from where the member came to the end of the call: first it waited for the last
@@ -21,25 +21,25 @@ from .geometry import LETTERS
 from .timeline import round_step
 
 WIDE, NARROWEST = 1080.0, 300.0
-"""Pixels across a picture, with the names of its rows, at most and at least."""
+"""The largest and least width of a picture with the names of its rows, in pixels."""
 
 ROWS = ((8, 26.0), (16, 22.0), (32, 16.0), (64, 12.0))
-"""Up to so many rows: pixels of one."""
+"""Pixels of a row, by the largest number of rows."""
 
 MOST_ROWS = ROWS[-1][0]
 
 TOP, AXIS = 20.0, 22.0
-"""Pixels above the rows, with the names of calls, and below them, with times."""
+"""Pixels above the rows, for the names of calls, and below them, for times."""
 
 LETTER = 11.0
 
 MOVED = {"light": "#475569", "dark": "#94a3b8", "page": "var(--moved)"}
-"""While data moves."""
+"""The colour while data moves."""
 
 
 class TogetherCall(NamedTuple):
-    """One call; took: seconds of each row, None where it has no trace; last: row of who came last,
-    -1 of nobody here."""
+    """One call; took: seconds of each row, None without a trace; last: the row that came last, -1
+    if it is not among them."""
 
     name: str
     end: float
@@ -48,12 +48,12 @@ class TogetherCall(NamedTuple):
 
     @property
     def moved(self) -> float:
-        """What it takes who comes last: nobody waits then."""
+        """The seconds of the row that came last: nobody waits then."""
         return min((one for one in self.took if one is not None), default=0.0)
 
 
 class CallBar(NamedTuple):
-    """A member in a call, in pixels: where it came, where the last one did, where it ends."""
+    """A member in a call, in pixels: its arrival, that of the last member, and its end."""
 
     row: int
     came: float
@@ -64,7 +64,7 @@ class CallBar(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TogetherChart:
-    """rows: the name of each; unit: of the axis, seconds and name; key: words for waiting, moving
+    """rows: the name of each; unit: of the axis, seconds and name; key: texts for waiting, moving
     data, and who came last; chosen: a row with a bold name, -1 for none."""
 
     rows: Sequence[str]
@@ -75,7 +75,7 @@ class TogetherChart:
     wide: float = field(default=WIDE, kw_only=True)
 
     def fitted(self, room: tuple[float, float]) -> TogetherChart:
-        """As wide as a slide is beside its height."""
+        """The chart as wide as a slide, relative to its height."""
         wide = max(room[0] * LETTERS / 2, self.height * room[0] / room[1])
         return replace(self, wide=min(WIDE, max(NARROWEST + self.left, wide)))
 
@@ -98,7 +98,7 @@ class TogetherChart:
 
     @property
     def foot(self) -> float:
-        """Below the rows."""
+        """The y below the rows."""
         return TOP + self.row * len(self.rows)
 
     @property
@@ -107,7 +107,7 @@ class TogetherChart:
 
     @cached_property
     def span(self) -> tuple[float, float]:
-        """Seconds at the left and at the right."""
+        """Seconds at the left and right edges."""
         starts = [call.end - took for call in self.calls for took in call.took if took is not None]
         ends = [call.end for call in self.calls]
         first, last = min([*starts, *ends], default=0.0), max(ends, default=0.0)
@@ -136,7 +136,7 @@ class TogetherChart:
 
     @cached_property
     def names(self) -> list[tuple[float, str]]:
-        """Names of calls above their ends, of those that have room beside the one before."""
+        """Names of calls above their ends, if they have room beside the one before."""
         found, free = [], self.left
         for call in self.calls:
             x = self.x(call.end)

@@ -1,1 +1,1 @@
-"""Painters of inline SVG, for the page."""
+"""Scenes as inline SVG, for the page."""

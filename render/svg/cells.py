@@ -15,10 +15,10 @@ import numpy as np
 from ..marks import Numbers
 
 LETTER = 0.61
-"""The width of a letter in font sizes, of what letters of one width there are."""
+"""The width of a letter of a monospaced font, in font sizes."""
 
 STEPS = 4
-"""Cells after the first one, the distance to one of which may be that of a text's words."""
+"""The most cells after the first whose distance may be that of a text's words."""
 
 
 def outline(corners: np.ndarray, sizes: np.ndarray) -> str:
@@ -39,7 +39,7 @@ def outline(corners: np.ndarray, sizes: np.ndarray) -> str:
 
 
 def runs(numbers: Numbers) -> str:
-    """A text in the middle of each cell.
+    """Texts centred in cells.
 
     >>> x, y = np.array([5.0, 15, 25]), np.array([7.0, 7, 7])
     >>> runs(Numbers("r", ["0", "1", "10"], x, y, 8, "red"))[49:]
@@ -68,7 +68,7 @@ def runs(numbers: Numbers) -> str:
 
 @lru_cache(maxsize=512)
 def progressions(places: tuple[float, ...]) -> tuple[tuple[int, ...], ...]:
-    """Ascending places as few rows of equally distant ones: the numbers of those in each.
+    """Ascending places as few arithmetic progressions: the indices of each.
 
     >>> progressions((0.0, 1.0, 5.0, 6.0, 10.0, 11.0))
     ((0, 2, 4), (1, 3, 5))
@@ -88,6 +88,6 @@ def progressions(places: tuple[float, ...]) -> tuple[tuple[int, ...], ...]:
 
 
 def _near(place: float, places: Iterable[float]) -> float | None:
-    """What is at a place, within what rounding may have moved it."""
+    """The index at a place, within rounding."""
     tries = (round(place + by, 1) for by in (0.0, -0.1, 0.1))
     return next((one for one in tries if one in places), None)

@@ -11,7 +11,7 @@ from .marks import known_svg, marks_svg
 
 
 def cluster_svg(picture: ClusterPicture, description: str) -> str:
-    """All GPUs; ``description`` is their text equivalent for screen readers."""
+    """All GPUs; ``description`` is the text for screen readers."""
     wide, tall = picture.width + 2, picture.height + 2
     look = "numbered" if picture.is_numbered else "plain"
     return (
@@ -22,7 +22,7 @@ def cluster_svg(picture: ClusterPicture, description: str) -> str:
 
 
 def _letters(picture: ClusterPicture) -> str:
-    """For the style sheet: the picture's width, and how large a number is drawn and may be."""
+    """For the style sheet: the picture's width, and the drawn and largest size of a number."""
     digits = len(str(picture.world - 1))
     most = min(picture.cell * 1.4 / digits, picture.cell * 0.6)
     wide = 1.08 * (picture.width + 2)  # beside it there is a margin
@@ -30,7 +30,7 @@ def _letters(picture: ClusterPicture) -> str:
 
 
 def _known(picture: ClusterPicture) -> str:
-    """Where each GPU is, which the page's script asks of a click and of the arrow keys."""
+    """The place of each GPU, for clicks and arrow keys in the page's script."""
     if picture.is_numbered:
         tiles, each = picture.tiles, picture.gpus_per_node
         wide = node_columns(each)

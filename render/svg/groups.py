@@ -1,4 +1,5 @@
-"""Panels and overviews -> inline SVG for the page, themed by its CSS, spoken by screen readers.
+"""Panels and overviews -> inline SVG for the page, with colours of its CSS and texts for screen
+readers.
 
 Colours are names of the page's style sheet (`style`). Cells are few elements (`cells`): where each
 rank is, and its group, stands in ``data-known``, which is all that the page's script needs to light
@@ -34,7 +35,7 @@ from .marks import known_svg, marks_svg
 
 
 def style() -> str:
-    """The palette as CSS: colours of groups and kinds as names that each theme fills."""
+    """The palette as CSS: colours of groups and kinds as variables that each theme sets."""
     groups = "".join(f".g{i}{{fill:var(--g{i});stroke:var(--g{i})}}" for i in range(len(PALETTE)))
     ink = '[class*=" g"]>text{fill:var(--gi);stroke:none}'
     themes = "".join(
@@ -61,7 +62,7 @@ def _named(theme: str) -> str:
 
 
 def panel_svg(panel: Panel, description: str, outlined: np.ndarray | None = None) -> str:
-    """One panel; ``description`` is its text equivalent for screen readers.
+    """One panel; ``description`` is the text for screen readers.
 
     outlined: bool, shape (world_size,): ranks to draw a frame round.
     """
@@ -80,7 +81,7 @@ def panel_svg(panel: Panel, description: str, outlined: np.ndarray | None = None
 
 
 def _known(panel: Panel, outlined: np.ndarray | None) -> str:
-    """Where each rank is, its group, and which are outlined."""
+    """The place of each rank, its group, and which are outlined."""
     gpus, nodes = panel.gpus_per_node, len(panel.frames)
     steps = (
         (float(at[apart] - at[0]) if apart < len(at) else 0.0)
@@ -102,7 +103,7 @@ def _known(panel: Panel, outlined: np.ndarray | None) -> str:
 
 
 def overview_svg(overview: Overview, description: str, kinds: Sequence[int] = ()) -> str:
-    """The nodes of a large world, its cells as one picture of one pixel a GPU.
+    """The nodes of a large world, its cells as one picture with one pixel per GPU.
 
     kinds: the numbers under which the page's script knows the kinds that it marks here.
     """

@@ -1,4 +1,4 @@
-"""How full each GPU is -> inline SVG for the page; a large world is one embedded picture."""
+"""A heat map of the GPUs -> inline SVG for the page; a large world is one embedded picture."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..scenes.heat import Heat
 from .marks import marks_svg
 
 MOST_ON_PHONES = 64
-"""GPUs whose numbers a phone has room for."""
+"""The most GPUs whose numbers a phone has room for."""
 
 
 def heat_svg(heat: Heat, description: str) -> str:
-    """The picture as SVG, in which a click on a GPU leads to the view of its groups;
-    ``description`` is its text equivalent for screen readers."""
+    """The picture as SVG, in which clicking a GPU leads to the view of its groups; ``description``
+    is the text for screen readers."""
     many = " many" if len(heat.level) > MOST_ON_PHONES else ""
     return (
         f'<svg class="heat{" large" if heat.is_large else many}" role="img" '
@@ -29,7 +29,7 @@ def heat_svg(heat: Heat, description: str) -> str:
 
 
 def _hits(heat: Heat) -> str:
-    """What a click on each GPU sets of the page's state."""
+    """The change of the state that a click on each GPU makes."""
     tiles, side = heat.tiles, heat.tiles.cell - GAP
     corners = np.stack([tiles.x, tiles.y], axis=-1) + GAP / 2
     return "".join(

@@ -24,7 +24,7 @@ def job_svg(
     is_still: bool = False,
     outlined: np.ndarray | None = None,
 ) -> str:
-    """One mesh; ``description`` is its text equivalent for screen readers.
+    """One mesh; ``description`` is the text for screen readers.
 
     kinds: the numbers under which the page's script knows the groups that it marks here, in the
     order of their lines. is_still: whether the script marks nothing here. outlined: which ranks of
@@ -66,8 +66,8 @@ def _place(names: Sequence[str], name: str) -> int:
 
 
 def _letters(picture: JobPicture) -> str:
-    """For the style sheet: the picture's width, and of a number in a cell how large it is drawn
-    and may be, in pixels."""
+    """For the style sheet: the picture's width, and the drawn and largest size of a cell's number,
+    in pixels."""
     wide, tall = picture.sides
     digits = len(str(picture.mesh.world_size - 1))
     most = min(wide * 1.4 / digits, tall * 0.78)

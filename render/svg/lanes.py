@@ -1,4 +1,4 @@
-"""What runs when, for the page: a lane for computation, one for the network, a time axis below."""
+"""A timeline for the page: a lane for computation, one for the network, a time axis below."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import NamedTuple
 from ..scenes.timeline import round_step
 
 WIDTH, LANE, LEFT, AXIS = 960.0, 34.0, 8.0, 26.0
-"""Pixels: across all, down a lane, left of the first bar, and of the axis below."""
+"""Pixels: total width, height of a lane, left of the first bar, and of the axis."""
 
 SMALLEST_LABEL = 17.0
-"""Pixels; a narrower bar has no number."""
+"""The least pixels of a bar with a number."""
 
 
 class LaneBar(NamedTuple):
-    """One task of a lane: what it is (a class of the style sheet), its number and its times."""
+    """One task of a lane: its class in the style sheet, its number and its times."""
 
     lane: int
     what: str
@@ -26,7 +26,7 @@ class LaneBar(NamedTuple):
 
 
 def lanes_svg(bars: Sequence[LaneBar], lanes: int, unit: float, description: str) -> str:
-    """``unit``: seconds that are 1 on the axis, such as 1e-3 where it counts milliseconds."""
+    """The lanes. ``unit``: seconds per unit of the axis, such as 1e-3 for milliseconds."""
     last = max((bar.end for bar in bars), default=0.0) or 1.0
     scale = (WIDTH - 2 * LEFT) / last
     drawn = "".join(_lane_bar(bar, scale, unit) for bar in bars if bar.end > bar.start)
@@ -44,7 +44,7 @@ def lanes_svg(bars: Sequence[LaneBar], lanes: int, unit: float, description: str
 
 
 def ticks_of(last: float) -> list[float]:
-    """Round numbers from 0 to the last, five to ten of them.
+    """Five to ten round numbers from 0 to the last.
 
     >>> ticks_of(8.4)
     [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]

@@ -17,8 +17,8 @@ def lost_svg(
     tips: Sequence[str],
     sets: Sequence[Mapping[str, str]],
 ) -> str:
-    """The picture; of numbered cells what is told at the pointer, and what a click sets of the
-    page's state."""
+    """The picture; tips: texts for numbered cells under the pointer; sets: changes of the state on
+    click."""
     size = f"{picture.width:g} {picture.height:g}"
     wide, tall = picture.job.sides
     most = min(wide * 1.4 / len(str(picture.job.num_cells - 1)), tall * 0.78)

@@ -1,4 +1,4 @@
-"""Marks -> SVG: the same of a file, and of the page in the colours of its style sheet."""
+"""Marks -> SVG: for files, and for the page in the colours of its style sheet."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ MONO = "'DejaVu Sans Mono', Menlo, Consolas, monospace"
 
 
 def scene_svg(kind: str, scene: Scene, marks: Iterable[Mark], description: str) -> str:
-    """A scene on the page, of a class of its style sheet; ``description`` is its text equivalent
-    for screen readers. The marks are of the look "page"."""
+    """A scene on the page with a class of its style sheet; ``description`` is the text for screen
+    readers. The marks are of the look "page"."""
     size = f"{scene.width:g}", f"{scene.height:g}"
     return (
         f'<svg class="{kind}" role="img" aria-label="{escape(description)}" width="{size[0]}" '
@@ -29,7 +29,7 @@ def scene_svg(kind: str, scene: Scene, marks: Iterable[Mark], description: str) 
 
 
 def to_svg(drawing: Drawing) -> str:
-    """The drawing as one SVG, its text as text."""
+    """The drawing as one SVG; text stays text."""
     wide, tall = _number(drawing.width), _number(drawing.height)
     placed = "".join(
         f'<g transform="translate({_number(x)} {_number(y)}) scale({scale:.6g})">'
@@ -106,7 +106,7 @@ def _lines(mark: Lines) -> str:
 
 
 def _polyline(points: Iterator[tuple[float, float]]) -> str:
-    """Points as a path, briefer where it goes straight across or down."""
+    """Points as a path, shorter for horizontal and vertical parts."""
     x, y = next(points)
     path = [f"M{x:.9g} {y:.9g}"]
     for to_x, to_y in points:
@@ -121,8 +121,8 @@ def _polyline(points: Iterator[tuple[float, float]]) -> str:
 
 
 def _blocks(mark: Blocks) -> Iterator[str]:
-    """A path for each colour, which is less to write and to draw, of dots too; a single box that
-    is round, or that only has an edge, as itself."""
+    """A path for each colour, which is smaller and faster, also of dots; a single box that is
+    round, or that only has an edge, as its own element."""
     corners, sizes, radius = mark.corners, mark.sizes, mark.radius
     if (
         isinstance(mark.fill, str)
@@ -159,7 +159,7 @@ def _blocks(mark: Blocks) -> Iterator[str]:
 
 
 def _rounded(fill: str, corners: np.ndarray, sizes: np.ndarray, radius: float) -> str:
-    """Boxes smaller by the radius, in a line of twice its width that rounds their corners."""
+    """Boxes smaller by the radius, with an outline of twice its width that rounds their corners."""
     return (
         f'<path fill="{fill}" stroke="{fill}" stroke-width="{_number(2 * radius)}" '
         f'stroke-linejoin="round" d="{outline(corners + radius, sizes - 2 * radius)}"/>'
@@ -171,7 +171,7 @@ def _chosen(sizes: np.ndarray, which: slice | list[int]) -> np.ndarray:
 
 
 def _by_colour(mark: Blocks) -> Iterator[tuple[str, slice | list[int]]]:
-    """Each colour with the boxes that have it."""
+    """The boxes of each colour."""
     if isinstance(mark.fill, str):
         yield mark.fill, slice(None)
         return
@@ -188,7 +188,7 @@ def known_svg(**known: object) -> str:
 
 @lru_cache(maxsize=4096)
 def _number(value: float) -> str:
-    """To a hundredth of a pixel.
+    """A number to a hundredth of a pixel.
 
     >>> _number(2.0), _number(1 / 3), _number(-0.0)  # a cache cannot tell both zeros apart
     ('2', '0.33', '0')

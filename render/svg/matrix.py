@@ -1,4 +1,4 @@
-"""Who sends how much to whom -> inline SVG: a palette PNG that the browser scales, and a cursor."""
+"""The matrix of bytes -> inline SVG: a palette PNG that the browser scales, and a cursor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .marks import marks_svg
 
 
 def matrix_svg(picture: MatrixPicture, description: str) -> str:
-    """The picture as SVG; ``description`` is its text equivalent for screen readers."""
+    """The picture as SVG; ``description`` is the text for screen readers."""
     cell = picture.cell
     return (
         f'<svg class="traffic-matrix" tabindex="0" role="img" aria-label="{escape(description)}" '
@@ -28,6 +28,6 @@ def matrix_svg(picture: MatrixPicture, description: str) -> str:
 
 @cache
 def scale_png() -> str:
-    """The colours from little to much, in one row."""
+    """The colours from least to most, in one row."""
     levels = np.arange(1, LEVELS + 1, dtype=np.uint8).reshape(1, -1)
     return png_uri(levels, matrix_colours("page"))

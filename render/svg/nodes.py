@@ -11,7 +11,7 @@ from .marks import marks_svg
 
 
 def nodes_svg(picture: NodesPicture, description: str, kind: str) -> str:
-    """The picture as SVG; a click on a box chooses its first GPU."""
+    """The picture as SVG; clicking a box selects its first GPU."""
     hits = "".join(
         f'<rect class="hit" x="{box.x:g}" y="{box.y:g}" width="{box.wide:g}" '
         f'height="{box.tall:g}" rx="6" data-set="{escape(dumps({"rank": str(box.first)}))}"/>'

@@ -30,7 +30,7 @@ from .marks import marks_svg
 KINDS = tuple(PHASES)
 
 WIDTH = 900
-"""Pixels that a timeline is taken to be wide until the page's script has measured it."""
+"""The width of a timeline in pixels until the page's script has measured it."""
 
 
 def style() -> str:
@@ -44,7 +44,7 @@ def style() -> str:
 
 
 def strip_svg(strip: Strip, description: str, number: int = 0) -> str:
-    """One timeline; ``number`` is its place among those that are compared."""
+    """One timeline; ``number`` is its index among those compared."""
     labels = "" if strip.is_picture else _labels(strip)
     height = strip.height
     return (
@@ -57,7 +57,7 @@ def strip_svg(strip: Strip, description: str, number: int = 0) -> str:
 
 
 def memory_svg(strip: Strip, most: float, description: str) -> str:
-    """What each rank holds, a curve a rank; ``most`` fills a row."""
+    """The memory of each rank, a curve each; ``most`` fills a row."""
     height, parts = strip.memory_row * len(strip.ranks), strip.held.shape[1]
     return (
         f'<svg class="pipeline-memory" role="img" height="{height}" '
