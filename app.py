@@ -1,4 +1,4 @@
-"""The page: layout controls on the left, what they make on the right.
+"""The page: controls of a layout on the left, its views on the right.
 
     python app.py
 
@@ -52,7 +52,7 @@ MONO = ["ui-monospace", "SFMono-Regular", "Consolas", "DejaVu Sans Mono", "monos
 
 
 def create_app() -> gr.Blocks:
-    """Build the page; nothing is served until it is launched."""
+    """Builds the page; nothing is served until it is launched."""
     # Gradio imports it in the first event: better at the start than while a visitor waits.
     import matplotlib  # noqa: F401
 
@@ -79,7 +79,8 @@ def create_app() -> gr.Blocks:
 
 
 def theme() -> gr.themes.Base:
-    """Fonts by name only, so that nothing is fetched; subdued text dark enough to read."""
+    """A theme with fonts by name only, so that nothing is fetched, and subdued text dark enough to
+    read."""
     base = gr.themes.Base(primary_hue="indigo", neutral_hue="slate", font=FONTS, font_mono=MONO)
     return base.set(body_text_color_subdued="*neutral_600", block_info_text_color="*neutral_600")
 
@@ -102,7 +103,7 @@ LAUNCH: Document = {
 
 
 def launch_options() -> Document:
-    """Everything that launch() needs for this page; tests launch it the same way."""
+    """The options of launch() for this page, in tests too."""
     # The endpoints are MCP tools too where Gradio's extra for it is installed, as on a Space.
     has_mcp = importlib.util.find_spec("mcp") is not None
     around = {"middleware": [Middleware(Guard, widgets.first_script(), head_html)]}
@@ -111,13 +112,13 @@ def launch_options() -> Document:
 
 
 def launch(demo: gr.Blocks, **more: Any) -> None:
-    """Serve the page from a thread of its own, with these options of Gradio's beside its own."""
+    """Serves the page from a thread of its own, with these options of Gradio's in addition."""
     demo.launch(prevent_thread_lock=True, **{**launch_options(), **more})
     watch(demo.server)
 
 
 def main() -> None:
-    """Serve the page; a port that is none, or taken, is told in one line."""
+    """Serves the page; a port that is invalid or taken is reported in one line."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)  # where it is a file too
     port = os.environ.pop("GRADIO_SERVER_PORT", "").strip()  # Gradio reads it as a number

@@ -56,7 +56,7 @@ CONTROLS: Mapping[str, Control] = Rows(
 )
 
 SHORT_LABELS = words("controls", "SHORT_LABELS")
-"""What a control is called on the button of a fix, where its label is long."""
+"""The name of a control on the button of a fix, if its label is long."""
 
 DP_KINDS = words("controls", "DP_KINDS")
 VIEWS = words("controls", "VIEWS")
@@ -67,7 +67,7 @@ PAGE: Mapping[str, Text] = Rows(
 )
 HOW_TO_READ = words("page", "HOW_TO_READ")
 CARD = words("page", "CARD")
-"""What the card of a GPU says, most of it written by the page's script."""
+"""The texts of a GPU's card, most of them used by the page's script."""
 
 JOB = words("job", "JOB")
 SECTIONS, SHELL = words("shell", "SECTIONS"), words("shell", "SHELL")
@@ -83,22 +83,22 @@ def tour() -> tuple[TourStep, ...]:
 
 
 FRAMEWORKS = words("frameworks", "FRAMEWORKS")
-"""What is special about a framework's names and order, by the id of its convention."""
+"""Remarks on a framework's names and order, by the id of its convention."""
 
 UNSETTLED = words("frameworks", "UNSETTLED")
-"""What a framework's source leaves open."""
+"""Questions that a framework's source leaves open."""
 
 OWN_GROUPS = words("frameworks", "OWN_GROUPS")
-"""Groups of a framework that are none of Megatron's, by their own names."""
+"""Groups of a framework that Megatron lacks, by their own names."""
 
 SERVER_GROUPS: Mapping[str, Kind] = words("serving", "SERVER_GROUPS", Kind)
-"""What a group of a server does, by its own name, or that with its engine's before it."""
+"""Groups of servers, by their own names, or those with the engine's in front."""
 
 SERVER = words("serving", "SERVER")
 
 OPERATION_TEXTS: Mapping[str, OperationText] = words("operations", "OPERATION_TEXTS", OperationText)
 ALGORITHM_TEXTS: Mapping[str, OperationText] = words("operations", "ALGORITHM_TEXTS", OperationText)
-"""By the names of training.collectives.operations and .algorithms."""
+"""Texts by the names of training.collectives.operations and .algorithms."""
 
 ESTIMATE, MEMORY = words("estimate", "ESTIMATE"), words("memory", "MEMORY")
 RUN = words("run", "RUN")
@@ -112,18 +112,18 @@ PURPOSES, BESIDE = words("traffic", "PURPOSES"), words("traffic", "BESIDE")
 CP_CHOICES = words("traffic", "CP_CHOICES")
 
 CLUSTER_NOTES = words("traffic", "CLUSTER_NOTES")
-"""What is not settled about the numbers of a cluster."""
+"""Open questions about the numbers of a cluster."""
 
 NOTES: Mapping[str, Text] = Rows(lambda: by_english("presets", "NOTES"))
-"""What is to be known of a published layout, by its note in groups/published.toml."""
+"""Remarks on a published layout, by its note in groups/published.toml."""
 
 DERIVED = words("presets", "DERIVED")
 """Why a published layout has an option that its source does not state (training/derived.csv)."""
 
 SPANS, WORK = words("refusals", "SPANS"), words("refusals", "WORK")
-"""By names of the maths, which says its refusals in English itself."""
+"""Names of the maths, by their English words in refusals."""
 
 CALLED: Mapping[str, Text] = Rows(lambda: by_english("refusals", "CALLED"))
-"""Frameworks that are called by words, by what a refusal calls them."""
+"""Frameworks that refusals call by words."""
 
 LEFT_OUT, SEARCH_LEFT_OUT = words("traffic", "LEFT_OUT"), words("traffic", "SEARCH_LEFT_OUT")

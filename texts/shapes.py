@@ -168,8 +168,7 @@ def words(name: str | Path, section: str) -> Mapping[str, Text]: ...
 @overload
 def words(name: str | Path, section: str, record: type[Record]) -> Mapping[str, Record]: ...
 def words(name: str | Path, section: str, record: type[object] = Text) -> Mapping[str, object]:
-    """The records of a section by key, read when one is asked for; of which type they are says
-    `SECTIONS`.
+    """The records of a section by key, read on first access; `SECTIONS` has their type.
 
     >>> words("page", "NOUNS")["gpu"].zh
     '个 GPU'
@@ -184,18 +183,18 @@ def _section(name: str | Path, section: str) -> Mapping[str, object]:
 
 
 def by_english(name: str, section: str) -> dict[str, Text]:
-    """The texts of a section by what they are in English."""
+    """The texts of a section by their English text."""
     return {text.en: text for text in words(name, section).values()}
 
 
 def has_text(text: Text, language: str) -> bool:
-    """Whether a language says a text itself, and not by the English one."""
+    """Whether a language has a translation of a text."""
     return language in ("en", "zh") or text.en in _translations(language)
 
 
 @cache
 def untranslated(language: str) -> tuple[list[str], int]:
-    """The records that a language lacks, as "catalogue SECTION key", and how many there are."""
+    """The records that a language lacks, as "catalogue SECTION key", and the number of all."""
     records = [
         (f"{room} {section} {key}", [*texts_of(record, key)])
         for room in catalogues()
@@ -219,5 +218,5 @@ def texts_of(record: object, key: object) -> Iterator[Text]:
 
 @cache
 def _translations(language: str) -> dict[str, str]:
-    """What each English text, or key of a Chinese one, is in a third language."""
+    """For each English text, or key of a Chinese one, its translation into a third language."""
     return read_table(FOLDER / f"{language}.toml", dict[str, str])

@@ -34,12 +34,12 @@ def slow_sentence(code: str, facts: Mapping[str, Any], language: str) -> str:
 
 
 def slow_note(code: str, language: str) -> str:
-    """What the traces lack, by its name."""
+    """What the traces lack, by name."""
     return str(SLOW_NOTES[code][language])
 
 
 def time_text(microseconds: float) -> str:
-    """A time of a step, two digits where they are enough.
+    """A time of a step in two digits.
 
     >>> time_text(840.0), time_text(31_400.0), time_text(2_500_000.0)
     ('840 µs', '31 ms', '2.5 s')
