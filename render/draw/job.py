@@ -187,8 +187,8 @@ def draw_rows(picture: JobPicture, theme: str) -> Iterator[Mark]:
 
 
 def _gaps(picture: JobPicture) -> list[list[tuple[float, float]]]:
-    """Lines between cells, where there is room for them: through all bands at once, for between
-    bands a line in the page's colour is not seen."""
+    """Lines between cells, if there is room for them: across all bands at once, as between bands a
+    line in the page's colour is invisible."""
     cell, plan = picture.sides[0], picture.plan
     if cell < GAP_ROOM:
         return []
