@@ -380,17 +380,26 @@ def _nothing_left(
     serving: Serving, stage: ServedStage, share: float, total: float, attention_dp: int
 ) -> Exception:
     name = SHARES[serving.engine][0]
-    sizes = {"total": f"{total / GIB:.1f} GiB", "weights": f"{stage.weights / GIB:.1f} GiB"}
+    whole, weights = f"{total / GIB:.1f} GiB", f"{stage.weights / GIB:.1f} GiB"
     if not serving.share and attention_dp > 1 and serving.engine == "sglang":
-        reserved = f"{(1 - share) * total / GIB:.1f} GiB"
-        facts = {"name": name, "dp": attention_dp, "reserved": reserved, **sizes}
         _, left = _left("sglang", stage.parts, total, USUAL)
-        return refusal("sglang-reserves-all", "share", *[{"share": USUAL}] * (left > 0), **facts)
+        fixes = [{"share": USUAL}] if left > 0 else []
+        return refusal(
+            "sglang-reserves-all",
+            "share",
+            *fixes,
+            name=name,
+            dp=attention_dp,
+            reserved=f"{(1 - share) * total / GIB:.1f} GiB",
+            total=whole,
+            weights=weights,
+        )
     return refusal(
         "no-room-for-cache",
         "share",
         name=name,
         share=f"{share:g}",
+        total=whole,
+        weights=weights,
         working=f"{stage.working / GIB:.1f} GiB",
-        **sizes,
     )
