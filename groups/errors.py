@@ -187,20 +187,20 @@ def in_any_case(value: object, choices: Iterable[str]) -> object:
     return next(named, value)
 
 
-def nearest_names(name: str, choices: Iterable[str], most: int = 3) -> list[str]:
-    """Up to ``most`` choices similar to an unknown name, nearest first: choices that begin with it,
+def nearest_names(name: str, choices: Iterable[str]) -> list[str]:
+    """Up to three choices similar to an unknown name, nearest first: choices that begin with it,
     then those of similar spelling.
 
     >>> nearest_names("llama3", ["llama3-8b", "llama2", "gpt"])
     ['llama3-8b', 'llama2']
-    >>> nearest_names("Deepseek V3", ["deepseek-v2", "deepseek-v3"], most=1)
-    ['deepseek-v3']
+    >>> nearest_names("Deepseek V3", ["deepseek-v2", "deepseek-v3"])
+    ['deepseek-v3', 'deepseek-v2']
     """
     lower = "-".join(name.lower().split())
     known = {choice.lower(): choice for choice in choices if choice}
     longer = [choice for choice in known if lower and choice.startswith(lower)]
-    alike = get_close_matches(lower, [*known], n=most, cutoff=0.6)
-    return [known[choice] for choice in dict.fromkeys([*longer, *alike])][:most]
+    alike = get_close_matches(lower, [*known], n=3, cutoff=0.6)
+    return [known[choice] for choice in dict.fromkeys([*longer, *alike])][:3]
 
 
 def alternative_text(alternative: Mapping[str, object]) -> str:
@@ -218,14 +218,18 @@ def require_length(text: str, limit: int, control: str) -> None:
         raise refusal("text-too-long", control, count=len(text), limit=limit)
 
 
-def quoted(value: object, limit: int = 40) -> str:
+LONGEST_QUOTE = 40
+"""The longest quotation of an input, in characters."""
+
+
+def quoted(value: object) -> str:
     """An input as the user wrote it, cut to a length that fits in a sentence.
 
-    >>> quoted("abc"), quoted(2.5), quoted("x" * 99, limit=8)
-    ("'abc'", '2.5', "'xxxxxx…")
+    >>> quoted("abc"), quoted(2.5), len(quoted("x" * 99))
+    ("'abc'", '2.5', 40)
     """
     if isinstance(value, int) and value.bit_length() > 100:
         return f"an integer of {value.bit_length()} bits"  # repr() refuses the longest ones
     # Not repr() of the whole: an input may be megabytes long.
-    text = repr(value[: limit + 1] if isinstance(value, (str, bytes, list, tuple)) else value)
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    text = repr(value[: LONGEST_QUOTE + 1] if isinstance(value, (str, bytes, list, tuple)) else value)
+    return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 1] + "…"

@@ -35,32 +35,6 @@ class Pool:
         return None if self.engine is None else self.gpus // self.engine
 
 
-def slime_offset(
-    actor: int,
-    rollout: int,
-    *,
-    colocate: bool = False,
-    train_only: bool = False,
-    rollout_only: bool = False,
-    external: bool = False,
-) -> tuple[int, int]:
-    """GPUs of slime's pool, and the first one of the rollout in it; actor, rollout: GPUs of each.
-
-    train_only, rollout_only: --debug-train-only, --debug-rollout-only; external: rollout engines
-    that run elsewhere (--rollout-external).
-
-    >>> slime_offset(16, 32), slime_offset(16, 32, colocate=True)
-    ((48, 16), (32, 0))
-    """
-    if train_only:
-        return actor, 0
-    if external:
-        return actor, 0 if rollout_only else actor
-    if rollout_only:
-        return rollout, 0
-    return (max(actor, rollout), 0) if colocate else (actor + rollout, actor)
-
-
 def slime(
     actor_nodes: int = 1,
     actor_gpus_per_node: int = 8,
@@ -88,7 +62,7 @@ def slime(
         raise refusal("rollout-without-gpus", "rollout_gpus", *fixes)
     count = actor if rollout_gpus is None else rollout_gpus
     rollout = whole_number(count, "rollout_gpus", minimum=0, maximum=MAX_RANKS)
-    _, first = slime_offset(actor, rollout, colocate=colocate)
+    first = 0 if colocate else actor
     serving = (Pool("rollout", first, rollout, engine),) if rollout else ()
     return Pool("actor", 0, actor), *serving
 

@@ -158,7 +158,7 @@ def test_what_no_word_says_or_one_says_for_two_is_left():
 
 def test_the_fewest_nodes_that_hold_a_job_and_twice_as_many():
     assert nodes_that_hold(Job(pp=4, ep=8)) == [4, 8, 16]
-    assert nodes_that_hold(Job(tp=3, gpus_per_node=4), most=2) == [3, 6]
+    assert nodes_that_hold(Job(tp=3, gpus_per_node=4)) == [3, 6, 12]
     assert nodes_that_hold(Job(tp=2, order="junk", framework="own")) == []
     assert SIZES[0] == "nodes"
 

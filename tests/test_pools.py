@@ -5,33 +5,34 @@ from __future__ import annotations
 import pytest
 
 from descriptions import REFUSALS
+from formats.roles import read_plan
 from groups.errors import LayoutError
 from groups.layout import Job
 from groups.plan import Plan, Role
-from groups.pools import nemo_rl, slime, slime_offset
+from groups.pools import nemo_rl, slime
 
-# THUDM/slime 624b824 tests/test_placement_group.py: 2 nodes of 8 for the actor, 32 for the rollout.
+# THUDM/slime 624b824 tests/test_placement_group.py: 2 nodes of 8 for the actor, GPUs of the rollout;
+# GPUs of the pool, and the rollout's first one, None where it has none here.
 SLIME = [
-    ({}, 32, (48, 16)),
-    ({"train_only": True}, 32, (16, 0)),
-    ({"rollout_only": True}, 32, (32, 0)),
-    ({"colocate": True}, 8, (16, 0)),
-    ({"colocate": True}, 16, (16, 0)),
-    ({"colocate": True}, 32, (32, 0)),
-    ({}, 0, (16, 16)),
-    ({"colocate": True}, 0, (16, 0)),
-    ({"external": True}, 32, (16, 16)),
-    ({"external": True, "rollout_only": True}, 32, (16, 0)),
+    ("", 32, (48, 16)),
+    ("--debug-train-only", 32, (16, None)),
+    ("--debug-rollout-only", 32, (32, 0)),
+    ("--colocate", 8, (16, 0)),
+    ("--colocate", 16, (16, 0)),
+    ("--colocate", 32, (32, 0)),
+    ("", 0, (16, None)),
+    ("--colocate", 0, (16, None)),
+    ("--rollout-external", 32, (16, None)),
 ]
 
 
 @pytest.mark.parametrize(("options", "rollout", "expected"), SLIME)
 def test_slimes_pool_is_that_of_its_own_test(options, rollout, expected):
-    assert slime_offset(16, rollout, **options) == expected
-    if options.keys() <= {"colocate"}:
-        pools = slime(2, 8, rollout, **options)
-        assert max(pool.first + pool.gpus for pool in pools) == expected[0]
-        assert [pool.first for pool in pools[1:]] == [expected[1]] * bool(rollout)
+    nodes = "--actor-num-nodes 2 --actor-num-gpus-per-node 8 --tensor-model-parallel-size 2"
+    engines = f"--rollout-num-gpus {rollout} --rollout-num-gpus-per-engine 8"
+    plan = read_plan(f"python3 train.py {nodes} {engines} --hf-checkpoint x {options}").plan
+    firsts = {role.name: role.first_rank for role in plan.roles}
+    assert (max(role.last for role in plan.roles) + 1, firsts.get("rollout")) == expected
 
 
 def test_pools_are_a_plan():

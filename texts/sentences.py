@@ -137,7 +137,11 @@ def note_text(
     return text[language].format(**facts)
 
 
-def _short(value: str, limit: int = 40) -> str:
+LONGEST_VALUE = 40
+"""The longest value in a sentence, in characters."""
+
+
+def _short(value: str) -> str:
     """A value for a sentence: printable, and cut to a length."""
-    text = repr(value[: limit + 1])
-    return (text if len(text) <= limit else f"{text[: limit - 1]}…").strip("'")
+    text = repr(value[: LONGEST_VALUE + 1])
+    return (text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…").strip("'")

@@ -79,7 +79,7 @@ def _words(parsed: Parsed, name: str) -> Iterator[Item]:
         yield from (item for item in written if item.sets == "gpus")
 
 
-def nodes_that_hold(job: Job, most: int = 3) -> list[int]:
+def nodes_that_hold(job: Job) -> list[int]:
     """The fewest nodes that a job runs on, then twice and four times as many.
 
     >>> nodes_that_hold(Job(nodes=1, pp=4, ep=8))
@@ -87,7 +87,7 @@ def nodes_that_hold(job: Job, most: int = 3) -> list[int]:
     """
     sizes: Document = vars(job)
     fewest, found = fewest_nodes(sizes), []
-    for count in (fewest << times for times in range(most)):
+    for count in (fewest << times for times in range(3)):
         try:
             Job(**{**sizes, "nodes": count}).layout()
         except LayoutError:

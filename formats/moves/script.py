@@ -18,7 +18,7 @@ BEGIN = "# -- what this script was written for --\n"
 END = "# -- the same for every plan from here on --\n"
 
 
-def moves_script(moves: Moves, title: str = "") -> str:
+def moves_script(moves: Moves) -> str:
     """The text of a Python script that checks what moves under torchrun.
 
     >>> from groups.layout import Job
@@ -38,7 +38,7 @@ def moves_script(moves: Moves, title: str = "") -> str:
     example, after = template.partition(BEGIN)[0], template.partition(END)[2]
     shebang, _, head = example.split("\n", 2)
     world = moves.ranks
-    title = title or f"{moves.source.layout} to {moves.target.layout}"
+    title = f"{moves.source.layout} to {moves.target.layout}"
     nodes = int(moves.nodes[-1]) + 1
     launch = f"--nnodes {nodes} --nproc-per-node {-(-world // nodes)}"
     head = head.replace("--nnodes 1 --nproc-per-node 2", launch)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from groups.layout import Job
 from groups.notes import Note
-from groups.pools import Pool, slime, slime_offset
+from groups.pools import Pool, slime
 from training.roles import Phase
 
 from ..errors import refusal
@@ -69,8 +69,7 @@ def _rollout(
     gpus = default if count is None else count
     pools = slime(nodes, each, gpus, engine, together)[1:]
     if settings.switch("debug-rollout-only"):
-        _, first = slime_offset(actor, gpus or 0, colocate=together, rollout_only=True)
-        pools = tuple(replace(pool, first=first) for pool in pools)
+        pools = tuple(replace(pool, first=0) for pool in pools)
     servers = settings.text("prefill-num-servers")
     if servers is None or not pools:
         return pools

@@ -8,22 +8,19 @@ from pathlib import Path
 from groups.errors import LayoutError, quoted
 
 from ..errors import refusal
-from .bounds import TraceBounds
 from .model import RankTrace
 from .rank import read_trace
 
 MOST_FILES = 16_384
 
 
-def read_file(path: Path, bounds: TraceBounds | None = None) -> RankTrace:
+def read_file(path: Path) -> RankTrace:
     """The trace of a file. Errors: LayoutError as `read_trace`; OSError of the file itself."""
     with path.open("rb") as file:
-        return read_trace(file, path.name, bounds)
+        return read_trace(file, path.name)
 
 
-def read_folder(
-    folder: Path, bounds: TraceBounds | None = None
-) -> Iterator[RankTrace | LayoutError]:
+def read_folder(folder: Path) -> Iterator[RankTrace | LayoutError]:
     """The trace of each ``.json`` and ``.json.gz`` of a folder, by name, or why it cannot be read.
 
     Errors: LayoutError ``no-traces``, ``too-many-traces``.
@@ -35,6 +32,6 @@ def read_folder(
         raise refusal("too-many-traces", "trace", count=len(files), limit=MOST_FILES)
     for path in files:
         try:
-            yield read_file(path, bounds)
+            yield read_file(path)
         except LayoutError as error:
             yield error

@@ -35,6 +35,10 @@ DDP_CAPS = (1 * MIB, 25 * MIB)
 """Bytes of PyTorch DDP's first bucket, and of the others."""
 
 
+GRADIENT_BYTES, PARAMETER_BYTES = 4, 2
+"""Bytes of a gradient and of a parameter as they are sent."""
+
+
 def buckets(sizes: Sequence[int], caps: Sequence[int]) -> list[list[int]]:
     """The gradients of each bucket, by their index in ``sizes``; the last cap holds for all other
     buckets.
@@ -164,8 +168,6 @@ class BucketModel:
     d: int  # ranks of the data parallel group
     backward_seconds: float  # of one layer; forward takes half of it
     bytes_per_second: float  # of one rank, one way
-    gradient_bytes: int = 4  # of an element, as it travels
-    parameter_bytes: int = 2
 
     @property
     def layer_parameters(self) -> int:
@@ -193,7 +195,7 @@ def gradient_buckets(model: BucketModel, scheme: str) -> list[list[int]]:
     """
     sizes = model.gradients
     if scheme == "ddp":
-        return buckets([size * model.gradient_bytes for size in sizes], DDP_CAPS)
+        return buckets([size * GRADIENT_BYTES for size in sizes], DDP_CAPS)
     cap = sum(sizes) + 1 if scheme == "one" else megatron_bucket_parameters(model.d)
     return buckets(sizes, [cap])
 
@@ -207,7 +209,7 @@ def all_reduce_tasks(model: BucketModel, scheme: str, op: str = "all_reduce") ->
             layer = model.layers - 1 - place // len(model.tensors)
             share = sizes[place] / model.layer_parameters
             tasks.append(Task("compute", "backward", layer, share * model.backward_seconds))
-        size = sum(sizes[place] for place in bucket) * model.gradient_bytes
+        size = sum(sizes[place] for place in bucket) * GRADIENT_BYTES
         tasks.append(model.task(op, number, (len(tasks) - 1,), size))
     return tasks
 
@@ -228,7 +230,7 @@ def sharded_tasks(model: BucketModel) -> list[Task]:
     tasks.append(Task("compute", "optimizer", 0, 0.0, waits))
     gathers = list(enumerate(gradient_buckets(model, "sharded")))[::-1]  # first layers come first
     for number, bucket in gathers:
-        size = sum(model.gradients[place] for place in bucket) * model.parameter_bytes
+        size = sum(model.gradients[place] for place in bucket) * PARAMETER_BYTES
         tasks.append(model.task("all_gather", number, (optimizer,), size))
     for layer in range(model.layers):
         first = (model.layers - 1 - layer) * len(model.tensors)
@@ -255,8 +257,8 @@ def zero3_tasks(model: BucketModel) -> list[Task]:
     """
     tasks: list[Task] = []
     computed: list[int] = []
-    size = model.layer_parameters * model.parameter_bytes
-    gradients = model.layer_parameters * model.gradient_bytes
+    size = model.layer_parameters * PARAMETER_BYTES
+    gradients = model.layer_parameters * GRADIENT_BYTES
     passes = [("forward", layer, 0.5) for layer in range(model.layers)]
     passes += [("backward", layer, 1.0) for layer in reversed(range(model.layers))]
     for what, layer, share in passes:

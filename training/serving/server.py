@@ -98,7 +98,6 @@ class Serving:
     length: int = 8192
     requests: int = 0
     batched: int = 0
-    block: int = 0
     window: int = 0
     full_every: int = 0
 
@@ -107,7 +106,7 @@ class Serving:
         require_choice("weights", self.weights, tuple(FORMATS))
         require_choice("cache", self.cache, tuple(CACHES))
         whole_number(self.length, "length", maximum=2**30)
-        for name in ("requests", "batched", "block", "window", "full_every"):
+        for name in ("requests", "batched", "window", "full_every"):
             whole_number(getattr(self, name), name, minimum=0, maximum=2**30)
         if not (is_amount(self.share) and self.share <= 1):
             raise refusal("not-a-share", "share", value=repr(self.share))
@@ -115,7 +114,7 @@ class Serving:
     @property
     def tokens_of_block(self) -> int:
         """16 in vLLM, 32 in TensorRT-LLM; a page of SGLang's is one token."""
-        return self.block or {"sglang": 1, "tensorrt-llm": 32}.get(self.engine, 16)
+        return {"sglang": 1, "tensorrt-llm": 32}.get(self.engine, 16)
 
     def requests_on(self, total: float, is_a100: bool = False) -> int:
         """How many run at once: vLLM's default by the GPU (engine/arg_utils.py); TensorRT-LLM's

@@ -48,8 +48,8 @@ class Arriving:
 class Bodies:
     """The bodies of all requests that one server holds."""
 
-    def __init__(self, most: int = MOST_HELD) -> None:
-        self.most = most
+    def __init__(self) -> None:
+        self.most = MOST_HELD
         self.size = 0
         self._held: set[Arriving] = set()
 

@@ -29,14 +29,14 @@ def slow_steps(layout: Layout, traces: str = "") -> str:
     return json.dumps(slow_document(SeenSlow(slow, layout, None)))
 
 
-def slow_document(seen: SeenSlow, language: str = "en") -> dict[str, Any]:
-    """The findings in traces as JSON values: the page's sentences, and the facts of each."""
+def slow_document(seen: SeenSlow) -> dict[str, Any]:
+    """The findings in traces as JSON values: the sentences, in English, and their facts."""
     slow = seen.slow
     return {
         "verdict": vars(seen.verdict),
-        "account": [slow_sentence(one.code, one.facts, language) for one in seen.account],
+        "account": [slow_sentence(one.code, one.facts, "en") for one in seen.account],
         "facts": [{"code": one.code, **one.facts} for one in seen.account],
-        "notes": [slow_note(note, language) for note in slow.notes],
+        "notes": [slow_note(note, "en") for note in slow.notes],
         "ran": _ran(seen),
         "step_us": slow.step_us,
         "steps": slow.steps,
