@@ -231,5 +231,7 @@ def quoted(value: object) -> str:
     if isinstance(value, int) and value.bit_length() > 100:
         return f"an integer of {value.bit_length()} bits"  # repr() refuses the longest ones
     # Not repr() of the whole: an input may be megabytes long.
-    text = repr(value[: LONGEST_QUOTE + 1] if isinstance(value, (str, bytes, list, tuple)) else value)
+    text = repr(
+        value[: LONGEST_QUOTE + 1] if isinstance(value, (str, bytes, list, tuple)) else value
+    )
     return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 1] + "…"

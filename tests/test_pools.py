@@ -11,8 +11,8 @@ from groups.layout import Job
 from groups.plan import Plan, Role
 from groups.pools import nemo_rl, slime
 
-# THUDM/slime 624b824 tests/test_placement_group.py: 2 nodes of 8 for the actor, GPUs of the rollout;
-# GPUs of the pool, and the rollout's first one, None where it has none here.
+# THUDM/slime 624b824 tests/test_placement_group.py: 2 nodes of 8 for the actor, the rollout;
+# expected are the GPUs of the pool and the rollout's first one, None where it has none here.
 SLIME = [
     ("", 32, (48, 16)),
     ("--debug-train-only", 32, (16, None)),
