@@ -1,1 +1,2 @@
-"""What others write and read: launch files, logs, hosts, measurements, documents, and the check."""
+"""Files of other programs: launch files, logs, hosts, measurements, documents, and the check
+script."""

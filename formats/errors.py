@@ -1,4 +1,4 @@
-"""How this room refuses: the sentences of refusals.toml beside those of groups."""
+"""The refusals of this room: the sentences of refusals.toml, beside those of groups."""
 
 from __future__ import annotations
 

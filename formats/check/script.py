@@ -1,4 +1,4 @@
-"""A script that checks a job's groups where the job runs: on its nodes, with torch.distributed.
+"""Writes a script that checks a job's groups on its own nodes, with torch.distributed.
 
 The script is template.py with the job written into it: not the ranks, but the grids and the
 requests to them, from which a few lines of plain Python work out the groups again. It needs torch;
@@ -22,7 +22,7 @@ from ..documents.exports import groups_by_name, meshes
 MAX_MEGABYTES = 65_536
 
 ALSO = {"ep": "all-to-all", "hcp-l0": "all-to-all", "cp": "send/recv", "pp": "send/recv"}
-"""What a name's groups do in training that all-reduce does not tell: measured too."""
+"""Operations that some groups run in training besides all-reduce: these are measured too."""
 
 BEGIN = "# -- what this script was written for --\n"
 END = "# -- the same for every job from here on --\n"
@@ -81,7 +81,7 @@ def check_script(
 
 
 def _hosts(placement: Placement | None) -> list[str]:
-    """The machines in rank order, each with how many ranks stand on it one after the other."""
+    """The machines in rank order, each with its number of consecutive ranks."""
     if placement is None:
         return ["HOSTS = []  # the machines are not named"]
     runs = [(node, len(list(ranks))) for node, ranks in groupby(placement.nodes.tolist())]
@@ -90,7 +90,7 @@ def _hosts(placement: Placement | None) -> list[str]:
 
 
 def _requests(layout: Layout, chosen: Mapping[str, Grouping]) -> Iterator[str]:
-    """Lines: the grids that are asked, and the requests."""
+    """Lines of the script: the grids, and the requests to them."""
     grids: dict[str, str] = {}
     for mesh_name, mesh in meshes(layout).items():
         grids.setdefault(str(mesh), mesh_name.upper().replace("-", "_"))
@@ -117,5 +117,5 @@ def _title(layout: Layout) -> str:
 
 
 def printable(line: str) -> str:
-    """Text that stays on its line and shows what it is: a pasted command may hold anything."""
+    """A text without line breaks and control characters: a pasted command may contain any."""
     return "".join(c if c.isprintable() else " " for c in line)

@@ -1,4 +1,4 @@
-"""Reading a document of groups or of ranks back, and refusing what its job does not make."""
+"""Reads a document of groups or of ranks, and refuses one that its job does not make."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .schema import types_of
 
 
 def check_document(text: str) -> Document:
-    """Read a document of groups or of ranks, and refuse one that docs/schema.md does not describe.
+    """Reads a document of groups or of ranks. Refuses one that does not match docs/schema.md.
 
     >>> check_document('{"schema": "parallel-groups", "version": 2}')
     Traceback (most recent call last):
@@ -55,7 +55,7 @@ def check_document(text: str) -> Document:
 
 
 def job_of_document(text: str) -> Job:
-    """The job that any document of ours is about, read strictly, whatever else it says.
+    """The job of a document of this project, read strictly; other fields are ignored.
 
     >>> said = '{"nodes": 1, "gpus_per_node": 4, "tp": 2, "pp": 1, "cp": 1, "ep": 1, "etp": null,'
     >>> said += '"framework": "megatron", "order": "tp-cp-ep-dp-pp", "instances": 1,'
@@ -74,7 +74,7 @@ def job_of_document(text: str) -> Job:
 
 
 def _made_again(document: Document) -> Document:
-    """What the job of a document makes of the groups that it names."""
+    """The document that the job makes, for the groups that the document names."""
     layout = _layout(_field(document, "job", dict))
     known = groups_by_name(layout)
     if document["schema"] == GROUPS:
@@ -105,7 +105,7 @@ def _layout(fields: Facts) -> Layout:
 
 
 def _placement(document: Facts, world: int) -> Placement | None:
-    """The machine of every rank, where the document names them."""
+    """The machine of every rank, if the document has them."""
     if "placement" not in document:
         return None
     hosts: list[Any] = _field(_field(document, "placement", dict), "host", list, at="placement.")
@@ -116,7 +116,8 @@ def _placement(document: Facts, world: int) -> Placement | None:
 
 
 def _require_same(found: Any, made: Any, place: str = "") -> None:
-    """Refuse what differs from what the job makes, strictly: true is no number, 3.0 no rank."""
+    """Refuses values that differ from what the job makes, strictly: true is no number, 3.0 is no
+    rank."""
     if isinstance(made, dict):
         for name, value in made.items():
             at, is_worded = f"{place}." if place else "", name in _WORDED
@@ -133,7 +134,7 @@ def _require_same(found: Any, made: Any, place: str = "") -> None:
 
 
 _WORDED = ("parallel_state", "carries")
-"""What another edition may say in other words."""
+"""Fields whose wording may differ between versions."""
 
 
 def _field(container: Facts, name: str, *types: type, at: str = "") -> Any:

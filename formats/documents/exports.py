@@ -41,17 +41,16 @@ RANKS = "parallel-ranks"
 VERSION = 1
 
 OWN_PREFIX = "own."
-"""Before the name of a group that the framework itself names so."""
+"""Prefix of a framework's own names of groups."""
 
 BLOCK = 4096
-"""Lines that are written as one part."""
+"""Lines that are written in one part."""
 
 _FORMULA = re.compile(r"[=+@\t\r-].", re.DOTALL)
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|-inf", re.ASCII)
 
 LINE, LISTED, CELLS = 1, 4, 8
-"""Units of work of one group (groups.budget), for small ones are many lines; ranks of groups, and
-cells of a table, that are written for a unit."""
+"""Units of work (groups.budget) per group; ranks of groups, and cells of a table, per unit."""
 
 Names = Iterable[str] | None
 
@@ -59,7 +58,7 @@ Names = Iterable[str] | None
 
 
 def groups_by_name(layout: Layout, names: Names = None) -> dict[str, Grouping]:
-    """The groups of these names, in this order; of all names if none are given.
+    """The groups with these names, in this order; all groups if none are passed.
 
     A name of the framework's own needs no prefix where Megatron has no such name.
 
@@ -87,13 +86,13 @@ def groups_by_name(layout: Layout, names: Names = None) -> dict[str, Grouping]:
 
 
 def _in_any_case(name: str, names: Iterable[str]) -> tuple[str, str]:
-    """The names that this one is, with and without the prefix, whatever its case."""
+    """The names that this one matches, with and without the prefix, ignoring case."""
     prefixed = f"{OWN_PREFIX}{name}"
     return str(in_any_case(name, names)), str(in_any_case(prefixed, names))
 
 
 def meshes(layout: Layout) -> dict[str, Mesh]:
-    """Every mesh that numbers the ranks, by the name it has in a document.
+    """Every mesh that numbers the ranks, by its name in a document.
 
     >>> from groups.layout import Job
     >>> for name, mesh in meshes(Job(tp=2, framework="torchtitan").layout()).items():
@@ -116,7 +115,7 @@ def meshes(layout: Layout) -> dict[str, Mesh]:
 
 
 def heading(layout: Layout, schema: str, placement: Placement | None = None) -> dict[str, object]:
-    """The fields with which every document about a job begins; placement: the machines by rank."""
+    """The first fields of every document about a job; placement: the machines by rank."""
     placed = {"placement": dict(placement.columns())} if placement else {}
     return {
         "schema": schema,
@@ -142,7 +141,7 @@ def _no_such_group(layout: Layout, name: str, known: list[str]) -> LayoutError:
 
 
 def spend_on_groups(chosen: Iterable[Grouping]) -> None:
-    """Count the work of listing groups. Errors: LayoutError if that is too much."""
+    """Counts the work of listing groups. Errors: LayoutError if it exceeds the budget."""
     units = sum(grouping.num_groups * (LINE + grouping.size / LISTED) for grouping in chosen)
     spend(int(units), "listed-ranks", control="nodes")
 
@@ -175,14 +174,14 @@ def groups_json_parts(
 
 
 def spanned(layout: Layout, grouping: Grouping, placement: Placement | None) -> list[int]:
-    """On how many machines each group stands."""
+    """The number of machines that each group spans."""
     return spans_of(grouping, placement.nodes if placement else layout.gpus_per_node).tolist()
 
 
 def _about(
     layout: Layout, name: str, grouping: Grouping, placement: Placement | None
 ) -> dict[str, object]:
-    """What a document says about the groups of one name, but for their ranks."""
+    """The fields of a document about the groups of one name, except their ranks."""
     is_own = name not in layout.every
     of_mesh = {mesh: key for key, mesh in meshes(layout).items() if key.startswith("own") == is_own}
     is_engines = is_own or bool(layout.roles)
@@ -227,7 +226,7 @@ def groups_csv_parts(
 def groups_text_parts(
     layout: Layout, names: Names = None, placement: Placement | None = None
 ) -> Iterator[str]:
-    """One line a group, as people paste it.
+    """One line per group, in the form that people paste.
 
     >>> from groups.layout import Job
     >>> print(*groups_text_parts(Job(gpus_per_node=4, tp=2).layout(), ["tp"]), sep="", end="")
@@ -250,7 +249,7 @@ def groups_text_parts(
 def rank_columns(
     layout: Layout, names: Names = None, placement: Placement | None = None
 ) -> dict[str, np.ndarray]:
-    """The table of ranks by column: int arrays, shape (world_size,); -1 is no group.
+    """The table of ranks by column: int arrays, shape (world_size,); -1 means no group.
 
     placement: the nodes and local ranks are its.
 
@@ -290,7 +289,7 @@ def ranks_json_parts(
 def ranks_csv_parts(
     layout: Layout, names: Names = None, placement: Placement | None = None
 ) -> Iterator[str]:
-    """One line a rank; a group index is empty where the rank is in no such group.
+    """One line per rank; a group index is empty if the rank is in no such group.
 
     >>> from groups.layout import Job
     >>> layout = Job(gpus_per_node=2, pp=2).layout()
@@ -311,7 +310,8 @@ def ranks_csv_parts(
 
 
 def plain_cell(text: str) -> str:
-    """The text as spreadsheets show it: an apostrophe stands before what they would work out.
+    """A text that spreadsheets show unchanged: with an apostrophe in front of what they would
+    evaluate.
 
     >>> plain_cell("=cmd()"), plain_cell("-1.5e3"), plain_cell("node1"), plain_cell("-")
     ("'=cmd()", '-1.5e3', 'node1', '-')
@@ -322,14 +322,14 @@ def plain_cell(text: str) -> str:
 
 
 def quoted_cell(text: str) -> str:
-    """A cell of a CSV: in quotes where it holds a comma, a quote or the end of a line."""
+    """A cell of a CSV: quoted if it contains a comma, a quote or a line break."""
     text = plain_cell(text)
     doubled = text.replace('"', '""')
     return f'"{doubled}"' if re.search(r'[",\r\n]', text) else text
 
 
 def _cells(columns: Mapping[str, np.ndarray], empty: str) -> Iterator[tuple[str, ...]]:
-    """The rows of a table of ranks as text; ``empty`` stands for -1."""
+    """The rows of a table of ranks as text; ``empty`` is written for -1."""
     world = len(columns["rank"])
     text = [*map(str, range(world)), empty]  # numbers below the world, and -1: a look-up each
     for start in range(0, world, BLOCK):
@@ -341,7 +341,7 @@ def _cells(columns: Mapping[str, np.ndarray], empty: str) -> Iterator[tuple[str,
 
 
 def opened(head: Mapping[str, object], indent: str = "") -> str:
-    """The beginning of a JSON object, one field a line, with more fields to come."""
+    """The beginning of a JSON object, one field per line, with more fields to come."""
     lines = (f"{indent}  {json.dumps(key)}: {json.dumps(value)},\n" for key, value in head.items())
     return "{\n" + "".join(lines)
 
@@ -354,7 +354,7 @@ def _blocks(items: Iterable[str], between: str = "") -> Iterator[str]:
 
 
 def _lists(grouping: Grouping) -> Iterator[list[list[int]]]:
-    """The groups as lists, in Megatron's order, a block at a time."""
+    """The groups as lists, in Megatron's order, in blocks."""
     groups = grouping.groups()
     for start in range(0, len(groups), BLOCK):
         block = groups[start : start + BLOCK]

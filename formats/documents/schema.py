@@ -25,7 +25,7 @@ TYPES: Mapping[Kind, type] = {
     **{"count": int, "amount": float, "switch": bool},
     **{"choice": str, "text": str, "names": list, "sizes": list},
 }
-"""What a field of a kind is in JSON, as Python reads it."""
+"""The JSON type of a field of each kind, as a Python type."""
 
 NAMES: Mapping[type, str] = {
     **{int: "integer", float: "number", bool: "boolean"},
@@ -36,12 +36,12 @@ TEXTS = {"type": "array", "items": {"type": "string"}}
 
 
 def types_of(row: InputField) -> tuple[type, ...]:
-    """What a document may have in a field."""
+    """The types that a document's field may have."""
     return (TYPES[row.kind], NoneType) if row.is_optional else (TYPES[row.kind],)
 
 
 def field_schema(row: InputField) -> dict[str, object]:
-    """A field of a model: its type, its range, what it means."""
+    """The schema of a field: its type, its range, its description."""
     first, *others = (NAMES[one] for one in types_of(row))
     found: dict[str, object] = {"type": [first, *others] if others else first}
     if row.input.choices:
@@ -63,7 +63,7 @@ def job_schema() -> dict[str, object]:
 
 
 def _document(schema: str, **more: object) -> dict[str, object]:
-    """A document about a job: the fields with which each begins, then its own."""
+    """The schema of a document about a job: its first fields, then its own."""
     properties: dict[str, object] = {
         "schema": {"const": schema},
         "version": {"const": VERSION},
@@ -82,7 +82,7 @@ def _document(schema: str, **more: object) -> dict[str, object]:
 
 
 def documents_schema() -> dict[str, object]:
-    """Both documents. Fields that are not named may stand there too (docs/schema.md)."""
+    """The schemas of both documents, which may have further fields (docs/schema.md)."""
     named = {
         "grid": {"type": "string"},
         "kind": {"type": "string"},

@@ -1,4 +1,4 @@
-"""Rows as what a command prints: aligned text for people, JSON and CSV for scripts.
+"""Rows of a command's output: aligned text for people, JSON and CSV for scripts.
 
 >>> table = Table("sizes", ["name", "size"], [["tp", 2], ["dp-cp", 16]])
 >>> print(*table.printed("text"), sep="", end="")
@@ -20,7 +20,7 @@ from .exports import VERSION, heading, opened, quoted_cell
 NUMBERS = (int, float, type(None))
 
 MEMBERS = 16
-"""Ranks of a group that a line of text writes out; JSON and CSV have all."""
+"""The most ranks of a group in a line of text; JSON and CSV have all."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Table:
 
 
 def _aligned(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[str]:
-    """Numbers to the right, everything else to the left, the last column as long as it is."""
+    """Lines with numbers aligned right, everything else left, and the last column unpadded."""
     cells = [list(columns), *([cell(value, most=MEMBERS) for value in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells)]
     numbers = [all(type(value) in NUMBERS for value in column) for column in zip(*rows)]
@@ -70,7 +70,7 @@ def _aligned(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterat
 
 
 def cell(value: object, most: int = 0) -> str:
-    """A value as text; of a longer list than ``most`` the first ones and the last."""
+    """A value as text; of a list longer than ``most`` the first ones and the last."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float) and value.is_integer():

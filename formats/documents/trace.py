@@ -1,4 +1,4 @@
-"""A pipeline's step as a trace that Perfetto and Chrome open (ui.perfetto.dev, chrome://tracing).
+"""A pipeline's step as a trace for Perfetto and Chrome (ui.perfetto.dev, chrome://tracing).
 
 The JSON object form of the Trace Event Format: complete events ("ph": "X") with ``ts`` and ``dur``
 in microseconds, and metadata ("ph": "M") that names processes and threads. A schedule is a process
@@ -15,17 +15,17 @@ import re
 from collections.abc import Mapping, Sequence
 
 UNIT = 1000.0
-"""Microseconds that stand for one unit of the schedule's own time: a millisecond."""
+"""Microseconds of a trace per unit of the schedule's time: a millisecond."""
 
 Row = Sequence[tuple[str, float, float]]
-"""(op, start, end) of all ops of one rank, an op as training.pipeline.plan writes it."""
+"""(op, start, end) of all ops of one rank, with ops as training.pipeline.plan writes them."""
 
 _OP = re.compile(r"([0-9]+)([FBIW])([0-9]+)")
 NAMES = {"F": "forward", "B": "backward", "I": "backward for inputs", "W": "backward for weights"}
 
 
 def chrome_trace(schedules: Mapping[str, Sequence[Row]], ranks: Sequence[int] = ()) -> str:
-    """Some schedules, each with a row of ops a rank, as the text of a trace.
+    """Schedules, each with a row of ops per rank, as the text of a trace.
 
     ranks: what the ranks are called; else they count from 0.
 
@@ -46,7 +46,7 @@ def _named(what: str, process: int, thread: int, name: str) -> str:
 
 
 def _row(row: Row, process: int, thread: int, ranks: Sequence[int]) -> str:
-    """The events of a rank. As text at once: an object for each op takes ten times its room."""
+    """The events of a rank as text: an object for each op would need ten times the memory."""
     rank = ranks[thread] if ranks else thread
     events = [_named("thread_name", process, thread, f"pp {thread}, rank {rank}")]
     for op, start, end in row:

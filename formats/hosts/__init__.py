@@ -1,4 +1,4 @@
-"""Machines as they are: host files, host lists, racks and switches; a better order of machines.
+"""Machines: host files, host lists, racks and switches; a better order of machines.
 
 >>> hosts = read_hosts("SwitchName=s0 Nodes=n[0-1]\\nSwitchName=s1 Nodes=n[2-3]")
 >>> hosts.names, hosts.racks

@@ -1,4 +1,4 @@
-"""What clouds, Kubernetes and topology tools say of machines, as JSON or YAML that was read.
+"""Machines in JSON or YAML of clouds, Kubernetes and topology tools.
 
     AWS         Instances[].NetworkNodes, from the top down: the last is the closest switch
     GCP         physicalHost /cluster/rack/host, or physicalHostTopology{cluster, block, subblock}
@@ -37,7 +37,7 @@ KEYS = {
     "network.topology.nvidia.com/spine": "switch-1",
     "network.topology.nvidia.com/core": "switch-2",
 }
-"""Labels of Kubernetes nodes and the level that each is, the closest first."""
+"""Labels of Kubernetes nodes with the level of each, the closest first."""
 
 TIER = re.compile(r"fabric\.topograph\.run/tier-([0-9])", re.ASCII)
 LAYER = re.compile(r"topology\.k8s\.aws/network-node-layer-([0-9])", re.ASCII)
@@ -46,7 +46,7 @@ _PATH = re.compile(r"([A-Za-z0-9][\w.-]*)\s*:?\s+(/[\w.-]+(?:/[\w.-]+)+)/?\s*$",
 
 
 def read_document(document: object) -> Hosts:
-    """Machines of a document that was read, whichever of these it is.
+    """The machines of a parsed document, in any of the known forms.
 
     Errors: LayoutError for a document of no such form.
     """
@@ -62,7 +62,7 @@ def read_document(document: object) -> Hosts:
 
 
 def _items(value: object) -> list[object]:
-    """The entries of a list, of {"items": list}, or the one that a document is."""
+    """The entries of a list, of {"items": list}, or a single document."""
     if isinstance(value, dict) and isinstance(value.get("items"), list):
         value = value["items"]
     return value if isinstance(value, list) else [value]
@@ -119,7 +119,7 @@ def _parts(path: str) -> dict[str, object]:
 def _by_path(
     rows: Iterable[tuple[str, Mapping[str, object]]],
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    """Places by name; a rack by cluster/rack, and wherever one name means places of two paths.
+    """Places by name; a rack is named cluster/rack, as is any name that two paths share.
 
     rows: the places of a machine from the top down.
     """
@@ -145,7 +145,7 @@ def has_paths(text: str) -> bool:
 
 
 def read_paths(text: str) -> Hosts:
-    """Lines with a machine and its physicalHost: a log of GCP, or a table of ranks.
+    """Lines of a machine and its physicalHost: a log of GCP, or a table of ranks.
 
     >>> read_paths("0 n0 /c/b/x\\n8 n1 /c/a/y").racks
     {'n0': 'c/b', 'n1': 'c/a'}
@@ -251,7 +251,8 @@ def _mapping(value: Facts) -> Hosts:
 
 
 def _records(value: Sequence[object]) -> Hosts:
-    """[{"host": "n0", "rack": "r0", "slots": 8}, ...], under any name of `files.HEADINGS`."""
+    """[{"host": "n0", "rack": "r0", "slots": 8}, ...], with any of the names of
+    `files.HEADINGS`."""
     rows, slots = [], {}
     for record in value:
         items = record.items() if isinstance(record, dict) else ()
@@ -270,4 +271,4 @@ def _records(value: Sequence[object]) -> Hosts:
 READERS: tuple[Callable[[object], Hosts | None], ...] = (
     *(_aws, _gcp, _topograph, _kubernetes, read_yaml_topology, _plain),
 )
-"""Readers in the order in which they are tried; none of them takes what is not of its form."""
+"""Readers in the order in which they are tried; each returns None for other forms."""

@@ -1,4 +1,5 @@
-"""Which groups stand in more than one rack, in any order of equal nodes, and how few can.
+"""Counts the groups that span several racks in an order of equal nodes, and a lower bound for any
+order.
 
 A group stands on some nodes; of equal nodes only the rack matters, so an order is a rack for each
 place. Groups of one kind on the same nodes count together:
@@ -23,7 +24,7 @@ from groups.grouping import Grouping
 
 @dataclass(frozen=True)
 class KindCrossings:
-    """The groups of one name, as sets of nodes; a set that is shorter repeats its first node."""
+    """The groups of one name as sets of nodes; a shorter set repeats its first node."""
 
     name: str
     groups: int  # those of a single node are counted here alone
@@ -32,31 +33,31 @@ class KindCrossings:
 
     @property
     def leave_node(self) -> int:
-        """Groups on more than one node: an order of equal nodes never changes that."""
+        """Groups on more than one node; no order of equal nodes changes that."""
         return int(self.weights.sum())
 
     @cached_property
     def sizes(self) -> np.ndarray:
-        """Nodes of each set."""
+        """The number of nodes of each set."""
         return 1 + np.count_nonzero(np.diff(self.sets, axis=1), axis=1)
 
     @property
     def widest(self) -> int:
-        """Nodes of the largest group."""
+        """The number of nodes of the largest group."""
         return int(self.sizes.max(initial=1))
 
     def crossing(self, racks: np.ndarray) -> int:
-        """Groups in more than one rack; racks: one of each place."""
+        """The number of groups that span several racks; racks: that of each place."""
         return int(self.weights[self.crosses(racks)].sum())
 
     def crosses(self, racks: np.ndarray) -> np.ndarray:
-        """Which sets stand in more than one rack; of many orders, a row each."""
+        """Whether each set spans several racks; for many orders, a row each."""
         member_racks = racks[..., self.sets]
         return np.asarray((member_racks != member_racks[..., :1]).any(axis=-1))
 
     def crossing_from(self, place: int, racks: np.ndarray) -> np.ndarray:
-        """Groups that cross because of this place, not of those before; racks: rows of orders, of
-        which later places are not looked at."""
+        """Groups that cross because of this place, not of earlier ones; racks: rows of orders, of
+        which later places are ignored."""
         has = (self.sets == place).any(axis=1)
         sets, firsts = self.sets[has], self.sets[has, :1]
         before = racks[:, np.where(sets < place, sets, firsts)]
@@ -84,7 +85,7 @@ def kind_of(grouping: Grouping, gpus_per_node: int) -> KindCrossings:
 
 
 def ascending(sets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The members of each set in order, and which of them stand there first."""
+    """The members of each set in ascending order, and which of them is the first occurrence."""
     ordered = np.sort(sets, axis=1)
     is_first = np.ones(ordered.shape, dtype=bool)
     is_first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
@@ -92,11 +93,11 @@ def ascending(sets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 Levels = Sequence[Sequence[KindCrossings]]
-"""Kinds by what counts first; those of one level are added up."""
+"""Kinds by priority; those of one level are added up."""
 
 
 def key_of(levels: Levels, racks: np.ndarray) -> tuple[int, ...]:
-    """Groups in more than one rack, one number a level."""
+    """The number of groups that span several racks, for each level."""
     return tuple(sum(kind.crossing(racks) for kind in level) for level in levels)
 
 
@@ -104,7 +105,8 @@ def key_of(levels: Levels, racks: np.ndarray) -> tuple[int, ...]:
 
 
 def least(kind: KindCrossings, capacities: Sequence[int], block: np.ndarray | None = None) -> int:
-    """A number of groups that cross racks in every order: racks hold only so many whole sets.
+    """A lower bound of the groups that cross racks in any order: racks hold only so many whole
+    sets.
 
     block: places that stand in one rack in any case, by the number of their block; a set that
     stays whole takes all of the blocks it touches.
@@ -131,7 +133,8 @@ def least(kind: KindCrossings, capacities: Sequence[int], block: np.ndarray | No
 
 
 def is_least(levels: Levels, key: Sequence[int], capacities: Sequence[int]) -> bool:
-    """Whether no order can have a smaller key: each level is as small as can be, after the others.
+    """Whether no order has a smaller key: each level is as small as possible, given the ones
+    before.
 
     Where a level has no crossing, its sets are whole in every order as good, and the next level's
     sets take all the blocks that they touch.
@@ -148,7 +151,7 @@ def is_least(levels: Levels, key: Sequence[int], capacities: Sequence[int]) -> b
 
 
 def joined(block: np.ndarray, sets: np.ndarray) -> np.ndarray:
-    """The blocks after those that a set touches have become one, numbered from 0."""
+    """The blocks after those that share a set have been merged, numbered from 0."""
     rows = block[sets]
     label, before = np.arange(int(block.max()) + 1), None
     while before is None or (label != before).any():  # the least number spreads
@@ -159,6 +162,6 @@ def joined(block: np.ndarray, sets: np.ndarray) -> np.ndarray:
 
 
 def cost_of(levels: Levels, costs: Mapping[str, float], racks: np.ndarray) -> float:
-    """What the groups in more than one rack cost; costs: of one group, by kind."""
+    """The cost of the groups that span several racks; costs: of one group, by kind."""
     costly = ((kind, costs.get(kind.name)) for level in levels for kind in level)
     return sum((float(cost) * kind.crossing(racks) for kind, cost in costly if cost), 0.0)

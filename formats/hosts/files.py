@@ -41,7 +41,7 @@ _NUMBER = re.compile(r"[0-9]{1,7}", re.ASCII)
 _RANK = re.compile(r"rank\s+([0-9]{1,9})\s*=\s*(\S+)(?:\s+slots?\s*=.*)?", re.ASCII | re.IGNORECASE)
 
 Lines = list[tuple[int, str]]
-"""Lines that say something, stripped, with their numbers counted from 1."""
+"""Stripped non-empty lines, with their numbers counted from 1."""
 
 
 def lines_of(text: str) -> Lines:
@@ -58,7 +58,7 @@ def lines_of(text: str) -> Lines:
 
 
 def read_lines(text: str) -> Hosts:
-    """A host file or list of any of these forms: what its lines look like."""
+    """The machines of a host file or list in any of these forms, chosen by its lines."""
     lines = [(number, re.sub(r"\s*=\s*", "=", line)) for number, line in lines_of(text)]
     joined = " ".join(line for _, line in lines)
     if "=" in joined:
@@ -93,7 +93,7 @@ def _host(name: str, number: int) -> str:
 
 
 def _slot_lines(lines: Lines) -> Iterator[tuple[str, int | None]]:
-    """``host slots=N max_slots=M``, keys in any order; what follows them says nothing."""
+    """``host slots=N max_slots=M``, keys in any order; anything after them is ignored."""
     for number, line in lines:
         bad = partial(bad_line, line, number, "hosts with slots=N")
         name, _, rest = line.partition(" ")
@@ -118,7 +118,7 @@ def _is_counted(line: tuple[int, str]) -> bool:
 
 
 def _counted(items: Lines) -> Iterator[tuple[str, int]]:
-    """``host:N``, one slot where no number stands."""
+    """``host:N``; one slot without a number."""
     for number, item in items:
         match = _COUNTED.fullmatch(item)
         name, slots = (match[1], int(match[2])) if match else (item.split()[0], 1)
@@ -126,7 +126,7 @@ def _counted(items: Lines) -> Iterator[tuple[str, int]]:
 
 
 def _summed(rows: Iterable[tuple[str, int | None]], form: str) -> Hosts:
-    """Hosts with slots; one that is named twice is refused, or added up where that is the law."""
+    """Hosts with slots; repeated ones are refused, or added up if the format says so."""
     slots: dict[str, int | None] = {}
     remarks: tuple[Note, ...] = ()
     for name, count in [*rows]:  # a line of another form is refused first
@@ -141,7 +141,7 @@ def _summed(rows: Iterable[tuple[str, int | None]], form: str) -> Hosts:
 
 
 def _listed(names: Sequence[str], form: str) -> Hosts:
-    """Names alone; where one stands more than once, it is the machine of one rank each time."""
+    """Names alone; a repeated name is the machine of one rank each time."""
     facts = {"tasks": len(names), "hosts": len(set(names))}
     if facts["tasks"] == facts["hosts"]:
         return Hosts(form, tuple(names))
@@ -158,7 +158,8 @@ def _by_rank(ranks: Sequence[str], form: str, *remarks: Note) -> Hosts:
 
 
 def _two_columns(rows: Sequence[tuple[int, list[str]]]) -> Hosts:
-    """``host rack`` on each line: racks repeat and are no hosts, else it could be either."""
+    """``host rack`` on each line: racks repeat and are no hosts, else the columns would be
+    ambiguous."""
     hosts = [_host(row[0], number) for number, row in rows]
     racks = [row[1] for _, row in rows]
     is_table = len(set(hosts)) == len(hosts) and not set(hosts) & set(racks)
@@ -177,14 +178,14 @@ HEADINGS = {
     "block": ("block",),
     "domain": ("domain", "nvlink_domain", "nvlink", "clusteruuid"),
 }
-"""What columns of a CSV and keys of a JSON may be called."""
+"""Accepted names of CSV columns and JSON keys."""
 
 COLUMNS = {word: key for key, words in HEADINGS.items() for word in words}
 LEVELS = tuple(HEADINGS)[2:]
 
 
 def is_table(text: str) -> bool:
-    """Whether the first line is the heading of a CSV with a column of hosts and another."""
+    """Whether the first line is a CSV heading with a column of hosts and another."""
     columns = set(_columns(_first(text)))
     return "host" in columns and len(columns & HEADINGS.keys()) > 1
 
@@ -194,7 +195,7 @@ def _first(text: str) -> str:
 
 
 def _columns(heading: str) -> list[str]:
-    """The columns by their names in HEADINGS; the others as they are."""
+    """The columns by their names in HEADINGS; unknown ones unchanged."""
     names = [name.strip().strip('"').lower() for name in re.split(r"[,;\t]", heading)]
     return [COLUMNS.get(name, f"({name})") for name in names] if len(names) > 1 else []
 
@@ -230,7 +231,7 @@ def is_rankfile(text: str) -> bool:
 
 
 def read_rankfile(text: str) -> Hosts:
-    """``rank N=HOST slot=...``: a line a rank, in any order.
+    """``rank N=HOST slot=...``: a line per rank, in any order.
 
     >>> read_rankfile("rank 1=b slot=0\\nrank 0=a slot=0\\nrank 2=b slot=1").ranks
     ('a', 'b', 'b')

@@ -1,4 +1,4 @@
-"""What DeepSpeed's launcher takes of a host file: --include, --exclude, --num_nodes, --num_gpus.
+"""DeepSpeed's filters of a host file: --include, --exclude, --num_nodes, --num_gpus.
 
     worker-0 slots=4
     worker-1 slots=4
@@ -28,7 +28,7 @@ OPTIONS |= {"--num_nodes": "num_nodes", "--num_gpus": "num_gpus", "--num_acceler
 """The launcher's options about its host file."""
 
 LONGEST_LAUNCH = 100_000
-"""Characters of the launcher's lines: shlex takes the square of a word's length."""
+"""The longest launcher lines, in characters: shlex takes quadratic time in a word's length."""
 
 _LAUNCH = re.compile(
     r"^[ \t]*(?:(?:[A-Z_]{1,80}=\S{0,255}[ \t]{1,8}){0,16}(?:\S{0,255}/)?deepspeed"
@@ -47,7 +47,8 @@ def is_filter(text: str) -> bool:
 
 
 def launch_options(text: str) -> tuple[str, dict[str, str]]:
-    """A text without the lines of DeepSpeed's launcher, and what these say of the host file.
+    """The text without the lines of DeepSpeed's launcher, and the options in them about the host
+    file.
 
     >>> launch_options("a slots=2\\ndeepspeed -e a:1 --master_port 29500 train.py --include x")
     ('a slots=2\\n', {'exclude': 'a:1'})
@@ -73,7 +74,8 @@ def launch_options(text: str) -> tuple[str, dict[str, str]]:
 
 
 def chosen_hosts(hosts: Hosts, options: Mapping[str, str]) -> Hosts:
-    """What the launcher takes of its host file; `devices` are the GPUs that are left of each.
+    """The machines that the launcher uses of its host file; `devices` are the remaining GPUs of
+    each.
 
     >>> four = Hosts("hostfile", ("a", "b"), {"a": 4, "b": 4})
     >>> chosen_hosts(four, {"num_nodes": "1", "num_gpus": "2"}).devices
@@ -110,7 +112,7 @@ def written(options: Mapping[str, str]) -> str:
 
 
 def _count(options: Mapping[str, str], name: str, most: int) -> int:
-    """A number of the launcher's; 0 where it is not given."""
+    """A number of the launcher's options; 0 if it is not set."""
     text = options.get(name, "0")
     if name in options and not (_NUMBER.fullmatch(text) and 1 <= int(text) <= most):
         limit = f"there are {most} hosts" if name == "num_nodes" else "a whole number, 1 or more"
@@ -119,7 +121,7 @@ def _count(options: Mapping[str, str], name: str, most: int) -> int:
 
 
 def _filtered(hosts: Hosts, text: str, *, includes: bool) -> Hosts:
-    """What a filter such as ``worker-0@worker-1:0,2`` leaves."""
+    """The machines that a filter such as ``worker-0@worker-1:0,2`` leaves."""
     gpus_of = _filter_parts(text, hosts)
     left: dict[str, tuple[int, ...]] = {}
     for name in hosts.names:
@@ -133,7 +135,7 @@ def _filtered(hosts: Hosts, text: str, *, includes: bool) -> Hosts:
 
 
 def _filter_parts(text: str, hosts: Hosts) -> dict[str, set[int]]:
-    """Host -> GPUs that are named; none named: all of them."""
+    """Host -> named GPUs; empty: all of them."""
     gpus_of: dict[str, set[int]] = {}
     for part in text.strip().split("@"):
         name, colon, listed = part.strip().partition(":")
@@ -153,7 +155,7 @@ def _filter_parts(text: str, hosts: Hosts) -> dict[str, set[int]]:
 
 
 def _left(hosts: Hosts, devices: Mapping[str, tuple[int, ...]]) -> Hosts:
-    """The machines with the GPUs that are left of each, standing where they stood."""
+    """The machines with the remaining GPUs of each, in the same places."""
     counts = {name: len(gpus) or hosts.slots[name] for name, gpus in devices.items()}
     known = {name: gpus for name, gpus in devices.items() if gpus}
     bare = Hosts(hosts.form, tuple(devices), counts, devices=known, remarks=hosts.remarks)

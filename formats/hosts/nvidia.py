@@ -1,4 +1,4 @@
-"""What `nvidia-smi` and NCCL tell of machines: their NVLink domains, and the inside of one.
+"""Machines in the output of `nvidia-smi` and NCCL: their NVLink domains, and the inside of one.
 
     Fabric                                            node-07:   CliqueId    : 4000000005
         State        : Completed                      node-07:   ClusterUUID : 50000000-...
@@ -46,7 +46,7 @@ _ROW = re.compile(
 _HEADING = re.compile(r"^(?:\S+:\s+)?fabric\.", re.IGNORECASE)
 
 Gpus = dict[str, list[dict[str, str]]]
-"""What is said of each GPU of each machine."""
+"""The fields of each GPU of each machine."""
 
 
 def is_fabric(text: str) -> bool:
@@ -87,7 +87,7 @@ def read_fabric(text: str) -> Hosts:
 
 
 def _fields(text: str) -> Gpus:
-    """Fields a line each; State and Status count under Fabric alone."""
+    """One field per line; State and Status count only under Fabric."""
     hosts: Gpus = {}
     in_fabric = False
     for line in text.splitlines():
@@ -106,7 +106,7 @@ def _fields(text: str) -> Gpus:
 
 
 def _rows(text: str) -> Gpus:
-    """A GPU a line."""
+    """A GPU per line."""
     hosts: Gpus = {}
     for match in filter(None, map(_ROW.match, text.splitlines())):
         uuid, clique = (match[key].strip("[]") for key in ("uuid", "clique"))
@@ -118,7 +118,7 @@ def _rows(text: str) -> Gpus:
 
 
 def _place(gpu: Mapping[str, str]) -> tuple[str, str, str]:
-    """ClusterUUID and CliqueId of a GPU; the third is why it stands in no domain, or empty."""
+    """ClusterUUID and CliqueId of a GPU; the third item is why it is in no domain, or empty."""
     uuid, clique = gpu.get("clusteruuid", ""), gpu.get("cliqueid", "")
     if gpu.get("state", "Completed") != "Completed" or gpu.get("status", "Success") != "Success":
         return "", "", "fabric-not-ready"
@@ -134,7 +134,7 @@ _DEVICE = re.compile(r"GPU[0-9]+|NIC[0-9]+|[a-z]\w*_[0-9]+|ib[0-9]+|eth[0-9]+|en
 
 
 def host_of(node: Node) -> Hosts:
-    """One machine by what is inside it, which does not say its name."""
+    """A machine known only by its inside, without a name."""
     remarks = (Note("host-without-name", {"host": NAMELESS}),)
     return Hosts("node", (NAMELESS,), {NAMELESS: len(node.gpus)}, remarks=remarks, node=node)
 
@@ -144,7 +144,7 @@ def is_matrix(text: str) -> bool:
 
 
 def read_matrix(text: str) -> Hosts:
-    """The matrix that `nvidia-smi topo -m` prints; columns may be separated by tabs or by spaces.
+    """The matrix of `nvidia-smi topo -m`; columns are separated by tabs or by spaces.
 
     >>> node = read_matrix("     GPU0 GPU1 NIC0 CPU Affinity\\nGPU0  X  NV4 PIX 0-7\\n"
     ...     "GPU1 NV4  X  SYS 0-7\\nNIC0 PIX SYS  X\\n\\nNIC Legend:\\n\\n  NIC0: mlx5_0").node
@@ -174,7 +174,7 @@ def read_matrix(text: str) -> Hosts:
 
 
 def read_nccl(text: str) -> Hosts:
-    """NCCL's topology file: the bridge that a GPU and a card share says how near they are.
+    """NCCL's topology file: the bridge that a GPU and a card share determines their distance.
 
     Errors: LayoutError for what is no such file; a document type is refused unread.
     """
@@ -217,7 +217,8 @@ class Device(NamedTuple):
 
 
 def _near(gpu: tuple[int, ...], nic: tuple[int, ...]) -> str:
-    """PIX under one bridge, PXB under several, PHB under the CPU, else SYS; the own one aside."""
+    """PIX under one bridge, PXB under several, PHB under the CPU, else SYS, not counting the
+    device's own."""
     shared = sum(before == other for before, other in zip(gpu[:-1], nic[:-1]))
     if shared < 2:
         return "PHB" if shared else "SYS"
@@ -225,7 +226,7 @@ def _near(gpu: tuple[int, ...], nic: tuple[int, ...]) -> str:
 
 
 def _joined(gpus: Mapping[str, Device]) -> dict[tuple[str, str], str]:
-    """NVLinks of each pair: those to each other, or, through a switch, all that a GPU has."""
+    """NVLinks of each pair: direct ones or, through a switch, all of a GPU's."""
     bus = {device.bus: gpu for gpu, device in gpus.items()}
     links: dict[tuple[str, str], int] = {}
     for gpu, device in gpus.items():

@@ -1,4 +1,4 @@
-"""A better order of the same machines: fewest groups in more than one rack, by what they cost.
+"""A better order of the same machines: the fewest groups in several racks, weighted by cost.
 
 A launcher fills the machines in the order it is given, so the order decides which groups leave a
 rack, never which leave a machine (for machines with equal numbers of GPUs). Machines of one rack
@@ -44,21 +44,21 @@ from .values import Hosts, LevelPlaces, host_twice
 KINDS = ("ep", "tp", "cp", "dp", "pp")
 
 OBJECTIVES = {"dp-first": "ep, tp+cp, dp, pp", "pp-first": "ep, tp+cp, pp, dp"}
-"""Objectives by a short name; the first counts where none is said."""
+"""Objectives by short name; the first is the default."""
 
 TIME = "time"
-"""The objective of seconds, where somebody says them; else of counts."""
+"""The objective of seconds, if they are known; else of counts."""
 
 MOST_ORDERED = 8192
-"""Machines that are put in order: 65,536 GPUs, eight to a machine."""
+"""The most machines that are ordered: 65,536 GPUs, eight per machine."""
 
 WORK_OF_A_HOST = 150
-"""Units of a request's budget that ordering one machine may cost."""
+"""Units of a request's budget for ordering one machine."""
 
 
 @dataclass(frozen=True)
 class Crossings:
-    """The groups of one kind, before and after: in all, over nodes, over racks."""
+    """The groups of one kind, before and after: in total, across nodes, across racks."""
 
     kind: str
     groups: int
@@ -71,7 +71,7 @@ class Crossings:
 
 @dataclass(frozen=True)
 class LayoutFix:
-    """Sizes of the layout under which no group of a kind leaves its node, or its rack."""
+    """Sizes of the layout with which no group of a kind leaves its node, or its rack."""
 
     kind: str
     place: str  # "node" or "rack"
@@ -80,7 +80,7 @@ class LayoutFix:
 
 @dataclass(frozen=True)
 class BetterOrder:
-    """An order of machines and what it is worth."""
+    """An order of machines and its gain."""
 
     names: tuple[str, ...]
     key: tuple[int, ...]  # groups in more than one rack, a number for each level of the objective
@@ -104,12 +104,12 @@ class BetterOrder:
 
     @property
     def moved(self) -> int:
-        """Machines that stand at another place than before."""
+        """The number of machines at another place than before."""
         return sum(before != other for before, other in zip(self.names_before, self.names))
 
     @property
     def document(self) -> Document:
-        """The order and its worth as plain values; kinds, reasons and fixes are the caller's."""
+        """The order and its gain as plain values; the caller adds kinds, reasons and fixes."""
         return {
             "hosts": list(self.names),
             "hosts_before": list(self.names_before),
@@ -138,7 +138,7 @@ def best_order(
     costs: Mapping[str, float] | None = None,
     above: LevelPlaces | None = None,
 ) -> BetterOrder:
-    """The order of these machines under which fewest groups stand in more than one rack.
+    """The order of these machines with the fewest groups in several racks.
 
     racks: machine -> rack, switch, block or NVLink domain. order: Megatron's order of ranks.
     objective: a name of OBJECTIVES, or levels such as "ep, tp+cp, dp, pp". costs: of one group of a
@@ -166,7 +166,7 @@ def best_order(
 def better_order(
     layout: Layout, hosts: Hosts, objective: str = TIME, seconds: Mapping[str, float] | None = None
 ) -> BetterOrder:
-    """The same for a job and the machines of a text, with what their racks stand in.
+    """`best_order` for a job and the machines of a text, with the places above their racks.
 
     seconds: of a step that are waited for each kind, as `training.estimate` has them: a kind's are
     spread over its groups evenly, and an order costs those of groups that cross.
@@ -199,7 +199,7 @@ def _order_for(
     *,
     by_cost: bool,
 ) -> BetterOrder:
-    """The same for groups that are made already, of any framework; it offers no other layout.
+    """`best_order` for groups that exist already, of any framework; it offers no other layout.
 
     by_cost: whether costs decide, and not only are said.
     """
@@ -258,7 +258,8 @@ def _crossings(
 
 
 def _racks_of(hosts: Hosts) -> list[str]:
-    """The rack of each machine. Errors: LayoutError for one named twice or in none, too many."""
+    """The rack of each machine. Errors: LayoutError for one repeated or without a rack, or for too
+    many."""
     names, racks = hosts.names, hosts.racks
     if len(names) > MOST_ORDERED:
         raise refusal("too-many-to-order", "hosts", count=len(names), limit=MOST_ORDERED)
@@ -296,7 +297,7 @@ def _require_costs(costs: Mapping[str, float]) -> None:
 def _reasons(
     kinds: Sequence[Crossings], largest: int, is_proved: bool, is_unchanged: bool
 ) -> tuple[Note, ...]:
-    """What the order mends, what it gives up for that, and what no order mends."""
+    """What the order improves, what it worsens for that, and what no order improves."""
     remarks = [Note("order-kept-best" if is_proved else "order-kept")] if is_unchanged else []
     for kind in kinds:
         codes = {
@@ -317,7 +318,7 @@ def _reasons(
 
 
 def _fixes(better: BetterOrder, hosts: Hosts, sizes: Facts) -> tuple[LayoutFix, ...]:
-    """For kinds that are waited for and leave a node or every rack: the nearest size that stays.
+    """For latency-bound kinds that leave a node or every rack: the nearest size that stays.
 
     That is the largest smaller size whose groups stand on so few nodes; etp 1 before that. sizes:
     arguments of `groups.megatron.groupings`.

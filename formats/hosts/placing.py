@@ -1,4 +1,4 @@
-"""Machines in the places of a job: where its ranks stand, racks side by side, what launchers obey.
+"""Assigns machines to a job's ranks, groups them by rack, and writes launcher files.
 
     SLURM_HOSTFILE   a line a task: srun --distribution=arbitrary
     hostfile         host slots=N, in order: mpirun, deepspeed
@@ -28,7 +28,7 @@ from .values import Hosts, LevelPlaces, slots_unknown
 
 
 def placement_of(hosts: Hosts, world: int, gpus_per_node: int | None = None) -> Placement:
-    """The machine of every rank of a job, as the text says it rank by rank, else filled in order.
+    """The machine of every rank: as the text lists it rank by rank, else filled in order.
 
     gpus_per_node: slots of the machines whose text says none.
 
@@ -56,7 +56,7 @@ def placement_of(hosts: Hosts, world: int, gpus_per_node: int | None = None) -> 
 
 
 def even_slots(hosts: Hosts, gpus_per_node: int | None = None) -> int:
-    """GPUs of every machine, where all have as many; what the text leaves open is as said.
+    """GPUs of every machine, if all have the same; by default the requested number.
 
     Errors: LayoutError for machines with different numbers, and where nobody says any.
     """
@@ -76,7 +76,7 @@ def even_slots(hosts: Hosts, gpus_per_node: int | None = None) -> int:
 
 @dataclass(frozen=True)
 class Upper:
-    """One kind of place above the racks, and the groups in more than one of them."""
+    """One kind of place above the racks, and the groups that span several of them."""
 
     kind: str
     key: tuple[int, ...]  # a number for each level of the objective, as `BetterOrder.key`
@@ -90,7 +90,7 @@ def arranged(
     above: LevelPlaces,
     levels: Levels,
 ) -> tuple[tuple[str, ...], tuple[Upper, ...]]:
-    """The machines by the racks of the places, and what that is worth above the racks.
+    """The machines by the racks of the places, and the gain above the racks.
 
     racks_before, chosen: the rack of each place, before and after. Racks of one size are
     interchangeable, so that those of one spine, pod or block can be put side by side without any
@@ -99,7 +99,7 @@ def arranged(
     places = [*above.values()]
 
     def keys(names: Sequence[str]) -> list[tuple[int, ...]]:
-        """For each kind of place the groups that stand in several of them."""
+        """For each kind of place the groups that span several of them."""
         rows = ([of.get(host, f"only {host}") for host in names] for of in places)
         return [key_of(levels, numbered(row)) for row in rows]
 
@@ -110,7 +110,7 @@ def arranged(
 
 
 def numbered(places: Sequence[str]) -> np.ndarray:
-    """The places, each by its number as they first come."""
+    """The places, numbered in the order of their first occurrence."""
     number: dict[str, int] = {}
     return np.array([number.setdefault(place, len(number)) for place in places])
 
@@ -121,7 +121,7 @@ def _placed(
     chosen: np.ndarray,
     above: Sequence[Mapping[str, str]],
 ) -> tuple[str, ...]:
-    """The machines by the racks of the places: those of a rack keep their order.
+    """The machines by the racks of the places; those of a rank keep their order.
 
     Each rack takes the places that begin where it began; those of one place above stand together.
     """
@@ -150,7 +150,7 @@ FILES = ("slurm", "openmpi", "rankfile", "torchrun")
 
 
 def launcher_files(names: Sequence[str], gpus_per_node: int) -> dict[str, str]:
-    """An order of machines as the texts that launchers read, by the names of FILES.
+    """An order of machines in the formats of launchers, by the names of FILES.
 
     >>> files = launcher_files(["b", "a"], gpus_per_node=1)
     >>> files["slurm"], files["openmpi"], files["rankfile"]

@@ -1,4 +1,4 @@
-"""A text about machines, whatever wrote it: its form is told by what stands in it."""
+"""Reads any text about machines: its form is recognised by its content."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ MOST_BRACKETS = 5_000
 """Limits of a YAML, whose reader is slow."""
 
 LONGEST_LINE = 4_000
-"""Characters of a line of what is no list, JSON or topology of Slurm."""
+"""The longest line in characters, except in lists, JSON and Slurm topologies."""
 
 WORK_OF_A_WORD = 10
-"""Units of a request's budget that reading one word may cost."""
+"""Units of a request's budget for reading one word."""
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _LONG_SPACE = re.compile(r"(\s{100})\s+")
@@ -37,7 +37,7 @@ _OPTION = re.compile(r"(?:^|\s)(?:--?host|-H|--?hosts|-w|--nodelist)(?:\s+|=)([^
 
 
 def read_hosts(text: str, racks: str | None = None) -> Hosts:
-    """The machines that a text names, in rank order, with slots and racks where it says them.
+    """The machines of a text in rank order, with slots and racks if it has them.
 
     racks: another text that says where they stand, such as a topology.conf; None: the first alone.
 
@@ -88,7 +88,8 @@ def _read(text: str) -> Hosts:
 
 
 def _clean(text: object) -> str:
-    """The text without terminal colours and marks. Errors: LayoutError for no text or too long."""
+    """The text without terminal colours and byte order marks. Errors: LayoutError if it is no text
+    or too long."""
     if not isinstance(text, str):
         sentence = f"hosts must be a text: {quoted(text)} is not a text"
         raise refusal("not-a-text", "hosts", sentence=sentence, value=quoted(text))
@@ -104,7 +105,7 @@ def _clean(text: object) -> str:
 
 
 def _read_yaml(text: str) -> Hosts:
-    """YAML as plain values; aliases, that can grow without end, are refused before any is built."""
+    """YAML as plain values; aliases, which can expand without limit, are refused first."""
     spend(4 * len(text), "characters", control="hosts")
     if len(text) > LONGEST_YAML:
         raise bad_document(refusal("document-yaml-long", "hosts", limit=LONGEST_YAML))
@@ -133,4 +134,4 @@ READERS: tuple[tuple[Callable[[str], object], Callable[[str], Hosts], bool], ...
     (_YAML.search, _read_yaml, False),
     (is_table, read_table, False),
 )
-"""What a text looks like, its reader, and whether its lines may be of any length."""
+"""A test of a text's form, its reader, and whether its lines may have any length."""

@@ -1,4 +1,4 @@
-"""The order of equal nodes under which fewest groups stand in more than one rack.
+"""Searches the order of equal nodes with the fewest groups in several racks.
 
 An order, a rack for each place, is built, then mended, then proved if it can:
 
@@ -26,20 +26,19 @@ import numpy as np
 from .crossings import KindCrossings, Levels, ascending, is_least, key_of
 
 MOST_PLACES, MOST_BRANCHES = 64, 60_000
-"""Places of which every pattern is looked at, and how often a rack is tried for one: about half a
-second."""
+"""The most places for an exhaustive search, and the most racks it tries: about half a second."""
 
 FEW = 512
-"""Patterns that go on from there."""
+"""The most patterns that are continued from a place."""
 
 MOST_WORK = 8_000_000
-"""Members of sets that mending may look at."""
+"""The most members of sets that the improvement may visit."""
 
 MOST_TRIES = 6_000
-"""Exchanges that mending may try."""
+"""The most exchanges that the improvement tries."""
 
 MOST_ROWS = 20_000
-"""Sets that building may join, over all orders of kinds."""
+"""The most sets that the construction merges, over all orders of kinds."""
 
 
 Score = Callable[[np.ndarray], tuple[float, ...]]
@@ -48,7 +47,7 @@ Score = Callable[[np.ndarray], tuple[float, ...]]
 def search(
     levels: Levels, racks_before: np.ndarray, score: Score, *, by_key: bool = True
 ) -> tuple[np.ndarray, bool]:
-    """The best racks of the places that are found, and whether no order is proved to have less.
+    """The best racks of the places found, and whether no order is proved to be better.
 
     The given ones stay where none are better.
 
@@ -84,11 +83,11 @@ def search(
 # -- built -----------------------------------------------------------------------------------------
 
 Tree = list[np.ndarray]
-"""Blocks of places, finest first: each array has the block of every place; blocks are nested."""
+"""Nested blocks of places, finest first: each array has the block of every place."""
 
 
 def _by_rack(racks_before: np.ndarray, capacities: Sequence[int]) -> Iterator[np.ndarray]:
-    """Rack after rack, each whole: as they first come, the largest first, the smallest first."""
+    """The racks one after the other, whole: in their own order, by falling and by rising size."""
     first = list(dict.fromkeys(racks_before.tolist()))
     for sign in (0, -1, 1):
         order = sorted(first, key=lambda rack: sign * capacities[rack])
@@ -96,7 +95,7 @@ def _by_rack(racks_before: np.ndarray, capacities: Sequence[int]) -> Iterator[np
 
 
 def _trees(kinds: Sequence[KindCrossings], places: int, largest: int) -> list[Tree]:
-    """A tree for each order of the kinds that fit into a rack, each tree once, the first first."""
+    """A tree for each order of the kinds that fit into a rack, without duplicates."""
     useful = [kind for kind in kinds if int(kind.sizes.min()) <= largest]
     orders = max(2, MOST_ROWS // (1 + sum(len(kind.sets) for kind in useful)))
     trees: dict[tuple[bytes, ...], Tree] = {}
@@ -107,7 +106,7 @@ def _trees(kinds: Sequence[KindCrossings], places: int, largest: int) -> list[Tr
 
 
 def _tree(order: Sequence[KindCrossings], places: int, largest: int) -> Tree:
-    """Blocks within blocks: for each kind in turn, its sets with the blocks that they touch."""
+    """Nested blocks: for each kind in turn, its sets merged with the blocks that they touch."""
     tree = [np.arange(places)]
     for kind in order:
         block = tree[-1]
@@ -131,7 +130,7 @@ def _tree(order: Sequence[KindCrossings], places: int, largest: int) -> Tree:
 
 
 def _packed(tree: Tree, capacities: Sequence[int]) -> np.ndarray:
-    """The racks of the places: whole blocks first, from the coarsest; the broken ones in pieces."""
+    """The racks of the places: whole blocks first, from the coarsest; the rest in pieces."""
     racks = np.full(len(tree[0]), -1)
     left = list(capacities)
     rooms = [(-room, rack) for rack, room in enumerate(left)]
@@ -151,7 +150,7 @@ def _packed(tree: Tree, capacities: Sequence[int]) -> np.ndarray:
 
 
 def _members(block: np.ndarray, racks: np.ndarray) -> list[np.ndarray]:
-    """The places of each block that has no rack yet, larger blocks first, then in order."""
+    """The places of each block without a rack, larger blocks first, then in order."""
     order = np.argsort(block, kind="stable")
     starts = np.flatnonzero(np.diff(block[order], prepend=-1))
     unplaced = [block for block in np.split(order, starts[1:]) if racks[block[0]] < 0]
@@ -165,7 +164,8 @@ def _mended(
     racks: np.ndarray, score: tuple[float, ...], ask: Score, trees: Sequence[Tree],
     kinds: Sequence[KindCrossings],
 ) -> np.ndarray:  # fmt: skip
-    """Exchanges of two blocks of one size, coarse ones first, each kept if the score is less."""
+    """Improves an order by exchanging blocks of equal size, coarse ones first, while the score
+    falls."""
     work = sum(kind.sets.size for kind in kinds) or 1
     tries = min(MOST_TRIES, MOST_WORK // work)
     blocks = {block.tobytes(): block for tree in trees for block in reversed(tree)}
@@ -187,7 +187,7 @@ def _mended(
 def _exchanges(
     block: np.ndarray, racks: np.ndarray, kinds: Sequence[KindCrossings]
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Pairs of blocks of one size in other racks, both in sets that cross."""
+    """Pairs of blocks of equal size in different racks, both in sets that cross."""
     broken = np.zeros(len(racks), dtype=bool)
     for kind in kinds:
         broken[kind.sets[kind.crosses(racks)]] = True
@@ -205,7 +205,7 @@ def _exchanges(
 def _every_pattern(
     levels: Levels, capacities: Sequence[int], best: tuple[int, ...]
 ) -> tuple[np.ndarray | None, bool]:
-    """A pattern with a smaller key than ``best`` or None, and whether all have been looked at.
+    """A pattern with a smaller key than ``best`` or None, and whether the search was exhaustive.
 
     Place by place, all patterns at once: a set crosses for good as soon as two of its places
     differ, so one whose key so far is no smaller than the best leads to nothing better. A rack is

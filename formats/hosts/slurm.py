@@ -1,5 +1,5 @@
-"""What Slurm says of machines: host lists, topology.conf, topology.yaml, `scontrol show topology`,
-a job's environment.
+"""Machines of Slurm: host lists, topology.conf, topology.yaml, `scontrol show topology`, a job's
+environment.
 
     tux[3,1,2]    tux3 tux1 tux2          n[08-11]       n08 n09 n10 n11
     n[8-011]      n8 n9 n10 n11           r[1-2]n[1-2]   r1n1 r1n2 r2n1 r2n2
@@ -36,7 +36,7 @@ from ..errors import refusal
 from .values import Hosts, bad_document, bad_line, hosts_in_places, require_count, upwards
 
 MAX_RANGE = 65_536
-"""Machines that one range may name: hostlist.c, MAX_RANGE."""
+"""The most machines of one range: hostlist.c, MAX_RANGE."""
 
 _BRACKET = re.compile(r"\[([^\[\]]*)\]")
 _ITEM = re.compile(r"(?:\[[^\[\]]*\]|[^,\s])+")
@@ -57,7 +57,7 @@ _VARIABLE = re.compile(
 
 
 def expand_hostlist(text: str) -> list[str]:
-    """The machines of a host list, in its order and as often as it names them.
+    """The machines of a host list, in order and with repetitions.
 
     >>> expand_hostlist("tux[3,1-2],gpu-a")
     ['tux3', 'tux1', 'tux2', 'gpu-a']
@@ -85,7 +85,7 @@ def is_hostlist(text: str) -> bool:
 
 
 def _ranges(body: str, item: str) -> list[tuple[range, int]]:
-    """The numbers of a bracket, and how wide they are written."""
+    """The numbers in brackets, and their width."""
     ranges = []
     for part in re.split(r"[,\s]+", body):
         match = _RANGE.fullmatch(part)
@@ -101,7 +101,7 @@ def _ranges(body: str, item: str) -> list[tuple[range, int]]:
 
 
 def _names(item: str, brackets: Sequence[list[tuple[range, int]]]) -> Iterator[str]:
-    """The names of one item: loops from the last bracket but one to the first, then the last."""
+    """The names of one item: nested loops over its brackets, the last innermost."""
     head, *texts = _BRACKET.split(item)[::2]
     if not brackets:
         yield head
@@ -127,7 +127,7 @@ def hosts_of_lists(value: object) -> list[str]:
 # -- topologies ------------------------------------------------------------------------------------
 
 _KINDS = {"switchname": "switch", "blockname": "block", "ringname": "switch"}
-"""What an entry begins with, and its kind: a ring counts as a switch of its machines."""
+"""The kinds of entries by their first word: a ring counts as a switch of its machines."""
 
 
 def is_topology(text: str) -> bool:
@@ -135,7 +135,7 @@ def is_topology(text: str) -> bool:
 
 
 def read_topology(text: str) -> Hosts:
-    """topology.conf or the output of `scontrol show topology`, of a tree or of blocks.
+    """A topology.conf or the output of `scontrol show topology`, of a tree or of blocks.
 
     A comment such as ``# rack11=nvl-1`` above a block is topograph's: its NVLink domain.
 
@@ -173,7 +173,7 @@ def read_topology(text: str) -> Hosts:
 
 
 def read_yaml_topology(document: object) -> Hosts | None:
-    """The cluster's default topology of a topology.yaml, else its first.
+    """The default topology of a topology.yaml, else its first.
 
     Errors: LayoutError for a kind that is not read.
     """
@@ -212,7 +212,7 @@ def _under(
     parent: Mapping[str, str],
     remarks: Sequence[Note],
 ) -> Hosts:
-    """Machines under their leaves and what is above; the first leaf of a machine counts."""
+    """Machines by their leaf switches and the places above; a machine belongs to its first leaf."""
     paths = {}
     for leaf in leaves:
         path = paths[leaf] = [leaf]
@@ -242,7 +242,7 @@ def is_environment(text: str) -> bool:
 
 
 def read_environment(text: str) -> Hosts:
-    """SLURM_* variables: the job's machines with their tasks, and where one stands.
+    """SLURM_* variables: the job's machines with their tasks and, if given, their places.
 
     >>> hosts = read_environment("SLURM_JOB_NODELIST=n[1-3]\\nSLURM_TASKS_PER_NODE=8(x2),4")
     >>> dict(hosts.slots)
@@ -276,7 +276,7 @@ def _tasks(text: str, hosts: int) -> list[int]:
 
 
 def _levels(addresses: Iterable[str], pattern: str | None) -> dict[str, dict[str, str]]:
-    """The levels of every machine whose address is given.
+    """The levels of every machine with an address.
 
     ``s3.s0.dev2`` with ``switch.switch.node``: the last name is the machine, before it the closest.
     """
@@ -291,7 +291,7 @@ def _levels(addresses: Iterable[str], pattern: str | None) -> dict[str, dict[str
 
 
 def _plane(variables: Mapping[str, str]) -> int:
-    """Tasks that a machine gets in turn (1: cyclic), by what stands before the first colon; 0 where
+    """Tasks that a machine gets in turn (1: cyclic), from the part before the first colon; 0 if
     machines are filled one after the other.
 
     Errors: LayoutError for "arbitrary", whose order stands in a file, and for a plane of no size.
@@ -309,7 +309,7 @@ def _plane(variables: Mapping[str, str]) -> int:
 
 
 def _dealt(hosts: Hosts, plane: int) -> tuple[str, ...]:
-    """The machine of each task: so many a machine in turn, full machines are passed."""
+    """The machine of each task: `plane` tasks per machine in turn, skipping full machines."""
     left = [*zip(hosts.names, hosts.require_slots())]
     ranks: list[str] = []
     while left:

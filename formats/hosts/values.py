@@ -1,4 +1,4 @@
-"""What a text says about machines: their names in rank order, their slots, what they stand in.
+"""The machines of a text: names in rank order, slots, and places.
 
 Levels are kinds of places above the machine, the closest first: "rack", "switch", "block", "domain"
 (NVLink), "partition" (of such a domain), or the source's own word ("subblock", "layer-2" ...).
@@ -21,17 +21,17 @@ from ..errors import refusal
 from .inside import Node
 
 MAX_HOSTS = 131_072
-"""Machines that one text may name: a million GPUs, eight to a machine."""
+"""The most machines of one text: a million GPUs, eight per machine."""
 
 LONGEST_TEXT = 4_000_000
-"""Characters of a text: MAX_HOSTS lines of thirty."""
+"""The longest text in characters: MAX_HOSTS lines of thirty."""
 
 NAMELESS = "node-0"
-"""What a machine is called whose text does not name it."""
+"""The name of a machine whose text has none."""
 
 HOST_NAME = re.compile(r"\w[\w.:@%-]*")
-"""A name that a shell, an option, a host file and a CSV take for one word: names are written there.
-A colon and a percent sign belong to addresses of IPv6."""
+"""A name that is a single word to a shell, an option, a host file and a CSV. A colon and a percent
+sign occur in IPv6 addresses."""
 
 LevelPlaces = Mapping[str, Mapping[str, str]]
 """Kind of place -> machine -> name of its place."""
@@ -39,7 +39,7 @@ LevelPlaces = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True)
 class Hosts:
-    """The machines of a text: some, each with slots where any are said.
+    """The machines of a text, at least one; each has slots if any has.
 
     >>> hosts = Hosts("plain", ("a", "b"), levels={"rack": {"a": "r0", "b": "r1"}})
     >>> hosts.names, hosts.racks, hosts.slots
@@ -76,12 +76,12 @@ class Hosts:
         object.__setattr__(self, "slots", slots)
 
     def level(self, *kinds: str) -> dict[str, str]:
-        """Machine -> place, of the first of these kinds of level that the text has; else empty."""
+        """Machine -> place, for the first of these kinds of level that the text has; else empty."""
         return next((dict(self.levels[kind]) for kind in kinds if kind in self.levels), {})
 
     @property
     def racks(self) -> dict[str, str]:
-        """Machine -> rack: the closest place that is no part of an NVLink domain, else the domain.
+        """Machine -> rack: the closest place that is not part of an NVLink domain, else the domain.
 
         A leaf switch may be a rack, a rail group or a scalable unit: a text cannot say which.
         """
@@ -89,7 +89,7 @@ class Hosts:
 
     @property
     def above_racks(self) -> LevelPlaces:
-        """What the racks stand in: spines, pods, blocks; closest first."""
+        """The places above the racks: spines, pods, blocks; closest first."""
         return {kind: self.levels[kind] for kind in self._outside[1:]}
 
     @property
@@ -98,11 +98,11 @@ class Hosts:
 
     @property
     def domains(self) -> dict[str, str]:
-        """Machine -> NVLink domain, where the text says it; a block of Slurm's is one by custom."""
+        """Machine -> NVLink domain, if the text has it; a block of Slurm's is one by convention."""
         return self.level("partition", "domain", "subblock", "block")
 
     def with_places(self, other: Hosts) -> Hosts:
-        """These machines, standing where another text says; its other machines are left out.
+        """These machines with the places of another text; its other machines are left out.
 
         >>> hosts = Hosts("plain", ("b",))
         >>> hosts.with_places(Hosts("tree", ("a", "b"), levels={"rack": {"b": "r"}})).racks
@@ -115,7 +115,7 @@ class Hosts:
         return replace(self, levels=levels, remarks=(*self.remarks, *other.remarks))
 
     def require_slots(self, default: int | None = None) -> list[int]:
-        """The slots of each machine; default: where the text does not say them.
+        """The slots of each machine; default: if the text has none.
 
         Errors: LayoutError where nobody says them.
         """
@@ -129,7 +129,7 @@ class Hosts:
 
 
 def bad_line(line: str, number: int, form: str, reason: LayoutError) -> LayoutError:
-    """A line that does not fit the form that the text has."""
+    """The refusal of a line that does not have the form of its text."""
     facts = {"because": reason.code, "reason": reason.what, **reason.facts}
     facts |= {"line": number, "value": quoted(line.strip()), "form": form}
     return refusal("bad-host-line", "hosts", why=reason.what, **facts)
@@ -166,7 +166,7 @@ def hosts_in_places(
     *remarks: Note,
     slots: Mapping[str, int | None] = MappingProxyType({}),
 ) -> Hosts:
-    """Machines with the places of each by kind; levels stand closest first.
+    """Machines with the places of each by kind; closest levels first.
 
     Errors: as `Hosts`; LayoutError for a machine that has two rows.
     """
@@ -183,7 +183,7 @@ def hosts_in_places(
 
 
 def _distance(kind: str) -> tuple[int, str]:
-    """How far a level is from the machine: an NVLink domain, a rack, a switch, those above."""
+    """The distance of a level from the machine: an NVLink domain, a rack, a switch, those above."""
     base, _, height = ("", "", "9") if kind == "cluster" else kind.partition("-")
     near = ("partition", "domain", "subblock", "rack", "block", "switch")
     far = 10 * int(height) if height else 0

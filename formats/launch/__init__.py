@@ -1,4 +1,4 @@
-"""Launch commands and configurations of training frameworks: read into a job, written from one.
+"""Launch commands and configurations of training frameworks: read as a job, written from a job.
 
     parse(text)   what the text says of a job: its values, what each word set, and what it leaves
                   open; nothing in it is executed, and nothing is guessed
@@ -37,11 +37,11 @@ from .running import parsed_running
 from .sayings import read
 
 MAX_TEXT = 200_000
-"""Characters that a text may have."""
+"""The longest text, in characters."""
 
 
 def parse(text: str, run: str = "") -> Parsed:
-    """Read a launch command, a script, a file of a configuration, or a recipe in Python.
+    """Reads a launch command, a script, a configuration file, or a recipe in Python.
 
     run: the name of one of ``runs``, where the text holds several.
 

@@ -1,4 +1,4 @@
-"""Counts that programs name otherwise: batches in tokens, those of a device, chunks of a layout."""
+"""Counts that programs define differently: batches in tokens or per device, chunks of a layout."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def replicas(job: Job) -> int:
 
 
 def chunks_of(job: Job, values: Facts) -> int | None:
-    """The number of model chunks on each rank; None where there is one."""
+    """The number of model chunks on each rank; None for one."""
     count = values.get("vpp") or 1
     if layout := values.get("layout"):
         with suppress(LayoutError):
@@ -30,7 +30,8 @@ def chunks_of(job: Job, values: Facts) -> int | None:
 
 
 def local_batch(job: Job, values: Facts) -> Document:
-    """What torchtitan calls so: of a pipeline all micro-batches of a step, else one of them."""
+    """Torchtitan's local batch size: with a pipeline all micro-batches of a step, else one of
+    them."""
     micro, batch = values.get("micro_batch"), values.get("global_batch")
     if job.pp == 1:
         return {"local_batch": micro, "micro_batch": None}
@@ -39,7 +40,7 @@ def local_batch(job: Job, values: Facts) -> Document:
 
 
 def in_tokens(job: Job, model: Facts) -> Document:
-    """Batches as torchtitan counts them after 0.3: in tokens, which takes a sequence."""
+    """Batch sizes in tokens, as in torchtitan after 0.3, which needs the sequence length."""
     sequence, micro, batch = model.get("seq"), model.get("micro_batch"), model.get("global_batch")
     values = {}
     if sequence and micro:

@@ -1,4 +1,4 @@
-"""The options or the file that ask a framework for a layout.
+"""Writes the options or the file that make a framework start a layout.
 
 A framework can say a job if it numbers the ranks alike: `emit` makes the job that the framework
 would make and compares the meshes. What a target's options and keys set is what the reader takes
@@ -34,11 +34,11 @@ from .targets import TARGETS, File, Target
 SILENT = {"levels": None, "dp": None} | dict.fromkeys(
     ("hybrid", "gathers", "expert_parallel"), False
 )
-"""What asks for nothing; of a size that is 1."""
+"""Values that need no option; for sizes, 1."""
 
 
 def emit(job: Job, model: Facts | None = None, framework: str = "megatron") -> str:
-    """The text that asks for a job, one option a line; `parse` reads it back.
+    """The text that starts a job, one option per line; `parse` reads it back.
 
     model: fields of `flags.MODEL` and `flags.TRAINING`; what a framework does not take from its
     options, such as torchtitan its layers, stands in a comment, and so does what the program would
@@ -70,7 +70,7 @@ def emit(job: Job, model: Facts | None = None, framework: str = "megatron") -> s
 
 
 COMMENTS = {"to_fill_in": "to fill in: {names}", "of_a_model": ", of a model with {sizes}"}
-"""What a comment tells the reader to do; a page has it in its own language."""
+"""Comments about what the reader must do; the page has them in its own language."""
 
 
 def emitted(
@@ -79,7 +79,7 @@ def emitted(
     framework: str,
     comments: Mapping[str, str] = COMMENTS,
 ) -> str:
-    """The same of a job that is worked out."""
+    """`emit` for a layout that exists already."""
     target, options = TARGETS[framework], _options_present(model or {})
     job = _job_of_target(layout, target)
     text, written = _text(target, job, options)
@@ -97,7 +97,7 @@ def emitted(
 
 
 def _unwritten(target: Target, options: Facts, written: set[str]) -> list[str]:
-    """What of a model and its training a target has no words for."""
+    """Options of a model and its training that a target cannot express."""
     fields = target.fields.values()
     known = set(written)
     if options.get("zero") in (0, 1) and "distributed_optimizer" in fields:
@@ -172,7 +172,7 @@ def _job_of_target(layout: Layout, target: Target) -> Job:
 
 
 def _require_one_command(job: Job, target: Target) -> None:
-    """Refuse servers side by side that no option of one command asks for."""
+    """Refuses servers side by side that no option of one command starts."""
     one = {"tp": job.tp, "pp": job.pp, "cp": job.cp, "dp": job.dp or 1}
     servers = job.nodes * job.gpus_per_node // gpus_of_server(target.id, one)
     is_one = "dp_served" not in target.fields.values()
@@ -181,13 +181,13 @@ def _require_one_command(job: Job, target: Target) -> None:
 
 
 def _tp(job: Job, framework: str) -> int:
-    """The tensor parallel size, in which SGLang counts attention's cp too."""
+    """The tensor parallel size, which in SGLang includes attention's cp."""
     is_wider = framework == "sglang" and job.framework != "sglang"
     return job.tp * job.cp if is_wider else job.tp
 
 
 def _etp(job: Job, layout: Layout, framework: str) -> int | None:
-    """The expert tensor parallel size, in a framework that may mean another one by none."""
+    """The expert tensor parallel size, as frameworks have different defaults."""
     if framework == job.framework:
         return job.etp
     if framework not in MEGATRONS:
@@ -199,7 +199,7 @@ def _etp(job: Job, layout: Layout, framework: str) -> int | None:
 
 
 def _above_one(mesh: Mesh | None) -> list[tuple[str, int]]:
-    """What numbers the ranks: the axes above 1, in their order."""
+    """The order of ranks: the axes larger than 1, in order."""
     beside = ("server", "external_dp")  # copies of a model
     axes = mesh.axes if mesh else ()
     return [("dp" if a.name in beside else a.name, a.size) for a in axes if a.size > 1]
@@ -215,7 +215,7 @@ def _shown(value: object) -> str:
 def to_fill_in(
     target: Target, job: Job, model: Facts, comments: Mapping[str, str] = COMMENTS
 ) -> str:
-    """What the reader of a command has to add, as a comment; data and addresses go without.
+    """Options that the reader must add, as a comment; data and addresses are left out.
 
     >>> to_fill_in(TARGETS["nemo"], Job(), {"layers": 24, "hidden": 1024})
     'to fill in: RECIPE, of a model with layers 24, hidden 1024'
@@ -232,7 +232,7 @@ def to_fill_in(
 
 
 def _text(target: Target, job: Job, model: Facts) -> tuple[str, set[str]]:
-    """The text, and what of the model it has words for."""
+    """The text, and the options of the model that it expresses."""
     values, names = _values(target, job, model), target.naming(model)
     lines: list[str] = []
     for part in target.parts:
@@ -254,12 +254,12 @@ def _text(target: Target, job: Job, model: Facts) -> tuple[str, set[str]]:
 
 
 def _denied() -> set[str]:
-    """Fields whose options say no."""
+    """Fields with options that switch them off."""
     return {row.field for row in OPTIONS.values() if row.kind == "off"}
 
 
 def _filled(target: Target, names: Iterable[str], values: Facts) -> Iterator[tuple[str, Any]]:
-    """Options or keys with their values, as far as they have any."""
+    """Options or keys with their values, where they have any."""
     denied = _denied()
     for name in names:
         value = values.get(target.fields[name])
@@ -272,7 +272,7 @@ def _filled(target: Target, names: Iterable[str], values: Facts) -> Iterator[tup
 
 
 def _values(target: Target, job: Job, model: Facts) -> Document:
-    """What a job and its model say, by field; None: said by not being written."""
+    """The values of a job and its model, by field; None: expressed by leaving the option out."""
     fields = target.fields.values()
     several = job.instances != 1
     sizes = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp")
@@ -302,7 +302,7 @@ def _values(target: Target, job: Job, model: Facts) -> Document:
 
 
 def _served(target: Target, job: Job, model: Facts) -> Document:
-    """The sizes of a server, under the fields of its options, and its longest request."""
+    """The sizes of a server, by the fields of its options, and its longest request."""
     one = {"tp": job.tp, "pp": job.pp, "cp": job.cp, "dp": 1}
     values: Document = {
         "dp_served": job.nodes * job.gpus_per_node // gpus_of_server(target.id, one)
@@ -320,7 +320,7 @@ def _served(target: Target, job: Job, model: Facts) -> Document:
 
 
 def _layers(target: Target, job: Job, model: Facts) -> Document:
-    """How layers are said to be shared out; Megatron refuses to share them unevenly unsaid."""
+    """The options for the assignment of layers; Megatron refuses an uneven one without them."""
     fields = target.fields.values()
     values: Document = {}
     if model.get("account"):
@@ -335,7 +335,7 @@ def _layers(target: Target, job: Job, model: Facts) -> Document:
 
 
 SHAPE = ("layers", "hidden", "ffn", "heads", "kv_heads", "experts")
-"""Sizes that a model's name says, as a comment tells them."""
+"""Sizes that a model's name implies, listed in a comment."""
 
 
 def _option(name: str, value: Any) -> str:
@@ -350,7 +350,7 @@ def _option(name: str, value: Any) -> str:
 
 
 def _file(file: File, keys: Facts) -> str:
-    """Keys under their sections, as JSON, TOML or YAML."""
+    """Keys in their sections, as JSON, TOML or YAML."""
     sections: dict[str, Document] = {}
     for path, value in keys.items():
         section, _, key = path.rpartition(".")

@@ -1,4 +1,4 @@
-"""What the options and keys of launchers and frameworks mean, and other words of launch files, as
+"""The meaning of options and keys of launchers and frameworks, and other words of launch files, as
 data: the files in tables/, which name their sources.
 
 A row says which field an option sets: a field of `Job`, one of the model (`MODEL`), or one that
@@ -27,7 +27,7 @@ from groups.stages.layers import MAX_LAYERS
 from groups.tables import Rows, read_table
 
 AXES = ("tp", "pp", "cp", "ep")
-"""Degrees that a program may have a default of; where it is not known, it is asked for."""
+"""Sizes that a program may have a default for; if that is unknown, the user is asked."""
 
 LIMITS = {
     **dict.fromkeys(("layers", "vpp", "first", "last", "mtp", "chunk"), MAX_LAYERS),
@@ -35,10 +35,10 @@ LIMITS = {
     **dict.fromkeys(("micro_tokens", "step_tokens"), MAX_BATCH**2),
     **dict.fromkeys(("served_length", "served_requests", "served_batched"), 2**30),
 }
-"""The largest value of a field; of all others it is MAX_RANKS."""
+"""The largest value of a field; MAX_RANKS for all others."""
 
 BOTH_ENDS = "type:transformer|embedding"
-"""Megatron-DeepSpeed's way to count the embedding and the loss as a layer each (BLOOM's)."""
+"""Megatron-DeepSpeed's option that counts the embedding and the loss as a layer each (BLOOM's)."""
 
 VARIABLE_RANK = 3
 
@@ -71,7 +71,7 @@ Kind = Literal[
 
 @dataclass(frozen=True)
 class Row:
-    """What an option or a key means."""
+    """The meaning of an option or a key."""
 
     field: str
     kind: Kind = "size"
@@ -84,17 +84,17 @@ class Row:
 
     @property
     def sets(self) -> str:
-        """The field of Job or of the model that it leads to."""
+        """The field of Job or of the model that it sets."""
         return LEADS_TO.get(self.field, self.field)
 
 
 Fields = Mapping[str, Row]
-"""What options or keys mean, by name."""
+"""The meaning of options or keys, by name."""
 
 
 @dataclass(frozen=True)
 class Key:
-    """A key of a file or of an override, and the sections in which it means that."""
+    """A key of a file or of an override, and the sections in which it has this meaning."""
 
     row: Row
     sections: tuple[str, ...]
@@ -107,7 +107,7 @@ TABLES = Path(__file__).parent / "tables"
 
 @dataclass(frozen=True)
 class OptionGroup:
-    """Options of options.toml: those that one framework alone has, or that one launcher takes."""
+    """Options of options.toml: those of one framework, or of one launcher."""
 
     options: Fields
     framework: str = ""
@@ -116,7 +116,7 @@ class OptionGroup:
 
 @dataclass(frozen=True)
 class KeyGroup:
-    """Keys of keys.toml, and the sections in which they mean that, of which "" is the top."""
+    """Keys of keys.toml, and the sections in which they have this meaning; "" is the top."""
 
     sections: tuple[str, ...]
     keys: Fields
@@ -124,13 +124,13 @@ class KeyGroup:
 
 
 def rows_of(options: Fields, framework: str) -> dict[str, Row]:
-    """Rows that one framework alone has, if it is given."""
+    """Rows of one framework alone, if it is named."""
     return {name: replace(row, framework=framework) for name, row in options.items()}
 
 
 @cache
 def _options() -> dict[str, dict[str, Row]]:
-    """The options of each launcher; under no name those that have dashes."""
+    """The options of each launcher; under "" those with two dashes."""
     by_launcher: dict[str, dict[str, Row]] = {}
     file = read_table(TABLES / "options.toml", dict[str, tuple[OptionGroup, ...]])
     for group in file["group"]:
@@ -149,21 +149,22 @@ def _keys() -> dict[str, Key]:
 
 
 SHORT = Rows(lambda: {name: options for name, options in _options().items() if name})
-"""Options with their dashes, which are a launcher's own: short ones, and others than elsewhere."""
+"""Options with their dashes, by launcher: short ones, and those with another meaning than
+elsewhere."""
 
 OPTIONS = Rows(lambda: _options()[""])
-"""Options by their name without leading dashes."""
+"""Options by their names without leading dashes."""
 
 KEYS = Rows(_keys)
 """Keys by their last part, or their last two."""
 
 ByWhat = Mapping[str, tuple[str, ...]]
-"""Words by what they are."""
+"""Words by their meaning."""
 
 
 @dataclass(frozen=True)
 class Keywords:
-    """A shell's own words, by what they do to how many undecided branches there are."""
+    """A shell's own words, by how they change the number of undecided branches."""
 
     deeper: tuple[str, ...]
     shallower: tuple[str, ...]
@@ -172,7 +173,7 @@ class Keywords:
 
 @dataclass(frozen=True)
 class SlurmOption:
-    """Options of Slurm, and the variables that it sets to what they say."""
+    """Options of Slurm, and the variables that it sets to their values."""
 
     options: tuple[str, ...]
     variables: tuple[str, ...]
@@ -180,7 +181,7 @@ class SlurmOption:
 
 @dataclass(frozen=True)
 class WordLists:
-    """The lists of words.toml, which says what each is."""
+    """The lists of words.toml, which describes each."""
 
     model: tuple[str, ...]
     training: tuple[str, ...]
@@ -218,7 +219,7 @@ class WordLists:
 
 
 def by_word(words: ByWhat) -> dict[str, str]:
-    """The table turned round: from each word to the name under which it is listed.
+    """The table inverted: from each word to the name that lists it.
 
     >>> by_word({"llama3-8b": ("llama38b", "llama3.18b")})
     {'llama38b': 'llama3-8b', 'llama3.18b': 'llama3-8b'}
@@ -229,16 +230,16 @@ def by_word(words: ByWhat) -> dict[str, str]:
 WORDS = read_table(TABLES / "words.toml", WordLists)
 
 MODEL = WORDS.model
-"""Fields of the model: no group depends on them. ``layers`` may be a layout's text."""
+"""Fields of the model that groups do not depend on. ``layers`` may be a layout string."""
 
 TRAINING = WORDS.training
-"""What is said of the training and of the model's shape beyond MODEL: no group follows from it."""
+"""Fields of the training and of the model's shape beyond MODEL; groups do not depend on them."""
 
 SERVING = WORDS.serving
-"""What is said of a server's groups beyond a Job's sizes."""
+"""Fields of a server's groups beyond a Job's sizes."""
 
 SERVED = WORDS.served
-"""What is said of a server's memory, in the fields of the page."""
+"""Fields of a server's memory, by the page's names."""
 
 LEADS_TO = by_word(WORDS.leads_to)
 
@@ -253,7 +254,7 @@ FIELDS = frozenset(
         "positions_max",
     )
 )
-"""What an option or a key may set."""
+"""Fields that an option or a key may set."""
 
 LAUNCHERS = by_word(WORDS.launchers)
 VARIABLES = {name: Row(field) for name, field in by_word(WORDS.variables).items()}
@@ -276,7 +277,7 @@ def plain_name(name: str) -> str:
 
 
 def row_of(name: str) -> Row | None:
-    """The row of an option; a name of one dash is none."""
+    """The row of an option; None for a name with one dash."""
     if name[:2] != "--":
         return None
     return OPTIONS.get(plain_name(name.partition("=")[0]))
@@ -287,7 +288,7 @@ def is_known(plain: str) -> bool:
 
 
 def names_a_size(name: str) -> bool:
-    """Whether a name that no table has still looks like the size of an axis.
+    """Whether an unknown name looks like the size of an axis.
 
     >>> [names_a_size(name) for name in ("tensor_parallel_dim", "pp-size", "batch-size", "tp")]
     [True, True, False, True]
@@ -296,16 +297,16 @@ def names_a_size(name: str) -> bool:
 
 
 NAMES = by_word(WORDS.names)
-"""Published models by what others call them, in small letters and without dashes."""
+"""Published models by their other names, in lower case and without dashes."""
 
 PLACEHOLDERS = ("MODEL", "RECIPE", "CONFIG")
-"""What a written command has where a model is to be named (tables/targets.toml)."""
+"""Placeholders for a model in a written command (tables/targets.toml)."""
 
 _RECIPE = re.compile(r"[-_. ](?:pretrain|finetune|sft|peft|config|recipe)(?:[-_. ].*)?$|\.ya?ml$")
 
 
 def published_model(name: str) -> str:
-    """The id in training/models.toml of what a checkpoint or a recipe is called, empty for others.
+    """The id in training/models.toml of a checkpoint's or recipe's name; empty for others.
 
     >>> published_model("meta-llama/Llama-3.1-70B-Instruct"), published_model("deepseek_v3_16b")
     ('llama3-70b', '')
@@ -317,7 +318,7 @@ def published_model(name: str) -> str:
 
 
 def named_format(name: str) -> str:
-    """The format of a checkpoint's weights, as its name ends; empty where it does not say.
+    """The format of a checkpoint's weights, by the end of its name; empty if that does not tell.
 
     >>> named_format("Qwen/Qwen3-235B-A22B-Instruct-2507-FP8"), named_format("org/m-GPTQ-Int8")
     ('fp8', 'int8')
@@ -329,7 +330,7 @@ def named_format(name: str) -> str:
 
 
 def keeps_states(name: str) -> bool:
-    """Whether some layers of a model keep a state instead of keys and values, as its name says.
+    """Whether some layers of a model keep a state instead of keys and values, by its name.
 
     >>> keeps_states("Qwen/Qwen3-Next-80B-A3B-Instruct"), keeps_states("Qwen/Qwen3-8B")
     (True, False)
@@ -341,7 +342,7 @@ def keeps_states(name: str) -> bool:
 _FORMATS = by_word(WORDS.formats)
 
 FORMATS_OF = {"weights": by_word(WORDS.quantizations), "cache": by_word(WORDS.caches)}
-"""The formats that servers are told, by the kind of a row."""
+"""The formats of servers' options, by the kind of a row."""
 
 
 def _of_name(name: str) -> tuple[list[str], list[str]]:

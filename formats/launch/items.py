@@ -1,4 +1,4 @@
-"""What a text says of a job: word by word, and what it comes to.
+"""The result of reading a launch text: word by word, and as a job.
 
 Words are codes and facts; texts/launch.toml has their sentences.
 """
@@ -23,7 +23,7 @@ from .flags import MODEL, TRAINING, published_model
 
 @dataclass(frozen=True)
 class Item:
-    """A word of the text, and what became of it: its code says what."""
+    """A word of the text, with a code for how it was read."""
 
     code: str
     name: str
@@ -39,21 +39,21 @@ class Item:
 
 
 class Guess(NamedTuple):
-    """Which framework the text is for."""
+    """The framework of the text."""
 
     name: str  # megatron, nemo, torchtitan, or the name of a Schema
     job: str  # the framework of a Job that numbers the ranks so
 
 
 class Run(NamedTuple):
-    """One of the runs, or of the roles, that a text holds: its name, and what it alone would be."""
+    """One of the runs, or of the roles, of a text: its name, and its own job."""
 
     name: str
     values: Mapping[str, object]
 
 
 def run_named(wanted: str, names: Iterable[str]) -> str:
-    """The run of this name, or with this number before its name; empty where there is none.
+    """The run with this name, or with this number before its name; empty if there is none.
 
     >>> run_named("2", ["1: python", "2: vllm"]), run_named("vllm", ["1: python", "2: vllm"])
     ('2: vllm', '')
@@ -64,7 +64,7 @@ def run_named(wanted: str, names: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Parsed:
-    """What a text says of a job."""
+    """The job of a text, and how each word was read."""
 
     text: str
     values: dict[str, object]  # in the names of Job's fields and of MODEL
@@ -83,7 +83,7 @@ class Parsed:
     defaulted: dict[str, str]  # "nodes": the variable whose default says how many there are
 
     def job(self) -> Job:
-        """The job, with what is assumed where the text is silent; `Job.layout` checks it.
+        """The job, with defaults for what the text leaves open; `Job.layout` checks it.
 
         Errors: LayoutError ``launch-asks`` with everything that has to be given first.
         """
@@ -94,8 +94,8 @@ class Parsed:
         return Job(**{name: value for name, value in known.items() if name not in others})  # type: ignore[arg-type]
 
     def served_groups(self) -> dict[str, Grouping]:
-        """The groups of the server that it starts, in the server's own order; none where it starts
-        no server or leaves its sizes open.
+        """The groups of the server that it starts, in the server's own order; empty if it starts no
+        server or leaves its sizes open.
 
         >>> from formats.launch import parse
         >>> groups = parse("vllm serve m -tp 4 -dp 2 --enable-expert-parallel").served_groups()

@@ -1,4 +1,4 @@
-"""What runs, read as if it were asked for: the text of a device mesh or of a rank's process groups.
+"""Reads a running layout as a launch text: a printed device mesh or a rank's process groups.
 
 >>> parsed = parsed_running("DeviceMesh((dp=4, tp=2), 'cuda', stride=(2, 1))")
 >>> parsed.values
@@ -19,7 +19,7 @@ _SIZES = ("tp", "pp", "cp", "ep", "etp", "framework")
 
 
 def parsed_running(text: str) -> Parsed:
-    """The layout that runs, as what a text says of a job. Errors: as `read_running`."""
+    """The running layout in the form of a parsed text. Errors: as `read_running`."""
     running = read_running(text)
     layout = running.layout()
     job = layout.job

@@ -1,4 +1,4 @@
-"""Frameworks whose files and commands have a table of fields of their own: tables/schemas.toml.
+"""Frameworks whose files and commands have their own table of fields: tables/schemas.toml.
 
 Reinforcement learning has jobs of several layouts, one a role; rules say which one is asked for
 where the user does not, and which framework of a Job numbers its ranks. The first rule counts whose
@@ -53,7 +53,7 @@ def _matches(texts: SettingTexts, path: str, value: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Makes(Rule):
-    """The framework of a Job that numbers the ranks as this one does."""
+    """The framework of a Job that numbers ranks as this one does."""
 
     framework: str
 
@@ -64,14 +64,14 @@ class Makes(Rule):
 
 @dataclass(frozen=True, kw_only=True)
 class Asks(Rule):
-    """The role that is asked for where nobody says which; none: each in turn."""
+    """The role that is read if none is requested; none: each in turn."""
 
     role: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Under:
-    """A table that stands under a section of another one; under none at its top."""
+    """A table for a section of another one; without a section for its top."""
 
     table: Literal["megatron", "options"]
     section: str = ""
@@ -79,7 +79,7 @@ class Under:
 
 @dataclass(frozen=True, kw_only=True)
 class Schema:
-    """One framework's keys and options; what is asked for is the layout of one of its roles.
+    """One framework's keys and options; the layout of one of its roles is read.
 
     Its marks are what only this framework has: any of the sets, all of whose words must be there. A
     word is the path of a key or its beginning, an option with its dashes, or a module.
@@ -119,7 +119,7 @@ class Schema:
 
     @cached_property
     def fields(self) -> frozenset[str]:
-        """What the table can say; a file that is named elsewhere can say no more."""
+        """Fields that the table can set; a file that is named elsewhere can set no others."""
         tables = (self.key_rows, self.options, self.role_key_rows)
         return frozenset(row.field for table in tables for row in table.values())
 
@@ -155,7 +155,8 @@ class Schema:
 
 @dataclass(frozen=True)
 class SchemaFile:
-    """schemas.toml: Megatron's names, which many frameworks keep, and the frameworks' own."""
+    """The content of schemas.toml: Megatron's names, which many frameworks keep, and the
+    frameworks' own."""
 
     megatron: Fields
     frameworks: Mapping[str, Schema]
@@ -167,7 +168,7 @@ def _file() -> SchemaFile:
 
 
 def _under(tables: Sequence[Under]) -> dict[str, Row]:
-    """The rows of tables that stand under sections of another one."""
+    """The rows of tables for sections of another one."""
     options = {name.replace("-", "_"): row for name, row in OPTIONS.items()}
     shared: dict[str, Fields] = {"megatron": _file().megatron, "options": options}
     return {
@@ -178,7 +179,7 @@ def _under(tables: Sequence[Under]) -> dict[str, Row]:
 
 
 SCHEMAS = Rows(lambda: {name: replace(s, name=name) for name, s in _file().frameworks.items()})
-"""By name, in the order in which they are tried."""
+"""Schemas by name, in the order in which they are tried."""
 
 
 def schema_of(words: set[str]) -> Schema | None:
@@ -187,7 +188,8 @@ def schema_of(words: set[str]) -> Schema | None:
 
 
 def marks_of(words: Sequence[Word]) -> set[str]:
-    """What a command has that a framework may be known by: options, modules, first words."""
+    """The marks of a command that a framework may be recognised by: options, modules, first
+    words."""
     spend(STEP * len(words), "words")
     texts = [word.text for word in words if not word.why or word.text[:2] == "--"]
     marks = {text.partition("=")[0] for text in texts if text[:2] == "--"}
@@ -217,4 +219,4 @@ def beginnings(paths: Iterable[str]) -> set[str]:
 _DOTTED = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 _TWO_WORDS = ("vllm", "sglang", "tune", "axolotl", "swift", "megatron")
-"""Programs that are known together with the word behind them."""
+"""Programs that are recognised together with the word after them."""

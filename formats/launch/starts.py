@@ -1,4 +1,4 @@
-"""What programs assert before they start, and the layout by which Megatron shares out layers.
+"""What programs check before they start, and the layout with which Megatron divides layers.
 
 Sources: NVIDIA/Megatron-LM d98e8a6, validate_args of megatron/training/arguments.py and
 TransformerConfig of megatron/core/transformer/transformer_config.py; and what runs first: the
@@ -26,18 +26,18 @@ from ..values import Document, Facts
 from .counts import replicas
 
 OTHER_SHARES = ("vpp", "account", "embedding", "loss", "first", "last")
-"""Fields that say how layers are shared out, which Megatron refuses beside a layout."""
+"""Fields that divide layers, which Megatron refuses beside a layout."""
 
 CUT = (
     *(("heads", "tp"), ("ffn", "tp"), ("shared_expert_ffn", "tp")),
     *(("expert_ffn", "etp"), ("experts", "ep")),
 )
-"""Sizes of a model, and the size of a job that has to divide each."""
+"""Sizes of a model, with the size of a job that must divide each."""
 
 
 def shared_layers(job: Job, model: Facts) -> Document:
-    """The fields of a model's layers as Megatron starts with them: where the stages do not share
-    them evenly, a layout that gives the first ones one more.
+    """The fields of a model's layers with which Megatron starts: if the stages do not divide them,
+    a layout that gives the first stages one more.
 
     >>> shared_layers(Job(nodes=4, pp=4), {"layers": 61})["layout"]
     'Et*16|(t*15|)*2t*15L'
@@ -70,7 +70,7 @@ def _dealing(pp: int, model: Facts) -> Dealing:
 
 
 def what_stops(program: str, job: Job, model: Facts) -> str:
-    """The first thing that a program stops at, in a sentence; empty where it starts.
+    """The first check that stops a program, in a sentence; empty if it starts.
 
     program: "megatron", "torchtitan" or another, of which nothing is known.
 
@@ -138,7 +138,7 @@ def _refused_batch(job: Job, model: Facts) -> Iterator[LayoutError]:
 
 
 def _refused_together(job: Job, model: Facts) -> Iterator[LayoutError]:
-    """What does not go together."""
+    """Options that exclude each other."""
     if job.ep > 1 and "hidden" in model and not model.get("experts"):
         yield refused("ep-without-experts", "ep", ep=job.ep)
     if model.get("experts") and job.tp > 1 and model.get("sequence_parallel") is False:
@@ -155,7 +155,7 @@ def _refused_together(job: Job, model: Facts) -> Iterator[LayoutError]:
 
 
 def _of_torchtitan(job: Job, model: Facts) -> Iterator[LayoutError]:
-    """Tokens that tp and cp do not share: of pytorch/torchtitan b5bcd76 torchtitan/trainer.py."""
+    """Tokens that tp and cp do not divide: of pytorch/torchtitan b5bcd76 torchtitan/trainer.py."""
     sequence, by = (
         model.get("seq"),
         {"tp": job.tp, **({"2 x cp": 2 * job.cp} if job.cp > 1 else {})},
@@ -165,7 +165,7 @@ def _of_torchtitan(job: Job, model: Facts) -> Iterator[LayoutError]:
 
 
 def _of_server(job: Job, model: Facts) -> Iterator[LayoutError]:
-    """Of vllm-project/vllm 00193b8 vllm/config/parallel.py and model.py."""
+    """Checks of vllm-project/vllm 00193b8 vllm/config/parallel.py and model.py."""
     dp = replicas(job)
     yield from _of_heads(job, model)
     if job.cp > 1 and dp > 1:
@@ -179,7 +179,7 @@ def _of_heads(job: Job, model: Facts) -> Iterator[LayoutError]:
 
 
 def _of_sglang(job: Job, model: Facts) -> Iterator[LayoutError]:
-    """Heads that attention's part of tp does not share."""
+    """Heads that attention's part of tp does not divide."""
     attention = job.tp // (job.cp * (job.dp or 1))
     yield from _of_heads(replace(job, tp=attention), model)
 
@@ -188,4 +188,4 @@ CHECKS = {
     **{"megatron": _of_megatron, "torchtitan": _of_torchtitan},
     **{"vllm": _of_server, "sglang": _of_sglang},
 }
-"""What a program checks, by its target or by the first framework that it makes."""
+"""The checks of a program, by its target or by the first framework that it makes."""

@@ -1,5 +1,4 @@
-"""What a job can be written for: tables/targets.toml, whose words mean what the reader takes them
-for."""
+"""The targets that a job can be written for: tables/targets.toml, in the words of the reader."""
 
 from __future__ import annotations
 
@@ -20,12 +19,12 @@ OF_JOB = (
     *("cp", "pp", "ep", "etp", "instances", "levels", "hybrid", "gtp", "egtp", "gathers"),
     *SERVED,
 )
-"""Fields of a Job that a target may have no words for."""
+"""Fields of a Job that a target may be unable to express."""
 
 
 @dataclass(frozen=True)
 class CommandPart:
-    """A part of a command: words, and the options behind them."""
+    """A part of a command: words, and the options after them."""
 
     say: str = ""
     placeholder: str = ""  # behind them, in capitals, for a model or a recipe
@@ -45,7 +44,7 @@ class File:
 
 @dataclass(frozen=True)
 class Target:
-    """What a job can be written for."""
+    """A program that a job can be written for."""
 
     name: str
     makes: tuple[str, ...]  # frameworks of a Job
@@ -68,7 +67,7 @@ class Target:
         }
 
     def field_of(self, name: str) -> str:
-        """The field that an option or a key sets; its own name where no table lists it."""
+        """The field that an option or a key sets; its own name if no table has it."""
         plain = name.rsplit(".", 1)[-1]
         schema = SCHEMAS.get(self.id)
         row = schema.options.get(name.lstrip("-").replace("_", "-")) if schema else None
@@ -81,13 +80,13 @@ class Target:
 
     @cached_property
     def of_recipe(self) -> dict[str, object]:
-        """What no option or key of it says of a model, and the recipes of today's have."""
+        """Fields of a model that its options and keys do not set, and that recipes of today set."""
         silent = {"linear_biases": False, "positions": "rope"}
         return {name: silent[name] for name in silent if name not in self.fields.values()}
 
     @property
     def asserts(self) -> bool:
-        """Whether it checks what Megatron-LM does, before it trains."""
+        """Whether it runs Megatron-LM's checks before it trains."""
         return "megatron" in self.makes
 
     @property
@@ -97,14 +96,14 @@ class Target:
 
     @cached_property
     def unsaid(self) -> tuple[str, ...]:
-        """Fields of a Job that it has no words for; torchtitan has none for a plain etp, and
+        """Fields of a Job that it cannot express; torchtitan has none for a plain etp, and
         TensorRT-LLM's is what ep leaves of tp."""
         known = {LEADS_TO.get(name, name) for name in self.fields.values()}
         known |= {"etp"} if {"torchtitan", "tensorrt-llm"} & {*self.makes} else set()
         return tuple(name for name in OF_JOB if name not in known)
 
     def naming(self, model: Mapping[str, object]) -> Mapping[str, str]:
-        """The options that name the published model that this is, with their values."""
+        """The options that name the published model with this shape, with their values."""
         named = (self.models[name] for name in self.models if is_model(MODELS[name].model, model))
         return next(named, {})
 
@@ -115,4 +114,4 @@ def _targets() -> dict[str, Target]:
 
 
 TARGETS = Rows(_targets)
-"""By a stable id."""
+"""Targets by a stable id."""

@@ -1,4 +1,4 @@
-"""How a model is trained: from the words of launch files to training's own values, and back.
+"""How a model is trained: converts the words of launch files to training's own values, and back.
 
 The values are those of `training.model.Model` and `training.recipe.Training`, under their
 names. Beside them stand "model", one of MODELS or empty for a shape that nobody published, and
@@ -63,9 +63,9 @@ def training_of(text: Parsed) -> Document:
 
 
 def served_of(text: Parsed) -> Document:
-    """How the server of a text serves its model, in the fields of the page's memory; all of them,
-    empty where it is silent. The format of the weights is what the command says, or else the
-    checkpoint's name. Nothing of a text that starts no server.
+    """How the server of a text serves its model, in the fields of the page's memory; empty where it
+    is silent. The format of the weights is the command's, else that in the checkpoint's name. Empty
+    for a text without a server.
 
     >>> from formats.launch import parse
     >>> text = "vllm serve Qwen/Qwen3-235B-A22B-FP8 --max-model-len 8k --kv-cache-dtype fp8"
@@ -82,7 +82,7 @@ def served_of(text: Parsed) -> Document:
 
 
 def _named(values: Facts) -> str | None:
-    """The published model that a text names, empty for any other; None where it names none.
+    """The published model that a text names, empty for any other; None if it names none.
 
     >>> _named({"named": "meta-llama/Llama-3.1-70B-Instruct"}), _named({"named": "org/other-7b"})
     ('llama3-70b', '')
@@ -98,8 +98,8 @@ def _named(values: Facts) -> str | None:
 
 
 def _shape(values: Document, framework: str, named: str) -> Document:
-    """The published model that no stated size contradicts; else none, and what Megatron has where
-    its options do not take it away. Of a model that is named, what differs is said beside it."""
+    """The published model that no size in the text contradicts; else none, with Megatron's defaults
+    that its options do not change. For a named model, the fields that differ."""
     sizes = {name: values[name] for name in SHAPE if name in values}
     if "layers" in sizes:
         sizes["layers"] = _counted(sizes["layers"])
@@ -125,7 +125,7 @@ SHAPE = (
     *("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "gated", "experts"),
     *("top_k", "expert_ffn", "shared_expert_ffn", "q_lora_rank", "kv_lora_rank"),
 )
-"""What of a text has to be as a published model has it."""
+"""Fields of a text that must equal the published model's."""
 
 MEGATRONS = {"tied": True, "biases": "all", "learned_positions": True}
 """What a model has whose script is silent (NVIDIA/Megatron-LM d98e8a6, arguments.py), beside an
@@ -136,8 +136,8 @@ _FIRST_DENSE = re.compile(r"\(?\[0\]\*(\d{1,4})\+\[1\]\*\d{1,4}\)?")
 
 
 def _recomputed(values: Document) -> dict[str, str]:
-    """What is computed again, by its newest name or an older one; of modules those that there are
-    in a transformer (`training.recompute.MODULES`).
+    """What is recomputed, by its newest option or an older one; only modules of
+    `training.recompute.MODULES`.
 
     >>> _recomputed({"recompute": "selective", "recompute_modules": "moe_act layernorm"})
     {'recompute': 'moe_act,layernorm'}
@@ -169,7 +169,7 @@ def _dispatched(values: Document) -> dict[str, str]:
 
 
 def _offloaded(values: Document, zero: int | None) -> Document:
-    """What a text says is in host memory: of DeepSpeed, torchtitan, and Megatron's whole state."""
+    """What a text puts into host memory: for DeepSpeed, torchtitan, and Megatron's whole state."""
     away = (True, "cpu")
     if values.get("offload_param") in away:
         return {"offload": "parameters", "zero": 3 if zero is None else zero}
@@ -180,12 +180,12 @@ def _offloaded(values: Document, zero: int | None) -> Document:
 
 
 NUMBERS = {name: name for name in flags.WORDS.numbers} | by_word(flags.WORDS.renamed)
-"""What training calls the numbers of launch files."""
+"""Training's names of numbers in launch files."""
 
 
 @dataclass(frozen=True)
 class Says:
-    """What a field of launch files says of training where it is one of these words."""
+    """The training values that a field of launch files sets if it is one of these words."""
 
     field: str
     words: tuple[str, ...]
@@ -198,14 +198,14 @@ class TrainingFile:
 
 
 SAYS = read_table(TABLES / "training.toml", TrainingFile).says
-"""A later one counts."""
+"""The rows of training.toml; a later one overrides."""
 
 USED = {
     **NUMBERS,
     **{row.field: name for row in SAYS for name in row.says},
     **by_word(flags.WORDS.counts_for),
 }
-"""The value of training that a field of launch files counts for; the rest is read and not used."""
+"""The training value that a field of launch files sets; other fields are read and not used."""
 
 
 # -- what is written -----------------------------------------------------------------------------
@@ -239,8 +239,8 @@ def options_of(shape: Model | Facts, fields: Facts, pp: int) -> Document:
 
 
 def _recomputing(recompute: str, shape: Model | Facts) -> Document:
-    """Fields of a recomputation: of modules those of the model, for others Megatron refuses; of
-    those that only DeepSeek-V3 has, what is most like them, and which they are.
+    """Fields of a recomputation: only modules of the model, for Megatron refuses others; for
+    DeepSeek-V3's own, the most similar ones, and which they are.
 
     >>> _recomputing("mla_up_proj,norms", {})["recompute_modules"]
     ('layernorm', 'mla_up_proj')
@@ -279,7 +279,7 @@ def _sizes(shape: Facts) -> Document:
 
 
 def _whole_shape(model: Model) -> Document:
-    """Its sizes, of which some follow from others, and what else options say of it."""
+    """All sizes of a model, including those that follow from others, and other options about it."""
     options = _sizes(vars(model)) | {"tied": model.tied, "gated": model.gated}
     options |= {"linear_biases": model.biases == "all", "qkv_biases": model.biases == "qkv"}
     if model.dense_layers:
@@ -297,8 +297,8 @@ def _whole_shape(model: Model) -> Document:
 
 
 def counted_with(tp: int, experts: int = 0) -> Document:
-    """How a whole model is trained where nobody says it, which a command has to: what every view
-    counts with, and Megatron does otherwise where its command is silent (`UNSAID`).
+    """The training defaults of every view, which a command must set, as Megatron's own defaults
+    differ (`UNSAID`).
 
     >>> counted_with(tp=1)
     {'precision': 'bf16-fp32', 'zero': 1, 'recompute': 'selective'}
@@ -311,7 +311,7 @@ def counted_with(tp: int, experts: int = 0) -> Document:
 
 
 def _counted(layers: Any) -> Any:
-    """The decoder layers of a pipeline layout; anything else as it is."""
+    """The decoder layers of a pipeline layout; other values unchanged."""
     if is_layout(layers):
         with suppress(LayoutError):
             return sum(stage.count("decoder") for stage in parse_layout(str(layers)))
@@ -333,7 +333,7 @@ def is_model(model: Model, options: Facts) -> bool:
 
 
 NAMED_BY = ("layers", "hidden", "ffn", "heads", "kv_heads", "experts")
-"""Sizes without which options are of no model that has a name."""
+"""Sizes without which options do not identify a model."""
 
 
 def options_of_preset(name: str, pp: int) -> Document:
@@ -353,7 +353,7 @@ def options_of_preset(name: str, pp: int) -> Document:
 
 
 MEGATRONS_SCHEDULES = ("1f1b", "interleaved")
-"""Those that virtual stages alone choose between."""
+"""The schedules that Megatron selects by virtual stages alone."""
 
 WRITTEN: dict[str, dict[Any, Document]] = {
     "precision": {name: {"bf16": True, "formats": name} for name in PRECISIONS}
@@ -377,5 +377,5 @@ WRITTEN: dict[str, dict[Any, Document]] = {
     | {name: {"dispatcher_type": "flex", "dispatcher_backend": name} for name in DISPATCHERS[1:]},
     "dispatch": {"fp8": {"dispatch": "fp8"}},
 }
-"""What a value of a Training is in launch files; formats, products and schedule stand there for
-what none of their words say."""
+"""The fields of launch files for values of a Training; formats, products and schedule name values
+that they cannot express."""

@@ -1,4 +1,4 @@
-"""What a hang leaves behind: watchdogs' lines, Flight Recorder dumps, NCCL's reports.
+"""Evidence of a hang: watchdogs' lines, Flight Recorder dumps, NCCL's reports.
 
 >>> log = read_log("[rank9]:[E ProcessGroupNCCL.cpp:1785] [PG ID 5 PG GUID 37"
 ...                "(TENSOR_MODEL_PARALLEL_GROUP) Rank 1] Timeout at NCCL work: 7")
@@ -40,7 +40,7 @@ def read_log(
     groupings: Mapping[str, Grouping] | None = None,
     bounds: Bounds = PAGE,
 ) -> Log:
-    """What a log, a dump or several files together say, and who is missing.
+    """Reads a log, a dump or several files together: who is missing, and who waits.
 
     evidence: a text, bytes, or ``{file name: text or bytes}``; a dump's rank is the number at the
     end of its file's name. groupings: a layout's, as of `groups.megatron.groupings`: it says who is
@@ -87,7 +87,7 @@ def read_log(
 def _joined_dumps(
     dumps: Sequence[Dump], groupings: Mapping[str, Grouping] | None
 ) -> tuple[LoggedJob, dict[str, str]]:
-    """The dumps as one job, and of which groups the layout says the members."""
+    """The dumps as one job, and the groups whose members come from the layout."""
     job = job_of(dumps)
     if not groupings:
         return job, {}
@@ -96,7 +96,7 @@ def _joined_dumps(
 
 
 def _add_dumps(reading: LogReading, dumps: Sequence[Dump], job: LoggedJob) -> None:
-    """Ranks and groups that the dumps name: those of groups that were used."""
+    """Adds ranks and groups of the dumps: only groups that were used."""
     reading.ranks.update(job.dumped)
     for group in job.groups.values():
         named = group.group
@@ -115,7 +115,7 @@ def _add_dumps(reading: LogReading, dumps: Sequence[Dump], job: LoggedJob) -> No
 def _say_members(
     reading: LogReading, stuck: Sequence[ProcessGroup], assumed: Mapping[str, str]
 ) -> None:
-    """Whose members the layout says, and whose nobody does."""
+    """Notes the groups whose members come from the layout, and those whose members are unknown."""
     taken = {assumed[group.name] for group in stuck if group.name and group.name in assumed}
     left = {group.key for group in stuck if not group.complete and group.kind != WORLD}
     if taken:
@@ -125,7 +125,7 @@ def _say_members(
 
 
 def _settle_bare(reading: LogReading) -> set[int]:
-    """Count ``[Rank r]`` of PyTorch before 2.2 as global, unless the lines contradict that."""
+    """Counts ``[Rank r]`` of PyTorch before 2.2 as global, unless the lines contradict that."""
     for reports in reading.reports.values():
         for absent, numbers in reports:
             reading.unsettled(absent, numbers)
@@ -142,7 +142,7 @@ def _settle_bare(reading: LogReading) -> set[int]:
 
 
 def named_ranks(text: str, world_size: int) -> tuple[tuple[int, ...], Log | None]:
-    """Ranks of the job, ascending, each once; and the log, if the text is one.
+    """The ranks of a text, ascending, each once; and the log, if the text is one.
 
     >>> named_ranks("3, 11, 5-7 3", world_size=16)
     ((3, 5, 6, 7, 11), None)
@@ -160,7 +160,7 @@ def named_ranks(text: str, world_size: int) -> tuple[tuple[int, ...], Log | None
 def log_in(
     text: str, groupings: Mapping[str, Grouping] | None = None, longest: int = LONGEST_TEXT
 ) -> Log | None:
-    """What a text says that is a log, None of another text.
+    """The log in a text; None if there is none.
 
     Errors: LayoutError for what is no text, or longer.
     """

@@ -33,7 +33,7 @@ def account_of(
     gpus_per_node: int | None = None,
     placement: Placement | None = None,
 ) -> tuple[Note, ...]:
-    """At most three sentences; without a layout what only it can tell is left out.
+    """At most three sentences; without a layout, without the facts that only it has.
 
     placement: the machines by name, for what the log does not say of them.
 
@@ -86,7 +86,7 @@ def account_of(
 
 
 def _stood(log: Log, place: Place) -> Note | None:
-    """Where the ranks that are missing stand by their stacks; or that all stand in a collective."""
+    """Where the missing ranks are by their stacks; or that all are in a collective."""
     stacks = {one.rank: one for one in log.stacks}
     if not stacks:
         return None
@@ -102,7 +102,7 @@ def _stood(log: Log, place: Place) -> Note | None:
 
 
 def members_of(wait: Wait, groupings: Mapping[str, Grouping]) -> tuple[int, ...]:
-    """The members of the group that waits: by the evidence, else by the layout."""
+    """The members of the waiting group: by the evidence, else by the layout."""
     if wait.group.complete:
         return wait.group.members
     some = (*wait.waiting, *wait.absent)
@@ -116,11 +116,11 @@ def members_of(wait: Wait, groupings: Mapping[str, Grouping]) -> tuple[int, ...]
 
 
 Place = Callable[[int], dict[str, object]]
-"""Where a rank stands: host, node and device, as far as they are known."""
+"""The place of a rank: host, node and device, as far as they are known."""
 
 
 def _unheard(log: Log, first: Wait, groupings: Mapping[str, Grouping], place: Place) -> Note:
-    """The first sentence where members of groups are not seen to wait: who, in which group."""
+    """The first sentence if members of groups are not seen to wait: who, in which group."""
     diagnosis = log.diagnosis
     suspects = diagnosis.suspects
     grouping = grouping_of(first.group.kind, groupings)
@@ -165,7 +165,7 @@ def _cause(log: Log, first: Wait, place: Place) -> Note:
 def place_of(
     log: Log, rank: int, gpus_per_node: int | None, placement: Placement | None
 ) -> dict[str, object]:
-    """Host and device of a rank, as the log, the machines by name or the layout say."""
+    """Host and device of a rank, from the log, the named machines or the layout."""
     host, device, node = log.hosts.get(rank), log.devices.get(rank), None
     if placement is not None and rank < placement.world_size:
         host = host or placement.host(rank)
@@ -176,7 +176,7 @@ def place_of(
 
 
 def _spread(log: Log, ranks: Iterable[int], groupings: Mapping[str, Grouping]) -> Note | None:
-    """The third sentence: pipelines that the first group's ranks are in, and all that wait."""
+    """The third sentence: pipelines with ranks of the first group, and all that wait."""
     ranks = set(ranks)
     pipeline = groupings.get("pp")
     world = next(iter(groupings.values())).world_size if groupings else None
@@ -192,7 +192,7 @@ def _spread(log: Log, ranks: Iterable[int], groupings: Mapping[str, Grouping]) -
 
 
 def connected(ranks: Iterable[int], groupings: Mapping[str, Grouping]) -> set[int]:
-    """Ranks that wait in the end: whoever shares a tp, cp, pp, dp or ep group with one that waits.
+    """Ranks that wait in the end: those that share a tp, cp, pp, dp or ep group with a waiting one.
 
     >>> from groups.megatron import groupings
     >>> len(connected([5], groupings(16, tp=2, pp=2)))

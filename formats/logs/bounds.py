@@ -1,4 +1,4 @@
-"""How much the files of one reading may come to: bytes, what they unpack to, what they hold.
+"""Limits of one reading of files: bytes, unpacked memory, entries.
 
 A file of a few megabytes can unpack to gigabytes, or hold a million groups, so what files hold is
 counted as it comes. The limits are several times what the dumps of a large job need; the command
@@ -20,7 +20,7 @@ MEGABYTE = 2**20
 
 @dataclass(frozen=True)
 class Bounds:
-    """Of all files together."""
+    """Limits for all files together."""
 
     bytes: int = 32 * MEGABYTE
     files: int = 16_384
@@ -49,7 +49,7 @@ COMMAND_LINE = Bounds(*(512 * limit for limit in vars(PAGE).values()))
 
 @dataclass
 class Allowance:
-    """What the files that are still to be read may come to.
+    """What the remaining files may use.
 
     >>> left = Allowance(Bounds(entries=3))
     >>> left.take("entries", 2)
@@ -66,12 +66,12 @@ class Allowance:
     lists: dict[str | tuple[int, ...], tuple[int, ...]] = field(default_factory=dict)  # of members
 
     def begin(self, file: str) -> None:
-        """What comes is of the next file."""
+        """Starts counting for the next file."""
         self.file, self.number = file, self.number + 1
         self.in_file = Counter()
 
     def unpack(self, memory: int, size: int) -> None:
-        """Count the memory of what so many bytes hold.
+        """Counts the memory of unpacking so many bytes.
 
         Errors: LayoutError ``dump-dense`` where this file unpacks to too much for its size, and
         ``unpacks-to-too-much`` where all files together do.
@@ -92,7 +92,7 @@ class Allowance:
             raise refusal("unpacks-to-too-much", "log", **where, **sizes)
 
     def take(self, what: str, count: int) -> None:
-        """Count entries, groups or ranks of a file. Errors: LayoutError ``too-many-...``."""
+        """Counts entries, groups or ranks of a file. Errors: LayoutError ``too-many-...``."""
         self.taken[what] += count
         limit = getattr(self.bounds, what)
         facts = {"count": self.taken[what], "limit": limit}

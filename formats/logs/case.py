@@ -32,12 +32,12 @@ from .model import Log
 from .silence import heard
 
 MOST_CONNECTED = 16_384
-"""GPUs of a job up to which all that wait in the end are looked up."""
+"""The largest job, in GPUs, whose finally waiting ranks are computed."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """What the evidence says, beside a layout.
+    """The evidence beside a layout.
 
     world: GPUs of the job of the evidence. match: its groups in this layout, None where that has
     other GPUs. fitting: what to change for layouts that would fit, nearest first, as fields of a
@@ -53,7 +53,7 @@ class Case:
 
     @cached_property
     def every(self) -> Mapping[str, Grouping]:
-        """The layout's groups, where the evidence does not contradict them."""
+        """The layout's groups, unless the evidence contradicts them."""
         fits = self.match is not None and not self.match.contradictions
         return self.layout.every if fits and self.layout.world_size <= MOST_CONNECTED else {}
 
@@ -65,7 +65,7 @@ class Case:
 
     @property
     def contradiction(self) -> Note | None:
-        """What of the evidence the layout contradicts, None if nothing."""
+        """The evidence that the layout contradicts, None if nothing."""
         if self.match is None:
             whole = _whole(self.log)
             code = "contradicts-world" if whole else "contradicts-least"
@@ -81,8 +81,7 @@ class Case:
 
 
 def case_of(log: Log, layout: Layout, placement: Placement | None = None) -> Case:
-    """The log beside a layout; where they do not contradict each other, with what the members of
-    its groups show."""
+    """The log beside a layout; if they agree, with the findings from its groups' members."""
     world, *larger = _worlds(log, layout)
     match, fits = _match(log, world, layout)
     for other in larger if match is None and not fits else ():
@@ -94,14 +93,14 @@ def case_of(log: Log, layout: Layout, placement: Placement | None = None) -> Cas
 
 
 def _whole(log: Log) -> int:
-    """Members of the job's group of all, 0 where nothing says them."""
+    """Members of the job's group of all ranks, 0 if unknown."""
     worlds = (group for group in log.process_groups if group.kind == WORLD and group.complete)
     return max((len(group.members) for group in worlds), default=0)
 
 
 def _worlds(log: Log, layout: Layout) -> list[int]:
-    """GPUs of the job of the evidence: as its group of all says, else as the layout, else whole
-    nodes that hold all; then as many nodes as jobs often have."""
+    """Possible sizes of the job: of its group of all ranks, else of the layout, else whole nodes
+    that hold all ranks; then usual numbers of nodes."""
     if whole := _whole(log):
         return [whole]
     most = max(log.ranks, default=-1) + 1
@@ -134,7 +133,7 @@ def _match(log: Log, world: int, layout: Layout) -> tuple[Match | None, list[dic
 
 
 def _changes(fit: dict[str, object], layout: Layout, world: int) -> dict[str, object]:
-    """What the column changes for a layout that fits."""
+    """The changes of the column for a layout that fits."""
     start = {"tp": 1, "cp": 1, "pp": 1, "ep": 1, **fit}
     changes: dict[str, object] = {name: start[name] for name in ("tp", "cp", "pp", "ep")}
     if start.get("etp") not in (None, start["tp"]):

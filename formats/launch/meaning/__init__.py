@@ -1,4 +1,4 @@
-"""What the words of a text come to together: a layout, what is assumed, and what is asked for.
+"""Combines the words of a text: a layout, its defaults, and questions.
 
 >>> meaning = meaning_of(read("torchrun --nnodes 2 pretrain_gpt.py --num-layers 24"))
 >>> meaning.values, meaning.assumed
@@ -28,7 +28,7 @@ from .unsaid import assume_axes, assume_batch, assume_training, assume_vocabular
 
 
 def meaning_of(reading: Reading, run: str = "") -> Parsed:
-    """What a text says of a job. run: the one that is asked for, if any.
+    """The job of a text. run: the selected run, if any.
 
     Errors: LayoutError if the text has no such run.
     """
@@ -84,14 +84,14 @@ def meaning_of(reading: Reading, run: str = "") -> Parsed:
 
 
 def _several_runs(choice: Choice) -> list[Note]:
-    """That a text holds several runs, of which one has to be chosen."""
+    """The question which of several runs to read."""
     names = ", ".join(run.name for run in choice.runs)
     facts = {"count": len(choice.runs), "names": names[:200]}
     return [Note("several-runs", facts)] if choice.is_open else []
 
 
 def _defaults(settled: Settled, defaulted: Mapping[str, str]) -> list[Note]:
-    """The variables that nothing sets, and the values that count for them."""
+    """Variables that nothing sets, and their defaults, which apply."""
     return [
         Note(
             "nodes-default" if name in defaulted.values() else "variable-default",
@@ -102,8 +102,8 @@ def _defaults(settled: Settled, defaulted: Mapping[str, str]) -> list[Note]:
 
 
 def _remarked(reading: Reading, remarks: Remarks) -> Facts:
-    """What was read word by word, and what was remarked when it was put together. A file that a
-    command begins with is unresolved where something is asked for that it may say."""
+    """The remarks of reading single words and of combining them. A file that a command begins with
+    is unresolved if it may answer a question."""
     configured, asks = reading.configured, bool(remarks.asks)
     plain = tuple(replace(item, code="no-group") for item in configured)
     problems = (*reading.problems, *remarks.problems)

@@ -1,4 +1,4 @@
-"""Which of several runs or roles counts, where a text holds several.
+"""Selects one of several runs or roles of a text.
 
 A run is a command or a function that makes a configuration; a role is one of several layouts of one
 job, such as its actor and its rollout. Where several differ, one is chosen, or only what they all
@@ -22,7 +22,7 @@ from ..sayings import Assignment, Reading
 
 @dataclass(frozen=True)
 class Choice:
-    """What there is to choose from, and what is chosen; both empty where there is one run."""
+    """The runs of a text, and the selected one; both empty if there is one run."""
 
     runs: tuple[Run, ...] = ()
     chosen: str = ""
@@ -31,11 +31,12 @@ class Choice:
 
     @property
     def is_open(self) -> bool:
-        """Whether several runs differ and none is chosen."""
+        """Whether several runs differ and none is selected."""
         return not self.of_roles and len(self.runs) > 1 and not self.chosen
 
     def counting(self, assignments: Sequence[Assignment]) -> list[Assignment]:
-        """What counts for the run that is chosen; where none is, what all say alike."""
+        """The assignments that apply to the selected run; without one, those that all runs
+        share."""
         if self.of_roles:
             own = {one.field for one in assignments if one.role == self.chosen}
             return [
@@ -56,7 +57,7 @@ class Choice:
 
 
 def choice_of(reading: Reading, wanted: str) -> Choice:
-    """The choice that a text leaves; wanted: the name that was asked for, if any.
+    """The runs to choose from; wanted: the requested name, if any.
 
     Errors: LayoutError if ``wanted`` is the name of none of them.
     """
@@ -94,8 +95,8 @@ def choice_of(reading: Reading, wanted: str) -> Choice:
 
 
 def of_run(reading: Reading, run: str) -> Reading:
-    """What a text says of one of its runs: beside a server no other framework counts, nor a server
-    beside another run."""
+    """The reading of one run: beside a server no other framework counts, nor a server beside
+    another run."""
     schema = reading.schema_of_run.get(run)
     serves = schema is not None and schema.serves
     others = {own.name for own in reading.schema_of_run.values() if own.serves or serves}
@@ -108,7 +109,7 @@ def of_run(reading: Reading, run: str) -> Reading:
 
 
 def _by_name(named: Iterable[tuple[str, Assignment]]) -> dict[str, Mapping[str, object]]:
-    """What each run or role says, the last of each field."""
+    """The assignments of each run or role, the last of each field."""
     by_name: dict[str, dict[str, object]] = {}
     for name, assignment in named:
         by_name.setdefault(name, {})[assignment.field] = assignment.value
@@ -116,7 +117,7 @@ def _by_name(named: Iterable[tuple[str, Assignment]]) -> dict[str, Mapping[str, 
 
 
 def _checked(wanted: str, names: Sequence[str]) -> str:
-    """The name that was asked for, if there is such a run."""
+    """The requested name, if there is such a run."""
     if not wanted or (name := run_named(wanted, names)):
         return wanted and name
     if names:
@@ -125,7 +126,7 @@ def _checked(wanted: str, names: Sequence[str]) -> str:
 
 
 _DEGREES = (*AXES, "shard", "dp_shard")
-"""What a command that is a run says at least one of."""
+"""A command counts as a run if it sets at least one of these."""
 
 _TELLING = (
     *(*_DEGREES, "etp", "vpp", "nodes", "gpus_per_node", "replicate", "world"),
@@ -134,4 +135,4 @@ _TELLING = (
 """Fields in which runs may differ."""
 
 _OF_SERVERS = ("named", *OF_MEMORY)
-"""Fields in which servers may differ too."""
+"""Further fields in which servers may differ."""

@@ -1,4 +1,4 @@
-"""Which framework a text is for: by what only that one has."""
+"""The framework of a text, by options that only it has."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def deepspeeds_tp(reading: Reading) -> list[Assignment]:
 
 
 def framework_of(reading: Reading, values: Facts, role: str, remarks: Remarks) -> Guess | None:
-    """The framework that a text is for; several are a contradiction.
+    """The framework of a text; signs of several are a contradiction.
 
     role: the one that is asked for, empty for the usual one.
     """
@@ -63,7 +63,7 @@ def framework_of(reading: Reading, values: Facts, role: str, remarks: Remarks) -
 
 
 def _job_of(name: str, values: Facts) -> str:
-    """The framework of a Job that numbers the ranks as this one does."""
+    """The framework of a Job that numbers ranks as this one does."""
     if name == "nemo":
         return "megatron"
     if name != "deepspeed":
@@ -78,7 +78,7 @@ def _job_of(name: str, values: Facts) -> str:
 
 
 def _refuse_removed(reading: Reading, frameworks: set[str], remarks: Remarks) -> None:
-    """Options that Megatron removed; in other frameworks' scripts they are unknown ones."""
+    """Refuses options that Megatron removed; in other frameworks' scripts they are unknown."""
     megatron = any(name.startswith("megatron") for name in frameworks)
     if frameworks & {"deepspeed", "megatron-deepspeed"}:
         return

@@ -1,4 +1,4 @@
-"""Nodes and GPUs per node: said as such, as the whole world, or as what the sizes fill."""
+"""Nodes and GPUs per node: set directly, as the world size, or as what the sizes need."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ..sayings import Assignment
 from .settled import IN_ALL, Remarks, Settled, values_of
 
 GPUS_PER_NODE = 8
-"""GPUs of a node where the text does not say."""
+"""GPUs of a node if the text does not set them."""
 
 
 def set_machines(
     settled: Settled, sizes: Document, engine: str, remarks: Remarks, servers: int
 ) -> Document:
-    """Set nodes and GPUs per node where the text gives them by other names; what is assumed of
-    them, where it gives only their product. engine: the server that it starts, if no
-    size of it is left open; servers: how many commands start it."""
+    """Sets nodes and GPUs per node if the text has them by other names, or assumes them if it has
+    only their product. engine: the server that it starts, if all its sizes are set; servers: how
+    many commands start it."""
     tasks = settled.get("tasks_per_node")
     if "gpus_per_node" not in sizes and tasks and tasks.value > 1:
         sizes["gpus_per_node"] = tasks.value
@@ -61,7 +61,7 @@ def set_machines(
 
 
 def _world(settled: Settled, sizes: Facts) -> Assignment | None:
-    """What says how many GPUs there are in all; tasks may be launchers, one a node."""
+    """The number of all GPUs, if the text sets it; tasks may be launchers, one per node."""
     tasks = settled.get("tasks_per_node")
     world = settled.get("world") or (None if "gpus_per_node" in sizes else settled.get("tasks"))
     if world is None and "nodes" not in sizes:
@@ -71,13 +71,13 @@ def _world(settled: Settled, sizes: Facts) -> Assignment | None:
 
 
 def _filled(engine: str, values: Facts, sizes: Facts) -> int:
-    """The GPUs that the sizes of a server fill, with those of servers beside it."""
+    """The GPUs that the sizes of a server need, with those of servers beside it."""
     beside = 1 if values.get("dp_attention") else values.get("dp_served", 1)
     return gpus_of_server(engine, {**sizes, "dp": 1}) * int(beside)
 
 
 def _degrees(settled: Settled, sizes: Facts, remarks: Remarks) -> int | None:
-    """The product of torchtitan's degrees, unless one is left to be what remains."""
+    """The product of torchtitan's degrees, unless one is to be what remains."""
     values = values_of(settled)
     shard = values.get("shard", -1)
     if shard == -1:
@@ -92,7 +92,7 @@ def _degrees(settled: Settled, sizes: Facts, remarks: Remarks) -> int | None:
 
 
 def set_nodes(sizes: Facts, assumed: Document, remarks: Remarks) -> None:
-    """The fewest nodes that hold the sizes, where the text does not say how many there are."""
+    """Assumes the fewest nodes that hold the sizes, if the text does not set their number."""
     known = {**assumed, **sizes}
     if remarks.asks:
         for name in ("nodes", "gpus_per_node"):
@@ -109,7 +109,7 @@ def set_nodes(sizes: Facts, assumed: Document, remarks: Remarks) -> None:
 
 
 def defaulted_nodes(settled: Settled, known: Collection[str]) -> dict[str, str]:
-    """The variable that nothing sets, and whose default says how many nodes there are."""
+    """The variable that nothing sets, and whose default is the number of nodes."""
     sources = ("nodes",) if "nodes" in settled else IN_ALL
     defaults = [settled[name].default for name in sources if name in settled]
     default = next(filter(None, defaults), None)

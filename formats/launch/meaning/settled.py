@@ -1,4 +1,4 @@
-"""The one assignment of each field that counts, and what becomes of the others."""
+"""Selects one assignment for each field, and records what becomes of the others."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ IN_ALL = ("world", "tasks")
 """Fields that count all GPUs of the job."""
 
 Settled = Mapping[str, Assignment]
-"""The assignment of each field that counts."""
+"""The assignment of each field that applies."""
 
 
 @dataclass
 class Remarks:
-    """What is remarked while a layout is worked out, beside what was read word by word."""
+    """Remarks made while a layout is computed, beside those about single words."""
 
     ignored: list[Item] = field(default_factory=list)
     problems: list[Item] = field(default_factory=list)
@@ -28,16 +28,16 @@ class Remarks:
     asks: list[str] = field(default_factory=list)
 
     def differs(self, assignment: Assignment, code: str, count: int) -> None:
-        """A problem with what an assignment says, which another count contradicts."""
+        """Adds a problem: an assignment that another count contradicts."""
         self.problems.append(replace(assignment.item, code=code, facts={"count": count}))
 
     def ask(self, name: str) -> None:
-        """A field that the text leaves open and that nobody knows."""
+        """Adds a question about a field that the text leaves open and that has no known default."""
         self.asks.append(name)
         self.missing.append(Note("asked", {"field": name}))
 
     def assume(self, assumed: dict[str, object], name: str, value: object) -> None:
-        """The value of a field that the text is silent about."""
+        """Adds the default of a field that the text does not set."""
         assumed[name] = value
         self.missing.append(Note("default", {"field": name, "assumed": value}))
 
@@ -45,9 +45,9 @@ class Remarks:
 def settle(
     assignments: Sequence[Assignment], remarks: Remarks
 ) -> tuple[dict[str, Assignment], tuple[Item, ...]]:
-    """The assignments that count, by field, and the words that agree with them; one that differs is
-    a contradiction. Of several ways to say a field the one of the lowest rank counts, of equals the
-    last."""
+    """The assignments that apply, by field, and the words that agree with them; one that differs is
+    a contradiction. Of several options for a field the one of the lowest rank applies, of equals
+    the last."""
     by_field: dict[str, list[Assignment]] = {}
     for assignment in assignments:
         by_field.setdefault(assignment.field, []).append(assignment)
@@ -78,7 +78,7 @@ def values_of(settled: Settled) -> Document:
 
 
 def variable_defaults(settled: Settled) -> dict[str, str]:
-    """The shell variables that the text never sets, each with the default that is used."""
+    """The shell variables that the text never sets, each with its default."""
     defaults: dict[str, str] = {}
     for default in filter(None, (assignment.default for assignment in settled.values())):
         defaults.setdefault(default.name, default.value)

@@ -1,4 +1,4 @@
-"""The sizes of a job and of its model that follow from what a text says by other names."""
+"""The sizes of a job and of its model that follow from a text's options."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ FIELDS = (
     *("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp", "framework"),
     *("instances", "levels", "hybrid", "gtp", "egtp", "gathers", *SERVED, *flags.MODEL),
 )
-"""Fields of a Job and of MODEL, in the order in which they are told."""
+"""Fields of a Job and of MODEL, in the order of the report."""
 
 
 Sizes = dict[str, int]
 
 
 def sizes_of(settled: Settled, engine: str, remarks: Remarks) -> Document:
-    """The values of FIELDS: those that are said, and what follows from the others.
+    """The values of FIELDS: those that are set, and those that follow from others.
 
     engine: "vllm", "sglang" or another server that the text starts; empty where it starts none.
     """
@@ -48,7 +48,7 @@ def sizes_of(settled: Settled, engine: str, remarks: Remarks) -> Document:
 
 
 def _set_batches(values: Facts, sizes: Document) -> None:
-    """Batches that are said as a device's, or in tokens."""
+    """Batch sizes from those per device, or in tokens."""
     if "local_batch" in values and sizes.get("pp", 1) == 1:
         sizes.setdefault("micro_batch", values["local_batch"])
     for tokens, name in (("micro_tokens", "micro_batch"), ("step_tokens", "global_batch")):
@@ -62,8 +62,8 @@ def _of_vllm(values: Facts, sizes: Facts, remarks: Remarks) -> Sizes:
 
 
 def _of_sglang(values: Facts, sizes: Facts, remarks: Remarks) -> Sizes:
-    """SGLang's sizes of attention and of experts, which lie inside its tp; a dp that is not
-    attention's makes more servers."""
+    """SGLang's sizes of attention and of experts, which are parts of its tp; a dp that is not
+    attention's adds servers."""
     dp = values.get("attn_dp") or (values.get("dp_served") if values.get("dp_attention") else None)
     found = {"dp": dp, "cp": values.get("served_cp"), "ep": values.get("served_ep")}
     backend = values.get("a2a_backend")
@@ -94,7 +94,7 @@ SPAN_TP = (
 
 
 def _weight_shards(settled: Settled, sizes: Facts, remarks: Remarks) -> dict[str, int]:
-    """Sizes gtp and egtp: how often the slices of tp, and of etp, are cut again."""
+    """The sizes gtp and egtp: how often the slices of tp, and of etp, are cut again."""
     tp, found = sizes.get("tp", 1), {}
     axes = {"shards": ("gtp", tp), "expert_shards": ("egtp", sizes.get("etp") or tp)}
     for name, (axis, size) in axes.items():
@@ -106,7 +106,7 @@ def _weight_shards(settled: Settled, sizes: Facts, remarks: Remarks) -> dict[str
 
 
 def _set_layers(settled: Settled, sizes: Document, accounted: int, remarks: Remarks) -> None:
-    """Layers from their number or a layout; chunks from how many layers one has.
+    """Layers from their number or a layout; chunks from the layers of one chunk.
 
     accounted: ends of the model, embedding and loss, that count as a layer each.
     """
@@ -129,7 +129,7 @@ def _set_layers(settled: Settled, sizes: Document, accounted: int, remarks: Rema
 
 
 def _set_layers_of_layout(settled: Settled, sizes: Document, remarks: Remarks) -> None:
-    """Layers and chunks as Megatron makes them of a layout."""
+    """Layers and chunks that Megatron derives from a layout."""
     layout, count = settled["layout"], settled.get("layers")
     stages = parse_layout(layout.value)
     inside = [layer for stage in stages for layer in stage]

@@ -1,4 +1,5 @@
-"""What a text leaves open: sizes that are asked for or assumed, and how a framework trains then."""
+"""Values that a text leaves open: sizes that are asked for or assumed, and a framework's training
+defaults."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ ALSO = {
     "precision": ("bf16", "fp16"),
     "attention": ("flash",),
 }
-"""The other fields that say what one says."""
+"""Other fields that set the same as one."""
 
 GPT2_VOCABULARY = 50257
 """Tokens of GPT2BPETokenizer, which counts where a script of Megatron names no tokenizer and gives
@@ -39,12 +40,12 @@ the merges of one (NVIDIA/Megatron-LM d98e8a6 pretrain_gpt.py; openai/gpt-2 src/
 """
 
 MayBeAny = Callable[[str], bool]
-"""Whether a field that is not stated is unknown, rather than the program's default."""
+"""Whether an unset field is unknown, instead of the program's default."""
 
 
 def may_be_any(reading: Reading, choice: Choice, remarks: Remarks) -> MayBeAny:
-    """Whether a field that is not stated is unknown: something that was not worked out, or a file
-    that is not here, may say it."""
+    """Tells whether an unset field is unknown: an unresolved word, or a file that is not here, may
+    set it."""
     settled = ("given-twice", "contradiction")
     schema = reading.schema
     is_open = choice.is_open or reading.leaves("inherits", "sourced", "unknown-size", "disguised")
@@ -71,7 +72,7 @@ def assume_axes(
     may_be: MayBeAny,
     remarks: Remarks,
 ) -> None:
-    """Ask for the axes that the text does not state, or assume the program's default of 1."""
+    """Asks for axes that the text does not set, or assumes the program's default of 1."""
     has = CONVENTIONS[framework.job if framework else "megatron"]
     axes = {own.axis for own in (*has.axes, *has.expert_axes)}
     for name in AXES:
@@ -83,8 +84,8 @@ def assume_axes(
 
 
 def assume_batch(known: Facts, assumed: Document, remarks: Remarks) -> None:
-    """The batch of a device, which is a micro-batch where nothing else is; and the global batch
-    of gradients that are accumulated, on the replicas that there are."""
+    """Assumes that a device's batch is a micro-batch, unless something else is; and the global
+    batch from gradient accumulation and the number of replicas."""
     if remarks.asks:
         return
     if "device_batch" in known:
@@ -108,7 +109,8 @@ def assume_training(
     may_be: MayBeAny,
     remarks: Remarks,
 ) -> None:
-    """How a framework trains where nothing in the text says it, nor may say it."""
+    """Assumes a framework's training defaults for options that nothing in the text sets or may
+    set."""
     if remarks.asks or reading.leaves("may-hold-options"):
         return
     unsaid: Document = dict(reading.schema.unsaid) if reading.schema else {}
@@ -127,7 +129,7 @@ def assume_training(
 
 
 def assume_vocabulary(known: Facts, assumed: Document, framework: Guess, remarks: Remarks) -> None:
-    """What GPT-2's tokenizer makes it, where a shape is given without it."""
+    """Assumes the size of GPT-2's tokenizer, if a shape has no vocabulary."""
     tokenizer = known.get("tokenizer", "GPT2BPETokenizer" if "merges" in known else "")
     is_open = "hidden" in known and "vocabulary" not in known
     if is_open and framework.job.startswith("megatron") and tokenizer == "GPT2BPETokenizer":

@@ -1,4 +1,4 @@
-"""From the words of a text to what each of them says of a field.
+"""Reads the words of a text: from words to values of fields.
 
 >>> reading = read("torchrun --nnodes 2 train.py --tensor-model-parallel-size 4")
 >>> [(one.field, one.value, one.item.start) for one in reading.assignments]
@@ -28,11 +28,11 @@ from .values import assign
 _HYPHENS = dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-")
 _STRANGERS = re.compile(rf"[{''.join(_HYPHENS)}\u00ad\u200b-\u200f\u2060\ufeff]")
 _WORD_WITH_STRANGERS = re.compile(rf"(?<!\S)(?=\S{{0,80}}{_STRANGERS.pattern})\S{{1,200}}")
-"""Hyphens of other lengths and characters without width, and words that have any."""
+"""Unusual hyphens and zero-width characters, and words with any of them."""
 
 
 def read(text: str) -> Reading:
-    """What the words of a text say, each by itself."""
+    """Reads the words of a text, each by itself."""
     found, source, form = Findings(text), Source.of(text), form_of(text)
     found.starts = form != "shell"
     _find_disguised(found)
@@ -49,7 +49,8 @@ def read(text: str) -> Reading:
 
 
 def _find_disguised(found: Findings) -> None:
-    """Options and keys that a word processor or a web page changed: no program takes them."""
+    """Finds options and keys that a word processor or a web page changed: no program accepts
+    them."""
     for match in _WORD_WITH_STRANGERS.finditer(found.text):
         spend(STEP, "words")
         plain = _STRANGERS.sub(lambda stranger: _HYPHENS.get(stranger[0], ""), match[0])
@@ -60,7 +61,7 @@ def _find_disguised(found: Findings) -> None:
 
 
 def _read_script(found: Findings, source: Source) -> None:
-    """The commands of a script, the files in it, and what its variables say of the machine."""
+    """Reads the commands of a script, the files in it, and its variables about machines."""
     shell = read_script(source)
     add_faults(found, shell.faults)
     for words in shell.commands:
@@ -83,8 +84,8 @@ def _read_script(found: Findings, source: Source) -> None:
 
 
 def _read_unused(found: Findings, shell: Shell) -> None:
-    """Options kept in a variable that no command takes up: those of a program to be started, where
-    the script starts none."""
+    """Reads options in a variable that no command uses: as a program's, if the script starts
+    none."""
     starts = any(
         word.text.endswith(".py") or base_name(word.text) in flags.LAUNCHERS
         for words in shell.commands
@@ -105,7 +106,7 @@ def _read_unused(found: Findings, shell: Shell) -> None:
 
 
 def _read_whole_file(found: Findings, source: Source, form: str) -> None:
-    """The keys of a file, and what it runs in a container or on a cluster."""
+    """Reads the keys of a file, and the commands that it runs in a container or on a cluster."""
     entries, left, faults = read_file(source, form)
     schema = note_schema(found, entries, source)
     if schema is None:

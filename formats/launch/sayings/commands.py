@@ -1,4 +1,4 @@
-"""Options and overrides of one command, each read by the table of the framework that it starts."""
+"""Options and overrides of one command, each read with the table of its framework."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OVERRIDE = re.compile(r"[+~]{0,2}([A-Za-z_][A-Za-z0-9_]*(?:[.@/][A-Za-z0-9_]+)*
 
 @dataclass(frozen=True)
 class Command:
-    """The words of a command, and what is known of it as a whole."""
+    """The words of a command, and facts about it as a whole."""
 
     words: Sequence[Word]
     program: str
@@ -48,7 +48,7 @@ def base_name(path: str) -> str:
 def read_command(
     found: Findings, words: Sequence[Word], written: Collection[str] = frozenset()
 ) -> None:
-    """What a command says. written: files that the text itself makes, which say nothing else."""
+    """Reads a command. written: files that the text itself writes, which are read on their own."""
     program = base_name(words[0].text)
     if program in ("source", ".") and len(words) > 1:
         _sourced(found, words[1])
@@ -80,8 +80,8 @@ def read_command(
 
 
 def _word(found: Findings, command: Command, at: int, launcher: str) -> str:
-    """A word that is no option; the launcher whose short options follow it: a program's name,
-    "bridge" or "script" behind a script, which has its own, or none."""
+    """Reads a word that is no option; returns the launcher whose short options follow it: a
+    program's name, "bridge" or "script" after a script, which has its own, or none."""
     word = command.words[at]
     text, name = word.text, base_name(word.text)
     override = _OVERRIDE.match(text)
@@ -103,14 +103,14 @@ def _word(found: Findings, command: Command, at: int, launcher: str) -> str:
 
 
 SERVES = {"vllm": "serve", "tensorrt-llm": "trtllm-serve"}
-"""The word behind which a server takes its model, where that is no option's value."""
+"""The word after which a server takes its model, if that is no option's value."""
 
 NO_MODEL = ("serve", "disaggregated", "disaggregated_mpi_worker", "mm_embedding_serve", "grpc")
-"""Words behind it that say what is started."""
+"""Words after it that name what is started instead of a model."""
 
 
 def _serves_from(command: Command) -> int:
-    """From which word on one that is no option is the model of a server; 0: none is."""
+    """The index from which a word that is no option is the model of a server; 0: none is."""
     names = [base_name(word.text) for word in command.words]
     start = SERVES.get(command.served)
     at = names.index(start) + 1 if start and start in names else 0
@@ -120,14 +120,14 @@ def _serves_from(command: Command) -> int:
 
 
 def _may_be_model(word: Word, is_first: bool) -> bool:
-    """Whether a word is a model: any behind the server's own, later on one that is a name."""
+    """Whether a word may be a model: the first after the server's own, later only a name."""
     if word.text[:1] == "-":
         return False
     return is_first or bool(not word.why and _MODEL.fullmatch(word.text))
 
 
 def _option(found: Findings, command: Command, at: int, launcher: str) -> int:
-    """One option with its values; how many words it takes."""
+    """Reads one option with its values; returns the number of words that it takes."""
     words, word, short = command.words, command.words[at], flags.SHORT.get(launcher, {})
     name, equals, _ = word.text.partition("=")
     row = short.get(name) or _row_in(command.schema, name)
@@ -174,7 +174,7 @@ def _row_in(schema: Schema | None, name: str) -> Row | None:
 def _ignored_option(
     found: Findings, command: Command, at: int, name: str, values: Sequence[Word]
 ) -> int:
-    """An option that no table has; how many words it takes."""
+    """Records an option that no table has; returns the number of words that it takes."""
     words, word = command.words, command.words[at]
     if not name.startswith("--"):
         size = words[at + 1].text if name in _SHORT_SIZES and len(words) > at + 1 else ""
@@ -195,7 +195,7 @@ def _ignored_option(
 
 
 def _sourced(found: Findings, word: Word) -> None:
-    """A script that is taken in; those that only prepare the machine say nothing of a job."""
+    """Records a sourced script; those that only prepare the machine are ignored."""
     name = base_name(word.text.rstrip("\"'")).lower()
     if not any(part in name for part in WORDS.machine_scripts):
         found.add(found.unresolved, "sourced", "source", word.text, word.place, sets="named")
@@ -204,7 +204,8 @@ def _sourced(found: Findings, word: Word) -> None:
 def _configured(
     found: Findings, command: Command, name: str, value: Word, place: tuple[int, int]
 ) -> None:
-    """A file or a recipe that says what the command does not; a schema's own says nothing."""
+    """Records a file or a recipe that may set what the command does not, unless it is a schema's
+    own."""
     usual = command.schema.own_files if command.schema else ()
     is_usual = usual and base_name(value.text).startswith(usual)
     if is_usual or base_name(value.text) in command.written:
@@ -216,7 +217,7 @@ def _configured(
 
 
 def _run_name(found: Findings, words: Sequence[Word]) -> str:
-    """What a command is called where a text has several."""
+    """The name of a command, if a text has several."""
     names = [base_name(word.text) for word in words if not word.why]
     scripts = (name for name in names if name.endswith((".py", ".sh")) and len(name) < 40)
     line = found.item("", "", "", words[0].place).line

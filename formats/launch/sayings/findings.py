@@ -1,4 +1,4 @@
-"""What a text says, word by word: fields that get a value, and words that do not count.
+"""The findings of reading a text word by word: values of fields, and words without effect.
 
 An `Assignment` says that a field is a value, and which words of the text say it; all else that is
 read of a word is an `Item` with the reason. A `Reading` is everything that was found in a text, in
@@ -28,7 +28,7 @@ from ..syntax.words import Default, Word
 
 
 class Assignment(NamedTuple):
-    """One thing that the text says: this field is this value."""
+    """A field with a value that the text sets."""
 
     field: str
     value: Any
@@ -41,7 +41,7 @@ class Assignment(NamedTuple):
 
 @dataclass(frozen=True)
 class Reading:
-    """What the words of a text say, each by itself."""
+    """The findings in a text, word by word."""
 
     text: str
     form: str  # "shell", "python", "yaml", "json" or "toml"
@@ -61,12 +61,12 @@ class Reading:
 
     @property
     def schema(self) -> Schema | None:
-        """The first of its frameworks with a table of their own."""
+        """The first of its frameworks with a table of its own."""
         return next(iter(self.schemas), None)
 
     @property
     def engine(self) -> str:
-        """The server that the text starts, by its name; empty where it starts none."""
+        """The name of the server that the text starts; empty if it starts none."""
         return next((schema.name for schema in self.schemas if schema.serves), "")
 
     def leaves(self, *codes: str) -> bool:
@@ -75,7 +75,7 @@ class Reading:
 
 
 class Findings:
-    """What was found in a text so far, to which the functions that read it add."""
+    """The findings in a text so far; the functions that read it add to them."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -121,14 +121,14 @@ class Findings:
         facts: Mapping[str, object] = MappingProxyType({}),
         error: LayoutError | None = None,
     ) -> Item:
-        """One more item of a list of these findings."""
+        """Adds an item to one of the lists of these findings."""
         items.append(self.item(code, name, value, place, sets, facts, error))
         return items[-1]
 
     def knows(
         self, schema: Schema | None, text: str, place: tuple[int, int], run: str = ""
     ) -> None:
-        """A framework with a table of its own, by the word that shows it first."""
+        """Records a framework with a table of its own, by the first word that shows it."""
         if schema and run:
             self.schema_of_run[run] = schema
         if schema and schema.name not in self.schemas:
@@ -136,7 +136,7 @@ class Findings:
             self.frameworks.append((schema.name, self.item("understood", text[:40], "", place)))
 
     def reading(self, form: str) -> Reading:
-        """All that was found, which nothing changes any more."""
+        """The findings as an immutable value."""
         return Reading(
             self.text,
             form,

@@ -1,4 +1,4 @@
-"""Keys of files, overrides and recipes: what each sets, and files as a whole."""
+"""Keys of files, overrides and recipes, and whole files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _ADAPTS = re.compile(r"(?i)lora|^[1-9]")
 
 
 class Scope(NamedTuple):
-    """Where words stand: by whose table they are read, and whose they are."""
+    """The context of words: the table that they are read with, and the run or role that they belong
+    to."""
 
     schema: Schema | None = None
     run: str = ""  # the command or function
@@ -37,7 +38,7 @@ def read_key(
     place: tuple[int, int],
     name: str = "",
 ) -> None:
-    """A key of a file, or of an override. name: as it is shown, where that is not its path."""
+    """Reads a key of a file, or of an override. name: for messages, if that is not its path."""
     found.settings[scope.run, ".".join(path).replace("-", "_")] = values
     name, shown = name or ".".join(path), " ".join(word.text for word in values[:20])
     if len(values) == 1 and not values[0].why:
@@ -66,7 +67,7 @@ def read_key(
 
 
 def ignore(found: Findings, scope: Scope, name: str, value: str, place: tuple[int, int]) -> None:
-    """An option or a key that no table has a field for: what is known of it."""
+    """Records an option or a key without a field in any table, with what is known about it."""
     plain = plain_name(name.rsplit(".", 1)[-1])
     names = {plain, ".".join(name.split(".")[-2:])}
     if not names.isdisjoint(WORDS.adapters) and _ADAPTS.search(value):
@@ -90,7 +91,7 @@ def ignore(found: Findings, scope: Scope, name: str, value: str, place: tuple[in
 
 
 def ignore_size(found: Findings, name: str, value: str, place: tuple[int, int]) -> None:
-    """An option or a key that looks like a size of a layout and that no table has."""
+    """Records an unknown option or key that looks like a size of a layout."""
     if value in ("1", "null", "None", "", "false", "False"):
         found.add(found.ignored, "unknown", name, value, place)
     else:
@@ -98,7 +99,7 @@ def ignore_size(found: Findings, name: str, value: str, place: tuple[int, int]) 
 
 
 def add_faults(found: Findings, faults: Iterable[Fault]) -> None:
-    """What no shell, or no reader of a file's format, would read as it was meant."""
+    """Records what no shell, or no reader of a file's format, would read as it was meant."""
     for code, start, end, facts in faults:
         found.add(found.problems, code, found.text[start:end], "", (start, end), facts=facts)
 
@@ -107,8 +108,8 @@ def add_faults(found: Findings, faults: Iterable[Fault]) -> None:
 
 
 def file_in_script(found: Findings, source: Source, form: str) -> None:
-    """A file that a script writes. One that says nothing, such as help that is printed, may be no
-    file at all, and what is wrong with it no fault."""
+    """Reads a file that a script writes. One without any setting, such as printed help, may be no
+    file at all, so that its faults are ignored."""
     entries, left, faults = read_file(source, form)
     before = len(found.assignments)
     schema = note_schema(found, entries, source)
@@ -118,7 +119,7 @@ def file_in_script(found: Findings, source: Source, form: str) -> None:
 
 
 def note_schema(found: Findings, entries: Sequence[Entry], source: Source) -> Schema | None:
-    """Note what the values of a file are, by path, and whose table has its keys."""
+    """Records the texts of a file's settings, by path, and the table that has its keys."""
     for entry in entries:
         path = ".".join(entry.path).replace("-", "_")
         texts = ["" if word.why else word.text for word in entry.values]
@@ -134,7 +135,7 @@ def note_schema(found: Findings, entries: Sequence[Entry], source: Source) -> Sc
 def read_entries(
     found: Findings, scope: Scope, entries: Sequence[Entry], left: Sequence[Word]
 ) -> None:
-    """The keys of a file, and the words that its reader did not take."""
+    """Reads the keys of a file; records the words that its reader did not take."""
     for entry in entries:
         spend(STEP, "keys")
         values = [_referred(found, word) for word in entry.values]
@@ -151,7 +152,7 @@ def read_entries(
 
 
 def _referred(found: Findings, word: Word) -> Word:
-    """``${section.key}`` is what stands there."""
+    """The word that ``${section.key}`` refers to."""
     name = _REFERENCE.fullmatch(word.text) if not word.why else None
     value = found.setting_texts.get(name[1].replace("-", "_"), "") if name else ""
     if not value or "$" in value:
@@ -160,7 +161,7 @@ def _referred(found: Findings, word: Word) -> Word:
 
 
 def _inheriting(found: Findings, schema: Schema | None, entry: Entry) -> None:
-    """Keys that take over what another file says."""
+    """Records keys that include another file."""
     inherits = schema.inherits if schema else WORDS.inherits
     at_top = len(entry.path) - (len(schema.within) if schema else 0) <= 1
     name = entry.path[-1] if entry.path[-1] in inherits else entry.path[0]
@@ -174,7 +175,7 @@ def _inheriting(found: Findings, schema: Schema | None, entry: Entry) -> None:
 
 
 def read_recipe(found: Findings, recipe: Recipe) -> None:
-    """A function that makes a configuration: a run of its own."""
+    """Reads a function that makes a configuration, as a run of its own."""
     scope = Scope(run=recipe.name)
     for entry in recipe.entries:
         spend(STEP, "keys")

@@ -1,4 +1,4 @@
-"""The value that words are, of the kind that an option or a key takes; or why they are none.
+"""Converts words to the kind of value that an option or a key takes, or records why that fails.
 
 >>> from ..syntax.words import Source
 >>> row = Row("tp")
@@ -55,7 +55,7 @@ def assign(
     run: str = "",
     role: str = "",
 ) -> None:
-    """Add what an option or a key and the words behind it say of a field.
+    """Adds the value that an option or a key and its words give to a field.
 
     place: of the option with its words. run, role: whose it is, where a text has several.
     """
@@ -145,7 +145,7 @@ def _value(row: Row, word: Word) -> object:
 
 
 def _written_out(text: str) -> str:
-    """A number of tokens that is written short; anything else as it is.
+    """An abbreviated number of tokens written out; other texts unchanged.
 
     >>> [_written_out(text) for text in ("32k", "32K", "25.6k", "1.5K", "many")]
     ['32000', '32768', '25600', '1.5K', 'many']

@@ -1,4 +1,5 @@
-"""What ``$NAME``, ``${NAME:-default}`` and ``$((A * B))`` stand for, where a script itself says it.
+"""Expands ``$NAME``, ``${NAME:-default}`` and ``$((A * B))`` where the script itself sets their
+values.
 
 What it does not say stays as it is written, with the reason: "variable", "command", "arithmetic".
 
@@ -28,10 +29,10 @@ from ..flags import WORDS
 from .words import STEP, CommandRun, Default, Fault, Source, Word, calculate
 
 MAX_EXPANDED = 200_000
-"""Characters that variables may put in, all together: a few lines can ask for billions."""
+"""The most characters that variables may insert in total: a few lines can require billions."""
 
 MAX_DEPTH = 4
-"""Scripts inside scripts (``bash -c "..."``, here-documents), and defaults inside defaults."""
+"""The deepest nesting of scripts (``bash -c "..."``, here-documents), and of defaults."""
 
 _CLOSING = {
     '"': re.compile(r'\\.|"|\$\((?!\()', re.DOTALL),
@@ -49,14 +50,14 @@ _SIGNS = tuple("-+*/%()")
 
 @dataclass
 class Variable:
-    """What the script gives a name: the runs of each word of an array, or of its one value."""
+    """A variable's value: the runs of each word of an array, or of its single value."""
 
     values: list[list[CommandRun]]
     used: bool = False
 
     @property
     def runs(self) -> list[CommandRun]:
-        """What its name alone stands for."""
+        """The value of its name alone."""
         return self.values[0] if self.values else []
 
     @property
@@ -70,7 +71,7 @@ class Variable:
 
 
 class Shell:
-    """What a script says: its commands, variables and here-documents, and what went wrong in it."""
+    """The content of a script: its commands, variables and here-documents, and its faults."""
 
     def __init__(self) -> None:
         self.variables: dict[str, Variable] = {}
@@ -84,7 +85,7 @@ class Shell:
         self.faults.append(Fault(code, *place, facts))
 
     def may_spend(self, runs: Iterable[CommandRun], place: tuple[int, int]) -> bool:
-        """Whether variables may put in so much more; no more is looked at than they may."""
+        """Whether variables may insert so many more characters."""
         for run in runs:
             if self.spent > MAX_EXPANDED:
                 return False
@@ -97,7 +98,7 @@ class Shell:
 
 
 def set_by_slurm(shell: Shell, words: Sequence[Word]) -> None:
-    """The variables that Slurm sets for what a job asked for."""
+    """Sets the variables that Slurm derives from a job's options."""
     for word, following in zip(words, [*words[1:], Word((), (0, 0))]):
         option, _, value = word.text.partition("=")
         argument = word.after(len(option) + 1) if value else following
@@ -116,7 +117,7 @@ class Expander:
         self.cats = 0  # here-documents inside here-documents
 
     def closing(self, quote: str, start: int) -> int:
-        """Where a quote is closed, or -1."""
+        """The place where a quote is closed, or -1."""
         if quote in self.no_more:
             return -1
         if quote == "'":
@@ -132,7 +133,7 @@ class Expander:
         return -1
 
     def array_words(self, start: int, end: int) -> list[Word] | None:
-        """The words of ``"${NAME[@]}"``, if that is all that stands between the quotes."""
+        """The words of ``"${NAME[@]}"``, if nothing else is between the quotes."""
         match = _ARRAY.fullmatch(self.text, start, end)
         variable = self.shell.variables.get(match[1]) if match else None
         if not variable:
@@ -143,7 +144,7 @@ class Expander:
         return [Word(tuple(runs), place) for runs in variable.values]
 
     def inside(self, start: int, end: int, depth: int) -> Iterator[CommandRun]:
-        """What stands between double quotes, or in a default: no words, only expansions."""
+        """The content between double quotes, or of a default: no words, only expansions."""
         at = start
         while match := _INSIDE.search(self.text, at, end):
             yield from self.source.part(at, match.start())
@@ -162,11 +163,11 @@ class Expander:
         yield from self.source.part(at, end)
 
     def unknown(self, start: int, end: int, why: str) -> list[CommandRun]:
-        """What cannot be worked out, as it is written."""
+        """An expression without a known value, as it is written."""
         return [CommandRun(self.text[start:end], *self.source.place(start, end), why)]
 
     def expanded(self, start: int, limit: int, depth: int) -> tuple[list[CommandRun], int]:
-        """What the ``$...`` at start stands for, and where it ends."""
+        """The value of the ``$...`` at start, and its end."""
         spend(3 * STEP, "words")
         close = self.source.closers.get(start, limit)
         is_closed = close < limit
@@ -187,7 +188,7 @@ class Expander:
         return self._value(name[0], start, name.end()), name.end()
 
     def _printed(self, start: int, end: int) -> list[CommandRun]:
-        """What ``$(cat <<EOF ...)`` stands for; nothing of other commands."""
+        """The value of ``$(cat <<EOF ...)``; unknown for other commands."""
         match = _CAT.match(self.text, start, end)
         lines = self.source.lines.get(match[3], []) if match else []
         at = bisect.bisect_left(lines, match.end() if match else 0)
@@ -208,7 +209,7 @@ class Expander:
         return self.unknown(start, end, "variable")
 
     def _braced(self, start: int, close: int, depth: int) -> list[CommandRun]:
-        """``${NAME}``, ``${NAME:-default}``, ``${NAME[0]}``; other forms are not worked out."""
+        """``${NAME}``, ``${NAME:-default}``, ``${NAME[0]}``; other forms are unknown."""
         end = close + 1
         name = _NAME.match(self.text, start + 2, close)
         if not name:

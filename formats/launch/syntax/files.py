@@ -29,7 +29,7 @@ from .words import STEP, CommandRun, Fault, Source, Word
 
 
 class Entry(NamedTuple):
-    """A key under its sections, with its values."""
+    """A key in its sections, with its values."""
 
     path: tuple[str, ...]
     values: list[Word]
@@ -39,16 +39,16 @@ class Entry(NamedTuple):
 _Path = tuple[str, ...]
 
 Read = tuple[list[Entry], list[Word], list[Fault]]
-"""Entries, what was not read, and what no reader of the format would read."""
+"""Entries, words that were not read, and faults that no reader of the format accepts."""
 
 MAX_DEPTH = 60
-"""Sections inside sections."""
+"""The deepest nesting of sections."""
 
 MOST_INDENT = 200
-"""Columns that a line of a block may begin at."""
+"""The largest indent of a block's line."""
 
 CHARACTERS = 8
-"""Characters of names and values that cost a unit of work wherever they are put once more."""
+"""Characters of names and values per unit of work, wherever they are repeated."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SECTION = re.compile(r"^[ \t]*\[\[?[A-Za-z_][A-Za-z0-9_. -]*\]\]?[ \t\r]*(?:#.*)?$", re.MULTILINE)
@@ -58,7 +58,7 @@ _TOML_KEY = re.compile(r"[ \t]*((?:[A-Za-z0-9_.-]|\"[^\"\n]*\"|'[^'\n]*')+)[ \t]
 
 
 def form_of(text: str) -> str:
-    """Which of "json", "toml", "yaml", "python" or "shell" a text looks like.
+    """The form of a text: "json", "toml", "yaml", "python" or "shell".
 
     >>> form_of('{"a": 1}'), form_of("[job]\\na = 1"), form_of("model:\\n  a: 1"), form_of("ls -l")
     ('json', 'toml', 'yaml', 'shell')
@@ -91,12 +91,12 @@ def read_file(source: Source, form: str) -> Read:
 
 
 COMMANDS = ("image", "command", "args", "entrypoint", "run")
-"""Keys of what runs in a container or on a cluster, in the order in which they make one command
+"""Keys of commands in a container or on a cluster, in the order in which they make one command
 (Kubernetes, pods: command and args; Ray, RayJob: entrypoint; SkyPilot, tasks: run)."""
 
 
 def commands_of(entries: Iterable[Entry]) -> Iterator[list[Word]]:
-    """The words of each command that a file has; a text of several words is one of its own.
+    """The words of each command in a file; a text of several words is a command of its own.
 
     >>> source = Source.of("spec:\\n  args: [--tp, 2]\\n  command: [torchrun, a.py]")
     >>> [[word.text for word in words] for words in commands_of(read_file(source, "yaml")[0])]
@@ -120,7 +120,7 @@ _LOADER = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
 
 class _Anchored(NamedTuple):
-    """What an anchor stands for."""
+    """The value of an anchor."""
 
     depth: int  # of its path
     entries: list[Entry]
@@ -129,7 +129,7 @@ class _Anchored(NamedTuple):
 
 
 def _work(entry: Entry) -> int:
-    """Units that putting an entry in once more costs: its values, and what they and its name say.
+    """Units of work of repeating an entry, by the length of its values and name.
 
     >>> source = Source.of("a: [1, 2]")
     >>> _work(read_file(source, "yaml")[0][0])
@@ -140,7 +140,7 @@ def _work(entry: Entry) -> int:
 
 
 class _Yaml:
-    """One pass over the events of a text, which ends where YAML cannot go on."""
+    """One pass over the events of a text, which ends at the first syntax error."""
 
     def __init__(self, source: Source, form: str) -> None:
         self.source, self.form = source, form
@@ -173,7 +173,7 @@ class _Yaml:
         return self.entries, self.left, faults
 
     def _until(self, end: type | tuple[type, ...]) -> Iterator[yaml.Event]:
-        """The events up to the end of what is open."""
+        """The events up to the end of the current node."""
         while self.loader.check_event():
             spend(STEP, "keys")
             event = self.loader.get_event()
@@ -182,7 +182,7 @@ class _Yaml:
             yield event
 
     def _value(self, event: yaml.Event, path: _Path, key: Word) -> None:
-        """What begins with an event, at a path; key: the word that it stands behind."""
+        """Reads the value that begins with an event, at a path; key: the word before it."""
         first = len(self.entries)
         if isinstance(event, yaml.AliasEvent):
             self._alias(event, path, key)
@@ -209,12 +209,12 @@ class _Yaml:
             self.anchors[event.anchor] = _Anchored(len(path), entries, deepest, work)
 
     def _add(self, entry: Entry) -> None:
-        """One more entry; its sections are counted, for its name is made of all of them."""
+        """Adds an entry; its sections count as work, for its name contains them all."""
         spend(sum(map(len, entry.path)) // CHARACTERS, "keys")
         self.entries.append(entry)
 
     def _alias(self, event: yaml.Event, path: _Path, key: Word) -> None:
-        """What stands under an anchor once more, here; counted before anything is made of it."""
+        """Repeats the value of an anchor here; counts its work first."""
         of = self.anchors.get(event.anchor)
         if of is None or not of.entries or len(path) + of.deepest > MAX_DEPTH:
             self.left.append(key)
@@ -226,7 +226,7 @@ class _Yaml:
         ]
 
     def _mapping(self, path: _Path) -> None:
-        """Keys with their values, and what ``<<`` takes over: what is not given besides."""
+        """Keys with their values, and those merged with ``<<`` that are not set themselves."""
         key: Word | None = None
         first, under = len(self.entries), len(path) + 1
         merged: dict[_Path, Entry] = {}
@@ -266,7 +266,7 @@ class _Yaml:
             self._add(Entry(path, row, owner))
 
     def _script(self, event: yaml.Event) -> Word:
-        """The lines of a block, each where it stands."""
+        """The lines of a block, each with its place."""
         at, end = event.start_mark.index, event.end_mark.index
         runs = []
         for line in event.value.splitlines(keepends=True):
@@ -278,7 +278,7 @@ class _Yaml:
         return Word(tuple(runs), self.source.place(event.start_mark.index, end))
 
     def _word(self, event: yaml.Event) -> Word:
-        """What an event says, where it stands in the text."""
+        """The word of an event, with its place in the text."""
         start, end = event.start_mark.index, event.end_mark.index
         value = getattr(event, "value", None)
         if value is None:
@@ -296,7 +296,7 @@ class _Yaml:
 _HEADER = re.compile(r"\[\[?([A-Za-z0-9_. \t\"'-]+)\]\]?[ \t]*(?:#.*)?$")
 _TOML_TOKEN = re.compile(r"\"\"\"|'''|\"[^\"]*\"|'[^']*'|[\[\]{}]|#.*")
 MOST_LINES = 40
-"""Lines that one value may go over."""
+"""The most lines of one value."""
 
 
 def _toml(source: Source) -> Read:
@@ -332,7 +332,8 @@ def _toml(source: Source) -> Read:
 
 
 def _toml_value(lines: list[tuple[int, str]], at: int, column: int) -> tuple[object, int]:
-    """The value that begins there, and how many lines it takes; of no TOML the rest of its line."""
+    """The value that begins there, and its number of lines; for invalid TOML the rest of its
+    line."""
     first = lines[at][1][column:].strip()
     rows = [first, *(line for _, line in lines[at + 1 : at + MOST_LINES])]
     taken = 1 + next((n for n, depth in enumerate(_depths(rows)) if not depth), 0)
@@ -345,7 +346,7 @@ def _toml_value(lines: list[tuple[int, str]], at: int, column: int) -> tuple[obj
 
 
 def _depths(rows: Iterable[str]) -> Iterator[int]:
-    """After each row of a value, how many brackets and texts of three quotes are open."""
+    """After each row of a value, the number of open brackets and multi-line strings."""
     brackets, quotes = 0, ""
     for row in rows:
         spend(STEP, "values")
@@ -358,7 +359,7 @@ def _depths(rows: Iterable[str]) -> Iterator[int]:
 
 
 def _toml_words(source: Source, start: int, end: int, value: object) -> list[Word]:
-    """The words of a value; a table, which is no layout's, is one."""
+    """The words of a value; an inline table, which is no layout's, is one."""
     several = value if isinstance(value, list) else [value]
     if any(isinstance(item, (dict, list)) for item in several):
         several = [source.text[start:end].strip()]

@@ -26,12 +26,12 @@ from .files import Entry
 from .words import PYTHONS, STEP, CommandRun, Source, Word, literal
 
 MAX_NESTING = 40
-"""Brackets inside brackets that are still read: deeper ones are no recipe."""
+"""The deepest nesting of brackets that is read."""
 
 
 @dataclass
 class Recipe:
-    """What one function says, and the functions that it starts from but that are not here."""
+    """The settings of one function, and the functions outside of the text that it starts from."""
 
     name: str
     entries: list[Entry] = field(default_factory=list)
@@ -45,7 +45,7 @@ def read_recipes(source: Source) -> list[Recipe] | None:
 
 
 def tree_of(text: str) -> ast.Module | None:
-    """The syntax of a text; None if it is no Python, or nested too deep."""
+    """The syntax tree of a text; None if it is no Python, or nested too deep."""
     spend(2 * len(text), "characters")
     depths = itertools.accumulate(("([{".find(c) >= 0) - (")]}".find(c) >= 0) for c in text)
     if max(depths, default=0) > MAX_NESTING:
@@ -57,7 +57,7 @@ def tree_of(text: str) -> ast.Module | None:
 
 
 def _tree(text: str) -> ast.Module:
-    """The syntax of a text; what Python would warn of in it concerns nobody here.
+    """The syntax tree of a text, without Python's warnings.
 
     Filters of warnings are the process's own: one thread at a time changes them.
     """
@@ -70,7 +70,7 @@ _WARNINGS = threading.Lock()
 
 
 class _Module:
-    """The functions of a file, and what its names stand for."""
+    """The functions of a file, and the values of its names."""
 
     def __init__(self, source: Source, tree: ast.Module) -> None:
         self.source = source
@@ -111,7 +111,7 @@ class _Module:
         return self.done[name]
 
     def word(self, node: ast.expr | ast.keyword, text: str, why: str = "") -> Word:
-        """What stands at a node."""
+        """The word at a node."""
         start = self._offset(node.lineno, node.col_offset)
         end = self._offset(node.end_lineno or node.lineno, node.end_col_offset or 0)
         place = self.source.place(start, max(end, start + 1))
@@ -122,7 +122,7 @@ class _Module:
 
 
 class _Function:
-    """The statements of one function, in their order."""
+    """The statements of one function, in order."""
 
     def __init__(
         self, module: _Module, body: list[ast.stmt], names: Mapping[str, ast.expr]
@@ -156,7 +156,7 @@ class _Function:
             self._value(path[1:], value, why, target)
 
     def _takes_over(self, call: ast.expr) -> None:
-        """What a call without a value of a field begins with: a recipe from here or elsewhere."""
+        """Takes over the settings that a call begins with: of a recipe here or elsewhere."""
         if not isinstance(call, ast.Call):
             return
         name = next(reversed(_attributes(call.func)), "")
@@ -175,7 +175,7 @@ class _Function:
         why: str,
         at: ast.expr | ast.keyword | None = None,
     ) -> None:
-        """A literal at a path, or the keywords of a call, each at its own."""
+        """A literal at a path, or the keywords of a call, each at its own path."""
         spend(STEP, "statements")
         match node:
             case ast.Call(keywords=[_, *_] as keywords):
@@ -193,7 +193,7 @@ class _Function:
                 self.entries.append(entry)
 
     def _word(self, node: ast.expr, why: str) -> Word:
-        """A literal as a word; what is worked out elsewhere is open."""
+        """A literal as a word; other expressions are unknown."""
         for value in literal(node, self.names, PYTHONS, 9):
             return self.module.word(node, _text(value), why)
         shown = ast.unparse(node) if isinstance(node, (ast.Name, ast.Attribute)) else "..."
@@ -211,7 +211,7 @@ def _text(value: object) -> str:
 
 
 def _attributes(node: ast.expr) -> tuple[str, ...]:
-    """``cfg.model.size`` as its names; none if it begins with anything else."""
+    """``cfg.model.size`` as its names; none for other expressions."""
     names: list[str] = []
     while isinstance(node, ast.Attribute):
         names.append(node.attr)

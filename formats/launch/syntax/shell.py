@@ -1,4 +1,4 @@
-"""The words of a launch script, with what its own variables hold put in. Nothing is executed.
+"""The words of a launch script, with its own variables expanded. Nothing is executed.
 
 A script is read once, from left to right: comments and continuations fall away, quotes are taken
 off, ``NAME=value`` and ``NAME=( ... )`` are kept, and ``$NAME``, ``${NAME:-default}`` and
@@ -31,14 +31,14 @@ from .words import STEP, CommandRun, Source, Word, split
 
 
 def read_script(source: Source) -> Shell:
-    """What a script says."""
+    """Reads a script: its commands, variables and here-documents."""
     shell = Shell()
     _Reader(shell, source, 0).read()
     return shell
 
 
 SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm")
-"""How names of scripts end."""
+"""Suffixes of scripts."""
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 _WHITE = re.compile(r"\s")
@@ -87,7 +87,7 @@ class _Reader(Expander):
     # -- words -----------------------------------------------------------------------------------
 
     def _take(self, start: int, end: int) -> None:
-        """Characters of the word as they stand."""
+        """Adds characters to the word unchanged."""
         self._begin()
         self.runs += self.source.part(start, end)
         self.i = end
@@ -172,7 +172,7 @@ class _Reader(Expander):
             self._end_command(operator)
 
     def _open(self) -> None:
-        """``(``: of an array behind NAME=, else of commands of their own."""
+        """``(``: of an array after NAME=, else of a subshell."""
         match = self._assigns(self.runs) if len(self.runs) == 1 and not self.array else None
         if match and match.end() == len(self.runs[0].text):
             self.array = (match[1], bool(match[2]), self.i, self.words)
@@ -287,7 +287,7 @@ class _Reader(Expander):
         self.i = end + 1
 
     def _splice(self, words: Sequence[Word]) -> None:
-        """Words of a variable in the place of one word."""
+        """Inserts the words of a variable in place of one word."""
         for at, word in enumerate(words):
             spend(STEP, "words")
             if at:
@@ -334,7 +334,7 @@ class _Reader(Expander):
             old.values[0] += values[0]  # in place: appending line by line stays linear
 
     def _without_keywords(self, words: list[Word]) -> list[Word]:
-        """What a command begins with behind the shell's own words; these say what is undecided."""
+        """The command after the shell's own words, which tell what is undecided."""
         first = 0
         while first < len(words) and (keyword := words[first].text) in KEYWORDS:
             first += 1
@@ -350,7 +350,7 @@ class _Reader(Expander):
         return words[first:]
 
     def _nested(self, words: list[Word], into: str) -> None:
-        """What ``bash -c`` and ``eval`` read once more, and what is put into a script."""
+        """Reads ``bash -c`` and ``eval`` as scripts, and files that are written."""
         runs: Sequence[CommandRun] = ()
         if words[0].text == "eval" or (words[0].text == "echo" and into.endswith(SCRIPTS)):
             runs = [run for word in words[1:] for run in (*word.runs, CommandRun(" ", *word.at))]
@@ -368,7 +368,7 @@ class _Reader(Expander):
 
 
 def _undecided(values: list[list[CommandRun]], before: list[CommandRun]) -> list[list[CommandRun]]:
-    """Values as a condition leaves them: open, but for what stood there before them.
+    """Values as a condition leaves them: open, except those that were set before.
 
     So NAME="$NAME more" and NAME=( "${NAME[@]}" more ) leave open what is more.
     """
@@ -384,7 +384,7 @@ KEYWORDS = {
     **dict.fromkeys(WORDS.keywords.shallower, -1),
     **dict.fromkeys(WORDS.keywords.same, 0),
 }
-"""Words of the shell's own, and by how many undecided branches each goes deeper."""
+"""The shell's own words, with the change of the number of undecided branches."""
 
 _STEPS: dict[str, Callable[[_Reader], None]] = {
     **dict.fromkeys("'\"`", _Reader._quote),
@@ -393,4 +393,4 @@ _STEPS: dict[str, Callable[[_Reader], None]] = {
     **{"(": _Reader._open, ")": _Reader._close, "$": _Reader._dollar, "#": _Reader._comment},
     **{"\n": _Reader._newline, "\\": _Reader._backslash},
 }
-"""What is done at a sign; everything else ends a word."""
+"""The action at each sign; other characters belong to words."""

@@ -1,4 +1,4 @@
-"""Words of a pasted text that know where they stand, whatever they were put together from.
+"""Words of a pasted text with their places in it, however they were composed.
 
 A word is a row of runs: characters that stand together in the text. ``--tp=$TP`` with ``TP=8``
 some lines above is two runs, and the place of its value is that of the 8.
@@ -28,18 +28,18 @@ from groups.budget import spend
 from ...values import Document
 
 STEP = 8
-"""Units of work that a word costs, or a sign between words."""
+"""Units of work per word, or per sign between words."""
 
 
 class Default(NamedTuple):
-    """What a script takes a variable for that it does not set."""
+    """The default of a variable that the script does not set."""
 
     name: str
     value: str
 
 
 class CommandRun(NamedTuple):
-    """Some characters of a word and where they are written."""
+    """Characters of a word with their place in the text."""
 
     text: str
     start: int
@@ -59,7 +59,7 @@ class Fault(NamedTuple):
 
 @dataclass(frozen=True)
 class Word:
-    """A word of a command, or a value of a file, and where it stands."""
+    """A word of a command, or a value of a file, with its place."""
 
     runs: tuple[CommandRun, ...]
     at: tuple[int, int]  # where it is used, if it is written elsewhere or empty
@@ -72,7 +72,7 @@ class Word:
 
     @property
     def why(self) -> str:
-        """Why a part of it could not be worked out; empty if all of it is known."""
+        """Why a part of it is unknown; empty if all of it is known."""
         return next((run.why for run in self.runs if run.why), "")
 
     @property
@@ -81,7 +81,7 @@ class Word:
 
     @property
     def place(self) -> tuple[int, int]:
-        """Start and end in the text: of all of it, or of its first part if it lies in pieces."""
+        """Start and end in the text: of all of it, or of its first part if it is in pieces."""
         if not self.runs:
             return self.at
         start, end = self.runs[0].start, self.runs[0].end
@@ -92,14 +92,14 @@ class Word:
         return start, end
 
     def after(self, count: int) -> Word:
-        """What is left of it without its first characters."""
+        """The word without its first characters."""
         left = tuple(sliced(self.runs, count, len(self.text)))
         end = self.place[1]
         return Word(left, (end, end))
 
 
 def sliced(runs: Sequence[CommandRun], start: int, end: int) -> Iterator[CommandRun]:
-    """Characters start to end; a run that is not written as it reads keeps its place."""
+    """The characters from start to end; a run that differs from the text keeps its place."""
     at = 0
     for run in runs:
         low, high = max(start - at, 0), min(end - at, len(run.text))
@@ -111,7 +111,7 @@ def sliced(runs: Sequence[CommandRun], start: int, end: int) -> Iterator[Command
 
 
 class Source:
-    """A text to read, put together from runs of the text that was pasted."""
+    """A text to read, composed of runs of the pasted text."""
 
     def __init__(self, runs: Sequence[CommandRun]) -> None:
         self.runs = [run for run in runs if run.text]
@@ -144,7 +144,7 @@ class Source:
         return Word(tuple(self.part(start, end)), self.place(start, start))
 
     def place(self, start: int, end: int) -> tuple[int, int]:
-        """Where a part of it stands in the text that was pasted."""
+        """The place of a part of it in the pasted text."""
         if self.plain:
             base = self.runs[0].start
             start = min(start, len(self.text))
@@ -154,7 +154,7 @@ class Source:
 
     @cached_property
     def closers(self) -> dict[int, int]:
-        """Where every ``${`` and ``$(`` is closed, found in one pass."""
+        """The end of every ``${`` and ``$(``, found in one pass."""
         closing: dict[int, int] = {}
         braces: list[int] = []
         parens: list[int] = []
@@ -172,7 +172,7 @@ class Source:
 
     @cached_property
     def lines(self) -> dict[str, list[int]]:
-        """Where lines with the same words start, to find the ends of here-documents."""
+        """The starts of lines with equal words, to find the ends of here-documents."""
         starts: dict[str, list[int]] = {}
         for match in re.finditer(r"[^\n]+", self.text):
             if len(match[0]) < 100:
@@ -181,7 +181,7 @@ class Source:
 
 
 def split(runs: Sequence[CommandRun], at: tuple[int, int]) -> list[Word]:
-    """The words of an unquoted value: what could not be worked out is never cut."""
+    """The words of an unquoted value; unknown parts are never cut."""
     source = Source(runs)
     is_open = (run.why not in ("", "condition") for run in source.runs)
     cut = "".join("$" * len(r.text) if o else r.text for r, o in zip(source.runs, is_open))
@@ -198,7 +198,7 @@ def row_words(value: Word) -> list[Word]:
 
 
 def following(words: Sequence[Word], at: int, kind: str = "") -> list[Word]:
-    """The values that stand after an option: several sizes or words, else one."""
+    """The values after an option: several sizes or words, else one."""
     values: list[Word] = []
     for word in words[at + 1 :] if kind in ("sizes", "words") else words[at + 1 : at + 2]:
         option = word.text[:1] == "-" and not word.text[1:2].isdigit()
@@ -210,7 +210,7 @@ def following(words: Sequence[Word], at: int, kind: str = "") -> list[Word]:
 
 
 def whole_place(word: Word, values: Sequence[Word]) -> tuple[int, int]:
-    """An option with its values, where they stand together."""
+    """The place of an option with its values, if they are adjacent."""
     start, end = word.place
     for value in values:
         low, high = value.place
