@@ -1,4 +1,4 @@
-"""One measured number for each rank, and which groups and stages it shows to be slow.
+"""One measured number per rank, and the groups and stages that are slow by them.
 
 The law is that of Iglewicz and Hoaglin (How to Detect and Handle Outliers, 1993): among values of
 one kind, with median m and MAD the median of |x - m|,
@@ -31,18 +31,18 @@ from groups.placement import Placement
 from .errors import refusal
 
 LONGEST_TEXT = 32_000_000
-"""Characters of measurements: those of a million ranks."""
+"""The longest text of measurements in characters: a million ranks."""
 
 WORK_OF_A_LINE = 4
-"""Units of a request's budget that a line costs, beside its characters."""
+"""Units of a request's budget per line, beside its characters."""
 
 THRESHOLD = 3.5
 LEAST, SURE = 0.02, 0.1
-"""Shares of the median: below the one a difference is none, above the other it is one to values of
-which more than half are equal."""
+"""Shares of the median: smaller differences do not count; larger ones count even if more than half
+of the values are equal."""
 
 RANK, HOST, LOCAL = ("rank", "global_rank"), ("host", "hostname", "node"), ("local_rank", "gpu")
-"""Headings of columns that say whose number a line has; the last other column is the number."""
+"""Headings of the columns that identify a line's rank; the last other column is the number."""
 PLACES = frozenset((*RANK, *HOST, *LOCAL))
 
 
@@ -151,7 +151,7 @@ def _cells(line: str, between: str, number: int) -> list[str]:
 
 
 def _of_table(rows: Iterable[Row], placement: Placement | None) -> Iterator[Measured]:
-    """A row may name a rank, a GPU of a host, or all GPUs of a host."""
+    """Rows that name a rank, a GPU of a host, or all GPUs of a host."""
     ranks: dict[str, list[int]] = {}
     if placement is not None:
         for rank, node in enumerate(placement.nodes.tolist()):
@@ -293,8 +293,8 @@ def _standing_out(kind: str, values: np.ndarray, index: np.ndarray, sign: float)
 
 
 def medians_of(values: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The median of each group's known values, NaN where none is; the ranks, one group after the
-    other; and where each group begins among them, with the end of the last.
+    """The median of each group's known values, NaN without any; the ranks, group by group; and the
+    start of each group among them, with the end of the last.
 
     index: the group of each rank, -1 for none.
     """

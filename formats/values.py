@@ -1,5 +1,4 @@
-"""What comes from outside, or goes there: values by name, of which only their reader knows the
-types."""
+"""Values from outside, or for outside, by name; only their reader knows the types."""
 
 from __future__ import annotations
 
@@ -7,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 Facts = Mapping[str, Any]
-"""Options of a launch, sizes of a layout, the fields of an answer: to be read."""
+"""Options of a launch, sizes of a layout, the fields of an answer: read-only."""
 
 Document = dict[str, Any]
-"""The same, to be made or changed; an object of JSON."""
+"""The same, mutable; an object of JSON."""

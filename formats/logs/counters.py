@@ -1,4 +1,4 @@
-"""Who is missing by the counters that watchdogs print, where there is no dump.
+"""The missing ranks by the counters that watchdogs print, without a dump.
 
     a rank waits in work N of a group         it is stuck at N
     another rank of that very group says that E < N was the last work it enqueued
@@ -24,20 +24,21 @@ from .model import Diagnosis, ProcessGroup, Stall, Wait
 
 _UNEVEN = ("COALESCED", "ALLTOALL", "GATHER", "SCATTER")
 IN_PAIRS = {"SEND", "RECV", "COALESCED"}
-"""Operations of which each member counts its own."""
+"""Operations that each member counts separately."""
 
 _ENOUGH = 3
-"""Ranks that called the same before one that differs is called the odd one."""
+"""The least number of ranks with the same call for one that differs to be the odd one."""
 
 Key = tuple[str | None, str | None]
 """A group as printed, and its name in the whole job."""
 
 Place = tuple[str | None, str | None, int | None]
-"""The same, and the place of a rank in it."""
+"""A group's key, and the place of a rank in it."""
 
 
 def joined(stalls: Iterable[Stall]) -> list[Stall]:
-    """The stalls with their groups: a line without one takes that of the same work's next line.
+    """The stalls with their groups: a line without one takes that of the next line about the same
+    work.
 
     One rank can be stuck in two groups at the same number, so the last line is no help unless it is
     the only one.
@@ -63,7 +64,7 @@ def joined(stalls: Iterable[Stall]) -> list[Stall]:
 def diagnosis_of_stalls(
     stalls: Iterable[Stall], kinds: Mapping[str, str | None], relayed: Iterable[int]
 ) -> Diagnosis:
-    """What the lines show; suspects are ranks that passed a signal on with nothing of their own."""
+    """The diagnosis of the lines; suspects are ranks that only passed a signal on."""
     by_group: dict[tuple[str, str | None], list[Stall]] = defaultdict(list)
     stuck_in: dict[int, set[Key]] = defaultdict(set)
     for stall in stalls:

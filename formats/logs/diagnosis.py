@@ -1,4 +1,4 @@
-"""Where a hang begins: the graph of who waits for whom, and what nobody else explains.
+"""The origin of a hang: the graph of who waits for whom, and its sinks.
 
     rank r waits in operation w        r -> w
     rank a did not enter w             w -> a
@@ -30,11 +30,11 @@ Node = tuple[str, int]  # ("rank", rank) or ("wait", place in the list)
 Edges = dict[Node, set[Node]]
 
 Verdict = tuple[Iterable[int], Iterable[int], str, Iterable[int]]
-"""Culprits, suspects, the reason and the operations to look at first, of one sink."""
+"""Culprits, suspects, the reason and the first operations, for one sink."""
 
 
 def diagnosis_of(job: LoggedJob) -> Diagnosis:
-    """Who is missing, who waits for it and how that spreads."""
+    """The missing ranks, those that wait for them, and how that spreads."""
     waits = waits_of(job)
     if not waits:
         return Diagnosis()
@@ -73,14 +73,14 @@ def diagnosis_of(job: LoggedJob) -> Diagnosis:
 
 
 def first_reason(causes: Mapping[int, str], reasons: Iterable[str]) -> str:
-    """What the culprits are blamed for, else why nobody is."""
+    """Why the culprits are to blame, else why nobody is."""
     order = ("different", "order", "unclear", "absent", "late", "no-dump", "all-arrived")
     possible = {*causes.values()} or {*reasons}
     return next((reason for reason in order if reason in possible), "none")
 
 
 def hops_of(waits: Sequence[Wait], named: Iterable[int], roots: Iterable[int]) -> tuple[Hop, ...]:
-    """How the waiting spreads, from the roots over the groups that wait for ranks that wait."""
+    """How the waiting spreads, from the roots over groups that wait for waiting ranks."""
     reached = set(named)
     left = dict(enumerate(waits))
     first = [left.pop(place) for place in sorted(roots)]
@@ -125,8 +125,8 @@ def _edges(waits: Sequence[Wait], job: LoggedJob) -> Edges:
 def _next_older(
     rank: int, places: Mapping[int, bool], waits: Sequence[Wait], job: LoggedJob
 ) -> Iterator[tuple[int, list[int]]]:
-    """For each operation that a rank waits in, those that it entered before; of many the latest in
-    which it waits, from which a way leads to the others."""
+    """For each operation that a rank waits in, the ones that it entered before; of many the latest
+    in which it waits, from which a path leads to the others."""
     by_order: dict[int, list[int]] = defaultdict(list)
     for at in places:
         by_order[_order(waits[at], rank, job)].append(at)
@@ -140,7 +140,7 @@ def _next_older(
 
 
 def _order(wait: Wait, rank: int, job: LoggedJob) -> int:
-    """The place of a rank's call of this operation among all its calls."""
+    """The index of a rank's call of this operation among all its calls."""
     group = job.group_of(wait)
     if wait.peers:
         return next((call.order for call in group.p2p.get(rank, ()) if not call.ended), 0)
@@ -153,7 +153,7 @@ def _place(group: Group | None, rank: int, seq: int) -> int | None:
 
 
 def sinks_of(edges: Edges) -> list[set[Node]]:
-    """Strongly connected components that nothing leaves (Kosaraju, without recursion)."""
+    """Strongly connected components without outgoing edges (Kosaraju, without recursion)."""
     into: dict[Node, list[Node]] = defaultdict(list)
     for node, successors in edges.items():
         for following in successors:
@@ -214,7 +214,7 @@ def _look_at(sink: set[Node], waits: Sequence[Wait], edges: Edges, job: LoggedJo
 
 
 def _idle(waits: Sequence[Wait], edges: Edges, job: LoggedJob) -> list[int]:
-    """Ranks with a dump that wait nowhere and did not go through all of these operations."""
+    """Ranks with a dump that wait nowhere and did not complete all of these operations."""
     calls = [(job.group_of(wait), wait.seq) for wait in waits]
     still = [rank for rank in job.dumped if not edges.get(("rank", rank))]
     spend((len(job.dumped) + len(still) * len(calls)) // 4, "groups")
@@ -222,13 +222,13 @@ def _idle(waits: Sequence[Wait], edges: Edges, job: LoggedJob) -> list[int]:
 
 
 def _is_missing(idle: Sequence[int], job: LoggedJob) -> bool:
-    """Whether ranks that wait nowhere are for whom others wait, where dumps do not say the members:
-    it is one alone, and no rank before the last lacks a dump."""
+    """Whether the others wait for ranks that wait nowhere, if dumps have no members: it is a single
+    rank, and no rank before the last lacks a dump."""
     return len(idle) == 1 and job.backend == "gloo" and len(job.dumped) == job.dumped[-1] + 1
 
 
 def _one_rank(rank: int, waits: Sequence[Wait], edges: Edges, job: LoggedJob) -> Verdict:
-    """A rank that nothing holds: it, or one that alone entered what two or more idle members
+    """A rank that nothing blocks: itself, or one that alone entered what two or more idle members
     never did."""
     spend(sum(2 + len(wait.absent) + len(wait.possible) for wait in waits) // 16, "groups")
     places = [place for place, wait in enumerate(waits) if rank in wait.absent]
@@ -251,7 +251,7 @@ def _one_rank(rank: int, waits: Sequence[Wait], edges: Edges, job: LoggedJob) ->
 def _different(
     different: Sequence[Wait], waits: Sequence[Wait], job: LoggedJob
 ) -> tuple[set[int], set[int]]:
-    """Culprits and suspects of operations in which the members called different things."""
+    """Culprits and suspects of operations in which the members made different calls."""
     culprits: set[int] = set()
     suspects: set[int] = set()
     for wait in different:
@@ -263,7 +263,7 @@ def _different(
 
 
 def _odd_parties(wait: Wait, job: LoggedJob) -> set[int]:
-    """The ranks that called something else than they should have, or none if that is open."""
+    """The ranks that made another call than they should have; none if that is open."""
     size = max(len(wait.group.members), sum(len(party.ranks) for party in wait.parties))
     right = [wait.parties[0]]
     if 2 * len(right[0].ranks) <= size:
@@ -274,7 +274,7 @@ def _odd_parties(wait: Wait, job: LoggedJob) -> set[int]:
 
 
 def _is_supported(wait: Wait, party: Party, job: LoggedJob) -> bool:
-    """Whether ranks of other groups of the family called just this at the same number."""
+    """Whether ranks of other groups of the family made just this call at the same number."""
     wait_group = job.group_of(wait)
     spend(sum(2 + len(group.calls) for group in job.groups.values()) // 8, "groups")
     return any(
@@ -287,7 +287,8 @@ def _is_supported(wait: Wait, party: Party, job: LoggedJob) -> bool:
 
 
 def _odd_orders(ranks: Iterable[int], waits: Iterable[Wait], job: LoggedJob) -> set[int]:
-    """Of ranks that wait for each other in a circle: who entered the groups in an order of its own.
+    """Among ranks that wait for each other in a cycle: those that entered the groups in an order of
+    their own.
 
     None where nothing tells.
     """
@@ -304,7 +305,7 @@ def _odd_orders(ranks: Iterable[int], waits: Iterable[Wait], job: LoggedJob) -> 
 
 
 def _is_odd(rank: int, entered: Wait, left: Wait, job: LoggedJob) -> bool:
-    """Whether this rank alone went into one group before it had been in the other."""
+    """Whether this rank alone entered one group before it had been in the other."""
     families = job.group_of(entered).family, job.group_of(left).family
     same = other = 0
     spend(len(job.dumped), "groups")

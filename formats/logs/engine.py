@@ -1,4 +1,4 @@
-"""What a server prints of its memory as it starts: vLLM's, SGLang's and TensorRT-LLM's own lines.
+"""A server's own lines about its memory at its start: vLLM's, SGLang's and TensorRT-LLM's.
 
     vLLM          Available KV cache memory, GPU KV cache size, Maximum concurrency, # GPU blocks,
                   Model loading took, Free memory on device, Actual usage is; and that not one
@@ -35,7 +35,7 @@ from ..values import Document
 
 GIB = 2**30
 MOST_TEXT = 2_000_000
-"""Characters of a log that are read."""
+"""The longest log that is read, in characters."""
 
 _NUMBER = r"(-?\d{1,12}(?:\.\d{1,6})?)"
 _COUNT = r"(\d[\d,]{0,20})"
@@ -113,7 +113,7 @@ _ENGINES = {
 
 @dataclass(frozen=True)
 class EngineRank:
-    """What one worker printed of its GPU, in bytes; 0 where it said nothing."""
+    """The numbers that one worker printed about its GPU, in bytes; 0 if it printed none."""
 
     name: str  # as it calls itself; empty: nobody in particular
     cache: float = 0.0
@@ -126,7 +126,7 @@ class EngineRank:
 
 @dataclass(frozen=True)
 class EngineLog:
-    """What a server printed as it started; 0 where it said nothing."""
+    """The numbers that a server printed at its start; 0 if it printed none."""
 
     engine: str
     ranks: tuple[EngineRank, ...] = ()
@@ -142,18 +142,18 @@ class EngineLog:
 
     @property
     def deciding(self) -> EngineRank | None:
-        """The worker with the smallest cache, which decides how many blocks all have."""
+        """The worker with the smallest cache, which determines the number of blocks of all."""
         printed = [rank for rank in self.ranks if rank.cache]
         return min(printed, key=lambda rank: rank.cache) if printed else None
 
     @property
     def tokens_of_block(self) -> int:
-        """Tokens of a block, where the log says blocks and tokens; else 0."""
+        """Tokens per block, if the log has blocks and tokens; else 0."""
         return self.tokens // self.blocks if self.blocks and self.tokens % self.blocks == 0 else 0
 
 
 def read_engine(text: str) -> EngineLog | None:
-    """What a log says of a server's memory; None where it has none of these lines.
+    """Reads a server's memory from a log; None if it has none of these lines.
 
     Of lines that a worker prints twice the last counts, as a server that starts anew prints them.
 
@@ -200,7 +200,7 @@ def _numbers(line: str) -> Iterator[tuple[str, float]]:
 
 
 def _worker(line: str) -> str:
-    """What a worker calls itself before its line, such as "TP1" or "DP0 TP1"."""
+    """The name of the worker in front of a line, such as "TP1" or "DP0 TP1"."""
     for shape in _WORKERS:
         if match := shape.search(line):
             name = match[1].replace("_", " ").strip()

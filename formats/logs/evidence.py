@@ -1,4 +1,4 @@
-"""From what is pasted or dropped to readings: texts, dumps and reports, one or many."""
+"""Reads what is pasted or dropped: texts, dumps and reports, one or many."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _BEGINS = re.compile(
     r"\[rank|\[default|\[Rank |Traceback|frame #|\[?\d{4}-\d\d-\d\d[T ]|\[?[EWIF]\d{3,4} "
     r"|\[\d{1,5}(?:,\d{1,5})?\]|\S{1,255}:\d{1,10}:\d{1,10} \["
 )
-"""How a line of a log begins, and the rest of a line that was cut hardly ever."""
+"""The beginning of a log's line, which the rest of a cut line hardly ever matches."""
 
 MOST_WRAPPED = 50_000
-"""Lines of a text that is unwrapped: more is no terminal's scrollback."""
+"""The most lines of a text that is unwrapped: no terminal's scrollback is longer."""
 
 _RANK_OF_FILE = re.compile(r"(\d{1,7})(?:\.(?:json|pkl|pickle|pt|bin|trace|dump|fr)){0,2}$")
 
 
 def read_files(evidence: Evidence, bounds: Bounds = PAGE) -> tuple[LogReading, list[Dump]]:
-    """What all files say: lines and reports in one reading, and the dumps.
+    """Reads all files: lines and reports into one reading, and the dumps.
 
     Errors: LayoutError ``no-evidence``, ``too-much-evidence``, those of `Allowance` for files that
     hold too much, and ``bad-dump`` where no file can be read; a bad file among good ones is a note.
@@ -65,8 +65,8 @@ def read_files(evidence: Evidence, bounds: Bounds = PAGE) -> tuple[LogReading, l
 
 
 def _read(content: Content, name: str, reading: LogReading, allowance: Allowance) -> list[Dump]:
-    """Add what a file says to the reading; the dump that it is. Errors: ``dump-...`` where it
-    cannot be read."""
+    """Adds a file to the reading; returns its dump, if it is one. Errors: ``dump-...`` if it is
+    unreadable."""
     document = _document(content, allowance)
     if document is None:
         text = _lines(content)
@@ -92,11 +92,11 @@ _COMPRESSED = {
     b"\xfd7zXZ": "xz",
     b"BZh": "bzip2",
 }
-"""How files begin that hold others, which are not unpacked here."""
+"""Beginnings of compressed files, which are not unpacked here."""
 
 
 def _document(content: Content, allowance: Allowance) -> object:
-    """What a pickle or a JSON file holds; None for text."""
+    """The value of a pickle or a JSON file; None for text."""
     if isinstance(content, bytes):
         for magic, program in _COMPRESSED.items():
             if content.startswith(magic):
@@ -117,15 +117,15 @@ def _document(content: Content, allowance: Allowance) -> object:
 
 
 _JSON = {"[": 96, "{": 176, ",": 64, ":": 128, '"': 28}
-"""Bytes of memory that a sign of a JSON counts for: with it begins a list, an object, a value that
-is counted as a number, an entry of an object, half of a text."""
+"""Bytes of memory per JSON sign: a list, an object, a value, an entry of an object, half of a
+string begin with it."""
 
 LONGEST_LINE = 65_536
 
 
 def _is_text(content: str) -> bool:
-    """Whether what begins with a brace is no document but a log: one without the names that a dump
-    or a report has, or one of an object in each line."""
+    """Whether a file that begins with a brace is a log: without the names of a dump or a report, or
+    with an object on each line."""
     if len(content) <= LONGEST_LINE:
         return False
     if '"version"' not in content and '"communicators"' not in content:

@@ -1,5 +1,5 @@
-"""The dumps of many ranks as one job: its groups, what each member called, and which operations do
-not finish: who entered them, who did not, who called something else."""
+"""The dumps of many ranks as one job: its groups, each member's calls, and the unfinished
+operations: who entered them, who did not, who made another call."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Group:
     p2p: dict[int, list[Call]] = field(default_factory=lambda: defaultdict(list))
 
     def called(self, rank: int, seq: int) -> bool:
-        """Whether a rank has called the collective of this number, or a later one."""
+        """Whether a rank has called the collective with this number, or a later one."""
         return self._last.get(rank, -1) >= seq
 
     @cached_property
@@ -56,7 +56,7 @@ class Group:
 
 @dataclass
 class LoggedJob:
-    """All groups that some dump names, and who has a dump."""
+    """All groups in the dumps, and the ranks with a dump."""
 
     groups: dict[GroupKey, Group]
     dumped: tuple[int, ...]
@@ -81,7 +81,7 @@ class LoggedJob:
 
 
 def job_of(dumps: Sequence[Dump], members: Mapping[str, Iterable[int]] | None = None) -> LoggedJob:
-    """Join the dumps of one job; ``members`` tells groups by name where the dumps do not.
+    """Joins the dumps of one job; ``members``: of groups by name, if the dumps do not have them.
 
     A name can be several groups (split_group), so a group is its name and its members.
     """
@@ -116,7 +116,7 @@ def job_of(dumps: Sequence[Dump], members: Mapping[str, Iterable[int]] | None = 
 
 
 class _Members:
-    """Which of the lists of a group's name a rank is in; a list is looked through once."""
+    """Finds the list of a group's name with a rank; each list is searched once."""
 
     def __init__(self, known: Mapping[str, set[tuple[int, ...]]]) -> None:
         lists = {id(ranks): ranks for of_name in known.values() for ranks in of_name}
@@ -129,7 +129,7 @@ class _Members:
         self._found: dict[tuple[str, int], tuple[int, ...]] = {}
 
     def __call__(self, name: str, rank: int) -> tuple[int, ...]:
-        """The one list with the rank; empty where there is none, or several."""
+        """The one list with the rank; empty if there is none, or several."""
         found = self._found.get((name, rank))
         if found is None:
             of_name, of_rank = self._by_name.get(name, set()), self._by_rank.get(rank, set())
@@ -159,7 +159,7 @@ Signature = tuple[str, str]
 
 
 def waits_of(job: LoggedJob) -> list[Wait]:
-    """The operations that some rank waits in, oldest first."""
+    """The operations that a rank waits in, oldest first."""
     begun: list[Begun] = []
     for group in job.groups.values():
         begun += [*_collective_waits(group, job), *_p2p_waits(group, job)]
@@ -167,7 +167,7 @@ def waits_of(job: LoggedJob) -> list[Wait]:
 
 
 def signature(calls: list[Call], sizes: bool = True) -> Signature:
-    """What must be the same on all members of a group: operation, types, sizes that may not vary.
+    """What must be equal on all members of a group: operation, types, sizes that may not vary.
 
     As in torch/distributed/flight_recorder/components/types.py: inputs of an all-to-all and a
     scatter, outputs of an all-to-all and a gather differ between ranks by right, and so do the
@@ -186,7 +186,7 @@ def signature(calls: list[Call], sizes: bool = True) -> Signature:
 
 
 Begun = tuple[int, Wait]
-"""When its first call was, and what waits."""
+"""The time of its first call, and the wait."""
 
 
 def _collective_waits(group: Group, job: LoggedJob) -> Iterator[Begun]:
@@ -224,8 +224,8 @@ def _collective_waits(group: Group, job: LoggedJob) -> Iterator[Begun]:
 
 
 def _first_difference(group: Group, numbers: list[int]) -> list[int]:
-    """The numbers that are pending, after the one at which the members first called different
-    operations: what comes after it is paired wrongly."""
+    """The pending numbers without those after the first different calls: from there on calls are
+    paired wrongly."""
     if len(_parties(group, numbers[0])) > 1:
         return numbers
     lowest = max((min(calls) for calls in group.calls.values() if calls), default=numbers[0])
@@ -237,7 +237,7 @@ def _first_difference(group: Group, numbers: list[int]) -> list[int]:
 
 
 def _parties(group: Group, seq: int) -> list[Party]:
-    """Who called what at this place, the largest party first."""
+    """The ranks with each call at this place, the largest party first."""
     sizes = not _sizes_vary(group, seq)
     by_signature: dict[Signature, list[int]] = defaultdict(list)
     for rank, calls in group.by_number[seq].items():
@@ -246,7 +246,7 @@ def _parties(group: Group, seq: int) -> list[Party]:
 
 
 def parties_of(called: Mapping[Signature, Iterable[int]]) -> list[Party]:
-    """Who called what, the largest party first."""
+    """The ranks with each call, the largest party first."""
     parties = (Party(tuple(sorted(ranks)), op, sizes) for (op, sizes), ranks in called.items())
     return sorted(parties, key=lambda party: (-len(party.ranks), party.ranks))
 
@@ -265,7 +265,7 @@ def _sizes_vary(group: Group, seq: int) -> bool:
 
 
 def _possible(group: Group, job: LoggedJob) -> tuple[int, ...]:
-    """Ranks that may be in a group whose members nothing says: those in no group of its family."""
+    """Ranks that may be in a group of unknown members: those in no group of its family."""
     if group.group.complete or group.group.kind == WORLD:
         return ()
     spend(len(job.dumped) // 4, "groups")
@@ -273,7 +273,7 @@ def _possible(group: Group, job: LoggedJob) -> tuple[int, ...]:
 
 
 def _late(called: Mapping[int, Sequence[Call]]) -> tuple[int, ...]:
-    """Members that entered only after the others' time was over."""
+    """Members that entered only after the others' timeout."""
     calls = {rank: every[-1] for rank, every in called.items()}
     if not any(call.timed_out for call in calls.values()):
         return ()

@@ -34,16 +34,17 @@ from .reading import LogReading
 from .shapes import NOTHING, LineShape, Part
 
 MOST_WORK = 3_000_000
-"""In units of about a third of a microsecond; what comes after is not read, and that is said."""
+"""The limit of work, in units of about a third of a microsecond; the rest is not read, and a note
+says so."""
 
 MOST_TEXTS = 4
-"""Texts that may take as much, one with the other."""
+"""The most texts that may use as much together."""
 
 LONG = 2_000
-"""Characters of a line past which each two are a unit."""
+"""The length of a line from which on two characters are a unit."""
 
 MOST_MENTIONS = 20_000
-"""Ranks that one line can name."""
+"""The most ranks of one line."""
 
 _HEAD = re.compile(r"\[rank(\d{1,7})[\]\[]")
 _PRINTED_GROUP = re.compile(r"\[PG ([^\[\]]{1,300}?) ?Rank (\d{1,7})\]")
@@ -65,8 +66,8 @@ _HOST = re.compile(r"\bhost {1,12}: {1,4}(\S{1,255})")
 _LOCAL = re.compile(r"\blocal_?rank {0,2}[:=]? {0,2}\d{1,7}\b|\[default\d{1,7}\]:", re.IGNORECASE)
 _MPI = re.compile(r"\[(?:[\w.@-]{0,80}@)?\d{1,7},(\d{1,7})\]<std(?:out|err|diag)>:?")
 _INSIDE_TAG = re.compile(r" {0,4}\[default\d|.{0,120}?\[(?:rank(\d{1,7})[\]\[]|Rank (\d{1,7})\])")
-"""What a process says of itself behind a tag of mpirun: that torchrun made it, its rank, or its
-place in a group."""
+"""A process's own words after a tag of mpirun: that torchrun made it, its rank, or its place in a
+group."""
 MOST_TAGS = 20_000  # that are held against what stands behind them
 _SERVING = re.compile(
     r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d{1,9})?((?: (?:ATTN_)?[TDPEC]P\d{1,6}){1,6})\]"
@@ -79,7 +80,7 @@ _LAUNCHER = (
     *("ocal_rank", "ocalrank", "ocal_Rank", "ocalRank", "LOCAL_RANK", "local rank"),
     *("host  ", "[default", "(Worker", "trace_rank_", "across cluster]"),
 )
-"""What a line must have that a launcher wrote; plain texts are found far quicker than a pattern."""
+"""Texts that a launcher's lines contain; searching them is much faster than a pattern."""
 
 _IN_GROUP = re.compile(
     r"NCCL communicator was aborted on rank (\d{1,7})|\.cpp:\d{1,5}\] Rank (\d{1,7})\s{0,8}$"
@@ -127,11 +128,11 @@ _ZEROS = bytes.maketrans(b"123456789", b"000000000")
 _PIECE = 1 << 20
 _EMPTY = re.compile(r"\n{2,200}")
 MOST_SHAPES = 20_000
-"""Kept at a time."""
+"""The most shapes kept at a time."""
 
 
 def read_lines(text: str, reading: LogReading) -> None:
-    """Add what the lines of a text say to a reading.
+    """Adds the lines of a text to a reading.
 
     Where its numbers stand is found once for each shape of a line, the line with every digit a
     zero: a log of millions of lines has few.
@@ -166,7 +167,7 @@ def read_lines(text: str, reading: LogReading) -> None:
 
 
 def _lines(text: str) -> Iterator[tuple[str, str]]:
-    """The lines that say something, and the same with zeros for digits."""
+    """The non-empty lines, and the same with zeros for digits."""
     at = 0
     while at < len(text):
         end = text.find("\n", at + _PIECE)
@@ -192,14 +193,14 @@ def _tags_are_ranks(text: str, reading: LogReading) -> bool:
 
 
 def _agrees(tag: int, rank: str | None, place: str | None) -> bool:
-    """Whether a tag can be the rank of a process that says its rank, its place in a group, or that
-    torchrun made it (neither)."""
+    """Whether a tag can be the rank of a process that prints its rank, its place in a group, or
+    that torchrun made it (neither)."""
     return tag == int(rank) if rank else place is not None and int(place) <= tag
 
 
 def shape_of(zeros: str, after_source: bool, tags: bool = True) -> LineShape:
-    """What to do with lines of a shape; after_source: below a line of a Python file's name; tags:
-    mpirun's name ranks."""
+    """The steps for lines of a shape; after_source: below a line with a Python file; tags: mpirun's
+    are ranks."""
     whole = Part(zeros)
     work = 10
     for part in _parts(whole, tags):
@@ -215,7 +216,7 @@ def shape_of(zeros: str, after_source: bool, tags: bool = True) -> LineShape:
 
 
 def _parts(line: Part, tags: bool) -> Iterator[Part]:
-    """What each process says of a line; lines of two can be glued."""
+    """Each process's part of a line; lines of two can be glued."""
     heads = list(islice(_HEAD.finditer(line.text), MOST_MENTIONS)) if "[rank" in line.text else []
     if "]<std" in line.text:
         heads += islice(_MPI.finditer(line.text), MOST_MENTIONS)
@@ -236,7 +237,7 @@ def _parts(line: Part, tags: bool) -> Iterator[Part]:
 
 
 def _find(part: Part, after_source: bool) -> None:
-    """What one process says in a line."""
+    """Finds what one process prints in a line."""
     text = part.text
     has_rank = "ank" in text or "ANK" in text
     if ("NCCL " in text or "] -> " in text) and NCCL_LINE.search(text):
@@ -266,7 +267,7 @@ def _has(text: str, parts: Sequence[str]) -> bool:
 
 
 def _find_c10d(part: Part) -> None:
-    """A watchdog's line."""
+    """Finds a watchdog's line."""
     part.work += 30
     groups = list(_PRINTED_GROUP.finditer(part.text)) if "[PG " in part.text else []
     for match in groups:
@@ -289,7 +290,7 @@ def _find_c10d(part: Part) -> None:
 
 
 def _find_in_group(part: Part) -> None:
-    """Numbers that c10d prints without brackets, and that are places in a group as well."""
+    """Finds numbers that c10d prints without brackets and that are places in a group."""
     for place in part.matched(_IN_GROUP):
         if part.rank == NOTHING:
             part.add(LogReading.bare, place)
@@ -299,7 +300,7 @@ def _find_in_group(part: Part) -> None:
 
 
 def _find_bare(part: Part, in_group: bool, work: re.Match[str] | None) -> None:
-    """``[Rank r]``: by a watchdog the place in a group, else the rank of the job."""
+    """``[Rank r]``: in a watchdog's line the place in a group, else the rank of the job."""
     by_watchdog = _has(part.text, _WATCHDOG)
     for match in _BARE.finditer(part.text):
         number = part.span(match, 1)
@@ -317,7 +318,7 @@ def _find_bare(part: Part, in_group: bool, work: re.Match[str] | None) -> None:
 
 
 def _find_launcher(part: Part) -> None:
-    """A launcher's prefixes and its report of who failed."""
+    """Finds a launcher's prefixes and its report of failures."""
     text = part.text
     part.work += 30
     for match in _ELASTIC.finditer(text):
@@ -333,7 +334,8 @@ def _find_launcher(part: Part) -> None:
 
 
 def _find_barrier(part: Part, whole: str) -> None:
-    """Monitored barriers and store barriers; ``whole``: the text with what was taken from it."""
+    """Monitored barriers and store barriers; ``whole``: the text including what was taken from
+    it."""
     part.work += 20
     if "Barrier encountered error" in whole:
         part.add(LogReading.wrapped_barrier)
@@ -352,7 +354,7 @@ def _find_barrier(part: Part, whole: str) -> None:
 
 
 def _find_collectives(part: Part) -> None:
-    """PyTorch's own reports: of a desync, of a mismatch, and of the recorder's analyzer."""
+    """Finds PyTorch's own reports: of a desync, of a mismatch, and of the recorder's analyzer."""
     part.work += 20
     if "CollectiveFingerPrint" in part.text and _find_mismatch(part):
         return
@@ -383,7 +385,7 @@ def _find_mismatch(part: Part) -> bool:
 
 
 def _find_recorder_text(part: Part) -> None:
-    """What torch.distributed's own analyzer prints: its ranks are global."""
+    """Finds output of torch.distributed's own analyzer, whose ranks are global."""
     part.work += 20
     for match in _SET.finditer(part.text):
         is_missing = match[1].lower() == "missing"
@@ -393,7 +395,7 @@ def _find_recorder_text(part: Part) -> None:
 
 
 def _find_mentions(part: Part, after_source: bool) -> None:
-    """Everything else that is called a rank, unless a word before it says of what."""
+    """Finds everything else that is called a rank, unless a word before it tells of what."""
     text = part.text
     ranks, places = [], []
     for match in islice(_MENTION.finditer(text), MOST_MENTIONS):

@@ -1,4 +1,5 @@
-"""The groups of the evidence beside a layout: who is in them, whether it fits, and what would.
+"""The groups of the evidence beside a layout: their members, whether it fits, and which layouts
+would.
 
 Older recorders (before version 1.2) and gloo write the name of a group and who called, not who its
 members are; `members_by_layout` takes them from a layout where only one way fits. A family is the
@@ -39,7 +40,7 @@ ORDERS = ("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp", "tp-cp-pp-ep-dp", "tp-pp-dp-cp-ep"
 MOST_TRIED = 2_000
 MOST_CLAIMS = 2_000
 MOST_COMPARED = 100_000
-"""Layouts, claims, and claims beside layouts that one search compares: about a second."""
+"""The most comparisons of one search: about a second."""
 
 Members = dict[str, tuple[int, ...]]
 """By the name of a group."""
@@ -48,7 +49,7 @@ Members = dict[str, tuple[int, ...]]
 def members_by_layout(
     job: LoggedJob, every: Mapping[str, Grouping]
 ) -> tuple[Members, dict[str, str]]:
-    """Members by name of the group, and the kind that they are taken from.
+    """Members by name of the group, and the kind that they come from.
 
     Nothing is taken from a layout of other ranks, or of which most have no dump.
     """
@@ -82,13 +83,13 @@ def members_by_layout(
 
 
 def grouping_of(kind: str | None, every: Mapping[str, Grouping]) -> Grouping | None:
-    """The layout's grouping of a kind; of a second communicator that the layout does not have
-    (dp-cp-ag, edp-ag) the one whose ranks it has."""
+    """The layout's grouping of a kind; for a second communicator that the layout lacks (dp-cp-ag,
+    edp-ag) the one with the same ranks."""
     return every.get(kind or "") or every.get((kind or "").removesuffix("-ag"))
 
 
 def _fits(groups: Sequence[Group], grouping: Grouping) -> bool:
-    """Whether each is a group of its own of this kind, in the order of names that are numbers."""
+    """Whether each is a different group of this kind, in the order of names that are numbers."""
     sets = [{grouping.index_of(rank) for rank in group.group.members} for group in groups]
     indices = [index for of_one in sets for index in of_one if index is not None]
     if not len(set(indices)) == len(indices) == sum(map(len, sets)) == len(groups):
@@ -101,7 +102,7 @@ def _fits(groups: Sequence[Group], grouping: Grouping) -> bool:
 
 
 def _is_seen(groups: Sequence[Group], grouping: Grouping, dumped: Sequence[int]) -> bool:
-    """Whether as many groups have names as the kind has with dumps, and one was called by all."""
+    """Whether as many groups have names as the kind has with dumps, and all members called one."""
     seen = {grouping.index_of(rank) for rank in dumped} - {None}
     return len(seen) == len(groups) and any(
         len(group.group.members) == len(grouping.members(group.group.members[0]))
@@ -114,7 +115,7 @@ def _is_seen(groups: Sequence[Group], grouping: Grouping, dumped: Sequence[int])
 
 @dataclass(frozen=True)
 class Claim:
-    """What the evidence says of one group."""
+    """The evidence about one group."""
 
     key: str  # as printed
     kind: str | None
@@ -148,7 +149,7 @@ class Match:
 
 
 def claims_of(log: Log) -> list[Claim]:
-    """What a log says of its groups, each once."""
+    """The claims of a log, without duplicates."""
     claims = []
     for group in log.process_groups:
         if group.complete:
@@ -166,7 +167,7 @@ def claims_of(log: Log) -> list[Claim]:
 
 
 def match_layout(log: Log, world: int, **sizes: Any) -> Match:
-    """Which groups of a Megatron layout the evidence names, and what would fit if it is another.
+    """The groups of a Megatron layout in the evidence, and layouts that would fit if it is another.
 
     >>> from formats.logs import read_log
     >>> log = read_log("[rank9]:[E] [PG ID 1 PG GUID 7(TENSOR_MODEL_PARALLEL_GROUP) Rank 1] "
@@ -189,7 +190,7 @@ def match_layout(log: Log, world: int, **sizes: Any) -> Match:
 
 
 def agrees(log: Log, every: Mapping[str, Grouping]) -> bool:
-    """Whether nothing that a log says of its groups and ranks contradicts a layout's groupings."""
+    """Whether no claim of a log contradicts a layout's groupings."""
     world = next(iter(every.values())).world_size
     return max(log.ranks, default=0) < world and not any(
         _matched(claim, every, world, is_named=True).agrees is False for claim in claims_of(log)
@@ -199,7 +200,8 @@ def agrees(log: Log, every: Mapping[str, Grouping]) -> bool:
 def _matched(
     claim: Claim, every: Mapping[str, Grouping], world: int, is_named: bool = False
 ) -> Matched:
-    """is_named: what else the layout calls the group is not asked for."""
+    """The claim beside a layout. is_named: whether to list the layout's other names of the
+    group."""
     if claim.kind == WORLD:
         if claim.members:
             return Matched(claim, (WORLD,), 0, claim.members, claim.members == tuple(range(world)))
@@ -231,7 +233,7 @@ def _members(grouping: Grouping, rank: int) -> tuple[int, ...]:
 
 
 def _names(every: Mapping[str, Grouping], rank: int, members: tuple[int, ...]) -> tuple[str, ...]:
-    """The groupings that have this very group."""
+    """The groupings with this very group."""
     return tuple(
         name
         for name, grouping in every.items()
@@ -241,7 +243,7 @@ def _names(every: Mapping[str, Grouping], rank: int, members: tuple[int, ...]) -
 
 def _fitting(claims: list[Claim], world: int, sizes: Facts) -> Iterator[Document]:
     """Sizes and orders that contradict no claim, those with the fewest changes first; none that
-    changes more beside what another one changes."""
+    contains another one's changes."""
     known = {claim.kind: claim.size for claim in claims if claim.size and claim.kind}
     now = {"tp": 1, "cp": 1, "pp": 1, "ep": 1, "order": ORDERS[0], **sizes}
     axes = {

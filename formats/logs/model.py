@@ -1,4 +1,4 @@
-"""What a log, a dump or a report says, as data.
+"""The content of a log, a dump or a report, as data.
 
 Ranks are global unless a name says otherwise. A number that a line prints as the place within a
 process group is a group rank; one that may be either is ambiguous, and is never counted as global.
@@ -15,12 +15,12 @@ from annotated_types import Interval
 from groups.notes import Note
 
 Ranks = tuple[Annotated[int, Interval(ge=0, lt=10**7)], ...]
-"""Lines name ranks of up to seven digits; who checks what comes back from elsewhere goes by it."""
+"""Ranks of up to seven digits, as lines have them; also the limit for checking digests."""
 
 
 @dataclass(frozen=True)
 class Stall:
-    """One line about work that did not finish: who waits for what.
+    """One line about unfinished work: who waits, and in which operation.
 
     Counters are those of the group in the line's own prefix; -1 means that nothing ever completed.
     """
@@ -40,7 +40,7 @@ class Stall:
 
 @dataclass(frozen=True)
 class ProcessGroup:
-    """A process group of the job, as the evidence names it."""
+    """A process group of the job, as the evidence has it."""
 
     key: str  # as in `Log.groups`
     name: str | None  # torch's own: a counter or a hash, the same on all ranks
@@ -51,13 +51,13 @@ class ProcessGroup:
 
     @property
     def title(self) -> str:
-        """What to call it: its kind, else its printed name."""
+        """Its display name: its kind, else its printed name."""
         return self.kind or self.key
 
 
 @dataclass(frozen=True)
 class Party:
-    """Ranks of a group that called the same at the same place in the group's order."""
+    """Ranks of a group with the same call at the same place in the group's order."""
 
     ranks: Ranks
     op: str
@@ -66,7 +66,7 @@ class Party:
 
 @dataclass(frozen=True)
 class Wait:
-    """One operation of one group that does not finish."""
+    """One unfinished operation of one group."""
 
     group: ProcessGroup
     op: str
@@ -86,7 +86,7 @@ class Wait:
 
 @dataclass(frozen=True)
 class Hop:
-    """One step of the chain: these groups wait, through ``through``, and with them new ranks."""
+    """One step of the chain: these groups wait because of ``through``, and with them new ranks."""
 
     waits: tuple[Wait, ...]
     through: Ranks  # ranks of the step before, for whom these groups wait
@@ -95,7 +95,7 @@ class Hop:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Where a hang begins and who waits for it.
+    """The origin of a hang, and the ranks that wait for it.
 
     A culprit did not arrive while nothing held it, or called something else than its peers. The
     reason is ``absent``, ``different``, ``order``, ``late``, ``no-dump``, ``silent`` (a text has
@@ -117,14 +117,14 @@ class Diagnosis:
 
     @property
     def first(self) -> Wait | None:
-        """The operation to look at first: of those that wait for nobody who waits elsewhere, one
+        """The operation to look at first: among those that wait for nobody who waits elsewhere, one
         that shows the reason."""
         roots = self.hops[0].waits if self.hops else ()
         return next(filter(self.blamed_in, roots), next(iter(roots), None))
 
     def blamed_in(self, wait: Wait) -> tuple[int, ...]:
-        """Culprits that left an operation out or called it otherwise, as the reason says; where
-        members called different things and nobody is a culprit, all who did."""
+        """Culprits that skipped an operation or made another call, by the reason; if members made
+        different calls and nobody is a culprit, all of them."""
         is_different = self.reason == "different"
         named = wait.callers if is_different else {*wait.absent, *wait.late}
         blamed = named & {*self.culprits} if self.culprits or not is_different else named
@@ -133,8 +133,8 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a rank stands by its stack: in which collective (empty: in none), and at which line of
-    the program."""
+    """The position of a rank by its stack: its collective (empty: none), and its line of the
+    program."""
 
     rank: int
     op: str
@@ -145,7 +145,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Log:
-    """What some evidence says; see `formats.logs.read_log`."""
+    """The content of some evidence; see `formats.logs.read_log`."""
 
     ranks: Ranks = ()  # global ranks that are named, ascending
     group_ranks: Ranks = ()  # places within a group or a communicator

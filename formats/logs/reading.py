@@ -1,4 +1,4 @@
-"""What has been read so far, and what each kind of line adds to it.
+"""The state of a reading, and what each kind of line adds to it.
 
 What a line says is a step: a method that gets texts of digits and names as they stand in the line,
 empty where a line has none.
@@ -18,7 +18,7 @@ from .model import ProcessGroup, Standing
 
 MOST_STALLS = 200_000
 MOST_NAMES = 20_000
-"""Printed groups that are kept at a time."""
+"""The most printed groups kept at a time."""
 
 _UNSET = 2**63  # NumelIn=18446744073709551615 stands for "unset"
 _GROUP_BODY = re.compile(
@@ -31,7 +31,7 @@ def _number(text: str | None) -> int | None:
 
 
 def _seconds(month: int, day: int, hour: int, minute: int, second: int, ran: int) -> int:
-    """When work began by the clock of its line. The fraction is of another clock and says nothing
+    """The start of work by the clock of its line. The fraction is of another clock and is ignored
     (c10/util/Logging.cpp)."""
     return ((month * 31 + day) * 24 + hour) * 3600 + minute * 60 + second - ran // 1000
 
@@ -82,14 +82,14 @@ class LogReading:
             self.notes[key] = Note(code, facts)
 
     def add_stacks(self, stacks: Iterable[Standing]) -> None:
-        """Where ranks stand; of two stacks of a rank the later one counts."""
+        """Adds the positions of ranks; of two stacks of a rank the later one applies."""
         for one in stacks:
             self.stacks[one.rank] = one
             self.ranks.add(one.rank)
             self.spoke.add(one.rank)
 
     def listed(self, text: str) -> tuple[int, ...]:
-        """The numbers of a list; ranks print the same one again and again."""
+        """The numbers of a list; cached, as ranks print the same one again and again."""
         numbers = self._lists.get(text)
         if numbers is None:
             if len(self._lists) == 256:
@@ -101,7 +101,7 @@ class LogReading:
         self, rank: int | None, printed: Printed | None, relayed: bool = False,
         seq: int | None = None, op: str | None = None, *rest: int | None,
     ) -> None:  # fmt: skip
-        """Work that did not finish; without a rank and a group that of the line before."""
+        """Adds unfinished work; without a rank and a group, that of the line before."""
         if printed is None and rank is None:
             printed = self.current
         place = key = guid = None
@@ -117,14 +117,14 @@ class LogReading:
             self.stalls[stall] = None
 
     def unsettled(self, absent: bool, numbers: Iterable[int]) -> None:
-        """Numbers of a report of a group that no line names."""
+        """Adds numbers of a report about a group that no line names."""
         for number in numbers:
             self.bare_works.setdefault(number, set())
         if absent:
             self.maybe_missing.update(numbers)
 
     def unreached(self, place: int) -> None:
-        """Record a rank whose process did not answer, in the communicator that the report is at."""
+        """Records a rank whose process did not answer, in the report's current communicator."""
         self.group_ranks.add(place)
         self.note("process-unreachable", communicator=self.communicator or "?", rank=place)
 
@@ -150,15 +150,15 @@ class LogReading:
         self.ranks.update(map(int, numbers))
 
     def add_places(self, *numbers: str) -> None:
-        """Places in a group or a communicator."""
+        """Adds places in a group or a communicator."""
         self.group_ranks.update(map(int, numbers))
 
     def places_beside(self, rank: str, *numbers: str) -> None:
-        """Places in a group, or the rank itself, that a process names."""
+        """Adds places in a group, or the rank itself, that a process names."""
         self.group_ranks.update({*map(int, numbers)} - {_number(rank)})
 
     def add_listed(self, is_missing: bool, numbers: str) -> None:
-        """A list of global ranks."""
+        """Adds a list of global ranks."""
         named = self.listed(numbers)
         self.ranks.update(named)
         if is_missing:

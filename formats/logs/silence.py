@@ -1,4 +1,4 @@
-"""Whom a hang waits for by the members of its groups, where lines alone do not tell.
+"""The missing ranks by the members of their groups, if lines alone do not tell.
 
     ranks r wait in operation w            w holds them
     a member m of w's group is not seen to wait in w        w -> m
@@ -36,13 +36,13 @@ Places = Mapping[tuple[str | None, str | None], Mapping[int, int]]
 """By a group's printed name and its name in the job: the rank at each place of it."""
 
 HIDDEN = ("lines-hidden", "text-cut")
-"""Notes of a text in which a rank may have said what is not read."""
+"""Notes of a text in which unread parts may mention a rank."""
 
 LAST = 2**62
 
 
 def heard(log: Log, groupings: Mapping[str, Grouping]) -> Log:
-    """The log with what its lines show once the members of its groups are known.
+    """The log with the diagnosis that follows once the members of its groups are known.
 
     groupings: of a layout that the evidence does not contradict; none where there is no such. Dumps
     say more than silence does: a log of dumps stays as it is.
@@ -112,7 +112,7 @@ def _between(ranks: Mapping[int, int]) -> range:
 
 
 def _spread(known: Diagnosis, waits: Sequence[Wait]) -> Diagnosis:
-    """The same verdict, with the waits that join it through members of their groups."""
+    """The same verdict, extended by the waits that join it through members of their groups."""
     first = {id(wait) for hop in known.hops[:1] for wait in hop.waits}
     roots = [place for place, wait in enumerate(known.waits) if id(wait) in first]
     named = known.culprits or known.suspects
@@ -124,7 +124,8 @@ def _spread(known: Diagnosis, waits: Sequence[Wait]) -> Diagnosis:
 
 @dataclass(frozen=True)
 class _Seen:
-    """When each rank began each operation, and the edges between operations and ranks."""
+    """The time at which each rank began each operation, and the edges between operations and
+    ranks."""
 
     begun: Mapping[int, Mapping[int, int]]  # by place of the wait and rank
     edges: Edges
@@ -161,7 +162,7 @@ def _found(known: Diagnosis, waits: Sequence[Wait], stalls: Iterable[Stall], log
 def _verdict(
     known: Diagnosis, waits: Sequence[Wait], roots: Sequence[int], suspects: Ranks, reason: str
 ) -> Diagnosis:
-    """The roots first, in their order."""
+    """The verdict with the roots first, in order."""
     order = [*roots, *(place for place in range(len(waits)) if place not in {*roots})]
     ordered = tuple(waits[place] for place in order)
     hops = hops_of(ordered, suspects, range(len(roots)))
@@ -173,12 +174,12 @@ def _family(wait: Wait) -> str:
 
 
 def _is_paired(wait: Wait) -> bool:
-    """Whether its members send to each other: each of them waits for one other member."""
+    """Whether its members send to each other: each waits for one other member."""
     return wait.group.kind == "pp" or wait.op in IN_PAIRS
 
 
 def _has_all(wait: Wait, begun: Mapping[int, int]) -> bool:
-    """Whether all members of a group are seen to wait in one and the same operation."""
+    """Whether all members of a group are seen to wait in the same operation."""
     is_whole = wait.group.complete and not (wait.unknown or wait.absent or wait.parties)
     return is_whole and not _is_paired(wait) and {*wait.waiting} <= {*begun}
 

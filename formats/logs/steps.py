@@ -1,5 +1,5 @@
-"""What to do next about a hang, as commands to copy: look at the process, at its host, and switch
-the recorder on.
+"""The next things to do about a hang, as commands to copy: look at the process, at its host, and
+switch the recorder on.
 
 Hosts come from the evidence, so that every word of a command is quoted.
 
@@ -33,7 +33,7 @@ from .account import place_of
 from .case import Case
 
 MOST_RANKS = 4
-"""GPUs whose processes are looked at, and hosts."""
+"""The most GPUs whose processes are looked at, and the most hosts."""
 
 _STACKS = (
     "for p in $(grep -lzxs RANK={rank} /proc/[0-9]*/environ | cut -d/ -f3); "
@@ -56,14 +56,14 @@ export TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$TORCH_FR_DUMP_TEMP_FILE\""""
 
 @dataclass(frozen=True)
 class NextStep:
-    """One thing to do: the sentence's facts, and what to type."""
+    """One thing to do: the sentence's facts, and the command."""
 
     note: Note
     command: str
 
 
 def next_steps(case: Case) -> tuple[NextStep, ...]:
-    """What to do, in this order; nothing where the evidence shows no hang."""
+    """The things to do, in order; empty if the evidence shows no hang."""
     log, diagnosis = case.log, case.log.diagnosis
     if diagnosis.reason == "none" and not log.missing and (log.dumped or not log.spoke):
         return ()
@@ -88,8 +88,8 @@ _SIZES = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp")
 
 
 def _looks(case: Case) -> Iterator[NextStep]:
-    """At the processes that are named, and at hosts: theirs, or those of an operation in which all
-    have arrived."""
+    """Commands for the named processes, and for hosts: theirs, or those of an operation in which
+    all have arrived."""
     log, diagnosis = case.log, case.log.diagnosis
     named = diagnosis.culprits or log.missing or diagnosis.suspects
     first = diagnosis.first
@@ -115,7 +115,7 @@ def _at(host: object, script: str) -> str:
 
 
 def _recording(case: Case) -> Iterator[NextStep]:
-    """The recorder for the next start; of dumps only how to read more of them."""
+    """The recorder for the next start; with dumps only how to read more of them."""
     if not case.log.dumped:
         yield NextStep(Note("step-recorder"), RECORDER)
     if not case.log.dumped or case.log.diagnosis.without_dump:
@@ -123,7 +123,7 @@ def _recording(case: Case) -> Iterator[NextStep]:
 
 
 def _job(case: Case) -> Job | None:
-    """The job that the evidence is of, None where no layout fits it."""
+    """The job of the evidence, None if no layout fits it."""
     if case.contradiction is None:
         return case.layout.job
     if not case.fitting:

@@ -1,1 +1,1 @@
-"""A script that moves numbers from one layout to another where the job runs."""
+"""A script that moves numbers from one layout to another, where the job runs."""

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    """What reads a text stands behind all of formats/launch: it is imported when asked for."""
+    """Imports the readers of texts, which need all of formats/launch, on first use."""
     if name in ("has_roles", "read_plan"):
         return getattr(import_module(".read", __name__), name)
     raise AttributeError(name)

@@ -1,4 +1,4 @@
-"""AReaL: a line for each role that says its backend and sizes, "sglang:d4t2".
+"""AReaL: a line for each role with its backend and sizes, "sglang:d4t2".
 
 Source: inclusionAI/AReaL 4aef98d docs/en/reference/alloc_mode.md, areal/trainer/rl_trainer.py (the
 order in which roles take GPUs), areal/infra/scheduler/local.py (colocation), areal/api/cli_args.py.
@@ -22,7 +22,7 @@ from .settings import Settings
 
 ROLES = {"actor": "actor", "critic": "critic", "ref": "reference", "teacher": "teacher"}
 """Roles that train or score, by their sections, in the order in which they take GPUs; the rollout
-is the last."""
+is last."""
 
 PHASES = (
     *(Phase("rollout", ("rollout",)), Phase("reference", ("reference",))),
@@ -40,7 +40,7 @@ _HYBRID = re.compile(r"\(attn:([a-z0-9]+)\|ffn:([a-z0-9]+)\)")
 
 
 def read_areal(settings: Settings) -> PlanRead:
-    """The roles of an AReaL job. Errors: LayoutError for what the text leaves open."""
+    """The roles of an AReaL job. Errors: LayoutError for settings that the text leaves open."""
     backends = {name: _backend(settings, name) for name in (*ROLES, "rollout")}
     sizes = {name: _sizes(name, text) for name, text in backends.items() if text}
     if not sizes:
@@ -73,8 +73,8 @@ def is_areal(reading: Reading) -> bool:
 
 
 def _backend(settings: Settings, name: str) -> str:
-    """What a role's line says, of roles that are there: critic and ref are silent where they are as
-    the actor."""
+    """The text of a role's backend, or None without the role; critic and ref default to the
+    actor's."""
     if not settings.has(name):
         return ""
     if name == "ref" and settings.word("actor.kl_ctl", default="0.1") in ("0", "0.0"):
@@ -86,7 +86,7 @@ def _backend(settings: Settings, name: str) -> str:
 
 
 def _sizes(name: str, text: str) -> tuple[str, dict[str, int]]:
-    """The framework of a line, and the sizes that it says; gpus: of all of it.
+    """The framework and the sizes of a line; gpus: of all of it.
 
     Errors: LayoutError for a line that is none.
     """

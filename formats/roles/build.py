@@ -1,4 +1,4 @@
-"""Roles put together: the layout of each from what its part of a text says, and their turns."""
+"""Combines roles: the layout of each from its part of a text, and their turns."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ from .settings import SIZES, Settings
 
 @dataclass(frozen=True)
 class Known:
-    """What a text says of a role beside its sizes."""
+    """Settings of a role beside its sizes."""
 
     values: Mapping[str, object] = field(default_factory=dict)  # of MODEL
     training: Mapping[str, object] = field(default_factory=dict)  # of its model and how it works
 
     def also(self, **training: object) -> Known:
-        """With more of these, of which None is nothing."""
+        """These settings with more; None means unset."""
         more = {name: value for name, value in training.items() if value is not None}
         return Known(self.values, {**self.training, **more})
 
     @property
     def model(self) -> object:
-        """The published model that it is, empty for another; None where nothing says it."""
+        """Its published model, empty for another; None if unknown."""
         return self.training.get("model")
 
     @classmethod
     def of(cls, parsed: Parsed) -> Known:
-        """What a reading of launch says of a role that trains."""
+        """The settings of a role that trains, from a reading of launch."""
         known = {**parsed.assumed, **parsed.values}
         return cls({name: known[name] for name in MODEL if name in known}, training_of(parsed))
 
     @classmethod
     def of_server(cls, model: str | None, length: int | None = None) -> Known:
-        """What is known of a role that serves a model of this name."""
+        """The settings of a role that serves a model of this name."""
         if not model:
             return cls()
         training = {"model": published_model(model), "served_weights": named_format(model)}
@@ -59,7 +59,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Sketch:
-    """A role before its layout is worked out."""
+    """A role before its layout is computed."""
 
     name: str
     job: Job
@@ -70,7 +70,8 @@ class Sketch:
     updates: int = 1
 
     def role(self) -> Role:
-        """Its layout on its GPUs. Errors: LayoutError about a size, by the name of the role."""
+        """The role with its layout on its GPUs. Errors: LayoutError about a size, by the name of
+        the role."""
         try:
             return Role(self.name, self.job.layout(), self.first, shares=(), gpus=self.gpus)
         except LayoutError as error:
@@ -78,7 +79,7 @@ class Sketch:
 
 
 def machines(gpus: int, each: int) -> dict[str, int]:
-    """Nodes and GPUs of each of a role of its own, on nodes of so many GPUs.
+    """Nodes, and GPUs of each, of a role of its own.
 
     >>> machines(16, 8), machines(2, 8), machines(12, 8)
     ({'nodes': 2, 'gpus_per_node': 8}, {'nodes': 1, 'gpus_per_node': 2}, \
@@ -91,8 +92,8 @@ def machines(gpus: int, each: int) -> dict[str, int]:
 def trained(
     settings: Settings, name: str, gpus: int, each: int, section: str = "", **more: object
 ) -> tuple[Job, Parsed]:
-    """The job of a role that trains, or scores as training does, on so many GPUs; and what its
-    part of the text says. section: the role's name in the tables of launch.
+    """The job of a role that trains, or scores as in training, on so many GPUs; and the settings of
+    its part of the text. section: the role's name in the tables of launch.
 
     Errors: LayoutError for sizes that the text leaves open.
     """
@@ -113,7 +114,7 @@ def trained(
 
 
 def _of_section(reading: Reading, sections: Collection[str]) -> Reading:
-    """What a text leaves open of these roles alone."""
+    """What a text leaves open about these roles alone."""
     schema = reading.schema
     if schema is None or not schema.roles:
         return reading
@@ -158,8 +159,9 @@ def plan_read(
     notes: Sequence[Note],
     beside: Sequence[str] = (),
 ) -> PlanRead:
-    """The roles on their cluster. turns: their names, first who has shared GPUs first in a step.
-    phases: as the framework has them; what else there is works by its name.
+    """The plan of the roles on their cluster. turns: their names in the order in which they use
+    shared GPUs in a step. phases: of the framework; roles outside of them work in a phase of their
+    own name.
 
     Errors: LayoutError about a size of a role, or GPUs that the cluster has not.
     """
@@ -183,7 +185,7 @@ def plan_read(
 
 @contextmanager
 def renamed(names: Mapping[str, str]) -> Iterator[None]:
-    """What is refused inside is refused by the names that settings have in a text."""
+    """A context in which refusals use the names of a text's settings."""
     try:
         yield
     except LayoutError as error:
@@ -191,7 +193,7 @@ def renamed(names: Mapping[str, str]) -> Iterator[None]:
 
 
 def _of_role(error: LayoutError, name: str) -> LayoutError:
-    """A refusal of a role's layout, whose inputs are answered by the role's name."""
+    """A refusal of a role's layout, whose inputs are set by the role's name."""
     names = {size: f"{name}.{size}" for size in SIZES}
     refused = error.replace(what=f"{name}: {error.what}", facts={**error.facts, "role": name})
     fixes = [

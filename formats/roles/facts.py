@@ -23,7 +23,7 @@ SIZES = ("tp", "pp", "cp", "ep")
 
 
 class RoleFacts(TypedDict):
-    """A role in numbers; engines: None of one that trains."""
+    """A role in numbers; engines: None for one that trains."""
 
     name: str
     first: int
@@ -51,7 +51,7 @@ class PlanFacts(TypedDict):
 
 
 def plan_facts(plan: Plan, phases: Iterable[Phase], beside: Iterable[str] = ()) -> PlanFacts:
-    """A plan in numbers, and what is done in a step of it."""
+    """A plan in numbers, and the phases of a step."""
     return {
         "nodes": plan.nodes,
         "gpus_per_node": plan.gpus_per_node,
@@ -83,7 +83,7 @@ def role_facts(role: Role) -> RoleFacts:
 
 
 def spans_of(role: Role) -> list[list[int]]:
-    """The runs of GPUs that its ranks are, in their order.
+    """The runs of GPUs of its ranks, in order.
 
     >>> from groups.layout import Job
     >>> spans_of(Role("reward", Job(gpus_per_node=4).layout(), gpus=(8, 9, 2, 3)))
@@ -101,11 +101,11 @@ def spans_of(role: Role) -> list[list[int]]:
 
 
 COLUMNS = ("rank", "node", "role", "role_rank", "groups")
-"""What is said of every rank of every role: rank is its GPU's number in the cluster."""
+"""Columns for every rank of every role: rank is its GPU's number in the cluster."""
 
 
 def rank_rows(plan: Plan) -> Iterator[tuple[int, int, str, int, str]]:
-    """Every rank of every role, a role after the other, with the index of its groups.
+    """Every rank of every role, role by role, with the indices of its groups.
 
     >>> from groups.layout import Job
     >>> rollout = Role("rollout", Job(gpus_per_node=2, tp=2, framework="vllm").layout(), 6)
@@ -123,6 +123,6 @@ def rank_rows(plan: Plan) -> Iterator[tuple[int, int, str, int, str]]:
 
 
 def _indices(layout: Layout) -> list[tuple[str, list[int]]]:
-    """The group of each rank, by kind, of those with more than one rank."""
+    """The group of each rank, by kind, for kinds of more than one rank."""
     kinds = [grouping for grouping in layout.main if grouping.size > 1]
     return [(grouping.name, grouping.index().tolist()) for grouping in kinds]

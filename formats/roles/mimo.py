@@ -1,4 +1,4 @@
-"""Megatron's multimodal models whose modules have grids of their own, as Python makes them.
+"""Megatron's multimodal models whose modules have their own grids, as Python makes them.
 
 Source: NVIDIA-NeMo/Megatron-Bridge src/megatron/bridge/models/megatron_mimo/megatron_mimo_config.py
 (ModuleParallelismConfig: sizes, data_parallel_size, rank_offset; MegatronMIMOParallelismConfig: a
@@ -29,16 +29,17 @@ SIZES = {
     **{"expert_tensor_parallel_size": "etp"},
 }
 LANGUAGE = ("language", "llm", "language_module")
-"""What the module is called that the others hand their outputs to."""
+"""Names of the module that receives the outputs of the others."""
 
 
 def is_mimo(text: str) -> bool:
-    """Whether a text makes modules with grids of their own."""
+    """Whether a text makes modules with their own grids."""
     return f"{CALL}(" in text
 
 
 def read_mimo(settings: Settings) -> PlanRead:
-    """The modules as roles of a plan. Errors: LayoutError for what the text leaves open."""
+    """The modules as roles of a plan. Errors: LayoutError for settings that the text leaves
+    open."""
     modules = dict(_modules(settings.reading.text))
     if not modules:
         raise refusal("no-modules", "paste")
@@ -62,7 +63,7 @@ def read_mimo(settings: Settings) -> PlanRead:
 
 
 def _modules(text: str) -> Iterator[tuple[str, ast.Call]]:
-    """The calls that make the modules' sizes, by the keys or names that they are given."""
+    """The calls that make the modules' sizes, by their keys or names."""
     tree = tree_of(text)
     for node in ast.walk(tree) if tree else ():
         spend(1, "statements")

@@ -1,4 +1,4 @@
-"""The roles of one job as a text says them, and the plan that they make."""
+"""The roles of one job as a text has them, and their plan."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from training.roles import Phase
 
 @dataclass(frozen=True)
 class RoleRead:
-    """A role, and what the text says of it beside its layout."""
+    """A role, and the settings of the text beside its layout."""
 
     role: Role
     values: Mapping[str, object]  # of its model's layers and batch, in the names of launch's MODEL
@@ -28,7 +28,7 @@ class RoleRead:
 
 @dataclass(frozen=True)
 class PlanRead:
-    """The plan of a text: its roles as they stand there, and what it leaves open."""
+    """The plan of a text: its roles, and the defaults that were assumed."""
 
     framework: str  # whose text it is, of formats.launch's names; empty where nobody knows
     roles: tuple[RoleRead, ...]
@@ -38,6 +38,6 @@ class PlanRead:
     assumed: tuple[Note, ...] = ()  # what the text leaves open: `texts.sentences.note_text`
 
     def role(self, name: str) -> RoleRead:
-        """The role of a name. Errors: LayoutError where there is none, with the names there are."""
+        """The role of a name. Errors: LayoutError for an unknown name, with the known ones."""
         wanted = self.plan.role(name)
         return next(read for read in self.roles if read.role is wanted)

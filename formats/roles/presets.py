@@ -22,12 +22,12 @@ STARTS = {
     "slime": "python3 train.py",
     "openrlhf": "python3 -m openrlhf.cli.train_ppo_ray",
 }
-"""What a command of each framework begins with; NeMo-RL has files."""
+"""The beginning of a command of each framework; NeMo-RL has files."""
 
 
 @dataclass(frozen=True)
 class PlanPreset:
-    """A plan somebody published, by the settings that say it."""
+    """A published plan, by its settings."""
 
     name: str
     framework: PlanFramework
@@ -56,7 +56,7 @@ def _setting_text(value: Value) -> str:
 
 
 PLANS = Rows(lambda: read_table(Path(__file__).with_name("plans.toml"), dict[str, PlanPreset]))
-"""By a stable id."""
+"""Published plans by a stable id."""
 
 
 def preset_plan(name: str) -> PlanRead:

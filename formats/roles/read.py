@@ -1,4 +1,4 @@
-"""Which framework's roles a text has, and what of it reads them."""
+"""Selects the reader of a text by its framework."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def has_roles(text: str) -> bool:
 
 
 def _reader(reading: Reading) -> Callable[[Settings], PlanRead] | None:
-    """What reads a text; none of a job without roles."""
+    """The reader of a text; None for a job without roles."""
     if is_mimo(reading.text):
         return read_mimo
     if takes_over(reading):
@@ -78,7 +78,7 @@ def _reader(reading: Reading) -> Callable[[Settings], PlanRead] | None:
 
 
 def _of_one(text: str, run: str) -> PlanRead:
-    """A text of one job."""
+    """The plan of a text with one job."""
     parsed = parse(text, run)
     plan = Plan.of(parsed.job().layout())
     known = Known.of(parsed).also(**served_of(parsed))

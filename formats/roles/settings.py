@@ -1,4 +1,4 @@
-"""The settings of a text by name, whatever it is written in: options, overrides or a file's keys.
+"""The settings of a text by name, whatever its form: options, overrides or a file's keys.
 
 A setting that is not there has its framework's default, which is noted; one that the text does
 not work out is asked for.
@@ -43,7 +43,7 @@ class Settings:
     notes: list[Note] = field(default_factory=list)  # what is assumed
 
     def words(self, name: str) -> Sequence[Word] | None:
-        """The words of a setting; None where the text does not have it."""
+        """The words of a setting; None if the text does not have it."""
         settings = self.reading.settings
         return settings.get((self.run, name), settings.get(("", name)))
 
@@ -70,8 +70,7 @@ class Settings:
         return None
 
     def named(self, *names: str) -> str | None:
-        """What a checkpoint is called: the end of its path, whatever the folders before it are;
-        None where nothing says it."""
+        """The name of a checkpoint: the end of its path; None if it is not set."""
         for name in names:
             if name in self.answers:
                 return self.answers[name]
@@ -85,7 +84,7 @@ class Settings:
         return None
 
     def has(self, name: str) -> bool:
-        """Whether something says a setting, or anything under it."""
+        """Whether a setting, or anything below it, is set."""
         under = f"{name}."
         return any(
             own == name or own.startswith(under)
@@ -93,12 +92,12 @@ class Settings:
         )
 
     def word(self, *names: str, default: str = "") -> str:
-        """A word in small letters."""
+        """The value of a setting in lower case."""
         text = self.text(*names, works=default or None)
         return default if text is None else text.strip("\"'").lower()
 
     def switch(self, *names: str, default: bool = False) -> bool:
-        """Whether something is on; an option without a value is."""
+        """Whether a switch is on; an option without a value is."""
         if any(self._stands_alone(name) for name in names):
             return True
         text = self.text(*names, works=str(default).lower())
@@ -110,7 +109,7 @@ class Settings:
         return lower in ON
 
     def _stands_alone(self, name: str) -> bool:
-        """Whether a switch is there and what follows it is no value of it."""
+        """Whether a switch has no value of its own."""
         words = self.words(name)
         if words is None or name in self.answers:
             return False
@@ -119,7 +118,7 @@ class Settings:
     def count(
         self, name: str, default: int, *others: str, least: int = 1, note: str = "setting-default"
     ) -> int:
-        """A whole number; its default is noted, unless as nothing, where no name is there."""
+        """A whole number; if it is not set, its default is noted, except 0."""
         text = self.text(name, *others, works=max(default, least))
         if text is None:
             if note:
@@ -132,13 +131,13 @@ class Settings:
         return int(digits)
 
     def required(self, name: str, *fixes: object) -> int:
-        """A whole number that has no default. Errors: LayoutError with values that work."""
+        """A whole number without a default. Errors: LayoutError with values that work."""
         if self.text(name) is None:
             raise refusal("setting-missing", name, *({name: fix} for fix in fixes), setting=name)
         return self.count(name, 1)
 
     def assume(self, name: str, value: object) -> None:
-        """Note that a setting is what its framework takes it for."""
+        """Notes the framework's default of a setting."""
         self.note(Note("setting-default", {"setting": name, "value": value}))
 
     def note(self, note: Note) -> None:
@@ -146,7 +145,7 @@ class Settings:
             self.notes.append(note)
 
     def require_known(self, roles: Sequence[str]) -> None:
-        """Errors: LayoutError for an answer to something that nobody asks."""
+        """Errors: LayoutError for an answer to no question."""
         for name in self.answers:
             role, _, what = name.partition(".")
             if role not in roles or not what:
@@ -156,11 +155,11 @@ class Settings:
 
 
 SIZES = ("tp", "pp", "cp", "ep", "etp", "dp")
-"""Sizes of a role that may be given by its name: actor.tp."""
+"""Sizes of a role that may be answered by its name: actor.tp."""
 
 
 def run_of(reading: Reading, run: str = "") -> str:
-    """The command that is read: the only one, or the one that is asked for."""
+    """The command that is read: the only one, or the requested one."""
     runs = [
         name
         for name, schema in reading.schema_of_run.items()
@@ -174,7 +173,7 @@ def run_of(reading: Reading, run: str = "") -> str:
 
 
 def _open(name: str, word: Word, works: object) -> LayoutError:
-    """A setting that the text does not work out; of one that a condition decides, what it is then
+    """The refusal of a setting that the text leaves open; for a conditional one, its possible value
     is offered."""
     if word.why == "condition" and not VARIABLE.search(word.text):
         facts = {"setting": name, "value": word.text[:60]}

@@ -1,4 +1,4 @@
-"""slime: the actor first in one pool, and the rollout beside it or behind it.
+"""slime: the actor first in one pool, and the rollout on the same GPUs or after it.
 
 Source: THUDM/slime 624b824 slime/ray/placement_group.py, slime/ray/rollout.py
 (start_rollout_servers, parallel_config), slime/utils/arguments.py; SGLang's options have the
@@ -85,7 +85,7 @@ def _which(train_only: bool) -> str:
 
 
 def _apart(settings: Settings, pool: Pool, engine: int) -> tuple[Pool, ...]:
-    """Servers that prefill, and behind them those that decode."""
+    """Servers that prefill, followed by those that decode."""
     prefill = settings.count("prefill-num-servers", 1) * engine
     if prefill >= pool.gpus:
         most = max(1, pool.gpus // engine - 1)
@@ -133,7 +133,7 @@ def _training(settings: Settings, pools: dict[str, Pool], per_node: int) -> list
 
 
 def _named(settings: Settings, known: Known) -> dict[str, object]:
-    """The published model that the checkpoint's name is, where no shape says it."""
+    """The published model of the checkpoint's name, if there is no shape."""
     if known.model:
         return {}
     return {"model": Known.of_server(settings.named("hf-checkpoint")).model}

@@ -1,4 +1,4 @@
-"""Not hung, but slow: who waits for whom in a step, by the traces of its ranks.
+"""Slow instead of hung: who waits for whom in a step, from the traces of its ranks.
 
 `JobCalls` takes traces one after the other, `slowness_of` measures, `verdict_of` and `account_of`
 say who is slow, `files` writes and reads it.

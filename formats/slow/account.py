@@ -1,4 +1,4 @@
-"""Three sentences about a slow step, as records: who, what shows it, and what it costs."""
+"""Three sentences about a slow step, as records: who, the evidence, and the cost."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .verdict import Culprit, verdict_of
 
 
 def account_of(slow: Slowness, layout: Layout | None = None) -> tuple[Note, ...]:
-    """At most three: who is slow and by how much, who came last in which groups and what it did
-    then, and the chain of waiting with what the step would gain."""
+    """At most three records: who is slow and by how much, who came last in which groups and why,
+    and the chain of waiting with the possible gain."""
     verdict = verdict_of(slow, layout)
     notes = [_who(slow, verdict)]
     if verdict.kind == "unknown":
@@ -60,7 +60,8 @@ def _who(slow: Slowness, verdict: Culprit) -> Note:
 
 
 def _last(slow: Slowness, verdict: Culprit) -> Note | None:
-    """Who came last most, in the groups of the kind with most waiting; with what it did before."""
+    """Who came last most often, in the groups of the kind with most waiting; with its activity
+    before."""
     blamed = {*verdict.ranks}
     by_kind: dict[str, Counter[str]] = defaultdict(Counter)
     per_rank: Counter[int] = Counter()
@@ -94,7 +95,7 @@ def _last(slow: Slowness, verdict: Culprit) -> Note | None:
 
 
 def _cost(slow: Slowness, verdict: Culprit) -> Note | None:
-    """What waiting costs a step, and along which groups it spreads."""
+    """The cost of waiting for a step, and the groups along which it spreads."""
     if not slow.ranks:
         return None
     lost = sum(one.lost_us for one in slow.ranks) / len(slow.ranks)

@@ -1,4 +1,4 @@
-"""What is kept of each rank's trace until all have been read: calls as numbers, spans as few."""
+"""The part of each rank's trace that is kept until all are read: calls as numbers, few spans."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from ..traces.model import RankTrace, TraceGroup
 from .model import Lack, SlowGroup
 
 MOST_SPANS = 4096
-"""Pieces of time of one rank in which it computes; where there are more, those nearest to each
-other count as one."""
+"""The most spans of computation of one rank; of more, the nearest are merged."""
 
 MOST_RANKS = 10**7
 
 ONE_WAY = frozenset(("send", "recv"))
 BETWEEN_TWO = frozenset(("sendrecv", "coalesced", "batchisendirecv"))
-"""Calls that name no peer: which of more than two members they are between, nothing says."""
+"""Calls without a peer: with more than two members, their ends are unknown."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class RankCalls:
 
     @property
     def step_of(self) -> np.ndarray:
-        """The place in `steps` of each call, -1 outside of them."""
+        """The index in `steps` of each call, -1 outside of them."""
         starts, ends = self.steps[:, 1], self.steps[:, 2]
         place = np.searchsorted(starts, self.start, "right") - 1
         inside = (place >= 0) & (self.start <= ends[np.maximum(place, 0)])
@@ -60,7 +59,7 @@ class RankCalls:
 
 @dataclass
 class JobCalls:
-    """The ranks of a job as their traces come; a rank's second trace is left out."""
+    """The calls of a job's ranks as their traces come; a rank's second trace is left out."""
 
     most: int = TraceBounds().calls  # of all ranks; of further ones only the first are kept
     groups: list[SlowGroup] = field(default_factory=list)
@@ -75,13 +74,13 @@ class JobCalls:
     _places: dict[object, int] = field(default_factory=dict)
 
     def taken(self, traces: Iterable[RankTrace]) -> Iterator[RankTrace]:
-        """The traces as they go by."""
+        """The traces, added on the way."""
         for trace in traces:
             self.add(trace)
             yield trace
 
     def add(self, trace: RankTrace) -> None:
-        """Keep what is needed of a trace."""
+        """Adds what is needed of a trace."""
         self.world = self.world or trace.world
         if trace.rank is None or trace.rank >= MOST_RANKS:
             self.notes.add("rank-unknown")
@@ -127,7 +126,7 @@ class JobCalls:
         )
 
     def _place(self, group: TraceGroup) -> int:
-        """Where a group stands; two descriptions of the same kind and ranks are one group."""
+        """The index of a group; two descriptions of the same kind and ranks are one group."""
         if not group.ranks or max(group.ranks) >= MOST_RANKS:
             return -1
         key = (group.kind or group.title, group.ranks)

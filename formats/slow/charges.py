@@ -1,4 +1,4 @@
-"""Who pays for waiting: along the chain, to where it began.
+"""Attributes waiting to its causes, along the chain to its origin.
 
 The last to come and the one that waited longest were together before, in the latest collective of
 both. Since then the last has spent more time on something; that difference is why it is late:
@@ -35,7 +35,7 @@ from .model import (
 )
 
 DEEPEST = 16
-"""Links of a chain."""
+"""The most links of a chain."""
 LONGEST, MOST_CHAINS = 512, 32
 """Collectives with most waiting whose chains are told, and how many of these are kept."""
 FOLLOWED = 3_000

@@ -1,4 +1,4 @@
-"""A summary of traces as a file: what `trace` writes, and what the page and `slow` read."""
+"""A summary of traces as a file, written by `trace`, read by the page and `slow`."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 LARGEST = 32 * 2**20
-"""Bytes of a summary that is read."""
+"""The largest summary that is read, in bytes."""
 
 
 def as_json(slow: Slowness) -> Document:
-    """Plain values, microseconds to the tenth."""
+    """The summary as plain values, in tenths of microseconds."""
     plain = _rounded(_adapter().dump_python(slow, mode="json"))
     assert isinstance(plain, dict)
     return {"version": VERSION, **plain}
 
 
 def read_summary(content: bytes | str, file: str = "summary") -> Slowness:
-    """What a summary says about waiting.
+    """Reads a summary.
 
     Errors: LayoutError ``not-a-summary``, ``summary-too-large``.
     """
@@ -66,7 +66,7 @@ def is_summary(start: bytes | str) -> bool:
 
 
 def _require_places(slow: Slowness, file: str) -> None:
-    """Every group that is named must be there, and each call have as many times as members."""
+    """Refuses groups that are not listed, and calls with another number of times than members."""
     count = len(slow.groups)
     places = [one.group for one in slow.waits]
     places += [one.group for one in slow.timelines]

@@ -1,4 +1,4 @@
-"""Which calls of several ranks are one collective.
+"""Finds the calls of several ranks that are one collective.
 
 Where the calls carry their number in the group (torch 2.13) that says it. Else all members of a
 group call the same in the same order: the k-th calls are one, of the whole trace where all members
@@ -34,7 +34,7 @@ class SharedCalls:
 
     @cached_property
     def waits(self) -> np.ndarray:
-        """How long each member waited for the last one to arrive."""
+        """The time that each member waited for the last one to arrive."""
         return self.durations - self.durations.min(axis=1, keepdims=True)
 
     @cached_property

@@ -60,7 +60,7 @@ Rank = Annotated[int, Interval(ge=0, lt=10**7)]
 
 @dataclass(frozen=True)
 class SlowGroup:
-    """A group, by what the program calls it and what that means; ranks: of the job."""
+    """A group: its name in the program, and its kind; ranks: of the job."""
 
     name: str
     kind: str | None
@@ -83,7 +83,7 @@ class KindTime:
 
 @dataclass(frozen=True)
 class TimePart:
-    """Time that went into something; kind: of the group, where it waits or data moves."""
+    """Time by activity; kind: of the group, for waiting or moving data."""
 
     what: Doing
     us: Time
@@ -92,7 +92,7 @@ class TimePart:
 
 @dataclass(frozen=True)
 class RankTime:
-    """A step of one rank: means over its steps, but own_us, which has each.
+    """A step of one rank: means over its steps, except own_us, which has each.
 
     lost_us: that it waited for others. cost_us: that others waited for it, along the chain.
     before: what it did while others waited for it, the most first. computation_us: None where only
@@ -119,7 +119,7 @@ class RankTime:
 
 @dataclass(frozen=True)
 class Last:
-    """A rank that came last: how often, and how long the others waited then, all together.
+    """A rank that came last: how often, and the total time that the others then waited.
 
     late_us: how long after the median of the others, each time.
     """
@@ -132,7 +132,7 @@ class Last:
 
 @dataclass(frozen=True)
 class GroupWait:
-    """A group in one step: its calls, who came last in them, and what moving data took at least."""
+    """A group in one step: its calls, who came last in them, and the least time of moving data."""
 
     group: Count  # place in `Slowness.groups`
     step: Step
@@ -157,7 +157,7 @@ class ChainLink:
 
 @dataclass(frozen=True)
 class AlignedCall:
-    """One call of a group, drawn at its end, which is that of all.
+    """One call of a group, drawn at its end, which is common to all.
 
     end_us: after the end of the first that is drawn. took_us: by member, None of one without trace.
     """
@@ -192,7 +192,7 @@ class Straggler:
 
 @dataclass(frozen=True)
 class Slowness:
-    """What the traces of a job say about waiting; bounded, whatever their size.
+    """The waiting in the traces of a job; bounded, whatever their size.
 
     steps: numbers of those in which the traces agree. calls: that were matched; unmatched: that
     could not be. running: what one rank knows of its groups, which says the layout. clocks_us: how

@@ -1,4 +1,4 @@
-"""Files that tell about waiting, whatever wrote them, to one `Slowness`.
+"""Reads files about waiting of any kind into one `Slowness`.
 
 A summary stands alone. Traces of PyTorch's profiler, lines of NCCL's or RCCL's Inspector, reports
 of Nsight Systems and logs with Megatron's timers may come together; where there are calls, these
@@ -28,14 +28,14 @@ from .timers import TimerReading
 from .unnamed import with_groups
 
 START = 65_536
-"""Bytes by which a file is known."""
+"""Bytes that suffice to recognise a file."""
 LONGEST_LINE = 262_144
 
 
 def read_evidence(
     files: Mapping[str, bytes], layout: Layout | None = None, bounds: TraceBounds | None = None
 ) -> Slowness:
-    """What files say: one summary, or traces and logs of several ranks.
+    """Reads files: one summary, or traces and logs of several ranks.
 
     layout: whose groups calls may be of that name none.
 
@@ -56,7 +56,7 @@ def read_evidence(
 
 
 class SlowReading:
-    """Files as they come."""
+    """A reading of files as they come."""
 
     def __init__(self, bounds: TraceBounds | None = None) -> None:
         self.bounds = bounds or TraceBounds()
@@ -67,7 +67,7 @@ class SlowReading:
         self._has_log = False
 
     def add(self, name: str, file: BinaryIO) -> None:
-        """Read a file, open for reading bytes from its start; a refusal is kept."""
+        """Reads a file, open for reading bytes from its start; keeps a refusal."""
         try:
             self._reader(name, file)()
         except LayoutError as error:
@@ -97,7 +97,7 @@ class SlowReading:
         self._timers.read(line.decode("utf-8", "replace") for line in lines_of(file))
 
     def slowness(self, layout: Layout | None = None) -> Slowness:
-        """What was read. Errors: as `read_evidence`."""
+        """The result. Errors: as `read_evidence`."""
         if self._summary is not None:
             return self._summary
         if self._inspector.calls:
@@ -116,7 +116,7 @@ class SlowReading:
 
 
 def lines_of(file: BinaryIO) -> Iterator[bytes]:
-    """Lines that are not too long; the others are left out."""
+    """The lines of a file, without those that are too long."""
     whole = True
     while line := file.readline(LONGEST_LINE):
         is_end = line.endswith(b"\n")

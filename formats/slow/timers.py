@@ -1,4 +1,4 @@
-"""What Megatron prints about time: its timers of all ranks, and its straggler detector.
+"""Megatron's own output about time: its timers of all ranks, and its straggler detector.
 
 ``--timing-log-level 2 --timing-log-option all`` prints for each timer a line a rank; the smallest
 and largest time alone (``minmax``, the default) tell no rank. A rank's own time is that of its
@@ -41,7 +41,7 @@ GRADS = ("all-grads-sync", "params-all-gather")
 
 @dataclass
 class TimerReading:
-    """Lines of a log as they come."""
+    """A reading of a log's lines as they come."""
 
     intervals: list[dict[str, dict[int, float]]] = field(default_factory=list)
     slowest: list[tuple[int, float]] = field(default_factory=list)
@@ -143,7 +143,7 @@ def _is_between_stages(timer: str) -> bool:
 
 
 def is_timers(start: bytes) -> bool:
-    """Whether a log has such lines in what is given of it.
+    """Whether a log's beginning has such lines.
 
     >>> is_timers(b"times across ranks (ms):")
     True

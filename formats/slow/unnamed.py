@@ -1,4 +1,4 @@
-"""Calls that do not say their group: the group that they fit, where one way fits.
+"""Assigns calls without a group to the group that they fit, if only one does.
 
 Gloo's calls say no group, nor do kernels of old versions or Nsight Systems. Of the groups that a
 rank is in, by the traces or by the layout, a call belongs to the only kind that has groups of its
@@ -23,11 +23,11 @@ KINDS = ("tp", "cp", "dp", "dp-cp", "pp", "ep", "edp", "etp", "mp")
 """Kinds of groups of a layout in which calls may be."""
 
 Members = Mapping[int, tuple[int, tuple[int, ...]]]
-"""By rank its group of a kind: the place in `JobCalls.groups`, and the ranks."""
+"""By rank its group of a kind: the index in `JobCalls.groups`, and the ranks."""
 
 
 def with_groups(job: JobCalls, layout: Layout | None = None) -> JobCalls:
-    """The calls, those without a group in the one that they fit; the same where none needs it."""
+    """The calls, with groups for those without; unchanged if none needs one."""
     if not job.unknown:
         return job
     kinds = _kinds(job, layout)
@@ -46,7 +46,8 @@ def with_groups(job: JobCalls, layout: Layout | None = None) -> JobCalls:
 
 
 def _kinds(job: JobCalls, layout: Layout | None) -> dict[str, Members]:
-    """The groups of each kind: of the traces, else of the layout; one of two that are alike."""
+    """The groups of each kind: of the traces, else of the layout; only one of two that are
+    equal."""
     found: dict[str, dict[int, tuple[int, tuple[int, ...]]]] = defaultdict(dict)
     for place, group in enumerate(job.groups):
         if len(group.ranks) > 1 and group.kind != WORLD:

@@ -26,18 +26,18 @@ from groups.layout import Layout
 from .model import COMPUTATION, DATA, OPTIMIZER, OWN, TRANSFER, RankTime, Slowness
 
 LEAST = 0.05
-"""Share of a step below which an excess is none."""
+"""The share of a step below which an excess does not count."""
 NOISE = 3.0
 SURE = 2.0
 """Standard errors beyond those of the largest of all sets by chance."""
 AGREE = 0.75
-"""Share of steps in which a set must have the more own time."""
+"""The share of steps in which a set must have the larger own time."""
 
 MOST_SETS = 16
-"""Of each kind that are looked at: those with most own time."""
+"""The most sets of each kind to look at: those with most own time."""
 
 ORDER = ("rank", "node", "stage", "place", "group")
-"""Which name a set of ranks has first, where several are the same ranks."""
+"""Kinds of sets by precedence, if several have the same ranks."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class _Candidate:
 
 
 def verdict_of(slow: Slowness, layout: Layout | None = None) -> Culprit:
-    """Who is slow, from the traces; ``layout`` supplies nodes and stages they leave out."""
+    """Who is slow, from the traces; ``layout`` supplies nodes and stages that they leave out."""
     known = [one for one in slow.ranks if one.own_us]
     if len(known) < 2 or not (slow.waits or "timers" in slow.notes):
         return _by_detector(slow)
@@ -83,7 +83,7 @@ def verdict_of(slow: Slowness, layout: Layout | None = None) -> Culprit:
 
 
 def _by_detector(slow: Slowness) -> Culprit:
-    """Whom a straggler detector names, where that is one rank in nearly all of its reports."""
+    """The rank that a straggler detector names, if it is the same in nearly all of its reports."""
     named = slow.straggler
     if named is None:
         return Culprit("unknown")
@@ -145,7 +145,7 @@ def _slow_ranks(
 def _highest(
     sets: Iterable[_Candidate], ranks: Sequence[int], own: np.ndarray
 ) -> Iterator[tuple[_Candidate, np.ndarray]]:
-    """Of each kind the sets with most own time, and where their ranks stand."""
+    """The sets of each kind with most own time, and the places of their ranks."""
     at = {rank: place for place, rank in enumerate(ranks)}
     each = np.median(own, axis=1)
     by_kind: dict[str, list[tuple[float, int, _Candidate, np.ndarray]]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""What a profiler saw: PyTorch's traces, of one rank or of the files of a job.
+"""Profiler traces: PyTorch's, of one rank or of the files of a job.
 
 A trace is read as a stream, so that its size is no matter of memory: `read_trace` keeps its
 collectives, steps and when the GPU computed, `summary_of` makes of that what is printed.

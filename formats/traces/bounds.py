@@ -1,4 +1,4 @@
-"""How much one trace may come to."""
+"""Limits of one trace."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MEGABYTE = 2**20
 
 @dataclass(frozen=True)
 class TraceBounds:
-    """Of one file; what it holds is counted as it comes.
+    """Limits of one file; its content is counted as it comes.
 
     Events are read in blocks and let go, so that only what stands outside of them, one event, and
     what is kept of all are held: 4 MB of JSON are at most some 90 MB of values.

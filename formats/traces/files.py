@@ -21,7 +21,7 @@ def read_file(path: Path) -> RankTrace:
 
 
 def read_folder(folder: Path) -> Iterator[RankTrace | LayoutError]:
-    """The trace of each ``.json`` and ``.json.gz`` of a folder, by name, or why it cannot be read.
+    """The trace of each ``.json`` and ``.json.gz`` of a folder, by name, or the refusal of it.
 
     Errors: LayoutError ``no-traces``, ``too-many-traces``.
     """

@@ -1,4 +1,4 @@
-"""NCCL's and RCCL's Inspector: JSON lines of each process, a line for each collective.
+"""NCCL's and RCCL's Inspector: JSON lines of each process, a line per collective.
 
 A line names the communicator, the rank inside of it and how long the kernel ran; which rank of the
 job that is, the communicator of all processes says: every process has its rank there. Since v4.3 a
@@ -40,7 +40,7 @@ class _Communicator:
 
 @dataclass
 class InspectorReading:
-    """Lines as they come, of one process or of all."""
+    """A reading of lines as they come, of one process or of all."""
 
     bounds: TraceBounds = field(default_factory=TraceBounds)
     communicators: dict[str, _Communicator] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class InspectorReading:
     _about: dict[str, Any] = field(default_factory=dict)
 
     def read(self, lines: Iterable[bytes]) -> None:
-        """Take the lines of a file."""
+        """Adds the lines of a file."""
         self._about = {}
         for line in lines:
             text = line.strip()
@@ -108,7 +108,7 @@ class InspectorReading:
         self.calls.setdefault(process, []).append((key, call))
 
     def traces(self) -> Iterator[RankTrace]:
-        """One for each process. Errors: LayoutError ``inspector-without-calls``,
+        """A trace for each process. Errors: LayoutError ``inspector-without-calls``,
         ``inspector-without-world``."""
         if not self.calls:
             raise refusal("inspector-without-calls", "trace")
@@ -141,7 +141,7 @@ class InspectorReading:
             )
 
     def _world(self) -> _Communicator:
-        """The communicator that has every process: it says their ranks."""
+        """The communicator of all processes, which has their ranks."""
         largest = max(self.communicators.values(), key=lambda one: one.size)
         if len(self.communicators) > 1 and {*self.calls} - {*largest.members}:
             lost = len({*self.calls} - {*largest.members})

@@ -1,4 +1,4 @@
-"""What is kept of a trace of one rank."""
+"""The part of one rank's trace that is kept."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from groups.running import Running
 
 
 class TraceGroup(NamedTuple):
-    """A process group; ranks: of the job, None where the trace does not say all of them.
+    """A process group; ranks: of the job, None if the trace does not have all of them.
 
     name: torch's own, which differs between the groups of one kind. description: the program's.
     kind: what that means (`groups.group_names`), None where it means nothing.
@@ -24,12 +24,12 @@ class TraceGroup(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What the program calls it, torch's name where that is nothing."""
+        """Its name in the program, else torch's."""
         return self.name if self.description in ("", "undefined") else self.description
 
 
 class Collective(NamedTuple):
-    """One call as it ran; times in microseconds of this rank's clock.
+    """One call; times in microseconds of this rank's clock.
 
     group: the name of its group, None where the trace does not say it. sequence: its number in the
     group, since torch 2.13. bytes: of the larger side, elements of its dtype. peer: the rank of
@@ -57,7 +57,7 @@ class TraceStep(NamedTuple):
 
 @dataclass(frozen=True)
 class RankTrace:
-    """What one rank did.
+    """The activity of one rank.
 
     computation: when kernels computed, an array (n, 2) of microseconds, apart from each other.
     data, optimizer: likewise, when it fetched samples and updated weights, as annotated.

@@ -56,12 +56,12 @@ def communicates(kernel: str) -> bool:
 
 
 def computes(kernel: str) -> bool:
-    """Whether a kernel that does not communicate computes."""
+    """Whether a kernel computes instead of communicating."""
     return _WAITS_OR_COPIES.search(kernel) is None
 
 
 def kernel_kind(kernel: str) -> str:
-    """Which collective a kernel is, by its name."""
+    """The collective of a kernel, by its name."""
     found = _KERNEL_OF.search(kernel)
     return found[1].lower() if found else "unknown"
 

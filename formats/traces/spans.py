@@ -1,4 +1,4 @@
-"""Pieces of time: how much they cover together, and how much of it two kinds share."""
+"""Spans of time: the time that they cover, and the common time of two sets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def union(starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """What pieces of time cover together: an array (n, 2), ascending, apart from each other.
+    """The union of spans: an array (n, 2), ascending, disjoint.
 
     >>> union(np.array([4.0, 0.0, 1.0]), np.array([5.0, 2.0, 3.0])).tolist()
     [[0.0, 3.0], [4.0, 5.0]]
@@ -26,12 +26,12 @@ def union(starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
 
 
 def length(covered: np.ndarray) -> float:
-    """Time that a union covers."""
+    """The time that a union covers."""
     return float((covered[:, 1] - covered[:, 0]).sum())
 
 
 def shared(one: np.ndarray, other: np.ndarray) -> float:
-    """Time that two unions both cover.
+    """The common time of two unions.
 
     >>> shared(np.array([[0.0, 10.0]]), np.array([[2.0, 3.0], [8.0, 12.0]]))
     3.0
@@ -46,7 +46,7 @@ def shared(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def covered(spans: np.ndarray, start: float, end: float) -> float:
-    """Time between two moments that a union covers.
+    """The time between two moments that a union covers.
 
     >>> covered(np.array([[0.0, 2.0], [5.0, 9.0]]), 1.0, 6.0)
     2.0
@@ -57,7 +57,7 @@ def covered(spans: np.ndarray, start: float, end: float) -> float:
 
 
 class Spans:
-    """Pieces of time as they come, put together when they are many."""
+    """Spans as they come, merged when they are many."""
 
     MANY = 262_144
 

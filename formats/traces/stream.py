@@ -28,7 +28,7 @@ _EVENTS = re.compile(rb'"traceEvents"\s{0,64}:\s{0,64}\[')
 _BETWEEN = re.compile(rb"\}(\s{0,64},\s{0,64})\{")
 
 A_UNIT = 12
-"""Bytes that are read for a unit of work (groups.budget)."""
+"""Bytes read per unit of work (groups.budget)."""
 
 TRIES = 3
 """Places that are tried before more is read: a text in an event may look like one."""

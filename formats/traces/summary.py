@@ -31,7 +31,7 @@ from .spans import length, shared, union
 
 VERSION = 1
 MOST_KINDS = 64
-"""Kinds of calls of one group in one rank that are told apart; the rest is "other"."""
+"""The most kinds of calls of one group in one rank; the rest is "other"."""
 
 NOTES = {
     "no-groups": "no process groups are listed (a single process, or traced on demand)",
@@ -56,7 +56,7 @@ class Calls:
 
 @dataclass(frozen=True)
 class GroupTime:
-    """Time of one group's collectives on a rank; group None: not recorded whose."""
+    """Time of one group's collectives on a rank; group None: unknown."""
 
     group: TraceGroup | None
     busy_us: float
@@ -89,7 +89,7 @@ class RankSummary:
 
 
 def summary_of(trace: RankTrace) -> RankSummary:
-    """What a rank's trace comes to, groups in the order in which the trace has them.
+    """The summary of a rank's trace, groups in the order of the trace.
 
     >>> from .model import TraceStep
     >>> call = Collective("1", "allreduce", start=0.0, duration=10.0)
@@ -148,7 +148,7 @@ def _calls_of(calls: Sequence[Collective]) -> Iterable[Calls]:
 
 @dataclass(frozen=True)
 class JobSummary:
-    """The ranks of a job; layout: that makes the groups of one of them, None where none is told.
+    """The ranks of a job; layout: that makes the groups of one of them, None if unknown.
 
     groups: each once, by description, kind and ranks. why: what keeps the layout from being told.
     """

@@ -197,7 +197,7 @@ class Streams:
 
 @dataclass
 class _Cargo:
-    """Elements that each stage of the target wants of one home: int64 arrays over its stages.
+    """Elements that each stage of the target needs from one home: int64 arrays over its stages.
 
     cut: by how the axis is cut; times the units that two parts have in common. experts: of one
     expert, cut and whole.
@@ -230,21 +230,22 @@ class _Cargo:
 
 
 def _in_units(source_parts: int, target_parts: int) -> Overlap:
-    """How an axis is cut, counted in the largest pieces that no cut goes through."""
+    """The cuts of an axis, in units of the largest pieces that no cut divides."""
     units = lcm(source_parts, target_parts)
     return Overlap(units, source_parts, units, target_parts)
 
 
 def _shares(overlap: Overlap) -> tuple[np.ndarray, np.ndarray]:
-    """The parts of the source that each part of the target meets, -1 behind the last, and their
-    common elements: int64, both of shape (target's parts, most that one meets)."""
+    """The parts of the source that overlap each part of the target, padded with -1, and their
+    common elements: int64, both of shape (target's parts, most that one overlaps)."""
     meets = [overlap.meet(part) for part in range(overlap.target_parts)]
     shared = [[overlap.elements(s, part) for s in parts] for part, parts in enumerate(meets)]
     return slots(meets), slots(shared)
 
 
 def _passed_on(stream: Stream) -> Stream:
-    """From each receiver of the same bytes to the next, from the sender to the first of them."""
+    """The stream as a chain: from the sender to the first receiver of the same bytes, and from each
+    receiver to the next."""
     lacking = stream.sources != stream.targets
     key = np.where(lacking, stream.same, -1)
     order = np.lexsort((stream.targets, key))

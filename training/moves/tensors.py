@@ -1,4 +1,4 @@
-"""Every tensor of a model by Megatron's name, whole, and how tensor parallelism cuts it.
+"""Every tensor of a model by Megatron's name, its whole shape, and how tensor parallelism cuts it.
 
     axis 0    column parallel: QKV, fused by groups of KV heads; gate and up, each cut by itself, so
               that a rank has rows of both; up from MLA's ranks; rows of the vocabulary
@@ -19,7 +19,7 @@ from math import prod
 from ..model import Model
 
 PLACES = ("embedding", "final", "mtp", "output")
-"""Where tensors are that belong to no layer: the first stage, and the last one."""
+"""Places of tensors outside of the layers: on the first stage, and on the last one."""
 
 Place = str | int
 """A layer's number, or one of PLACES."""
@@ -27,7 +27,7 @@ Place = str | int
 
 @dataclass(frozen=True)
 class Tensor:
-    """One tensor: its name from the layer on, its whole shape, how it is cut.
+    """One tensor: its name within its layer, its whole shape, and its cut.
 
     axis: the one that tensor parallelism cuts; None: whole on each rank. blocks: parts laid one
     after the other, each cut by itself (2: gate and up). expert: one of each expert, cut by etp,
@@ -47,7 +47,7 @@ class Tensor:
 
 
 def layer_tensors(model: Model, *, moe: bool) -> tuple[Tensor, ...]:
-    """The tensors of one layer, of one expert for all that it has.
+    """The tensors of one layer; of experts only the first.
 
     >>> from training.models import MODELS
     >>> for tensor in layer_tensors(MODELS["llama3-8b"].model, moe=False):
@@ -77,7 +77,7 @@ def layer_tensors(model: Model, *, moe: bool) -> tuple[Tensor, ...]:
 
 
 def tensors_of(model: Model, place: Place) -> tuple[Tensor, ...]:
-    """The tensors of a layer, or of one of PLACES; of a tied output that stands alone too.
+    """The tensors of a layer, or of one of PLACES; also of a tied output on a stage of its own.
 
     >>> from training.models import MODELS
     >>> [tensor.name for tensor in tensors_of(MODELS["llama3-8b"].model, "final")]
@@ -98,7 +98,7 @@ def tensors_of(model: Model, place: Place) -> tuple[Tensor, ...]:
 
 
 def prefix_of(place: Place) -> str:
-    """What stands before the names of a place's tensors."""
+    """The prefix of the names of a place's tensors."""
     return f"decoder.layers.{place}." if isinstance(place, int) else ""
 
 

@@ -1,4 +1,5 @@
-"""What moves when the weights of one layout become those of another: slice by slice, and in all.
+"""The moves that turn the weights of one layout into those of another: slice by slice, and in
+total.
 
 For each rank of the target and each tensor that it holds, the slices of it and who sends them; and
 totals, which are not sums over ranks and tensors but over a few arrays (`streams`).
@@ -40,11 +41,11 @@ from .sharded import ShardedModel, usual_dealing
 from .streams import Fan, Stream, Streams, Sums, add_fan_to
 
 MOST_CELLS = 4096
-"""RankSlices of a matrix: its square is what an answer may hold."""
+"""The most rows of a matrix, whose square an answer may hold."""
 
 
 class Bytes(NamedTuple):
-    """Bytes that the ranks of the target need, by where they come from."""
+    """Bytes that the ranks of the target need, by origin."""
 
     same_gpu: int
     in_node: int
@@ -52,8 +53,8 @@ class Bytes(NamedTuple):
 
 
 class Least(NamedTuple):
-    """Bytes that must move whatever the rule is: what the rank that lacks most receives, and what
-    must come into the node that lacks most, once."""
+    """Bytes that must move under any rule: those that the rank lacking most receives, and those
+    that must enter the node lacking most, once."""
 
     into_gpu: int
     into_node: int
@@ -61,7 +62,7 @@ class Least(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """What moves from one side to the other by one rule; `weight_moves` makes it."""
+    """The moves from one side to the other by one rule, made by `weight_moves`."""
 
     source: ShardedModel
     target: ShardedModel
@@ -71,7 +72,7 @@ class Moves:
 
     @property
     def is_fsdp(self) -> bool:
-        """Whether data parallelism cuts the tensors of a side."""
+        """Whether data parallelism shards the tensors of a side."""
         return self.source.fsdp or self.target.fsdp
 
     @cached_property
@@ -80,7 +81,7 @@ class Moves:
 
     @property
     def streams(self) -> Iterable[Stream | Fan]:
-        """All that moves, as arrays."""
+        """The moves as arrays."""
         if self.is_fsdp:
             sides = self.source, self.target
             return Sharded(*sides, self.senders).streams(self.element_bytes)
@@ -93,7 +94,7 @@ class Moves:
 
     @property
     def ranks(self) -> int:
-        """The ranks that either side has, from 0 on."""
+        """The number of ranks of both sides, from 0 on."""
         return max(self.source.after, self.target.after)
 
     # -- slices ----------------------------------------------------------------------------------
@@ -118,7 +119,7 @@ class Moves:
 
     @cached_property
     def _sums(self) -> tuple[Bytes, np.ndarray, Least]:
-        """The least is that of rule nearest alone."""
+        """Sums over the streams; the least bytes come from rule nearest."""
         sums, counts_into = Sums(self.nodes), self.rule == "nearest"
         for stream in self.streams:
             if isinstance(stream, Fan):
@@ -172,8 +173,8 @@ class Moves:
 
     @cached_property
     def nodes(self) -> np.ndarray:
-        """The node of each rank: int64, shape (ranks,). Nodes of the target that differ in size
-        from those of the source come behind them."""
+        """The node of each rank: int64, shape (ranks,). If the target's nodes have another size,
+        they are numbered after those of the source."""
         ranks = np.arange(self.ranks)
         here, there = (side.layout.gpus_per_node for side in (self.source, self.target))
         if here == there:
@@ -184,7 +185,7 @@ class Moves:
 
     @cached_property
     def least(self) -> Least:
-        """Bytes that must move whatever the rule is.
+        """Bytes that must move under any rule.
 
         A rank receives what it does not hold; a node what none of its ranks holds, where copies
         may pass on what came in once.

@@ -1,4 +1,4 @@
-"""What the ranks of a pipeline do in one training step: schedules, their times, their figures.
+"""One training step of a pipeline: schedules, their times, their figures.
 
 >>> from training.pipeline import schedule
 >>> schedule("gpipe", p=2, m=2)

@@ -1,4 +1,5 @@
-"""Orders that a scheduler finds for given times and memory: ZB-2p, and ZB-1p with half the memory.
+"""Orders found by a scheduler for given durations and memory: ZB-2p, and ZB-1p with half the
+memory.
 
 Round by round every rank runs one F and one I (2401.10241, section 3.1, which calls I "B"):
 
@@ -24,19 +25,19 @@ import numpy as np
 from .plan import F, I, Shape, W
 
 TRIES = 8
-"""Orders that are made at most."""
+"""The most orders that are tried."""
 
 DIGITS = 9
-"""Digits of the longest time that count."""
+"""Significant digits of the longest duration."""
 
 ROUNDING = 1e-9
-"""Micro-batches by which a sum of shares may be off."""
+"""The tolerance of sums of shares, in micro-batches."""
 
 
 def automatic(
     shape: Shape, times: np.ndarray, send: float, limit: float, w_share: float
 ) -> tuple[np.ndarray, ...]:
-    """The places of every rank of a line of stages.
+    """The places of every rank, for stages in a line.
 
     times: by kind and stage, as `Durations.table` has them. send: time of a message. limit:
     micro-batches that a rank may hold; w_share: the part of one that it holds from I to W.
@@ -58,7 +59,8 @@ def automatic(
 
 
 class _Try:
-    """One order in the making: what each rank has run, until when, and how long it was idle.
+    """An order under construction: the ops of each rank so far, the time until which it is busy,
+    and its idle time.
 
     late, skip, greedy: the three choices. words: the kinds of each rank's ops, in order. inputs:
     when the input of each of a rank's F is made. ran, weights: the F and the W of each rank; done:
@@ -100,7 +102,7 @@ class _Try:
         return tuple(places)
 
     def run(self, shortest: float) -> None:
-        """The whole order, or its beginning if its span does not come below the shortest."""
+        """The whole order, or its beginning if its span cannot be below the shortest."""
         self._warm_up()
         while self.done < self.shape.m and self.span < shortest:
             if self.done:
@@ -110,7 +112,7 @@ class _Try:
             self._put_weights(rank, self._waiting(rank))
 
     def _warm_up(self) -> None:
-        """The first F of every rank, and those that end before its first I."""
+        """Adds the first F of every rank, and those that end before its first I."""
         shape, forward = self.shape, self.costs[F]
         self.clock = list(accumulate((time + self.send for time in forward[:-1]), initial=0.0))
         self._forwards(shape.ranks)
@@ -131,7 +133,7 @@ class _Try:
         self._forwards(rank for rank in shape.ranks for _ in range(more[rank]))
 
     def _forwards(self, ranks: Iterable[int]) -> None:
-        """One F of each of these ranks, after the W that it waits for or that have to make room."""
+        """Adds one F to each of these ranks, after the W that are due or that must make room."""
         ran, weights, clocks, costs = self.ran, self.weights, self.clock, self.costs[F]
         inputs, words, send, full = self.inputs, self.words, self.send, math.floor(self.limit)
         for rank in ranks:
@@ -146,7 +148,7 @@ class _Try:
             words[rank].append(F)
 
     def _backwards(self) -> None:
-        """One I of each rank, from the last to the first."""
+        """Adds one I to each rank, from the last to the first."""
         clocks, costs, words = self.clock, self.costs[I], self.words
         if self.ran[0] == self.shape.m:  # nobody waits for the first rank's I
             self._put_weights(0, self._waiting(0))
@@ -166,17 +168,17 @@ class _Try:
         self.weights[rank] += count
 
     def _waiting(self, rank: int) -> int:
-        """W that a rank could run."""
+        """The number of W that a rank could run."""
         return self.done - self.weights[rank]
 
     def _weights_for_room(self, rank: int) -> int:
-        """W that have to run before memory holds one more F."""
+        """The number of W that must run before memory holds another F."""
         held = self.ran[rank] - self.done + self.w_share * self._waiting(rank)
         over = held + 1 - self.limit - ROUNDING
         return math.ceil(over / self.w_share) if over > 0 < self.w_share else 0
 
     def _wait(self, rank: int, ready: float) -> float:
-        """A rank's clock when an input is there: W until then, as far as they go, and idle."""
+        """Advances a rank's clock to the time of an input: with W as far as possible, then idle."""
         cost, waiting, gap = self.costs[W][rank], self._waiting(rank), ready - self.clock[rank]
         if waiting:
             count = min(waiting, int(gap // cost)) if cost else waiting
@@ -191,8 +193,8 @@ class _Try:
         return max(ready, self.clock[rank])
 
     def _first_forward(self) -> int:
-        """The first of the ranks that run one more F in a round: from it on, all have one left and
-        should not leave it out."""
+        """The first rank that runs another F in a round: from it on, all have one left and should
+        not skip it."""
         ran, clock, costs, last = self.ran, self.clock, self.costs, self.shape.p - 1
         for rank in reversed(self.shape.ranks):
             if ran[rank] == self.shape.m:

@@ -1,4 +1,4 @@
-"""What a timeline comes to: idle time, bubbles, activations held, messages.
+"""Figures of a timeline: idle time, bubbles, activations held, messages.
 
 Three bubbles go by the same name, so each carries its denominator:
 
@@ -46,23 +46,25 @@ class Figures:
 
     @property
     def bubble_of_ideal(self) -> float:
-        """Idle time of all ranks over their busy time; 0 where there is no busy time."""
+        """Idle time of all ranks relative to their busy time; 0 without busy time."""
         return _ratio(self.idle.sum(), self.busy.sum())
 
     @property
     def bubble_of_total(self) -> float:
-        """Idle time of all ranks over the whole step of all ranks."""
+        """Idle time of all ranks relative to the whole step of all ranks."""
         return _ratio(self.idle.sum(), self.makespan * len(self.idle))
 
     @property
     def bubble_of_span(self) -> float:
-        """Idle time of the rank with the longest span over that span: 2401.10241's own rate."""
+        """Idle time of the rank with the longest span relative to that span: the bubble rate of
+        2401.10241."""
         longest = self.span.argmax()
         return _ratio(self.span_bubble[longest], self.span[longest])
 
     @property
     def span_bubble(self) -> np.ndarray:
-        """Idle time between a rank's own first and last op: what "zero bubble" is about."""
+        """Idle time between a rank's own first and last op: the one that "zero bubble" refers
+        to."""
         return self.span - self.busy
 
 
@@ -92,7 +94,7 @@ def figures_of(timeline: Timeline) -> Figures:
 
 
 def held_of(plan: PipelinePlan, until: tuple[int, int]) -> np.ndarray:
-    """Micro-batch chunks that a rank holds while it runs each place: int64, shape (places,).
+    """Micro-batch chunks that a rank holds during each place: int64, shape (places,).
 
     until: the kinds of op after whose end a chunk is let go.
     """
@@ -108,7 +110,7 @@ def held_of(plan: PipelinePlan, until: tuple[int, int]) -> np.ndarray:
 
 
 def peaks_of(plan: PipelinePlan, until: tuple[int, int]) -> np.ndarray:
-    """The most chunks that each rank holds at once: int64, shape (p,)."""
+    """The most chunks that each rank holds at the same time: int64, shape (p,)."""
     return np.maximum.reduceat(held_of(plan, until), plan.starts[:-1])
 
 
@@ -142,7 +144,7 @@ def bubble(name: str, p: int, m: int, v: int | None = None) -> float:
 
 
 def settled(spec: ScheduleSpec) -> int:
-    """Micro-batches, m or fewer, with which ranks are idle as long as with m."""
+    """A number of micro-batches, at most m, with which ranks have the same idle time as with m."""
     fewer = SETTLED * spec.p + spec.m % spec.p
     is_even = not (spec.rule.rounds and spec.m % spec.p)
     return fewer if is_even and spec.m > fewer + spec.p else spec.m
@@ -153,7 +155,7 @@ def settled(spec: ScheduleSpec) -> int:
 
 @lru_cache(maxsize=256)
 def idle_time(name: str, p: int, v: int) -> float:
-    """Idle time of a rank in a step of enough micro-batches, with F = I = W = 1."""
+    """Idle time of a rank in a step with enough micro-batches, with F = I = W = 1."""
     rule = SCHEDULES[name]
     if rule.closed:
         return rule.closed.idle(p, v, Times())
@@ -162,13 +164,13 @@ def idle_time(name: str, p: int, v: int) -> float:
 
 
 def peaks(spec: ScheduleSpec) -> tuple[float, ...]:
-    """Whole-rank micro-batches that each rank holds at most, until W."""
+    """The most micro-batches that each rank holds until W, in units of a whole rank."""
     form = spec.rule.closed
     return form.peaks(spec.shape) if form else counted(spec)[0]
 
 
 def micro_batches_in_flight(spec: ScheduleSpec) -> list[float]:
-    """Micro-batches of which each of p ranks keeps activations of all its layers at most.
+    """The most micro-batches whose activations of all its layers each of p ranks keeps.
 
     By the closed forms. Where the backward is split they are upper bounds: part of an activation is
     free after its first half.
@@ -187,7 +189,7 @@ def micro_batches_in_flight(spec: ScheduleSpec) -> list[float]:
 
 
 def outputs_in_flight(spec: ScheduleSpec) -> int:
-    """Micro-batches whose logits the last stage keeps at most."""
+    """The most micro-batches whose logits the last stage keeps."""
     form = spec.rule.closed
     if form:
         return spec.m if form.keeps_outputs else 1
@@ -196,7 +198,7 @@ def outputs_in_flight(spec: ScheduleSpec) -> int:
 
 @lru_cache(maxsize=256)
 def counted(spec: ScheduleSpec) -> tuple[tuple[float, ...], int]:
-    """By the order itself: `peaks` and `outputs_in_flight`.
+    """`peaks` and `outputs_in_flight`, counted from the order itself.
 
     A long step holds the same, or as many more, with each p more micro-batches: two short ones
     tell it.
@@ -217,19 +219,20 @@ def counted(spec: ScheduleSpec) -> tuple[tuple[float, ...], int]:
 
 
 def is_known(name: str, p: int, v: int) -> bool:
-    """Whether there is a closed form, or a step that is short enough to be counted."""
+    """Whether there is a closed form, or a step short enough to be counted."""
     rule = SCHEDULES[name]
     return rule.closed is not None or ScheduleSpec(name, p, 1, rule.v or v).num_settled <= MOST_OPS
 
 
 def is_taken(spec: ScheduleSpec) -> bool:
-    """Whether `micro_batches_in_flight` answers: quicker than a refusal, which tries its fixes."""
+    """Whether `micro_batches_in_flight` has an answer: faster than a refusal, which tries its
+    fixes."""
     longest = replace(spec, m=min(spec.m, settled(spec) + spec.p))
     return spec.is_taken and (spec.rule.closed is not None or longest.num_ops <= MOST_OPS)
 
 
 def _outputs(plan: PipelinePlan) -> int:
-    """Micro-batches between their forward and their backward in the last stage, at most."""
+    """The most micro-batches between their forward and their backward in the last stage."""
     where = plan.where.reshape(plan.stages, plan.m, 4)[-1]
     back = np.sort(np.maximum(where[:, B], where[:, I]))
     begun = np.arange(1, plan.m + 1)

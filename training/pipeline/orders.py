@@ -27,20 +27,20 @@ def gpipe(shape: Shape, rank: int) -> np.ndarray:
 
 
 def one_f_one_b(shape: Shape, rank: int) -> np.ndarray:
-    """min(p - 1 - r, m) forwards ahead, then one forward, one backward by turns (1F1B)."""
+    """min(p - 1 - r, m) forwards first, then alternately one forward and one backward (1F1B)."""
     forward, backward = shape.op(F, rank, shape.all), shape.op(B, rank, shape.all)
     return _alternating(forward, backward, min(shape.p - 1 - rank, shape.m))
 
 
 def interleaved(shape: Shape, rank: int) -> np.ndarray:
-    """As 1F1B, over v chunks: see `chunk_table` and `interleaved_warmup`."""
+    """1F1B over v chunks: see `chunk_table` and `interleaved_warmup`."""
     warmup = interleaved_warmup(shape, rank)
     forward, backward = _looped(shape, rank)
     return _alternating(shape.op(F, *forward), shape.op(B, *backward), warmup)
 
 
 def breadth_first(shape: Shape, rank: int) -> np.ndarray:
-    """Chunk by chunk all micro-batches forward; then all of it in the opposite order back."""
+    """All micro-batches forward, chunk by chunk; then all backwards in the opposite order."""
     chunk, micro_batch = np.divmod(np.arange(shape.v * shape.m), shape.m)
     stage = chunk * shape.p + rank
     return np.concatenate(
@@ -80,7 +80,7 @@ def interleaved_zb(shape: Shape, rank: int) -> np.ndarray:
 
 
 def zb_v(shape: Shape, rank: int) -> np.ndarray:
-    """ZB-V: a V of two chunks, its order fixed for F = I = W.
+    """ZB-V: a V of two chunks, with the order for F = I = W.
 
     Made for at least 2p - 1 micro-batches; of fewer, what is too much is left out.
     """
@@ -101,7 +101,7 @@ def zb_v(shape: Shape, rank: int) -> np.ndarray:
 
 
 def dual_pipe(shape: Shape, rank: int) -> np.ndarray:
-    """DualPipe: half of the micro-batches enter at either end, over two copies of the model.
+    """DualPipe: half of the micro-batches enter at each end, over two copies of the model.
 
     Rank r holds stage r for the first half of them and stage p - 1 - r for the others.
     """
@@ -121,8 +121,7 @@ def dual_pipe_v(shape: Shape, rank: int) -> np.ndarray:
 
 @lru_cache(maxsize=4)
 def chunk_table(m: int, v: int, n: int) -> np.ndarray:
-    """Micro-batches, and the chunk of each, in the order of the forwards: by groups of n, chunk by
-    chunk.
+    """Micro-batches and their chunks, in the order of the forwards: by groups of n, chunk by chunk.
 
     >>> chunk_table(m=4, v=2, n=2).tolist()
     [[0, 1, 0, 1, 2, 3, 2, 3], [0, 0, 1, 1, 0, 0, 1, 1]]
@@ -149,20 +148,20 @@ def interleaved_warmup(shape: Shape, rank: int) -> int:
 def _looped(
     shape: Shape, rank: int
 ) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """(stages, micro-batches) of the forwards, and of the backwards: chunks the other way round."""
+    """(stages, micro-batches) of the forwards, and of the backwards, whose chunks are reversed."""
     micro_batch, chunk = chunk_table(shape.m, shape.v, shape.n)
     back = shape.v - 1 - chunk
     return (chunk * shape.p + rank, micro_batch), (back * shape.p + rank, micro_batch)
 
 
 def _by_key(*runs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """Runs of ops, each with its keys, as one run by ascending key."""
+    """Merges runs of ops by ascending key."""
     ops, keys = (np.concatenate(part) for part in zip(*runs))
     return ops[np.argsort(keys, kind="stable")]
 
 
 def _alternating(forward: np.ndarray, backward: np.ndarray, warmup: int) -> np.ndarray:
-    """``warmup`` forwards; forward and backward by turns; the backwards that are left."""
+    """``warmup`` forwards; alternately a forward and a backward; the remaining backwards."""
     turns = len(forward) - warmup
     by_turns = np.stack([forward[warmup:], backward[:turns]], axis=1).ravel()
     return np.concatenate((forward[:warmup], by_turns, backward[turns:]))
@@ -171,7 +170,7 @@ def _alternating(forward: np.ndarray, backward: np.ndarray, warmup: int) -> np.n
 def _both_ways(
     shape: Shape, chunks: tuple[tuple[int, int], ...], near: int, far: int, main: int
 ) -> np.ndarray:
-    """The eight steps of DualPipe's ``step()``, for a rank ``near`` hops from the nearer end and
+    """The eight phases of DualPipe's ``step()``, for a rank ``near`` hops from the nearer end and
     ``far`` hops from where the two directions meet."""
     # Where they meet, the first pair would wait for itself: there its ops run one by one.
     first = F0 + B1 if far == 0 else _pair(F0, B1)

@@ -1,4 +1,4 @@
-"""A pipeline schedule as data: for each rank, the ops that it runs, in order.
+"""A pipeline schedule as data: the ops of each rank, in order.
 
 An op is written ``<stage><kind><micro-batch>``, as in ``3F5``: the forward of micro-batch 5
 through stage 3. Everything counts from 0, and stages run through the whole model.
@@ -27,7 +27,7 @@ from groups.errors import LayoutError, quoted
 from ..errors import refusal
 
 KINDS = "FBIW"
-"""Forward, backward, and the two halves of a backward; an op's kind is its place here."""
+"""Forward, backward, and the two halves of a backward; an op's kind is its index here."""
 
 F, B, I, W = range(4)  # noqa: E741 - the letters of every paper on the subject
 
@@ -37,15 +37,15 @@ WAITS = {
     I: ((B, 1), (I, 1), (F, 0)),
     W: ((I, 0),),
 }
-"""What an op of each kind waits for: of these (kind, stages away) the first that is run."""
+"""The dependencies of an op of each kind: the first of these (kind, stages away) that is run."""
 
 MOST_OPS = 2_000_000
-"""Ops that one schedule may have: 64 stages times 512 micro-batches have 65,536 of each kind."""
+"""The most ops of one schedule: 64 stages times 512 micro-batches have 65,536 of each kind."""
 
 
 @dataclass(frozen=True, eq=False)
 class PipelinePlan:
-    """What every rank of a pipeline runs, in order, without times.
+    """The ops of every rank of a pipeline, in order, without times.
 
     stages: of the model, each a chunk of it; m: micro-batches. places: per rank an int64 array.
 
@@ -60,27 +60,27 @@ class PipelinePlan:
 
     @property
     def p(self) -> int:
-        """Pipeline ranks."""
+        """The number of pipeline ranks."""
         return len(self.places)
 
     @property
     def share(self) -> float:
-        """The fraction of a rank's layers that one stage holds, of one copy of the model."""
+        """The fraction of a rank's layers in one stage, for one copy of the model."""
         return self.p / self.stages
 
     @property
     def num_ops(self) -> int:
-        """Numbers that an op may have."""
+        """The number of different op numbers."""
         return 4 * self.m * self.stages
 
     @cached_property
     def flat(self) -> np.ndarray:
-        """The places of all ranks after each other."""
+        """The places of all ranks in sequence."""
         return np.concatenate(self.places)
 
     @cached_property
     def starts(self) -> np.ndarray:
-        """Where in `flat` each rank starts, and where the last ends: int64, shape (p + 1,)."""
+        """The index in `flat` at which each rank starts, and the end: int64, shape (p + 1,)."""
         return np.concatenate(([0], np.cumsum([len(row) for row in self.places])))
 
     @cached_property
@@ -89,22 +89,22 @@ class PipelinePlan:
 
     @cached_property
     def first(self) -> np.ndarray:
-        """The op of each place of `flat`, the first one of a pair."""
+        """The op of each place of `flat`; of a pair, the first one."""
         return (self.flat % self.num_ops).astype(np.int32)
 
     @cached_property
     def second(self) -> np.ndarray:
-        """The second op of each place that is a pair, -1 elsewhere."""
+        """The second op of each place with a pair, -1 elsewhere."""
         return (self.flat // self.num_ops - 1).astype(np.int32)
 
     @cached_property
     def paired(self) -> np.ndarray:
-        """The places that are pairs."""
+        """The places with pairs."""
         return np.flatnonzero(self.second >= 0)
 
     @cached_property
     def ops(self) -> tuple[np.ndarray, np.ndarray]:
-        """All ops one by one, in order, a pair as two, and the place of each."""
+        """All ops in order, a pair as two, and the place of each."""
         place = np.arange(len(self.flat), dtype=np.int32)
         if not len(self.paired):
             return self.first, place
@@ -113,7 +113,7 @@ class PipelinePlan:
 
     @cached_property
     def where(self) -> np.ndarray:
-        """The place of each op, by its number; -1 for an op that is not run."""
+        """The place of each op, by number; -1 for an op that is not run."""
         ops, place = self.ops
         where = np.full(self.num_ops, -1, dtype=np.int32)
         where[ops] = place
@@ -121,7 +121,7 @@ class PipelinePlan:
 
     @cached_property
     def needed(self) -> np.ndarray:
-        """The place of the op of another stage that each op waits for, by its number; else -1."""
+        """The place of the op on another stage that each op waits for, by number; else -1."""
         where = self.where.reshape(self.stages, self.m, 4)
         needed = np.full_like(where, -1)
         for kind, inputs in WAITS.items():
@@ -135,7 +135,7 @@ class PipelinePlan:
         return needed.ravel()
 
     def split(self, ops: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Kind, micro-batch and stage of ops by their numbers."""
+        """Kind, micro-batch and stage of ops, from their numbers."""
         rest = ops >> 2
         stage = rest // self.m
         return ops & 3, rest - stage * self.m, stage
@@ -145,7 +145,7 @@ class PipelinePlan:
         return [[self.text(place) for place in row.tolist()] for row in self.places]
 
     def text(self, place: int) -> str:
-        """One place of the order: an op or a pair."""
+        """The text of one place: an op or a pair."""
         second, first = divmod(place, self.num_ops)
         return self._op(first) if not second else f"{self._op(first)}&{self._op(second - 1)}"
 
@@ -174,12 +174,12 @@ class Shape:
         return kind + 4 * (micro_batch + self.m * stage)
 
     def pair(self, first, second):  # type: ignore[no-untyped-def]
-        """Two ops whose kernels overlap, in one place of the order."""
+        """The place of two ops whose kernels overlap."""
         return first + (second + 1) * 4 * self.m * self.stages
 
     @property
     def stages(self) -> int:
-        """Of the model."""
+        """The number of stages of the model."""
         return self.p * self.v
 
     @property
@@ -193,6 +193,6 @@ class Shape:
 
 
 def too_many_ops(count: int) -> LayoutError:
-    """The refusal of a schedule that is too long to be worked out."""
+    """The refusal of a schedule that is too long to compute."""
     shown = count if count < 10**15 else quoted(count)
     return refusal("too-many-ops", "m", count=shown, limit=MOST_OPS)

@@ -1,4 +1,4 @@
-"""The schedules by name: the order of each, what it demands of the sizes, what is known of it.
+"""The schedules by name: the order of each, its requirements on sizes, and published formulas.
 
 Papers state the idle time and the peaks in closed form: for stages of equal length and messages
 that take no time, and each under a condition of its own. F, B, I, W are times of a whole rank,
@@ -19,7 +19,8 @@ from .plan import Shape
 
 @dataclass(frozen=True)
 class Times:
-    """Times of a whole rank for one micro-batch: F, I, W, FB (None: F + B) and B (None: I + W)."""
+    """Durations of a whole rank for one micro-batch: F, I, W, FB (None: F + B) and B (None: I +
+    W)."""
 
     forward: float = 1.0
     for_input: float = 1.0
@@ -38,7 +39,7 @@ class Times:
 
 @dataclass(frozen=True)
 class Form:
-    """What a paper states of a schedule, for any sizes.
+    """The published formulas of a schedule, for any sizes.
 
     peak: whole-rank micro-batches held until W. when: its condition; empty: none. sense: idle is of
     all ranks over the "step"; the most between a rank's own first and last op, over the "span"; or
@@ -62,7 +63,7 @@ FILLED = "m ≥ 2p - 1, F = I = W"
 
 
 def one_pass(p: int, v: int, t: Times) -> float:
-    """One micro-batch through all stages but one, there and back, chunk by chunk."""
+    """The time of one micro-batch through all stages but one, forward and back, chunk by chunk."""
     return (p - 1) * (t.forward + t.backward) / v
 
 
@@ -77,7 +78,7 @@ def delayed(delay: int) -> Callable[[int, int, Times], float]:
 
 
 def meeting(hops: float, t: Times) -> float:
-    """What the ranks wait that are so many hops from where two directions meet."""
+    """The idle time of ranks that are so many hops from where two directions meet."""
     return hops * (t.pair + t.backward - 3 * t.for_weights)
 
 
@@ -131,7 +132,7 @@ DualPipeV's own formula counts PP = 2p and times of a chunk, half a rank."""
 
 @dataclass(frozen=True)
 class Schedule:
-    """One schedule: its order, what it demands, and what is published of it.
+    """One schedule: its order, its requirements, and its published formulas.
 
     order: the places of one rank; None where a scheduler finds them, see `automatic`.
     placement: how stages lie on the ranks, as `training.split.Split` says it.
@@ -152,7 +153,7 @@ class Schedule:
 
     @property
     def even(self) -> bool:
-        """Whether p and m have to be: the two directions mirror each other."""
+        """Whether p and m must be even: the two directions mirror each other."""
         return self.placement == "both ways"
 
     @property
@@ -193,4 +194,4 @@ SCHEDULES: dict[str, Schedule] = {rule.name: rule for rule in _ROWS}
 figures are published."""
 
 DEFAULT_VIRTUAL = 2
-"""Chunks of a rank where a schedule needs some and nobody says how many."""
+"""The default number of chunks per rank, for schedules that need several."""

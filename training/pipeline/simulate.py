@@ -1,4 +1,4 @@
-"""When every op of a plan runs: one simulator for all schedules.
+"""The times of every op of a plan: one simulator for all schedules.
 
 A rank runs its ops in their order, each as soon as the one before it has ended and its input is
 there:
@@ -28,21 +28,23 @@ Duration = float | Sequence[float]
 """One number for all stages, or one for each stage."""
 
 ABREAST = 12
-"""Ranks from which on it is quicker to run all side by side than one after the other."""
+"""The number of ranks from which on it is faster to run all side by side than one after the
+other."""
 
 Waits = Sequence[tuple[np.ndarray, np.ndarray]]
-"""Of each place, twice: the place that it waits for (-1: none), and how long after its end."""
+"""For each place, twice: the place that it waits for (-1: none), and the delay after that one's
+end."""
 
 TURNS = 16
-"""Turns of all ranks between two looks at whether they still get on."""
+"""Turns of all ranks between two checks for progress."""
 
 LONGEST = 1e9
-"""The longest duration that one op may have: beyond it, sums lose digits that are shown."""
+"""The longest duration of one op: beyond it, sums lose digits that are shown."""
 
 
 @dataclass(frozen=True)
 class Durations:
-    """How long one op of one stage takes, and a message; a scalar is the same for all stages.
+    """The duration of an op of one stage, and of a message; a scalar applies to all stages.
 
     overlapped: of a pair; None: as long as both ops one after the other. send: of a message from
     one rank to another, which keeps neither of them busy.
@@ -91,7 +93,7 @@ def check_duration(value: object, name: str, most: float = LONGEST) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """A plan with the time of every place: float64 arrays in the order of ``plan.flat``."""
+    """A plan with the times of every place: float64 arrays in the order of ``plan.flat``."""
 
     plan: PipelinePlan
     start: np.ndarray
@@ -99,14 +101,14 @@ class Timeline:
 
     @property
     def makespan(self) -> float:
-        """From the start of the first op of all to the end of the last."""
+        """The time from the start of the first op to the end of the last."""
         return float(self.end.max())
 
     def __str__(self) -> str:
         return f"{self.plan.p} ranks, {len(self.start):,} ops, {self.makespan:g} units of time"
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        """What a notebook shows: the ops of every rank over time (`groups.bundles`)."""
+        """The notebook representation: the ops of every rank over time (`groups.bundles`)."""
         return bundle("timeline", self, str(self))
 
     def rows(self) -> list[list[tuple[str, float, float]]]:
@@ -151,7 +153,7 @@ def simulate(plan: PipelinePlan, durations: Durations | None = None) -> Timeline
 
 
 def _costs(plan: PipelinePlan, table: np.ndarray) -> np.ndarray:
-    """How long each place takes: float64, shape (places,)."""
+    """The duration of each place: float64, shape (places,)."""
     of_op = np.repeat(table[:4].T, plan.m, axis=0).ravel()
     cost = of_op[plan.first]
     paired = plan.paired
@@ -165,7 +167,7 @@ def _costs(plan: PipelinePlan, table: np.ndarray) -> np.ndarray:
 def _run_abreast(
     starts: np.ndarray, cost: np.ndarray, inputs: Waits
 ) -> tuple[np.ndarray, np.ndarray]:
-    """As `_run`, all ranks side by side: in each turn every rank runs one place, if it can."""
+    """`_run` with all ranks side by side: in each turn every rank runs one place, if it can."""
     p, places = len(starts) - 1, len(cost)
     # Behind each rank's places stands one that never runs, and behind all one that ran at once.
     slots = np.arange(places) + np.repeat(np.arange(p), np.diff(starts))
@@ -205,7 +207,7 @@ def _run_abreast(
 
 
 def _run(starts: np.ndarray, costs: np.ndarray, waits: Waits) -> tuple[np.ndarray, np.ndarray]:
-    """Start and end of each place: every rank runs on until it has to wait for another.
+    """Start and end of each place: every rank runs until it must wait for another.
 
     A loop over plain lists: for the ops of few ranks it beats arrays.
     """

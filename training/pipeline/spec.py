@@ -1,4 +1,4 @@
-"""A schedule with its sizes: whether it takes them, and its order as text.
+"""A schedule with its sizes: whether they are valid, and its order as text.
 
 >>> schedule("1f1b", p=2, m=2)
 [['0F0', '0F1', '0B0', '0B1'], ['1F0', '1B0', '1F1', '1B1']]
@@ -21,13 +21,14 @@ from .schedules import DEFAULT_VIRTUAL, SCHEDULES, Schedule
 from .simulate import Durations
 
 MAX_MICRO_BATCHES = 1_000_000
-"""Micro-batches that one step may have: far more than any job's."""
+"""The most micro-batches of one step: far more than any job has."""
 
 SETTLED = 4
-"""Micro-batches, in units of p, after which each group of p more repeats the one before it."""
+"""The number of micro-batches, in units of p, after which each further p repeats the ones
+before."""
 
 OF_SCHEDULES = {"p": "pp", "m": "micro_batches", "v": "vpp"}
-"""What a job calls the sizes of a schedule."""
+"""A job's names of a schedule's sizes."""
 
 Refused = tuple[str, str, Mapping[str, object]]
 """Code, control and facts of a refusal."""
@@ -35,7 +36,7 @@ Refused = tuple[str, str, Mapping[str, object]]
 
 @dataclass(frozen=True)
 class ScheduleSpec:
-    """A schedule with its sizes, as they were asked for; v or group_size None: what it takes.
+    """A schedule with its requested sizes; v or group_size None: the schedule's default.
 
     w_share: the part of an activation that is held from I to W, where an order is found.
     """
@@ -53,12 +54,12 @@ class ScheduleSpec:
 
     @property
     def chunks(self) -> int:
-        """Chunks on each rank: as asked for, or what the schedule has (2 where it can choose)."""
+        """Chunks per rank: as requested, or those of the schedule (2 if it can choose)."""
         return self.v if self.v is not None else self.rule.v or DEFAULT_VIRTUAL
 
     @property
     def group(self) -> int:
-        """Micro-batches of one group: as asked for, or of a round; else p."""
+        """Micro-batches per group: as requested, or per round; else p."""
         if self.rule.rounds:
             return self.m // max(1, self.m // self.p)
         return self.p if self.group_size is None else self.group_size
@@ -68,7 +69,7 @@ class ScheduleSpec:
         return Shape(self.p, self.m, self.chunks, self.group)
 
     def require(self, *, drawn: bool = True) -> None:
-        """Refuse sizes that the schedule does not take; drawn: as for `alternatives`.
+        """Refuses sizes that the schedule does not take; drawn: as for `alternatives`.
 
         Errors: LayoutError whose every alternative works.
         """
@@ -77,38 +78,40 @@ class ScheduleSpec:
             raise refusal(code, control, *fixes, **facts)
 
     def require_chunks(self) -> None:
-        """Refuse chunks that the schedule does not have, whatever the other sizes are."""
+        """Refuses chunks that the schedule does not have, whatever the other sizes are."""
         for code, control, facts in self._refused_chunks():
             raise refusal(code, control, {"v": self.rule.v or DEFAULT_VIRTUAL}, **facts)
 
     def require_drawn(self) -> None:
-        """Refuse more ops than are placed."""
+        """Refuses more ops than may be placed."""
         if self.num_ops > MOST_OPS:
             raise too_many_ops(self.num_ops).replace(alternatives=self.alternatives("m"))
 
     @property
     def num_ops(self) -> int:
-        """As many numbers as ops may have."""
+        """The number of different op numbers."""
         return 4 * self.p * self.chunks * self.m
 
     @property
     def num_settled(self) -> int:
-        """Those of the longer of two steps that tell what any longer one holds."""
+        """`num_ops` of the longer of the two steps that determine the peaks of any longer one."""
         return 4 * self.p * self.chunks * max(SETTLED + 1, self.rule.least_m) * self.p
 
     @property
     def num_run(self) -> int:
-        """Ops that all ranks run, at most: F and B, or F, I and W, of each micro-batch."""
+        """An upper bound of the ops that all ranks run: F and B, or F, I and W, of each
+        micro-batch."""
         return (3 if self.rule.splits else 2) * self.p * self.chunks * self.m
 
     @property
     def num_tried(self) -> int:
-        """Ops of the orders that are tried, at most, where one is found."""
+        """An upper bound of the ops of all orders that are tried, for schedules that are
+        searched."""
         return TRIES * self.num_run if self.rule.limit else 0
 
     @property
     def is_taken(self) -> bool:
-        """Whether the schedule takes these sizes."""
+        """Whether these sizes are valid."""
         return not any(self._refusals())
 
     @property
@@ -140,7 +143,7 @@ class ScheduleSpec:
         return with_changes(self, {name: size}).works
 
     def plan(self, durations: Durations | None = None) -> PipelinePlan:
-        """The ops of every rank; an order that is found suits the durations."""
+        """The ops of every rank; an order that is searched suits the durations."""
         shape, order = self.shape, self.rule.order
         if order is not None:
             return PipelinePlan(
@@ -186,7 +189,8 @@ class ScheduleSpec:
         return "schedule-needs-even", name, {"sentence": sentence, "why": why, **facts}
 
     def _refused_groups(self) -> Iterator[Refused]:
-        """Megatron's demands: p <= N <= m, and the last group is whole or has p or more."""
+        """Megatron's rule for groups: p <= N <= m, and the last group is whole or has at least
+        p."""
         p, m, n = self.p, self.m, self.group
         facts = {"p": p, "m": m, "n": n}
         if n < p:
@@ -218,7 +222,7 @@ def schedule(
 def plan_of(
     name: str, p: int, m: int, v: int | None = None, group_size: int | None = None
 ) -> PipelinePlan:
-    """What every rank runs under a schedule, without times; arguments as for `schedule`."""
+    """The ops of every rank under a schedule, without times; arguments as for `schedule`."""
     spec = checked(name, p, m, v, group_size)
     spec.require_drawn()
     return spec.plan()
@@ -227,7 +231,7 @@ def plan_of(
 def checked(
     name: str, p: int, m: int, v: int | None = None, group_size: int | None = None
 ) -> ScheduleSpec:
-    """The schedule and its sizes, if it can have them.
+    """The schedule with its sizes, if they are valid.
 
     Errors: LayoutError whose every alternative works.
     """

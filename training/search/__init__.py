@@ -1,4 +1,4 @@
-"""Layouts for a model on a cluster: all that are valid, each at its best, the quickest first.
+"""Layouts for a model on a cluster: all valid ones, each with its best options, the fastest first.
 
     cost    seconds of a step as training.estimate says them, with the constants of one software
     fits    what the estimate says a GPU must have (training.estimate.memory) is within its memory,

@@ -1,4 +1,4 @@
-"""Where a search places the layouts that somebody published for the same model and machines.
+"""The rank in a search of published layouts for the same model and machines.
 
 Estimates are wrong by more than neighbours differ: a layout that somebody chose and ran for a job
 is worth a look wherever it stands.
@@ -18,7 +18,7 @@ from .space import SearchJob
 
 @dataclass(frozen=True)
 class Placed:
-    """A published layout among those of a search.
+    """A published layout with its rank in a search.
 
     Attributes:
         preset: its id, one of groups.presets.
@@ -32,7 +32,7 @@ class Placed:
 
 
 def published_layouts(job: SearchJob, result: SearchResult) -> Iterator[Placed]:
-    """Published layouts for this model and cluster that are not among the best, the first first.
+    """Published layouts for this model and cluster that are not among the best, by rank.
 
     >>> from training.models import MODELS
     >>> from training.recipe import Training

@@ -1,4 +1,4 @@
-"""The search itself: every layout timed, then the memory of the quickest."""
+"""The search: the time of every layout, then the memory of the fastest."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from .space import ALTERNATING, SearchJob, recomputations, step_for, valid_split
 from .timed import TimedLayout, Timer, software_for
 
 MOST = 10
-"""Layouts that a search returns."""
+"""The number of layouts that a search returns."""
 
 ROOM_OF_EXCHANGE = 0.85
-"""Share of a GPU's memory that a layout may need where experts' exchange hides or HybridEP sends
-it: their buffers stay, and those of the CUDA graphs that such runs take (NVIDIA-NeMo/
-Megatron-Bridge 067f987 perf_recipes)."""
+"""The share of a GPU's memory that a layout may need if its all-to-all is hidden or HybridEP sends
+it: their buffers stay allocated, as do those of the CUDA graphs of such runs
+(NVIDIA-NeMo/Megatron-Bridge 067f987 perf_recipes)."""
 
 MOST_TRIED = 600
-"""Layouts that are timed; of more some, spread evenly. Where there are so many that some are left
+"""The most layouts that are timed; of more a sample, spread evenly. With so many that some are left
 out from the start, half as many if each is timed twice."""
 
 MOST_ESTIMATES = 200
-"""Ways whose memory is worked out."""
+"""The most ways whose memory is computed."""
 
 LAYOUT, ESTIMATE = 1_000, 900
-"""Units of work (groups.budget): a layout timed in one way of exchange (of a model that somebody
-trains it takes half as long), an estimate with its memory."""
+"""Units of work (groups.budget) per layout timed with one kind of all-to-all (half for models that
+are trained), and per estimate with its memory."""
 
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search found: the best, best first, and what became of the others.
+    """The result of a search: the best layouts, best first, and counts of the others.
 
     Attributes:
         best: those that more likely fit than not, close ones too, the quickest that fits for sure
@@ -66,7 +66,7 @@ class SearchResult:
     quickest: Mapping[tuple[int, ...], float]
 
     def place(self, seconds: float) -> int:
-        """The place among all layouts of one that takes so long; from 1."""
+        """The rank of a time among all layouts, from 1."""
         return 1 + bisect_left(self.seconds, seconds * (1 - 1e-9))
 
 
@@ -116,12 +116,12 @@ def search(job: SearchJob, most: int = MOST) -> SearchResult:
 
 
 def sizes_of(split: Split) -> tuple[int, ...]:
-    """What tells the layouts of a search apart."""
+    """The sizes that identify a layout of a search."""
     return split.tp, split.cp, split.pp, split.ep, split.etp
 
 
 def _jobs(job: SearchJob) -> tuple[SearchJob, ...]:
-    """The job, and the same with experts' exchange hidden or not hidden, where it may be."""
+    """The job, and where possible the same with the all-to-all of experts hidden or not."""
     is_free = "ep_overlap" not in job.fixed and job.training.schedule in ALTERNATING
     if not (is_free and job.model.experts and "ep" in job.expert):
         return (job,)
@@ -130,7 +130,7 @@ def _jobs(job: SearchJob) -> tuple[SearchJob, ...]:
 
 
 class _Ways:
-    """All ways of all layouts, one after the other; those of layout i start at ``starts[i]``."""
+    """All ways of all layouts in sequence; those of layout i start at ``starts[i]``."""
 
     def __init__(self, job: SearchJob, timed: Sequence[TimedLayout]) -> None:
         self.job, self.timed = job, timed
@@ -139,7 +139,7 @@ class _Ways:
         self.bytes = np.concatenate([np.zeros(0), *(layout.bytes.ravel() for layout in timed)])
 
     def best(self, may_fit: np.ndarray, most: int) -> tuple[list[Estimate], bool]:
-        """The quickest layouts that fit, each once; if none does, those that lack least.
+        """The fastest layouts that fit, each once; if none does, those that lack least memory.
 
         And whether no more would have had to be tried.
         """
@@ -160,7 +160,7 @@ class _Ways:
     def _estimates(
         self, order: np.ndarray, most: int, wanted: Callable[[Request, Fit], bool]
     ) -> tuple[list[Estimate], int]:
-        """The first ways in this order that are wanted, one a layout, and how many were tried."""
+        """The first wanted ways in this order, one per layout, and the number tried."""
         estimates: dict[Split, Estimate] = {}
         tries = 0
         for at in order.tolist():
@@ -184,7 +184,7 @@ class _Ways:
         return fit.fits and fit.needed <= room * self.job.bytes_of_gpu
 
     def _place(self, at: int) -> tuple[int, int]:
-        """The layout, and the number of the way in its arrays."""
+        """The layout, and the index of the way in its arrays."""
         layout = bisect_right(self.starts, at) - 1
         return layout, at - self.starts[layout]
 

@@ -1,4 +1,4 @@
-"""Why one layout is ranked before or behind another: codes and numbers; words are the page's.
+"""Why one layout ranks before or after another: codes and numbers; the page has the texts.
 
 Of two layouts the parts of the estimate are set against each other (computation, idle time, what
 each kind of group is waited for, the optimizer), and those told that matter: the largest first,
@@ -13,20 +13,20 @@ from ..estimate import Estimate
 from ..estimate.memory import CLOSE
 
 MATTERS = 0.01
-"""Share of a step below which a difference is not told."""
+"""The share of a step below which a difference is not reported."""
 
 MOST = 3
-"""Reasons told of one layout."""
+"""The most reasons reported for one layout."""
 
 CODES = {
     **{"compute": "computes", "bubble": "idle", "optimizer": "updates"},
     **{"offload": "offloads", "host": "launches"},
 }
-"""How a part's reason is called; all others are waited for."""
+"""The codes of a part's reason; all other parts are waits."""
 
 
 def compared(estimate: Estimate, other: Estimate) -> list[Note]:
-    """What makes a layout quicker or slower than the ``other``.
+    """What makes a layout faster or slower than the ``other``.
 
     >>> from training.estimate import estimate
     >>> from training.models import MODELS

@@ -1,4 +1,4 @@
-"""What a search tries: the layouts that are valid, and of each one the ways to train on it.
+"""The search space: the valid layouts, and for each the ways to train on it.
 
 A layout is the sizes of both grids. Of each are tried
 
@@ -28,17 +28,17 @@ from ..recompute import and_own, usual
 from ..split import Split, with_kv_copies
 
 LEAST_TOKENS = 4096
-"""Tokens of a sequence that cp leaves a rank: with fewer there is no public run to learn from. A
-layout on screen that leaves fewer is tried all the same, and every cp up to its own."""
+"""The fewest tokens of a sequence that cp leaves a rank: no public run has fewer. The layout on
+screen may have fewer; then every cp up to its own is tried."""
 
 MOST_SAMPLES = 16
-"""The largest micro-batch that is tried unasked."""
+"""The largest micro-batch that is tried unless the layout on screen has a larger one."""
 
 UNEVEN = (1, 2, 3, 4, 8)
-"""Chunks that are tried where they do not deal layers out equally."""
+"""Numbers of chunks to try if layers do not divide equally."""
 
 VARIED = ("micro_batch", "vpp", "recompute", "ep_overlap")
-"""What is tried of each layout."""
+"""Options that vary for each layout."""
 
 ALTERNATING = ("1f1b", "interleaved")
 """Megatron's own schedule, without chunks and with them."""
@@ -48,7 +48,7 @@ _OF_JOB = tuple(field.name for field in fields(TrainingJob))
 
 @dataclass(frozen=True)
 class SearchJob(TrainingJob):
-    """What stays the same for all layouts of a search.
+    """What all layouts of a search have in common.
 
     Attributes:
         training: of the layout on screen; its micro_batches are worked out for each layout.
@@ -66,7 +66,7 @@ class SearchJob(TrainingJob):
     recomputations: tuple[str, ...] = ()
 
     def request(self, split: Split, training: Training) -> Request:
-        """One layout, trained in one way, as the estimate is asked about it."""
+        """The request of an estimate for one layout, trained in one way."""
         job = {name: getattr(self, name) for name in _OF_JOB}
         job |= {"model": with_kv_copies(self.model, split.tp), "training": training}
         job["expert"] = self.expert or EXPERT
@@ -76,7 +76,7 @@ class SearchJob(TrainingJob):
 
 @dataclass(frozen=True)
 class Dealt:
-    """How layers are dealt to the ranks of a pipeline, and in what order these take them."""
+    """The assignment of layers to pipeline ranks, and their schedule."""
 
     vpp: int
     account: bool
@@ -85,7 +85,8 @@ class Dealt:
 
 
 def valid_splits(job: SearchJob, step: int = 1) -> Iterator[Split]:
-    """Every layout that divides the world, the model and the batch; layers not yet dealt out.
+    """Every layout that divides the world, the model and the batch, without an assignment of
+    layers.
 
     step: of all sizes of tp, cp and pp, every how many are looked at.
     """
@@ -94,7 +95,7 @@ def valid_splits(job: SearchJob, step: int = 1) -> Iterator[Split]:
 
 
 def step_for(job: SearchJob, most: int) -> int:
-    """The step with which there are about so many layouts at most."""
+    """The step of a sample with at most about so many layouts."""
     each = 2 * len(divisors(job.model.experts)) if job.model.experts and job.expert else 1
     step = max(1, -(-len(_sizes(job)) * each // most))
     while step > 1 and gcd(step, len(divisors(job.gpus))) > 1:  # or it meets few values of pp
@@ -117,7 +118,7 @@ def _sizes(job: SearchJob) -> tuple[tuple[int, int, int], ...]:
 
 
 def _tensor_sizes(job: SearchJob) -> list[int]:
-    """Sizes of tp up to an NVLink domain; of more ranks than KV heads each has a copy."""
+    """Sizes of tp up to an NVLink domain; with more ranks than KV heads each has a copy of one."""
     model = job.model
     widths = [model.heads, model.ffn, model.shared_expert_ffn]
 
@@ -182,7 +183,7 @@ def micro_batches(job: SearchJob, split: Split) -> list[int]:
 
 
 def recomputations(job: SearchJob) -> tuple[str, ...]:
-    """Those that are tried."""
+    """The recomputations to try."""
     if "recompute" in job.fixed:
         return (job.training.recompute,)
     return and_own(job.recomputations or usual(job.model), job.training.recompute)
@@ -190,7 +191,7 @@ def recomputations(job: SearchJob) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def dealings(job: SearchJob, pp: int) -> tuple[Dealt, ...]:
-    """The ways to deal the layers to so many stages, with the schedule that goes with each.
+    """The ways to assign the layers to so many stages, each with its schedule.
 
     None where there are fewer layers than stages, or a schedule is too long to be counted.
     """

@@ -1,4 +1,4 @@
-"""Which of two layouts is better for the same work, and what decides it.
+"""The better of two layouts for the same work, and what decides it.
 
     memory   only one of them fits; one that is close to the limit may
     time     their steps are further apart than the error of an estimate's ratio
@@ -24,11 +24,11 @@ in that order, and 6 of 10 of those nearer (tests/test_verdict.py counts them). 
 half of whose stalls are chance, are left out."""
 
 MATTERS = 0.01
-"""Share by which bytes, which are counted and not estimated, have to differ."""
+"""The least relative difference of bytes, which are counted instead of estimated."""
 
 
 class Outcome(NamedTuple):
-    """What comes of a layout.
+    """The figures of a layout that a verdict compares.
 
     fit: "fits", "close" or "over" (training.estimate.memory). seconds: of a step. across: bytes
     that leave NVLink domains in it.
@@ -43,8 +43,8 @@ class Outcome(NamedTuple):
 
 class Verdict(NamedTuple):
     """better: 0 for the first layout, 1 for the second, None for neither. by: what decides, one of
-    the module's table, or "refused" where one cannot be trained. error: of the ratio of the steps,
-    as a share."""
+    the module's table, or "refused" if one cannot be trained. error: of the ratio of the steps,
+    relative."""
 
     better: int | None
     by: str
@@ -52,7 +52,7 @@ class Verdict(NamedTuple):
 
 
 def outcome_of(estimate: Estimate, across: float) -> Outcome:
-    """What an estimate and the bytes of its step say."""
+    """The figures of an estimate and of the bytes of its step."""
     return Outcome(estimate.verdict, estimate.seconds, across, estimate.lacks)
 
 
@@ -92,5 +92,5 @@ def _exceeds(one: float, other: float, times: float) -> bool:
 
 
 def _least(first: float, second: float) -> int | None:
-    """Which of two numbers is less."""
+    """The index of the smaller of two numbers."""
     return None if first == second else int(second < first)

@@ -1,4 +1,4 @@
-"""What a server of one model holds: weights, and a cache of keys and values of its requests."""
+"""The memory of a server: weights, and the KV cache of its requests."""
 
 from .cache import KVCache, KVLayer, kv_cache
 

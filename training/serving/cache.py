@@ -1,4 +1,4 @@
-"""Blocks, tokens and requests of a KV cache, to the block as vLLM plans them.
+"""Blocks, tokens and requests of a KV cache, exactly as vLLM plans them.
 
     page      block * kv_heads * (key + value) * bytes       one block of one layer
     blocks    available // bytes of a block in all layers     full attention: the sum of their pages
@@ -32,7 +32,7 @@ from groups.mesh import whole_number
 from ..errors import is_amount, refusal, require_choice
 
 KV_RULES = ("megatron", "vllm", "sglang")
-"""Software whose rules say which rank hands a cache to which (training.moves.kv)."""
+"""Software with rules for which rank sends a cache to which (training.moves.kv)."""
 
 KINDS = ("full", "sliding", "chunked", "mla")
 """What a layer keeps: every token, a window, a chunk, or every token compressed to a latent."""
@@ -49,7 +49,7 @@ MOST = 2**53
 
 @dataclass(frozen=True)
 class KVLayer:
-    """What a layer keeps of a token: elements of a key and a value, for each KV head of a rank.
+    """What a layer keeps of a token: elements of a key and of a value, for each KV head of a rank.
 
     A latent of MLA is the key of one head (kv_lora_rank + qk_rope_head_dim), its value 0.
 
@@ -86,7 +86,7 @@ class KVLayer:
 
 @dataclass(frozen=True)
 class KVGroup:
-    """Layers that share a table of blocks, by their numbers, and bytes of a block in each."""
+    """Layers that share a table of blocks, by number, and the bytes of a block in each."""
 
     layer: KVLayer
     numbers: tuple[int, ...]
@@ -99,7 +99,7 @@ class KVGroup:
         return len(self.numbers)
 
     def bytes_in(self, stage: range) -> int:
-        """Bytes of a block in those layers that a stage has."""
+        """Bytes of a block in the layers that a stage has."""
         held = zip(self.numbers, self.pages)
         return sum(page for number, page in held if number in stage)
 
@@ -174,8 +174,8 @@ def cache_of_stages(
     bytes: float = 2,
     dcp: int = 1,
 ) -> KVCache:
-    """The cache of a pipeline, whose stages hold these layers in so many bytes each: all have as
-    many blocks as the stage that has the fewest.
+    """The cache of a pipeline whose stages have these layers and available bytes: all have as many
+    blocks as the stage with the fewest.
 
     >>> layers = (KVLayer(8, 128, 128),) * 3
     >>> cache = cache_of_stages(layers, (range(1), range(1, 3)), (2**30, 2**30), 4096)
@@ -251,12 +251,12 @@ def groups_of(layers: tuple[KVLayer, ...], block: int, bytes: float) -> tuple[KV
 
 
 def _keeps(layer: KVLayer) -> tuple[str, int]:
-    """Layers that keep as many tokens of a request keep the same."""
+    """A key that is equal for layers that keep the same number of tokens of a request."""
     return ("full", 0) if layer.kind == "mla" else (layer.kind, layer.window)
 
 
 def _whole(number: float) -> int:
-    """Bytes of a page, rounded up where an element is less than a byte."""
+    """Bytes of a page, rounded up if an element has less than a byte."""
     return max(1, -int(-number // 1))
 
 
@@ -265,7 +265,7 @@ def _whole(number: float) -> int:
 
 @dataclass(frozen=True)
 class _Pool:
-    """The blocks of one rank, and what a request takes of them."""
+    """The blocks of one rank, and those that a request needs."""
 
     groups: tuple[KVGroup, ...]
     block_bytes: int
@@ -279,7 +279,7 @@ class _Pool:
 
     @property
     def usable(self) -> int:
-        """Bytes that requests may take: one block stays empty."""
+        """Bytes for requests: one block stays empty."""
         return self.available - self.block_bytes
 
     def request_blocks(self, length: int) -> int:
@@ -295,7 +295,7 @@ class _Pool:
         return -(-tokens // group.block)
 
     def longest(self, most: int) -> int:
-        """The longest request that fits, by halving; 0: none."""
+        """The longest request that fits, by bisection; 0: none."""
         low, high = 0, most
         while low < high:
             middle = (low + high + 1) // 2

@@ -1,4 +1,4 @@
-"""Which layers a stage of a server has, and what each keeps of a token on one of its ranks."""
+"""The layers of each stage of a server, and what each keeps of a token on one of its ranks."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ MLA_FP8_BYTES = 656
 
 
 def stage_layers(layers: int, pp: int, engine: str) -> list[range]:
-    """The layers of each stage, as the engine deals those that do not divide: vLLM one more to the
-    stages before the last, SGLang to the last ones, TensorRT-LLM and others to the first.
+    """The layers of each stage as the engine divides them; if they do not divide, vLLM gives one
+    more to the stages before the last, SGLang to the last ones, TensorRT-LLM and others to the
+    first.
 
     >>> for engine in ("vllm", "sglang", "tensorrt-llm"):
     ...     print([len(stage) for stage in stage_layers(61, 4, engine)])

@@ -1,4 +1,4 @@
-"""Which KV heads and which experts each rank of servers has, from the two meshes of a layout.
+"""The KV heads and the experts of each rank of servers, from the two meshes of a layout.
 
     KV heads    rank t of A that share attention has max(1, KV / A) from t * KV // A on: of more
                 ranks than heads, neighbours keep the same one
@@ -21,7 +21,7 @@ from ..model import Model
 from .weights import Cut, experts_of
 
 ENGINES = {"vllm": "vllm", "sglang": "sglang", "tensorrt-llm": "tensorrt-llm"}
-"""The engine of each framework that is a server; any other is Megatron's own inference."""
+"""The engine of each server framework; others are Megatron's own inference."""
 
 
 def engine_of(framework: str) -> str:
@@ -29,7 +29,7 @@ def engine_of(framework: str) -> str:
 
 
 def cut_of(layout: Layout, model: Model) -> Cut:
-    """Over how many ranks a layout of servers cuts each part of this model.
+    """The number of ranks over which a layout of servers cuts each part of this model.
 
     >>> from groups.layout import Job
     >>> from training.models import MODELS
@@ -47,7 +47,7 @@ def cut_of(layout: Layout, model: Model) -> Cut:
 
 
 def _experts(layout: Layout) -> tuple[int, int]:
-    """Ranks over which whole experts are dealt, and those that cut each."""
+    """Ranks over which whole experts are divided, and ranks that cut each of them."""
     if layout.expert is None:
         return 1, layout.mesh.size("tp")
     sizes = dict(zip(layout.expert.names, layout.expert.sizes))
@@ -59,8 +59,8 @@ def _experts(layout: Layout) -> tuple[int, int]:
 
 @dataclass(frozen=True, eq=False)
 class HeldByRanks:
-    """Of each rank, int64 of shape (world,): its stage, its first KV head and expert, how many
-    experts it has, and where it is among the ranks that share the tokens of a sequence."""
+    """For each rank, int64 of shape (world,): its stage, its first KV head and expert, its number
+    of experts, and its place among the ranks that share the tokens of a sequence."""
 
     stage: np.ndarray
     head: np.ndarray
@@ -78,7 +78,7 @@ class HeldByRanks:
 
 
 def placed(layout: Layout, model: Model, cut: Cut) -> HeldByRanks:
-    """What each rank of a layout of servers has.
+    """What each rank of a layout of servers holds.
 
     >>> from groups.layout import Job
     >>> from training.models import MODELS
@@ -109,7 +109,7 @@ def placed(layout: Layout, model: Model, cut: Cut) -> HeldByRanks:
 
 
 def _expert_place(layout: Layout) -> np.ndarray:
-    """Where each rank is among those over which whole experts are dealt."""
+    """The place of each rank among those over which whole experts are divided."""
     expert = layout.expert
     if expert is None or (engine_of(layout.framework) == "vllm" and expert.size("ep") == 1):
         return np.zeros(layout.world_size, dtype=np.int64)
@@ -118,7 +118,7 @@ def _expert_place(layout: Layout) -> np.ndarray:
 
 
 def _coordinates(mesh: Mesh, name: str) -> np.ndarray:
-    """Along an axis, of every rank; 0 where there is no such axis."""
+    """The coordinate of every rank along an axis; 0 if there is no such axis."""
     ranks = np.arange(mesh.world_size)
     for axis, stride in zip(mesh.axes, mesh.strides):
         if axis.name == name:

@@ -1,4 +1,4 @@
-"""Memory of each rank of a server: weights, working space, and what its cache of requests gets.
+"""Memory of each rank of a server: weights, working space, and KV cache.
 
     vLLM          total * gpu_memory_utilization - weights - activations - not torch's - CUDA graphs
     SGLang        (total - started) * mem_fraction_static - weights; activations and graphs beside
@@ -47,7 +47,8 @@ SHARES: Mapping[str, tuple[str, float]] = {
     "tensorrt-llm": ("free_gpu_memory_fraction", 0.9),
     "megatron": ("gpu_memory_utilization", 0.9),
 }
-"""What says how much of a GPU a server takes, and its default; 0: worked out from the GPU."""
+"""The option for the share of a GPU that a server uses, and its default; 0: computed from the
+GPU."""
 
 CACHES: Mapping[str, int] = {"bf16": 2, "fp8": 1}
 """Bytes of an element of the cache, by its format."""
@@ -57,30 +58,31 @@ PARTS = ("attention", "mlp", "experts", "tables", "activations", "outside", "gra
 not count, such as NCCL's buffers and the CUDA context."""
 
 USUAL = 0.8
-"""The part of a GPU that is offered where SGLang's default leaves nothing."""
+"""The share of a GPU that is proposed if SGLang's default leaves nothing."""
 
 SAMPLER = 39.0
-"""Bytes of the sampler for each request and word."""
+"""Bytes of the sampler per request and vocabulary entry."""
 
 OUTSIDE = {False: 0.13, True: 0.55}
-"""GiB that torch does not count on one GPU and on one of several (llm-d-planner; 0.07 to 0.26 and
+"""GiB outside of torch's count on one GPU, and on one of several (llm-d-planner; 0.07 to 0.26 and
 0.2 to 0.95 elsewhere)."""
 
 STARTED = {False: 0.45, True: 2.0}
-"""GiB that SGLang finds taken before it loads: on one GPU (78.84 of 79.25 are free), and of several
-(1.9 to 2.2 on H100 and H200)."""
+"""GiB in use before SGLang loads: on one GPU (78.84 of 79.25 are free), and on one of several (1.9
+to 2.2 on H100 and H200)."""
 
 GRAPHS = 0.4
 """GiB of CUDA graphs: the median of 12 runs, 0.2 to 1.3, beyond for large mixtures."""
 
 LARGE = 70 * GIB
 HUGE = 160 * GIB
-"""GPUs from which vLLM runs 1,024 requests at once by default, and 16,384 tokens in a batch."""
+"""The size of GPUs from which on vLLM defaults to 1,024 concurrent requests and 16,384 tokens per
+batch."""
 
 
 @dataclass(frozen=True)
 class Serving:
-    """What a server serves with; sizes that are 0 are the engine's defaults.
+    """The options of a server; sizes of 0 are the engine's defaults.
 
     engine: one of SHARES. weights: one of FORMATS; cache: one of CACHES. share: the part of the GPU
     that the engine is told to take. length: tokens of the longest request. requests: how many run
@@ -113,12 +115,12 @@ class Serving:
 
     @property
     def tokens_of_block(self) -> int:
-        """16 in vLLM, 32 in TensorRT-LLM; a page of SGLang's is one token."""
+        """Tokens per block: 16 in vLLM, 32 in TensorRT-LLM; a page of SGLang's is one token."""
         return {"sglang": 1, "tensorrt-llm": 32}.get(self.engine, 16)
 
     def requests_on(self, total: float, is_a100: bool = False) -> int:
-        """How many run at once: vLLM's default by the GPU (engine/arg_utils.py); TensorRT-LLM's
-        (BuildConfig.max_batch_size); 0: as many as the cache allows."""
+        """The most concurrent requests: vLLM's default by the GPU (engine/arg_utils.py);
+        TensorRT-LLM's (BuildConfig.max_batch_size); 0: as many as the cache allows."""
         default = {"vllm": 1024 if total >= LARGE and not is_a100 else 256, "tensorrt-llm": 2048}
         return self.requests or default.get(self.engine, 0)
 
@@ -136,7 +138,8 @@ class Serving:
 
 @dataclass(frozen=True)
 class ServedStage:
-    """A rank of one stage: bytes by PARTS, what is left for the cache and what the cache takes."""
+    """A rank of one stage: bytes by PARTS, bytes available for the cache, and bytes that the cache
+    uses."""
 
     stage: int
     layers: range
@@ -159,7 +162,7 @@ class ServedStage:
 
 @dataclass(frozen=True)
 class ServerMemory:
-    """The memory of one server: its stages, and the cache that they share out."""
+    """The memory of one server: its stages, and their common cache."""
 
     stages: tuple[ServedStage, ...]
     cache: KVCache
@@ -181,7 +184,8 @@ class ServerMemory:
         return self.stages[self.cache.stage]
 
     def cache_in(self, available: float, length: int = 0) -> KVCache:
-        """The cache where the deciding stage has so many bytes for it, as a log may say.
+        """The cache if the stage with the fewest blocks has so many bytes for it, as a log may
+        report.
 
         Errors: LayoutError where not one request fits.
         """
@@ -190,7 +194,7 @@ class ServerMemory:
         return plan_cache(self.layers, [stage], [available], serving, self.batched, self.cut)
 
     def used(self, stage: ServedStage) -> float:
-        """Bytes that the blocks take on a rank of a stage; all stages have as many blocks."""
+        """Bytes of the blocks on a rank of a stage; all stages have the same number of blocks."""
         each = max(group.bytes_in(stage.layers) for group in self.cache.groups)
         return float(self.cache.blocks * each)
 
@@ -224,7 +228,7 @@ def server_memory(
     attention_dp: int = 1,
     is_a100: bool = False,
 ) -> ServerMemory:
-    """What each rank of a server holds, and how many tokens and requests its cache has room for.
+    """The memory of each rank of a server, and the tokens and requests that fit into its cache.
 
     total: bytes of a GPU as programs see it. ranks: GPUs of the server, where they are more than
     those that cut attention and layers. attention_dp: of one server, how many parts have attention
@@ -315,7 +319,8 @@ def plan_cache(
 def _working(
     model: Model, cut: Cut, serving: Serving, gpu: tuple[float, bool, bool]
 ) -> dict[str, float]:
-    """Bytes of a rank beside weights and cache: activations, what torch does not count, graphs."""
+    """Bytes of a rank besides weights and cache: activations, memory outside of torch's count,
+    graphs."""
     total, is_several, is_a100 = gpu
     tokens = serving.batched_on(total, is_a100)
     width = 3 * model.ffn / cut.dense
@@ -358,7 +363,7 @@ def _stage(
 
 
 def _left(engine: str, parts: dict[str, float], total: float, share: float) -> tuple[float, float]:
-    """Bytes that the engine takes of a GPU, and those of them that the cache gets."""
+    """Bytes of a GPU that the engine uses, and those of them for the cache."""
     weights = sum(parts.get(name, 0.0) for name in PARTS[:4])
     outside, activations, graphs = (parts[name] for name in ("outside", "activations", "graphs"))
     if engine == "sglang":
@@ -371,7 +376,7 @@ def _left(engine: str, parts: dict[str, float], total: float, share: float) -> t
 
 
 def _element(layers: Sequence[KVLayer], serving: Serving) -> float:
-    """Bytes of an element of the cache; a latent in 8 bits is counted in bytes already."""
+    """Bytes of an element of the cache; an 8-bit latent is counted in bytes already."""
     return CACHES[serving.cache]
 
 

@@ -1,4 +1,4 @@
-"""What SGLang takes where it is not stated: tokens of a chunk of prefill, and the part of a GPU.
+"""SGLang's defaults: tokens per prefill chunk, and the share of a GPU.
 
 Source: sgl-project/sglang 0.5.23 python/sglang/srt/arg_groups/memory_hook.py
 (handle_gpu_memory_settings and reserve_for_graph_mb, in MiB; attention's dp divides the chunk only
@@ -20,12 +20,12 @@ DEFAULTS: tuple[tuple[float, int, int, int], ...] = (
     (160, 8192, 256, 512),
     (math.inf, 16384, 512, 512),
 )
-"""Of GPUs with less than so many GiB: the chunk, and the largest batch of decode that graphs are
-captured for, where tp is below 4 and from 4 on."""
+"""For GPUs with less than so many GiB: the chunk, and the largest decode batch with a CUDA graph,
+for tp below 4 and from 4 on."""
 
 
 def prefill_chunk(total: float) -> int:
-    """Tokens of a chunk of prefill on a GPU of so many bytes."""
+    """Tokens per prefill chunk on a GPU of so many bytes."""
     return _defaults(total)[1]
 
 
@@ -39,8 +39,8 @@ def sglang_share(
     attention_dp: int = 1,
     is_mla: bool = False,
 ) -> float:
-    """mem_fraction_static: what activations and CUDA graphs leave of a GPU, at least 10 GiB of a
-    large one for them.
+    """The default of mem_fraction_static: what activations and CUDA graphs leave of a GPU; on a
+    large one these get at least 10 GiB.
 
     tp: ranks of a stage, among them attention_dp parts that have attention whole; for each of these
     and each request of the largest batch 3 MiB more are kept, 4.5 from 300 requests on, so that
@@ -70,7 +70,7 @@ def _defaults(total: float) -> tuple[float, int, int, int]:
 
 
 def _graphs(chunk: int) -> int:
-    """How many sizes of a prefill graphs are captured for.
+    """The number of prefill sizes with a CUDA graph.
 
     >>> [_graphs(chunk) for chunk in (2048, 4096, 8192, 16384)]
     [42, 50, 58, 74]

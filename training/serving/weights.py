@@ -1,4 +1,4 @@
-"""Bytes of a model's weights on each rank of a server, by the format that they are kept in.
+"""Bytes of a model's weights on each rank of a server, by format.
 
     bf16    2
     fp8     1 + 4 / 128**2            a 32-bit scale for each block of 128 x 128 (DeepSeek-V3)
@@ -39,16 +39,16 @@ FORMATS: Mapping[str, float] = {
     "nvfp4": 0.5 + 1 / 16,
     "mxfp4": 0.5 + 1 / 32,
 }
-"""Bytes of one element of a linear layer, its share of the scales included."""
+"""Bytes of one element of a linear layer, with its share of the scales."""
 
 LINEAR = ("attention", "mlp", "experts", "shared_expert")
-"""Kinds of parameters that are kept in the format; the others in 16 bits."""
+"""Kinds of parameters with this format; the others have 16 bits."""
 
 WEIGHTS = ("attention", "mlp", "experts", "tables")
-"""What the weights of a rank are shown by: tables are embedding and output."""
+"""Parts of a rank's weights: tables are embedding and output."""
 
 VOCABULARY_MULTIPLE = 64
-"""vLLM's padding of the vocabulary; it is then cut over the ranks."""
+"""vLLM pads the vocabulary to a multiple of this, and then cuts it over the ranks."""
 
 MXFP4_MULTIPLE = 256
 """Rows of an expert's matrix are padded to so many where kernels of mxfp4 need it: 2,880 of GPT-OSS
@@ -57,7 +57,7 @@ become 3,072, and its weights 64.4 GiB instead of 60.8 (llm-d-planner, in servin
 
 @dataclass(frozen=True)
 class Cut:
-    """Over how many ranks a server cuts each part of a model.
+    """The number of ranks over which a server cuts each part of a model.
 
     attention: ranks that share the heads; dense: those that share MLPs, embedding and output; ep:
     those over which whole experts are dealt; etp: those that cut each expert; pp: stages; dcp: of
@@ -84,7 +84,8 @@ class Cut:
             raise error.replace(control="dcp", alternatives=fixes)
 
     def kv_heads(self, heads: int) -> tuple[int, int]:
-        """KV heads of a rank, and how many ranks keep each: max(1, heads / attention), and copies.
+        """KV heads of a rank, and the number of ranks with the same ones: max(1, heads /
+        attention), and copies.
 
         Ranks of dcp share the tokens of one head, and are no copies of it.
         """
@@ -134,8 +135,8 @@ def layer_bytes(
 
 
 def experts_of(experts: int, ep: int, rank: int) -> tuple[int, int]:
-    """The first expert of a rank of ep, and how many it has: the first ranks one more. Of more
-    ranks than experts each has one, the last ones a second copy of it, a redundant expert.
+    """The first expert of a rank of ep, and its number of experts: the first ranks have one more.
+    With more ranks than experts each has one, the last ones a redundant copy.
 
     >>> [experts_of(10, 4, rank) for rank in range(4)]
     [(0, 3), (3, 3), (6, 2), (8, 2)]

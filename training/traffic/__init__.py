@@ -1,1 +1,1 @@
-"""What each kind of group sends in one step, over which links, who to whom."""
+"""The bytes that each kind of group sends in one step: their links, senders and receivers."""

@@ -1,4 +1,4 @@
-"""What each kind of group sends in one step: operation, how often, how large, by pipeline stage.
+"""The operations of each kind of group in one step: which, how often, how large, by pipeline stage.
 
 Volumes are buffers S as in `collectives`: the whole, of which a rank holds a piece or all. With
 b micro-batch, s sequence, h hidden, t, c, d, p, e for tp, cp, dp, pp, ep, m micro-batches, v chunks
@@ -48,16 +48,16 @@ from ..recompute import is_beside_exchange, written
 from ..split import Split
 
 RING, PAIRWISE, NEXT, BEFORE, ONCE = "ring", "pairwise", "next", "before", "once"
-"""How bytes go between the members of a group (training.traffic.per_step)."""
+"""Communication patterns between the members of a group (training.traffic.per_step)."""
 
 CP_ALGORITHMS = ("p2p", "all_gather", "a2a")
-"""How the ranks of a cp group see each other's keys and values; Transformer Engine's names."""
+"""How the ranks of a cp group exchange keys and values, by Transformer Engine's names."""
 
 FP32 = 4
 """Bytes of the values of the vocabulary-parallel cross entropy, which is computed in fp32."""
 
 REPLICATED = ("norms", "router")
-"""Kinds of parameters whose gradients differ over tp where it cuts the sequence, not them."""
+"""Kinds of parameters whose gradients differ over tp if it cuts the sequence instead of them."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def demands(
     cp_algorithm: str = "p2p",
     stages: Sequence[StageParameters] = (),
 ) -> list[Demand]:
-    """Everything that is sent in a step, kind by kind; what moves nothing is left out.
+    """Every operation of a step, kind by kind; those that move nothing are left out.
 
     stages: what a rank of each stage holds, where that is known already.
 
@@ -120,7 +120,7 @@ def demands(
 
 
 class _Step:
-    """What the rows are worked out from; lists are by pipeline stage."""
+    """The inputs of the rows; lists are by pipeline stage."""
 
     def __init__(
         self, model: Model, split: Split, training: Training, stages: Sequence[StageParameters]
@@ -141,13 +141,13 @@ class _Step:
         self.last = [self.share * stage.is_last for stage in stages]
 
     def goes_again(self, *modules: str) -> bool:
-        """Whether one of these is computed again, where whole layers are not."""
+        """Whether one of these modules is recomputed, without whole layers being recomputed."""
         return not self.training.recomputed.isdisjoint(modules)
 
     def each(
         self, kind: str, what: str, operation: str, size: float, times: Iterable[float], *how: str
     ) -> Demand:
-        """So many operations of one size in every micro-batch; how: beside, pattern."""
+        """A row of operations of one size in every micro-batch; how: beside, pattern."""
         counts = tuple(self.training.micro_batches * time for time in times)
         volumes = tuple(count * size for count in counts)
         return Demand(kind, what, operation, size, counts, volumes, *how)
@@ -155,13 +155,15 @@ class _Step:
     def once(
         self, kind: str, what: str, operation: str, sizes: Sequence[float], beside: str, times: int
     ) -> Demand:
-        """One operation a step, or so many, on all that a rank of each stage holds."""
+        """A row of operations once (or ``times``) per step, on everything that a rank of each stage
+        holds."""
         counts, volumes = (float(times),) * len(sizes), tuple(times * size for size in sizes)
         return Demand(kind, what, operation, max(sizes), counts, volumes, beside)
 
 
 def _tensor(step: _Step) -> Iterator[Demand]:
-    """The layers, between column- and row-parallel matrices; once a step the replicated weights."""
+    """Tp in the layers, between column- and row-parallel matrices; once per step the replicated
+    weights."""
     if step.split.tp == 1:
         return
     shared = 1 if step.model.shared_expert_ffn else 0
@@ -181,7 +183,7 @@ def _tensor(step: _Step) -> Iterator[Demand]:
 
 
 def _ends(step: _Step) -> Iterator[Demand]:
-    """Embedding, output layer and loss, whose matrices tp cuts by the vocabulary."""
+    """Tp in embedding, output layer and loss, whose matrices it cuts by the vocabulary."""
     if step.split.tp == 1:
         return
     first, last, size = step.first, step.last, step.activation
@@ -195,7 +197,7 @@ def _ends(step: _Step) -> Iterator[Demand]:
 
 
 def _context(step: _Step, algorithm: str) -> Iterator[Demand]:
-    """Keys and values between the ranks that hold a sequence."""
+    """cp: keys and values between the ranks that share a sequence."""
     c, t, model, layers = step.split.cp, step.split.tp, step.model, step.layers
     if c == 1:
         return
@@ -218,7 +220,7 @@ def _context(step: _Step, algorithm: str) -> Iterator[Demand]:
 
 
 def _expert(step: _Step) -> Iterator[Demand]:
-    """Tokens to their experts and back; expert tensor parallelism gathers and scatters them."""
+    """ep: tokens to their experts and back; expert tensor parallelism gathers and scatters them."""
     split, moe = step.split, step.moe_layers
     # One micro-batch's hides behind another's computation (arXiv:2412.19437 section 3.2.1).
     beside = "compute" if step.training.hides_exchange else ""
@@ -238,7 +240,7 @@ def _expert(step: _Step) -> Iterator[Demand]:
 
 
 def _pipeline(step: _Step) -> Iterator[Demand]:
-    """Activations to the rank of the next stage, gradients to that of the one before.
+    """pp: activations to the rank of the next stage, gradients to that of the one before.
 
     Stages in a loop send one way, and v chunks go round again; in V shape a rank's second stage
     sends the other way; DualPipe sends half of the micro-batches each way.
@@ -257,7 +259,7 @@ def _pipeline(step: _Step) -> Iterator[Demand]:
 
 
 def _data(step: _Step) -> Iterator[Demand]:
-    """Gradients and parameters between the ranks that hold the same slice of the model."""
+    """dp: gradients and parameters between the ranks that hold the same part of the model."""
     split = step.split
     if split.dp * split.cp > 1:
         yield from _replicas(step, "dp-cp", [stage.dense for stage in step.stages])
@@ -271,14 +273,14 @@ def _data(step: _Step) -> Iterator[Demand]:
 
 
 def _shares_embedding(model: Model) -> bool:
-    """Whether the last stage uses the word embedding too: for a tied output layer, or for
-    multi-token prediction (NVIDIA/Megatron-LM d98e8a6 megatron/core/distributed/
-    finalize_model_grads.py, _get_shared_word_embedding_weight)."""
+    """Whether the last stage has the word embedding too: for a tied output layer, or for
+    multi-token prediction (NVIDIA/Megatron-LM d98e8a6
+    megatron/core/distributed/finalize_model_grads.py, _get_shared_word_embedding_weight)."""
     return model.tied or model.mtp_layers > 0
 
 
 def _replicas(step: _Step, kind: str, held: Sequence[int]) -> Iterator[Demand]:
-    """One data parallel group, as the stage of ZeRO has it."""
+    """The operations of one data parallel group, by ZeRO stage."""
     m, zero = step.training.micro_batches, step.training.zero
     weights = [step.precision.weight * part for part in held]
     gradients = [step.precision.gradient * part for part in held]
@@ -295,7 +297,7 @@ def _replicas(step: _Step, kind: str, held: Sequence[int]) -> Iterator[Demand]:
 
 
 def require(model: Model, split: Split, training: Training, cp_algorithm: str = "p2p") -> None:
-    """Refuse a cut that this model, or this way to train it, does not allow.
+    """Refuses a split that this model, or its training, does not allow.
 
     >>> gpt = Model(layers=96, hidden=12288, heads=96, vocabulary=51200, sequence=2048)
     >>> require(gpt, Split(dp=8, ep=8), Training())
@@ -329,7 +331,7 @@ def require(model: Model, split: Split, training: Training, cp_algorithm: str = 
 
 
 def _require_overlap(split: Split, training: Training) -> None:
-    """Refuse to hide experts' exchange where Megatron cannot (NVIDIA/Megatron-LM d98e8a6
+    """Refuses to hide the all-to-all of experts where Megatron cannot (NVIDIA/Megatron-LM d98e8a6
     core/transformer/transformer_config.py:3002-3032)."""
     off = {"ep_overlap": 0}
     if split.ep == 1:

@@ -1,4 +1,4 @@
-"""Who sends how much to whom in one step: bytes from each sender (row) to each receiver (column).
+"""The matrix of one step: bytes from each sender (row) to each receiver (column).
 
 Up to CELLS ranks a row and a column are one rank; above that they are so many whole nodes that
 there are CELLS rows at most, and what stays inside them stands on the diagonal. A part of a job
@@ -21,10 +21,10 @@ from .demands import BEFORE, ONCE, PAIRWISE
 from .per_step import Traffic, carrier
 
 CELLS = 256
-"""Rows of a matrix at most: more could not be told apart in a picture."""
+"""The most rows of a matrix: more could not be distinguished in a picture."""
 
 FEW = 16
-"""Members up to which going through all pairs of places is quicker than through cells."""
+"""The largest group for which iterating over all pairs of places is faster than over cells."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ def matrix(
     gpus_per_node: int,
     ranks: np.ndarray | None = None,
 ) -> Matrix:
-    """The bytes of all transfers of a step, added up by kind; between some ranks, else all.
+    """The bytes of all transfers of a step, summed by kind; between some ranks, by default all.
 
     >>> from groups import parse_mesh
     >>> from groups.megatron import dense_groupings
@@ -84,8 +84,8 @@ def matrix(
 def _by_kind(
     rows: Iterable[Traffic], every: Mapping[str, Grouping], mesh: Mesh, cell: np.ndarray, most: int
 ) -> tuple[tuple[str, ...], np.ndarray]:
-    """The kinds, and the bytes of each between cells; cell: of each rank, ``most`` of a rank whose
-    bytes to others like it do not count."""
+    """The kinds, and the bytes of each between cells; cell: of each rank, ``most`` for ranks whose
+    bytes among themselves do not count."""
     size = int(cell.max()) + 1
     alike: dict[tuple[str, str], np.ndarray] = {}  # bytes by stage of one kind in one pattern
     once: dict[str, Traffic] = {}
@@ -113,13 +113,13 @@ def _by_kind(
 
 
 def _of_node(ranks: np.ndarray, gpus_per_node: int) -> int:
-    """How many of some ranks stand on one node; 1 where nodes have different numbers of them."""
+    """The number of these ranks on each node; 1 if nodes differ."""
     _, counts = np.unique(ranks // gpus_per_node, return_counts=True)
     return int(counts[0]) if (counts[:-1] == counts[0]).all() and counts[-1] <= counts[0] else 1
 
 
 def ranks_per_cell(world: int, gpus_per_node: int) -> int:
-    """Ranks of one row: 1, or the ranks of so many nodes that CELLS rows hold all.
+    """Ranks per row: 1, or the ranks of as many nodes as needed for CELLS rows.
 
     >>> ranks_per_cell(256, 8), ranks_per_cell(264, 8), ranks_per_cell(16_384, 8)
     (1, 8, 64)
@@ -131,7 +131,7 @@ def ranks_per_cell(world: int, gpus_per_node: int) -> int:
 
 
 def _by_rank(by_stage: np.ndarray, mesh: Mesh) -> np.ndarray:
-    """What each rank sends, by its pipeline stage: shape (world_size,)."""
+    """Bytes sent by each rank, from those of its stage: shape (world_size,)."""
     ranks = np.arange(mesh.world_size)
     if len(by_stage) == 1:
         return np.full(len(ranks), by_stage[0])
@@ -140,7 +140,7 @@ def _by_rank(by_stage: np.ndarray, mesh: Mesh) -> np.ndarray:
 
 
 def _pairs(groups: np.ndarray, sent: np.ndarray, cell: np.ndarray, size: int) -> np.ndarray:
-    """All pairs of members of every group; a group's members send alike."""
+    """All pairs of members of every group; a group's members send equal amounts."""
     count, members = groups.shape
     if members <= FEW:
         each = sent / (members - 1)
@@ -157,7 +157,7 @@ def _pairs(groups: np.ndarray, sent: np.ndarray, cell: np.ndarray, size: int) ->
 def _once(
     groups: np.ndarray, sent: np.ndarray, row: Traffic, cell: np.ndarray, size: int
 ) -> np.ndarray:
-    """To the members of one's own place in the other domains, and on inside of these."""
+    """Pairs with the same place in the other domains, and from there inside of these."""
     if groups.shape[1] % row.near:  # cut unevenly by domains
         return _pairs(groups, sent, cell, size)
     domains = groups.reshape(-1, row.near)

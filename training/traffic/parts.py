@@ -1,4 +1,4 @@
-"""Parts of a job whose ranks are looked at by themselves, such as one replica of the model.
+"""Parts of a job to look at alone, such as one replica of the model.
 
 all        every rank
 stage      the ranks of one pipeline stage, of all replicas
@@ -23,14 +23,14 @@ from .per_step import Traffic, carrier
 ALL, STAGE, REPLICA, BLOCK, NODE = "all", "stage", "replica", "block", "node"
 
 SAME = {STAGE: ("pp",), REPLICA: ("dp",), BLOCK: ("pp", "dp")}
-"""Axes along which all ranks of a part stand where one of them does."""
+"""The axes along which the ranks of a part have a common coordinate."""
 
 PARTS = (ALL, *SAME, NODE)
 
 
 def parts_of(mesh: Mesh, gpus_per_node: int) -> tuple[str, ...]:
-    """The parts that a job has, each of several ranks and not of all; blocks where cp makes them
-    larger than a tp group.
+    """The parts of a job, each with several ranks but not all; blocks only if cp makes them larger
+    than a tp group.
 
     >>> from groups import parse_mesh
     >>> parts_of(parse_mesh("tp8-cp2-dp4-pp2"), 8), parts_of(parse_mesh("dp8"), 8)
@@ -45,7 +45,7 @@ def parts_of(mesh: Mesh, gpus_per_node: int) -> tuple[str, ...]:
 
 
 def ranks_of_part(part: str, mesh: Mesh, gpus_per_node: int, rank: int) -> np.ndarray:
-    """The ranks of the part that one rank stands in, ascending: int64, shape (ranks,).
+    """The ranks of the part with this rank, ascending: int64, shape (ranks,).
 
     >>> from groups import parse_mesh
     >>> mesh = parse_mesh("tp2-dp2-pp2")
@@ -73,8 +73,8 @@ def clearest(
     rank: int,
     most: int,
 ) -> str:
-    """The part in which something is seen: of those of at most so many ranks the one that holds the
-    groups with the most bytes of a rank; all ranks where there are no more, or none holds any.
+    """The most informative part: among those of at most ``most`` ranks the one that holds the
+    groups with most bytes per rank; all ranks if there are no more, or if no part holds any.
 
     >>> from groups.megatron import groupings
     >>> from training.clusters import CLUSTERS

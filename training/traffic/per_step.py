@@ -1,4 +1,4 @@
-"""Traffic of one step on real links: bytes inside and across NVLink domains, time at link speed.
+"""Traffic of one step on real links: bytes inside and across NVLink domains, seconds at link speed.
 
     sent       bytes that one rank sends in a step, on the stage that sends most (`collectives`)
     total      the same, summed over all ranks of the job
@@ -79,7 +79,7 @@ class Traffic(Demand):
 
     @property
     def seconds(self) -> float:
-        """The time that the links need, on the stage that needs most."""
+        """Seconds on the links, for the slowest stage."""
         return max(self.times)
 
     @property
@@ -89,7 +89,7 @@ class Traffic(Demand):
 
     @property
     def sent(self) -> float:
-        """Bytes that one rank sends, on the stage that sends most."""
+        """Bytes sent by one rank, of the stage that sends most."""
         return max(self.by_stage)
 
 
@@ -135,7 +135,7 @@ def traffic(
 
 
 def seconds_together(rows: Iterable[Traffic]) -> float:
-    """The time that the links need for several transfers, on the stage that needs most for all.
+    """Seconds on the links for several transfers, for the slowest stage.
 
     What one stage sends forward and the next one back are no two turns of one link.
 
@@ -153,11 +153,11 @@ def seconds_together(rows: Iterable[Traffic]) -> float:
 
 
 CARRIERS = {"dp-cp": ("dp-cp", "dp", "cp"), "edp": ("edp", "dp-cp", "dp")}
-"""Groups that carry a kind, the first that there is: a framework may have no cp, or no experts."""
+"""Groups that carry a kind, in order of preference: a framework may have no cp, or no experts."""
 
 
 def carrier(every: Mapping[str, Grouping], kind: str) -> Grouping | None:
-    """The group that carries a kind of traffic; None if this framework makes none."""
+    """The group that carries a kind of traffic; None if the framework has none."""
     names = CARRIERS.get(kind, (kind,))
     return next((every[name] for name in names if name in every), None)
 
@@ -199,7 +199,7 @@ def _placed(demand: Demand, where: Reach, ranks: int, cluster: Cluster, model: M
 
 @dataclass(frozen=True)
 class Reach:
-    """How all groups of one name stand on NVLink domains; shares are from 0 to 1.
+    """How all groups of one name span NVLink domains; shares are from 0 to 1.
 
     Attributes:
         groups, size: groups, and ranks of each.
@@ -238,8 +238,8 @@ class Reach:
 
 
 def reach(grouping: Grouping, domain: int) -> Reach:
-    """How the groups of a kind, all its ranks or some places of them, stand on domains of so many
-    consecutive ranks; of small groups it is kept.
+    """How the groups of a kind, or some places of them, span domains of so many consecutive ranks;
+    cached for small groups.
 
     >>> from groups import parse_mesh
     >>> path = reach(Grouping("dp", parse_mesh("tp2-dp4-pp2"), "dp"), domain=4)
