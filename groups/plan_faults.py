@@ -91,7 +91,7 @@ class RoleHang:
 
     @property
     def gpus(self) -> tuple[int, ...]:
-        """GPUs of the cluster of these ranks."""
+        """The GPUs of these ranks, by their numbers in the cluster."""
         return tuple(self.role.ranks[list(self.ranks)].tolist())
 
     @property

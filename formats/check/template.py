@@ -94,7 +94,7 @@ TELLERS = 4  # members of a group that hangs that say so
 
 
 def groups_of(kind: Kind) -> list[list[int]]:
-    """The ranks of every group, in the order in which all ranks make them."""
+    """The ranks of every group, in the order in which all ranks create them."""
     swept: list[range] = []
     fixed: list[range] = []  # of each axis: how far its places are from rank 0
     stride = 1
@@ -119,12 +119,12 @@ def groups_of(kind: Kind) -> list[list[int]]:
 
 
 def sums(ranks: Sequence[int]) -> list[int]:
-    """What all-reducing 1, the rank and its square must come to; exact in 64 bits."""
+    """The expected sums of all-reducing 1, the rank and its square; exact in 64 bits."""
     return [len(ranks), sum(ranks), sum(rank * rank for rank in ranks)]
 
 
 def host_differences(seen: Sequence[Place], hosts: Sequence[tuple[str, int]]) -> list[str]:
-    """Sentences about the ranks on other hosts than were named; seen: (host, local rank) of each.
+    """Sentences about ranks that are not on the named host; seen: (host, local rank) of each.
 
     Names count up to their first dot.
     """
@@ -137,7 +137,7 @@ def host_differences(seen: Sequence[Place], hosts: Sequence[tuple[str, int]]) ->
 
 
 def placement_differences(seen: Sequence[Place], gpus_per_node: int) -> list[str]:
-    """Sentences about the ranks that stand elsewhere; seen: (host, local rank) of each rank.
+    """Sentences about ranks that are not in their place; seen: (host, local rank) of each rank.
 
     A node is taken to be the host on which most of its ranks stand and that no node before it is.
     """
@@ -170,7 +170,7 @@ def placement_differences(seen: Sequence[Place], gpus_per_node: int) -> list[str
 
 
 def sum_differences(name: str, groups: Sequence[list[int]], seen: Sequence[list[int]]) -> list[str]:
-    """Sentences about the groups whose sums are others; seen: the sums of each rank."""
+    """Sentences about groups with wrong sums; seen: the sums of each rank."""
     lines = []
     for number, ranks in enumerate(groups):
         wanted = sums(ranks)
@@ -254,7 +254,7 @@ def complain(line: str) -> None:
 
 
 class Cluster:
-    """All processes of the job: joins them, and does what they do together."""
+    """All processes of the job: joins them, and runs what they do together."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         import torch

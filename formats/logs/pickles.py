@@ -32,7 +32,7 @@ LONGEST_NUMBER = 4300
 
 
 def plain(data: bytes, allowance: Allowance | None = None) -> object:
-    """What a pickle of plain data holds.
+    """The plain data of a pickle.
 
     >>> import pickle
     >>> plain(pickle.dumps({"version": "2.10", "entries": [(1, None), (2.5, True)]}, protocol=2))
@@ -51,7 +51,7 @@ def plain(data: bytes, allowance: Allowance | None = None) -> object:
 
 
 class _Machine:
-    """A pickle that is being read: what is built, what is remembered, where marks stand."""
+    """A pickle being read: the values so far, the memo, and the marks."""
 
     def __init__(self, data: bytes, allowance: Allowance) -> None:
         self.data, self.allowance = data, allowance
@@ -124,7 +124,7 @@ class _Machine:
 
 
 def _put(stack: list[object], memo: list[object], place: int) -> None:
-    """Remember what was built last; writers number what they remember from 0."""
+    """Adds the last value to the memo; writers number its entries from 0."""
     if place == len(memo):
         memo.append(stack[-1])
     else:
@@ -218,7 +218,7 @@ def _written(read: Callable[[bytes], object], longest: int | None = None) -> Ste
 
 
 def _number(line: bytes) -> int:
-    """As protocol 0 writes it; a truth value has a zero before it."""
+    """A number as protocol 0 writes it; booleans have a leading zero."""
     return line == b"01" if line in (b"00", b"01") else int(line.removesuffix(b"L"), 0)
 
 
@@ -237,7 +237,7 @@ def _since_mark(stack: list[object], marks: list[int]) -> list[object]:
 
 
 def _gathers(made: Callable[[list[object]], object]) -> Step:
-    """What is made of all that stands above the last mark."""
+    """An instruction that makes a value of everything above the last mark."""
 
     def step(
         data: bytes, at: int, stack: list[object], marks: list[int], memo: list[object]
@@ -261,7 +261,7 @@ def _tuple_of(count: int) -> Step:
 
 
 def _list(value: object) -> list[object]:
-    """What a file adds to. Errors: TypeError for what is no list."""
+    """The list that a file adds to. Errors: TypeError for another value."""
     if type(value) is not list:
         raise TypeError
     return value
@@ -368,7 +368,7 @@ def _place(line: bytes) -> int:
 
 
 def _skips(size: int) -> Step:
-    """A version or a frame's length, which say nothing of the value."""
+    """An instruction with a version or a frame's length, which are ignored."""
 
     def step(
         data: bytes, at: int, stack: list[object], marks: list[int], memo: list[object]
@@ -382,7 +382,7 @@ _UINT = struct.Struct("<I")
 
 
 class _Steps(dict[int, tuple[Step, int]]):
-    """The instructions that are taken, and what each counts for."""
+    """The accepted instructions of a pickle, and the bytes that each counts for."""
 
     def __missing__(self, code: int) -> tuple[Step, int]:
         raise refusal("dump-instruction", "log", value=repr(chr(code)))

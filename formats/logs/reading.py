@@ -131,7 +131,7 @@ class LogReading:
     # -- ranks and places --------------------------------------------------------------------------
 
     def head(self, rank: str) -> None:
-        """``[rank9]:`` of PyTorch 2.2 or newer: the global rank."""
+        """Adds a ``[rank9]:`` of PyTorch 2.2 or newer: the global rank."""
         self.ranks.add(int(rank))
         self.spoke.add(int(rank))
         self.ranks_by_head = True
@@ -139,7 +139,7 @@ class LogReading:
         self.speaker = int(rank)
 
     def tag(self, rank: str) -> None:
-        """``[1,3]<stdout>:`` of mpirun, before each line of a process."""
+        """Adds a ``[1,3]<stdout>:`` of mpirun, before each line of a process."""
         self.ranks.add(int(rank))
         self.spoke.add(int(rank))
         if self.speaker != int(rank):
@@ -167,7 +167,7 @@ class LogReading:
     # -- watchdogs ---------------------------------------------------------------------------------
 
     def printed(self, rank: str, body: str, number: str) -> None:
-        """A ``[PG ... Rank r]``: in the group of all ranks the number is global."""
+        """Adds a ``[PG ... Rank r]``: in the group of all ranks the number is global."""
         group = self.printed_as.get(body)
         if group is None:
             if len(self.printed_as) > MOST_NAMES:
@@ -185,19 +185,19 @@ class LogReading:
             self.ranks.add(place)
 
     def place_in_printed(self, number: str) -> None:
-        """``[Rank r]`` on a line that names a group but no rank of the job."""
+        """Adds a ``[Rank r]`` on a line that names a group but no rank of the job."""
         if self.current and self.current[0].kind != WORLD:
             self.group_ranks.add(int(number))
 
     def bare(self, number: str, *work: str) -> None:
-        """A ``[Rank r]`` that nothing else explains, with the work that its line names."""
+        """Adds a ``[Rank r]`` that nothing else explains, with the work on its line."""
         works = self.bare_works.setdefault(int(number), set())
         if any(work) and len(works) < 3:
             works.add(work)
 
     def work(self, in_group: bool, relayed: bool, rank: str, seq: str, op: str, *rest: str) -> None:
-        """Work that did not finish; rest: elements in and out, the group's counters, then month,
-        day, hour, minute and second of the line, and the milliseconds that the work ran."""
+        """Adds unfinished work; rest: elements in and out, the group's counters, then month, day,
+        hour, minute and second of the line, and the milliseconds that the work ran."""
         numel_in, numel_out, stuck_at, *counters = map(_number, rest[:5])
         printed = self.current if in_group else None
         number = int(seq) if seq else stuck_at
@@ -208,7 +208,7 @@ class LogReading:
     # -- launchers ---------------------------------------------------------------------------------
 
     def worker(self, rank: str, local_rank: str) -> None:
-        """A worker that a launcher saw die."""
+        """Adds a worker that a launcher saw die."""
         self.block = int(rank)
         self.ranks.add(self.block)
         self.devices[self.block] = int(local_rank)
@@ -225,11 +225,12 @@ class LogReading:
     # -- barriers ----------------------------------------------------------------------------------
 
     def wrapped_barrier(self) -> None:
-        """TORCH_DISTRIBUTED_DEBUG=DETAIL: before each operation its group has a barrier."""
+        """A barrier of TORCH_DISTRIBUTED_DEBUG=DETAIL, which runs in a group before each of its
+        operations."""
         self.barriers_in_groups = True
 
     def barrier(self, rank: str, speaker: str, failed: str, reached: str, *others: str) -> None:
-        """A monitored barrier's report: its numbers are places in the group that was called.
+        """Adds a monitored barrier's report, whose numbers are places in the group that was called.
 
         They are global where nothing speaks against it: the barrier is of all ranks unless it is
         given another group.
@@ -255,7 +256,8 @@ class LogReading:
     # -- PyTorch's own reports ---------------------------------------------------------------------
 
     def in_current_group(self, absent: bool, numbers: str) -> None:
-        """Numbers of a report: of the group of the line before, or of its process's next line."""
+        """Adds numbers of a report about the group of the line before, or of its process's next
+        line."""
         group_ranks = self.listed(numbers)
         if self.current:
             self._in_group(self.current[0], absent, group_ranks)
@@ -275,7 +277,7 @@ class LogReading:
                 self.missing.update(numbers)
 
     def mismatch(self, sides: int, rank: str, printer: str, *rest: str) -> None:
-        """Who called what: for each side place, number and operation; then the shapes."""
+        """Adds who called what: for each side place, number and operation; then the shapes."""
         if printer and not rank:
             self.ranks.add(int(printer))
         speaker = _number(rank or printer)
@@ -317,7 +319,7 @@ class LogReading:
 
 
 def _group(body: str) -> ProcessGroup:
-    """Of a ``[PG ... Rank r]``; its name counts where that is the same on all ranks."""
+    """The group of a ``[PG ... Rank r]``; its name counts if it is the same on all ranks."""
     match, has_guid = _GROUP_BODY.fullmatch(body.strip()), "GUID" in body
     if match and (match[2] or match[3]):
         name, description = match[2], match[3]

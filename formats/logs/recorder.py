@@ -19,18 +19,17 @@ from typing import NamedTuple, TypeGuard
 from .bounds import Allowance
 
 MOST_WRITTEN = 10_000_000
-"""Characters of sizes and types of a dump after which they are counted: a pickle can hold the same
-ones many times."""
+"""Characters of a dump's sizes and types above which they are counted: a pickle can repeat them."""
 
 _NUMBER = re.compile(r"\d{1,7}")
 _P2P = re.compile(r"(send|recv) (\d{1,7})(->|<-)(\d{1,7})$")
 
 GroupKey = tuple[str, tuple[int, ...]]
-"""Name and members (empty where the dump does not say): one name can be several groups."""
+"""Name and members (empty if the dump does not have them): one name can be several groups."""
 
 
 class Call(NamedTuple):
-    """One entry: an operation that a rank has called."""
+    """One entry: a call of an operation."""
 
     group: str  # its name
     seq: int  # in the group, of collectives or of point-to-point operations
@@ -72,7 +71,7 @@ def is_dump(document: object) -> TypeGuard[dict[str, object]]:
 def as_dump(
     document: dict[str, object], file: str, rank: int | None, allowance: Allowance | None = None
 ) -> Dump:
-    """The dump in a file; entries that are not of the format are counted and left out.
+    """The dump of a file; entries of another format are counted and left out.
 
     Errors: LayoutError ``too-many-entries-sent``, ``too-many-groups-sent``,
     ``too-many-ranks-sent``, and ``unpacks-to-too-much`` for texts that are repeated without end.
@@ -160,7 +159,7 @@ def _own_rank(dump: Dump) -> int | None:
 
 
 def _members(ranks: str | list[object], allowance: Allowance) -> tuple[int, ...]:
-    """The ranks of a list, or of its text; equal lists are one tuple, in all dumps."""
+    """The ranks of a list, or of its text; equal lists share one tuple in all dumps."""
     lists = allowance.lists
     members = lists.get(ranks) if isinstance(ranks, str) else None
     if members is None:
@@ -179,7 +178,7 @@ def _members(ranks: str | list[object], allowance: Allowance) -> tuple[int, ...]
 
 
 def rank_or_none(value: object) -> int | None:
-    """A rank of up to seven digits, as everywhere (`formats.logs.model.Ranks`)."""
+    """A rank of up to seven digits, as everywhere (`formats.logs.model.Ranks`); else None."""
     return value if type(value) is int and 0 <= value < 10**7 else None
 
 
@@ -192,13 +191,13 @@ def _whole(value: object) -> int | None:
 
 
 def text_of(value: object) -> str:
-    """A plain value as text; what has parts, or digits without end, can be longer than its file."""
+    """A plain value as text; values that could be longer than their file are cut."""
     is_short = value is None or isinstance(value, (str, bool, float)) or _whole(value) is not None
     return str(value)[:200] if is_short else "..."
 
 
 def _sizes(value: object) -> str:
-    """Sizes or types as text, cut where nobody reads on."""
+    """Sizes or types as text, cut to a readable length."""
     if not isinstance(value, (list, tuple)):
         return "[]"
     shapes = [
@@ -222,6 +221,6 @@ def _numel(value: object) -> int:
 
 
 def dicts_in(value: object) -> list[dict[str, object]]:
-    """The dicts of a list, or those that a dict holds by name."""
+    """The dicts of a list, or of the values of a dict."""
     rows = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return [row for row in rows if isinstance(row, dict)]

@@ -1,4 +1,4 @@
-"""The shape of a line: where its numbers stand, and what to do with each.
+"""The shape of a line: the places of its numbers, and the steps for each.
 
 A shape is a line with every digit a zero. Expressions see shapes alone, so that what they find
 holds for all lines of one shape, and only the steps see the digits.
@@ -14,15 +14,15 @@ from typing import NamedTuple
 Span = tuple[int, int]
 
 NOTHING: Span = (0, 0)
-"""The span of what a line does not have: a step gets an empty text."""
+"""The span of a missing part of a line: a step gets an empty text."""
 
 Step = Callable[..., None]
 """A method of `reading.LogReading`."""
 
 
 class LineShape(NamedTuple):
-    """What to do with a line: methods of a reading, with their first arguments and the places of
-    the others in the line."""
+    """The steps for a line: methods of a reading, with their first arguments and the places of the
+    others in the line."""
 
     steps: tuple[tuple[Step, tuple[object, ...], tuple[slice, ...]], ...]
     work: int  # of finding it
@@ -32,7 +32,7 @@ class LineShape(NamedTuple):
 
 @dataclass
 class Part:
-    """What one process says in a line. Text that is taken is blank from then on."""
+    """What one process prints in a line. Text that is taken is blank from then on."""
 
     text: str
     start: int = 0
@@ -47,14 +47,14 @@ class Part:
         self.steps.append((step, arguments, spans))
 
     def add_first(self, pattern: re.Pattern[str], step: Step, *before: Span) -> bool:
-        """A step for the first match, if there is one, with all its groups."""
+        """Adds a step for the first match, if there is one, with all its groups."""
         match = pattern.search(self.text)
         if match:
             self.add(step, *before, *self.spans(match))
         return match is not None
 
     def add_each(self, step: Step, spans: Iterable[Span]) -> None:
-        """One step for all of these, if there are any."""
+        """Adds one step for all of these, if there are any."""
         if spans := tuple(spans):
             self.add(step, *spans)
 
@@ -63,11 +63,11 @@ class Part:
         return (self.start + start, self.start + end) if start < end else NOTHING
 
     def spans(self, match: re.Match[str]) -> list[Span]:
-        """Of all its groups."""
+        """The spans of all its groups."""
         return [self.span(match, group) for group in range(1, match.re.groups + 1)]
 
     def matched(self, pattern: re.Pattern[str]) -> list[Span]:
-        """Of the group that took part in each match."""
+        """The span of the group that took part in each match."""
         return [self.span(match, match.lastindex or 0) for match in pattern.finditer(self.text)]
 
     def take(self, pattern: re.Pattern[str]) -> None:

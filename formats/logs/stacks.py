@@ -1,4 +1,4 @@
-"""Stacks of all ranks: who stands outside of the collective in which the others wait.
+"""Stacks of all ranks: those outside of the collective in which the others wait.
 
 Of py-spy (``py-spy dump``), faulthandler and torch.distributed.debug, whose ``stacks_*.txt`` has
 faulthandler's dump of each rank under a heading, ``=== Rank 2: http://... ===`` (torch 2.13.0,
@@ -17,7 +17,7 @@ from .model import Standing
 
 MOST_RANKS = 65_536
 MOST_FRAMES = 256
-"""Frames of a thread that are kept, the innermost."""
+"""The most frames kept of a thread, the innermost."""
 LONGEST = 200
 
 _HEADING = re.compile(r"(?:===|---) Rank (\d{1,7}): .{0,300}(?:===|---)\s*$")
@@ -63,7 +63,7 @@ def has_stacks(text: str) -> bool:
 
 
 def read_stacks(text: str, name: str = "") -> dict[int, list[StackThread]]:
-    """The threads of each rank; those whose rank nothing says are left out.
+    """The threads of each rank; those of unknown ranks are left out.
 
     >>> text = '''=== Rank 3: http://a:1 ===
     ... Thread 0x00007f1 (most recent call first):
@@ -103,7 +103,7 @@ def _frames(line: str) -> Iterator[StackFrame]:
 
 
 def standings(ranks: dict[int, list[StackThread]]) -> tuple[Standing, ...]:
-    """Where each rank stands: in which collective, and at which line of the program."""
+    """The position of each rank: its collective, and its line of the program."""
     return tuple(
         standing
         for rank, threads in sorted(ranks.items())
@@ -130,7 +130,7 @@ def _main(threads: Iterable[StackThread]) -> StackThread | None:
 
 
 def _op(frames: Sequence[StackFrame]) -> str:
-    """The collective that a thread is in; what a helper of it is called says nothing."""
+    """The collective that a thread is in; names of its helpers are ignored."""
     ops = [
         frame.function
         for frame in _library(frames)
@@ -164,12 +164,12 @@ def _ends(file: str, names: tuple[str, ...]) -> bool:
 
 
 def outside(stacks: Sequence[Standing]) -> tuple[int, ...]:
-    """Ranks that are in no collective, where at least as many others are in one."""
+    """Ranks that are in no collective, if at least as many others are in one."""
     out = tuple(one.rank for one in stacks if not one.op)
     return out if out and len(stacks) - len(out) >= len(out) else ()
 
 
 def common_op(stacks: Sequence[Standing]) -> str:
-    """The collective in which most ranks stand."""
+    """The collective that most ranks are in."""
     ops = Counter(one.op for one in stacks if one.op)
     return ops.most_common(1)[0][0] if ops else ""

@@ -38,7 +38,7 @@ GRAPH = "spec.services."
 
 @dataclass(frozen=True)
 class ServerRead:
-    """Some servers of one kind: what the command of one says, and GPUs of each of its nodes."""
+    """Servers of one kind: the options of one's command, and GPUs per node."""
 
     kind: str  # prefill or decode; empty where nothing says it
     parsed: Parsed
@@ -120,7 +120,7 @@ def _sketch(name: str, server: ServerRead, gpus: tuple[int, ...], each: int) -> 
 
 
 def _role_of(server: ServerRead, jobs: Mapping[str, ServerRead]) -> str:
-    """The role of a server: that of others of its kind, if they are alike."""
+    """The role of a server: that of the others of its kind, if they are alike."""
     name, number = server.kind, 1
     while name in jobs and jobs[name].job != server.job:
         number += 1
@@ -149,13 +149,13 @@ def _parts(gpus: int, each: int) -> list[int]:
 
 
 def _serving(reading: Reading) -> list[str]:
-    """The commands that start servers, without those of further nodes of the same one."""
+    """The commands that start servers, without those for further nodes of the same one."""
     runs = [run for run, schema in reading.schema_of_run.items() if schema.serves]
     return [run for run in runs if _word(reading, run, "node-rank") in ("", "0")]
 
 
 def _of_command(reading: Reading, run: str) -> Parsed:
-    """What one of several commands says, as if it stood alone."""
+    """The reading of one of several commands, as if it stood alone."""
     own = of_run(reading, run)
     assignments = tuple(one for one in reading.assignments if one.run in ("", run))
     return meaning_of(
@@ -169,7 +169,7 @@ def _word(reading: Reading, run: str, name: str) -> str:
 
 
 def _kind(reading: Reading, run: str) -> str:
-    """What a server is for, by the options that say it."""
+    """The purpose of a server, by its options."""
     mode = _word(reading, run, "disaggregation-mode").lower()
     if mode in KINDS:
         return mode
@@ -229,7 +229,7 @@ def _of_chart(settings: Settings) -> Iterator[ServerRead]:
 
 
 def _command(settings: Settings, section: str) -> str:
-    """The words of a container."""
+    """The words of a container's command."""
     words = [
         word.text
         for name in ("command", "args")
@@ -242,7 +242,7 @@ _STARTS = re.compile(r"(?:vllm serve|dynamo\.(?:vllm|sglang)|sglang\.launch_serv
 
 
 def _server(text: str) -> Parsed:
-    """What the command of a container says of the server that it starts."""
+    """The server that a container's command starts."""
     match = _STARTS.search(text)
     starts = {"dynamo.sglang": "python3 -m sglang.launch_server", "dynamo.vllm": "vllm serve"}
     own = match[0] if match else text

@@ -1,4 +1,4 @@
-"""NeMo-RL: a policy and its generation, on the same GPUs or apart, and a reward model.
+"""NeMo-RL: a policy and its generation, on the same GPUs or on separate ones, and a reward model.
 
 Source: NVIDIA-NeMo/RL 7ea279a nemo_rl/algorithms/grpo.py (setup), nemo_rl/models/generation/vllm/
 vllm_generation.py. A recipe takes over what another one says: nemo_rl.csv has what those that
@@ -28,7 +28,7 @@ from .model import PlanRead
 from .settings import NOTHING, Settings
 
 FIRST = "grpo_math_1B.yaml"
-"""The configuration that counts where a text names none."""
+"""The default configuration of a text that names none."""
 
 PHASES = (
     *(Phase("rollout", ("generation",)), Phase("reward", ("reward",))),
@@ -74,7 +74,7 @@ def read_nemo_rl(settings: Settings) -> PlanRead:
 
 
 def _refuse_others(settings: Settings) -> None:
-    """Roles that take GPUs and that nothing here places."""
+    """Refuses roles that take GPUs and that are not placed here."""
     teachers = settings.switch("on_policy_distillation.non_colocated_teachers.enabled")
     gym = settings.count("env.nemo_gym.num_gpu_nodes", 0, least=0, note="")
     others = {"value": settings.has("ppo"), "teacher": settings.has("teacher") or teachers}
@@ -92,7 +92,7 @@ def _tp_of_reward(settings: Settings, size: str) -> int:
 
 
 def _reward(settings: Settings) -> tuple[int, int] | None:
-    """Nodes and GPUs of each that a reward model has for itself."""
+    """Nodes, and GPUs of each, of the reward model alone."""
     names = {name for _, name in settings.reading.settings if name.endswith(".env_name")}
     if not any(settings.word(name) == "reward_model" for name in sorted(names)):
         return None
@@ -106,7 +106,7 @@ def _reward(settings: Settings) -> tuple[int, int] | None:
 def _left(
     settings: Settings, nodes: int, each: int, reward: tuple[int, int] | None
 ) -> tuple[int, int]:
-    """What the reward model leaves of the cluster: of one node GPUs, else whole nodes."""
+    """The GPUs that the reward model leaves: of one node GPUs, else whole nodes."""
     if reward is None:
         return nodes, each
     taken, whole, name = (
@@ -228,12 +228,12 @@ def _generation(
 # -- recipes that others take over -----------------------------------------------------------------
 
 Recipe = Mapping[str, str]
-"""What a recipe says of roles, by setting."""
+"""A recipe's settings about roles."""
 
 
 @cache
 def recipes() -> dict[str, tuple[tuple[str, ...], Recipe]]:
-    """By the name of a file: the files that it takes over, and what it says itself."""
+    """By the name of a file: the files that it includes, and its own settings."""
     found: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {}
     file = Path(__file__).with_name("nemo_rl.csv")
     with file.open(encoding="utf-8", newline="") as text:
@@ -247,7 +247,7 @@ def recipes() -> dict[str, tuple[tuple[str, ...], Recipe]]:
 
 
 def merged(name: str) -> dict[str, str]:
-    """A recipe's settings, with those that it inherits from its defaults.
+    """A recipe's settings, with those inherited from its defaults.
 
     >>> recipe = merged("grpo-qwen3-235b-16n8g.yaml")
     >>> recipe["cluster.num_nodes"], recipe["policy.generation.vllm_cfg.tensor_parallel_size"]
@@ -259,7 +259,7 @@ def merged(name: str) -> dict[str, str]:
 
 
 def _with_bases(settings: Settings) -> Settings:
-    """What a text says with the recipes that it takes over."""
+    """The settings of a text, with those of the recipes that it includes."""
     named = [*_named(settings)]
     unknown = next((name for name in named if name not in recipes()), None)
     if unknown is not None:
@@ -281,13 +281,13 @@ def _with_bases(settings: Settings) -> Settings:
 
 
 def takes_over(reading: Reading) -> bool:
-    """Whether a file takes over a recipe of NeMo-RL, whatever it says itself."""
+    """Whether a file includes a recipe of NeMo-RL."""
     words = reading.settings.get(("", "defaults"), ())
     return any(word.text.rsplit("/", 1)[-1] in recipes() for word in words)
 
 
 def _named(settings: Settings) -> Iterator[str]:
-    """The files that a text takes over, by their names."""
+    """The names of the files that a text includes."""
     if "defaults" in settings.answers:
         yield settings.answers["defaults"]
         return

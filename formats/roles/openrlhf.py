@@ -23,7 +23,7 @@ PHASES = (
 )
 TURNS = ("rollout", "reference", "reward", "critic", "actor")
 ROLES = {"actor": "actor", "reference": "ref", "critic": "critic", "reward": "reward"}
-"""What the options call each role that trains or scores."""
+"""The options' names of the roles that train or score."""
 
 
 def read_openrlhf(settings: Settings) -> PlanRead:
@@ -57,7 +57,7 @@ def read_openrlhf(settings: Settings) -> PlanRead:
 
 
 def _roles(settings: Settings) -> list[str]:
-    """The roles that there are beside the engines."""
+    """The roles besides the engines."""
     estimator = settings.word("algo.advantage.estimator", "advantage-estimator", default="gae")
     coefficient = settings.word("algo.kl.init_coef", "init-kl-coef", default="0.01")
     servers = ("reward.remote_url", "remote-rm-url", "train.agent_func_path", "agent-func-path")
@@ -76,7 +76,7 @@ def _gpus(settings: Settings, name: str) -> tuple[int, int]:
 
 
 def _shared(settings: Settings, sizes: dict[str, tuple[int, int]], engines: int) -> dict[str, str]:
-    """The group of GPUs of each role: that of the first role of those that share it."""
+    """The group of GPUs of each role: that of the first role that shares it."""
     every = settings.switch("train.colocate_all", "colocate-all-models")
     is_async = settings.switch("train.async_enable", "async-train")
     shared = {name: name for name in (*sizes, "rollout")}
@@ -111,7 +111,7 @@ def _require_alike(sizes: dict[str, tuple[int, int]], one: str, other: str) -> N
 def _groups(
     sizes: dict[str, tuple[int, int]], engines: int, shared: dict[str, str]
 ) -> dict[str, int]:
-    """GPUs of each group, in the order in which they are made."""
+    """GPUs of each group, in the order of their creation."""
     has_own = shared.get("reference", "reference") == "actor" or shared["rollout"] == "actor"
     first = ("actor", "rollout") if has_own or _all(shared) else ("rollout", "actor")
     gpus = {name: nodes * each for name, (nodes, each) in sizes.items()} | {"rollout": engines}
@@ -124,7 +124,7 @@ def _all(shared: dict[str, str]) -> bool:
 
 
 def _parts(gpus: int, each: int) -> list[int]:
-    """GPUs of each node of a group: whole nodes, and what is left on one more."""
+    """GPUs on each node of a group: full nodes, and the rest on one more."""
     return [each] * (gpus // each) + ([gpus % each] if gpus % each else [])
 
 
@@ -162,7 +162,7 @@ def _batch(settings: Settings, known: Known) -> tuple[Known, int]:
 
 
 def _longest(settings: Settings) -> int | None:
-    """Tokens of a prompt and its answer at most, where the text says them."""
+    """The most tokens of a prompt and its answer, if they are set."""
     if settings.text("data.max_len") is not None:
         return settings.count("data.max_len", 1)
     lengths = ("prompt-max-len", "generate-max-len")  # of its commands before the sections

@@ -30,7 +30,7 @@ REWARD = "reward.reward_model"
 TEACHERS = "distillation.teacher_models."
 
 ENGINES = {"vllm": "vllm", "sglang": "sglang", "trtllm": "tensorrt-llm"}
-"""The frameworks of engines by what verl calls them."""
+"""The frameworks of engines by verl's names."""
 
 PHASES = (
     *(
@@ -43,7 +43,7 @@ PHASES = (
     Phase("weights", ("actor", "rollout", "hybrid-rollout", "prefill", "decode")),
 )
 TURNS = ("prefill", "decode", "rollout", "hybrid-rollout", "reward", "reference", "critic", "actor")
-"""Who has shared GPUs first in a step."""
+"""The order in which roles use shared GPUs in a step."""
 
 MODES = ("sync", "colocate_async", "separate_async")
 
@@ -76,7 +76,7 @@ def read_verl(settings: Settings) -> PlanRead:
 
 
 def _pools(settings: Settings) -> dict[str, list[list[int]]]:
-    """GPUs of each node of the pools, by what they are for, in the order of placing."""
+    """GPUs per node of the pools, by role, in the order of their placement."""
     nodes = settings.count("trainer.nnodes", 1)
     wanted = {"global": [[settings.count("trainer.n_gpus_per_node", 8)] * nodes]}
     if settings.switch(*_of_reward("enable_resource_pool")):
@@ -100,7 +100,7 @@ def _pool(settings: Settings, section: str) -> list[int]:
 
 
 def _standalone(settings: Settings) -> str:
-    """The section of the GPUs that the rollout has for itself; empty where it has the actor's."""
+    """The section of the GPUs that only the rollout has; empty if it has the actor's."""
     if settings.has("rollout.nnodes"):  # verl.experimental's trainers
         return "" if settings.count("rollout.nnodes", 0, least=0) == 0 else "rollout"
     return ROLLOUT if _mode(settings) == "separate_async" else ""
@@ -115,7 +115,7 @@ def _mode(settings: Settings) -> str:
 
 
 def _gpus_of_node(settings: Settings, wanted: dict[str, list[list[int]]]) -> int:
-    """GPUs of a node, of which pools take parts: no setting says it."""
+    """GPUs of a node, of which pools take parts: no setting has it."""
     parts = {part for pools in wanted.values() for pool in pools for part in pool}
     if len(wanted) == 1:
         return max(parts)
@@ -125,7 +125,7 @@ def _gpus_of_node(settings: Settings, wanted: dict[str, list[list[int]]]) -> int
 
 
 def _of_reward(name: str) -> tuple[str, str]:
-    """A setting of the reward model, and its older name."""
+    """A setting of the reward model, by its newer or older name."""
     return f"{REWARD}.{name}", f"reward_model.{name}"
 
 
@@ -177,7 +177,7 @@ def _teachers(settings: Settings, place: Sequence[int], each: int) -> Iterator[S
 
 
 def _scoring(settings: Settings, world: Sequence[int], each: int) -> Iterator[Sketch]:
-    """Reference and critic, where there are any."""
+    """Reference and critic, if there are any."""
     needs = settings.switch("algorithm.use_kl_in_reward") or settings.switch(f"{ACTOR}.use_kl_loss")
     model = "actor_rollout_ref.model"
     ranks = (settings.word(f"{model}.lora.rank"), settings.word(f"{model}.lora_rank"))
@@ -235,7 +235,7 @@ def _away(settings: Settings, section: str, job: Job) -> tuple[str, ...]:
 
 
 def _replica(settings: Settings, section: str) -> int:
-    """GPUs of one replica, in which prefill and decode may be apart."""
+    """GPUs of one replica, in which prefill and decode may be separate."""
     tp, dp, pp = _sizes(settings, section)
     prefill, decode, decode_tp = _split(settings, section, tp)
     return (tp * prefill + decode_tp * decode) * dp * pp
@@ -308,14 +308,14 @@ def _engines(
 
 
 def _longest(settings: Settings, section: str) -> int | None:
-    """Tokens of the longest request, where the text says them."""
+    """Tokens of the longest request, if it is set."""
     if settings.text(f"{section}.max_model_len"):
         return settings.count(f"{section}.max_model_len", 1)
     return _length(settings)
 
 
 def _length(settings: Settings) -> int | None:
-    """Tokens of a prompt and its answer at most, where the text says both."""
+    """The most tokens of a prompt and its answer, if both are set."""
     lengths = ("data.max_prompt_length", "data.max_response_length")
     if not all(settings.text(name) for name in lengths):
         return None

@@ -37,7 +37,8 @@ from .model import (
 DEEPEST = 16
 """The most links of a chain."""
 LONGEST, MOST_CHAINS = 512, 32
-"""Collectives with most waiting whose chains are told, and how many of these are kept."""
+"""The most collectives whose chains are reported, those with most waiting; and the most chains that
+are kept."""
 FOLLOWED = 3_000
 """Collectives that are followed along their chains, those with most waiting; for the others the
 last to come pays."""
@@ -51,13 +52,13 @@ MOST_BLAMED = 24
 """Ranks and doings that share the blame of one collective."""
 
 Row = tuple[int, int]
-"""A collective: the place of its group's calls, and the row in them."""
+"""A collective: the index of its group's calls, and its row in them."""
 Spent = dict[tuple[Doing, str], float]
-"""Time by what a rank does, and of which kind of group."""
+"""Time by activity and kind of group."""
 Late = tuple[int, Spent, dict[Row, float]]
-"""Who came last, what it has spent more time on, and where it waited, as shares."""
+"""Who came last, the activities with excess time, and where it waited, as shares."""
 Blame = dict[tuple[int, Doing, str], float]
-"""By rank, what it did and of which kind of group: shares, 1 in all."""
+"""Shares by rank, activity and kind of group, 1 in total."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class _Calls:
 
 
 class Charges:
-    """What others waited for each rank, and why it was late."""
+    """The waiting that each rank caused, and why it was late."""
 
     def __init__(
         self, job: JobCalls, found: Sequence[SharedCalls], clocks: Mapping[int, float]
@@ -98,14 +99,14 @@ class Charges:
         return float(sum(self._paid[rank].values()))
 
     def before(self, rank: int, steps: int) -> tuple[TimePart, ...]:
-        """What made the rank late, as mean time per step, the largest part first."""
+        """The causes of a rank's delay, as mean time per step, the largest first."""
         parts = sorted(self._paid[rank].items(), key=lambda item: -item[1])
         return tuple(
             TimePart(what, float(us) / steps, kind) for (what, kind), us in parts if us > 0
         )
 
     def _ends_of(self, one: SharedCalls) -> np.ndarray:
-        """When each collective ended, on the clock of all."""
+        """The end of each collective, on the common clock."""
         apart = np.array([self._clocks.get(rank, 0.0) for rank in one.ranks])
         return np.median(one.starts + one.durations + apart, axis=1)
 
@@ -133,7 +134,7 @@ class Charges:
     def _exposed(
         self, rank: int, ends: np.ndarray, waits: np.ndarray, moves: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Waiting and moving without the time in which kernels compute."""
+        """Waiting and moving, without the time in which kernels compute."""
         spans = self._job.ranks[rank].computation
         if not len(spans):
             return waits, moves
@@ -193,8 +194,8 @@ class Charges:
         return {key: share / whole for key, share in most}
 
     def _late(self, place: int, row: int) -> Late:
-        """Who came last; on what it has spent more since both were together than the one that
-        waited longest; and in which collectives it waited, as shares."""
+        """Who came last; its activities with excess time since it was last together with the one
+        that waited longest; and the collectives in which it waited, as shares."""
         if (place, row) not in self._known:
             self._known[place, row] = self._lateness(place, row)
         return self._known[place, row]
@@ -211,7 +212,8 @@ class Charges:
         return last, {key: us for key, us in more.items() if us > 0}, waited
 
     def _together(self, one: int, other: int, but: Row, end: float) -> float:
-        """When both ended a collective together last, before this one; else when both begin."""
+        """The end of the last common collective of both before this one; else the time when both
+        begin."""
         calls = self._calls[one]
         until = int(np.searchsorted(calls.ends, end, "right"))
         for at in range(until - 1, max(-1, until - 1 - BACK), -1):
@@ -223,7 +225,8 @@ class Charges:
     def _spent(
         self, rank: int, start: float, end: float, but: Row
     ) -> tuple[Spent, dict[Row, float]]:
-        """On what a rank spent the time between: parts, and in which collectives it waited."""
+        """How a rank spent the time between: by activity, and the collectives in which it
+        waited."""
         one, calls = self._job.ranks[rank], self._calls[rank]
         window = start - self._clocks.get(rank, 0.0), end - self._clocks.get(rank, 0.0)
         left = max(0.0, end - start)

@@ -32,7 +32,7 @@ MOST_TIMELINES, MOST_CALLS, MOST_MEMBERS = 12, 48, 64
 
 
 def slowness_of(job: JobCalls) -> Slowness:
-    """What the traces of a job say about waiting."""
+    """The waiting in the traces of a job."""
     found = matched(job)
     ranks = sorted(job.ranks)
     steps = _common_steps(job, ranks)
@@ -69,13 +69,13 @@ def slowness_of(job: JobCalls) -> Slowness:
 
 
 def _common_steps(job: JobCalls, ranks: Sequence[int]) -> tuple[int, ...]:
-    """Numbers of the steps that every trace has, the last ones where they are many."""
+    """Numbers of the steps that every trace has; of many the last ones."""
     numbers = [{*job.ranks[rank].steps[:, 0].astype(int).tolist()} for rank in ranks]
     return tuple(sorted(set.intersection(*numbers))[-MOST_STEPS:]) if numbers else ()
 
 
 def _waited(found: Sequence[SharedCalls]) -> dict[int, np.ndarray]:
-    """By rank: place of the call and how long it waited, an array (n, 2)."""
+    """By rank: the index of the call and its waiting time, an array (n, 2)."""
     parts: dict[int, list[np.ndarray]] = defaultdict(list)
     for one in found:
         waits = one.waits
@@ -129,7 +129,7 @@ def _in(spans: np.ndarray, windows: Sequence[tuple[float, float]]) -> float:
 
 
 def _exposed(spans: np.ndarray, inside: np.ndarray, computation: np.ndarray) -> float:
-    """Time of spans in a window, without that in which kernels compute."""
+    """Time of spans in a window, without the time in which kernels compute."""
     cut = np.clip(spans, inside[0, 0], inside[0, 1])
     cut = cut[cut[:, 1] > cut[:, 0]]
     return length(cut) - shared(cut, computation)

@@ -160,8 +160,8 @@ def _highest(
 
 
 def _chance(own: np.ndarray, size: int) -> float:
-    """The standard error of the median of a set of ranks, by how the steps of each rank differ; 0
-    of one step, of which nothing tells that."""
+    """The standard error of the median of a set of ranks, from the differences between each rank's
+    steps; 0 with one step, which has none."""
     steps = own.shape[1]
     if steps < 2:
         return 0.0
@@ -171,21 +171,22 @@ def _chance(own: np.ndarray, size: int) -> float:
 
 
 def _left(own: np.ndarray, inside: np.ndarray) -> float:
-    """What ranks of one side still differ by: the mean distance of each from its side's median."""
+    """The remaining differences between ranks of one side: the mean distance of each from its
+    side's median."""
     each = np.median(own, axis=1)
     parts = [np.abs(each[side] - np.median(each[side])) for side in (inside, ~inside)]
     return float(np.concatenate(parts).mean())
 
 
 def _is_apart(own: np.ndarray, inside: np.ndarray, excess: float) -> bool:
-    """Whether nearly every rank of the set stands above nearly every other."""
+    """Whether nearly every rank of the set is above nearly every other."""
     each = np.median(own, axis=1)
     middle = np.median(each[~inside]) + excess / 2
     return bool((each[inside] > middle).mean() >= 0.75 and (each[~inside] < middle).mean() >= 0.9)
 
 
 def _cause(members: list[RankTime], others: list[RankTime], excess: float) -> str:
-    """What they spend the excess on: the part that makes up most of it."""
+    """The activity that makes up most of the excess."""
 
     def more(part: str) -> float:
         sides = [[getattr(one, part) or 0.0 for one in side] for side in (members, others)]
@@ -220,7 +221,7 @@ def _candidates(
 
 
 def nodes_of(slow: Slowness, layout: Layout | None) -> dict[int, tuple[int, str]]:
-    """Number and name of the node of each rank: as traces name hosts, else by the layout."""
+    """Number and name of the node of each rank: from the traces' hosts, else from the layout."""
     hosts = {one.rank: one.host for one in slow.ranks}
     firsts: dict[str, int] = {}
     for rank, host in sorted(hosts.items()):
@@ -238,7 +239,7 @@ def nodes_of(slow: Slowness, layout: Layout | None) -> dict[int, tuple[int, str]
 
 
 def places_in(slow: Slowness, layout: Layout | None, kind: str) -> dict[int, int]:
-    """The place of each rank in its group of a kind: by the traces, else by the layout."""
+    """The place of each rank in its group of a kind: from the traces, else from the layout."""
     found = {
         rank: place
         for group in slow.groups
@@ -257,7 +258,7 @@ def places_in(slow: Slowness, layout: Layout | None, kind: str) -> dict[int, int
 
 
 def _slow_group(slow: Slowness) -> Culprit | None:
-    """The group in which moving data takes longer than in its fellows."""
+    """The group in which moving data takes longer than in the others of its kind."""
     times: dict[int, dict[int, tuple[int, float]]] = defaultdict(dict)
     for row in slow.waits:
         times[row.group][row.step] = row.calls, row.transfer_us
@@ -282,7 +283,7 @@ def _slow_group(slow: Slowness) -> Culprit | None:
 
 
 def _of_group(slow: Slowness, group: int, excess: float, steps: int) -> Culprit:
-    """A slow group; where it is one rank of every tp group, that is said too."""
+    """A slow group; if it is one rank of every tp group, that too."""
     ranks = slow.groups[group].ranks
     places = places_in(slow, None, "tp")
     of_place = {places.get(rank) for rank in ranks}

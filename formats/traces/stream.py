@@ -31,14 +31,14 @@ A_UNIT = 12
 """Bytes read per unit of work (groups.budget)."""
 
 TRIES = 3
-"""Places that are tried before more is read: a text in an event may look like one."""
+"""The most places tried before more is read: a string in an event may look like one."""
 
 _TAIL = 65_536
 """Bytes at the end of a block in which those places are looked for first."""
 
 
 class TraceStream:
-    """The events of one file; after that, in `about`, what it says beside them.
+    """The events of one file; after that, in `about`, its other fields.
 
     >>> import io
     >>> file = io.BytesIO(b'{"a": 1, "traceEvents": [{"ph": "X"}, {"ph": "M"}], "b": 2}')
@@ -75,7 +75,7 @@ class TraceStream:
         yield self._checked(self._end(held))
 
     def _begin(self) -> bytes:
-        """Read what stands before the events; the beginning of them."""
+        """Reads the fields in front of the events; returns the beginning of the events."""
         head = b""
         for chunk in self._chunks:
             head += chunk
@@ -92,7 +92,7 @@ class TraceStream:
         raise refusal("not-a-trace", "trace", file=self._file)
 
     def _end(self, held: bytes) -> list[Document]:
-        """The last events, and what stands behind them."""
+        """Reads the last events, and the fields after them."""
         found = _parsed(b'{"traceEvents":[' + held)
         if not isinstance(found, dict):
             is_cut = not held.rstrip().endswith(b"}") or b"]" not in held
@@ -145,7 +145,7 @@ class TraceStream:
 
 
 def _complete(held: bytes) -> tuple[list[Document], bytes] | None:
-    """The events that are whole, and the bytes behind them; None where no end of one is found."""
+    """The complete events, and the bytes after them; None if no event ends there."""
     places = [*_BETWEEN.finditer(held, max(0, len(held) - _TAIL))]
     if not places:
         places = [*_BETWEEN.finditer(held)]
@@ -157,7 +157,7 @@ def _complete(held: bytes) -> tuple[list[Document], bytes] | None:
 
 
 def _parsed(data: bytes) -> Any:
-    """What JSON says, None where it is none; of names that are no UTF-8 what can be read."""
+    """The value of JSON, None if it is invalid; of names that are not UTF-8 the readable part."""
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:

@@ -43,7 +43,7 @@ NOTES = {
 
 @dataclass(frozen=True)
 class Calls:
-    """Calls of one kind and dtype; times in microseconds, bytes None where one call has none."""
+    """Calls of one kind and dtype; times in microseconds, bytes None if one call has none."""
 
     kind: str
     dtype: str | None
@@ -200,15 +200,19 @@ def job_of(traces: Iterable[RankTrace], gpus_per_node: int = 8) -> JobSummary:
 
 
 def _layout_of(running: Running, gpus_per_node: int) -> Layout:
-    """Errors: LayoutError as `Running.layout`, and where all groups are of all ranks: one of any
-    kind would be."""
+    """The layout of a rank's groups.
+
+    Errors: LayoutError as `Running.layout`, and if all groups have all ranks: they may be of any
+    kind.
+    """
     if running.world > 1 and not any(1 < len(one.ranks) < running.world for one in running.groups):
         raise refusal("groups-of-all-ranks", "trace")
     return running.layout(gpus_per_node)
 
 
 def _key(group: TraceGroup) -> object:
-    """What makes two ranks' groups one: torch's names of one group may differ between ranks."""
+    """A key that is equal for two ranks' descriptions of one group: torch's names of it may
+    differ."""
     return group.title, group.kind, group.ranks
 
 

@@ -31,7 +31,7 @@ def stage_layers(
     first: int | None = None,
     last: int | None = None,
 ) -> list[list[int]]:
-    """The decoder layers of every stage, numbered from 0 and dealt out as Megatron does.
+    """The decoder layers of every stage, numbered from 0 and assigned as in Megatron.
 
     A stage is a chunk of a rank: chunk 0 of every rank, then chunk 1 of every rank. Each has layers
     / pp / vpp of them. ``account``: the embedding takes the place of one layer in the first, and

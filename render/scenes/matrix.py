@@ -81,6 +81,6 @@ def matrix_picture(
 def label_place(cell: float) -> tuple[float, float, str]:
     """The place of a label right of and below the corner of its cell, and its anchor.
 
-    That of small cells begins where they do: in the corner of the picture two would touch.
+    Labels of small cells start at the cell itself: in the corner of the picture two would touch.
     """
     return (0.0, CHARACTER, "start") if cell < SMALL else (cell / 2, cell / 2, "middle")

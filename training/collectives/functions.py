@@ -142,7 +142,7 @@ def uneven_all_to_all(
 def uneven_all_to_all_back(
     gradients: Sequence[np.ndarray], splits: Sequence[Sequence[int]]
 ) -> list[np.ndarray]:
-    """Its backward: the same with what is sent and received swapped."""
+    """The backward of `uneven_all_to_all`: the same with sent and received rows swapped."""
     square = _square(splits, len(gradients))
     return uneven_all_to_all(gradients, [list(column) for column in zip(*square)])
 
@@ -166,7 +166,7 @@ def send_recv(stacked: np.ndarray, to: To | None = None) -> np.ndarray:
 
 
 def send_recv_back(gradients: np.ndarray, to: To | None = None) -> np.ndarray:
-    """Its backward: member i gets the gradient of what it sent.
+    """The backward of `send_recv`: member i gets the gradient of what it sent.
 
     Who had received nothing, and so kept its own tensor, has the gradient of that besides.
 

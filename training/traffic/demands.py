@@ -162,8 +162,8 @@ class _Step:
 
 
 def _tensor(step: _Step) -> Iterator[Demand]:
-    """Tp in the layers, between column- and row-parallel matrices; once per step the replicated
-    weights."""
+    """Tensor parallelism in the layers, between column- and row-parallel matrices; once per step
+    the replicated weights."""
     if step.split.tp == 1:
         return
     shared = 1 if step.model.shared_expert_ffn else 0
@@ -183,7 +183,8 @@ def _tensor(step: _Step) -> Iterator[Demand]:
 
 
 def _ends(step: _Step) -> Iterator[Demand]:
-    """Tp in embedding, output layer and loss, whose matrices it cuts by the vocabulary."""
+    """Tensor parallelism in embedding, output layer and loss, whose matrices it cuts by the
+    vocabulary."""
     if step.split.tp == 1:
         return
     first, last, size = step.first, step.last, step.activation
@@ -197,7 +198,7 @@ def _ends(step: _Step) -> Iterator[Demand]:
 
 
 def _context(step: _Step, algorithm: str) -> Iterator[Demand]:
-    """cp: keys and values between the ranks that share a sequence."""
+    """Context parallelism: keys and values between the ranks that share a sequence."""
     c, t, model, layers = step.split.cp, step.split.tp, step.model, step.layers
     if c == 1:
         return
@@ -220,7 +221,8 @@ def _context(step: _Step, algorithm: str) -> Iterator[Demand]:
 
 
 def _expert(step: _Step) -> Iterator[Demand]:
-    """ep: tokens to their experts and back; expert tensor parallelism gathers and scatters them."""
+    """Expert parallelism: tokens to their experts and back; expert tensor parallelism gathers and
+    scatters them."""
     split, moe = step.split, step.moe_layers
     # One micro-batch's hides behind another's computation (arXiv:2412.19437 section 3.2.1).
     beside = "compute" if step.training.hides_exchange else ""
@@ -240,7 +242,8 @@ def _expert(step: _Step) -> Iterator[Demand]:
 
 
 def _pipeline(step: _Step) -> Iterator[Demand]:
-    """pp: activations to the rank of the next stage, gradients to that of the one before.
+    """Pipeline parallelism: activations to the rank of the next stage, gradients to that of the one
+    before.
 
     Stages in a loop send one way, and v chunks go round again; in V shape a rank's second stage
     sends the other way; DualPipe sends half of the micro-batches each way.
@@ -259,7 +262,8 @@ def _pipeline(step: _Step) -> Iterator[Demand]:
 
 
 def _data(step: _Step) -> Iterator[Demand]:
-    """dp: gradients and parameters between the ranks that hold the same part of the model."""
+    """Data parallelism: gradients and parameters between the ranks that hold the same part of the
+    model."""
     split = step.split
     if split.dp * split.cp > 1:
         yield from _replicas(step, "dp-cp", [stage.dense for stage in step.stages])
