@@ -35,8 +35,8 @@ with without_collecting():
     from groups.program import PAGE
     from views import page
     from views.all import ENDPOINTS
+    from views.client import widgets
     from views.evidence import evidence
-    from views.gradio import widgets
     from views.groups.film import film
     from views.groups.lens import lens
     from views.moves.reel import moves_reel

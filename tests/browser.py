@@ -144,7 +144,7 @@ AT_REST = """(patience) => new Promise((go, fail) => {
 def view_script(view: str) -> str:
     """The script of a view, after what those of all views share."""
     rooms = Path(__file__).parent.parent / "views"
-    files = (rooms / "gradio" / "shared.js", rooms / view / "view.js")
+    files = (rooms / "client" / "shared.js", rooms / view / "view.js")
     return "".join(file.read_text(encoding="utf-8") for file in files)
 
 

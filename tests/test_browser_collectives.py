@@ -41,7 +41,7 @@ def opened(show_html: Callable[..., Any]) -> Callable[..., Any]:
     def opened(html: str, width: int = 1400, dark: bool = False, clock: bool = False) -> Any:
         sheets = "".join(
             (VIEWS / name).read_text(encoding="utf-8")
-            for name in ("gradio/page.css", "collectives/view.css")
+            for name in ("client/page.css", "collectives/view.css")
         )
         return show_html(
             f"<!doctype html><style>{style()}{sheets}</style>"

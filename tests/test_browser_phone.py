@@ -11,7 +11,7 @@ from test_browser_access import BRINGS, open_state
 
 from descriptions import VIEWS
 from views.base.html import UNITS
-from views.gradio.widgets import ROOM
+from views.client.widgets import ROOM
 
 pytestmark = pytest.mark.browser
 

@@ -315,7 +315,7 @@ def test_a_rank_that_is_not_there_is_refused():
 
 
 def test_the_page_s_script_gets_every_place_as_folds():
-    """What gradio/picture/places.js sums up of the folds is where the cells are."""
+    """What client/picture/places.js sums up of the folds is where the cells are."""
     for text in MESHES:
         drawn = picture(text, room=TALL, words=label_words(False, "en"))
         svg = job_svg(drawn, "described")

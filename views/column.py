@@ -1,7 +1,7 @@
 """The column: the job as plain inputs, which the page's script keeps in the state.
 
 No input is a component of Gradio's: all of them, and everything else on the page, show one state
-(gradio/state.js), so that a link, a preset or a step back sets them without asking the server.
+(client/state.js), so that a link, a preset or a step back sets them without asking the server.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The whole page as a function of its state: the regions that `draw` returns.
 
-The browser holds the state (gradio/state.js) and asks `draw` whenever it changes; an answer is the
+The browser holds the state (client/state.js) and asks `draw` whenever it changes; an answer is the
 HTML of the regions that a change can touch; none is within another. What of header and column is
 words only comes again only with another language; sections and the menu of files, with another view
 too. A question says which of them the page has: ``words``, a language, and ``shown``, a view.

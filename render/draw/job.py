@@ -1,7 +1,7 @@
 """The job as a nested mesh -> marks.
 
 On the page no group is marked where its script does that before anything is seen
-(views/gradio/picture/marks.js); a picture that is still, of another layout than the one that the
+(views/client/picture/marks.js); a picture that is still, of another layout than the one that the
 script knows, has its marks from here, as files have.
 """
 

@@ -1,7 +1,7 @@
 """The place of each GPU: node by node in panels, as a folded grid in large worlds.
 
 Where a rank stands is a sum over the axes that number the ranks, each folded once, so a handful of
-numbers says it for any world, here and in the page's script (views/gradio/picture/places.js):
+numbers says it for any world, here and in the page's script (views/client/picture/places.js):
 
     x = left + sum((c % period) * dx + (c // period) * jump_x),  c = coordinate along an axis
 

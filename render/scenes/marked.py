@@ -4,7 +4,7 @@ A tag is the name of a group at its end: a second cue beside colour where cells 
 numbers and lines. It stands beside the member that is furthest from the chosen GPU in its row or
 column, or furthest of all where there is none: beyond it in a row, in a column to its right, as the
 labels of the next rows stand below; within its band, beside which those of the next one stand; and
-never on another tag. The page's script does the same (views/gradio/picture/marks.js).
+never on another tag. The page's script does the same (views/client/picture/marks.js).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Inputs inside a view's HTML, in the language and with the values of a state.
 
 Gradio walks every component of its own around every event, so what only one view asks is no
-component: it is plain HTML with a ``data-field``, which the page's script (gradio/form.js) gathers
+component: it is plain HTML with a ``data-field``, which the page's script (client/form.js) gathers
 into the one state. The server draws the view anew; the nodes stay, and with them the focus.
 """
 

@@ -89,7 +89,7 @@ VERBATIM = frozenset(("code", "mark", "option", "pre", "textarea"))
 """Elements whose text stays as it is, to be copied or as typed."""
 
 UNITS = r" (?<=\d )(?=(?:[kMGTP]?i?B|M|T?FLOP|Gb|[mµ]?s)\b|[个层次组步份台条项列行块段种倍维级秒])"
-"""The space between a number and its unit, or a Chinese counter; also in gradio/shared.js."""
+"""The space between a number and its unit, or a Chinese counter; also in client/shared.js."""
 
 unparted = partial(re.compile(UNITS).sub, "\u00a0")
 _is_special = re.compile("[&<>'\"]").search

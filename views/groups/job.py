@@ -82,7 +82,7 @@ LENSES = ("", "memory", "traffic", "pipeline", "hang")
 
 
 def _lenses(language: str, layout: Layout, has_nodes: bool) -> Markup:
-    """The row above the picture (views/gradio/picture/lens.js), a line for its scale, and a switch
+    """The row above the picture (views/client/picture/lens.js), a line for its scale, and a switch
     between mesh and nodes (ways.js)."""
     ways = _ways(language) if has_nodes else Markup()
     if layout.is_server:  # a scale is of a training step
@@ -118,7 +118,7 @@ def _ways(language: str) -> Markup:
 
 
 def _player(language: str, layout: Layout) -> Markup:
-    """The player of a step on the pictures (views/gradio/picture/film.js); empty until it plays."""
+    """The player of a step on the pictures (views/client/picture/film.js); empty until it plays."""
     if layout.is_server:
         return Markup()
     play, stop = JOB["film_play"][language], JOB["film_stop"][language]

@@ -3,7 +3,7 @@
     It <clause of each kind>. <what of them leaves the node>
 
 The page's script says the same of the GPU under the pointer, from the templates of texts/job.toml
-by the same rule (`sentenceOf` in gradio/picture/card.js): a test holds one against the other.
+by the same rule (`sentenceOf` in client/picture/card.js): a test holds one against the other.
 """
 
 from __future__ import annotations

@@ -325,7 +325,7 @@ async def _nothing() -> Message:
 
 
 async def _call_from_page(blocks: Any, sent: Document) -> str:
-    """What the page's own script asks (views/gradio/widgets.py)."""
+    """What the page's own script asks (views/client/widgets.py)."""
     index, name, text = sent.get("component_id"), sent.get("fn_name"), sent.get("data")
     block = blocks.blocks.get(index) if isinstance(index, int) else None
     function = _function(block, name) if isinstance(name, str) else None
