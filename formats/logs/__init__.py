@@ -128,7 +128,7 @@ def _settle_bare(reading: LogReading) -> set[int]:
     """Counts ``[Rank r]`` of PyTorch before 2.2 as global, unless the lines contradict that."""
     for reports in reading.reports.values():
         for absent, numbers in reports:
-            reading.unsettled(absent, numbers)
+            reading.add_unsettled(absent, numbers)
     works = reading.bare_works
     if any(len(of_one) > 1 for of_one in works.values()) or (works and reading.ranks_by_head):
         reading.note("ranks-ambiguous", ranks=tuple(sorted(works)))

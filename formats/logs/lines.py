@@ -228,11 +228,11 @@ def _parts(line: Part, tags: bool) -> Iterator[Part]:
         rank = head.span(1)
         if head.re is _MPI:
             rank = rank if tags else NOTHING
-            line.add_each(LogReading.tag, [rank] if tags else [])
+            line.add_each(LogReading.add_tag, [rank] if tags else [])
         elif place + 1 < len(heads) and end - head.end() <= 2:
             continue  # torchrun --role rank --tee: a local rank
         else:
-            line.add(LogReading.head, rank)
+            line.add(LogReading.add_head, rank)
         yield line.part(rank, head.end(), end)
 
 
@@ -271,7 +271,7 @@ def _find_c10d(part: Part) -> None:
     part.work += 30
     groups = list(_PRINTED_GROUP.finditer(part.text)) if "[PG " in part.text else []
     for match in groups:
-        part.add(LogReading.printed, part.rank, *part.spans(match))
+        part.add(LogReading.add_printed, part.rank, *part.spans(match))
     if in_group := bool(groups):
         part.take(_PRINTED_GROUP)
     work = _WORK.search(part.text) if "SeqNum=" in part.text else None
@@ -285,7 +285,7 @@ def _find_c10d(part: Part) -> None:
         clock, ran = _CLOCK.search(part.text), _RAN.search(part.text)
         spans += [part.span(clock, place) for place in range(1, 6)] + [part.span(ran, 1)]
         part.add(
-            LogReading.work, part.rank, *spans, arguments=(in_group, "dump signal" in part.text)
+            LogReading.add_work, part.rank, *spans, arguments=(in_group, "dump signal" in part.text)
         )
 
 
@@ -293,9 +293,9 @@ def _find_in_group(part: Part) -> None:
     """Finds numbers that c10d prints without brackets and that are places in a group."""
     for place in part.matched(_IN_GROUP):
         if part.rank == NOTHING:
-            part.add(LogReading.bare, place)
+            part.add(LogReading.add_bare, place)
         else:
-            part.add(LogReading.places_beside, part.rank, place)
+            part.add(LogReading.add_places_beside, part.rank, place)
     part.take(_IN_GROUP)
 
 
@@ -310,11 +310,13 @@ def _find_bare(part: Part, in_group: bool, work: re.Match[str] | None) -> None:
             if part.rank == NOTHING:
                 part.add(LogReading.add_ranks, number)
         elif part.rank != NOTHING:
-            part.add(LogReading.places_beside, part.rank, number)
+            part.add(LogReading.add_places_beside, part.rank, number)
         elif in_group:
-            part.add(LogReading.place_in_printed, number)
+            part.add(LogReading.add_place_in_printed, number)
         else:
-            part.add(LogReading.bare, number, *(part.span(work, place) for place in range(1, 4)))
+            part.add(
+                LogReading.add_bare, number, *(part.span(work, place) for place in range(1, 4))
+            )
 
 
 def _find_launcher(part: Part) -> None:
@@ -322,7 +324,7 @@ def _find_launcher(part: Part) -> None:
     text = part.text
     part.work += 30
     for match in _ELASTIC.finditer(text):
-        part.add(LogReading.worker, *part.spans(match))
+        part.add(LogReading.add_worker, *part.spans(match))
     part.add_first(_HOST, LogReading.begin_host)
     part.add_each(LogReading.add_ranks, part.matched(_DUMP_FILE))
     for match in _SERVING.finditer(text):
@@ -338,7 +340,7 @@ def _find_barrier(part: Part, whole: str) -> None:
     it."""
     part.work += 20
     if "Barrier encountered error" in whole:
-        part.add(LogReading.wrapped_barrier)
+        part.add(LogReading.begin_wrapped_barrier)
     if "monitoredBarrier" in whole:
         observer = _BARE.search(whole)
         failed, reached = _BARRIER_FAILED.search(whole), _BARRIER_REACHED.search(whole)
@@ -347,10 +349,10 @@ def _find_barrier(part: Part, whole: str) -> None:
         part.take(_BARRIER_FAILED)
         part.take(_BARRIER_REACHED)
         others = [part.span(match, 1) for match in islice(_MENTION.finditer(part.text), 16)]
-        part.add(LogReading.barrier, part.rank, *spans, *others)
+        part.add(LogReading.add_barrier, part.rank, *spans, *others)
         part.take(_MENTION)
-    part.add_first(_STORE_BARRIER, LogReading.store_barrier, part.rank)
-    part.add_first(_SETTING_UP, LogReading.places_beside, part.rank)
+    part.add_first(_STORE_BARRIER, LogReading.add_store_barrier, part.rank)
+    part.add_first(_SETTING_UP, LogReading.add_places_beside, part.rank)
 
 
 def _find_collectives(part: Part) -> None:
@@ -361,11 +363,11 @@ def _find_collectives(part: Part) -> None:
     if "lagging ranks" in part.text or "#" in part.text or "] started" in part.text:
         for pattern in (_LAGGING, _SNAPSHOT):
             for listed in part.matched(pattern):
-                part.add(LogReading.in_current_group, listed, arguments=(pattern is _LAGGING,))
+                part.add(LogReading.add_in_current_group, listed, arguments=(pattern is _LAGGING,))
         part.take(_LAGGING)
         part.take(_SNAPSHOT)
-    part.add_first(_SEQUENCE, LogReading.recorder_number)
-    part.add_first(_COLLECTIVE, LogReading.recorder_op)
+    part.add_first(_SEQUENCE, LogReading.set_recorder_number)
+    part.add_first(_COLLECTIVE, LogReading.add_recorder_op)
 
 
 def _find_mismatch(part: Part) -> bool:
@@ -379,7 +381,7 @@ def _find_mismatch(part: Part) -> bool:
             part.span(side, place) if side[3] or place == 1 else NOTHING for place in (1, 2, 4)
         ]
     spans += [part.span(shape, 1) for shape in islice(_SHAPE.finditer(part.text), 8)]
-    part.add(LogReading.mismatch, part.rank, *spans, arguments=(len(sides),))
+    part.add(LogReading.add_mismatch, part.rank, *spans, arguments=(len(sides),))
     part.text = ""
     return True
 
@@ -390,7 +392,7 @@ def _find_recorder_text(part: Part) -> None:
     for match in _SET.finditer(part.text):
         is_missing = match[1].lower() == "missing"
         part.add(LogReading.add_listed, part.span(match, 2), arguments=(is_missing,))
-    part.add_first(_GROUP_INFO, LogReading.recorder_group)
+    part.add_first(_GROUP_INFO, LogReading.set_recorder_group)
     part.take(_SET)
 
 

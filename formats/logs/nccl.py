@@ -51,7 +51,7 @@ def find_nccl(part: Part) -> None:
 _REPORT_LINES = (
     (_COMMUNICATOR, LogReading.begin_report),
     (_MEMBER, LogReading.add_places),
-    (_MISSING, LogReading.unreachable),
+    (_MISSING, LogReading.add_unreachable),
 )
 
 
@@ -84,6 +84,6 @@ def read_report(document: dict[str, object], reading: LogReading, allowance: All
                 reading.group_ranks.add(rank)
         for member in missing:
             if (rank := rank_or_none(member.get("rank"))) is not None:
-                reading.unreached(rank)
+                reading.add_unreached(rank)
         if len(totals) > 1:
             reading.note("counts-differ", communicator=reading.communicator)

@@ -97,7 +97,7 @@ class LogReading:
             numbers = self._lists[text] = tuple(map(int, re.findall(r"\d{1,7}", text)))
         return numbers
 
-    def stall(
+    def add_stall(
         self, rank: int | None, printed: Printed | None, relayed: bool = False,
         seq: int | None = None, op: str | None = None, *rest: int | None,
     ) -> None:  # fmt: skip
@@ -116,21 +116,21 @@ class LogReading:
             stall = (rank, place, key, guid, seq, op, *rest)
             self.stalls[stall] = None
 
-    def unsettled(self, absent: bool, numbers: Iterable[int]) -> None:
+    def add_unsettled(self, absent: bool, numbers: Iterable[int]) -> None:
         """Adds numbers of a report about a group that no line names."""
         for number in numbers:
             self.bare_works.setdefault(number, set())
         if absent:
             self.maybe_missing.update(numbers)
 
-    def unreached(self, place: int) -> None:
+    def add_unreached(self, place: int) -> None:
         """Records a rank whose process did not answer, in the report's current communicator."""
         self.group_ranks.add(place)
         self.note("process-unreachable", communicator=self.communicator or "?", rank=place)
 
     # -- ranks and places --------------------------------------------------------------------------
 
-    def head(self, rank: str) -> None:
+    def add_head(self, rank: str) -> None:
         """Adds a ``[rank9]:`` of PyTorch 2.2 or newer: the global rank."""
         self.ranks.add(int(rank))
         self.spoke.add(int(rank))
@@ -138,7 +138,7 @@ class LogReading:
         self.block = self.current = None
         self.speaker = int(rank)
 
-    def tag(self, rank: str) -> None:
+    def add_tag(self, rank: str) -> None:
         """Adds a ``[1,3]<stdout>:`` of mpirun, before each line of a process."""
         self.ranks.add(int(rank))
         self.spoke.add(int(rank))
@@ -153,7 +153,7 @@ class LogReading:
         """Adds places in a group or a communicator."""
         self.group_ranks.update(map(int, numbers))
 
-    def places_beside(self, rank: str, *numbers: str) -> None:
+    def add_places_beside(self, rank: str, *numbers: str) -> None:
         """Adds places in a group, or the rank itself, that a process names."""
         self.group_ranks.update({*map(int, numbers)} - {_number(rank)})
 
@@ -166,7 +166,7 @@ class LogReading:
 
     # -- watchdogs ---------------------------------------------------------------------------------
 
-    def printed(self, rank: str, body: str, number: str) -> None:
+    def add_printed(self, rank: str, body: str, number: str) -> None:
         """Adds a ``[PG ... Rank r]``: in the group of all ranks the number is global."""
         group = self.printed_as.get(body)
         if group is None:
@@ -184,18 +184,20 @@ class LogReading:
         elif not rank:
             self.ranks.add(place)
 
-    def place_in_printed(self, number: str) -> None:
+    def add_place_in_printed(self, number: str) -> None:
         """Adds a ``[Rank r]`` on a line that names a group but no rank of the job."""
         if self.current and self.current[0].kind != WORLD:
             self.group_ranks.add(int(number))
 
-    def bare(self, number: str, *work: str) -> None:
+    def add_bare(self, number: str, *work: str) -> None:
         """Adds a ``[Rank r]`` that nothing else explains, with the work on its line."""
         works = self.bare_works.setdefault(int(number), set())
         if any(work) and len(works) < 3:
             works.add(work)
 
-    def work(self, in_group: bool, relayed: bool, rank: str, seq: str, op: str, *rest: str) -> None:
+    def add_work(
+        self, in_group: bool, relayed: bool, rank: str, seq: str, op: str, *rest: str
+    ) -> None:
         """Adds unfinished work; rest: elements in and out, the group's counters, then month, day,
         hour, minute and second of the line, and the milliseconds that the work ran."""
         numel_in, numel_out, stuck_at, *counters = map(_number, rest[:5])
@@ -203,11 +205,13 @@ class LogReading:
         number = int(seq) if seq else stuck_at
         sizes = (None if n is None or n > _UNSET else n for n in (numel_in, numel_out))
         begun = _seconds(*map(int, rest[5:])) if all(rest[5:]) else None
-        self.stall(_number(rank), printed, relayed, number, op or None, *sizes, *counters, begun)
+        self.add_stall(
+            _number(rank), printed, relayed, number, op or None, *sizes, *counters, begun
+        )
 
     # -- launchers ---------------------------------------------------------------------------------
 
-    def worker(self, rank: str, local_rank: str) -> None:
+    def add_worker(self, rank: str, local_rank: str) -> None:
         """Adds a worker that a launcher saw die."""
         self.block = int(rank)
         self.ranks.add(self.block)
@@ -224,12 +228,12 @@ class LogReading:
 
     # -- barriers ----------------------------------------------------------------------------------
 
-    def wrapped_barrier(self) -> None:
+    def begin_wrapped_barrier(self) -> None:
         """A barrier of TORCH_DISTRIBUTED_DEBUG=DETAIL, which runs in a group before each of its
         operations."""
         self.barriers_in_groups = True
 
-    def barrier(self, rank: str, speaker: str, failed: str, reached: str, *others: str) -> None:
+    def add_barrier(self, rank: str, speaker: str, failed: str, reached: str, *others: str) -> None:
         """Adds a monitored barrier's report, whose numbers are places in the group that was called.
 
         They are global where nothing speaks against it: the barrier is of all ranks unless it is
@@ -246,16 +250,16 @@ class LogReading:
             self.note("barrier-of-all")
         if reached and not in_group:
             self.note("barrier-reached", rank=int(reached))
-        self.stall(_number(rank), None, op="monitored_barrier")
+        self.add_stall(_number(rank), None, op="monitored_barrier")
 
-    def store_barrier(self, rank: str, world: str, arrived: str) -> None:
+    def add_store_barrier(self, rank: str, world: str, arrived: str) -> None:
         if int(arrived) < int(world):
             self.note("barrier-short", world=int(world), arrived=int(arrived))
-            self.stall(_number(rank), None, op="store_based_barrier")
+            self.add_stall(_number(rank), None, op="store_based_barrier")
 
     # -- PyTorch's own reports ---------------------------------------------------------------------
 
-    def in_current_group(self, absent: bool, numbers: str) -> None:
+    def add_in_current_group(self, absent: bool, numbers: str) -> None:
         """Adds numbers of a report about the group of the line before, or of its process's next
         line."""
         group_ranks = self.listed(numbers)
@@ -264,7 +268,7 @@ class LogReading:
         elif self.speaker is not None:
             self.reports.setdefault(self.speaker, []).append((absent, group_ranks))
         else:
-            self.unsettled(absent, group_ranks)
+            self.add_unsettled(absent, group_ranks)
 
     def _in_group(self, group: ProcessGroup, absent: bool, numbers: tuple[int, ...]) -> None:
         if group.kind != WORLD:
@@ -276,7 +280,7 @@ class LogReading:
             if absent:
                 self.missing.update(numbers)
 
-    def mismatch(self, sides: int, rank: str, printer: str, *rest: str) -> None:
+    def add_mismatch(self, sides: int, rank: str, printer: str, *rest: str) -> None:
         """Adds who called what: for each side place, number and operation; then the shapes."""
         if printer and not rank:
             self.ranks.add(int(printer))
@@ -286,21 +290,21 @@ class LogReading:
         callers = tuple(int(place) for place, _, _ in called)
         (self.ranks if speaker == callers[0] else self.group_ranks).update(callers)
         for _, seq, op in called:
-            self.stall(None, None, seq=_number(seq), op=op or None)
+            self.add_stall(None, None, seq=_number(seq), op=op or None)
         ops = tuple(op or None for _, _, op in called)
         shapes = tuple(filter(None, rest[3 * sides :]))
         self.note("fingerprints-differ", ranks=callers, ops=ops, shapes=shapes)
 
-    def recorder_group(self, key: str) -> None:
+    def set_recorder_group(self, key: str) -> None:
         if self.recorded is None or self.recorded.key != key:
             name, _, description = key.partition(":")
             self.recorded = ProcessGroup(key, name, description or None, kind_of(description, name))
             self.groups.setdefault(key, self.recorded)
 
-    def recorder_number(self, number: str) -> None:
+    def set_recorder_number(self, number: str) -> None:
         self.recorder_seq = int(number)
 
-    def recorder_op(self, op: str) -> None:
+    def add_recorder_op(self, op: str) -> None:
         group, seq = self.recorded, self.recorder_seq
         if group or seq is not None:
             key, guid = (group.key, group.name) if group else (None, None)
@@ -313,9 +317,9 @@ class LogReading:
         if state == "MISMATCH":
             self.note("counts-differ", communicator=communicator)
 
-    def unreachable(self, numbers: str) -> None:
+    def add_unreachable(self, numbers: str) -> None:
         for number in self.listed(numbers):
-            self.unreached(number)
+            self.add_unreached(number)
 
 
 def _group(body: str) -> ProcessGroup:

@@ -176,11 +176,11 @@ def plan_read(
         for own in sketches
     )
     there = [Phase(step.name, tuple(n for n in step.roles if n in roles)) for step in phases]
-    stated = [step for step in there if step.roles]
-    working = {name for step in stated for name in step.roles}
-    stated += [step for step in phases_of(plan) if not working & {*step.roles}]
-    stated.sort(key=lambda step: step.name == HANDOVER)  # which is last
-    return PlanRead(framework, read, plan, tuple(stated), tuple(beside), tuple(notes))
+    kept = [step for step in there if step.roles]
+    working = {name for step in kept for name in step.roles}
+    kept += [step for step in phases_of(plan) if not working & {*step.roles}]
+    kept.sort(key=lambda step: step.name == HANDOVER)  # which is last
+    return PlanRead(framework, read, plan, tuple(kept), tuple(beside), tuple(notes))
 
 
 @contextmanager

@@ -63,7 +63,7 @@ def matched(job: JobCalls) -> list[SharedCalls]:
             mine = mine[~open_peer[one.op[mine]]] if len(group.ranks) > 2 else mine
             way = one_way[one.op[mine]]
             calls[one.rank] = mine[~way]
-            _by_pair(job, one, mine[way], pairs)
+            _sort_by_pair(job, one, mine[way], pairs)
         found += rows_of(job, place, calls)
         for both in pairs.values():
             if len(both) == 2:
@@ -71,7 +71,7 @@ def matched(job: JobCalls) -> list[SharedCalls]:
     return found
 
 
-def _by_pair(
+def _sort_by_pair(
     job: JobCalls,
     one: RankCalls,
     calls: np.ndarray,

@@ -113,7 +113,7 @@ class _Plan:
         self.drawn: list[tuple[Thread, dict[int, list[int]]]] = []
         self.undrawn = 0
         for one in sorted(request.threads, key=lambda one: -one.bytes):
-            self._lay(one)
+            self._assign_lanes(one)
         lanes = [*self.below, *self.beside]
         most_lanes = max(len(lane.amounts) for lane in lanes)
         self.thickest = THICKEST * min(1.0, MOST_THICK / max(most_lanes, 1))
@@ -124,7 +124,7 @@ class _Plan:
         """The rows and the columns of boxes."""
         return self.row_of[boxes], self.column_of[boxes]
 
-    def _lay(self, one: Thread) -> None:
+    def _assign_lanes(self, one: Thread) -> None:
         """Assigns lanes to a thread, if there is room and two of its boxes are visible."""
         by_row: dict[int, list[int]] = {}
         for box in one.boxes:
@@ -147,9 +147,9 @@ class _Plan:
         self.drawn.append((one, by_row))
 
     def picture(self) -> NodesPicture:
-        self._columns()
+        self._place_columns()
         inner_lanes, inners = self._inner()
-        self._rows_of(inner_lanes)
+        self._place_rows(inner_lanes)
         request, boxes = self.request, {}
         for box, (r, c) in self.shown.items():
             first = box * request.size
@@ -195,7 +195,7 @@ class _Plan:
         name = next(fitting, shortest)
         return tuple(name.format(box=f"{box:,}") for box in self.shown)
 
-    def _columns(self) -> None:
+    def _place_columns(self) -> None:
         """Computes the left edges of columns, and the width of a box."""
         places = self.request.places
         has_rows_left = len(self.rows) < len(places.rows)
@@ -222,7 +222,7 @@ class _Plan:
         steps = zip((-1, *shown), (*shown, count))
         return {at: there - here - 1 for at, (here, there) in enumerate(steps) if there > here + 1}
 
-    def _rows_of(self, inner_lanes: int) -> None:
+    def _place_rows(self, inner_lanes: int) -> None:
         """Computes the upper edges of rows, with lanes below each, and what is left out."""
         self.box_tall = HEAD + self.cell_tall + PAD + inner_lanes * INNER
         holes = self._holes(self.rows, len(self.request.places.rows))

@@ -106,8 +106,8 @@ class _Try:
         self._warm_up()
         while self.done < self.shape.m and self.span < shortest:
             if self.done:
-                self._forwards(range(self._first_forward(), self.shape.p))
-            self._backwards()
+                self._run_forwards(range(self._first_forward(), self.shape.p))
+            self._run_backwards()
         for rank in self.shape.ranks:
             self._put_weights(rank, self._waiting(rank))
 
@@ -115,7 +115,7 @@ class _Try:
         """Adds the first F of every rank, and those that end before its first I."""
         shape, forward = self.shape, self.costs[F]
         self.clock = list(accumulate((time + self.send for time in forward[:-1]), initial=0.0))
-        self._forwards(shape.ranks)
+        self._run_forwards(shape.ranks)
         more, back = [0] * shape.p, -math.inf
         for rank in reversed(shape.ranks):
             clock, ready = self.clock[rank], back + self.send
@@ -130,9 +130,9 @@ class _Try:
             if rank:
                 ahead = more[rank - 1]
                 more[rank] = min(more[rank], ahead if ahead == shape.m - 1 else max(ahead - 1, 0))
-        self._forwards(rank for rank in shape.ranks for _ in range(more[rank]))
+        self._run_forwards(rank for rank in shape.ranks for _ in range(more[rank]))
 
-    def _forwards(self, ranks: Iterable[int]) -> None:
+    def _run_forwards(self, ranks: Iterable[int]) -> None:
         """Adds one F to each of these ranks, after the W that are due or that must make room."""
         ran, weights, clocks, costs = self.ran, self.weights, self.clock, self.costs[F]
         inputs, words, send, full = self.inputs, self.words, self.send, math.floor(self.limit)
@@ -147,7 +147,7 @@ class _Try:
             ran[rank] += 1
             words[rank].append(F)
 
-    def _backwards(self) -> None:
+    def _run_backwards(self) -> None:
         """Adds one I to each rank, from the last to the first."""
         clocks, costs, words = self.clock, self.costs[I], self.words
         if self.ran[0] == self.shape.m:  # nobody waits for the first rank's I

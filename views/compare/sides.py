@@ -116,9 +116,9 @@ def query_to_keep(state: State) -> str:
     kept = with_job(State(), state)
     if not is_still(state.preset, state):
         kept = replace(kept, preset="")
-    ways, said = (SERVES, "served_cache") if is_server(state.framework) else (WAYS, "zero")
+    ways, shown = (SERVES, "served_cache") if is_server(state.framework) else (WAYS, "zero")
     if all(is_empty(getattr(kept, name)) for name in ways):
-        kept = replace(kept, **{said: FIELDS[said].row.counts})
+        kept = replace(kept, **{shown: FIELDS[shown].row.counts})
     return to_query(kept)
 
 

@@ -59,8 +59,8 @@ def _source(arguments: Mapping[str, object]) -> Context:
     named = plan_named(plan)
     state = named.state if isinstance(named, Context) else state_of_plan(named)
     rows = TRAINING.rows.items()
-    stated = {row.field for name, row in rows if arguments[name] != row.start}
-    fields = {name: text for name, text in TRAINING.fields(arguments).items() if name in stated}
+    set_fields = {row.field for name, row in rows if arguments[name] != row.start}
+    fields = {name: text for name, text in TRAINING.fields(arguments).items() if name in set_fields}
     return Context.of(state.changed({**fields, **changes_of(arguments["changes"])}))
 
 

@@ -62,7 +62,7 @@ class Bodies:
         one = Arriving()
         self._held.add(one)
         try:
-            await self._arrived(one, request, limit)
+            await self._await_body(one, request, limit)
             body = bytes(one.body)
             one.body.clear()
             yield body
@@ -74,7 +74,7 @@ class Bodies:
             self._held.remove(one)
             self.size -= one.size
 
-    async def _arrived(self, one: Arriving, request: Request, limit: int) -> None:
+    async def _await_body(self, one: Arriving, request: Request, limit: int) -> None:
         one.coming = asyncio.ensure_future(self._receive(one, request, limit))
         try:
             await asyncio.wait_for(one.coming, LONGEST_WAIT)

@@ -46,10 +46,10 @@ def set_machines(
     if nodes and gpus:
         counts_nodes = world is not None and world.row.rank == flags.VARIABLE_RANK and size == nodes
         if world and world.field == "world" and size != nodes * gpus and not counts_nodes:
-            remarks.differs(world, "world-differs", nodes * gpus)
+            remarks.add_difference(world, "world-differs", nodes * gpus)
     elif size % known:
         if world:
-            remarks.differs(world, "world-does-not-divide", known)
+            remarks.add_difference(world, "world-does-not-divide", known)
     elif nodes or gpus:
         sizes["gpus_per_node" if nodes else "nodes"] = size // known
     else:
@@ -87,7 +87,7 @@ def _degrees(settled: Settled, sizes: Facts, remarks: Remarks) -> int | None:
     nodes, gpus = sizes.get("nodes"), sizes.get("gpus_per_node")
     here = (nodes or 1) * (gpus or 1)
     if size % here or (nodes and gpus and here != size):
-        remarks.differs(settled["shard"], "degrees-differ", size)
+        remarks.add_difference(settled["shard"], "degrees-differ", size)
     return size if size <= flags.limit_of("world") else None
 
 

@@ -27,7 +27,7 @@ class Remarks:
     missing: list[Note] = field(default_factory=list)  # what is assumed and what is asked for
     asks: list[str] = field(default_factory=list)
 
-    def differs(self, assignment: Assignment, code: str, count: int) -> None:
+    def add_difference(self, assignment: Assignment, code: str, count: int) -> None:
         """Adds a problem: an assignment that another count contradicts."""
         self.problems.append(replace(assignment.item, code=code, facts={"count": count}))
 

@@ -99,7 +99,7 @@ def _weight_shards(settled: Settled, sizes: Facts, remarks: Remarks) -> dict[str
     axes = {"shards": ("gtp", tp), "expert_shards": ("egtp", sizes.get("etp") or tp)}
     for name, (axis, size) in axes.items():
         if name in settled and settled[name].value % size:
-            remarks.differs(settled[name], "shards-do-not-fit", size)
+            remarks.add_difference(settled[name], "shards-do-not-fit", size)
         elif name in settled:
             found[axis] = settled[name].value // size
     return found
@@ -119,11 +119,11 @@ def _set_layers(settled: Settled, sizes: Document, accounted: int, remarks: Rema
     layers = count.value if count else 0
     vpp, left = divmod(layers + accounted, sizes.get("pp", 1) * chunk.value)
     if count is None:
-        remarks.differs(chunk, "needs-layers", 0)
+        remarks.add_difference(chunk, "needs-layers", 0)
     elif left or not vpp:
-        remarks.differs(chunk, "chunks-do-not-fit", layers)
+        remarks.add_difference(chunk, "chunks-do-not-fit", layers)
     elif "vpp" in sizes and sizes["vpp"] != vpp:
-        remarks.differs(chunk, "chunks-differ", vpp)
+        remarks.add_difference(chunk, "chunks-differ", vpp)
     else:
         sizes["vpp"] = vpp
 
@@ -134,9 +134,9 @@ def _set_layers_of_layout(settled: Settled, sizes: Document, remarks: Remarks) -
     stages = parse_layout(layout.value)
     inside = [layer for stage in stages for layer in stage]
     if count and count.value != inside.count("decoder"):
-        remarks.differs(count, "layout-has", inside.count("decoder"))
+        remarks.add_difference(count, "layout-has", inside.count("decoder"))
     if inside[-1:] != ["loss"]:
-        remarks.differs(layout, "layout-cut", len(inside))
+        remarks.add_difference(layout, "layout-cut", len(inside))
         return
     sizes["layers"] = layout.value
     sizes.pop("vpp", None)

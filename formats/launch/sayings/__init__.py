@@ -22,7 +22,7 @@ from ..syntax.shell import read_script
 from ..syntax.words import STEP, Source, Word, split
 from .commands import base_name, read_command
 from .findings import Assignment, Findings, Reading
-from .keys import Scope, add_faults, file_in_script, note_schema, read_entries, read_recipe
+from .keys import Scope, add_faults, note_schema, read_entries, read_file_in_script, read_recipe
 from .values import assign
 
 _HYPHENS = dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-")
@@ -70,7 +70,7 @@ def _read_script(found: Findings, source: Source) -> None:
     for document in shell.documents:
         form = form_of(document.text)
         if form != "shell":
-            file_in_script(found, document, form)
+            read_file_in_script(found, document, form)
     for name, row in flags.VARIABLES.items():
         variable = shell.variables.get(name)
         is_set = any(one.field == row.field for one in found.assignments)

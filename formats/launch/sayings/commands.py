@@ -51,12 +51,12 @@ def read_command(
     """Reads a command. written: files that the text itself writes, which are read on their own."""
     program = base_name(words[0].text)
     if program in ("source", ".") and len(words) > 1:
-        _sourced(found, words[1])
+        _note_sourced(found, words[1])
     if program in flags.QUIET:
         return
     schema = schema_of(marks_of(words))
     run = _run_name(found, words)
-    found.knows(schema, words[0].text, words[0].place, run)
+    found.add_schema(schema, words[0].text, words[0].place, run)
     command = Command(words, program, Scope(schema, run), {*map(base_name, written)})
     model_from, is_named = _serves_from(command), False
     starts_ray = program == "ray" and "start" in [word.text for word in words[1:3]]
@@ -94,7 +94,7 @@ def _word(found: Findings, command: Command, at: int, launcher: str) -> str:
             found.add(found.programs, "understood", name, "", word.place)
         return "bridge" if name in WORDS.bridge_scripts else "script"
     elif command.program in WORDS.configured and text.endswith((".yaml", ".yml", ".json")):
-        _configured(found, command, command.program, word, word.place)
+        _note_configured(found, command, command.program, word, word.place)
     elif launcher not in ("script", "bridge") and name in flags.LAUNCHERS:
         return flags.LAUNCHERS[name].replace("ray", "")
     elif word.why and word.runs[0].why and VARIABLE.match(text):
@@ -157,7 +157,7 @@ def _option(found: Findings, command: Command, at: int, launcher: str) -> int:
     elif row is not None and not names_file:
         assign(found, name, row, values, place, command.scope.run)
     elif values:
-        _configured(found, command, name, values[0], place)
+        _note_configured(found, command, name, values[0], place)
     return 1 if equals else 1 + len(values)
 
 
@@ -194,14 +194,14 @@ def _ignored_option(
     return taken
 
 
-def _sourced(found: Findings, word: Word) -> None:
+def _note_sourced(found: Findings, word: Word) -> None:
     """Records a sourced script; those that only prepare the machine are ignored."""
     name = base_name(word.text.rstrip("\"'")).lower()
     if not any(part in name for part in WORDS.machine_scripts):
         found.add(found.unresolved, "sourced", "source", word.text, word.place, sets="named")
 
 
-def _configured(
+def _note_configured(
     found: Findings, command: Command, name: str, value: Word, place: tuple[int, int]
 ) -> None:
     """Records a file or a recipe that may set what the command does not, unless it is a schema's

@@ -125,7 +125,7 @@ class Findings:
         items.append(self.item(code, name, value, place, sets, facts, error))
         return items[-1]
 
-    def knows(
+    def add_schema(
         self, schema: Schema | None, text: str, place: tuple[int, int], run: str = ""
     ) -> None:
         """Records a framework with a table of its own, by the first word that shows it."""

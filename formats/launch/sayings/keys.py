@@ -107,7 +107,7 @@ def add_faults(found: Findings, faults: Iterable[Fault]) -> None:
 # -- files ---------------------------------------------------------------------------------------
 
 
-def file_in_script(found: Findings, source: Source, form: str) -> None:
+def read_file_in_script(found: Findings, source: Source, form: str) -> None:
     """Reads a file that a script writes. One without any setting, such as printed help, may be no
     file at all, so that its faults are ignored."""
     entries, left, faults = read_file(source, form)
@@ -128,7 +128,7 @@ def note_schema(found: Findings, entries: Sequence[Entry], source: Source) -> Sc
             found.setting_texts |= dict.fromkeys(texts[:1], "")
     schema = schema_of(beginnings(found.setting_texts))
     first = entries[0].key if entries else source.word(0, 0)
-    found.knows(schema, first.text, first.place)
+    found.add_schema(schema, first.text, first.place)
     return schema
 
 
@@ -139,7 +139,7 @@ def read_entries(
     for entry in entries:
         spend(STEP, "keys")
         values = [_referred(found, word) for word in entry.values]
-        _inheriting(found, scope.schema, entry._replace(values=values))
+        _note_inheriting(found, scope.schema, entry._replace(values=values))
         name, place = entry.path[-1], whole_place(entry.key, values)
         if row := row_of(name):  # options kept as keys
             assign(found, name, row, values, place, scope.run)
@@ -160,7 +160,7 @@ def _referred(found: Findings, word: Word) -> Word:
     return Word((CommandRun(value, word.runs[0].start, word.runs[-1].end),), word.at)
 
 
-def _inheriting(found: Findings, schema: Schema | None, entry: Entry) -> None:
+def _note_inheriting(found: Findings, schema: Schema | None, entry: Entry) -> None:
     """Records keys that include another file."""
     inherits = schema.inherits if schema else WORDS.inherits
     at_top = len(entry.path) - (len(schema.within) if schema else 0) <= 1

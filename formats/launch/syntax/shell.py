@@ -257,7 +257,7 @@ class _Reader(Expander):
         if not words or self.tested:
             return
         self.shell.commands.append(words)
-        self._nested(words, into)
+        self._read_nested(words, into)
         if words[0].text == "sbatch":
             set_by_slurm(self.shell, words)
 
@@ -349,7 +349,7 @@ class _Reader(Expander):
                 first = len(words)
         return words[first:]
 
-    def _nested(self, words: list[Word], into: str) -> None:
+    def _read_nested(self, words: list[Word], into: str) -> None:
         """Reads ``bash -c`` and ``eval`` as scripts, and files that are written."""
         runs: Sequence[CommandRun] = ()
         if words[0].text == "eval" or (words[0].text == "echo" and into.endswith(SCRIPTS)):
