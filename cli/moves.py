@@ -70,7 +70,7 @@ def _role(inputs: CommandLine, ends: dict[str, str], source: Context) -> tuple[C
     """Another role of a configuration with several, and the first ranks of its first role and of
     that one.
 
-    Errors: LayoutError for a role that there is not, CommandError for a plan of no file.
+    Errors: LayoutError for an unknown role, CommandError for a plan of no file.
     """
     from formats.roles import read_plan
     from views.base.opened import cast_of_plan

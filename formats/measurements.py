@@ -68,7 +68,7 @@ def read_measurements(text: str, world: int, placement: Placement | None = None)
     >>> read_measurements("rank,ms\\n0,10.5\\n2,11", world=3).tolist()
     [10.5, nan, 11.0]
 
-    Errors: LayoutError for what is no number, a rank that the world lacks or that stands twice, a
+    Errors: LayoutError for a bad number, a rank that the world lacks or that stands twice, a
     host that is not the job's.
     """
     world = whole_number(world, "world")

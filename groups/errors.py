@@ -14,7 +14,7 @@ from .tables import read_table
 
 @dataclass(eq=False, repr=False)
 class LayoutError(ValueError):
-    """A layout, kind or rank that cannot be: what is wrong, why, and what would work.
+    """An invalid layout, kind or rank: what is wrong, why, and what would work.
 
     ``str(error)`` is one English sentence. The parts are kept as data, so that a page can put the
     sentence into another language and offer each alternative as a button.

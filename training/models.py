@@ -90,7 +90,7 @@ def variant(start: Model, changes: Mapping[str, object]) -> Model:
     >>> wide.head_dim, wide.kv_heads, wide.ffn
     (120, 128, 61440)
 
-    Errors: LayoutError about the value that cannot be.
+    Errors: LayoutError about the invalid value.
     """
     if not changes:
         return start
@@ -122,7 +122,7 @@ def model_of_preset(preset: str) -> Model | None:
     >>> model_of_preset("folding-llama3-8x70b-mcore") is None
     True
 
-    Errors: KeyError for a name that is none of PRESETS.
+    Errors: KeyError for a name outside of PRESETS.
     """
     name, changes = shape_of_preset(preset)
     return variant(MODELS[name].model, changes) if name else None

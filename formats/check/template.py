@@ -216,7 +216,7 @@ SHARE = {
 def bus_bandwidths(
     operation: str, groups: Sequence[list[int]], seconds: Sequence[float], size: int
 ) -> list[float]:
-    """GB/s (10**9 bytes) of each group, which is done when its last member is.
+    """The bus bandwidth of each group in GB/s (10**9 bytes), by the time of its slowest member.
 
     seconds: of each rank. size: bytes of a rank's buffer.
     """

@@ -176,7 +176,7 @@ def read_matrix(text: str) -> Hosts:
 def read_nccl(text: str) -> Hosts:
     """NCCL's topology file: the bridge that a GPU and a card share determines their distance.
 
-    Errors: LayoutError for what is no such file; a document type is refused unread.
+    Errors: LayoutError for any other file; a document type is refused unread.
     """
     if "<!DOCTYPE" in text:
         raise bad_document(refusal("document-type", "hosts"))

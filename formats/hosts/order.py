@@ -151,7 +151,7 @@ def best_order(
     (('n0', 'n2', 'n1', 'n3'), (2, 0, 16, 0), (0, 0, 0, 16), True)
 
     Errors: LayoutError for a layout that does not fit the machines, a machine that is named twice
-    or stands in no rack, and an objective or cost that is none.
+    or stands in no rack, and an unknown objective or a bad cost.
     """
     gpus_per_node = whole_number(gpus_per_node, "gpus_per_node", maximum=MAX_RANKS)
     world = whole_number(len(names) * gpus_per_node, "hosts", minimum=0, maximum=MAX_RANKS)

@@ -51,7 +51,7 @@ def read_hosts(text: str, racks: str | None = None) -> Hosts:
     >>> hosts.names, hosts.racks, hosts.slots
     (('node0', 'node1'), {}, {'node0': 8, 'node1': 8})
 
-    Errors: LayoutError for what is no such text, for a host named twice, for ranges that name more
+    Errors: LayoutError for any other text, for a host named twice, for ranges that name more
     than MAX_HOSTS, for a text longer than LONGEST_TEXT; about ``racks`` where that is at fault.
     """
     if racks is not None and text == "":

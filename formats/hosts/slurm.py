@@ -65,8 +65,8 @@ def expand_hostlist(text: str) -> list[str]:
     Traceback (most recent call last):
     groups.errors.LayoutError: 'n[0-999999999]' names 1,000,000,000 machines, more than 65,536
 
-    Errors: LayoutError for what is no host list, such as an open bracket, for a range of more than
-    MAX_RANGE machines and for more than MAX_HOSTS in all.
+    Errors: LayoutError for text that is no host list, such as an open bracket, for a range of more
+    than MAX_RANGE machines and for more than MAX_HOSTS in all.
     """
     hosts: list[str] = []
     for item in _ITEM.findall(text):

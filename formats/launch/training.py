@@ -339,7 +339,7 @@ NAMED_BY = ("layers", "hidden", "ffn", "heads", "kv_heads", "experts")
 def options_of_preset(name: str, pp: int) -> Document:
     """The options of a published layout: from its sources, else the views' defaults.
 
-    Errors: KeyError for a name that is none of PRESETS.
+    Errors: KeyError for a name outside of PRESETS.
     """
     published, model = PRESETS[name].model, model_of_preset(name)
     shape = shape_of_preset(name)[1] if model is None else model

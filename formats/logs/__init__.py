@@ -162,7 +162,7 @@ def log_in(
 ) -> Log | None:
     """The log in a text; None if there is none.
 
-    Errors: LayoutError for what is no text, or longer.
+    Errors: LayoutError for a value that is no text, or that is longer.
     """
     if not isinstance(text, str) or len(text) > longest:
         raise bad_ranks(text)

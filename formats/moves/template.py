@@ -68,7 +68,8 @@ def columns_of(tensor: Whole, most: int) -> int:
 def numbers(
     torch: ModuleType, index: int, side: int, rank: int, columns: int, device: device
 ) -> Tensor:
-    """What a rank holds of a tensor: each element's number in the whole of it, -1 in padding."""
+    """A rank's part of a tensor: each element is its own index in the whole tensor, -1 in
+    padding."""
     tensor = TENSORS[index]
     parts = tensor.parts[side]
     part = PARTS[side][rank][tensor.is_expert] if parts > 1 else 0  # else whole on each rank
@@ -84,7 +85,8 @@ def numbers(
 def moved(
     torch: ModuleType, dist: ModuleType, rank: int, columns: int, device: device
 ) -> tuple[list[str], int]:
-    """Receive what the plan says and compare; lines about what differs, and elements compared."""
+    """Receives the tensors of the plan and compares them; returns lines about differences, and the
+    number of elements compared."""
     lines, compared = [], 0
     for index, receivers in enumerate(PLAN):
         tensor, width = TENSORS[index], columns_of(TENSORS[index], columns)

@@ -88,7 +88,7 @@ def _backend(settings: Settings, name: str) -> str:
 def _sizes(name: str, text: str) -> tuple[str, dict[str, int]]:
     """The framework and the sizes of a line; gpus: of all of it.
 
-    Errors: LayoutError for a line that is none.
+    Errors: LayoutError for an invalid line.
     """
     setting = f"{name}.backend"
     backend, _, dims = text.partition(":")

@@ -98,7 +98,7 @@ def _apart(settings: Settings, pool: Pool, engine: int) -> tuple[Pool, ...]:
 
 
 def _gpus_of_node(settings: Settings, nodes: int, each: int, size: int) -> int:
-    """GPUs of a node, which the engines are cut by."""
+    """GPUs of a node, as the engines divide them."""
     if settings.text("num-gpus-per-node"):
         return settings.count("num-gpus-per-node", 8)
     if size <= 8 or (nodes > 1 and each < 8):

@@ -266,7 +266,7 @@ def _arguments(event: Document) -> Document:
 
 
 def _times(event: Document) -> tuple[float, float] | None:
-    """Start and duration in microseconds; None for what is no time."""
+    """Start and duration in microseconds; None for invalid times."""
     start, duration = event.get("ts"), event.get("dur", 0)
     if type(start) not in (int, float) or type(duration) not in (int, float):
         return None

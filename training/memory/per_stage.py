@@ -64,7 +64,7 @@ def zero_model_state_bytes(
     >>> [zero_model_state_bytes(7.5e9, dp=64, stage=stage) / 1e9 for stage in (0, 1, 2, 3)]
     [120.0, 31.40625, 16.640625, 1.875]
 
-    Errors: LayoutError for a stage that there is not, dp that is no whole number from 1 up, and
+    Errors: LayoutError for an unknown stage, dp that is no whole number from 1 up, and
     numbers that are negative or none.
     Source: arXiv:1910.02054 section 5, Figure 1 and Table 1.
     """

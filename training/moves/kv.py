@@ -45,7 +45,7 @@ class Shards:
     >>> Shards(tp=2, pp=2, copies=2).ranks(tp_rank=1, pp_rank=1)
     [5, 7]
 
-    Errors: LayoutError for a size that is none.
+    Errors: LayoutError for a bad size.
     """
 
     tp: int = 1
@@ -119,7 +119,7 @@ def kv_moves(
     [0, 4]
 
     Errors: LayoutError for sizes that do not cut layers or heads evenly, for what an engine does
-    not hand over, and for a rule that there is not.
+    not hand over, and for an unknown rule.
     """
     if rule not in KV_RULES:
         raise not_a_choice("rule", rule, KV_RULES)

@@ -225,7 +225,7 @@ def weight_moves(
     >>> same.bytes.in_node, same.bytes.between_nodes
     (0, 0)
 
-    Errors: LayoutError for a rule that there is not, sizes that do not cut the model evenly, and
+    Errors: LayoutError for an unknown rule, sizes that do not cut the model evenly, and
     nodes of two sizes on one cluster.
     """
     if rule not in RULES:

@@ -63,7 +63,7 @@ class Durations:
         >>> Durations().table(2).tolist()[:2]
         [[1.0, 1.0], [2.0, 2.0]]
 
-        Errors: LayoutError for what is no number from 0 up, or not one for each stage.
+        Errors: LayoutError for a value that is no number from 0 up, or not one for each stage.
         """
         rows = [self._row(field.name, stages) for field in fields(self)[:4]]
         has_pairs = self.overlapped is not None
@@ -136,7 +136,7 @@ def simulate(plan: PipelinePlan, durations: Durations | None = None) -> Timeline
     >>> simulate(plan_of("1f1b", p=4, m=8)).makespan
     33.0
 
-    Errors: LayoutError for a duration that is none, and for an order in which ranks wait for each
+    Errors: LayoutError for a bad duration, and for an order in which ranks wait for each
     other for ever.
     Source: rules and published rates that they reproduce, 2401.10241 Table 5 with Table 9.
     """

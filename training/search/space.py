@@ -88,7 +88,7 @@ def valid_splits(job: SearchJob, step: int = 1) -> Iterator[Split]:
     """Every layout that divides the world, the model and the batch, without an assignment of
     layers.
 
-    step: of all sizes of tp, cp and pp, every how many are looked at.
+    step: only every step-th combination of tp, cp and pp is used.
     """
     for tp, cp, pp in _sizes(job)[::step]:
         yield from _with_experts(job, tp, cp, pp)

@@ -56,7 +56,7 @@ class KVLayer:
     >>> KVLayer(kv_heads=8, key=128, value=128).elements
     2048
 
-    Errors: LayoutError for a size that is none, a kind that is none of KINDS (of STATES in words of
+    Errors: LayoutError for a bad size, a kind outside of KINDS (of STATES in words of
     its own), and a window that is missing where the kind has one, or is given where it has none.
     """
 
@@ -147,7 +147,7 @@ def kv_cache(
     groups.errors.LayoutError: not one request of 8192 tokens fits: it needs 1.00 GiB beside one \
 block, and there is 1.00 GiB; try max_model_len 8176
 
-    Errors: LayoutError for a size that is none, no layers, and where not one request fits, with the
+    Errors: LayoutError for a bad size, no layers, and if not one request fits, with the
     longest that does.
     """
     layers = tuple(layers)

@@ -90,7 +90,7 @@ class Serving:
     vLLM and SGLang, for the others keep all tokens in layers with a window: TensorRT-LLM unless its
     max_attention_window, none by default, says otherwise (1.3.0rc11 llmapi KvCacheConfig).
 
-    Errors: LayoutError for a choice that is none, and for a size out of range.
+    Errors: LayoutError for an unknown choice, and for a size out of range.
     """
 
     engine: str = "vllm"
@@ -187,7 +187,7 @@ class ServerMemory:
         """The cache if the stage with the fewest blocks has so many bytes for it, as a log may
         report.
 
-        Errors: LayoutError where not one request fits.
+        Errors: LayoutError if not one request fits.
         """
         serving = replace(self.serving, length=length or self.serving.length)
         stage = self.deciding.layers

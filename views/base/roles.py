@@ -225,7 +225,7 @@ class Cast:
     def to(self, name: str) -> Cast:
         """The cast with another role on screen; the selected GPU stays if that role uses it too.
 
-        Errors: LayoutError for a role that there is not.
+        Errors: LayoutError for an unknown role.
         """
         names = [member.name for member in self.members]
         if name not in names:

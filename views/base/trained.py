@@ -313,7 +313,7 @@ class Trained:
 def trained_of(layout: Layout, state: State) -> Trained:
     """The model and training of a state, checked field by field.
 
-    Errors: LayoutError about the field or the control that cannot be.
+    Errors: LayoutError about the invalid field or control.
     """
     require_step(layout)
     if GTP in layout.mesh.names:
@@ -385,7 +385,7 @@ def _split(layout: Layout, model: Model, state: State) -> Split:
 def capacity_of(state: State) -> float:
     """Bytes of a GPU: from the field in GiB, which may be a fraction, else the cluster's.
 
-    Errors: LayoutError for a cluster that there is not, and for no number of GiB.
+    Errors: LayoutError for an unknown cluster, and for a bad number of GiB.
     """
     cluster = CLUSTERS[cluster_of(state)]
     if is_empty(state.capacity):

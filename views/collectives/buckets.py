@@ -82,7 +82,7 @@ def _layers_of_job(context: Context) -> tuple[dict[str, float], tuple[int, ...],
 
     They are those of the stage that holds most layers, all as most are: with experts, or without.
 
-    Errors: LayoutError about the field of the model or its training that cannot be.
+    Errors: LayoutError about the invalid field of the model or its training.
     """
     trained = context.trained
     split = trained.split.placed(trained.training.rule.placement)

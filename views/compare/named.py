@@ -30,7 +30,7 @@ from .sides import FROM_HERE, own_of, query_of, with_job
 def context_named(text: str, context: Context) -> Context:
     """The context with the job that a text names, trained as the text has it.
 
-    Errors: LayoutError for nothing, for what names no layout, and for one that cannot be.
+    Errors: LayoutError for an empty text, for one that names no layout, and for an invalid layout.
     """
     if is_empty(text):
         raise refusal("nothing-kept", "kept")

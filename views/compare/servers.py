@@ -29,7 +29,7 @@ ALIKE = 0.005
 
 @dataclass(frozen=True)
 class Fact:
-    """What servers have: a number of one, in unit, and how it is written."""
+    """A figure of servers: its number in a unit, and its text."""
 
     name: str
     number: Callable[[ServedModel], float]

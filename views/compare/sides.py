@@ -68,7 +68,7 @@ def kept_context(context: Context) -> Context:
     >>> kept_context(Context.of(State(tp=4, kept="~tp=8;pp=1"))).layout.mesh.sizes
     (8, 1, 2, 1)
 
-    Errors: LayoutError for nothing, for what is no link, and for a layout that cannot be.
+    Errors: LayoutError for an empty text, for one that is no link, and for an invalid layout.
     """
     state, query = context.state, query_of(context.state.kept)
     if is_empty(state.kept):

@@ -90,7 +90,7 @@ def film_of(context: Context) -> dict[str, object]:
 def timeline_of(context: Context) -> Timeline:
     """The timeline of the job's pipeline; a job without stages is a single rank.
 
-    Errors: LayoutError for a schedule, a batch or layers that cannot be.
+    Errors: LayoutError for an invalid schedule, batch or layers.
     """
     state = context.known
     spec = schedule_of(schedule_name(state), context.layout, state)

@@ -87,7 +87,7 @@ def options_of_page(layout: Layout, state: State) -> dict[str, object]:
     Where nobody said how a whole model is trained, it is what the page counts with; all else that
     nobody said is left to the framework.
 
-    Errors: LayoutError about the field that cannot be.
+    Errors: LayoutError about the invalid field.
     """
     fields: dict[str, object] = {
         name: number_in(text) for name in MODEL if not is_empty(text := getattr(state, name))
@@ -121,7 +121,7 @@ def options_of_page(layout: Layout, state: State) -> dict[str, object]:
 def _served(state: State) -> Document:
     """How the servers on screen serve, as far as it is set.
 
-    Errors: LayoutError about a number that is none.
+    Errors: LayoutError about an invalid number.
     """
     fields: Document = {}
     for name in SERVED_NUMBERS:

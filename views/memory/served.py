@@ -80,7 +80,7 @@ class ServedModel:
 def served_of(context: Context) -> ServedModel:
     """The served model of a context.
 
-    Errors: LayoutError about the field that cannot be.
+    Errors: LayoutError about the invalid field.
     """
     try:
         return context.once(_served)
@@ -161,7 +161,7 @@ def log_check(context: Context) -> LogCheck | None:
     Tokens agree where the printed bytes of the rank that decides have just so many, to the token
     that two digits of a GiB allow.
 
-    Errors: LayoutError about the field that cannot be.
+    Errors: LayoutError about the invalid field.
     """
     from formats.logs.engine import read_engine  # a large room that few questions enter
 

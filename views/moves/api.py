@@ -45,8 +45,8 @@ PLAN = Parameters("(the plan)", {"plan": Parameter(str, "", OF_PLAN)}, late=("pl
 
 
 def _source(arguments: Mapping[str, object]) -> Context:
-    """The layout that sends: of the parameters, or of the plan's role that trains; what is stated
-    of the training counts more than the plan's.
+    """The layout that sends: of the parameters, or of the plan's role that trains; parameters of
+    the training override the plan's.
 
     Errors: LayoutError also for a layout that is stated beside a plan.
     """

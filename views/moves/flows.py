@@ -51,7 +51,7 @@ def flows_of(transfer: WeightTransfer) -> Flows:
 
     Errors: LayoutError for a text that names no cell.
 
-    Errors: LayoutError for what is no cell.
+    Errors: LayoutError for an unknown cell.
     """
     moves = transfer.moves
     nodes = int(moves.nodes.max()) + 1

@@ -28,7 +28,7 @@ def role_side(text: str, context: Context) -> tuple[Context, int, int]:
 
     Errors: LayoutError for an unknown role, and for a role whose GPUs are not consecutive.
 
-    Errors: LayoutError for a role that there is not, and for GPUs that are no run.
+    Errors: LayoutError for an unknown role, and for GPUs that are not consecutive.
     """
     name = text.strip().removeprefix(ROLE).strip()
     cast = context.cast
@@ -42,7 +42,8 @@ def role_side(text: str, context: Context) -> tuple[Context, int, int]:
 
 
 def require_runs(*roles: Role | RolePage) -> None:
-    """Errors: LayoutError for a role whose GPUs are no run, for moves count from its first."""
+    """Errors: LayoutError for a role whose GPUs are not consecutive: moves count ranks from its
+    first GPU."""
     for role in roles:
         if role.gpus:
             raise refusal("role-is-no-run", "moves_other", role=role.name)
@@ -63,7 +64,7 @@ def moves_between(
     >>> moves_between(one, other).bytes.between_nodes
     0
 
-    Errors: LayoutError as of `weight_moves` and for what is no model.
+    Errors: LayoutError as of `weight_moves` and for an unknown model.
     """
     model = model_of(source.state).model
     cluster, sides = cluster_used(source), (source, target)

@@ -54,7 +54,7 @@ def facts_named(text: str, answers: str = "") -> tuple[Document, Plan]:
 def read_facts(read: PlanRead, page: State) -> Document:
     """A plan that was read, for programs; page: whose machines it has.
 
-    Errors: LayoutError for machines that there are not, and for no capacity.
+    Errors: LayoutError for unknown machines, and for a bad capacity.
     """
     facts = _facts(moments_read(read, page), warnings_of(read), read.beside)
     return {**facts, "assumed": [*map(_note_facts, read.assumed)]}

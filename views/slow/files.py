@@ -157,7 +157,7 @@ def example() -> str:
 def slow_on_page(context: Context) -> Slowness | None:
     """The summary of the pasted text, else of the files; None without either.
 
-    Errors: LayoutError for what is no trace and no summary.
+    Errors: LayoutError for text that is neither a trace nor a summary.
     """
     state = context.state
     if not is_empty(state.traces):

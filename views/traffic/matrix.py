@@ -24,7 +24,7 @@ from ..base.units import bracketed, bytes_text
 def matrix_html(context: Context, rows: Sequence[Traffic]) -> Markup:
     """The picture of the selected part, and buttons for others.
 
-    Errors: LayoutError for a part that there is not.
+    Errors: LayoutError for an unknown part.
     """
     language, say = context.language, saying(TRAFFIC, context.language)
     part = part_of(context, rows)
