@@ -221,7 +221,8 @@ class StepMemory:
         return self._fullest_of(np.arange(self.plan.world_size))
 
     def crowded(self, capacity: float) -> Iterator[Note]:
-        """Of each set of roles that GPUs have, the fullest moment, where it is beyond their memory.
+        """For each set of roles on common GPUs, a note about its fullest moment, if that exceeds a
+        GPU's memory.
 
         capacity: bytes of a GPU.
 

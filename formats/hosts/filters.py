@@ -144,12 +144,12 @@ def _filter_parts(text: str, hosts: Hosts) -> dict[str, set[int]]:
             why = f"there is no host {quoted(name)}"
             raise bad_filter(part, why, *fixes, code="host-filter-unknown")
         gpus = [gpu.strip() for gpu in listed.split(",")] if colon else []
-        most = hosts.slots[name]
-        if most is None:
+        slots = hosts.slots[name]
+        if slots is None:
             raise bad_filter(part, f"nothing says how many GPUs {name} has: write {name} slots=N")
-        if not all(_NUMBER.fullmatch(gpu) and int(gpu) < most for gpu in gpus):
-            why = f"{name} has the GPUs 0 to {most - 1}"
-            raise bad_filter(part, why, code="host-filter-gpus", host=name, last=most - 1)
+        if not all(_NUMBER.fullmatch(gpu) and int(gpu) < slots for gpu in gpus):
+            why = f"{name} has the GPUs 0 to {slots - 1}"
+            raise bad_filter(part, why, code="host-filter-gpus", host=name, last=slots - 1)
         gpus_of.setdefault(name, set()).update(map(int, gpus))
     return gpus_of
 

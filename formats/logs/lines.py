@@ -141,7 +141,7 @@ def read_lines(text: str, reading: LogReading) -> None:
     tags = _tags_are_ranks(text, reading)
     shapes: dict[tuple[str, bool] | str, LineShape] = {}
     after_source, left = False, min(MOST_WORK, MOST_TEXTS * MOST_WORK - reading.work_of_lines)
-    most = left
+    budget = left
     for line, zeros in _lines(text):
         key = (zeros, True) if after_source else zeros
         shape = shapes.get(key)
@@ -163,7 +163,7 @@ def read_lines(text: str, reading: LogReading) -> None:
             reading.note("text-cut", before=quoted(line))
             break
         after_source = shape.is_source
-    reading.work_of_lines += most - left
+    reading.work_of_lines += budget - left
 
 
 def _lines(text: str) -> Iterator[tuple[str, str]]:

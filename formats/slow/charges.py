@@ -189,9 +189,9 @@ class Charges:
                 of_other = self._blame.get(other) or {(last, OWN, ""): 1.0}
                 for key, share in of_other.items():
                     blame[key] += us / total * long * share
-        most = sorted(blame.items(), key=lambda item: -item[1])[:MOST_BLAMED]
-        whole = sum(share for _, share in most)
-        return {key: share / whole for key, share in most}
+        largest = sorted(blame.items(), key=lambda item: -item[1])[:MOST_BLAMED]
+        whole = sum(share for _, share in largest)
+        return {key: share / whole for key, share in largest}
 
     def _late(self, place: int, row: int) -> Late:
         """Who came last; its activities with excess time since it was last together with the one

@@ -181,7 +181,7 @@ def _group_waits(found: Sequence[SharedCalls], steps: Sequence[int]) -> Iterator
                 times[rank] += 1
                 waited[rank] += waits[row].sum()
                 late[rank] += behind[row]
-        most = sorted(waited, key=lambda rank: -waited[rank])[:MOST_LASTS]
+        by_waiting = sorted(waited, key=lambda rank: -waited[rank])[:MOST_LASTS]
         yield GroupWait(
             group,
             step,
@@ -190,7 +190,7 @@ def _group_waits(found: Sequence[SharedCalls], steps: Sequence[int]) -> Iterator
             transfer,
             tuple(
                 Last(rank, times[rank], float(waited[rank]), float(late[rank] / times[rank]))
-                for rank in most
+                for rank in by_waiting
             ),
         )
 

@@ -132,7 +132,8 @@ def _attention(model: Model) -> Iterator[Tensor]:
 
 
 def _latent_attention(model: Model) -> Iterator[Tensor]:
-    """MLA (megatron/core/transformer/multi_latent_attention.py): down whole, up cut by heads."""
+    """MLA's tensors: down-projections whole, up-projections cut by heads
+    (megatron/core/transformer/multi_latent_attention.py)."""
     hidden, lora = model.hidden, model.kv_lora_rank
     yield from _norm(model, "input_layernorm.", hidden)
     if model.q_lora_rank:

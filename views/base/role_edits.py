@@ -71,7 +71,7 @@ def _to(cast: Cast, name: str) -> Cast:
 def _as_text(cast: Cast) -> Cast:
     """Refuses a cast whose role on screen cannot be written as text.
 
-    Errors: LayoutError for chosen GPUs that are not as many as its machines have: another role on
+    Errors: LayoutError for selected GPUs that are not as many as its machines have: another role on
     screen would take the one or the other for right.
     """
     now = cast.shown

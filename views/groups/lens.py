@@ -61,25 +61,28 @@ def lens(sent: object) -> str:
 
 def memory_lens(context: Context) -> dict[str, object]:
     """Peak memory of a GPU in each stage, relative to its capacity."""
-    most = context.trained.capacity
+    capacity = context.trained.capacity
     held = [stage.total for stage in context.trained.stages()]
     say = JOB["cost_memory"][context.language].format
-    texts = [say(held=f"{one / GIB:.1f}", most=f"{most / GIB:,.0f}") for one in held]
-    scale = ["0", f"{most / GIB:,.0f} GiB"]
-    return {**scaled(np.array(held) / most, texts, scale), "full": [one > most for one in held]}
+    texts = [say(held=f"{one / GIB:.1f}", most=f"{capacity / GIB:,.0f}") for one in held]
+    scale = ["0", f"{capacity / GIB:,.0f} GiB"]
+    return {
+        **scaled(np.array(held) / capacity, texts, scale),
+        "full": [one > capacity for one in held],
+    }
 
 
 def traffic_lens(context: Context) -> dict[str, object]:
     """Bytes that a GPU of each stage sends in a step, over all kinds."""
     by_kind = sent_by_stage(context)
     sent = sum(by_kind.values(), np.zeros(context.layout.mesh.size("pp")))
-    most = float(sent.max(initial=0.0))
+    largest = float(sent.max(initial=0.0))
     say = JOB["cost_traffic"][context.language].format
     texts = [
         say(sent=bytes_text(one), kinds=_kinds(by_kind, stage))
         for stage, one in enumerate(sent.tolist())
     ]
-    return scaled(sent / (most or 1.0), texts, ["0", bytes_text(most)])
+    return scaled(sent / (largest or 1.0), texts, ["0", bytes_text(largest)])
 
 
 def _kinds(by_kind: dict[str, np.ndarray], stage: int) -> str:
@@ -95,9 +98,9 @@ def idle_lens(context: Context) -> dict[str, object]:
     busy = np.add.reduceat(timeline.end - timeline.start, plan.starts[:-1])
     idle = 1.0 - busy / (timeline.makespan or 1.0)
     say = JOB["cost_idle"][context.language].format
-    most = float(idle.max(initial=0.0))
+    largest = float(idle.max(initial=0.0))
     texts = [say(share=percent(one)) for one in idle.tolist()]
-    return scaled(idle / (most or 1.0), texts, ["0", percent(most)])
+    return scaled(idle / (largest or 1.0), texts, ["0", percent(largest)])
 
 
 def hang_lens(context: Context) -> dict[str, object]:

@@ -101,13 +101,13 @@ def memory_facts(context: Context) -> dict[str, object]:
     """
     trained = context.trained
     stages, fit = trained.stages(), fit_of(trained.request(context.layout))
-    most = largest(stages)
+    fullest = largest(stages)
     return {
         **job_facts(trained),
         "capacity_bytes": trained.capacity,
         **fit_facts(fit),
-        "fullest_stage": most.stage,
-        "fullest_bytes": most.total,
+        "fullest_stage": fullest.stage,
+        "fullest_bytes": fullest.total,
         "host_bytes_per_rank": fit.host,
         **measured_facts(context),
         "ranks_per_stage": context.layout.world_size // trained.split.pp,

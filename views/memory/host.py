@@ -74,11 +74,11 @@ def host_facts(trained: Trained) -> Document:
     """For the ranks with most host memory: its bytes, and the transfers; else empty."""
     if trained.training.offload == "none":
         return {}
-    most = most_on_host(trained.stages())
-    crosses = most.crossing(trained.training)
+    fullest = most_on_host(trained.stages())
+    crosses = fullest.crossing(trained.training)
     during, after = crosses.seconds(trained.cluster.link)
     return {
-        "bytes_per_rank": most.on_host,
+        "bytes_per_rank": fullest.on_host,
         "down_bytes": crosses.down,
         "up_bytes": crosses.up,
         "link_bytes_per_second": trained.cluster.link,

@@ -218,8 +218,8 @@ def _noted(context: Context) -> list[str]:
 def _kinds(trained: Trained, stages: Sequence[StageMemory], language: str) -> Markup:
     """Parameters of the whole model, and of a rank of the fullest stage, by kind."""
     say, whole = saying(MEMORY, language), parameters_by_kind(trained.model)
-    most = largest(tuple(stages))
-    fullest = most.parameters.by_kind
+    stage = largest(tuple(stages))
+    fullest = stage.parameters.by_kind
     rows: list[tuple[object, ...]] = [
         (say(f"kind_{kind}"), millions(whole.get(kind, 0)), millions(n) if n else "–")
         for kind in KINDS
@@ -227,7 +227,7 @@ def _kinds(trained: Trained, stages: Sequence[StageMemory], language: str) -> Ma
     ]
     sums = (tag("b", millions(sum(numbers.values()))) for numbers in (whole, fullest))
     rows.append((say("kinds_sum"), *sums))
-    heads = (say("kinds_column"), say("kinds_model"), say("kinds_rank", stage=most.stage))
+    heads = (say("kinds_column"), say("kinds_model"), say("kinds_rank", stage=stage.stage))
     title = tag("h3", say("kinds_title"))
     return together(title, table(heads, rows, "memory-kinds"))
 

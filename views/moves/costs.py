@@ -78,9 +78,14 @@ def totals_html(transfer: WeightTransfer) -> Markup:
         for name, size in moves.bytes._asdict().items()
     ]
     for word, is_sender in (("busiest", True), ("receiver_busiest", False)):
-        most = busiest(moves, sender=is_sender)
-        if most.bytes:
-            rows.append((say(word), say("sender", rank=most.rank, size=bytes_text(most.bytes))))
+        busiest_rank = busiest(moves, sender=is_sender)
+        if busiest_rank.bytes:
+            rows.append(
+                (
+                    say(word),
+                    say("sender", rank=busiest_rank.rank, size=bytes_text(busiest_rank.bytes)),
+                )
+            )
     if moves.bytes.in_node or moves.bytes.between_nodes:
         rows.append((say("time"), time_text(transfer)))
     items = (together(tag("dt", name), tag("dd", value)) for name, value in rows)

@@ -107,7 +107,7 @@ def map_of(context: Context, across: tuple[float, int, int, int] = WIDE) -> Node
     width, all_across, most_across, most_rows = across
     places = places_of(_stages(layout, size, boxes), min(8, most_across), "{stage}")
     wide = max(map(len, places.rows))
-    most = (
+    columns = (
         all_across if wide * len(places.rows) <= MOST_BOXES and wide <= all_across else most_across
     )
     say = saying(PAGE, context.language)
@@ -123,7 +123,7 @@ def map_of(context: Context, across: tuple[float, int, int, int] = WIDE) -> Node
             rank=context.rank,
             is_chosen=not kind,
             width=width,
-            most_across=most,
+            most_across=columns,
             most_rows=most_rows,
             names=(say(f"map_{unit}"), say(f"map_{unit}_short"), "{box}"),
         )

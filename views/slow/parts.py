@@ -135,11 +135,11 @@ def _is_gpu(slow: Slowness) -> bool:
 def apart_text(parts: Iterable[StepPart], language: str) -> str:
     """The largest difference between plan and run, in a sentence; empty if nothing can be
     compared."""
-    most = most_apart(parts)
-    if most is None or most.measured is None or most.estimated is None:
+    part = most_apart(parts)
+    if part is None or part.measured is None or part.estimated is None:
         return ""
-    times = (seconds_text(most.measured), seconds_about(most.estimated))
-    facts = {"part": named(most.name, language), "measured": times[0], "estimated": times[1]}
+    times = (seconds_text(part.measured), seconds_about(part.estimated))
+    facts = {"part": named(part.name, language), "measured": times[0], "estimated": times[1]}
     return say_of(language)("parts_apart", **facts)
 
 

@@ -96,9 +96,9 @@ def _described(seen: SeenSlow, language: str) -> str:
     """The picture in words: the GPUs that cost and that lost most."""
     say = say_of(language)
     ranks = sorted(seen.slow.ranks, key=lambda one: -one.cost_us)[:3]
-    most = (say("tip", rank=one.rank, lost=seconds_text(one.lost_us / 1e6),
+    tips = (say("tip", rank=one.rank, lost=seconds_text(one.lost_us / 1e6),
                 caused=seconds_text(one.cost_us / 1e6)) for one in ranks)  # fmt: skip
-    return " ".join([say("picture_label"), *most])
+    return " ".join([say("picture_label"), *tips])
 
 
 # -- calls of one group ----------------------------------------------------------------------------

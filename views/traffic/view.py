@@ -65,12 +65,12 @@ def answer_text(rows: Sequence[Traffic], language: str) -> str:
     """The kind that sends most, and the share of all bytes that leaves NVLink domains."""
     kinds = dict.fromkeys(sent.kind for sent in rows)
     of_kind = {kind: [sent for sent in rows if sent.kind == kind] for kind in kinds}
-    most = max(kinds, key=lambda kind: sum(sent.total for sent in of_kind[kind]))
+    largest_kind = max(kinds, key=lambda kind: sum(sent.total for sent in of_kind[kind]))
     total, across = (sum(getattr(sent, name) for sent in rows) for name in ("total", "across"))
     words = "answer" if across else "answer_inside"
     return TRAFFIC[words][language].format(
-        kind=most,
-        sent=bytes_text(_by_rank(of_kind[most])),
+        kind=largest_kind,
+        sent=bytes_text(_by_rank(of_kind[largest_kind])),
         total=bytes_text(total),
         across=bytes_text(across),
     )
