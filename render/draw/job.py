@@ -193,7 +193,8 @@ def _gaps(picture: JobPicture) -> list[list[tuple[float, float]]]:
     if cell < GAP_ROOM:
         return []
     wide, tall = plan.sizes.band_width, plan.sizes.band_height
-    xs, ys = (sorted({corner[axis] for corner in plan.corners()}) for axis in (0, 1))
+    corners = [(x, y) for x, y, *_ in plan.corners()]
+    xs, ys = (sorted({*places}) for places in zip(*corners))
     return [
         *([(at, ys[0]), (at, ys[-1] + tall)] for x in xs for at in _steps(x, wide, cell)),
         *([(xs[0], at), (xs[-1] + wide, at)] for y in ys for at in _steps(y, tall, cell)),
