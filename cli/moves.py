@@ -15,7 +15,7 @@ from views.base.context import Context
 from .inputs import CommandLine, number_of
 from .messages import CommandError
 from .named import context_of_word, set_base
-from .state import asked_context, served_context
+from .state import served_context, trained_context
 from .training import Report
 
 MOST_LINES = 20
@@ -45,7 +45,7 @@ def moves(inputs: CommandLine) -> Table | Iterator[str]:
         target = context_of_word(inputs, ends["to"], source)
         rank = None if whose in (None, "all") else number_of(whose)
         return _cache(source, target, (rule, first, rank, number_of(options.tokens or "0")))
-    with asked_context(inputs) as source:
+    with trained_context(inputs) as source:
         begin = 0
         if ends["to"].startswith(ROLE):
             target, begin, first = _role(inputs, ends, source)

@@ -17,7 +17,7 @@ from views.base.resolve import fields_of_job
 from views.base.state import State, is_empty
 from views.compare.named import context_named, document_of, is_link, of_document, state_named
 from views.compare.sides import FROM_HERE, with_job
-from views.launch.inputs import training_stated, with_pasted
+from views.launch.inputs import training_fields, with_pasted
 
 from .inputs import CommandLine
 from .launch import job_from_flags
@@ -65,6 +65,6 @@ def _of_file(inputs: CommandLine, path: str) -> State:
     read = parse(text, inputs.options.run or "")
     values, _, remarks = job_from_flags(read, file, ())
     inputs.remarks += remarks
-    fields: Document = {**vars(with_pasted(State(), read)), **training_stated(read)}
+    fields: Document = {**vars(with_pasted(State(), read)), **training_fields(read)}
     job = Job(**{name: value for name, value in values.items() if name in FIELDS})  # type: ignore[arg-type]
     return State(**{**fields, **fields_of_job(job)})

@@ -40,7 +40,7 @@ OF_SERVER = ("model", "changes", "layers", "experts", "sequence", "cluster", "ca
 
 
 @contextmanager
-def asked_context(inputs: CommandLine) -> Iterator[Context]:
+def trained_context(inputs: CommandLine) -> Iterator[Context]:
     """The layout and the training that are asked for; within, a refusal offers options.
 
     Errors: LayoutError, CommandError.
@@ -95,9 +95,9 @@ def _start(inputs: CommandLine) -> Document:
     if inputs.options.preset is not None:
         return published(inputs.preset())
     if inputs.launch is not None:
-        from views.launch.inputs import training_stated, with_pasted
+        from views.launch.inputs import training_fields, with_pasted
 
-        return {**vars(with_pasted(State(), inputs.launch)), **training_stated(inputs.launch)}
+        return {**vars(with_pasted(State(), inputs.launch)), **training_fields(inputs.launch)}
     return {}
 
 

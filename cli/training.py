@@ -21,7 +21,7 @@ from groups.layout import Layout
 
 from .inputs import CommandLine, checked
 from .messages import CommandError
-from .state import asked_context, served_context
+from .state import served_context, trained_context
 
 if TYPE_CHECKING:
     from views.compare.sides import Compared
@@ -185,7 +185,7 @@ def compare(inputs: CommandLine) -> Table:
     set_base(inputs, inputs.words[-1])
     job, _ = inputs.wanted()
     serves = checked(job).is_server
-    with nullcontext(served_context(inputs)) if serves else asked_context(inputs) as context:
+    with nullcontext(served_context(inputs)) if serves else trained_context(inputs) as context:
         found = compared_with(context, context_of_word(inputs, inputs.words[0], context))
         inputs.remarks += _other_model(inputs, found)
         facts: Facts = compare_facts(found)
@@ -247,7 +247,7 @@ def _kinds(facts: Facts) -> Iterator[str]:
 
 
 def _facts(inputs: CommandLine, facts_of: Callable[[Any], Facts]) -> tuple[Layout, Facts]:
-    with asked_context(inputs) as context:
+    with trained_context(inputs) as context:
         return context.layout, facts_of(context)
 
 

@@ -26,7 +26,7 @@ from training.split import Split
 from views.base.context import Context
 from views.base.resolve import resolve
 from views.base.state import State
-from views.launch.inputs import training_stated
+from views.launch.inputs import training_fields
 from views.memory.view import memory_html
 from views.traffic.view import traffic_html
 
@@ -115,7 +115,7 @@ def _bridge(offload: str) -> Request:
     model = MODELS["qwen3-30b-a3b"].model
     training = Training(micro_batches=2, recompute="none", offload=offload)
     split = Split(tp=2, pp=2, dp=4, ep=4, etp=1)
-    return Request(model, training, 8, 16, 8, "dgx-h100", split=split, precision_is_stated=True)
+    return Request(model, training, 8, 16, 8, "dgx-h100", split=split, precision_is_explicit=True)
 
 
 def test_megatrons_cpu_offload_as_it_was_measured():
@@ -207,7 +207,7 @@ STAGE_3 = '{"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "c
     ],
 )  # fmt: skip
 def test_launch_files_say_what_is_in_host_memory(text, said):
-    assert training_stated(parse(text)).get("offload") == said
+    assert training_fields(parse(text)).get("offload") == said
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

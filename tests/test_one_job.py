@@ -39,7 +39,7 @@ from views.base.trained import (
 from views.base.units import ranges_text
 from views.column import column_html
 from views.groups.api import process_groups
-from views.launch.inputs import options_of_page, pasted_changes, training_stated
+from views.launch.inputs import options_of_page, pasted_changes, training_fields
 from views.memory.api import memory_per_rank
 from views.page import answer
 from views.pipeline.api import pipeline_schedule
@@ -544,7 +544,7 @@ def test_what_a_script_says_of_the_training_reaches_every_view():
 
 def test_a_shape_that_nobody_published_is_the_readers_own_and_what_lacks_is_asked_for():
     script = "--num-layers 7 --hidden-size 512 --num-attention-heads 8 --seq-length 128"
-    said = {name: value for name, value in training_stated(parse(script)).items() if value}
+    said = {name: value for name, value in training_fields(parse(script)).items() if value}
     assert said == {"model": "own", "hidden": "512", "heads": "8", "sequence": "128"}
     now = opened(layers="7", **said)
     with pytest.raises(LayoutError) as refused:
@@ -594,9 +594,9 @@ def test_what_megatrons_script_does_not_say_is_off_in_every_view_as_it_is_there(
     }
     said = "Sequence parallelism is not given: Megatron trains without it."
     assert said in answer(State(paste=script, view="launch")).picture
-    assert training_stated(parse(f"{script} $OPTIONS"))["zero"] == ""  # which may say it
+    assert training_fields(parse(f"{script} $OPTIONS"))["zero"] == ""  # which may say it
     # Options of a cluster alone say nothing of the training; nor do those of other programs.
-    assert training_stated(parse("--tensor-model-parallel-size 8 --num-layers 96")) == {}
+    assert training_fields(parse("--tensor-model-parallel-size 8 --num-layers 96")) == {}
 
 
 CLIP = """torchrun --nproc_per_node 8 examples/multimodal/train.py --num-layers 32 --swiglu
@@ -618,7 +618,7 @@ CLIP = """torchrun --nproc_per_node 8 examples/multimodal/train.py --num-layers 
 )
 def test_megatron_trains_in_fp32_where_its_command_names_no_format(more, precision):
     text = f"{CLIP} {more}"
-    assert training_stated(parse(text)).get("precision", "") == precision
+    assert training_fields(parse(text)).get("precision", "") == precision
     said = [note for note in parse(text).missing if note.facts.get("field") == "precision"]
     assert len(said) == (precision == "fp32-fp32")
     page = answer(State(paste=text, view="launch")).picture
@@ -628,19 +628,19 @@ def test_megatron_trains_in_fp32_where_its_command_names_no_format(more, precisi
 def test_a_page_of_fp32_is_a_command_without_a_format():
     context = Context.of(opened(model="llama3-8b", precision="fp32-fp32"))
     command = emitted(context.layout, options_of_page(context.layout, context.state), "megatron")
-    assert training_stated(parse(command))["precision"] == "fp32-fp32"
+    assert training_fields(parse(command))["precision"] == "fp32-fp32"
 
 
 def test_lists_of_options_leave_open_how_their_command_trains():
     """THUDM/slime's scripts/models/mimo-7B-rl.sh is sourced by a script that has the rest."""
     _, _, options = CLIP.partition(".py ")
     for text in (options, f"MODEL_ARGS=({options})"):
-        said = training_stated(parse(text))
+        said = training_fields(parse(text))
         assert (said["hidden"], said["zero"]) == ("4096", "1")
         assert {said[name] for name in ("recompute", "sequence_parallel", "precision")} == {""}
     yaml = "MODEL_ARGS:\n  --hidden-size: 64\n  --tensor-model-parallel-size: 2\n  --bf16: "
-    assert training_stated(parse(f"{yaml}true"))["precision"] == "bf16-fp32"
-    assert training_stated(parse(f"{yaml}false"))["precision"] == "fp32-fp32"
+    assert training_fields(parse(f"{yaml}true"))["precision"] == "bf16-fp32"
+    assert training_fields(parse(f"{yaml}false"))["precision"] == "fp32-fp32"
 
 
 def test_a_command_names_what_it_cannot_say_of_the_training():
@@ -650,7 +650,7 @@ def test_a_command_names_what_it_cannot_say_of_the_training():
     command = emitted(context.layout, options, "megatron")
     lines = command.split("\n", 1)
     assert lines[0] == "# Megatron-LM has no option for schedule 'zb-v', products 'nvfp4'"
-    assert training_stated(parse(lines[1]))["precision"] == "bf16-bf16"
+    assert training_fields(parse(lines[1]))["precision"] == "bf16-bf16"
     assert "grad_reduce_in_bf16" in emitted(context.layout, options, "torchtitan").split("\n", 1)[0]
     options = options_of_page(context.layout, opened(precision="fp8-fp32-bf16"))
     assert emitted(context.layout, options, "megatron").startswith(
@@ -798,9 +798,9 @@ def test_a_script_is_not_taken_for_a_published_model_that_it_contradicts():
     """Pythia 6.9B has Llama 3 8B's layers, width and heads, and nothing else of it."""
     shape = "--num-layers 32 --hidden-size 4096 --num-attention-heads 32"
     for options in ("", " --ffn-hidden-size 11008 --swiglu", " --num-query-groups 8"):
-        said = training_stated(parse(f"pretrain_gpt.py --use-tp-pp-dp-mapping {shape}{options}"))
+        said = training_fields(parse(f"pretrain_gpt.py --use-tp-pp-dp-mapping {shape}{options}"))
         assert said["model"] == "own"
-    assert training_stated(parse("--hidden-size 4096"))["model"] == "own"  # the rest is asked for
+    assert training_fields(parse("--hidden-size 4096"))["model"] == "own"  # the rest is asked for
 
 
 OPTIONS = {
@@ -903,7 +903,7 @@ def test_a_command_says_the_formats_of_the_page_or_that_it_cannot(name):
             state = opened(model="llama3-70b", pp=1, precision=precision, products=products)
             context = Context.of(state)
             text = emitted(context.layout, options_of_page(context.layout, state), name)
-            said, comment = training_stated(parse(text)), text.split("\n", 1)[0]
+            said, comment = training_fields(parse(text)), text.split("\n", 1)[0]
             for field, asked in (("precision", precision), ("products", products)):
                 is_told = words.get(asked, asked) in comment
                 assert said.get(field) == asked or is_told or asked in silent, (text, asked)
@@ -911,7 +911,7 @@ def test_a_command_says_the_formats_of_the_page_or_that_it_cannot(name):
 
 def test_a_command_that_leaves_the_model_to_its_reader_names_none():
     for name in TARGETS:
-        assert "model" not in training_stated(parse(printed(f"emit {name} --nodes 2 --tp 2")[0]))
+        assert "model" not in training_fields(parse(printed(f"emit {name} --nodes 2 --tp 2")[0]))
 
 
 @pytest.mark.parametrize(
@@ -931,7 +931,7 @@ def test_the_vocabulary_of_gpt2s_tokenizer_is_taken_and_said(options, vocabulary
         f"--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 {options}"
     )
     text = parse(script)
-    assert training_stated(text).get("vocabulary", "") == vocabulary
+    assert training_fields(text).get("vocabulary", "") == vocabulary
     assumed = [
         note.facts["assumed"] for note in text.missing if note.facts["field"] == "vocabulary"
     ]
@@ -941,7 +941,7 @@ def test_the_vocabulary_of_gpt2s_tokenizer_is_taken_and_said(options, vocabulary
 def test_what_an_option_says_of_the_training_is_a_field_of_the_page():
     wrong = []
     for options, fields in OPTIONS.items():
-        said = training_stated(parse(f"torchrun pretrain_gpt.py {options}"))
+        said = training_fields(parse(f"torchrun pretrain_gpt.py {options}"))
         if said != fields:
             wrong.append((options, said))
     assert not wrong

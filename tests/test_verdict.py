@@ -100,7 +100,7 @@ def test_an_estimate_says_what_comes_of_a_layout():
     sizes = {"gpus": 64, "global_batch": 64}
     fitting, over = (estimate(MODELS["llama3-70b"].model, **sizes, tp=tp, pp=tp) for tp in (8, 1))
     room = fitting.fit.needed / 0.95
-    request = replace(fitting.request, capacity=room, precision_is_stated=True)
+    request = replace(fitting.request, capacity=room, precision_is_explicit=True)
     near = replace(fitting, request=request, known_fit=fit_of(request))
     assert [outcome_of(one, 0.0).fit for one in (fitting, near, over)] == [FITS, CLOSE, OVER]
     assert verdict(*(outcome_of(one, 0.0) for one in (over, fitting))) == Verdict(1, "memory", 0.1)

@@ -148,7 +148,7 @@ def fit_of(request: Request, software: str = "") -> Fit:
     parts_of = _parts_of(request, software, is_fused)
     held, limit = _fullest(request, stages, is_fused, parts_of), USABLE * capacity
     low = held.low
-    if not request.precision_is_stated:
+    if not request.precision_is_explicit:
         how = replace(training, precision=LEAN[training.products in WIDE])
         small = memory_per_stage(request.model, request.split, how, room_of(capacity))
         lean = _fullest(request.trained(how), small, is_fused, parts_of)
@@ -166,7 +166,7 @@ def has_fused_kernels(request: Request, software: str = "") -> bool:
     """Whether layers run kernels that keep no more than training.memory counts."""
     training = request.training
     is_simple = training.products in WIDE and not request.model.experts and request.split.vpp == 1
-    if not is_simple or request.precision_is_stated:
+    if not is_simple or request.precision_is_explicit:
         return training.flash or not is_simple
     if training.zero >= 2:
         return True
@@ -183,7 +183,7 @@ def _parts_of(request: Request, software: str, is_fused: bool) -> PartsOf:
     """How a stage's parts are counted."""
     if not is_fused:
         return unfused_parts
-    if not request.precision_is_stated and goes_by_operators(
+    if not request.precision_is_explicit and goes_by_operators(
         request, software or software_of(request)
     ):
         return parts_by_operators
@@ -219,7 +219,7 @@ def unfused_parts(request: Request, stage: StageMemory) -> dict[str, float]:
     What joins the optimizer's state there is counted with it, as are the scores' gradients with the
     output."""
     terms = unfused_terms(request, stage)
-    if request.precision_is_stated:  # the format of gradients too
+    if request.precision_is_explicit:  # the format of gradients too
         terms["gradients"] /= UNFUSED["gradients"]
     sizes = {name: UNFUSED[name] * size for name, size in terms.items()}
     parts = {

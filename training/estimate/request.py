@@ -92,12 +92,12 @@ class Request(TrainingJob):
 
     Attributes:
         split: sizes, with layers dealt out as evenly as they go.
-        precision_is_stated: whether ``training.precision`` says the format of gradients; else they
-            may be in 16 bits where 32 do not fit.
+        precision_is_explicit: whether ``training.precision`` says the format of gradients; else
+            they may be in 16 bits where 32 do not fit.
     """
 
     split: Split
-    precision_is_stated: bool = False
+    precision_is_explicit: bool = False
 
     def stride(self, *axes: str) -> int:
         """Ranks from one member of a group along these axes to the next.

@@ -25,7 +25,7 @@ from .request import Request
 def goes_by_operators(request: Request, software: str) -> bool:
     """Whether a request's recomputation is this one: that of FSDP's software, of dense models."""
     training = request.training
-    is_plain = training.flash and not request.model.experts and not request.precision_is_stated
+    is_plain = training.flash and not request.model.experts and not request.precision_is_explicit
     return software == "fsdp" and training.recompute == "selective" and is_plain
 
 

@@ -71,7 +71,7 @@ class SearchJob(TrainingJob):
         job |= {"model": with_kv_copies(self.model, split.tp), "training": training}
         job["expert"] = self.expert or EXPERT
         split = split.placed(training.rule.placement)
-        return Request(**job, split=split, precision_is_stated=True)
+        return Request(**job, split=split, precision_is_explicit=True)
 
 
 @dataclass(frozen=True)

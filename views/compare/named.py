@@ -22,7 +22,7 @@ from ..base.link import changes_from, from_query
 from ..base.resolve import fields_of_job
 from ..base.state import State, is_empty, texts_of
 from ..base.trained import published
-from ..launch.inputs import training_stated, with_pasted
+from ..launch.inputs import training_fields, with_pasted
 from ..launch.plan import answers_of
 from .sides import FROM_HERE, own_of, query_of, with_job
 
@@ -60,7 +60,7 @@ def state_named(text: str) -> State:
     read = parse(text)
     if not read.values or read.asks:
         raise refusal("names-no-layout", "kept", lacks=", ".join(read.asks) or "nodes, tp")
-    return State(**{**vars(with_pasted(State(), read)), **training_stated(read)})
+    return State(**{**vars(with_pasted(State(), read)), **training_fields(read)})
 
 
 def of_preset(preset: str) -> State:

@@ -43,16 +43,16 @@ def read_pasted(state: State) -> Parsed:
 
 def pasted_changes(state: State, text: Parsed) -> dict[str, str]:
     """The fields of the state that the pasted text changes."""
-    pasted = {**vars(with_pasted(state, text)), **training_stated(text)}
+    pasted = {**vars(with_pasted(state, text)), **training_fields(text)}
     return {name: text for name, text in pasted.items() if text != getattr(state, name)}
 
 
-def training_stated(text: Parsed) -> dict[str, str]:
+def training_fields(text: Parsed) -> dict[str, str]:
     """The fields of the model and its training that the pasted text sets; if it has a model, all
     others are reset, except those of the GPUs. For a server also how the model is served.
 
     >>> text = parse("--num-layers 80 --hidden-size 8192 --num-attention-heads 64")
-    >>> {name: value for name, value in training_stated(text).items() if value}
+    >>> {name: value for name, value in training_fields(text).items() if value}
     {'model': 'llama3-70b', 'hidden': '8192', 'heads': '64'}
     """
     values = training_of(text) | served_of(text)
