@@ -35,6 +35,9 @@ settings.load_profile("any machine")
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# Little of what tests make is garbage that only the collector finds: it looks less often.
+gc.set_threshold(100_000)
+
 
 def pytest_collection(session: pytest.Session) -> None:
     """Where everything is tested, each worker begins with other files, and finds the rest compiled.
