@@ -25,7 +25,7 @@ os.environ["GRADIO_ANALYTICS_CACHE_FREQUENCY"] = str(10**12)
 # waits for pyplot to be imported to find it out.
 os.environ["MPLBACKEND"] = "agg"
 
-from views.server.stubs import without_collecting, without_stubs
+from views.server.importing import without_collecting, without_stubs
 
 with without_collecting():
     with without_stubs():

@@ -29,10 +29,7 @@ OPTIONS = (
 )
 """The options of a command line that say what is trained, and on what."""
 
-SERVED = (
-    *("served_weights", "served_cache", "served_share"),
-    *("served_length", "served_requests", "served_batched"),
-)
+SERVED = tuple(name for name in FIELDS if name.startswith("served_"))
 """Those that say how a server serves a model; of training they are left unread, and refused."""
 
 OF_SERVER = ("model", "changes", "layers", "experts", "sequence", "cluster", "capacity")

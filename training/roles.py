@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from .serving.server import ServerMemory
 
 PARTS = ("weights", "gradients", "optimizer", "cache")
-"""What of a role may stay on its GPUs while others have them; the cache is a server's."""
+"""Parts of a role that may stay on its GPUs while other roles use them; servers have the cache."""
 
 WORKING = "working"
 """What a role needs only while it works: activations, buffers."""
@@ -74,16 +74,16 @@ HANDOVER = "weights"
 """The phase in which the weights go from the actor to the rollout."""
 
 SCORES = ("ref", "reward", "rm", "teacher", "judge")
-"""How a word begins by which a role is named that only reads: nothing of it is updated."""
+"""Prefixes of words in the names of roles that only run forward passes."""
 
 
 def reads_only(role: Role, phases: Iterable[Phase]) -> bool:
-    """Whether a role has nothing but forward passes to do in a step."""
+    """Whether a role only runs forward passes in a step."""
     return all(phase.name in FORWARD for phase in phases if role.name in phase.roles)
 
 
 def phases_of(plan: Plan) -> tuple[Phase, ...]:
-    """The phases of a step in their order, by the names of roles, where no framework states them.
+    """The phases of a step in order, from the names of the roles, for plans of no framework.
 
     Servers called prefill and decode hand over a cache; otherwise rollouts generate, others score,
     training updates, and the weights go to the rollouts.
@@ -132,14 +132,14 @@ _OF_PARTS = {
     "gradients": ("gradients",),
     "optimizer": ("optimizer",),
 }
-"""Parts of training.memory by the part of a role that they are; all others are working memory."""
+"""The parts of training.memory that make up each part of a role; others are working memory."""
 
 _OF_FORWARD = ("gathered", "embedding", "output", "working")
-"""Of that what a forward pass needs, which keeps no activations."""
+"""The working memory of a forward pass, which keeps no activations."""
 
 
 def trained_bytes(stages: Iterable[StageMemory], *, is_read: bool) -> tuple[RankBytes, ...]:
-    """Of a rank of each stage of a model that trains; is_read: of one that `reads_only`."""
+    """The bytes of a rank of each stage of a trained model; is_read: whether it `reads_only`."""
     held = {name for names in _OF_PARTS.values() for name in names}
     found = []
     for stage in stages:
@@ -154,7 +154,7 @@ def trained_bytes(stages: Iterable[StageMemory], *, is_read: bool) -> tuple[Rank
 
 
 def served_bytes(memory: ServerMemory) -> tuple[RankBytes, ...]:
-    """Of a rank of each stage of a server: the cache is what its blocks take."""
+    """The bytes of a rank of each stage of a server; the cache is the size of its blocks."""
     return tuple(
         RankBytes(
             {"weights": stage.weights, "cache": memory.used(stage)}, stage.working, stage.working
@@ -217,7 +217,7 @@ class StepMemory:
 
     @cached_property
     def fullest(self) -> Moment:
-        """The moment at which a GPU has least room, of all GPUs and phases."""
+        """The moment with the largest total, of all GPUs and phases."""
         return self._fullest_of(np.arange(self.plan.world_size))
 
     def crowded(self, capacity: float) -> Iterator[Note]:
@@ -254,7 +254,7 @@ class StepMemory:
 
     @cached_property
     def _peaks(self) -> tuple[np.ndarray, np.ndarray]:
-        """The most that lies in each GPU, and the place of the phase in which it does so first."""
+        """The largest total of each GPU, and the index of the first phase that reaches it."""
         most = self.totals(self.phases[0])
         at = np.zeros(self.plan.world_size, dtype=np.int64)
         for place, phase in enumerate(self.phases[1:], 1):
@@ -272,7 +272,7 @@ class StepMemory:
         return count
 
     def _there(self, role: Role, work: RankBytes, phase: Phase, shares: bool) -> dict[str, float]:
-        """What of a rank's bytes is there in a phase."""
+        """The bytes of a rank that are on its GPU in a phase, by part."""
         kept = self.kept.get(role.name, ()) if shares else PARTS
         used, working = tuple[str, ...](), 0.0
         if role.name not in phase.roles:

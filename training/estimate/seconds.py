@@ -63,8 +63,8 @@ class Timed(NamedTuple):
 
 
 class Costs(NamedTuple):
-    """What a step is put together from, in seconds where nothing else is said: numbers of one
-    layout, or arrays of many (`step_of`).
+    """What `step_of` puts a step together from, in seconds unless noted: numbers for one layout, or
+    arrays for many.
 
     Attributes:
         dense, moe: one layer of each kind, for one micro-batch.

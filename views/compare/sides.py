@@ -40,8 +40,14 @@ from ..traffic.rows import rows_of
 WAYS = tuple(name for name in fields_of("training") if name not in ("cluster", "capacity"))
 """Fields about how a layout is trained, besides those of its job."""
 
-SERVES = (*("served_weights", "served_cache", "served_share", "served_requests", "served_batched"),)
-"""How a server serves, beside what its job says of that."""
+SERVES: dict[str, Callable[[ServedModel], object]] = {
+    "served_weights": lambda served: served.serving.weights,
+    "served_cache": lambda served: served.serving.cache,
+    "served_share": lambda served: f"{served.memory.share:g}",
+    "served_requests": lambda served: served.serving.requests_on(served.memory.total) or "",
+    "served_batched": lambda served: served.memory.batched,
+}
+"""Fields about how a server serves, besides those of its job, and what applies if one is empty."""
 
 AXES = ("tp", "cp", "pp", "dp")
 
@@ -146,15 +152,6 @@ COUNTS: dict[str, Callable[[Trained], object]] = {
 }
 """The defaults that apply where fields of a model, its batch and its schedule are empty."""
 
-SERVED_COUNTS: dict[str, Callable[[ServedModel], object]] = {
-    "served_weights": lambda served: served.serving.weights,
-    "served_cache": lambda served: served.serving.cache,
-    "served_share": lambda served: f"{served.memory.share:g}",
-    "served_requests": lambda served: served.serving.requests_on(served.memory.total) or "",
-    "served_batched": lambda served: served.memory.batched,
-}
-"""The same of a server."""
-
 Setting = tuple[str, str, str]
 """A field, and its values on both sides as the page writes them."""
 
@@ -192,9 +189,9 @@ def setting(name: str, side: Context, language: str, in_words: bool = False) -> 
                 text = str(COUNTS[name](side.trained))
         elif name == "dp" and side.layout.is_server:
             text = str(side.layout.mesh.size("dp"))
-        elif name in SERVED_COUNTS:
+        elif name in SERVES:
             with suppress(LayoutError):
-                text = str(SERVED_COUNTS[name](served_of(side)))
+                text = str(SERVES[name](served_of(side)))
     return value_text(name, text, language) if text else "–"
 
 

@@ -24,8 +24,6 @@ class WeightTransfer(NamedTuple):
     """A weight transfer: both sides, the moves between them, and the selected GPU.
 
     roles: the names of both sides if they are roles of one plan, else empty.
-
-    roles: the names of both sides, where they are roles of one plan; else empty.
     """
 
     source: Context

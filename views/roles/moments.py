@@ -1,5 +1,5 @@
-"""What lies in the memory of GPUs in one step of a plan (training.roles): of a page's, and of one
-that was read."""
+"""The memory of a plan's GPUs in one step (training.roles): of the page's plan, and of one that was
+read from a configuration."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ..base.trained import capacity_of
 from ..memory.served import served_of
 
 Work = Sequence[RankBytes] | LayoutError
-"""What a role needs while it works, or why nobody knows."""
+"""What a role needs while it works, or the error for which that is unknown."""
 
 
 @dataclass(frozen=True)
@@ -47,15 +47,15 @@ class Moments:
 
 
 def moments_of(context: Context) -> Moments:
-    """Of the plan of a page, whose phases its roles' names tell."""
+    """The memory of the page's plan; its phases follow from the names of the roles."""
     return _moments(context.plan, phases_of(context.plan), context.cast, context)
 
 
 def moments_read(read: PlanRead, page: State) -> Moments:
-    """Of a plan that was read; page: whose machines it has. A role has no model but the one that
-    its text names.
+    """The memory of a plan that was read, on the machines of ``page``. The memory of a role whose
+    text names no model is unknown.
 
-    Errors: LayoutError for machines that there are not, and for no capacity.
+    Errors: LayoutError for an unknown cluster and an invalid capacity.
     """
     cast = cast_of_plan(read, page)
     members = tuple(
@@ -70,7 +70,7 @@ def moments_read(read: PlanRead, page: State) -> Moments:
 def _moments(
     plan: Plan, phases: Sequence[Phase], cast: Cast, context: Context | None = None
 ) -> Moments:
-    """context: of the role on screen, where there is one."""
+    """context: of the role on screen, if there is one."""
     members, work = {one.name: one for one in cast.members}, dict[str, Work]()
     for role in plan.turns:
         is_read = reads_only(role, phases)
