@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from addresses import follow_link
 from browser import expect, requests_during, settle
@@ -64,3 +66,47 @@ def test_a_gpu_tells_its_slices_tensors_play_and_a_cell_of_nodes_opens(open_page
     play.click()
     settle(page)
     assert "moves_tensor=" in page.url
+
+
+def reels(page, first) -> list:
+    """What the page asks for tensors from now on; `first` answers the first of them instead."""
+    asked: list = []
+
+    def answer(route):
+        if "moves_reel" not in route.request.post_data:
+            return route.continue_()
+        asked.append(route)
+        return first(route) if len(asked) == 1 else route.continue_()
+
+    page.route("**/component_server", answer)
+    return asked
+
+
+def test_a_step_asked_for_while_other_sides_come_is_taken_among_their_tensors(open_page):
+    page = open_page(width=1400, height=900)
+    follow_link(page, ACTOR)
+    asked = reels(page, lambda route: None)
+    page.locator(".moves-player [data-play=on]").click()
+    page.evaluate(
+        "query => document.dispatchEvent(new CustomEvent('open', {detail: {query}}))",
+        ACTOR.replace("tp=4", "tp=2"),
+    )
+    expect(page.locator("#picture")).to_contain_text("from this layout to dp 64")
+    asked[0].continue_()
+    settle(page)
+    expect(page.locator(".moves-name")).to_contain_text("decoder.layers.0.mlp.linear_fc2.weight")
+    assert "tp=" not in page.url  # 2 is where it starts
+    assert len(asked) == 2
+
+
+def test_a_busy_server_is_asked_for_the_tensors_again(open_page):
+    page = open_page(width=1400, height=900)
+    follow_link(page, ACTOR)
+    busy = {"status": 200, "content_type": "application/json", "body": json.dumps('{"busy": true}')}
+    asked = reels(page, lambda route: route.fulfill(**busy))
+    page.locator(".moves-player [data-play=on]").click()
+    expect(page.locator(".moves-step")).to_contain_text("busy")
+    page.evaluate("window.pass(1500)")
+    settle(page)
+    expect(page.locator(".moves-name")).to_contain_text("decoder.layers.0.mlp.linear_fc2.weight")
+    assert len(asked) == 2

@@ -3,6 +3,7 @@
 const PACE = 900; // ms a tensor
 const figure = () => element.querySelector('.moves-figure');
 const bar = () => element.querySelector('.moves-player');
+const label = () => element.querySelector('.moves-player .moves-step');
 let at = null; // [side, rank] that is told
 let reel = null; // { steps, ways }: null until it is asked for
 let waited = 0; // ms of playing before it was there
@@ -84,13 +85,16 @@ on('keydown', '.moves-figure [data-cells]', (box, event) => {
 // --- Playing through the tensors ----------------------------------------------------------------------
 async function load() {
   const turn = turns;
-  const label = bar().querySelector('.moves-step');
-  const words = JSON.parse(bar().dataset.words);
-  label.textContent = words.wait;
-  const { answer } = await post('component_server', questionOf('moves_reel', state));
-  if (turn !== turns) return; // another page has come
+  label().textContent = JSON.parse(bar().dataset.words).wait;
+  const { answer, status } = await post('component_server', questionOf('moves_reel', state));
+  if (turn !== turns) return bar() && load(); // other sides have come: theirs is what is asked for
   if (answer?.steps) reel = answer;
-  else label.textContent = answer?.refused ?? '';
+  else if (!isBusy(status) && !answer?.busy) label().textContent = answer?.refused ?? '';
+  else {
+    label().textContent = saidIn('busy');
+    await new Promise((go) => setTimeout(go, AGAIN));
+    if (!reel && bar()) await load();
+  }
 }
 
 function goTo(to) {
@@ -123,19 +127,19 @@ const player = playerOf('.moves-player', {
     if (!bar()) return false;
     if (!reel) {
       waited = time;
-      return bar().querySelector('.moves-step').textContent === JSON.parse(bar().dataset.words).wait;
+      return [JSON.parse(bar().dataset.words).wait, saidIn('busy')].includes(label().textContent);
     }
     goTo(from + Math.floor((time - waited) / PACE));
     return step < reel.steps.length - 1;
   },
-  go: (isOn) => settle(step + (isOn ? 1 : -1)),
+  go: (isOn) => settle(() => step + (isOn ? 1 : -1)),
 });
 
-// Stay at a step: the page's state names its tensor.
+// Stay at a step, which may count from where the tensors begin: the page's state names its tensor.
 async function settle(to) {
   if (!reel) await load();
   if (!reel) return;
-  goTo(to);
+  goTo(typeof to === 'function' ? to() : to);
   const [name] = reel.steps[step];
   if (name !== bar().dataset.tensor) say('set', { moves_tensor: name });
 }
