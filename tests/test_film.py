@@ -182,6 +182,19 @@ def test_gpus_glide_to_another_layout_and_a_key_ends_it(moving):
 
 
 @pytest.mark.browser
+def test_a_page_that_is_opened_shows_its_layout_at_once_and_glides_from_there(moving, server):
+    page = moving
+    page.goto(f"{server}?v=2&nodes=32&tp=4&pp=2", wait_until="commit")
+    page.wait_for_selector(".app.waiting", state="attached")
+    page.evaluate(WATCHED)
+    wait_until(page, "() => document.querySelector('.app:not(.waiting) svg.job')")
+    settle(page)
+    assert page.evaluate("window.glides") == []
+    type_sizes(page, tp=2)
+    wait_until(page, "() => window.glides.join() === 'on,off'")
+
+
+@pytest.mark.browser
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_gpus_glide_between_two_orders_and_the_card_tells_of_the_one_shown(moving, language):
     page = moving

@@ -192,9 +192,11 @@ if (new URLSearchParams(location.search).get('embed') === '1') {
 
 // --- The start ------------------------------------------------------------------------------------
 // What was sent first is the page's first state in English; another is drawn before it is shown.
+const isAnother = kept || state.link || state.lang !== words;
+if (!isAnother) element.querySelector('.app').classList.remove('waiting');
 tell();
 say('drawn');
-if (kept || state.link || state.lang !== words) {
+if (isAnother) {
   draw();
   setTimeout(tellWork, SLOW);
-} else element.querySelector('.app').classList.remove('waiting');
+}

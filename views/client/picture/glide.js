@@ -29,7 +29,8 @@ const canGlide = (view) => isNumbered(view) && mesh.world <= FOLLOWED;
 function glide() {
   endGlide();
   const jobs = views.filter((view) => view.svg.matches('.job'));
-  const view = jobs.length === 1 && canGlide(jobs[0]) ? jobs[0] : null;
+  const isSeen = !element.querySelector('.app.waiting'); // a page that is opened shows its own at once
+  const view = isSeen && jobs.length === 1 && canGlide(jobs[0]) ? jobs[0] : null;
   const from = stood;
   stood = view && stoodAt(view);
   if (from && stood && from.of !== stood.of) startGlide([{ view, from, to: stood }]);
