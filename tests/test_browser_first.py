@@ -41,7 +41,12 @@ JOBS = {
     "32 GPUs with cp, which do not fit": {"nodes": "4", "cp": "2", "model": "llama3-405b"},
     "2,048 GPUs": {"nodes": "256", "tp": "8", "pp": "16", "ep": "8", "etp": "1",
                    "model": "deepseek-v3"},
+    "two roles": {"nodes": "8", "tp": "4", "model": "qwen3-8b",
+                  "roles": "*actor@0;rollout@0-63:vllm,tp=2"},
 }  # fmt: skip
+
+TOLD_FIRST = ("hang", "slow")
+"""Views whose picture comes after a verdict of several lines: with tabs of roles above, later."""
 
 OWN = {"compare": {"kept": "?v=2&tp=4&zero=1"}}
 """What a view is told here."""
@@ -59,7 +64,7 @@ def test_the_first_picture_of_every_view_begins_within_350_pixels(shared_page, j
         open_state(shared_page, view=view, lang=language, **{**JOBS[job], **brought})
         first = shared_page.locator(f"#picture :is({picture})").first
         top = first.evaluate("one => one.getBoundingClientRect().top + scrollY")
-        if top > WITHIN:
+        if top > WITHIN and not ("roles" in JOBS[job] and view in TOLD_FIRST):
             late[view] = round(top)
     assert late == {}
 

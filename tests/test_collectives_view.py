@@ -57,6 +57,13 @@ def plain(page: str) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page)).split())
 
 
+def test_rare_inputs_are_folded_away_until_one_of_them_is_set():
+    opened = '<details class="own" open>'
+    assert opened not in shown()
+    assert opened in shown(watching(collective_shape="8"))
+    assert opened in shown(watching(collective_all="1"))
+
+
 class Nesting(HTMLParser):
     """Fails for tags that are not closed in order."""
 

@@ -29,9 +29,10 @@ from ..base.html import (
     together,
     tone_class,
 )
+from ..base.inputs import STARTS
 from ..base.names import kind_text
 from ..base.problems import message_html, problem_html
-from ..base.state import State, is_empty
+from ..base.state import State
 from ..base.units import bytes_text, seconds_text
 from .buckets import buckets_html
 from .inputs import (
@@ -117,9 +118,8 @@ def _inputs(layout: Layout, watched: CollectiveSpec, state: State, language: str
         choice("collective_values", state, values, counts="count"),
         check("collective_all", state),
     )
-    names = ("direction", "root", "shape", "values", "all")
-    texts = (getattr(state, f"collective_{name}") for name in names)
-    is_open = not all(map(is_empty, texts))
+    names = (f"collective_{name}" for name in ("direction", "root", "shape", "values", "all"))
+    is_open = any(getattr(state, name).strip() not in ("", STARTS[name]) for name in names)
     return line(
         choice("collective", state, operations, counts=watched.op),
         choice("collective_group", state, groups, counts=watched.grouping.name),
