@@ -44,6 +44,7 @@ with without_collecting():
     from views.server.connections import watch
     from views.server.guard import Guard
     from views.server.lanes import Lanes, answering, serving
+    from views.server.packing import Packing
     from views.server.unread import bound
     from views.server.worker import give_back_large_pieces
 
@@ -106,7 +107,8 @@ def launch_options() -> Document:
     """The options of launch() for this page, in tests too."""
     # The endpoints are MCP tools too where Gradio's extra for it is installed, as on a Space.
     has_mcp = importlib.util.find_spec("mcp") is not None
-    around = {"middleware": [Middleware(Guard, widgets.first_script(), head_html)]}
+    guard = Middleware(Guard, widgets.first_script(), head_html)
+    around = {"middleware": [Middleware(Packing), guard]}
     looks = {"theme": theme(), "css": widgets.style_sheets()}
     return {**LAUNCH, **looks, "mcp_server": has_mcp, "app_kwargs": around}
 

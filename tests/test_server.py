@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import inspect
 import json
+import re
 import socket
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -132,6 +133,26 @@ def test_security_headers_go_with_every_answer(server):
         policy = answer.headers["content-security-policy"]
         assert "object-src 'none'" in policy
         assert policy.endswith("frame-ancestors 'self'")
+
+
+def test_the_page_and_its_answers_are_compressed_and_streams_are_not(server):
+    def encoding(answer: httpx.Response) -> str | None:
+        return answer.headers.get("content-encoding")
+
+    page = CLIENT.get(server, headers={"accept-encoding": "gzip"})
+    assert encoding(page) == "gzip"
+    assert page.num_bytes_downloaded < len(page.content) / 5
+    assert encoding(CLIENT.get(server, headers={"accept-encoding": "identity"})) is None
+    drawn = post(server, "component_server", draw(), **{"accept-encoding": "gzip"})
+    assert encoding(drawn) == "gzip"
+    assert "regions" in json.loads(drawn.json())
+    event = post(server, "call/layout", {"data": []}).json()["event_id"]
+    with CLIENT.stream("GET", f"{server}{API}call/layout/{event}") as stream:
+        assert encoding(stream) is None
+        assert "event: complete" in stream.read().decode()
+    (asset,) = set(re.findall(r'src="./(assets/index-[^"]+.js)"', page.text))
+    packed = CLIENT.get(f"{server}{asset}", headers={"accept-encoding": "gzip, br"})
+    assert encoding(packed) == "br"  # once, by Gradio
 
 
 def test_the_page_is_embedded_only_where_its_address_or_a_space_asks_for_it(server, monkeypatch):
