@@ -384,6 +384,24 @@ def test_a_refusal_moves_nothing_and_covers_no_control(open_page):
             expect(refusal).to_have_count(0)
 
 
+LINED = """() => [...document.querySelectorAll('#sizes .size')]
+  .filter((one) => one.checkVisibility() && getComputedStyle(one, '::before').content !== 'none')
+  .map((one) => [one.dataset.size, one.getBoundingClientRect().left
+    + parseFloat(getComputedStyle(one, '::before').left)])"""
+"""The sliders beside which a line runs, and where."""
+
+
+def test_a_line_leads_from_the_slider_that_is_refused_to_the_refusal(open_page):
+    page = open_page()
+    assert page.evaluate(LINED) == []
+    type_sizes(page, pp=3)
+    bar = page.locator("#status .refusal")
+    expect(bar).to_be_visible()
+    settle(page)
+    left = bar.bounding_box()["x"]
+    assert page.evaluate(LINED) == [["pp", left], ["cp", left]]
+
+
 def test_a_refused_box_keeps_what_was_typed_while_others_move(open_page):
     page = open_page()
     layout = expect_layout(page)
