@@ -11,10 +11,12 @@ from cases import every
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from descriptions import VIEWS
 from formats.roles.presets import PLANS, preset_plan
 from groups import LayoutError
 from training.clusters import GIB
 from views.base.context import Context
+from views.base.inputs import FIELDS
 from views.base.link import from_query, to_query
 from views.base.opened import state_of_plan
 from views.base.role_edits import EDITS, NAMES, edited
@@ -203,3 +205,18 @@ def test_published_plans_fit_with_the_options_of_their_sources_on_the_page_and_i
         if not page.fits:
             over.add(name)
     assert over == {"dapo-deepseek-v3"}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_bad_text_is_refused_beside_roles_too(view):
+    """Whatever the view is asked with, the page answers; the other roles have no say in it."""
+    for name, field in FIELDS.items():
+        if field.of in (view, "training", "model"):
+            found = answer(State(view=view, roles="rollout@0-15:vllm,tp=2", **{name: "x"}))
+            assert found.picture or "refusal" in found.status, name
+
+
+def test_the_cluster_is_shown_where_the_memory_of_a_gpu_is_refused():
+    picture = answer(State(view="roles", roles=DAPO, nodes="5", capacity="x")).picture
+    assert "plan-cluster" in picture
+    assert "is not a number of GiB" in picture

@@ -25,6 +25,7 @@ from formats.logs.account import account_of
 from formats.logs.case import case_of
 from formats.logs.silence import heard
 from formats.logs.steps import next_steps, share_command
+from groups.errors import LayoutError
 from groups.layout import Job
 from groups.megatron import groupings
 from texts.sentences import hang_sentence
@@ -411,3 +412,22 @@ def test_the_verdict_of_the_command_is_that_of_the_page_in_words_and_facts():
     ]
     assert verdict["chain"][1]["waits"][0]["unseen"] == [200]
     assert verdict_of(case, "zh")["account"][0].startswith("tp 组 25 的第")
+
+
+@pytest.mark.parametrize("framework", ["deepspeed", "deepspeed-data-first"])
+def test_a_layout_that_megatron_does_not_build_is_compared_by_its_own_groups(framework):
+    layout = Job(nodes=4, tp=2, pp=2, ep=8, framework=framework).layout()
+    with pytest.raises(LayoutError):
+        groupings(32, tp=2, pp=2, ep=8, order=layout.order)
+    assert case_of(read_log("0"), layout).contradiction is None
+
+    def timed_out(place):
+        group = f"PG ID 2 PG GUID 41(TENSOR_MODEL_PARALLEL_GROUP) Rank {place}"
+        return case_of(read_log(f"[rank7]: [{group}] Timeout at NCCL work: 7"), layout)
+
+    agreed, wrong = timed_out(1), timed_out(0)
+    assert agreed.contradiction is None
+    assert [(row.names[0], row.index, row.members) for row in agreed.match.rows] == [
+        ("tp", 3, (6, 7))
+    ]
+    assert (wrong.contradiction.code, wrong.fitting) == ("contradicts-place", ())

@@ -27,7 +27,7 @@ from groups.notes import Note
 from groups.placement import Placement
 
 from .account import account_of
-from .matching import Match, match_layout
+from .matching import Match, match_groups, match_layout
 from .model import Log
 from .silence import heard
 
@@ -124,12 +124,12 @@ def _match(log: Log, world: int, layout: Layout) -> tuple[Match | None, list[dic
     for start in (sizes,) if is_same else (sizes, {"order": layout.order}):
         try:
             match = match_layout(log, world, **start)
-        except LayoutError:  # the sizes do not divide so many
+        except LayoutError:  # the sizes do not divide so many, or Megatron has no such layout
             continue
         if is_same:
             return match, list(match.fits)
         return None, [{**start, **fit} for fit in (match.fits if match.contradictions else [{}])]
-    return None, []
+    return (match_groups(log, layout.every) if is_same else None), []
 
 
 def _changes(fit: dict[str, object], layout: Layout, world: int) -> dict[str, object]:

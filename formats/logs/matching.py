@@ -23,7 +23,7 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from groups.alternatives import divisors
@@ -181,12 +181,16 @@ def match_layout(log: Log, world: int, **sizes: Any) -> Match:
 
     Errors: as `groups.megatron.groupings`.
     """
-    claims = claims_of(log)
-    every = groupings(world, **sizes)
-    rows = tuple(_matched(claim, every, world) for claim in claims)
-    is_contradicted = any(row.agrees is False for row in rows)
-    fits = itertools.islice(_fitting(claims, world, sizes), 3) if is_contradicted else ()
-    return Match(rows, tuple(fits))
+    match = match_groups(log, groupings(world, **sizes))
+    if not match.contradictions:
+        return match
+    return replace(match, fits=tuple(itertools.islice(_fitting(claims_of(log), world, sizes), 3)))
+
+
+def match_groups(log: Log, every: Mapping[str, Grouping]) -> Match:
+    """The groups of any layout in the evidence."""
+    world = next(iter(every.values())).world_size
+    return Match(tuple(_matched(claim, every, world) for claim in claims_of(log)))
 
 
 def agrees(log: Log, every: Mapping[str, Grouping]) -> bool:

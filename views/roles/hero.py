@@ -23,6 +23,7 @@ from render.svg import job as svg
 from render.svg.cluster import cluster_svg
 
 from ..base.context import Context
+from ..base.fixes import or_refused
 from ..base.html import fine, saying, tag, together
 from ..base.resolve import sizes_of, sizes_text
 from ..base.state import State
@@ -76,7 +77,7 @@ def plan_html(context: Context, spec: PictureSpec, *, is_still: bool = False) ->
         Markup(cluster_svg(picture, text)),
         fine(lost_text(plan, gpu, language)),
         notes_html(context),
-        step_html(context),
+        or_refused(context, step_html),
         class_="plan-cluster",
     )
     cards = (_card(context, spec, at, gpu, is_still) for at in range(len(plan.roles)))

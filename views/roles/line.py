@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from markupsafe import Markup
 
 from descriptions import ROLES, note_text
+from groups.errors import LayoutError
 from groups.plan import Role
 from groups.plan_faults import hangs_of
 
@@ -30,10 +31,18 @@ def role_line(context: Context, view: str) -> Markup:
     parts: list[object] = [
         say(words, role=role.name, ranks=len(role.ranks) - 1, first=first, last=last)
     ]
-    for more in BESIDE[view](context) if view in BESIDE else ():
+    for more in _remarks(context, view):
         parts += [" ", more]
     back = button(say("line_back"), class_="opener", data_set={"view": "roles"})
     return tag("p", *parts, " ", back, class_="role-line")
+
+
+def _remarks(context: Context, view: str) -> list[object]:
+    """What the view has to say of all roles; nothing where it refuses its inputs, and says why."""
+    try:
+        return [*BESIDE[view](context)] if view in BESIDE else []
+    except LayoutError:
+        return []
 
 
 def _shown(context: Context) -> Role:
