@@ -13,7 +13,8 @@ from .groups import boxes_of, row_names
 
 
 def draw_cluster(picture: ClusterPicture, theme: str) -> Iterator[Mark]:
-    """A layer for each role, which the page dims while another role works."""
+    """A layer for each role, which the page dims while another role works; in it what is marked,
+    which the page's script draws for another GPU."""
     look = LOOKS[theme]
     if picture.is_numbered:
         yield Layer("frames", [boxes_of(picture.tiles.frames, 6.0, look.page, look.edge)])
@@ -35,14 +36,17 @@ def _bands(picture: ClusterPicture, theme: str) -> Iterator[Mark]:
         corners = np.stack([x, y], axis=-1) + 1.5
         yield Layer("free", [Blocks(corners, np.full(2, inner), "none", LOOKS[theme].edge)])
     for number, band in enumerate(picture.bands):
-        fills = np.full(picture.world, ROLE_CELLS[theme][band.tone], dtype=object)
-        for tone, gpus in band.marks:
-            fills[gpus] = KIND_TINTS[theme][tone]
-        corners, sizes = picture.boxes(number, band.gpus, inner)
-        radius = min(4.0, picture.cell / 10)
-        sizes = sizes - np.array([0.0, 1.0])
-        blocks = Blocks(corners, sizes, fills[band.gpus].tolist(), radius=radius)
-        yield Layer(f"band turn{number}", [blocks])
+        fills = {gpu: KIND_TINTS[theme][tone] for tone, gpus in band.marks for gpu in gpus.tolist()}
+        marks = [_boxes(picture, number, np.array([*fills]), [*fills.values()])] if fills else []
+        base = _boxes(picture, number, band.gpus, ROLE_CELLS[theme][band.tone])
+        yield Layer(f"band turn{number}", [base, Layer("marked", marks)])
+
+
+def _boxes(picture: ClusterPicture, number: int, gpus: np.ndarray, fill: str | list[str]) -> Blocks:
+    """The bands of a role on some of its GPUs."""
+    corners, sizes = picture.boxes(number, gpus, picture.cell - 3.0)
+    radius = min(4.0, picture.cell / 10)
+    return Blocks(corners, sizes - np.array([0.0, 1.0]), fill, radius=radius)
 
 
 def _numbers(picture: ClusterPicture, theme: str) -> Iterator[Mark]:
@@ -66,12 +70,13 @@ def _rasters(picture: ClusterPicture, theme: str) -> Iterator[Mark]:
     themes = ("light", "dark") if theme == "page" else (theme,)
     box = (LEFT, 0.0, picture.width, picture.height)
     for number, band in enumerate(picture.bands):
-        cells, layers = picture.pixels(number), []
+        cells, base, marked = picture.pixels(number), list[Mark](), list[Mark]()
         for own in themes:  # on the page one of both is seen
-            colours = [rgb(ROLE_CELLS[own][band.tone])]
-            colours += [rgb(KIND_MARKS[own][tone]) for tone, _ in band.marks]
-            layers.append(Pixels(cells, box, colours, f"in-{own}"))
-        yield Layer(f"band turn{number}", layers)
+            plain = np.minimum(cells, 1)
+            base.append(Pixels(plain, box, [rgb(ROLE_CELLS[own][band.tone])], f"in-{own}"))
+            colours = [rgb(KIND_MARKS[own][tone]) for tone, _ in band.marks]
+            marked.append(Pixels(np.maximum(cells, 1) - 1, box, colours, f"in-{own}"))
+        yield Layer(f"band turn{number}", [*base, Layer("marked", marked)])
     wide, tall = (side * picture.cell for side in picture.grid.tile)
     if min(wide, tall) < 8:
         return
@@ -87,8 +92,12 @@ def _chosen(picture: ClusterPicture, theme: str) -> Iterator[Mark]:
     off = (side - picture.cell) / 2
     corner, look = np.array([[x - off, y - off]]), LOOKS[theme]
     radius = min(6.0, side / 6)
-    yield Blocks(corner, np.full(2, side), edge=look.page, width=4.0, radius=radius)
-    yield Blocks(corner, np.full(2, side), edge=look.ink, width=2.2, radius=radius)
+    edges = ((look.page, 4.0), (look.ink, 2.2))
+    frame = [
+        Blocks(corner, np.full(2, side), edge=edge, width=wide, radius=radius)
+        for edge, wide in edges
+    ]
+    yield Layer("frame", frame)
     if not picture.is_numbered:
         middle = picture.width / 2
         anchor, at = ("start", x + side + 3) if x < middle else ("end", x - 5)

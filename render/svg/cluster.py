@@ -35,7 +35,9 @@ def _known(picture: ClusterPicture) -> str:
         tiles, each = picture.tiles, picture.gpus_per_node
         wide = node_columns(each)
         at = [(float(tiles.x[gpu]), float(tiles.y[gpu])) for gpu in range(0, picture.world, each)]
-        return known_svg(nodes=at, each=each, wide=wide, cell=tiles.cell, chosen=picture.chosen)
-    columns, rows, folds = picture.grid.grid
-    known = {"columns": columns, "rows": rows, "folds": folds, "left": LEFT}
+        known: dict[str, object] = {"nodes": at, "each": each, "wide": wide}
+    else:
+        columns, rows, folds = picture.grid.grid
+        known = {"columns": columns, "rows": rows, "folds": folds, "left": LEFT}
+        known["split"] = picture.split
     return known_svg(**known, cell=picture.cell, world=picture.world, chosen=picture.chosen)

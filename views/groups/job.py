@@ -197,6 +197,7 @@ def marks_text(
             kind=mark.kind, index=by_name[mark.kind].index_of(rank), ranks=ranks_text(mark.ranks)
         )
         for mark in marks
+        if mark.kind in by_name
     )
 
 

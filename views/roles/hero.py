@@ -10,9 +10,10 @@ import numpy as np
 from markupsafe import Markup
 
 from descriptions import PAGE, ROLES
+from groups.engines import engine_gpus
 from groups.grouping import Grouping
 from groups.layout import Layout, framework_name
-from groups.plan import Plan
+from groups.plan import Plan, Role
 from groups.plan_faults import lost_with
 from render.marks import Scene
 from render.palette import tones
@@ -36,6 +37,13 @@ from .step import step_html, step_picture
 
 CARD = (560.0, 230.0)
 """The size of a role's mesh, in pixels."""
+
+
+SCRIPT_WORDS = (
+    *("question", "answer", "answer_none", "not_here"),
+    *("engine", "replica", "stage", "comma", "semicolon"),
+)
+"""Texts of the GPU that is pointed at (client/picture/cluster.js)."""
 
 
 def has_roles(context: Context) -> bool:
@@ -70,6 +78,7 @@ def plan_html(context: Context, spec: PictureSpec, *, is_still: bool = False) ->
     say = saying(ROLES, language)
     picture = cluster_of_plan(plan, gpu)
     answer = answer_text(plan, gpu, language)
+    words = {name: ROLES[name][language] for name in SCRIPT_WORDS}
     text = say("described", plan=str(plan), answer=answer)
     cluster = tag(
         "div",
@@ -85,9 +94,10 @@ def plan_html(context: Context, spec: PictureSpec, *, is_still: bool = False) ->
     return tag(
         "div",
         tag("h2", say("question", gpu=gpu)),
-        tag("p", answer, class_="plan-answer", aria_live="polite"),
+        tag("div", tag("p", answer, class_="plan-answer", aria_live="polite"), class_="plan-said"),
         tag("div", cluster, beside, class_="plan-parts"),
         class_="plan",
+        data_plan={"words": words},
     )
 
 
@@ -129,8 +139,7 @@ class RoleSpec(PictureSpec):
 
 def _card(context: Context, spec: PictureSpec, at: int, gpu: int, is_still: bool) -> Markup:
     role, member = context.plan.roles[at], context.cast.members[at]
-    language, say = context.language, saying(ROLES, context.language)
-    layout, rank = role.layout, role.rank_on(gpu)
+    say, layout, rank = saying(ROLES, context.language), role.layout, role.rank_on(gpu)
     head = tag(
         "h3",
         swatch(at),
@@ -140,33 +149,57 @@ def _card(context: Context, spec: PictureSpec, at: int, gpu: int, is_still: bool
     )
     is_shifted = bool(role.first_rank or role.gpus)
     where = fine(say("ranks_at", gpu=int(role.ranks[0]))) if is_shifted else ""
-    if rank is None:
-        spans = f"{role.ranks.min()}–{role.ranks.max()}"
-        absent = fine(say("not_here", role=role.name, gpu=gpu, gpus=spans))
-        return tag("section", head, absent, class_="plan-role")
+    spans = f"{role.ranks.min()}–{role.ranks.max()}"
+    absent = say("not_here", role=role.name, gpu=gpu, gpus=spans) if rank is None else ""
+    data: dict[str, object] = {}
+    known = {"name": role.name, "turn": context.plan.turns.index(role), "spans": spans}
     if member is context.cast.shown:
-        figures = _figures(RoleSpec(layout, context.state, spec.layers), is_still=is_still)
+        shown = RoleSpec(layout, context.state, spec.layers)
+        figures = _figures(shown, is_still=is_still, is_here=rank is not None)
+        groups = _marked_groups(shown)
     else:
-        page = member.page.changed({"rank": str(rank), "lang": language})
-        figures = _still(page)
-    return tag("section", head, figures, where, class_="plan-role")
+        changes = {"rank": str(rank or 0), "lang": context.language, "roles": ""}
+        other = _other(member.page.changed(changes), is_still, rank is not None)
+        figures, groups, data["data_mesh"] = other
+    engine = engine_gpus(layout.job) if layout.is_server else 0
+    data["data_role"] = {**known, "runs": _runs(role), "engine": engine, "marks": groups}
+    told = tag("div", tag("p", absent), class_="plan-told")
+    look = "plan-role" + " absent" * (rank is None)
+    return tag("section", head, figures, told, where, class_=look, **data)
+
+
+def _runs(role: Role) -> list[tuple[int, int]]:
+    """The GPUs of the ranks, as the first and the number of consecutive ones."""
+    firsts = np.flatnonzero(np.diff(role.ranks, prepend=-2) != 1)
+    counts = np.diff(firsts, append=len(role.ranks))
+    return [*zip(role.ranks[firsts].tolist(), counts.tolist())]
+
+
+def _marked_groups(spec: PictureSpec) -> list[int]:
+    """The groups that are marked in the cluster, by their numbers in the data of the script."""
+    return [spec.script_groups.index(grouping) for grouping in groups_of(spec.layout)]
 
 
 @lru_cache(maxsize=64)
-def _still(page: State) -> Markup:
-    """The mesh of a role that is not on screen, cached while the one on screen changes."""
-    other = Context.of(page.changed({"roles": ""}))
+def _other(
+    page: State, is_still: bool, is_here: bool
+) -> tuple[Markup, list[int], dict[str, object]]:
+    """The mesh of a role that is not on screen, its marked groups and the data of its layout;
+    cached while the role on screen changes."""
+    other = Context.of(page)
     layers = layers_of(other.known, other.layout.mesh.size("pp"))
-    figures = _figures(RoleSpec(other.layout, other.state, layers), is_still=True)
-    return tag("div", figures, class_="still")
+    spec = RoleSpec(other.layout, other.state, layers)
+    figures = _figures(spec, is_still=is_still, is_here=is_here)
+    return figures, _marked_groups(spec), spec.data
 
 
-def _figures(spec: RoleSpec, *, is_still: bool) -> Markup:
+def _figures(spec: RoleSpec, *, is_still: bool, is_here: bool) -> Markup:
+    """The mesh of a role. is_here: whether the selected GPU has a rank in it."""
     figures = []
     for grid, mesh, groupings in spec.sides:
         groupings = _within(spec.layout, groupings)
         picture = job_of_grid(spec, mesh, groupings, spec.room)
-        text = described(spec.layout, picture, groupings, spec.language)
+        text = described(spec.layout, picture, groupings if is_here else (), spec.language)
         kinds = [spec.script_groups.index(grouping) for grouping in groupings]
         drawn = svg.job_svg(picture, text, kinds, is_still=is_still)
         title = f"{PAGE[grid][spec.language]}{PAGE['colon'][spec.language]}{sizes_of(mesh)}"

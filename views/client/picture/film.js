@@ -45,7 +45,7 @@ function reelOf({ busy, moves, seconds, step, layers }) {
 
 // --- What is drawn over a picture ---------------------------------------------------------------------
 
-const axesOf = (view) => kinds[view.kinds[0]]?.axes ?? grids[0];
+const axesOf = (view) => view.kinds[0]?.axes ?? grids[0];
 const stageOf = (axes, rank) => {
   const axis = axes.find(({ name }) => name === 'pp');
   return axis ? coordinate(axis, rank) : 0;
@@ -215,9 +215,9 @@ function drawFlows(cover, part) {
 }
 
 function flowsOf({ view, lines }) {
-  const i = view.kinds.findIndex((number) => IS_DATA.test(kinds[number].name));
+  const i = view.kinds.findIndex(({ name }) => IS_DATA.test(name));
   if (i < 0 || !isNumbered(view) || mesh.world > LINED) return [];
-  const kind = kinds[view.kinds[i]];
+  const kind = view.kinds[i];
   const groups = new Map();
   for (let rank = 0; rank < mesh.world; rank++) {
     const index = groupIndex(kind, rank);

@@ -7,7 +7,7 @@ function magnify(view, rank) {
   const jobs = views.filter(({ svg }) => svg.matches('.job'));
   const place = element.querySelectorAll('.inset')[jobs.indexOf(view)];
   if (!place) return;
-  const { axes } = kinds[view.kinds[0]] ?? { axes: grids[0] };
+  const { axes } = view.kinds[0] ?? { axes: grids[0] };
   const inner = axes.filter((_, number) => !view.outside[number]).map(({ name }) => name);
   const pipeline = axes.find(({ name }) => name === 'pp');
   const counted = axes.filter(({ name }, number) => view.outside[number] && name !== 'pp');

@@ -23,7 +23,7 @@ function cellOf(view, rank, name, round) {
 // The groups of a rank that a picture marks, the largest first.
 const marksOf = (view, rank) =>
   view.kinds
-    .map((number, i) => ({ i, tone: kinds[number].tone, ranks: members(kinds[number], rank) }))
+    .map((kind, i) => ({ i, tone: kind.tone, ranks: members(kind, rank) }))
     .filter(({ ranks }) => ranks.length)
     .sort((a, b) => b.ranks.length - a.ranks.length);
 
@@ -40,9 +40,10 @@ function markCells(view, rank) {
   const [x, y] = spot(view, rank);
   const size = parseFloat(svg.style.getPropertyValue('--size'));
   const number = `<text x="${view.wide / 2}" y="${view.tall / 2}" font-size="${size}px">${rank}</text>`;
-  const kept = inside(pinned) && pinned !== rank ? cellOf(view, pinned, 'j pin', round) : '';
+  const kept = views.includes(view) && inside(pinned) ? pinned : null; // a rank of the layout on screen
+  const frame = kept !== null && kept !== rank ? cellOf(view, kept, 'j pin', round) : '';
   svg.querySelector('.itself').innerHTML =
-    `${kept}<g class="j me${rank === pinned ? ' pin' : ''}" data-r="${rank}" transform="translate(${x.toFixed(2)},${y.toFixed(2)})">` +
+    `${frame}<g class="j me${rank === kept ? ' pin' : ''}" data-r="${rank}" transform="translate(${x.toFixed(2)},${y.toFixed(2)})">` +
     `<rect width="${view.wide}" height="${view.tall}" rx="${round.toFixed(1)}"/>${number}</g>`;
   place(svg.querySelector('.replica.on'), corner(view, rank, view.outside, true), view.frame.map((by) => by * scale), view);
   place(svg.querySelector('.box.on'), corner(view, rank, view.boxes), [0, 0], view);
@@ -115,7 +116,7 @@ function outlineOf(view, cells, gap) {
   const [{ left, foot }] = cells;
   if (y0 + view.tall > foot - 0.5 || cells.some((one) => Math.abs(one.left - left) > 0.5)) return null;
   let inside = 0;
-  for (let rank = 0; rank < mesh.world; rank++) {
+  for (let rank = 0; rank < view.world; rank++) {
     const [x, y] = spot(view, rank);
     if (x > x0 - 0.5 && x < x1 + 0.5 && y > y0 - 0.5 && y < y1 + 0.5) inside += 1;
   }
@@ -217,7 +218,7 @@ function tagsOf(view, rank) {
       if (far > most) [end, most] = [one, far];
     }
     if (!end) continue;
-    const { name } = kinds[view.kinds[i]];
+    const { name } = view.kinds[i];
     const own = TAG.letter * name.length + TAG.around;
     const wide = own * grow;
     const reach = view.wide * ((view.swell?.[i] ?? 0) + 0.5);

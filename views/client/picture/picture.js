@@ -15,15 +15,14 @@ const isAlive = (svg) => !svg.closest('.still');
 function read() {
   const picture = element.querySelector('.picture');
   if (!picture) return;
-  mesh = JSON.parse(picture.dataset.mesh);
+  const layout = layoutOf(picture);
+  ({ mesh, grids, kinds } = layout);
   card = JSON.parse(picture.dataset.words);
-  grids = mesh.grids.map(withStrides);
-  kinds = mesh.kinds.map(([name, tone, grid, names, length, stride, places, joined]) => ({
-    name, tone, axes: grids[grid], names, length, stride, places, joined,
-  }));
   const all = [...element.querySelectorAll('svg.panel')];
-  panels = all.filter(isAlive).map(readView);
-  views = [...element.querySelectorAll('svg.job, svg.overview')].filter(isAlive).map(readView);
+  const read = (svgs) => svgs.filter(isAlive).map((svg) => readView(svg, layout));
+  panels = read(all);
+  views = read([...element.querySelectorAll('svg.job, svg.overview')].filter((svg) => !svg.closest('.plan-role[data-mesh]')));
+  readPlan(layout);
   for (const { svg } of [...panels, ...views]) svg.setAttribute('tabindex', '0');
   density.disconnect();
   const drawn = {};
@@ -37,6 +36,16 @@ function read() {
   }
   reserve();
   light();
+}
+
+// The sizes of a layout, its grids and its groups.
+function layoutOf({ dataset }) {
+  const mesh = JSON.parse(dataset.mesh);
+  const grids = mesh.grids.map(withStrides);
+  const kinds = mesh.kinds.map(([name, tone, grid, names, length, stride, places, joined]) => ({
+    name, tone, axes: grids[grid], names, length, stride, places, joined, world: mesh.world,
+  }));
+  return { mesh, grids, kinds };
 }
 
 function withStrides(axes) {
@@ -84,16 +93,20 @@ function light() {
   frame = requestAnimationFrame(() => {
     const rank = active();
     panels.forEach((panel) => lightPanel(panel, rank));
-    views.forEach((view) => (isNumbered(view) ? markCells : markPixels)(view, rank));
+    views.forEach((view) => mark(view, rank));
+    lightPlan();
     ask(rank);
     tell(rank);
     tellCosts(rank);
   });
 }
 
-function hover(rank) {
-  if (rank === hovered) return;
+const mark = (view, rank) => (isNumbered(view) ? markCells : markPixels)(view, rank);
+
+function hover(rank, gpu = null) {
+  if (rank === hovered && gpu === pointed) return;
   hovered = rank;
+  pointed = gpu;
   light();
 }
 
@@ -114,7 +127,7 @@ function rankOf(event) {
 
 function onKey(event) {
   if (event.key === 'Escape') {
-    hovered = null;
+    hovered = pointed = null;
     pin(null);
     return;
   }
@@ -133,7 +146,10 @@ function onKey(event) {
 }
 
 element.addEventListener('pointermove', (event) => {
-  if (event.pointerType !== 'touch') hover(rankOf(event));
+  if (event.pointerType === 'touch') return;
+  const gpu = gpuUnder(event);
+  if (gpu === null) hover(rankOf(event));
+  else pointAt(gpu);
 });
 element.addEventListener('pointerleave', () => hover(null));
 element.addEventListener('focusout', () => hover(null));

@@ -1,11 +1,12 @@
 // Where each rank is in a picture of one mesh, and which rank is at a place. A rank's cell is a sum
 // over the axes, each folded once: as render/scenes/job_plan.py.
 
-// The picture of the job, the view of its nodes, panels of a kind; cells have numbers, or are pixels.
-function readView(svg) {
+// The picture of a job, the view of its nodes, panels of a kind; cells have numbers, or are pixels.
+function readView(svg, { mesh, kinds }) {
   const known = JSON.parse(svg.dataset.known);
   const [wide, tall] = known.sides;
-  const view = { ...known, svg, wide, tall, rankAt: null };
+  const own = known.kinds?.map((number) => kinds[number]);
+  const view = { ...known, svg, wide, tall, kinds: own, world: mesh.world, rankAt: null };
   // From a band of the job to the next one beside it.
   const beside = svg.matches('.job') ? view.folds.filter(([size, period]) => size > period) : [];
   view.jump = Math.max(0, ...beside.map((fold) => fold[4]));
@@ -56,7 +57,7 @@ function rankAt(view, column, row) {
   if (column < 0 || row < 0 || column >= view.columns || row >= view.rows) return null;
   if (!view.rankAt) {
     view.rankAt = new Int32Array(view.columns * view.rows).fill(-1);
-    for (let rank = 0; rank < mesh.world; rank++) {
+    for (let rank = 0; rank < view.world; rank++) {
       const [column, row] = square(view, rank);
       view.rankAt[row * view.columns + column] = rank;
     }
@@ -75,7 +76,7 @@ function rankUnder(view, event) {
 }
 
 function rankWithin(view, atX, atY) {
-  for (let rank = 0; rank < mesh.world; rank++) {
+  for (let rank = 0; rank < view.world; rank++) {
     const [x, y] = spot(view, rank);
     if (atX >= x && atX < x + view.wide && atY >= y && atY < y + view.tall) return rank;
   }
@@ -105,7 +106,7 @@ function nearest(places, [fromX, fromY], [dx, dy]) {
 // The rank beside a rank; null at the edge.
 function rankBeside(view, rank, step) {
   if (isNumbered(view)) {
-    const places = Array.from({ length: mesh.world }, (_, one) => spot(view, one));
+    const places = Array.from({ length: view.world }, (_, one) => spot(view, one));
     const next = nearest(places, places[rank], step);
     return next < 0 ? null : next;
   }

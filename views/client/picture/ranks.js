@@ -46,7 +46,7 @@ function groupIndex(kind, rank) {
 // where sweeps are joined, among all ranks.
 function members(kind, rank) {
   const isJoined = kind.joined > 1;
-  const ranks = isJoined ? [...Array(mesh.world).keys()] : sweep(kind.axes, kind.names, rank);
+  const ranks = isJoined ? [...Array(kind.world).keys()] : sweep(kind.axes, kind.names, rank);
   if (!isJoined && !kind.length && !kind.places.length) return ranks;
   const index = groupIndex(kind, rank);
   return index === null ? [] : ranks.filter((one) => groupIndex(kind, one) === index);
