@@ -189,6 +189,7 @@ class WordLists:
     served: tuple[str, ...]
     variants: tuple[str, ...]
     numbers: tuple[str, ...]
+    switches: tuple[str, ...]
     prefixes: tuple[str, ...]
     quiet: tuple[str, ...]
     configuring: tuple[str, ...]
@@ -232,7 +233,7 @@ WORDS = read_table(TABLES / "words.toml", WordLists)
 MODEL = WORDS.model
 """Fields of the model that groups do not depend on. ``layers`` may be a layout string."""
 
-TRAINING = WORDS.training
+TRAINING = (*WORDS.training, *WORDS.switches)
 """Fields of the training and of the model's shape beyond MODEL; groups do not depend on them."""
 
 SERVING = WORDS.serving

@@ -197,8 +197,14 @@ class TrainingFile:
     says: tuple[Says, ...]
 
 
-SAYS = read_table(TABLES / "training.toml", TrainingFile).says
-"""The rows of training.toml; a later one overrides."""
+SWITCHES = flags.WORDS.switches
+"""Switches of launch files that training calls by the same name."""
+
+SAYS = (
+    *(Says(name, (str(on).lower(),), {name: on}) for name in SWITCHES for on in (True, False)),
+    *read_table(TABLES / "training.toml", TrainingFile).says,
+)
+"""The switches and the rows of training.toml; a later one overrides."""
 
 USED = {
     **NUMBERS,
@@ -371,8 +377,7 @@ WRITTEN: dict[str, dict[Any, Document]] = {
         "nvfp4": {"products": "nvfp4", "mixed": "bf16_with_nvfp4_mixed"},
     },
     "schedule": {name: {"schedule": name} for name in SCHEDULES if name not in MEGATRONS_SCHEDULES},
-    "sequence_parallel": {True: {"sequence_parallel": True}},
-    "ep_overlap": {True: {"ep_overlap": True}},
+    **{name: {True: {name: True}} for name in SWITCHES},
     "dispatcher": {"alltoall": {"dispatcher_type": "alltoall"}}
     | {name: {"dispatcher_type": "flex", "dispatcher_backend": name} for name in DISPATCHERS[1:]},
     "dispatch": {"fp8": {"dispatch": "fp8"}},
