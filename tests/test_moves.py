@@ -449,7 +449,12 @@ REFUSED = {
     ),
     "rank": (
         {"first_rank": -1},
-        "first_rank must be a whole number from 0 to 1,048,576, not -1; try first_rank 0",
+        "first_rank must be a whole number from 0 to 1,048,560, not -1; try first_rank 0",
+    ),
+    "rank behind": (
+        {"first_rank": 1_048_561},
+        "first_rank must be a whole number from 0 to 1,048,560, not 1048561; "
+        "try first_rank 1048560",
     ),
     "nodes": (
         {"target": Job(nodes=4, gpus_per_node=4).layout()},
@@ -477,6 +482,15 @@ def test_refusals_say_what_why_and_what_works(name):
     assert str(refused.value) == sentence
     for fix in refused.value.alternatives if name != "gtp" else ():
         weight_moves(MODELS["llama3-8b"].model, **{**inputs, **fix})
+
+
+@every("name", ["rank", "rank behind", "nodes"])
+def test_a_handed_over_cache_begins_where_weights_may(name):
+    changes, sentence = REFUSED[name]
+    layout = Job(nodes=2).layout()
+    with pytest.raises(LayoutError) as refused:
+        hand_over(MODELS["llama3-8b"].model, **{"source": layout, "target": layout, **changes})
+    assert str(refused.value) == sentence
 
 
 def test_a_rank_or_matrix_that_is_not_there_is_refused():

@@ -22,6 +22,7 @@ from training.models import MODELS
 from training.moves import weight_moves
 from training.moves.senders import RULES
 from views.moves.api import moves, moves_check
+from views.moves.cache_api import moves_cache
 
 
 def command(*words: str, stdin: str = "") -> tuple[int, str, str]:
@@ -230,6 +231,20 @@ def test_a_role_that_is_none_of_the_plan_is_refused(asked, code, control):
     with pytest.raises(LayoutError) as refused:
         moves(**asked)
     assert (refused.value.code, refused.value.control) == (code, control)
+
+
+@every("endpoint", [moves, moves_check, moves_cache])
+@every("asked, fixes", [
+    ({"to": "~tp=1", "first_rank": -1}, [{"first_rank": 0}]),
+    ({"to": "~nodes=4;gpus_per_node=4"}, [{"first_rank": 16}]),
+    ({"to": "llama3-405b-11"}, [{"to": f"llama3-405b-{number}"} for number in (1, 3, 2)]),
+    ({"to": " "}, []),
+])  # fmt: skip
+def test_a_parameter_that_is_the_endpoint_s_own_is_refused_with_its_fixes(endpoint, asked, fixes):
+    with pytest.raises(LayoutError) as refused:
+        endpoint(**asked)
+    assert [*refused.value.alternatives] == fixes
+    assert refused.value.control == next(iter(fixes[0] if fixes else {"to"}))
 
 
 def test_the_command_hands_over_a_cache_by_rows():

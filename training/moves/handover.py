@@ -33,7 +33,7 @@ from ..serving.cache import KV_RULES, WINDOWED, KVLayer
 from ..serving.layers import kv_layers
 from ..serving.weights import Cut
 from .kv import Shards, kv_moves
-from .sharded import ordinals
+from .sharded import beginnings, ordinals
 
 
 class KVMove(NamedTuple):
@@ -127,7 +127,7 @@ def hand_over(
     rule: one of KV_RULES; empty: of the engine that decodes. tokens: of the request; 0: the model's
     sequence. element_bytes: of the cache. window, full_every: of the model, as of `kv_layers`.
 
-    Errors: LayoutError as of `kv_moves`.
+    Errors: LayoutError as of `kv_moves` and `beginnings`.
     """
     engine = target.framework if target.framework in KV_RULES else "megatron"
     length = whole_number(tokens or model.sequence, "tokens", maximum=MAX_SIZE)
@@ -135,7 +135,8 @@ def hand_over(
         model, Cut(), window=window, full_every=full_every, fp8=model.is_mla and element_bytes == 1
     )
     heads = 1 if model.is_mla else model.kv_heads
-    sides = side_of(source, source_rank), side_of(target, first_rank)
+    begin, first = beginnings(source, target, source_rank, first_rank)
+    sides = side_of(source, begin), side_of(target, first)
     shards = sides[0].shards, sides[1].shards
     rows = kv_moves(model.layers, heads, *shards, rule or engine, mla=model.is_mla)
     share = lcm(shards[0].dcp, shards[1].dcp) if (rule or engine) != "megatron" else 1

@@ -16,7 +16,7 @@ import numpy as np
 
 from groups.layout import Layout
 from groups.megatron.grids import GTP
-from groups.mesh import Mesh, group_index
+from groups.mesh import MAX_RANKS, Mesh, group_index, whole_number
 
 from ..errors import refusal
 from ..model import Model
@@ -246,6 +246,28 @@ def ordinals(keys: np.ndarray) -> np.ndarray:
     lengths = np.diff(np.append(starts, len(keys)))
     places[order] = np.arange(len(keys)) - np.repeat(starts, lengths)
     return places
+
+
+def beginnings(
+    source: Layout, target: Layout, source_rank: object, first_rank: object
+) -> tuple[int, int]:
+    """The first ranks of a source and a target on one cluster, both from 0.
+
+    Errors: LayoutError for a rank that is negative or no number, for too many ranks behind it, and
+    for nodes of two sizes, unless the target begins behind the source.
+    """
+    first, begin = (
+        whole_number(rank, name, minimum=0, maximum=MAX_RANKS - layout.world_size)
+        for name, rank, layout in (
+            ("first_rank", first_rank, target),
+            ("source_rank", source_rank, source),
+        )
+    )
+    sizes = {layout.gpus_per_node for layout in (source, target)}
+    if len(sizes) > 1 and first < begin + source.world_size:
+        fix = {"first_rank": begin + source.world_size}
+        raise refusal("nodes-of-two-sizes", "first_rank", fix, sizes=sorted(sizes))
+    return begin, first
 
 
 def usual_dealing(layers: int, layout: Layout) -> Dealing:

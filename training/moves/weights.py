@@ -29,7 +29,7 @@ import numpy as np
 
 from groups.errors import not_a_choice
 from groups.layout import Layout
-from groups.mesh import MAX_RANKS, too_many_ranks, whole_number
+from groups.mesh import whole_number
 
 from ..errors import refusal
 from ..model import Model
@@ -37,7 +37,7 @@ from ..split import Dealing
 from .fsdp import Sharded
 from .rows import RankSlices, TensorMove
 from .senders import RULES, First, Megatron, Nearest, Senders
-from .sharded import ShardedModel, usual_dealing
+from .sharded import ShardedModel, beginnings, usual_dealing
 from .streams import Fan, Stream, Streams, Sums, add_fan_to
 
 MOST_CELLS = 4096
@@ -230,15 +230,7 @@ def weight_moves(
     """
     if rule not in RULES:
         raise not_a_choice("rule", rule, RULES)
-    first = whole_number(first_rank, "first_rank", minimum=0, maximum=MAX_RANKS)
-    begin = whole_number(source_rank, "source_rank", minimum=0, maximum=MAX_RANKS)
-    last = max(first + target.world_size, begin + source.world_size)
-    if last > MAX_RANKS:
-        raise too_many_ranks(last, "first_rank")
-    sizes = {layout.gpus_per_node for layout in (source, target)}
-    if len(sizes) > 1 and first < begin + source.world_size:
-        fix = {"first_rank": begin + source.world_size}
-        raise refusal("nodes-of-two-sizes", "first_rank", fix, sizes=sorted(sizes))
+    begin, first = beginnings(source, target, source_rank, first_rank)
     here, there = (
         ShardedModel(
             model, layout, start, dealing or usual_dealing(model.layers, layout), padded, cut

@@ -36,7 +36,7 @@ from .errors import refusal
 from .fixes import fixes_of
 from .inputs import FIELDS, OF_MATHS
 from .model import FLAGS, OF_COLUMN, SIZES
-from .state import State, is_empty, require_choice
+from .state import State, is_empty, merged, require_choice
 from .trained import Trained
 
 Json = TypeVar("Json")
@@ -341,14 +341,17 @@ def changes_of(text: object) -> dict[str, object]:
 @contextmanager
 def fixes_tried(context: Context, **fields: object) -> Iterator[Context]:
     """The context with some fields changed; inside, refusals get the fixes that were tried and
-    work, in terms of parameters."""
+    work, in terms of parameters. Those of the endpoint's own parameters stay as they are."""
     context = Context(context.layout, context.state.changed(fields))
     with TRAINING.named():
         try:
             yield context
         except LayoutError as error:
-            fixes = (_as_parameters(fix, context.state) for fix in fixes_of(error, context))
-            alternatives = [fix for fix in fixes if "" not in fix.values()]
+            own = [fix for fix in error.alternatives if not merged(fix).keys() <= FIELDS.keys()]
+            others = [fix for fix in error.alternatives if fix not in own]
+            tried = fixes_of(error.replace(alternatives=others), context)
+            fixes = (_as_parameters(fix, context.state) for fix in tried)
+            alternatives = [*own, *(fix for fix in fixes if "" not in fix.values())]
             raise error.replace(alternatives=alternatives) from None
 
 

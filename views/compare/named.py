@@ -4,14 +4,14 @@ launch command."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from formats.documents.check import job_of_document
 from formats.launch import parse
 from formats.roles import PlanRead, read_plan
 from formats.roles.presets import PLANS, preset_plan
-from groups.errors import in_any_case
+from groups.errors import LayoutError, in_any_case, nearest_names, not_a_choice
 from groups.presets import PUBLISHED
 from training.models import MODELS
 
@@ -27,17 +27,23 @@ from ..launch.plan import answers_of
 from .sides import FROM_HERE, own_of, query_of, with_job
 
 
-def context_named(text: str, context: Context) -> Context:
+def context_named(text: str, context: Context, control: str = "kept") -> Context:
     """The context with the job that a text names, trained as the text has it.
+
+    control: the input that the text is of, which refusals name.
 
     Errors: LayoutError for an empty text, for one that names no layout, and for an invalid layout.
     """
     if is_empty(text):
-        raise refusal("nothing-kept", "kept")
+        raise refusal("nothing-kept", control)
     if text.strip().startswith(FROM_HERE):
         changes = changes_from(text.strip().removeprefix(FROM_HERE))
         return Context.of(context.state.changed(own_of(changes)))
-    return Context.of(with_job(context.state, state_named(text), is_whole=True))
+    try:
+        named = state_named(text)
+    except LayoutError as error:
+        raise error.renamed({"kept": control}) from None
+    return Context.of(with_job(context.state, named, is_whole=True))
 
 
 def state_named(text: str) -> State:
@@ -59,7 +65,8 @@ def state_named(text: str) -> State:
         return of_document(text, document)
     read = parse(text)
     if not read.values or read.asks:
-        raise refusal("names-no-layout", "kept", lacks=", ".join(read.asks) or "nodes, tp")
+        fixes = [{"kept": name} for name in _meant(text, PUBLISHED)]
+        raise refusal("names-no-layout", "kept", *fixes, lacks=", ".join(read.asks) or "nodes, tp")
     return State(**{**vars(with_pasted(State(), read)), **training_fields(read)})
 
 
@@ -76,8 +83,21 @@ def plan_named(text: str, answers: str = "") -> PlanRead | Context:
     """
     if is_link(text):
         return Context.of(from_query(query_of(text)))
-    name = in_any_case(text.strip(), PLANS)
-    return preset_plan(str(name)) if name in PLANS else read_plan(text, answers_of(answers))
+    name = str(in_any_case(text.strip(), PLANS))
+    if name in PLANS:
+        return preset_plan(name)
+    if near := _meant(text, PLANS):
+        raise not_a_choice("plan", name, PLANS, [{"plan": one} for one in near])
+    return read_plan(text, answers_of(answers))
+
+
+def _meant(text: str, names: Iterable[str]) -> list[str]:
+    """The published names that a word may mean; none for a longer text.
+
+    >>> _meant("slime-glm4", PLANS)[0], _meant("slime-glm4 --nodes 2", PLANS)
+    ('slime-glm4-5', [])
+    """
+    return nearest_names(text.strip(), names) if len(text.split()) == 1 else []
 
 
 def is_link(text: str) -> bool:

@@ -70,7 +70,7 @@ moves_endpoint = serving(_source, TRAINING, LAYOUT, PLAN)
 def _moves_to(to: str, source: Context, rule: str, first_rank: int) -> tuple[Context, Moves]:
     """The layout that a text names, which may be another role of the plan, and what moves there."""
     if not to.strip().startswith(ROLE):
-        target = context_named(to, source)
+        target = context_named(to, source, "to")
         return target, moves_between(source, target, rule, first_rank)
     if is_empty(source.state.roles):
         raise refusal("role-without-plan", "plan", value=quoted(to))

@@ -75,7 +75,7 @@ def moves_cache(
     """  # noqa: E501  a tool shows only a parameter's first line
     require_text("to", to)
     with CACHED.named():
-        target = context_named(to, context)
+        target = context_named(to, context, "to")
         which = None if rank == -1 else rank
         return json.dumps(cache_facts(context, target, rule, first_rank, which, tokens))
 
