@@ -353,6 +353,14 @@ def test_the_picture_is_one_image_under_labels():
     assert len(svg) < 20_000
 
 
+def test_cells_with_room_are_apart():
+    def svg(n: int) -> str:
+        return matrix_svg(matrix_picture(np.ones((n, n)), 1, 8), "")
+
+    assert '<g class="gaps">' in svg(16)
+    assert '<g class="gaps">' not in svg(64)
+
+
 NOTHING = {
     **{"layers": "1", "heads": "3", "kv_heads": "3", "hidden": "384", "ffn": "511"},
     **{"sequence": "4095", "global_batch": "1"},

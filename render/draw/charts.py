@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -102,6 +102,10 @@ def _heat_cells(heat: Heat, theme: str) -> Iterator[Mark]:
     yield Layer("amounts", texts)
 
 
+PAIR_ROOM = 18.0
+"""The least pixels of a pair's cell that is separated from the next."""
+
+
 def draw_pairs(
     picture: MatrixPicture, corner: tuple[float, float], side: float, theme: str
 ) -> Iterator[Mark]:
@@ -110,15 +114,15 @@ def draw_pairs(
     cell = side / len(picture.levels)
     right, bottom = left + side, top + side
     yield Pixels(picture.levels, (left, top, right, bottom), matrix_colours(theme))
-    lines = [
-        line
-        for at in picture.borders
-        for line in (
-            [(left + at * cell, top), (left + at * cell, bottom)],
-            [(left, top + at * cell), (right, top + at * cell)],
-        )
-    ]
-    yield Layer("traffic-nodes", [Lines(lines, look.edge, 0.6)])
+
+    def lines(places: Sequence[int]) -> list[list[tuple[float, float]]]:
+        down = [[(left + at * cell, top), (left + at * cell, bottom)] for at in places]
+        return down + [[(left, top + at * cell), (right, top + at * cell)] for at in places]
+
+    if cell >= PAIR_ROOM:
+        apart = lines(range(1, len(picture.levels)))
+        yield Layer("gaps", [Lines(apart, look.page, min(4.0, cell / 12))])
+    yield Layer("traffic-nodes", [Lines(lines(picture.borders), look.edge, 0.6)])
     yield Blocks(np.array([corner]), np.array([side, side]), edge=look.edge)
     right_of, below, anchor = label_place(cell)
     names = []

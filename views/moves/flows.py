@@ -128,7 +128,8 @@ def flows_html(transfer: WeightTransfer) -> Markup:
     flows, say = flows_of(transfer), saying(MOVES, transfer.language)
     picture = flows.picture
     sizes = {"low": bytes_text(picture.low), "high": bytes_text(picture.high)}
-    body = say("matrix_body", each=_each(flows, transfer.language), **sizes)
+    word = "matrix_body" if picture.low < picture.high else "matrix_even"
+    body = say(word, each=_each(flows, transfer.language), **sizes)
     title = say("matrix")
     back = ""
     if flows.above is not None:

@@ -28,6 +28,7 @@ from ..base.html import (
 from ..base.inputs import FIELDS
 from ..base.state import State, is_empty
 from ..base.units import bytes_text, seconds_text
+from ..compare.sides import FROM_HERE
 from .both import both_html, picture_text
 from .cache import RULE_NAMES, cache_answer, cache_needs, kv_transfer
 from .cache_view import cache_html, cache_pictures
@@ -100,7 +101,8 @@ def other_choices(context: Context) -> list[tuple[str, str]]:
     if not is_empty(state.kept):
         offered.append((say("kept"), KEPT))
     if usual := context.once(usual_target)[0]:
-        offered.append((say("usual_target", changes=usual), usual))
+        sizes = usual.removeprefix(FROM_HERE).replace("=", " ").split(";")
+        offered.append((say("usual_target", sizes=say("comma").join(sizes)), usual))
     offered += [(preset.name, name) for name, preset in PUBLISHED.items()]
     text = state.moves_other
     if text and text not in {value for _, value in offered}:
