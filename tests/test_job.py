@@ -398,6 +398,10 @@ def test_the_layers_of_the_stages_stand_beside_them_where_a_model_is_set():
     assert layers_of(nearly, 1) == ()
     page = answer(State(layers="32")).picture
     assert "layers </tspan>16–31" in page
+    assert "of-layers" in answer(State(layers="32", vpp="2")).picture
+    in_pieces = answer(State(layers="32", vpp="4", micro_batches="4")).picture
+    assert "of-layers" not in in_pieces  # the card tells them
+    assert "16–19" in in_pieces
 
 
 @pytest.mark.parametrize("preset", ["playground-16", "deepseek-v3", "llama3-405b-3"])

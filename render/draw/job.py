@@ -69,7 +69,7 @@ def _label(label: Label, picture: JobPicture, ink: str) -> Words:
     if label.name != "layers":
         text = words.format(first=label.first, last=label.last)
     elif len(layers := picture.layers[label.first]) > MOST_LAYERS:
-        text = layers if layers.count(",") == 1 else f"{layers.split(',')[0]}, …"
+        text = layers
     else:
         text = words.format(layers=layers)
         word, space, rest = text.partition(" ")

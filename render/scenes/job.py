@@ -207,7 +207,12 @@ class JobPicture(MarkedCells):
 
     @cached_property
     def labels(self) -> tuple[Label, ...]:
-        return tuple(self.plan.labels(bool(self.layers)))
+        return tuple(self.plan.labels(self.has_layers))
+
+    @cached_property
+    def has_layers(self) -> bool:
+        """Whether the layers of stages are labels: not where a stage has them in many pieces."""
+        return bool(self.layers) and all(layers.count(",") < 2 for layers in self.layers)
 
     @cached_property
     def lines(self) -> tuple[JobLine, ...]:
