@@ -26,7 +26,7 @@ from views.moves.pictures import job_picture, sides_of
 from views.moves.reel import moves_reel, steps_of
 from views.moves.sides import size_text
 from views.moves.tensor import MOST_PIECES, cuts_of, spans_of, tensor_picture
-from views.moves.transfer import received_of, weight_transfer
+from views.moves.transfer import weight_transfer
 from views.moves.view import answer_text, moves_html, moves_pictures, moves_summary, needs_text
 
 ACTOR = State(nodes=8, tp=4, pp=2, model="llama3-8b", rank="12", view="moves")
@@ -63,7 +63,7 @@ def test_the_answer_says_what_crosses_and_what_each_gpu_needs():
 @every("name", STATES)
 def test_a_line_leads_from_each_of_those_that_send_most(name):
     found = asked(STATES[name])
-    picture, received = job_picture(sides_of(found)), received_of(found)
+    picture, received = job_picture(sides_of(found)), found.received
     assert [line.rank for line in picture.lines] == [
         rank for rank, _ in received.most_common(len(picture.lines))
     ]

@@ -57,14 +57,15 @@ class RankSlices:
             home = self.source.home_as_source(place)
             for is_expert, alike in groupby(tensors_of(model, place), attrgetter("expert")):
                 tensors = tuple(alike)
+                unnamed = [replace(tensor, name="") for tensor in tensors]
                 count = len(tensors) * (len(experts) if is_expert else 1)
                 spend(4 * count, "tensors", control="rank")
                 for expert in experts if is_expert else (None,):
                     ep_rank = -1 if expert is None else self.source.ep_rank_of(expert)
-                    for tensor in tensors:
-                        key = (home, replace(tensor, name=""), ep_rank)
+                    for tensor, bare in zip(tensors, unnamed):
+                        key = (home, bare, ep_rank)
                         if key not in known:
-                            known[key] = self._row(at, home, tensor, ep_rank)
+                            known[key] = self._row(at, home, bare, ep_rank)
                         yield known[key]._replace(tensor=full_name(place, tensor, expert))
 
     def _row(self, at: int, home: Home, tensor: Tensor, ep_rank: int) -> TensorMove:

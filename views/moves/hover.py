@@ -70,7 +70,8 @@ def _by_sender(context: Context) -> dict[int, list[tuple[TensorMove, list[int]]]
 def _layers(transfer: WeightTransfer, rows: Iterable[TensorMove]) -> str:
     """The range of layers of some tensors; "" if none belongs to a layer."""
     say = saying(MOVES, transfer.language)
-    numbers = [re.search(r"\.layers\.(\d+)\.", row.tensor) for row in rows]
+    places = {row.tensor.partition(".mlp.")[0] for row in rows}
+    numbers = [re.search(r"\.layers\.(\d+)", place) for place in places]
     layers = [int(number[1]) for number in numbers if number]
     if not layers:
         return ""

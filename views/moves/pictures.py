@@ -23,7 +23,7 @@ from render.scenes.moves import (
 
 from ..base.context import Context
 from .sides import size_text
-from .transfer import WeightTransfer, received_of, weight_transfer
+from .transfer import WeightTransfer, weight_transfer
 
 MOST_LINES = 64
 """The largest number of senders drawn with a line."""
@@ -50,7 +50,7 @@ class BothSides(NamedTuple):
 def sides_of(transfer: WeightTransfer) -> BothSides:
     layouts = transfer.source.layout, transfer.target.layout
     firsts = transfer.moves.source.first_rank, transfer.moves.target.first_rank
-    received = received_of(transfer)
+    received = transfer.received
     return BothSides(transfer.language, received, transfer.rank, layouts, firsts, transfer.roles)
 
 

@@ -31,16 +31,20 @@ def tensor_names(transfer: WeightTransfer) -> list[str]:
     return [*names.values()]
 
 
-@lru_cache(maxsize=4096)
 def kind_of(name: str) -> str:
     """The name of a tensor without its layer and expert numbers.
 
     >>> kind_of("decoder.layers.3.mlp.experts.linear_fc1.weight5")
     'mlp.experts.linear_fc1.weight'
     """
-    parts = [part for part in name.split(".") if not part.isdigit()]
-    bare = ".".join(parts).removeprefix("decoder.layers.")
-    return bare.rstrip("0123456789") if ".experts." in name else bare
+    return _kind_of_first(name.rstrip("0123456789"))
+
+
+@lru_cache(maxsize=4096)
+def _kind_of_first(name: str) -> str:
+    """The kind of a tensor; without the number of the expert, thousands of names are one."""
+    parts = (part for part in name.split(".") if not part.isdigit())
+    return ".".join(parts).removeprefix("decoder.layers.")
 
 
 def chosen_row(transfer: WeightTransfer) -> TensorMove | None:

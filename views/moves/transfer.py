@@ -41,6 +41,11 @@ class WeightTransfer(NamedTuple):
         """The slices that the selected GPU receives."""
         return self.source.once(_rows_of)
 
+    @property
+    def received(self) -> Counter[int]:
+        """Bytes that the selected GPU receives from each sender, itself included."""
+        return self.source.once(_received_of)
+
 
 class OtherSide(NamedTuple):
     """The other layout, the first ranks of both, and their names if they are roles of one plan."""
@@ -128,10 +133,9 @@ def _rows_of(context: Context) -> list[TensorMove]:
     return [*transfer.moves.rows(transfer.rank)]
 
 
-def received_of(transfer: WeightTransfer) -> Counter[int]:
-    """Bytes that the selected GPU receives from each sender, itself included."""
+def _received_of(context: Context) -> Counter[int]:
     received: Counter[int] = Counter()
-    for row in transfer.rows:
+    for row in context.once(_rows_of):
         for part, size in zip(row.parts, row.sizes):
             received[part[0]] += size
     return received

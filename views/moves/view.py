@@ -44,7 +44,6 @@ from .transfer import (
     PLACES,
     WeightTransfer,
     other_roles,
-    received_of,
     usual_name,
     usual_target,
     weight_transfer,
@@ -165,7 +164,7 @@ def answer_text(transfer: WeightTransfer) -> str:
 def needs_text(transfer: WeightTransfer) -> str:
     """What the selected GPU needs, and where it comes from."""
     say, language = saying(MOVES, transfer.language), transfer.language
-    received, nodes = received_of(transfer), transfer.moves.nodes
+    received, nodes = transfer.received, transfer.moves.nodes
     total, own = sum(received.values()), received.get(transfer.rank, 0)
     near = sum(size for rank, size in received.items() if nodes[rank] == nodes[transfer.rank]) - own
     sizes = {"of_own": own, "of_node": near, "of_others": total - own - near}
