@@ -276,7 +276,9 @@ def test_an_algorithm_for_some_sizes_only_says_so_and_offers_the_others(monkeypa
     asked = {"collective": "all_reduce", "collective_algorithm": "doubling"}
     three = shown(State(view="collectives", nodes=3, gpus_per_node=1, tp=1, pp=1, **asked))
     assert "3 is no power of two" in three
-    assert "ring_all_reduce" in three.partition("no power of two")[2][:600]
+    fixes = three.partition("no power of two")[2][:600]
+    assert "ring_all_reduce" in fixes
+    assert "Algorithm: Ring<" in fixes  # as the list of algorithms calls it
     four = shown(State(view="collectives", nodes=4, gpus_per_node=1, tp=1, pp=1, **asked))
     assert 'data-algorithm="doubling-4-0"' in four
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from markupsafe import Markup
 
 from descriptions import (
+    ALGORITHM_TEXTS,
     CALLED,
     CONTROLS,
     CP_CHOICES,
@@ -186,9 +187,11 @@ def change_label(name: str, value: Any, language: str) -> str:
 
 
 def _choice_words(name: str, value: Any) -> Text | None:
-    """The display name of a choice of the model's training."""
+    """The display name of a choice of the model's training, or of an algorithm."""
     if name == "cp_algorithm":
         return CP_CHOICES.get(value)
+    if name == "collective_algorithm" and value in ALGORITHM_TEXTS:
+        return ALGORITHM_TEXTS[value].does
     if isinstance(value, bool) and name in FIELDS and not FIELDS[name].row.input.ticked:
         value = "on" if value else "off"
     if name == "recompute" and isinstance(value, str) and value not in ("", *WORDS):

@@ -20,7 +20,7 @@ from groups.mesh import whole_number
 from groups.placement import nodes_spanned
 from render.scenes.exchange import Cell
 from training.clusters import CLUSTERS, GB
-from training.collectives.algorithms import ALGORITHMS, algorithm_of
+from training.collectives.algorithms import ALGORITHMS
 from training.collectives.cost import bus_factor, bytes_per_rank, least_seconds, steps
 from training.collectives.operations import Operation, apply, operation_of
 
@@ -91,7 +91,7 @@ class CollectiveSpec:
     @property
     def algorithms(self) -> list[str]:
         """Algorithms for the operation, by name."""
-        return [name for name in ALGORITHMS if algorithm_of(name, 2).op == self.cost]
+        return [name for name, (op, *_) in ALGORITHMS.items() if op == self.cost]
 
 
 def resolve_inputs(layout: Layout, state: State) -> tuple[CollectiveSpec, State, list[LayoutError]]:
