@@ -88,7 +88,7 @@ def traffic_lens(context: Context) -> dict[str, object]:
 def _kinds(by_kind: dict[str, np.ndarray], stage: int) -> str:
     """The kinds that a rank of the stage sends over, with their bytes, the most first."""
     sent = sorted(((float(one[stage]), kind) for kind, one in by_kind.items()), reverse=True)
-    return " · ".join(f"{kind} {bytes_text(one)}" for one, kind in sent if one)
+    return " · ".join(f"{kind}\u00a0{bytes_text(one)}" for one, kind in sent if one)
 
 
 def idle_lens(context: Context) -> dict[str, object]:

@@ -113,7 +113,8 @@ function placesOf(rank) {
   const parts = [filled(card.place, { node, local: rank % mesh.gpusPerNode })];
   parts.push(filled(card.stage, { stage }));
   if (mesh.layers.length) parts.push(filled(card.layers, { layers: mesh.layers[stage] }));
-  return parts.map((part, at) => `<span>${part}${at < parts.length - 1 ? ' ·' : ''}</span>`).join(' ');
+  const dot = '<span class="dot">· </span>'; // stands with what comes after it, never at the end of a line
+  return parts.map((part, at) => `<span>${at ? dot : ''}${part}</span>`).join(' ');
 }
 
 // The members of a group, the rank itself in bold; of a large one, how many they are.
@@ -132,7 +133,7 @@ function chipOf(kind, rank) {
 function cardOf(rank) {
   const isKept = rank === pinned && !element.querySelector('.hero .hint');
   const kept = isKept ? part(touchWord(card, 'pinned'), '', 'i') : '';
-  const head = part(filled(card.gpu, { rank }), '', 'b') + part(placesOf(rank), 'quiet') + kept;
+  const head = part(filled(card.gpu, { rank }), '', 'b') + part(placesOf(rank), 'quiet dotted') + kept;
   const groups = toldKinds().map((kind) => {
     const ranks = ordered(kind, rank);
     if (!ranks.length) return chipOf(kind, rank) + part(part(card.in_none, 'quiet'), 'with');
