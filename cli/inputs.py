@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO, cast
 
 from formats.values import Document, Facts
 from groups import __version__
@@ -23,6 +23,7 @@ from groups.alternatives import with_working
 from groups.conventions import CONVENTIONS, OWN
 from groups.engines import has_own_groups
 from groups.errors import LayoutError, in_any_case, not_a_choice, quoted
+from groups.inputs import inputs_of
 from groups.layout import Job, Layout
 from groups.placement import Placement
 from groups.presets import LAYOUT, PUBLISHED, SERVED
@@ -149,6 +150,15 @@ class CommandLine:
     def names(self) -> list[str] | None:
         """The names of groups among the words, or None for all."""
         return [name for word in self.words for name in word.split(",") if name] or None
+
+    @property
+    def gpus_per_node(self) -> int:
+        """GPUs of one machine, for commands that take no other size of the job.
+
+        Errors: LayoutError for no such number.
+        """
+        one = inputs_of(Job)["gpus_per_node"]
+        return cast("int", one.of_text(self.options.gpus_per_node or ""))
 
     def wanted(self) -> tuple[Job, Document]:
         """The unchecked job, and the model of launch flags; options override both."""

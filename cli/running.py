@@ -28,7 +28,7 @@ def running(inputs: CommandLine) -> Table:
     named = {*FIELDS, *COUNTS, "preset", "args", "gpus"} & {*inputs.options.unread}
     if named - {"gpus_per_node"}:
         return _differences(found, inputs.layout())
-    layout = found.layout(int(inputs.options.gpus_per_node or 8))
+    layout = found.layout(inputs.gpus_per_node)
     rows = []
     for one in found.named:
         spread = one.spread

@@ -127,7 +127,7 @@ def _layout_of_options(inputs: CommandLine) -> Layout | None:
 
 def _running(inputs: CommandLine, found: Slowness) -> Layout | None:
     """The layout that the traces show; None if they do not."""
-    each = int(inputs.options.gpus_per_node or 8)
+    each = inputs.gpus_per_node
     if found.running is None:
         return None
     try:

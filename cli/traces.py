@@ -30,7 +30,7 @@ TIMES = ("busy_ms", "overlapped_ms", "exposed_ms")
 
 def trace(inputs: CommandLine) -> Table:
     """A row for each group: its collectives on the ranks with traces."""
-    gpus_per_node = int(inputs.options.gpus_per_node or 8)
+    gpus_per_node = inputs.gpus_per_node
     calls = JobCalls()
     try:
         job = job_of(calls.taken(traces_in(Path(inputs.words[0]), inputs.remarks)), gpus_per_node)

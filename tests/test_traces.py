@@ -334,6 +334,15 @@ def ask(*argv: str) -> tuple[int, str, str]:
     return run(["trace", *argv], io.StringIO(), out, err), out.getvalue(), err.getvalue()
 
 
+@pytest.mark.parametrize("command", ["trace", "slow", "running"])
+@pytest.mark.parametrize("size", ["0", "-1", "eight", "8.5"])
+def test_gpus_of_a_node_are_a_number_to_commands_without_a_layout_too(command, size):
+    out, err = io.StringIO(), io.StringIO()
+    status = run([command, str(NCCL), "--gpus-per-node", size], io.StringIO(), out, err)
+    assert (status, out.getvalue()) == (2, "")
+    assert "gpus_per_node must be a whole number from 1 up" in err.getvalue()
+
+
 def test_the_command_says_what_ran_and_what_was_exposed():
     status, out, err = ask(str(GLOO), "--format", "text")
     assert (status, err) == (0, "")
