@@ -119,9 +119,10 @@ def _parts(path: str) -> dict[str, object]:
 def _by_path(
     rows: Iterable[tuple[str, Mapping[str, object]]],
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    """Places by name; a rack is named cluster/rack, as is any name that two paths share.
+    """Each machine with the names of its places, the lowest first.
 
-    rows: the places of a machine from the top down.
+    A rack is called by its whole path, cluster/rack, and so is any other place whose name occurs in
+    two paths. rows: a machine, and the names of its places from the top down.
     """
     walked: list[tuple[str, list[tuple[str, str, str]]]] = []  # kind, name and path of each place
     paths: dict[tuple[str, str], set[str]] = {}

@@ -179,10 +179,10 @@ def _lines(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _tags_are_ranks(text: str, reading: LogReading) -> bool:
-    """Whether mpirun's ``[1,3]<stdout>:`` has the rank of the job after the comma.
+    """Whether the second number of mpirun's tags, ``[1,3]<stdout>:``, is a rank of the job.
 
-    It has none where mpirun started launchers, one a node: then their processes name other ranks
-    behind the tag, or places in groups that such a rank could not have.
+    It is not if mpirun started one launcher for each node. Such a log contradicts its tags: a line
+    names another rank than its tag, or a place in a group that this rank could not have.
     """
     for tag in islice(_MPI.finditer(text), MOST_TAGS) if "]<std" in text else ():
         inside = _INSIDE_TAG.match(text, tag.end())

@@ -127,7 +127,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Matched:
-    """A claim beside a layout."""
+    """A claim of a log about a group, compared with the groups of a layout."""
 
     claim: Claim
     names: tuple[str, ...] = ()  # groupings under which the layout has this very group

@@ -25,12 +25,16 @@ BETWEEN_TWO = frozenset(("sendrecv", "coalesced", "batchisendirecv"))
 
 @dataclass(frozen=True)
 class RankCalls:
-    """One rank: calls in columns, in the order of their start; times in microseconds of its clock.
+    """The calls of one rank, in the order of their start; times in microseconds of its clock.
 
-    group: place in `JobCalls.groups`, -1 unknown. op: place in `JobCalls.ops`. sequence: the number
-    in the group, -1 unknown. peer: the other rank of a send or receive, -1 of none. size: of the
-    group, -1 unknown. steps: number,
-    start, end of each.
+    Columns with one entry for each call:
+        start, duration: when it ran.
+        group: index in `JobCalls.groups`; -1: unknown.
+        op: index in `JobCalls.ops`.
+        sequence: the call's number in its group; -1: unknown.
+        peer: the other rank of a send or a receive; -1: it has none.
+        size: ranks of the group; -1: unknown.
+    steps: a row (number, start, end) for each training step.
     """
 
     rank: int

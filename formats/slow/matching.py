@@ -1,9 +1,10 @@
 """Finds the calls of several ranks that are one collective.
 
-Where the calls carry their number in the group (torch 2.13) that says it. Else all members of a
-group call the same in the same order: the k-th calls are one, of the whole trace where all members
-have as many, of each step where they have as many there. What does not agree is left out. A send
-belongs to the receive of its peer.
+Calls that carry their number in the group (torch 2.13) are matched by it. All others are matched
+by order, as the members of a group call the same operations in the same order: the k-th call of
+each member belongs together, counted over the whole trace if all members have equally many calls,
+else over each step in which they have equally many. Calls that match nowhere are left out. A send
+is matched with the receive of its peer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Profiler traces: PyTorch's, of one rank or of the files of a job.
 
-A trace is read as a stream, so that its size is no matter of memory: `read_trace` keeps its
-collectives, steps and when the GPU computed, `summary_of` makes of that what is printed.
+A trace is read as a stream, so that a large one needs little memory: `read_trace` keeps the
+collectives, the steps and the times at which the GPU computed; `summary_of` works out of these what
+is printed.
 """
 
 from .bounds import TraceBounds

@@ -101,7 +101,10 @@ class TimelineChart(OverTime):
 
 @dataclass(frozen=True, eq=False)
 class HeldChart(OverTime):
-    """The memory of each rank of a timeline, a curve each; ``most`` fills a row."""
+    """The memory of each rank of a timeline, as a curve in a row of its own.
+
+    most: the amount of memory that fills the height of a row.
+    """
 
     most: float = 0.0
 

@@ -210,7 +210,7 @@ class JobPlan:
 
     @property
     def outside(self) -> tuple[Fold, ...]:
-        """The folds that number only replicas and stages: their places."""
+        """The folds of replicas and stages alone; axes inside of a stage move nothing."""
         outer = (*self.columns, "pp")
         return tuple(
             fold if name in outer else Fold(fold.size, fold.size)

@@ -1,17 +1,17 @@
 """Weights that data parallelism cuts too (FSDP, ZeRO-3): each rank holds a run of a tensor's rows.
 
-What tensor parallelism leaves a rank of a tensor is cut along axis 0 over the ranks that would hold
-the same: dp and cp of dense tensors, edp of experts. Runs are those of torch.chunk, rows / ranks
-rounded up, so that the last ranks may have fewer or none (pytorch/pytorch,
-torch/distributed/fsdp/_fully_shard/_fsdp_common.py, _chunk_with_empty). A tensor that tensor
-parallelism cuts along axis 1 is then cut along both.
+Tensor parallelism gives each rank a part of a tensor. That part is cut further, along axis 0, over
+the ranks that would otherwise hold copies of it: dp and cp for dense tensors, edp for experts. Each
+of them holds rows / ranks rows, rounded up, so that the last ones may hold fewer or none, as
+torch.chunk cuts (pytorch/pytorch, torch/distributed/fsdp/_fully_shard/_fsdp_common.py,
+_chunk_with_empty). A tensor that tensor parallelism cuts along axis 1 is cut along both axes.
 
-Every element has one holder (of what tp copies, one in each lane of tp), so that no rule has a
-choice: a rank receives from its own lane.
+Every element is held by one rank only; a tensor that tp copies, by one rank for each tp coordinate.
+So there is no sender to choose: a rank receives from the ranks with its own tp coordinate.
 
-Totals are closed over data parallelism. Where the target is not cut, all ranks that want one part
-receive every run of it: a `Fan`, whose sums are products of counts and need no pairs. Where it is
-cut too, a run meets those of the other side that overlap it, and each meeting is one array.
+Totals are worked out without listing pairs of ranks. If the target is not cut, every rank that
+needs a part receives all of its runs: a `Fan`, whose sums are products of counts. If it is cut too,
+each run is sent to the runs of the target that overlap it: one array for each overlap.
 """
 
 from __future__ import annotations

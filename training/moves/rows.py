@@ -49,7 +49,7 @@ class RankSlices:
     element_bytes: int
 
     def of(self, at: int) -> Iterator[TensorMove]:
-        """The slices of a rank, numbered from the first of the target."""
+        """The slices that one rank of the target receives; at: its rank within the target."""
         target, model = self.target, self.source.model
         experts = target.experts_of(int(target.ep_at[at])) if model.experts else ()
         known: dict[tuple[Home, Tensor, int], TensorMove] = {}

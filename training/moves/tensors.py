@@ -29,9 +29,9 @@ Place = str | int
 class Tensor:
     """One tensor: its name within its layer, its whole shape, and its cut.
 
-    axis: the one that tensor parallelism cuts; None: whole on each rank. blocks: parts laid one
-    after the other, each cut by itself (2: gate and up). expert: one of each expert, cut by etp,
-    and its number ends the name.
+    axis: the axis that tensor parallelism cuts; None: every rank has the whole tensor.
+    blocks: tensors joined along that axis, of which each is cut by itself (2: gate and up).
+    expert: whether each expert has one; it is cut by etp, and the expert's number ends its name.
     """
 
     name: str

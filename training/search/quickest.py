@@ -139,9 +139,10 @@ class _Ways:
         self.bytes = np.concatenate([np.zeros(0), *(layout.bytes.ravel() for layout in timed)])
 
     def best(self, may_fit: np.ndarray, most: int) -> tuple[list[Estimate], bool]:
-        """The fastest layouts that fit, each once; if none does, those that lack least memory.
+        """The fastest layouts that fit, each once, and whether the search for them was complete.
 
-        And whether no more would have had to be tried.
+        If none fits, the layouts that lack least memory. The search is cut short after
+        MOST_ESTIMATES estimates.
         """
         order = np.flatnonzero(may_fit)
         order = order[np.argsort(self.seconds[order], kind="stable")]

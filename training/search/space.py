@@ -51,12 +51,12 @@ class SearchJob(TrainingJob):
     """What all layouts of a search have in common.
 
     Attributes:
-        training: of the layout on screen; its micro_batches are worked out for each layout.
-        expert: empty where there is no grid of experts.
-        cp: of the layout on screen.
-        vpp, account: the same, where ``fixed`` holds vpp.
-        fixed: those of VARIED that are as on screen in every layout.
-        recomputations: those that the framework has; none: `usual` of the model.
+        training: that of the layout on screen; micro_batches are worked out for each layout.
+        expert: the order of the experts' grid; empty if there is none.
+        cp: that of the layout on screen.
+        vpp, account: those of the layout on screen; they count if ``fixed`` contains "vpp".
+        fixed: the names of VARIED that keep their values on screen in every layout.
+        recomputations: the choices of the framework; empty: those `usual` for the model.
     """
 
     cp: int = 1

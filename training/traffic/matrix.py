@@ -84,8 +84,8 @@ def matrix(
 def _by_kind(
     rows: Iterable[Traffic], every: Mapping[str, Grouping], mesh: Mesh, cell: np.ndarray, most: int
 ) -> tuple[tuple[str, ...], np.ndarray]:
-    """The kinds, and the bytes of each between cells; cell: of each rank, ``most`` for ranks whose
-    bytes among themselves do not count."""
+    """The kinds of groups, and the bytes of each from cell to cell: float64, shape (kinds, cells,
+    cells). cell: the cell of each rank; bytes between two ranks of cell ``most`` are left out."""
     size = int(cell.max()) + 1
     alike: dict[tuple[str, str], np.ndarray] = {}  # bytes by stage of one kind in one pattern
     once: dict[str, Traffic] = {}

@@ -65,7 +65,7 @@ class Traffic(Demand):
     Attributes:
         size: ranks of a group.
         by_stage: bytes that one rank sends, for each pipeline stage.
-        total, across: of all ranks, and the part that leaves NVLink domains.
+        total, across: bytes that all ranks send, and those of them that leave an NVLink domain.
         times: seconds that the links need for the bytes of each stage.
         near: ranks of a group in one domain, at most.
     """

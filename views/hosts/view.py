@@ -142,7 +142,7 @@ def hosts_pictures(context: Context) -> Pictures:
 
 
 def hosts_slide(context: Context) -> Pictures:
-    """The measurements if there are any, else the order: both would not be readable."""
+    """The measurements if there are any, else the order: a slide has no room for both."""
     return measures_pictures(context) or order_or_audit(context)
 
 

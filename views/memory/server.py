@@ -200,7 +200,8 @@ def _tile(
 
 
 def nodes_of(layout: Layout, rank: int, most: int = MOST_TILES) -> list[tuple[int, range]]:
-    """The nodes drawn GPU by GPU: all, or of many the one of the selected rank."""
+    """The nodes that are drawn, each with its ranks: all of them, or only that of the selected rank
+    if the layout has more than ``most`` ranks."""
     each = layout.gpus_per_node
     node = rank // each
     every = range(-(-layout.world_size // each))

@@ -108,8 +108,8 @@ def add_faults(found: Findings, faults: Iterable[Fault]) -> None:
 
 
 def read_file_in_script(found: Findings, source: Source, form: str) -> None:
-    """Reads a file that a script writes. One without any setting, such as printed help, may be no
-    file at all, so that its faults are ignored."""
+    """Reads a file that a script writes. The faults of a text without any setting are ignored: it
+    may be printed help, and no file at all."""
     entries, left, faults = read_file(source, form)
     before = len(found.assignments)
     schema = note_schema(found, entries, source)

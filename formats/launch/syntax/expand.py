@@ -57,7 +57,7 @@ class Variable:
 
     @property
     def runs(self) -> list[CommandRun]:
-        """The value of its name alone."""
+        """What ``$NAME`` stands for: of an array, its first word."""
         return self.values[0] if self.values else []
 
     @property
