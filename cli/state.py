@@ -13,7 +13,7 @@ from texts.sentences import note_text
 from views.base.context import Context
 from views.base.endpoint import TRAINING, changes_of, fixes_tried
 from views.base.inputs import FIELDS
-from views.base.resolve import fields_of_job
+from views.base.resolve import fields_of_job, layout_for
 from views.base.state import State
 from views.base.trained import published
 
@@ -69,7 +69,8 @@ def served_context(inputs: CommandLine, log: str = "") -> Context:
     names = (*OF_SERVER, *SERVED)
     texts = {name: value for name in names if (value := getattr(options, name)) is not None}
     changes = changes_of(texts.pop("changes", ""))
-    return Context(layout, State(**{**known, **texts, **changes, "engine_log": log}))
+    state = State(**{**known, **texts, **changes, "engine_log": log})
+    return Context(layout_for(layout, state), state)
 
 
 def state_of(inputs: CommandLine, job: Job) -> State:

@@ -254,12 +254,14 @@ def _refuse_missing_axes(convention: Convention, sizes: Mapping[str, object], wo
 
 @dataclass(frozen=True)
 class Layout:
-    """The meshes and groups of a job, made by `Job.layout`; layouts of equal jobs are equal."""
+    """The meshes and groups of a job, made by `Job.layout`; layouts of equal jobs are equal, but
+    for those without experts' groups."""
 
     job: Job
     mesh: Mesh = field(compare=False)  # the grid of dense layers
     expert: Mesh | None = field(compare=False)  # that of experts; None if the framework has none
     every: Mapping[str, Grouping] = field(compare=False, repr=False)  # by their names
+    is_dense: bool = field(default=False, kw_only=True)  # without groups of experts
 
     @classmethod
     def from_process_groups(cls, config: object, gpus_per_node: int = 8) -> Layout:
@@ -358,10 +360,23 @@ class Layout:
         """Whether experts have a grid of their own; otherwise it equals the dense one."""
         mesh, expert = self.mesh, self.expert
         if self.framework == "vllm":
-            return self.job.expert_parallel
+            return self.job.expert_parallel and not self.is_dense
         return expert is not None and (
             expert.size("ep") > 1 or expert.size("etp") != mesh.size("tp") or expert.size(GTP) > 1
         )
+
+    def without_experts(self) -> Layout:
+        """The layout for a model without experts, for which vLLM makes no group of them (0.32.0
+        vllm/distributed/parallel_state.py); other engines make theirs of the sizes alone.
+
+        >>> server = Job(tp=8, framework="vllm").layout()
+        >>> list(server.every), list(server.without_experts().every)
+        (['tp', 'dcp', 'pcp', 'pp', 'dp', 'ep'], ['tp', 'dcp', 'pcp', 'pp', 'dp'])
+        """
+        if self.framework != "vllm":
+            return self
+        every = {name: grouping for name, grouping in self.every.items() if name != "ep"}
+        return replace(self, every=every, is_dense=True)
 
     @property
     def order(self) -> str:

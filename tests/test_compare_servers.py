@@ -21,6 +21,7 @@ from views.page import answer
 TP4 = "vllm serve meta-llama/Llama-3.1-70B-Instruct --tensor-parallel-size 4"
 TP8 = TP4.replace("size 4", "size 8")
 KEPT = "?framework=vllm&nodes=1&tp=4&pp=1"
+WITH_GROUPS = ("groups", "nodes", "orders", "ranks", "collectives")
 ON_SCREEN = State(framework="vllm", nodes=1, tp=8, pp=1, model="llama3-70b", view="compare")
 
 
@@ -120,3 +121,19 @@ def test_the_endpoint_takes_how_the_second_one_serves():
     assert changed["max_model_len"] == changed["first"]["max_model_len"] == 4096
     with pytest.raises(LayoutError, match="fp3"):
         compare(**asked, weights="fp3")
+
+
+def test_the_command_names_no_group_of_experts_without_experts(tmp_path):
+    assert "\ngroups that differ: tp\n" in printed(tmp_path, "tp8", "tp4")[0] + "\n"
+
+
+@pytest.mark.parametrize(("model", "has_ep"), [("llama3-70b", False), ("mixtral-8x7b", True)])
+def test_vllm_has_a_group_of_experts_only_for_a_model_with_experts(model, has_ep):
+    state = ON_SCREEN.changed({"model": model, "nodes": 2, "dp": 2, "group_type": "framework"})
+    facts = json.loads(compare(f"{KEPT}&model={model}", nodes=2, dp=2, tp=8, pp=1,
+                               framework="vllm", model=model))  # fmt: skip
+    assert ("ep" in [row["kind"] for row in facts["groups"]]) == has_ep
+    kept = state.changed({"kept": f"{KEPT}&model={model}"})
+    pages = {view: answer(kept.changed({"view": view})) for view in ("compare", *WITH_GROUPS)}
+    named = {view: ">ep<" in page.picture or '"ep"' in page.picture for view, page in pages.items()}
+    assert named == dict.fromkeys(named, has_ep)

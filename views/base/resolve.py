@@ -18,6 +18,7 @@ from groups.presets import PUBLISHED
 
 from .errors import refusal
 from .inputs import FIRST_JOB, ShownInputs
+from .model import is_dense
 from .state import State, fixes_or_reset, is_empty, texts_of
 
 SIZES = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep")
@@ -85,9 +86,15 @@ def resolve(state: State) -> Layout:
 
 def _layout(state: State) -> Layout:
     shown = state.parsed(ShownInputs)
-    layout = read(Job, vars(state)).layout()
+    layout = layout_for(read(Job, vars(state)).layout(), state)
     visible_groups(layout, shown)
     return layout
+
+
+def layout_for(layout: Layout, state: State) -> Layout:
+    """The layout with the groups that it has for the selected model."""
+    is_known = layout.framework == "vllm" and not is_empty(state.model)
+    return layout.without_experts() if is_known and is_dense(state) else layout
 
 
 def _fixes(error: LayoutError, state: State) -> Sequence[Mapping[str, object]]:

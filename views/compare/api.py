@@ -22,7 +22,7 @@ from ..base.endpoint import (
     serving,
     trainable_of,
 )
-from ..base.resolve import main_groupings
+from ..base.resolve import layout_for, main_groupings
 from ..base.trained import cluster_of
 from ..estimate.measured import measured_facts
 from ..estimate.words import estimate_facts
@@ -49,7 +49,8 @@ OF_FIT = ("no-room-for-cache", "sglang-reserves-all", "request-does-not-fit")
 def _compared_of(arguments: Mapping[str, object]) -> Context:
     context = trainable_of(arguments)
     with SERVING.named():
-        return Context(context.layout, context.state.changed(SERVING.fields(arguments)))
+        state = context.state.changed(SERVING.fields(arguments))
+    return Context(layout_for(context.layout, state), state)
 
 
 @serving(_compared_of, TRAINING, LAYOUT, SERVING)
