@@ -37,6 +37,7 @@ SHOWN = (
     {"nodes": 8, "pp": 4, "ep": 4, "cp": 2, "hosts": MACHINES, "racks": MACHINES},
     {"paste": "torchrun --nnodes 2 a.py --tensor-model-parallel-size 4", "collective": "broadcast"},
     {"framework": "vllm", "tp": 8, "pp": 1, "traces_digest": example(), "moves_what": "kv"},
+    {"framework": "sglang", "tp": 8, "pp": 1, "ep": 8, "model": "mixtral-8x7b"},
     {"paste": "python3 -m verl.trainer.main_ppo trainer.nnodes=$N"},
 )
 """States in which some view asks for each input."""

@@ -31,22 +31,28 @@ trtllm-serve --tp_size 8 --trust_remote_code deepseek-ai/DeepSeek-R1 --port 8000
 """
 """As NVIDIA/TensorRT-LLM's examples/serve have it: the model behind options, the rest in a file."""
 
-COMMANDS = {  # the model, and of SERVED: weights, cache, share, length, requests, batched
+COMMANDS = {  # the model, and of SERVED: weights, cache, share, length, requests, batched, a2a
     "vllm serve Qwen/Qwen3-32B-AWQ --gpu-memory-utilization 0.85 -q awq_marlin --max-num-seqs 64": (
-        *("qwen3-32b", "int4", "", "0.85", "", "64", ""),
+        *("qwen3-32b", "int4", "", "0.85", "", "64", "", ""),
     ),
     "vllm serve -tp 4 --enable-prefix-caching Qwen/Qwen3-235B-A22B --quantization fp8 "
     "--kv-cache-dtype fp8_e4m3 --max-model-len 32k --max-num-batched-tokens 4K": (
-        *("qwen3-235b-a22b", "fp8", "fp8", "", "32000", "", "4096"),
+        *("qwen3-235b-a22b", "fp8", "fp8", "", "32000", "", "4096", ""),
     ),
     f"{SGLANG} deepseek-ai/DeepSeek-V3 --tp 16 --nnodes 2 --mem-fraction-static 0.8 "
     "--context-length 8192 --max-running-requests 64 --chunked-prefill-size 4096": (
-        *("deepseek-v3", "", "", "0.8", "8192", "64", "4096"),
+        *("deepseek-v3", "", "", "0.8", "8192", "64", "4096", ""),
     ),
-    TRTLLM: ("deepseek-v3", "", "fp8", "0.8", "", "64", "2048"),
-    "vllm serve openai/gpt-oss-20b": ("gpt-oss-20b", *[""] * 6),
+    f"{SGLANG} deepseek-ai/DeepSeek-V3 --tp 16 --nnodes 2 --moe-a2a-backend deepep": (
+        *("deepseek-v3", *[""] * 6, "deepep"),
+    ),
+    f"{SGLANG} deepseek-ai/DeepSeek-V3 --tp 16 --nnodes 2 --moe-a2a-backend mooncake": (
+        *("deepseek-v3", *[""] * 7),
+    ),
+    TRTLLM: ("deepseek-v3", "", "fp8", "0.8", "", "64", "2048", ""),
+    "vllm serve openai/gpt-oss-20b": ("gpt-oss-20b", *[""] * 7),
     "vllm serve RedHatAI/Qwen3-8B-quantized.w4a16 --max-model-len auto": (
-        *("qwen3-8b", "int4", *[""] * 5),
+        *("qwen3-8b", "int4", *[""] * 6),
     ),
 }
 
@@ -65,7 +71,7 @@ def test_what_a_command_says_of_memory_is_the_pages_and_is_written_back(text):
     assert (state.model, *(getattr(state, name) for name in SERVED)) == COMMANDS[text]
     context = Context.of(state)
     facts = server_facts(context)
-    _, weights, cache, share, length, _, _ = COMMANDS[text]
+    _, weights, cache, share, length, *_ = COMMANDS[text]
     assert not weights or facts["weights_format"] == weights
     assert facts["cache_format"] == (cache or "bf16")
     assert not share or facts["share"] == float(share)
@@ -137,3 +143,16 @@ def test_layers_with_a_window_keep_all_tokens_but_in_vllm_and_sglang():
     assert tokens["sglang"] == pytest.approx(2 / 1.8, rel=1e-3)
     for framework in ("tensorrt-llm", "megatron-inference"):
         assert tokens[framework] == pytest.approx(1, abs=64 * 2**20 / GIB)
+
+
+def test_deepep_takes_of_sglangs_default_and_counts_only_where_it_can_run():
+    """3 GiB of an H200: 2 of its buffers in decode graphs, 1 of prefill graphs."""
+    state = opened(f"{SGLANG} deepseek-ai/DeepSeek-V3 --tp 16 --nnodes 2 --moe-a2a-backend deepep")
+    state = state.changed({"cluster": "dgx-h200"})
+    shares = [
+        server_facts(Context.of(state.changed(changes)))["share"]
+        for changes in ({}, {"served_a2a": ""}, {"ep": 4}, {"ep": 4, "served_a2a": ""})
+    ]
+    assert [round(shares[1] - share, 3) for share in shares] == [0.021, 0, 0, 0]
+    shown = [answer(state.changed({"view": "memory", "ep": size})).picture for size in (4, 16)]
+    assert ['id="field-served_a2a"' in one for one in shown] == [False, True]

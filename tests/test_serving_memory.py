@@ -295,12 +295,18 @@ def test_a_table_is_padded_and_cut():
         (79.18, {"tp": 8, "attention_dp": 8, "requests": 128},
          512 + 12288 + 1024 + 2 * 128 + 3 * 128 * 8 + 58 * 8),
         (39.5, {"tp": 2}, 512 + 1.5 * 4096 + 256 + 2 * 32 + 50 * 8),
+        (139.59, {"tp": 16, "is_mla": True, "is_whole": False}, 512 + 12288 + 2048 + 2 * 512),
+        # DeepEP: 1 GiB of its prefill graphs inside, 2 GiB on top of 10 GiB at least
+        (139.59, {"tp": 16, "is_mla": True, "is_deepep": True},
+         512 + 12288 + 2048 + 2 * 512 + 1536 + 1024 + 2048),
+        (79.18, {"tp": 1, "pp": 4, "chunk": 2048, "is_deepep": True}, 10240 + 2048),
         (16, {"tp": 1}, 512 + 1.5 * 2048 + 128 + 2 * 8 + 42 * 8),
     ],
 )  # fmt: skip
 def test_sglang_reserves_what_its_server_args_do(gib, sizes, reserved):
     total = gib * GIB
-    share = sglang_share(total, prefill_chunk(total), **sizes)
+    sizes = {"chunk": prefill_chunk(total), **sizes}
+    share = sglang_share(total, **sizes)
     assert share == round(1 - reserved / (gib * 1024), 3)
 
 

@@ -23,6 +23,7 @@ from training.models import MODELS, model_of_preset, shape_of_preset, training_o
 from training.pipeline.schedules import DEFAULT_VIRTUAL, SCHEDULES
 from training.recipe import DISPATCHERS, PRECISIONS, Training
 from training.recompute import MODULES, OWN, WORDS, modules_in, modules_of, written
+from training.serving.sglang import A2A
 
 from ..values import Document, Facts
 from . import flags
@@ -76,6 +77,7 @@ def served_of(text: Parsed) -> Document:
         return {}
     served = {name: text.serving.get(name, "") for name in flags.SERVED}
     named = named_format(str(text.training.get("named", "")))
+    served["served_a2a"] = served["served_a2a"] if served["served_a2a"] in A2A else ""
     if not served["served_weights"] or (served["served_weights"], named) == ("int4", "int8"):
         served["served_weights"] = named  # GPTQ has both
     return served

@@ -24,6 +24,13 @@ ENGINES = {"vllm": "vllm", "sglang": "sglang", "tensorrt-llm": "tensorrt-llm"}
 """The engine of each server framework; others are Megatron's own inference."""
 
 
+def has_a2a(layout: Layout) -> bool:
+    """Whether one of `sglang.A2A` may take tokens to their experts: SGLang deals these out over all
+    of tp then (0.5.23 srt/arg_groups/overrides.py, _A2A_EP_SPANNING_BACKENDS)."""
+    groups = layout.every
+    return layout.framework == "sglang" and groups["moe_ep"].size == groups["tp"].size
+
+
 def engine_of(framework: str) -> str:
     return ENGINES.get(framework, "megatron")
 

@@ -38,7 +38,7 @@ from ..errors import is_amount, refusal, require_choice
 from ..model import Model
 from .cache import KVCache, KVLayer, cache_of_stages
 from .layers import kv_layers, stage_layers
-from .sglang import prefill_chunk, sglang_share
+from .sglang import A2A, prefill_chunk, sglang_share
 from .weights import FORMATS, Cut, layer_bytes, table_bytes
 
 SHARES: Mapping[str, tuple[str, float]] = {
@@ -88,7 +88,8 @@ class Serving:
     that the engine is told to take. length: tokens of the longest request. requests: how many run
     at once at most; batched: tokens of a batch. window, full_every: as of a published model; of
     vLLM and SGLang, for the others keep all tokens in layers with a window: TensorRT-LLM unless its
-    max_attention_window, none by default, says otherwise (1.3.0rc11 llmapi KvCacheConfig).
+    max_attention_window, none by default, says otherwise (1.3.0rc11 llmapi KvCacheConfig). a2a: how
+    tokens reach their experts, one of A2A.
 
     Errors: LayoutError for an unknown choice, and for a size out of range.
     """
@@ -102,11 +103,13 @@ class Serving:
     batched: int = 0
     window: int = 0
     full_every: int = 0
+    a2a: str = ""
 
     def __post_init__(self) -> None:
         require_choice("engine", self.engine, tuple(SHARES))
         require_choice("weights", self.weights, tuple(FORMATS))
         require_choice("cache", self.cache, tuple(CACHES))
+        require_choice("a2a", self.a2a, ("", *A2A))
         whole_number(self.length, "length", maximum=2**30)
         for name in ("requests", "batched", "window", "full_every"):
             whole_number(getattr(self, name), name, minimum=0, maximum=2**30)
@@ -226,13 +229,14 @@ def server_memory(
     *,
     ranks: int = 0,
     attention_dp: int = 1,
+    cp: int = 1,
     is_a100: bool = False,
 ) -> ServerMemory:
     """The memory of each rank of a server, and the tokens and requests that fit into its cache.
 
     total: bytes of a GPU as programs see it. ranks: GPUs of the server, where they are more than
     those that cut attention and layers. attention_dp: of one server, how many parts have attention
-    whole, with requests of their own.
+    whole, with requests of their own. cp: ranks among which its prefill cuts a sequence.
 
     >>> from training.models import MODELS
     >>> llama = MODELS["llama3-8b"].model
@@ -256,6 +260,8 @@ def server_memory(
             pp=cut.pp,
             attention_dp=attention_dp,
             is_mla=model.is_mla,
+            is_whole=cp * cut.dcp == 1,
+            is_deepep=serving.a2a == "deepep",
         )
     layers = tuple(
         kv_layers(

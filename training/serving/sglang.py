@@ -1,8 +1,10 @@
 """SGLang's defaults: tokens per prefill chunk, and the share of a GPU.
 
 Source: sgl-project/sglang 0.5.23 python/sglang/srt/arg_groups/memory_hook.py
-(handle_gpu_memory_settings and reserve_for_graph_mb, in MiB; attention's dp divides the chunk only
-afterwards) and cuda_graph_hook.py (graphs of prefill and their sizes; none where pp > 1).
+(handle_gpu_memory_settings, reserve_for_graph_mb and reserve_for_deepep_a2a_mb, in MiB;
+attention's dp divides the chunk only afterwards) and cuda_graph_hook.py (graphs of prefill and
+their sizes; none where pp or dcp cut layers or sequences, nor, but for few backends of attention,
+where its cp does).
 """
 
 from __future__ import annotations
@@ -12,6 +14,9 @@ import math
 from ..clusters import GIB
 
 MIB = 2**20
+
+A2A = ("deepep",)
+"""Ways of tokens to their experts, by --moe-a2a-backend, for which the default keeps room."""
 
 DEFAULTS: tuple[tuple[float, int, int, int], ...] = (
     (20, 2048, 8, 8),
@@ -38,18 +43,23 @@ def sglang_share(
     pp: int = 1,
     attention_dp: int = 1,
     is_mla: bool = False,
+    is_whole: bool = True,
+    is_deepep: bool = False,
 ) -> float:
     """The default of mem_fraction_static: what activations and CUDA graphs leave of a GPU; on a
     large one these get at least 10 GiB.
 
     tp: ranks of a stage, among them attention_dp parts that have attention whole; for each of these
     and each request of the largest batch 3 MiB more are kept, 4.5 from 300 requests on, so that
-    nothing may be left. requests: as many run at once at most; 0: no limit.
+    nothing may be left. requests: as many run at once at most; 0: no limit. is_whole: no cp or dcp
+    cuts sequences; is_deepep: DeepEP, whose buffers come on top, takes tokens to their experts.
 
     >>> sglang_share(79.18 * GIB, 8192, tp=8)
     0.811
     >>> sglang_share(79.18 * GIB, 8192, tp=8, attention_dp=8, is_mla=True)
     0.571
+    >>> sglang_share(139.59 * GIB, 8192, tp=16, is_deepep=True)
+    0.864
     """
     _, _, small, large = _defaults(total)
     batch = large if tp >= 4 else small
@@ -57,11 +67,12 @@ def sglang_share(
     reserved = 512 + 1.5 * max(chunk, 2048) + 1024 * tp * pp / 8 + 2 * batch
     if attention_dp > 1:
         reserved += (4.5 if batch > 300 else 3) * batch * attention_dp
-    if pp == 1:
-        reserved += 1536 if is_mla else 8 * _graphs(chunk)
+    if pp == 1 and is_whole:
+        reserved += (1536 if is_mla else 8 * _graphs(chunk)) + 1024 * is_deepep
     mib = total / MIB
     if mib > 60 * 1024:
         reserved = max(reserved, 10 * 1024)
+    reserved += 2048 * is_deepep
     return round((mib - reserved) / mib, 3)
 
 

@@ -34,6 +34,7 @@ from training.pipeline.spec import OF_SCHEDULES
 from training.recipe import Training
 from training.serving.cache import KV_RULES
 from training.serving.server import CACHES
+from training.serving.sglang import A2A
 from training.serving.weights import FORMATS
 from training.split import Split
 from training.traffic.demands import CP_ALGORITHMS
@@ -290,6 +291,14 @@ class MemoryInputs:
     served_batched: Annotated[
         int | None, Input("tokens of one forward pass", otherwise="the engine's default")
     ] = None
+    served_a2a: Annotated[
+        str,
+        Input(
+            "how SGLang takes tokens to their experts, which get memory of their own",
+            choices=A2A,
+            otherwise="none that does",
+        ),
+    ] = ""
     engine_log: Annotated[str, _pasted("what the server printed as it started")] = ""
 
 

@@ -14,6 +14,7 @@ from groups.mesh import whole_number
 from groups.stages.holdings import MAX_BATCH
 from groups.stages.layout_strings import is_layout, parse_layout
 from training.model import Model
+from training.serving.placed import has_a2a
 
 from ..base.inputs import FIELDS, STARTS, fields_of
 from ..base.model import FLAGS, SIZES, UNKNOWN, model_of, typed_layout, typed_sizes
@@ -112,13 +113,13 @@ def options_of_page(layout: Layout, state: State) -> dict[str, object]:
             fields[name] = FIELDS[name].row.value(text)
     shape = _shape(state)
     if layout.is_server:
-        return options_of(shape, fields, layout.mesh.size("pp")) | _served(state)
+        return options_of(shape, fields, layout.mesh.size("pp")) | _served(layout, state)
     if isinstance(shape, Model):
         fields = {**counted_with(layout.mesh.size("tp"), shape.experts), **fields}
     return options_of(shape, fields, layout.mesh.size("pp"))
 
 
-def _served(state: State) -> Document:
+def _served(layout: Layout, state: State) -> Document:
     """How the servers on screen serve, as far as it is set.
 
     Errors: LayoutError about an invalid number.
@@ -127,7 +128,8 @@ def _served(state: State) -> Document:
     for name in SERVED_NUMBERS:
         if not is_empty(text := getattr(state, name)):
             fields[name] = FIELDS[name].row.value(text)
-    return fields | {name: getattr(state, name) for name in ("served_weights", "served_cache")}
+    names = ["served_weights", "served_cache", *(["served_a2a"] if has_a2a(layout) else [])]
+    return fields | {name: getattr(state, name) for name in names}
 
 
 SERVED_NUMBERS = ("served_share", "served_length", "served_requests", "served_batched")

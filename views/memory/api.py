@@ -38,6 +38,7 @@ SERVED = Parameters(
         "max_model_len": parameter("served_length"),
         "max_num_seqs": parameter("served_requests"),
         "max_num_batched_tokens": parameter("served_batched"),
+        "a2a": parameter("served_a2a"),
         "cluster": parameter("cluster"),
         "capacity": parameter("capacity"),
         "log": parameter("engine_log"),

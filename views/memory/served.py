@@ -13,7 +13,7 @@ from groups.inputs import number_in
 from groups.layout import Layout
 from training.model import Model
 from training.models import MODELS
-from training.serving.placed import HeldByRanks, cut_of, engine_of, placed
+from training.serving.placed import HeldByRanks, cut_of, engine_of, has_a2a, placed
 from training.serving.server import GIB, ServerMemory, Serving, seen_memory, server_memory
 
 from ..base.context import Context
@@ -33,6 +33,7 @@ FIELDS = {
     "max_model_len": "served_length",
     "requests": "served_requests",
     "batched": "served_batched",
+    "a2a": "served_a2a",
 }
 """The field of the state for each argument of the maths."""
 
@@ -103,6 +104,7 @@ def _served(context: Context) -> ServedModel:
         batched=_number(state.served_batched),
         window=windows[0],
         full_every=windows[1],
+        a2a=state.served_a2a if has_a2a(layout) else "",
     )
     cut = cut_of(layout, chosen.model)
     cluster = cluster_of(state)
@@ -118,6 +120,7 @@ def _served(context: Context) -> ServedModel:
         total,
         ranks=gpus,
         attention_dp=layout.mesh.size("dp"),
+        cp=layout.mesh.size("cp") if layout.framework == "sglang" else 1,
         is_a100="a100" in cluster,
     )
     return ServedModel(chosen, serving, memory, layout, gpus, layout.world_size // gpus)

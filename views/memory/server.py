@@ -18,6 +18,7 @@ from render.scenes.server import HEADS, MOST_REQUESTS, RequestStrip, Segment, Se
 from render.svg.marks import marks_svg, scene_svg
 from training.models import MODELS
 from training.parameters import total_parameters
+from training.serving.placed import has_a2a
 from training.serving.server import CACHES, GIB, PARTS, SHARES, ServedStage
 from training.serving.weights import FORMATS
 
@@ -80,8 +81,11 @@ def _inputs(context: Context) -> Markup:
         }
     except LayoutError:
         hints = {}
-    rare = (form.number(name, state, hint=hints.get(name, ""))
-            for name in ("served_requests", "served_batched"))  # fmt: skip
+    rare = [form.number(name, state, hint=hints.get(name, ""))
+            for name in ("served_requests", "served_batched")]  # fmt: skip
+    if context.layout.expert is not None and has_a2a(context.layout):
+        ways = [("DeepEP", "deepep")]
+        rare.append(form.choice("served_a2a", state, ways, unsaid=say("a2a_none")))
     return form.line(
         form.number("served_length", state, hint=hints.get("served_length", "")),
         form.choice("served_weights", state, formats, unsaid=say("as_published")),

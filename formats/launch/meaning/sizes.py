@@ -66,7 +66,7 @@ def _of_sglang(values: Facts, sizes: Facts, remarks: Remarks) -> Sizes:
     attention's adds servers."""
     dp = values.get("attn_dp") or (values.get("dp_served") if values.get("dp_attention") else None)
     found = {"dp": dp, "cp": values.get("served_cp"), "ep": values.get("served_ep")}
-    backend = values.get("a2a_backend")
+    backend = values.get("served_a2a")
     if backend in SPAN_TP:
         found["ep"] = sizes.get("tp", 1)
         facts = {"backend": backend, "ep": found["ep"]}
