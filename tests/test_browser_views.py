@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from addresses import follow
 from browser import (
     READ,
     Cell,
@@ -442,3 +443,16 @@ def test_every_view_is_chinese_to_a_chinese_reader(open_page):
         assert len(re.findall(r"[\u4e00-\u9fff]", said)) > 300
         assert page.locator(".picture").get_attribute("lang") == "zh"
     assert len(contrasts(page, "#picture")) > 10
+
+
+@pytest.mark.parametrize(("width", "rows"), [(1400, 1), (400, 3)])
+def test_three_engines_stand_in_a_row_where_there_is_room(shared_page, width, rows):
+    page = shared_page
+    follow(page, State(framework="sglang", nodes=1, tp=8, ep=4, pp=1, model="mixtral-8x7b"))
+    page.set_viewport_size({"width": width, "height": 900})
+    show(page, "orders")
+    engines = page.locator("#main .engines > figure")
+    expect(engines).to_have_count(3)
+    tops = engines.evaluate_all("all => all.map(one => one.getBoundingClientRect().top)")
+    page.set_viewport_size({"width": 1400, "height": 1000})
+    assert len({*tops}) == rows
