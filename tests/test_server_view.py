@@ -196,7 +196,22 @@ def test_a_large_layout_shows_the_node_of_the_chosen_gpu_and_all_as_cells():
     assert html.count('served-tile"') == 8
     assert 'class="heat large"' in html
     assert len(html) < 80_000
+    assert 'class="heat' not in memory_html(server(nodes=32, tp=8, pp=1, model="llama3-70b"))
     assert nodes_of(server(nodes=8, tp=8, model="llama3-70b").layout, 9)[1] == (1, range(8, 16))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "lines"),
+    [
+        ({"ep": 8}, ("expert 0", "expert 1")),
+        ({"ep": 4}, ("experts 0–1 · 1/2", "experts 0–1 · 1/2", "experts 2–3 · 1/2")),
+    ],
+)
+def test_a_tile_names_its_experts(sizes, lines):
+    context = server(framework="sglang", nodes=1, tp=8, pp=1, model="mixtral-8x7b", **sizes)
+    ((_, picture),) = memory_pictures(context)
+    tiles = picture.nodes[0][1]
+    assert [tile.lines for tile in tiles[: len(lines)]] == [(line,) for line in lines]
 
 
 def test_files_show_the_same_tiles():

@@ -141,13 +141,16 @@ def error_of(row):
 
 def test_from_scratch_the_cache_is_within_a_few_percent_of_what_was_printed():
     """Measured: 2.4 % in the median of 17, and 19 % at worst; 70 % where the number of requests
-    that the sampler was run for is not stated."""
+    that the sampler was run for is not stated, and 5.4 % if that was 2,048: its activations, 9.37
+    GiB, are those of 2,011 requests."""
     errors = {id(row): abs(error_of(row)) for row in FROM_SCRATCH}
     stated = [errors[id(row)] for row in FROM_SCRATCH if UNSTATED not in row.get("note", "")]
     assert len(errors) >= 17
     assert median(errors.values()) < 0.03
     assert max(stated) < 0.20
     assert len(errors) - len(stated) == 1
+    (unstated,) = (row for row in FROM_SCRATCH if UNSTATED in row.get("note", ""))
+    assert abs(error_of(unstated | {"max_num_seqs": 2048})) < 0.06  # as its activations say
 
 
 @pytest.mark.parametrize(

@@ -197,8 +197,9 @@ def _tile(
     lines = []
     if served.model.experts:
         at, count = int(held.expert[rank]), int(held.experts[rank])
-        words = "served_experts_cut" if cut.etp > 1 else "served_experts"
-        lines.append(say(words, first=at, last=at + count - 1, parts=cut.etp))
+        words = "served_experts" if count > 1 else "served_expert"
+        part = "" if cut.etp == 1 else f" · 1/{cut.etp}"
+        lines.append(say(words, first=at, last=at + count - 1) + part)
     is_chosen = rank == context.rank
     return Tile(name, bars[stage], heads, held.copies > 1, note, tuple(lines), is_chosen)
 
@@ -233,13 +234,14 @@ def _picture(context: Context, served: ServedModel) -> Markup:
     legend = tag("ul", *keys, tag("li", say("served_key_same"), class_="hatch"),
                  class_="memory-legend")  # fmt: skip
     is_large = layout.world_size > MOST_TILES
+    has_map = is_large and len(served.memory.stages) > 1  # else all cells are alike
     return together(
         _steps(context) if is_large else "",
         tag("div", *nodes, class_="served-nodes"),
         legend,
         _requests(served, context.language),
-        tag("h3", say("served_cells")) if is_large else "",
-        painted(_cells(context, served), say("served_cells")) if is_large else "",
+        tag("h3", say("served_cells")) if has_map else "",
+        painted(_cells(context, served), say("served_cells")) if has_map else "",
     )
 
 
