@@ -347,7 +347,7 @@ def test_a_hang_names_the_role_whose_groups_it_shows():
     (hang,) = hangs_of(plan, [(4, 5)], [4, 5])
     assert (hang.copies, hang.gpus, hang.waiting) == ((2,), (4, 5), ("actor",))
     assert note_text(hang.note) == (
-        "rollout hangs: engine 2, its ranks 4, 5, GPUs 4, 5; actor wait for these GPUs."
+        "rollout hangs in engine 2, at rank 4, 5 (GPU 4, 5); waiting for these GPUs: actor."
     )
     (judge,) = hangs_of(plan, [range(8)], [3], 8)
     assert (judge.gpus, judge.note.code) == ((19,), "engine-hangs")

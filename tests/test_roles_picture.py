@@ -153,7 +153,7 @@ def test_other_views_say_whose_ranks_they_show():
     assert "rollout loses 2 of 8 engines" in shown["nodes"]
     assert "Fullest moment" in shown["memory"]
     hang = {"view": "hang", "evidence": "world size: 32\nmissing ranks: [3]"}
-    assert "rollout hangs: engine 0, its ranks 3, GPUs 35" in answer(state.changed(hang)).line
+    assert "rollout hangs in engine 0, at rank 3 (GPU 35)" in answer(state.changed(hang)).line
     single = State(nodes=4, view="nodes")
     assert not answer(single).line
 
