@@ -22,7 +22,7 @@ from views.moves.cache import cache_answer, cache_picture, kv_hover_texts, kv_tr
 from views.moves.cache_api import moves_cache
 from views.moves.flows import CELLS, flows_of
 from views.moves.hover import receiver_text, sender_text
-from views.moves.pictures import job_picture, sides_of
+from views.moves.pictures import job_picture
 from views.moves.reel import moves_reel, steps_of
 from views.moves.sides import size_text
 from views.moves.tensor import MOST_PIECES, cuts_of, spans_of, tensor_picture
@@ -63,7 +63,7 @@ def test_the_answer_says_what_crosses_and_what_each_gpu_needs():
 @every("name", STATES)
 def test_a_line_leads_from_each_of_those_that_send_most(name):
     found = asked(STATES[name])
-    picture, received = job_picture(sides_of(found)), found.received
+    picture, received = job_picture(found), found.received
     assert [line.rank for line in picture.lines] == [
         rank for rank, _ in received.most_common(len(picture.lines))
     ]
@@ -256,7 +256,7 @@ def test_a_requests_cache_is_told_in_words_pictures_and_files(name):
         (first, after), (head, last) = picture.own
         area = sum((s.layers[1] - s.layers[0]) * (s.heads[1] - s.heads[0]) for s in picture.slices)
         assert area == (after - first) * (last - head)
-        assert {line.rank for line in job_picture(cache.sides).lines} == {*cache.received}
+        assert {line.rank for line in job_picture(cache).lines} == {*cache.received}
         assert [*draw_kv(picture, "dark")]
         assert len(moves_pictures(context)) == 2
     assert (

@@ -12,16 +12,17 @@ from render.scenes.moves import MovesPicture
 from render.svg.marks import scene_svg
 
 from ..base.html import saying, tag
-from .pictures import BothSides, job_picture
+from .pictures import job_picture
+from .transfer import Transfer
 
 HoverTexts = Callable[[Sequence[set[int]]], list[dict[str, str]]]
 """From the ranks drawn on each side to a text for each rank of each side."""
 
 
-def both_html(both: BothSides, needs: str, hover_texts: HoverTexts) -> Markup:
+def both_html(transfer: Transfer, needs: str, hover_texts: HoverTexts) -> Markup:
     """A figure of both layouts: side by side and, for narrow screens, stacked."""
-    say, label = saying(MOVES, both.language), picture_text(both)
-    wide, narrow = job_picture(both), job_picture(both, is_stacked=True)
+    say, label = saying(MOVES, transfer.language), picture_text(transfer)
+    wide, narrow = job_picture(transfer), job_picture(transfer, is_stacked=True)
     drawn = (_drawn(picture, label) for picture in (wide, narrow))
     ranks: tuple[set[int], set[int]] = (set(), set())
     for picture in (wide, narrow):
@@ -35,7 +36,7 @@ def both_html(both: BothSides, needs: str, hover_texts: HoverTexts) -> Markup:
         class_="moves-figure",
         data_told=hover_texts(ranks),
         data_words={name: say(name) for name in ("hint", "hint_touch")},
-        data_first=both.firsts[1],
+        data_first=transfer.firsts[1],
     )
 
 
@@ -55,5 +56,5 @@ def _drawn(picture: MovesPicture, label: str) -> Markup:
     )
 
 
-def picture_text(both: BothSides) -> str:
-    return MOVES["picture"][both.language].format(rank=both.rank)
+def picture_text(transfer: Transfer) -> str:
+    return MOVES["picture"][transfer.language].format(rank=transfer.rank)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
-from typing import NamedTuple
 
 from markupsafe import Markup
 
@@ -22,32 +22,22 @@ from ..base.html import saying, table
 from ..base.model import model_of
 from ..base.state import State
 from ..base.units import bytes_text, seconds_text
-from .pictures import BothSides
 from .sides import cluster_used
-from .transfer import other_side
+from .transfer import Transfer, other_side
 
 RULE_NAMES = {"megatron": "Megatron", "vllm": "vLLM", "sglang": "SGLang"}
 """The software whose code defines each rule of training.serving.cache.KV_RULES."""
 
 
-class KVTransfer(NamedTuple):
-    """One request's KV cache between two layouts: both sides, the handover, the selected GPU."""
+@dataclass(frozen=True, eq=False)
+class KVTransfer(Transfer):
+    """One request's KV cache on its way between two layouts."""
 
-    source: Context
-    target: Context
     found: Handover
-    rank: int
-    roles: tuple[str, ...] = ()
 
     @property
-    def language(self) -> str:
-        return self.source.language
-
-    @property
-    def sides(self) -> BothSides:
-        layouts = self.source.layout, self.target.layout
-        firsts = int(self.found.source.ranks.min()), int(self.found.target.ranks.min())
-        return BothSides(self.language, self.received, self.rank, layouts, firsts, self.roles)
+    def firsts(self) -> tuple[int, int]:
+        return int(self.found.source.ranks.min()), int(self.found.target.ranks.min())
 
     @property
     def own(self) -> list[KVMove]:
@@ -71,8 +61,7 @@ def kv_transfer(context: Context) -> KVTransfer:
     found = cache_between(
         context, other.context, state.moves_kv_rule, other.first_rank, other.source_rank
     )
-    rank = other.first_rank + min(context.rank, other.context.layout.world_size - 1)
-    return KVTransfer(context, other.context, found, rank, other.roles)
+    return KVTransfer(context, other.context, other.chosen_by(context), other.roles, found)
 
 
 def cache_between(

@@ -40,7 +40,7 @@ def cache_html(context: Context, answers: list[Markup]) -> Markup:
     picture, note = cache_picture(transfer), _note(transfer)
     drawn = scene_svg("moves-kv", picture, draw_kv(picture, "page"), note)
     return together(
-        both_html(transfer.sides, cache_needs(transfer), hover_texts),
+        both_html(transfer, cache_needs(transfer), hover_texts),
         tag(
             "div",
             tag("section", tag("h3", say("kv_title")), scrolling("moves-scroll", Markup(drawn))),
@@ -57,5 +57,5 @@ def _note(transfer: KVTransfer) -> str:
 
 def cache_pictures(context: Context) -> Pictures:
     transfer = context.once(kv_transfer)
-    both = transfer.sides
-    return [(picture_text(both), job_picture(both)), (_note(transfer), cache_picture(transfer))]
+    sides = picture_text(transfer), job_picture(transfer)
+    return [sides, (_note(transfer), cache_picture(transfer))]

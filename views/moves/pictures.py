@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import NamedTuple
-
 import numpy as np
 
 from descriptions import MOVES, counted
@@ -23,68 +20,43 @@ from render.scenes.moves import (
 
 from ..base.context import Context
 from .sides import size_text
-from .transfer import WeightTransfer, weight_transfer
+from .transfer import Transfer, WeightTransfer, weight_transfer
 
 MOST_LINES = 64
 """The largest number of senders drawn with a line."""
 
 
-class BothSides(NamedTuple):
-    """What is drawn of a move: both layouts and their first ranks, and the bytes that the selected
-    GPU receives from each sender. roles: the names of both sides if they are roles of one plan."""
-
-    language: str
-    received: Counter[int]
-    rank: int
-    layouts: tuple[Layout, Layout]
-    firsts: tuple[int, int]
-    roles: tuple[str, ...] = ()
-
-    @property
-    def last(self) -> int:
-        """The highest rank of both layouts."""
-        ends = zip(self.firsts, self.layouts)
-        return max(first + layout.world_size for first, layout in ends) - 1
-
-
-def sides_of(transfer: WeightTransfer) -> BothSides:
-    layouts = transfer.source.layout, transfer.target.layout
-    firsts = transfer.moves.source.first_rank, transfer.moves.target.first_rank
-    received = transfer.received
-    return BothSides(transfer.language, received, transfer.rank, layouts, firsts, transfer.roles)
-
-
-def job_picture(both: BothSides, *, is_stacked: bool = False) -> MovesPicture:
+def job_picture(transfer: Transfer, *, is_stacked: bool = False) -> MovesPicture:
     """Both layouts, and lines from the senders to the selected GPU. is_stacked: one layout above
     the other, for narrow screens."""
-    language, received = both.language, both.received
+    language, received = transfer.language, transfer.received
     most = max(received.values(), default=1)
     lines = tuple(
-        SentLine(rank, size / most, rank == both.rank)
+        SentLine(rank, size / most, rank == transfer.rank)
         for rank, size in received.most_common(MOST_LINES)
     )
-    shown = ({line.rank for line in lines}, {both.rank})
+    shown = ({line.rank for line in lines}, {transfer.rank})
     titles = [
         MOVES[word][language].format(name=" · ".join((*role, *_size_texts(layout, language))))
-        for word, layout, role in zip(("from", "into"), both.layouts, _role_names(both))
+        for word, layout, role in zip(("from", "into"), transfer.layouts, _role_names(transfer))
     ]
-    cell = cell_width(both.last)
+    cell = cell_width(transfer.last)
     room = NARROW if is_stacked else ROOM
     sides = (
         _rows(layout, first, ranks, language, (cell, room))
-        for layout, first, ranks in zip(both.layouts, both.firsts, shown)
+        for layout, first, ranks in zip(transfer.layouts, transfer.firsts, shown)
     )
     left, right = sides
-    return MovesPicture((titles[0], titles[1]), (left, right), both.rank, lines, is_stacked)
+    return MovesPicture((titles[0], titles[1]), (left, right), transfer.rank, lines, is_stacked)
 
 
 def _size_texts(layout: Layout, language: str) -> tuple[str, str]:
     return size_text(layout), counted(layout.world_size, "gpu", language)
 
 
-def _role_names(both: BothSides) -> list[list[str]]:
+def _role_names(transfer: Transfer) -> list[list[str]]:
     """For each side a list of its role's name; empty lists if the sides are not roles."""
-    return [[name] for name in both.roles] or [[], []]
+    return [[name] for name in transfer.roles] or [[], []]
 
 
 def _rows(
@@ -120,4 +92,4 @@ def tones_of(transfer: WeightTransfer) -> dict[int, str]:
 
 
 def _picture(context: Context) -> MovesPicture:
-    return job_picture(sides_of(context.once(weight_transfer)))
+    return job_picture(context.once(weight_transfer))

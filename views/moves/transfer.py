@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from groups import LayoutError
+from groups.layout import Layout
 from training.moves import Moves, TensorMove
 
 from ..base.context import Context
@@ -20,21 +22,52 @@ PLACES = ("here", "behind")
 """Where the other layout runs: on the same GPUs, or on the GPUs behind them."""
 
 
-class WeightTransfer(NamedTuple):
-    """A weight transfer: both sides, the moves between them, and the selected GPU.
+@dataclass(frozen=True, eq=False)
+class Transfer:
+    """What moves between two layouts, and the selected GPU of the target.
 
     roles: the names of both sides if they are roles of one plan, else empty.
     """
 
     source: Context
     target: Context
-    moves: Moves
     rank: int
-    roles: tuple[str, ...] = ()
+    roles: tuple[str, ...]
 
     @property
     def language(self) -> str:
         return self.source.language
+
+    @property
+    def layouts(self) -> tuple[Layout, Layout]:
+        return self.source.layout, self.target.layout
+
+    @property
+    def firsts(self) -> tuple[int, int]:
+        """The first ranks of both layouts."""
+        raise NotImplementedError
+
+    @property
+    def last(self) -> int:
+        """The highest rank of both layouts."""
+        ends = zip(self.firsts, self.layouts)
+        return max(first + layout.world_size for first, layout in ends) - 1
+
+    @property
+    def received(self) -> Counter[int]:
+        """Bytes that the selected GPU receives from each sender, itself included."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class WeightTransfer(Transfer):
+    """The weights of a model on their way from one layout to another."""
+
+    moves: Moves
+
+    @property
+    def firsts(self) -> tuple[int, int]:
+        return self.moves.source.first_rank, self.moves.target.first_rank
 
     @property
     def rows(self) -> list[TensorMove]:
@@ -43,7 +76,6 @@ class WeightTransfer(NamedTuple):
 
     @property
     def received(self) -> Counter[int]:
-        """Bytes that the selected GPU receives from each sender, itself included."""
         return self.source.once(_received_of)
 
 
@@ -55,6 +87,10 @@ class OtherSide(NamedTuple):
     first_rank: int
     roles: tuple[str, ...] = ()
 
+    def chosen_by(self, context: Context) -> int:
+        """The selected GPU, counted from the first rank of this side."""
+        return self.first_rank + min(context.rank, self.context.layout.world_size - 1)
+
 
 def weight_transfer(context: Context) -> WeightTransfer:
     """The weight transfer that the page's state selects.
@@ -64,8 +100,7 @@ def weight_transfer(context: Context) -> WeightTransfer:
     other = context.once(other_side)
     rule = context.state.value("moves_rule")
     moves = moves_between(context, other.context, rule, other.first_rank, other.source_rank)
-    rank = other.first_rank + min(context.rank, other.context.layout.world_size - 1)
-    return WeightTransfer(context, other.context, moves, rank, other.roles)
+    return WeightTransfer(context, other.context, other.chosen_by(context), other.roles, moves)
 
 
 def other_side(context: Context) -> OtherSide:

@@ -35,7 +35,7 @@ from .cache_view import cache_html, cache_pictures
 from .costs import hot_text, rules_html, times_chart, times_html, totals_html
 from .flows import flows_chart, flows_html
 from .hover import transfer_hover_texts
-from .pictures import job_picture, sides_of, tones_of
+from .pictures import job_picture, tones_of
 from .reel import steps_of, tensor_svg
 from .sides import ROLE, cluster_used, size_text
 from .tensor import chosen_row, kind_of, tensor_named, tensor_names, tensor_picture
@@ -118,7 +118,7 @@ def _answer(context: Context, answers: list[Markup]) -> Markup:
 
     flows = tag("div", flows_html(transfer), totals_html(transfer))
     return together(
-        both_html(sides_of(transfer), needs_text(transfer), hover_texts),
+        both_html(transfer, needs_text(transfer), hover_texts),
         tag("div", _tensor(transfer), flows, class_="moves-pair"),
         rules_html(transfer),
         times_html(transfer),
@@ -230,8 +230,8 @@ def moves_pictures(context: Context) -> Pictures:
     if is_of_cache(context.state):
         return cache_pictures(context)
     transfer = context.once(weight_transfer)
-    row, both = chosen_row(transfer), sides_of(transfer)
-    pictures: list[tuple[str, Scene]] = [(picture_text(both), job_picture(both))]
+    row = chosen_row(transfer)
+    pictures: list[tuple[str, Scene]] = [(picture_text(transfer), job_picture(transfer))]
     if row is not None:
         pictures.append((row.tensor, tensor_picture(transfer, row, tones_of(transfer))))
     times = MOVES["times_picture"][context.language], times_chart(transfer)
@@ -240,8 +240,8 @@ def moves_pictures(context: Context) -> Pictures:
 
 def moves_slide(context: Context) -> Pictures:
     if is_of_cache(context.state):
-        return [("", job_picture(context.once(kv_transfer).sides))]
-    return [("", job_picture(sides_of(context.once(weight_transfer))))]
+        return [("", job_picture(context.once(kv_transfer)))]
+    return [("", job_picture(context.once(weight_transfer)))]
 
 
 def moves_summary(context: Context) -> str:
