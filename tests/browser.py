@@ -54,7 +54,7 @@ ARGS = [
     "--disable-sync",
 ]
 
-PATIENCE = 10_000
+PATIENCE = 20_000
 """Milliseconds after which something that should happen counts as missing."""
 
 
