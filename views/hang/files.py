@@ -50,10 +50,15 @@ def digest_of(log: Log) -> str:
 
     Errors: LayoutError ``long-digest`` where nothing fits.
     """
+    tried = None
     for count in KEPT:
-        text = packed(json.dumps(_plain(_cut(log, count)), separators=(",", ":")))
+        cut = _cut(log, count)
+        if cut == tried:  # there is nothing more to leave out
+            break
+        text = packed(json.dumps(_plain(cut), separators=(",", ":")))
         if text:
             return text
+        tried = cut
     raise refusal("long-digest", "log")
 
 
