@@ -21,7 +21,13 @@ Kind = tuple[str, bool]
 NOW = """() => {
   const fields = document.querySelectorAll('#page :is(input, select, textarea)');
   const plain = document.querySelector('#page').cloneNode(true);
-  plain.querySelectorAll('[tabindex]').forEach((one) => one.removeAttribute('tabindex'));
+  const each = (selector, then) => plain.querySelectorAll(selector).forEach(then);
+  each('[tabindex]', (one) => one.removeAttribute('tabindex'));
+  each('[class=""]', (one) => one.removeAttribute('class'));
+  for (const name of ['hidden', 'disabled']) {  // set last, they stand last
+    each(`[${name}]`, (one) => { one.removeAttribute(name); one.setAttribute(name, ''); });
+  }
+  each('.costs', (one) => { one.replaceChildren(); one.removeAttribute('aria-busy'); });
   const all = JSON.stringify([
     location.search, document.title, document.body.className, plain.innerHTML,
     [...fields].map((one) => [one.id, one.value, one.checked]),
@@ -30,7 +36,11 @@ NOW = """() => {
   return crypto.subtle.digest('SHA-1', new TextEncoder().encode(all))
     .then((digest) => new Uint8Array(digest).join());
 }"""
-"""All of a page that a test can change, as a short text."""
+"""All of a page that a test can change, as a short text.
+
+But what is the same to whoever looks, in whatever order it was set, and what the chosen GPU costs:
+that is asked for a while after the picture stands, whether it was told before or not.
+"""
 
 BACK = f"""async ([unlinked, open, patience]) => {{
   const say = (name, detail) => document.dispatchEvent(new CustomEvent(name, {{ detail }}));
@@ -39,7 +49,7 @@ BACK = f"""async ([unlinked, open, patience]) => {{
   say('open', {{ query: '' }});
   await ({AT_REST})(patience);
   document.querySelectorAll('details').forEach((fold, at) => {{ fold.open = open[at]; }});
-  document.querySelector('.app').classList.remove('column-open');
+  if (document.querySelector('#page.changing')) document.querySelector('#foot button').click();
   scrollTo(0, 0);
   return ({NOW})();
 }}"""
