@@ -1,16 +1,12 @@
-"""The views as a test reads them: HTML, text, tables, and the groups that they are about."""
+"""The views as a test reads them: the state, its answer, and the groups that they are about."""
 
 from __future__ import annotations
 
-import html
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
-import numpy as np
 import pytest
 
 from groups import LayoutError
@@ -66,18 +62,6 @@ def shown(controls: State, view: str, language: str = "en", **asked) -> str:
     return found.picture
 
 
-def text_of(fragment: str) -> str:
-    """HTML as it is read: without tags, its spaces as one."""
-    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", fragment)).split())
-
-
-def table(picture: str, name: str) -> list[list[str]]:
-    """The cells of a table's rows, below its heads."""
-    body = re.search(rf'class="(?:scroll )?{name}".*?<tbody>(.*?)</tbody>', picture, re.S)
-    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", body[1], re.S) if body else []
-    return [[text_of(cell) for cell in re.findall(r"<t[dh].*?</t[dh]>", row, re.S)] for row in rows]
-
-
 def groups_of(layout: Layout) -> dict[str, list[list[int]]]:
     """Every group by name, the ranks ascending; those of one rank are left out, as on the page."""
     return {
@@ -89,20 +73,6 @@ def groups_of(layout: Layout) -> dict[str, list[list[int]]]:
 
 def spans(groups: list[list[int]], domain: int) -> list[int]:
     return [len({rank // domain for rank in ranks}) for ranks in groups]
-
-
-def panels(picture: str) -> dict[str, np.ndarray]:
-    """The group of each rank in every panel, read back from the page; -1 for a rank in none."""
-    found = {}
-    for kind, svg in re.findall(r'<svg class="panel" data-kind="([^"]+)"(.*?)</svg>', picture):
-        assert kind not in found
-        found[kind] = np.array(known_of(svg)["groups"])
-    return found
-
-
-def known_of(svg: str) -> dict[str, Any]:
-    """What a picture tells the page's script."""
-    return json.loads(html.unescape(re.findall(r'data-known="([^"]*)"', svg)[0]))
 
 
 def refusal_of(controls: State) -> LayoutError:

@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from markup import cells, only, written
 
 from descriptions import LANGUAGES, PAGE, REASONS
 from groups.presets import PRESETS
@@ -40,16 +41,9 @@ def compared(now: State, kept: State, language: str = "en", **asked: str) -> str
 
 def costs(picture: str) -> list[list[str]]:
     """The cells of the table, row by row."""
-    said = picture.replace("\xa0", " ")
-    body = re.search(r'class="scroll costs".*?<tbody>(.*?)</tbody>', said, re.DOTALL)
-    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", body[1], re.DOTALL)
-    return [
-        [
-            html.unescape(cell).replace("\xa0", " ")
-            for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)
-        ]
-        for row in rows
-    ]
+    rows = cells(picture, "costs")
+    assert rows
+    return [[written(cell).replace("\xa0", " ") for cell in row] for row in rows]
 
 
 def alone(state: State) -> tuple[Cost, int]:
@@ -176,10 +170,8 @@ def test_every_ready_pair_shows_what_its_name_says():
 
 def verdict_of(now: State, kept: State, language: str = "en") -> str:
     """The sentence at the top."""
-    (said,) = re.findall(
-        r'class="verdict" role="status"><p>(.*?)</p>', compared(now, kept, language)
-    )
-    return html.unescape(said).replace("\xa0", " ")
+    said = only(compared(now, kept, language), ".verdict[role=status] > p:first-child")
+    return written(said).replace("\xa0", " ")
 
 
 def decided(now: State, kept: State) -> dict[str, str]:

@@ -10,11 +10,11 @@ import string
 from dataclasses import replace
 from pathlib import Path
 
-import markupsafe
 import pytest
 from cases import every
-from pages import known_of
+from markup import cells, known_of, only, panels, select, values, written
 from seen import above_one, seen
+from selectolax.lexbor import LexborNode
 
 from descriptions import LANGUAGES, LAUNCH_NOTES, PAGE, TARGET_NAMES
 from formats.check.script import check_script
@@ -59,11 +59,8 @@ def launched(controls: State, paste: object = "", language: str = "en", target: 
 
 def table(page: str, name: str) -> dict[str, list[str]]:
     """The rows of one table of the view, by their first cell; none if it is not there."""
-    found = re.search(rf'<div class="scroll {name}".*?<tbody>(.*?)</tbody>', page, re.DOTALL)
-    rows = re.findall(r"<tr>(.*?)</tr>", found[1]) if found else []
-    cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in rows]
-    texts = [[html.unescape(re.sub("<[^>]*>", "", cell)) for cell in row] for row in cells]
-    return {row[0]: row[1:] for row in texts}
+    rows = [[written(cell) for cell in row] for row in cells(page, name)]
+    return {row[0]: row[1:] for row in rows}
 
 
 def by_kind(page: str) -> dict[str, list[str]]:
@@ -73,8 +70,7 @@ def by_kind(page: str) -> dict[str, list[str]]:
 
 
 def refusal(page: str) -> str:
-    (found,) = re.findall(r'<p class="refusal line" role="alert">(.*?)</p>', page)
-    return html.unescape(found)
+    return written(only(page, "p.refusal.line[role=alert]"))
 
 
 def link(controls: State) -> str:
@@ -215,29 +211,25 @@ def test_kinds_that_make_the_same_groups_in_both_layouts_share_a_row():
 
 def test_the_kinds_that_differ_are_drawn_side_by_side():
     page = compared(State(tp=4), link(State()))
-    before, after = re.findall(r'<div class="grid">(.*?)</div>', page, re.DOTALL)
+    before, after = select(page, "div.grid")
     for side, layout in ((before, seen(State())), (after, seen(State(tp=4)))):
-        kinds = re.findall(r'<svg class="panel" data-kind="([^"]+)"', side)
-        assert kinds == [name for name in layout.kinds if name != "pp"]  # the same in both
-        for kind, cells in zip(kinds, side.split("<svg ")[1:], strict=True):
-            assert known_of(cells)["groups"] == layout.every[kind].index().tolist()
+        groups = panels(side)
+        assert [*groups] == [name for name in layout.kinds if name != "pp"]  # the same in both
+        for kind, shown in groups.items():
+            assert shown.tolist() == layout.every[kind].index().tolist()
 
 
-def jobs_of(page: str) -> list[str]:
-    (drawn,) = re.findall(r'<div class="jobs[^"]*">(.*?</figure>)</div>', page, re.DOTALL)
-    return drawn.split("<figure")[1:]
+def jobs_of(page: str) -> list[LexborNode]:
+    return select(only(page, "div.jobs"), "figure")
 
 
 def test_both_jobs_are_drawn_and_marked_by_the_script_where_they_have_the_same_ranks():
     first, second = jobs_of(compared(State(tp=4), link(State())))
-    assert "<b>tp 2 pp 2 dp 4</b>" in first
-    assert "<b>tp 4 pp 2 dp 2</b>" in second
+    assert [written(bold) for bold in select(first, "b")] == ["tp 2 pp 2 dp 4"]
+    assert [written(bold) for bold in select(second, "b")] == ["tp 4 pp 2 dp 2"]
     for figure in (first, second):
-        assert 'class="still"' not in figure
-        assert re.findall(r'class="j(| [^"]*)"', figure) == []
-    known = json.loads(
-        html.unescape(re.findall(r'data-mesh="([^"]*)"', compared(State(tp=4), link(State())))[0])
-    )
+        assert not select(figure, ".still, .j")
+    known, *_ = values(compared(State(tp=4), link(State())), "data-mesh")
     for figure, sizes in (
         (first, [["tp", 2], ["cp", 1], ["dp", 4], ["pp", 2]]),
         (second, [["tp", 4], ["cp", 1], ["dp", 2], ["pp", 2]]),
@@ -251,29 +243,29 @@ def test_both_jobs_are_drawn_and_marked_by_the_script_where_they_have_the_same_r
 def test_a_job_of_other_ranks_is_marked_by_the_server():
     """Pictures of other ranks have none in common that could light up."""
     first, second = jobs_of(compared(State(nodes=4, rank="5"), link(State())))
-    assert 'class="still"' in first
-    assert 'class="still"' not in second
-    assert re.findall(r'class="j me">.*?<text[^>]*>(\d+)<', first) == ["5"]
+    assert select(first, ".still")
+    assert not select(second, ".still")
+    assert written(only(first, ".j.me text")) == "5"
     groups = {name: seen(State()).every[name].members(5).tolist() for name in ("tp", "dp", "pp")}
-    by_tone = re.findall(r'fill="var\(--tint-(\w+)\)"[^>]* d="([^"]*)"', first)
-    assert {tone: cells.count("M") for tone, cells in by_tone} == {
-        name: len(ranks) - 1 for name, ranks in groups.items()
+    by_tone = [path.attributes for path in select(first, '[fill^="var(--tint-"]')]
+    assert {path["fill"]: path["d"].count("M") for path in by_tone} == {
+        f"var(--tint-{name})": len(ranks) - 1 for name, ranks in groups.items()
     }
 
 
 def test_large_worlds_have_both_jobs_and_no_panels():
     before, after = State(nodes=256, tp=8, pp=4), State(nodes=256, tp=4, pp=8)
     page = compared(after, link(before))
-    assert 'class="panel"' not in page
-    assert [figure.count('<svg class="job plain"') for figure in jobs_of(page)] == [1, 1]
+    assert not select(page, ".panel")
+    assert [len(select(figure, "svg.job.plain")) for figure in jobs_of(page)] == [1, 1]
     assert by_kind(page)["tp"] == [
         "256 groups × 8; none leaves its node",
         "512 groups × 4; none leaves its node",
         "2,048",
     ]
     smaller, _ = jobs_of(compared(after, link(State(nodes=128, tp=8, pp=4))))
-    assert 'class="still"' in smaller
-    assert re.search(r'class="marks" [^>]*href="data:image/png', smaller)
+    assert select(smaller, ".still")
+    assert select(smaller, '.marks[href^="data:image/png"]')
 
 
 # -- compare: what was kept ----------------------------------------------------------------------
@@ -326,7 +318,8 @@ def test_a_kept_layout_that_cannot_be_is_said_in_words_and_by_megatron(language)
     with pytest.raises(LayoutError) as error:
         seen(State(tp=3))
     assert error.value.quote
-    said = f"{PAGE['megatron_says'][language]} <code>{error.value.quote}</code>"
+    said = f"{PAGE['megatron_says'][language]} {error.value.quote}"
+    assert written(only(page, ".refusal > code")) == error.value.quote
     assert refusal(page) == f"{unparted(sentence(error.value, language))} {said}"
 
 
@@ -352,13 +345,16 @@ def report(page: str) -> str:
 def listed(page: str, title: str, language: str) -> list[list[str]]:
     """The rows under one heading of the report."""
     title = PAGE["numbered"][language].format(title=PAGE[title][language], count="COUNT")
-    summary = re.escape(title).replace("COUNT", r"(\d+)")
-    found = re.search(rf"<summary>{summary}</summary>(.*?)</details>", page, re.DOTALL)
-    if not found:
-        return []
-    cells = re.findall(r"<tr><td><code>(.*?)</code></td><td>(.*?)</td></tr>", found[2])
-    assert len(cells) == min(int(found[1]), SHOWN_ITEMS)
-    return [[html.unescape(cell) for cell in row] for row in cells]
+    before, after = title.split("COUNT")
+    for fold in select(page, "details"):
+        summary = written(only(fold, "summary"))
+        if summary.startswith(before):
+            rows = [[written(cell) for cell in select(row, "td")] for row in select(fold, "tr")]
+            assert len(select(fold, "td:first-child > code:only-child")) == len(rows)
+            count = int(summary.removeprefix(before).removesuffix(after))
+            assert len(rows) == min(count, SHOWN_ITEMS)
+            return rows
+    return []
 
 
 TEXT = (
@@ -434,10 +430,10 @@ BAD = {
 @every("text, marked, place", BAD.values(), ids=BAD)
 def test_a_bad_value_is_marked_where_it_stands(text, marked, place, language):
     page = report(launched(State(), text, language))
-    (shown,) = re.findall(r"<pre>(.*?)</pre>", page, re.DOTALL)
-    assert re.findall(r"<mark>(.*?)</mark>", shown) == [html.escape(marked)]
+    shown = only(page, "pre")
+    assert written(only(shown, "mark")) == marked
     line, column = place
-    whole = html.unescape(re.sub("</?mark>", "", shown))
+    whole = written(shown)
     assert whole == text.split("\n")[line - 1]
     assert whole[column - 1 :].startswith(marked)
     assert unparted(PAGE["launch_place"][language].format(line=line, column=column)) in page
@@ -448,9 +444,9 @@ def test_only_the_line_round_a_bad_value_is_shown():
     text = (
         "#" + "a" * 500 + "\nx.py " + "b" * 500 + " --tensor-model-parallel-size eight " + "c" * 500
     )
-    (shown,) = re.findall(r"<pre>(.*?)</pre>", report(launched(State(), text)))
-    assert len(shown) < 200 + len("<mark></mark>")
-    assert "<mark>eight</mark>" in shown
+    shown = only(report(launched(State(), text)), "pre")
+    assert len(written(shown)) < 200
+    assert written(only(shown, "mark")) == "eight"
 
 
 @every("language", LANGUAGES)
@@ -482,7 +478,7 @@ def test_html_in_a_pasted_text_is_text(language):
         '--a="<img src=x onerror=alert(1)>" {"<i>": 1}',
     ):
         page = launched(State(), text, language).partition("<h2>")[2]
-        assert not re.search(r"<(script|img|b|i)\b", page)
+        assert not select(page, "script, img, b, i")
 
 
 @every("language", LANGUAGES)
@@ -577,8 +573,7 @@ def test_levels_and_switches_become_what_their_controls_hold():
 
 def test_what_cannot_say_the_layout_stands_behind_what_can():
     page = launched(State(), "")
-    (picker,) = re.findall(r'<div [^>]*class="targets"[^>]*>(.*?)</div>', page, re.DOTALL)
-    silent = ['class="silent"' in one for one in picker.split("</button>")[:-1]]
+    silent = ["silent" in button.attributes.values() for button in select(page, ".targets button")]
     assert silent == sorted(silent)
     assert {*silent} == {True, False}
     assert len(silent) == len(TARGETS)
@@ -588,7 +583,7 @@ def test_what_cannot_say_the_layout_stands_behind_what_can():
 def test_one_command_is_shown_and_its_framework_is_the_one_that_is_pressed(target):
     page = launched(State(framework="torchtitan", pp=1), "", target=target)
     (title,) = sections(page)
-    (pressed,) = re.findall(r'aria-pressed="true" id="target-([\w-]+)"', page)
+    pressed = only(page, "[aria-pressed=true][id^=target-]").id.removeprefix("target-")
     assert pressed == (target or "torchtitan")
     assert title == TARGET_NAMES[pressed]["en"]
 
@@ -599,10 +594,9 @@ def test_a_framework_that_there_is_not_is_refused_with_a_way_back():
     assert "zz" in page
 
 
-def sections(page: str) -> dict[str, str]:
-    """What stands under each framework's name."""
-    found = re.findall(r'<section class="command"><h3>(.*?)</h3>(.*?)</section>', page, re.DOTALL)
-    return {html.unescape(title): body for title, body in found}
+def sections(page: str) -> dict[str, LexborNode]:
+    """The section of each framework's name."""
+    return {written(only(part, "h3")): part for part in select(page, "section.command")}
 
 
 def model_of(controls: State) -> dict[str, object]:
@@ -636,13 +630,12 @@ SHOWN = {
 def test_each_framework_says_the_layout_or_why_it_cannot(controls, language):
     said = 0
     for target in TARGETS:
-        found = sections(launched(controls, "", language, target))
-        (body,), text = found.values(), command_or_refusal(controls, target)
-        assert {*found} == {TARGET_NAMES[target][language]}
+        ((title, body),) = sections(launched(controls, "", language, target)).items()
+        text = command_or_refusal(controls, target)
+        assert title == TARGET_NAMES[target][language]
         if isinstance(text, LayoutError):
-            assert body == f'<p class="note">{markupsafe.escape(sentence(text, language))}</p>'
+            assert written(only(body, "h3 + p.note:last-child")) == sentence(text, language)
             continue
-        (shown,) = re.findall(r'<pre tabindex="0">(.*?)</pre>', body, re.DOTALL)
         for name, said_in_english in COMMENTS.items():  # the rest of it is no one's language
             for english, own in zip(
                 re.split(r"\{\w+\}", said_in_english),
@@ -650,8 +643,8 @@ def test_each_framework_says_the_layout_or_why_it_cannot(controls, language):
                 strict=True,
             ):
                 text = text.replace(english, own) if english.strip() else text
-        assert html.unescape(shown) == text
-        assert PAGE["copy_text"][language] in body
+        assert written(only(body, "pre[tabindex='0']")) == text
+        assert PAGE["copy_text"][language] in body.html
         again, layout = seen(with_pasted(OTHERWISE, parse(text))), seen(controls)
         assert (again.nodes, again.gpus_per_node) == (layout.nodes, layout.gpus_per_node)
         assert above_one(again) == above_one(layout)
@@ -676,7 +669,7 @@ def test_a_command_of_megatrons_makes_the_very_same_groups():
 def test_a_framework_without_words_for_the_layout_says_for_what():
     def said(language: str, target: str, **sizes: object) -> str:
         (body,) = sections(launched(State(**sizes), "", language, target)).values()
-        return re.sub(r"<[^>]*>", "", html.unescape(body))
+        return written(only(body, "h3 + :last-child"))
 
     deepspeed = said("en", "deepspeed", pp=2), said("zh", "deepspeed", pp=2)
     assert deepspeed[0] == "DeepSpeed's configuration has no option for pp 2."
@@ -704,9 +697,9 @@ def test_what_is_written_is_escaped():
 @every("controls", SHOWN.values(), ids=SHOWN)
 def test_the_check_is_a_script_about_the_layout_on_screen(controls):
     layout, page = seen(controls), launched(controls)
-    title = re.escape(f"<summary>{PAGE['check_show']['en']}</summary>")
-    (shown,) = re.findall(rf'{title}.*?<pre tabindex="0">(.*?)</pre>', page, re.DOTALL)
-    text = html.unescape(shown)
+    title = PAGE["check_show"]["en"]
+    (fold,) = [one for one in select(page, "details") if written(one.first_child) == title]
+    text = written(only(fold, "pre[tabindex='0']"))
     assert text == check_text(layout)
     ast.parse(text)
     wanted = check_script(layout)
@@ -731,11 +724,10 @@ def test_one_of_several_runs_is_chosen_on_the_page():
     assert PAGE["choose_run"].en in open_page
     assert PAGE["launch_asked"].en in open_page
     for run, tp in ((first, "2"), (second, "8")):
-        page = html.unescape(shown(run).picture)
-        assert PAGE["choose_run"].en not in page
-        assert f'<option value="{run}" selected>' in page
-        sets = json.loads(re.search(r'data-set="(\{.*?\})"', page)[1])
-        assert sets.get("tp", "2") == tp
+        page = shown(run).picture
+        assert PAGE["choose_run"].en not in html.unescape(page)
+        assert only(page, "[data-field=run] option[selected]").attributes["value"] == run
+        assert values(page, "data-set")[0].get("tp", "2") == tp
     assert PAGE["choose_run"].zh in shown("of another text", "zh").picture
 
 

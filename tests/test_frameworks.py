@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import html
 import itertools
-import re
 from dataclasses import replace
 
 import numpy as np
 from cases import every
-from pages import panels, refusal_of
+from markup import panels, select, text_of, written
+from pages import refusal_of
 from seen import seen
 
 from descriptions import PAGE
@@ -306,10 +306,10 @@ def test_deepseek_v3_has_32_expert_groups_that_reach_over_8_nodes():
         str(layout.expert),
     ]
     for sizes in ("dp128 · pp16", "ep64 · edp2 · pp16"):
-        assert sizes in html.unescape(re.sub(r"<[^>]*>", "", shown.picture)), sizes
+        assert sizes in written(shown.picture), sizes
     assert layout.kinds == ("dp", "pp", "ep", "edp")  # every kind larger than 1
-    audit = html.unescape(answer(replace(controls, view="nodes")).picture)
-    warnings = re.findall(r"<li>(.*?)</li>", audit)
+    audit = answer(replace(controls, view="nodes")).picture
+    warnings = [text_of(item) for item in select(audit, "li:not([class])")]
     assert len(warnings) == 1
     assert "ep" in warnings[0].split(":")[0].split(" = ")
     assert "32 of 32 groups leave their node, over up to 8 nodes" in warnings[0]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import html
 import json
-import re
 
 import pytest
 from cases import every
-from pages import panels
+from markup import panels, written
 
 from descriptions import VIEWS
 from formats.documents.check import check_document, job_of_document
@@ -89,7 +88,7 @@ def test_the_page_draws_gtp_and_says_who_gathers_weights_together(language):
     drawn = panels(shown.picture)
     groups = resolve(state).every["gtp"].groups().tolist()
     assert [sorted(map(int, (drawn["gtp"] == n).nonzero()[0])) for n in range(8)] == groups
-    words = html.unescape(re.sub(r"<[^>]*>", "", shown.picture))
+    words = written(shown.picture)
     assert {"en": "gathers weights with GPU 2", "zh": "收集权重"}[language] in words
     derived = html.unescape(str(shown.derived))
     assert "16 / (2·2·1·2) =" in derived
@@ -117,7 +116,7 @@ def test_what_is_not_worked_out_is_said_and_everything_else_drawn(language):
         shown = answer(State(nodes=4, gtp=2, view=view, lang=language))
         assert not shown.status
         if view in ("memory", "traffic", "estimate", "search"):
-            words = html.unescape(re.sub(r"<[^>]*>", "", shown.picture))
+            words = written(shown.picture)
             assert sentence(refusal.value, language)[:20] in words
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import html
 import io
-import json
-import re
 
 import pytest
 from launch_answers import check_law
+from markup import only, text_of, values, written
 
 from cli.command import run
 from formats.launch import parse
@@ -43,14 +41,9 @@ def shown(state: State) -> str:
     return str(answer(state).picture)
 
 
-def text_of(page: str) -> str:
-    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
-
-
 def offers(page: str) -> list[dict[str, str]]:
     """What the buttons of the verdict set."""
-    verdict = page.split('class="verdict"')[1].split("</div>")[0]
-    return [json.loads(html.unescape(one)) for one in re.findall(r'data-set="([^"]*)"', verdict)]
+    return values(page, "data-set", ".verdict *")
 
 
 @pytest.mark.parametrize(
@@ -90,12 +83,9 @@ def test_a_button_makes_the_job_and_gives_the_script_back_with_its_line_marked()
     assert (layout.nodes, str(layout.mesh)) == (4, "tp1-cp1-dp8-pp4")
     page = shown(chosen)
     assert "With 4: The page shows what the text asks for" in text_of(page)
-    back = page.split('<section class="given-back">')[1].split("</section>")[0]
-    marked = [html.unescape(one) for one in re.findall(r"<ins>(.*?)</ins>", back)]
-    assert marked == ['NNODES=${SLURM_NNODES:-"4"}']
-    (whole,) = re.findall(r"<pre[^>]*>(.*?)</pre>", back, re.DOTALL)
-    plain = html.unescape(re.sub(r"</?ins>", "", whole))
-    assert plain == MIXTRAL.replace('-"1"}', '-"4"}')  # and nothing else of it
+    whole = only(page, "section.given-back pre")
+    assert written(only(whole, "ins")) == 'NNODES=${SLURM_NNODES:-"4"}'
+    assert written(whole) == MIXTRAL.replace('-"1"}', '-"4"}')  # and nothing else of it
 
 
 def test_a_default_that_works_is_offered_too():

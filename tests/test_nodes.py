@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import html
 import itertools
-import json
 import re
 from dataclasses import replace
 
 import pytest
-from pages import LAYOUTS, groups_of, shown, spans, table, text_of
+from markup import only, select, table, text_of, values, written
+from pages import LAYOUTS, groups_of, shown, spans
+from selectolax.lexbor import LexborNode
 
 from descriptions import PAGE, counted
 from groups.audit import DOMAINS
@@ -44,9 +44,13 @@ def test_the_audit_counts_what_crosses_as_the_lists_of_groups_do(name):
                 assert cell == said, (kind, domain)
     assert sorted(listed) == sorted(groups)
     together = {kind: kinds for kinds, *_ in rows for kind in kinds.split()}
-    for one, other in itertools.combinations(groups, 2):
-        if together[one] == together[other]:
-            assert sorted(groups[one]) == sorted(groups[other])
+    for kind, other in itertools.combinations(groups, 2):
+        if together[kind] == together[other]:
+            assert sorted(groups[kind]) == sorted(groups[other])
+
+
+def folded(node: LexborNode) -> bool:
+    return "folded" in (node.attributes.get("class") or "").split()
 
 
 @pytest.mark.parametrize("view", ["nodes", "ranks"])
@@ -54,23 +58,23 @@ def test_the_audit_counts_what_crosses_as_the_lists_of_groups_do(name):
 def test_names_that_a_dense_job_does_not_need_are_folded(view, language):
     picture = shown(State(), view, language)
     assert PAGE["all_names"][language].replace("'", "&#39;") in picture
-    rows = re.findall(r'<tr( class="folded")?><th scope="row">(.*?)</th>', picture)
-    names = [re.findall(r'class="chip [^"]*?( folded)?">(.*?)<', head) for _, head in rows]
-    kept = [name for row in names for fold, name in row if not fold]
+    heads = select(picture, "tr:not([class]) > th[scope=row], tr.folded > th[scope=row]")
+    chips = [select(head, ".chip") for head in heads]
+    kept = [written(chip) for row in chips for chip in row if not folded(chip)]
     assert kept == ["tp", "dp", "pp"]
-    assert [bool(fold) for fold, _ in rows] == [all(fold for fold, _ in row) for row in names]
+    assert [folded(head.parent) for head in heads] == [all(map(folded, row)) for row in chips]
     assert {"tp-cp", "etp", "tp-ep-pp", "intra-dist-opt"} <= {
-        name for row in names for _, name in row
+        written(chip) for row in chips for chip in row
     }
 
 
 def test_a_name_is_not_folded_where_somebody_asked_for_it_or_a_layer_waits_for_it():
-    heads = re.findall(r'<th scope="row">.*?</th>', shown(State(more=("embd",)), "nodes"))
-    assert any('">embd<' in head and "folded" not in head for head in heads)
+    heads = select(shown(State(more=("embd",)), "nodes"), "th[scope=row]:not(:has(.folded))")
+    assert any(written(chip) == "embd" for head in heads for chip in select(head, ".chip"))
     picture = shown(State(nodes=4, tp=16, pp=2), "nodes")
-    assert re.search(
-        r'<tr><th scope="row"><span class="chip t-tp">tp</span> [^/]*">tp-cp<', picture
-    )
+    first = "tr:not([class]) > th[scope=row] > .chip.t-tp:not(.folded):first-child"
+    assert written(only(picture, first)) == "tp"
+    assert written(only(picture, f"{first} + .chip")) == "tp-cp"
 
 
 LATENCY_BOUND = {"tp", "ep", "etp", "tp-ep"}
@@ -82,7 +86,7 @@ def test_only_groups_that_a_layer_waits_for_are_warned_of_and_only_where_they_le
     layout = resolve(LAYOUTS[name])
     groups = groups_of(layout)
     picture = shown(LAYOUTS[name], "nodes", language)
-    items = [text_of(item) for item in re.findall(r"<li>(.*?)</li>", picture)]
+    items = [text_of(item) for item in select(picture, "li:not([class])")]
     warned = {}
     for item in items:
         kinds, _ = re.split(r"[:：]", item, maxsplit=1)  # noqa: RUF001
@@ -93,8 +97,8 @@ def test_only_groups_that_a_layer_waits_for_are_warned_of_and_only_where_they_le
     for kind, item in warned.items():
         same = [other for other in slow if sorted(groups[other]) == sorted(groups[kind])]
         assert same, f"{kind} is warned of"
-        found = spans(groups[kind], layout.gpus_per_node)
-        assert counted(max(found), "node", language) in item
+        reached = spans(groups[kind], layout.gpus_per_node)
+        assert counted(max(reached), "node", language) in item
         fits = [d for d in (*DOMAINS, layout.gpus_per_node) if max(spans(groups[kind], d)) == 1]
         numbers = {int(number) for number in re.findall(r"\d+", item.replace(",", ""))}
         assert not fits or min(fits) in numbers
@@ -143,10 +147,9 @@ def test_a_row_leads_to_the_group_on_most_nodes_and_the_picture_names_its_kind(n
     groups = groups_of(layout)
     picture = shown(LAYOUTS[name], "nodes")
     rows = table(picture, "audit")
-    leads = re.findall(r'<button[^>]*class="opener"[^>]*data-set="([^"]*)"', picture)
+    leads = values(picture, "data-set", "button.opener")
     assert len(leads) == len(rows)
-    for (kinds, *_), lead in zip(rows, leads):
-        changes = json.loads(html.unescape(lead))
+    for (kinds, *_), changes in zip(rows, leads):
         kind = kinds.split()[0]
         widest = max(spans(groups[kind], layout.gpus_per_node))
         (own,) = (group for group in groups[kind] if int(changes["rank"]) in group)

@@ -7,7 +7,8 @@ import re
 from dataclasses import replace
 
 import pytest
-from pages import MOE, groups_of, known_of, shown, spans, table, text_of
+from markup import known_of, only, select, table, text_of
+from pages import MOE, groups_of, shown, spans
 from seen import seen
 
 from descriptions import PAGE, counted
@@ -43,8 +44,7 @@ def test_what_moved_is_what_differs_rank_by_rank(name):
     other = seen(controls.changed(other_controls))
     picture = shown(controls, "orders", versus=versus)
     rows = {row[0]: row for row in table(picture, "moves")}
-    body = re.search(r'class="scroll moves".*?</table>', picture, re.S)[0]
-    slow = [text_of(row) for row in re.findall(r"<tr>.*?</tr>", body, re.S) if '"slow"' in row]
+    slow = [text_of(row) for row in select(picture, ".moves tr:has(.slow)")]
     before, after = groups_of(other), groups_of(layout)
     assert list(rows) == [kind for kind in layout.kinds if kind in after]
     for kind, (_, moved, leaving_before, leaving_after) in rows.items():
@@ -60,7 +60,7 @@ def test_what_moved_is_what_differs_rank_by_rank(name):
             int(said.split(" / ")[0].replace(",", "")) for said in (leaving_before, leaving_after)
         ]
         assert bool(worse) == (numbers[1] > numbers[0]), kind
-        panels = re.findall(rf'<svg class="panel" data-kind="{kind}".*?</svg>', picture, re.S)
+        panels = select(picture, f'svg.panel[data-kind="{kind}"]')
         if layout.world_size <= 256:
             assert len(panels) == (2 if ranks else 0)
         every = ranks if len(ranks) == layout.world_size else set()
@@ -68,7 +68,7 @@ def test_what_moved_is_what_differs_rank_by_rank(name):
             known = known_of(panel)
             # Where all moved, an outline of each would say nothing.
             assert set(known["moved"]) == ranks - every
-            assert ('class="moved"' in panel) == bool(known["moved"])
+            assert bool(select(panel, ".moved")) == bool(known["moved"])
             assert all(
                 rank in groups[group] for rank, group in enumerate(known["groups"]) if group >= 0
             )
@@ -110,7 +110,7 @@ def test_who_stands_elsewhere_is_framed_and_told_under_both_orders(name, languag
     expert = [r for r in ranks if has_both and differ(layout.expert, other.expert, r)]
     moved = sorted({*dense, *expert})
     picture = shown(controls, "orders", language, versus=versus)
-    told = [text_of(one) for one in re.findall(r"<p data-shows=.*?</p>", picture)]
+    told = [text_of(one) for one in select(picture, "p[data-shows]")]
     assert len(told) == 2
     for text, mesh in zip(told, (other.mesh, layout.mesh)):
         assert (f"{len(moved):,}" in text) == bool(moved)
@@ -119,9 +119,8 @@ def test_who_stands_elsewhere_is_framed_and_told_under_both_orders(name, languag
             assert gpu in moved
             for axis, place in coordinates(mesh, gpu).items():
                 assert (f"{axis} {place}" in text) == (mesh.size(axis) > 1), (axis, text)
-    framed = re.findall(r'<svg class="job numbered".*?</svg>', picture, re.S)
-    paths = [re.findall(r'class="moved"><path [^>]*d="(.*?)"', one) for one in framed]
-    count = [sum(path.count("M") for path in each) for each in paths]
+    framed = [select(svg, ".moved > path") for svg in select(picture, "svg.job.numbered")]
+    count = [sum(path.attributes["d"].count("M") for path in paths) for paths in framed]
     grids = [len(dense), len(expert)] if has_both else [len(dense)]
     assert count == (grids * 2 if layout.world_size <= 256 else [])
 
@@ -148,7 +147,7 @@ def test_above_256_gpus_both_orders_are_on_the_nodes_with_one_ranks_groups_marke
     picture = answer(replace(controls, view="orders", rank="200")).picture
     assert picture.count('class="overview"') == 2
     assert 'data-rank="200"' in picture
-    labels = re.findall(r'<svg class="overview[^>]*aria-label="([^"]*)"', picture)
+    labels = [svg.attributes["aria-label"] for svg in select(picture, "svg.overview")]
     assert len(labels) == 2
     for label, framework in zip(labels, ("megatron-pp-dp", "megatron")):
         layout = seen(controls.changed({"framework": framework}))
@@ -178,7 +177,7 @@ def test_an_order_that_cannot_be_compared_with_is_refused_in_its_place(versus, q
     picture = shown(State(), "orders", language, versus=versus)
     assert picture.count('role="alert"') == 1
     assert "<img" not in picture
-    said = text_of(re.search(r'role="alert">(.*?)</div>', picture, re.S)[1])
+    said = text_of(only(picture, "[role=alert]"))
     assert quote in said
     if quote:
         assert PAGE["megatron_says"][language] in said
@@ -187,7 +186,7 @@ def test_an_order_that_cannot_be_compared_with_is_refused_in_its_place(versus, q
 
 def test_a_strip_says_what_another_order_moves_and_is_silent_where_nothing_does():
     picture = answer(State(nodes=4, framework="megatron-pp-dp")).picture
-    strip = text_of(re.search(r'class="strip">(.*?)</p>', picture)[1])
+    strip = text_of(only(picture, ".strip"))
     assert seen(State()).order in strip
     before, after = (
         groups_of(seen(State(nodes=4, framework=framework)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import re
 from dataclasses import replace
@@ -12,6 +11,7 @@ import pytest
 from cases import every
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markup import select, text_of, values, written
 from reference.plans import read_plan
 
 from descriptions import CONTROLS, ESTIMATE
@@ -36,31 +36,24 @@ def view(language="en", controls=None, **asked) -> str:
     return pipeline_html(Context.of(replace(state, lang=language)))
 
 
-def text(page: str) -> str:
-    """What is to be read: without tags, one space between words."""
-    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page)).split())
-
-
 def row(page: str, title: str) -> list[str]:
     """The cells of the row of a table that begins with a title."""
-    found = re.search(rf'<tr><th scope="row">{re.escape(title)}</th>(.*?)</tr>', page)
-    assert found, title
-    return [text(cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", found[1])]
+    heads = [head for head in select(page, "th[scope=row]") if text_of(head) == title]
+    assert heads, title
+    return [text_of(cell) for cell in select(heads[0].parent, "td")]
 
 
 def strips(page: str) -> list[dict]:
-    found = re.search(r'data-strips="([^"]*)"', page)
-    return json.loads(html.unescape(found[1])) if found else []
+    return next(iter(values(page, "data-strips")), [])
 
 
 def cures(page: str) -> list[dict]:
     """What the buttons of refusals set, of the view or of the column; not those that lead on."""
-    found = [json.loads(html.unescape(one)) for one in re.findall(r'data-set="([^"]*)"', page)]
-    return [one for one in found if "view" not in one]
+    return [one for one in values(page, "data-set") if "view" not in one]
 
 
 def refusals(page: str) -> list[str]:
-    return [text(found) for found in re.findall(r'role="alert"[^>]*><p>(.*?)</p>', page)]
+    return [text_of(said) for said in select(page, "[role=alert] > p:first-child")]
 
 
 # --- What is shown ---
@@ -79,8 +72,8 @@ def test_defaults_are_1f1b_and_four_micro_batches_a_stage_or_what_the_model_says
     assert (strips(view())[0]["m"], strips(view())[0]["stages"]) == (16, 4)
     page = view(controls={"vpp": "2", "global_batch": "64", "micro_batch": "2"})
     assert (strips(page)[0]["m"], strips(page)[0]["stages"]) == (16, 8)
-    assert "m = 64 / (2 × dp 2) = 16." in text(page)
-    said = text(view(nodes=1, pp=8, tp=1, global_batch="1024"))
+    assert "m = 64 / (2 × dp 2) = 16." in text_of(page)
+    said = text_of(view(nodes=1, pp=8, tp=1, global_batch="1024"))
     assert "m = 1,024 micro-batches. m = 1,024 / (1 × dp 1) = 1,024." in said
 
 
@@ -122,11 +115,11 @@ def test_times_are_of_a_whole_rank_whatever_its_chunks():
 def test_the_step_in_seconds_is_that_of_the_step_time_view(show):
     context = Context.of(State(nodes=2, tp=2, pp=4, micro_batches="8"))
     found = about(context.trained.estimate(context.layout))
-    assert ESTIMATE["step"]["en"].format(about=found) in text(show(context))
+    assert ESTIMATE["step"]["en"].format(about=found) in text_of(show(context))
     refused = Context.of(State(pp=4, schedule="dualpipe", micro_batches="3"))
-    assert "A step takes" not in text(show(refused))
+    assert "A step takes" not in text_of(show(refused))
     said = "The picture counts time in units: one forward of a rank takes 2.5."
-    assert said in text(view(t_f="2.5"))
+    assert said in text_of(view(t_f="2.5"))
 
 
 def test_zb_2p_is_found_for_the_times_and_the_memory_on_the_page():
@@ -135,7 +128,7 @@ def test_zb_2p_is_found_for_the_times_and_the_memory_on_the_page():
     known = {"schedule": "zb-2p", "micro_batches": "24", **times}
     page = view(controls={"nodes": "8", "pp": "8"}, w_share="0.366", **known)
     assert row(page, SPAN) == ["4.33%"]
-    peak = "Peak activations, in micro-batches of a rank&#39;s layers"
+    peak = "Peak activations, in micro-batches of a rank's layers"
     assert row(page, peak) == ["20 to 24"]  # W holds 0.366 of one: no more than 2p = 16 in all
     whole = view(controls={"nodes": "8", "pp": "8"}, **known)
     assert row(whole, peak) == ["16 (min(m, 2p))"]
@@ -150,14 +143,14 @@ def test_bytes_and_the_optimizer_are_told_where_they_are_given():
     assert row(page, "With the optimizer after the last op of all") == ["35"]
     plain = view(schedule="1f1b")
     assert "optimizer after" not in plain
-    assert " GB" not in text(plain)
+    assert " GB" not in text_of(plain)
 
 
 def test_without_a_pipeline_it_says_so_and_offers_sizes_that_work():
     page = view(controls={"pp": 1})
-    assert "pp is 1: there is no pipeline." in text(page)
+    assert "pp is 1: there is no pipeline." in text_of(page)
     assert not strips(page)
-    labels = re.findall(r'data-set="[^"]*">([^<]*)<', page)
+    labels = [written(button) for button in select(page, "[data-set]")]
     assert labels == [f"Set PP to {pp}" for pp in (2, 4, 8)]
     assert cures(page) == [{"pp": "2"}, {"pp": "4"}, {"pp": "8"}]
 
@@ -166,8 +159,8 @@ def test_a_very_long_pipeline_is_shown_short_and_the_longest_are_not_drawn():
     page = view(controls={"pp": 512, "nodes": 512, "tp": 1})
     assert strips(page)[0]["m"] == 128
     page = view(controls={"pp": 4096, "nodes": 1024, "tp": 1})
-    assert "A pipeline of 4,096 ranks is longer than the 1,024 that are drawn." in text(page)
-    assert "Set PP to 2" in text(page)
+    assert "A pipeline of 4,096 ranks is longer than the 1,024 that are drawn." in text_of(page)
+    assert "Set PP to 2" in text_of(page)
 
 
 @every("name", SCHEDULES)
@@ -204,7 +197,8 @@ def test_the_largest_pipeline_is_small_to_send():
 )
 def test_the_legend_says_what_frees_activations_in_the_schedules_that_are_drawn(schedules, ends):
     page = view(micro_batches="16", **schedules)
-    assert re.findall(r"held until ([^<]*)<", page) == [ends]
+    said = [node.text(deep=False) for node in select(page, "*")]
+    assert [held.partition("held until ")[2] for held in said if "held until " in held] == [ends]
 
 
 def test_two_schedules_of_the_same_sizes_are_drawn_once():
@@ -281,8 +275,8 @@ def test_a_layout_string_may_stand_in_either_box():
 
 def test_stages_without_a_layer_are_flagged():
     page = view(controls={"layers": "2", "account": True})
-    assert "Stages or virtual stages without a layer: 0, 3." in text(page)
-    assert "stage 0 E no layers" in text(page)
+    assert "Stages or virtual stages without a layer: 0, 3." in text_of(page)
+    assert "stage 0 E no layers" in text_of(page)
     assert "pipeline-empty" in page
 
 

@@ -12,7 +12,8 @@ from dataclasses import replace
 
 import pytest
 from cases import every
-from pages import LAYOUTS, MOE, groups_of, shown, table, text_of
+from markup import only, select, table, text_of, written
+from pages import LAYOUTS, MOE, groups_of, shown
 
 from descriptions import CARD as CARD_WORDS
 from descriptions import PAGE, REFUSALS, counted
@@ -26,9 +27,9 @@ from views.page import answer
 def card(controls: State, rank, language: str = "en") -> dict[str, str]:
     """What the card says, by the name of each line in PAGE."""
     picture = shown(controls, "ranks", language, rank=rank)
-    lines = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", picture, re.S)
+    lines = zip(select(picture, "dt"), select(picture, "dt + dd"), strict=True)
     names = {PAGE[name][language]: name for name in CARD}
-    return {names[html.unescape(term)]: text_of(said) for term, said in lines}
+    return {names[written(term)]: text_of(said) for term, said in lines}
 
 
 CARD = (
@@ -216,7 +217,7 @@ def test_a_number_of_the_model_that_does_not_fit_is_refused_in_its_place(line, c
     lines = card(controls, "3", language)
     start = State(experts="16") if line == "rank_experts" else State()
     assert set(lines) == set(card(start, "3", language))
-    words = text_of(re.search(r'class="refusal" role="alert">(.*?)</span>', picture, re.S)[1])
+    words = text_of(only(picture, ".refusal[role=alert]"))
     assert lines[line] == words
     assert 10 < len(words) < 400
     # Everything else of the card stays, and so does the layout.
@@ -282,8 +283,8 @@ def test_the_groups_that_some_ranks_share_are_those_that_hold_them_all(name):
             assert size == f"{len(group):,}"
             assert int(nodes) == len({rank // layout.gpus_per_node for rank in group})
         assert sizes == sorted(sizes)
-        apart = re.search(r"Apart[^:]*: (.*?)\.</p>", html.unescape(picture))
-        parts = dict(re.findall(r"([\w-]+) \((\d+)\)", apart[1])) if apart else {}
+        apart = "".join(text for text in map(text_of, select(picture, "p")) if text[:5] == "Apart")
+        parts = dict(re.findall(r"([\w-]+) \((\d+)\)", apart))
         assert set(parts) == set(groups) - set(together)
         for kind, count in parts.items():
             assert int(count) == sum(bool(ranks & set(group)) for group in groups[kind])
@@ -334,7 +335,7 @@ def test_what_is_no_list_of_ranks_is_refused_in_words(ranks, language):
     picture = shown(State(), "ranks", language, ranks=ranks)
     assert picture.count('class="refusal"') == 1
     assert "<img" not in picture
-    assert len(text_of(re.search(r'class="refusal".*?</span>', picture, re.S)[0])) < 300
+    assert len(text_of(only(picture, ".refusal"))) < 300
     assert 'class="rank"' in picture  # the card stands
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import html
 import itertools
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cases import every
-from pages import panels, refusal_of, shown, text_of
+from markup import panels, select, text_of, values, written
+from pages import refusal_of, shown
 from seen import seen
 
 from descriptions import CONTROLS, LINKS, PAGE, REFUSALS, TYPES, kind_of
@@ -79,7 +79,7 @@ def test_every_other_setting_is_refused_with_fixes_that_work(group_type):
         shown = answer(controls)
         assert shown.picture is None
         assert shown.details is None
-        buttons = re.findall(r'data-set="[^"]*">([^<]*)<', shown.status)
+        buttons = [written(button) for button in select(shown.status, "[data-set]")]
         alternatives = cures(tp, pp, cp)  # which groups are shown changes nothing in them
         assert 1 <= len(alternatives) <= 3
         assert buttons == [fix_label(alternative, "en") for alternative in alternatives]
@@ -319,7 +319,7 @@ def test_the_pages_script_gets_the_mesh_that_python_used():
 
 
 def script_data(picture: str) -> dict:
-    return json.loads(html.unescape(re.search(r'data-mesh="([^"]*)"', picture)[1]))
+    return values(picture, "data-mesh")[0]
 
 
 def test_the_same_request_is_answered_alike_and_another_users_differs():
@@ -342,12 +342,10 @@ def test_answers_are_kept_for_whoever_says_the_very_same_and_of_nothing_that_was
 
 def test_the_table_and_the_list_hold_the_groups():
     shown = details_html(Context.of(State(group_type="dp+tp+pp")))
-    cells = (
-        r"<tr><td>(\w+)</td><td><button[^>]*>(\d+)</button></td><td[^>]*>([^<]*)</td><td>(\d+)</td>"
-    )
-    rows = re.findall(cells, shown)
-    assert rows[0] == ("dp", "0", "0, 2, 4, 6", "1")
-    assert rows[-1] == ("pp", "7", "7, 15", "2")
+    rows = [[written(cell) for cell in select(row, "td")] for row in select(shown, "tbody tr")]
+    assert rows[0] == ["dp", "0", "0, 2, 4, 6", "1"]
+    assert rows[-1] == ["pp", "7", "7, 15", "2"]
+    assert len(select(shown, "td:nth-child(2) > button")) == len(rows)
     assert len(rows) == 4 + 8 + 8
     assert "pp group 7: [7, 15]" in shown
 
@@ -356,7 +354,7 @@ def test_a_long_table_says_how_many_there_are_and_the_files_have_all():
     context = Context.of(from_preset("llama3-405b-3").changed({"group_type": "cp+dp+tp+pp"}))
     shown = details_html(context)
     assert shown.count("<tr><td>tp</td>") == ROWS
-    assert "2,048" in re.search(r'class="more">([^<]*)', shown)[1]
+    assert "2,048" in written(select(shown, ".more")[0])
     text = groups_text(context)
     assert "tp group 2047: [16376, 16377" in text
     lines = groups_csv(context).splitlines()
