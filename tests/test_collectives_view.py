@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import html
-import json
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 from cases import every
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markup import assert_whole, select, text_of, values, written
 from sentences import CHINESE, texts_in
 
 from descriptions import ALGORITHM_TEXTS, LANGUAGES, OPERATION_TEXTS, PAGE
@@ -52,34 +51,11 @@ def shown(state=USUAL, language="en") -> str:
     return collectives_html(Context.of(replace(state, lang=language)))
 
 
-def plain(page: str) -> str:
-    """The words of a page."""
-    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page)).split())
-
-
 def test_rare_inputs_are_folded_away_until_one_of_them_is_set():
     opened = '<details class="own" open>'
     assert opened not in shown()
     assert opened in shown(watching(collective_shape="8"))
     assert opened in shown(watching(collective_all="1"))
-
-
-class Nesting(HTMLParser):
-    """Fails for tags that are not closed in order."""
-
-    EMPTY = ("input", "br", "rect", "path", "circle")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-
-    def handle_starttag(self, tag, attrs):
-        if tag not in self.EMPTY:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        if tag not in self.EMPTY:
-            assert self.open.pop() == tag
 
 
 # Every operation.
@@ -91,10 +67,8 @@ def test_every_operation_is_shown_both_ways(op, direction):
     for group in ("tp", "dp", "cp", "tp-dp"):  # 4, 2, 1 and 8 ranks
         asked = watching(collective=op, collective_direction=direction, collective_group=group)
         page = shown(asked)
-        parser = Nesting()
-        parser.feed(page)
-        assert parser.open == []
-        refused = f"{op} has no backward here." in plain(page)
+        assert_whole(page)
+        refused = f"{op} has no backward here." in text_of(page)
         assert refused == (direction == "backward" and not OPERATIONS[op].backward)
 
 
@@ -125,8 +99,8 @@ def test_every_function_has_a_formula_and_every_text_is_of_something():
 
 def numbers(page: str) -> list[str]:
     """The numbers in the cells of the first picture, from top to bottom, left to right."""
-    picture = page.split("collectives-exchange")[1].split("</svg>")[0]
-    return re.findall(r'<text[^>]* font-size="12"[^>]*>([^<]*)</text>', picture)
+    svg, *_ = select(page, "svg.collectives-exchange, .collectives-exchange svg")
+    return [written(text) for text in select(svg, "text[font-size='12']")]
 
 
 def test_the_numbers_of_an_all_reduce():
@@ -162,7 +136,7 @@ def test_the_published_numbers_of_the_walk_through_can_be_watched():
 
 
 def test_all_seven_functions_are_on_the_page_with_their_numbers():
-    page = plain(shown())
+    page = text_of(shown())
     for example in walkthrough.examples():
         assert example.op in page
     for told in ("6: [6] → [13]", "6: [36] → [85]", "[170], [170]", "7: [2] → [14]",
@@ -209,11 +183,11 @@ def test_a_file_says_which_way_the_operation_runs():
 def test_without_a_bandwidth_the_links_are_those_of_the_job_s_cluster():
     # GB/s of a GPU, one way: NVLink of an A100 and of an H100
     for cluster, speed in (("dgx-a100", "300 GB/s"), ("dgx-h100", "450 GB/s"), ("", "450 GB/s")):
-        assert speed in plain(shown(watching(cluster=cluster))), cluster
+        assert speed in text_of(shown(watching(cluster=cluster))), cluster
 
 
 def test_bytes_steps_and_bus_factor_are_told():
-    page = plain(shown(watching(collective_mb="1000", collective_gbs="100")))
+    page = text_of(shown(watching(collective_mb="1000", collective_gbs="100")))
     assert "2(n − 1)/n · S = 1.50 GB" in page  # noqa: RUF001
     assert "2(n − 1) = 6" in page  # noqa: RUF001
     assert "Bus factor 1.5" in page
@@ -222,14 +196,14 @@ def test_bytes_steps_and_bus_factor_are_told():
 
 @every("group, speed", [("tp", "450 GB/s"), ("pp", "50 GB/s")])
 def test_a_group_that_leaves_its_node_has_the_speed_of_the_network(group, speed):
-    assert speed in plain(shown(watching(collective_group=group)))
+    assert speed in text_of(shown(watching(collective_group=group)))
 
 
 # Steps.
 
 
 def states(page: str) -> dict:
-    return json.loads(html.unescape(re.search(r'data-states="([^"]*)"', page)[1]))
+    return values(page, "data-states")[0]
 
 
 def last_state(data: dict) -> list[list[list | None]]:
@@ -295,7 +269,7 @@ def test_where_nothing_moves_there_are_no_steps():
 
 def test_of_a_large_group_the_first_ranks_are_shown_and_the_page_says_so():
     controls = State(nodes=1024, tp=2, pp=2)
-    page = plain(shown(replace(controls, collective_group="dp")))
+    page = text_of(shown(replace(controls, collective_group="dp")))
     assert "This dp group has 2,048 ranks." in page
     assert "for a group of the first 8 ranks; the group has 2,048" in page
     assert "2(n − 1) = 4,094" in page  # noqa: RUF001
@@ -365,8 +339,8 @@ def test_an_input_of_the_timeline_that_cannot_be_is_refused(field, value):
 
 def hinted(page: str) -> dict[str, str]:
     """What the boxes of the timeline say while they are empty."""
-    found = re.findall(r'placeholder="([^"]*)" id="field-(bucket_\w+)"', page)
-    return {name: hint for hint, name in found}
+    boxes = select(page, "[placeholder][id^=field-bucket_]")
+    return {box.id.removeprefix("field-"): box.attributes["placeholder"] for box in boxes}
 
 
 def test_the_timeline_is_of_the_model_that_the_job_trains():
@@ -401,12 +375,7 @@ def test_without_a_model_the_timeline_asks_for_one():
 
 def fixes(page: str) -> list[dict[str, str]]:
     """The changes of the buttons beside problems."""
-    problems = re.findall(r'<div class="refusal"[^>]*>.*?</div>', page)
-    return [
-        json.loads(html.unescape(found))
-        for problem in problems
-        for found in re.findall(r'data-set="([^"]*)"', problem)
-    ]
+    return values(page, "data-set", "div.refusal *")
 
 
 @every(
@@ -431,7 +400,7 @@ def test_every_button_mends_what_it_stands_beside(asked):
 def test_a_group_of_one_says_so_and_offers_larger_groups():
     asked = watching(collective_group="cp")
     page = shown(asked)
-    assert PAGE["collectives_one"]["en"].format(kind="cp") in plain(page)
+    assert PAGE["collectives_one"]["en"].format(kind="cp") in text_of(page)
     assert {"collective_group": "tp"} in fixes(page)
     for change in fixes(page):
         assert fixes(shown(replace(asked, **change))) == []
@@ -447,9 +416,7 @@ STRANGE = st.one_of(
 @given(st.fixed_dictionaries(dict.fromkeys(fields_of("collectives"), STRANGE)))
 def test_whatever_is_asked_is_answered(given_values):
     page = shown(watching(**given_values))
-    parser = Nesting()
-    parser.feed(page)
-    assert parser.open == []
+    assert_whole(page)
 
 
 def test_what_a_person_typed_is_escaped():

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from html import unescape
-from html.parser import HTMLParser
 
 import numpy as np
 from cases import every
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markup import assert_whole, select, values, written
 from pages import preset_states
 
 from descriptions import MEMORY
@@ -48,32 +47,6 @@ def shown(state: State, language: str = "en") -> str:
     return memory_html(Context.of(replace(state, lang=language)))
 
 
-class _Tags(HTMLParser):
-    """Whether every tag that opens closes, and in order."""
-
-    VOID = frozenset({"input", "br", "img"})
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-
-    def handle_starttag(self, tag, attrs):
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        pass
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-
-def assert_whole(html: str) -> None:
-    tags = _Tags()
-    tags.feed(html)
-    assert tags.open == []
-
-
 JOBS = {
     "as it starts": State(),
     "dense": State(nodes=8, tp=8, pp=4, layers="80", global_batch="128"),
@@ -97,7 +70,7 @@ def test_a_job_is_answered_whole(name, language):
     assert_whole(html)
     assert 'class="refusal"' not in html
     assert 'class="verdict' in html
-    assert html.count("memory-row") == len(re.findall(r'role="listitem"', html))
+    assert html.count("memory-row") == len(select(html, "[role=listitem]"))
 
 
 def test_the_verdict_says_what_the_model_says():
@@ -115,9 +88,8 @@ def test_the_verdict_says_what_the_model_says():
 
 def cures_of(html: str) -> list[dict[str, str]]:
     """Every button with which a refusal or a verdict offers a way out."""
-    block = re.search(r'<(?:p|div) class="(?:refusal|verdict over)".*?</div>', html, re.S)
-    found = re.findall(r'data-set="([^"]*)"', block[0] if block else "")
-    return [json.loads(unescape(data)) for data in found]
+    blocks = select(html, ".refusal, .verdict.over")
+    return values(blocks[0], "data-set") if blocks else []
 
 
 TOO_FULL = {
@@ -374,9 +346,8 @@ def test_levels_differ_and_can_be_written_on():
 
 def test_a_cell_prints_its_rank_and_amount_and_leads_to_the_rank():
     svg = heat_svg(Heat(np.array([0, 8]), ["10", "99"], 2), "memory")
-    changes = [json.loads(unescape(one)) for one in re.findall(r'data-set="(.*?)"', svg)]
-    assert changes == [{"view": "ranks", "rank": rank} for rank in ("0", "1")]
-    assert re.findall(r">(\d+)</text>", svg) == ["0", "10", "1", "99"]
+    assert values(svg, "data-set") == [{"view": "ranks", "rank": rank} for rank in ("0", "1")]
+    assert [written(text) for text in select(svg, "text")] == ["N0", "0", "10", "1", "99"]
 
 
 def test_parts_have_colours_of_the_palette_each_its_own():
@@ -469,9 +440,11 @@ def test_software_of_2021_is_offered_whole_layers_only(more):
 def test_the_name_of_a_stage_leads_to_its_first_gpu():
     state = State(nodes=4, tp=4, pp=4)
     pipeline = resolve(state).every["pp"].members(0).tolist()
-    leads = re.findall(r'class="opener"[^>]*data-set="([^"]*)"[^>]*>stage (\d)', shown(state))
-    assert {int(stage): json.loads(unescape(of))["rank"] for of, stage in leads} == {
-        stage: str(rank) for stage, rank in enumerate(pipeline)
+    page = shown(state)
+    names = [written(button) for button in select(page, ".opener[data-set]")]
+    leads = dict(zip(names, values(page, "data-set", ".opener")))
+    assert {name: lead["rank"] for name, lead in leads.items() if name[:6] == "stage "} == {
+        f"stage {stage}": str(rank) for stage, rank in enumerate(pipeline)
     }
 
 

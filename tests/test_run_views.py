@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import html
 import json
 import pickle
 import re
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from markup import select, text_of, values, written
 from test_logs import old_job
 
 from descriptions import REFUSALS, RUN
@@ -51,7 +51,7 @@ LINES = "\n".join(
 def shown(view: str, controls: State | None = None, language: str = "en", **asked: object) -> str:
     """The text of a view, as it is read."""
     page = answer(replace(controls or State(), lang=language, view=view, **asked)).picture
-    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
+    return text_of(page)
 
 
 def sent(files: dict[str, bytes], language: str = "en") -> bytes:
@@ -126,7 +126,8 @@ def test_every_item_is_answered_in_both_languages_with_its_ranks_and_no_others()
     wrong = []
     for item, language in ((item, one) for item in ITEMS for one in ("en", "zh")):
         page = answer(State(nodes=64, lang=language, view="hang", evidence=item["text"])).picture
-        named = {int(rank) for rank in re.findall(r">GPU (\d+)</button>", page)}
+        buttons = [written(button).removeprefix("GPU ") for button in select(page, "button")]
+        named = {int(rank) for rank in buttons if rank.isdecimal()}
         if not named <= set(item["expected"]["global_ranks"] or []):
             wrong.append((item["id"], named))
     assert wrong == []
@@ -143,7 +144,7 @@ def test_a_layout_that_the_evidence_contradicts_is_said_and_the_one_that_fits_of
     page = answer(State(tp=2, view="hang", evidence=LINES)).picture
     assert "The layout contradicts the evidence" in page
     assert "pipelines" not in page.split("evidence")[0]  # nothing that only the layout would say
-    offers = [json.loads(html.unescape(one)) for one in re.findall(r'data-set="([^"]*)"', page)]
+    offers = values(page, "data-set")
     fitting = next(offer for offer in offers if "tp" in offer)
     fixed = State().changed(fitting)
     assert resolve(fixed).mesh.size("tp") == 4
@@ -156,7 +157,7 @@ def test_a_layout_of_experts_that_would_fit_is_offered_with_their_size():
     """The evidence is of 32 GPUs; on screen etp is not tp."""
     lines = LINES.replace("[rank7]", "[rank31]")
     page = answer(State(tp=4, pp=1, ep=2, etp="1", view="hang", evidence=lines)).picture
-    offers = [json.loads(html.unescape(one)) for one in re.findall(r'data-set="([^"]*)"', page)]
+    offers = values(page, "data-set")
     sizes = {"tp": "4", "cp": "1", "pp": "1", "ep": "2", "etp": "1", "nodes": "4"}
     assert sizes in offers
 
@@ -354,7 +355,7 @@ def test_every_sample_is_answered_in_words():
 
 def test_hosts_too_few_are_refused_with_a_layout_that_works():
     page = answer(State(view="hosts", hosts="a\nb\nc")).picture
-    fixes = [json.loads(html.unescape(one)) for one in re.findall(r'data-set="([^"]*)"', page)]
+    fixes = values(page, "data-set")
     fix = next(one for one in fixes if "nodes" in one)
     fixed = State(tp=1, pp=1).changed(fix)
     assert "3 hosts for 24 GPUs" in shown("hosts", fixed, hosts="a\nb\nc")
@@ -383,7 +384,7 @@ def test_the_example_has_a_better_order():
 def test_an_example_has_as_many_machines_as_the_job_or_is_not_offered(nodes):
     state = State(nodes=nodes, tp=8, pp=1, view="hosts")
     page = answer(state).picture
-    offers = [json.loads(html.unescape(one)) for one in re.findall(r'data-set="([^"]*)"', page)]
+    offers = values(page, "data-set")
     examples = [offer for offer in offers if "hosts" in offer]
     assert len(examples) == (nodes <= 512)
     for example in examples:
