@@ -22,7 +22,6 @@ from formats.values import Document
 from groups import __version__, budget
 from groups.audit import DOMAINS, Span, audit
 from groups.conventions import CONVENTIONS
-from groups.engines import is_server
 from groups.errors import LayoutError, in_any_case, quoted
 from groups.grouping import shared_groups
 from groups.layout import Layout, framework_name
@@ -247,8 +246,14 @@ def _emit(inputs: CommandLine) -> Iterator[str]:
     from formats.launch import TARGETS, emit
 
     job, model = inputs.wanted()
-    checked(job)
-    if inputs.options.preset is not None and not is_server(job.framework):
+    layout = checked(job)
+    if inputs.options.preset is not None and layout.is_server:
+        from views.launch.inputs import options_of_page
+
+        from .state import state_of
+
+        model = options_of_page(layout, state_of(inputs, job))
+    elif inputs.options.preset is not None:
         from formats.launch.training import options_of_preset
 
         model = options_of_preset(inputs.options.preset, job.pp)

@@ -10,9 +10,11 @@ from cli.command import run
 from formats.launch import parse
 from formats.launch.emit import emitted
 from formats.launch.flags import SERVED
+from groups.presets import SERVERS
 from training.serving.server import GIB
 from views.base.context import Context
 from views.base.state import State
+from views.base.trained import published
 from views.launch.inputs import options_of_page, pasted_changes
 from views.memory.served import server_facts
 from views.page import answer
@@ -156,3 +158,14 @@ def test_deepep_takes_of_sglangs_default_and_counts_only_where_it_can_run():
     assert [round(shares[1] - share, 3) for share in shares] == [0.021, 0, 0, 0]
     shown = [answer(state.changed({"view": "memory", "ep": size})).picture for size in (4, 16)]
     assert ['id="field-served_a2a"' in one for one in shown] == [False, True]
+
+
+@pytest.mark.parametrize("preset", SERVERS)
+def test_the_command_of_a_published_server_serves_as_it_does(preset):
+    """To the token, where the name that the command leaves open is the model's."""
+    out, err = io.StringIO(), io.StringIO()
+    assert run(["emit", "--preset", preset], io.StringIO(), out, err) == 0, err.getvalue()
+    state = State().changed(published(preset))
+    again = opened(out.getvalue().replace("MODEL", "org/any"))
+    again = again.changed({name: getattr(state, name) for name in ("model", "cluster")})
+    assert server_facts(Context.of(again)) == server_facts(Context.of(state))
