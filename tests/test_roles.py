@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import html
 import json
-import re
 
 import pytest
 from cases import every
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markup import select, values, written
 
 from descriptions import VIEWS
 from formats.roles.presets import PLANS, preset_plan
@@ -182,8 +181,9 @@ def test_a_pasted_configuration_opens_as_a_whole_plan_and_asks_what_it_leaves_op
     state = State(view="launch", paste=text, plan_given="trainer.nnodes=4")
     shown = answer(state).picture
     assert shown is not None
-    (button,) = re.findall(r'data-set="([^"]*)">Open all roles', shown)
-    opened = state.changed(json.loads(html.unescape(button)))
+    buttons = [one for one in select(shown, "[data-set]") if "Open all roles" in written(one)]
+    (change,) = [change for one in buttons for change in values(one, "data-set")]
+    opened = state.changed(change)
     assert str(Context.of(opened).plan) == "4 x 8 GPUs: rollout 0-31, actor 0-31"
     assert opened.view == "roles"
 

@@ -6,7 +6,6 @@ stage; GPU 205 has stopped. Lines are as PyTorch 2.6 prints them (tests/data/han
 
 from __future__ import annotations
 
-import html
 import io
 import json
 import os
@@ -17,6 +16,7 @@ import sys
 from dataclasses import replace
 
 import pytest
+from markup import select, text_of, values
 from recorded import DATA
 
 from cli.command import run
@@ -331,30 +331,24 @@ def test_what_shows_no_hang_has_no_next_step():
 
 def page_of(text: str, language: str = "en", **sizes: int) -> str:
     state = State(view="hang", evidence=text, lang=language, **sizes)
-    return html.unescape(re.sub(r"<[^>]+>", " ", answer(state).picture))
+    return text_of(answer(state).picture)
 
 
 def test_the_page_names_the_silent_gpu_joins_equal_hops_and_ends_with_commands():
-    page = " ".join(page_of(TEXT, nodes=32, tp=8, pp=4).split())
+    page = page_of(TEXT, nodes=32, tp=8, pp=4)
     assert "of tp group 25 waits, and of its members only GPU 205" in page
     assert "is not seen to wait: look here first: 1 GPU" in page
     assert "1 8 × pp: COALESCED 33; waiting: 24 GPUs, through 200–204, 206–207" in page
-    commands = [
-        " ".join(html.unescape(one).split())
-        for one in re.findall(
-            r"<pre[^>]*>(.*?)</pre>",
-            str(answer(State(view="hang", evidence=TEXT, nodes=32, tp=8, pp=4)).picture),
-            re.DOTALL,
-        )
-    ]
+    drawn = answer(State(view="hang", evidence=TEXT, nodes=32, tp=8, pp=4)).picture
+    commands = [text_of(one) for one in select(drawn, "pre")]
     assert commands == [" ".join(step.command.split()) for step in steps(TEXT)]
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_files_that_are_too_large_are_for_the_command_line_with_the_layout_on_screen(language):
     shown = str(answer(State(view="hang", lang=language, nodes=32, tp=8, pp=4)).picture)
-    (said,) = re.findall(r'data-said="([^"]*)"', shown)
-    large = json.loads(html.unescape(said))["large"]
+    (said,) = values(shown, "data-said")
+    large = said["large"]
     assert large.endswith("python -m groups share FOLDER --nodes 32 --tp 8 --pp 4")
 
 
