@@ -13,13 +13,13 @@ from render.svg.marks import scene_svg
 
 from ..base.html import saying, tag
 from .pictures import job_picture
-from .transfer import Transfer
+from .transfer import LayoutTransfer
 
 HoverTexts = Callable[[Sequence[set[int]]], list[dict[str, str]]]
 """From the ranks drawn on each side to a text for each rank of each side."""
 
 
-def both_html(transfer: Transfer, needs: str, hover_texts: HoverTexts) -> Markup:
+def both_html(transfer: LayoutTransfer, needs: str, hover_texts: HoverTexts) -> Markup:
     """A figure of both layouts: side by side and, for narrow screens, stacked."""
     say, label = saying(MOVES, transfer.language), picture_text(transfer)
     wide, narrow = job_picture(transfer), job_picture(transfer, is_stacked=True)
@@ -56,5 +56,5 @@ def _drawn(picture: MovesPicture, label: str) -> Markup:
     )
 
 
-def picture_text(transfer: Transfer) -> str:
+def picture_text(transfer: LayoutTransfer) -> str:
     return MOVES["picture"][transfer.language].format(rank=transfer.rank)

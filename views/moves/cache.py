@@ -23,14 +23,14 @@ from ..base.model import model_of
 from ..base.state import State
 from ..base.units import bytes_text, seconds_text
 from .sides import cluster_used
-from .transfer import Transfer, other_side
+from .transfer import LayoutTransfer, other_side
 
 RULE_NAMES = {"megatron": "Megatron", "vllm": "vLLM", "sglang": "SGLang"}
 """The software whose code defines each rule of training.serving.cache.KV_RULES."""
 
 
 @dataclass(frozen=True, eq=False)
-class KVTransfer(Transfer):
+class KVTransfer(LayoutTransfer):
     """One request's KV cache on its way between two layouts."""
 
     found: Handover

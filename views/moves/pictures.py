@@ -20,13 +20,13 @@ from render.scenes.moves import (
 
 from ..base.context import Context
 from .sides import size_text
-from .transfer import Transfer, WeightTransfer, weight_transfer
+from .transfer import LayoutTransfer, WeightTransfer, weight_transfer
 
 MOST_LINES = 64
 """The largest number of senders drawn with a line."""
 
 
-def job_picture(transfer: Transfer, *, is_stacked: bool = False) -> MovesPicture:
+def job_picture(transfer: LayoutTransfer, *, is_stacked: bool = False) -> MovesPicture:
     """Both layouts, and lines from the senders to the selected GPU. is_stacked: one layout above
     the other, for narrow screens."""
     language, received = transfer.language, transfer.received
@@ -54,7 +54,7 @@ def _size_texts(layout: Layout, language: str) -> tuple[str, str]:
     return size_text(layout), counted(layout.world_size, "gpu", language)
 
 
-def _role_names(transfer: Transfer) -> list[list[str]]:
+def _role_names(transfer: LayoutTransfer) -> list[list[str]]:
     """For each side a list of its role's name; empty lists if the sides are not roles."""
     return [[name] for name in transfer.roles] or [[], []]
 

@@ -14,8 +14,8 @@ from training.moves import Moves, TensorMove
 
 from ..base.context import Context
 from ..base.state import is_empty
-from ..compare.named import context_named
 from ..compare.sides import FROM_HERE, kept_context
+from ..compare.named import context_named
 from .sides import ROLE, moves_between, role_side
 
 PLACES = ("here", "behind")
@@ -23,7 +23,7 @@ PLACES = ("here", "behind")
 
 
 @dataclass(frozen=True, eq=False)
-class Transfer:
+class LayoutTransfer:
     """What moves between two layouts, and the selected GPU of the target.
 
     roles: the names of both sides if they are roles of one plan, else empty.
@@ -60,7 +60,7 @@ class Transfer:
 
 
 @dataclass(frozen=True, eq=False)
-class WeightTransfer(Transfer):
+class WeightTransfer(LayoutTransfer):
     """The weights of a model on their way from one layout to another."""
 
     moves: Moves
