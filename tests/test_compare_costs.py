@@ -17,14 +17,13 @@ from views.base.link import from_query, published, to_query
 from views.base.resolve import from_preset, resolve
 from views.base.state import State
 from views.base.trained import trained_of
+from views.compare.kept import kept_context, query_to_keep
 from views.compare.sides import (
     COSTS,
     PARTS,
     Cost,
     cost_of,
-    kept_context,
     names_of_sides,
-    query_to_keep,
     settings_that_differ,
 )
 from views.compare.view import PAIRS, compare_slide, compare_summary

@@ -34,7 +34,7 @@ from views.base.link import to_query
 from views.base.problems import sentence
 from views.base.resolve import MODEL, from_preset
 from views.base.state import State
-from views.compare.sides import kept_context
+from views.compare.kept import kept_context
 from views.launch.inputs import read_pasted, with_pasted
 from views.launch.view import NEEDS_ANSWER, SHOWN_ITEMS, check_text, counts_as, launch_pictures
 from views.page import answer

@@ -13,7 +13,8 @@ from views.base.context import Context
 from views.base.link import from_query
 from views.base.state import State
 from views.compare.api import compare
-from views.compare.sides import comparison_of, query_to_keep, settings_that_differ
+from views.compare.kept import query_to_keep
+from views.compare.sides import comparison_of, settings_that_differ
 from views.compare.view import SERVER_PAIRS, compare_slide
 from views.memory.served import server_facts
 from views.page import answer

@@ -32,7 +32,7 @@ from views.base.context import Context
 from views.base.link import from_query, published, state_texts, to_query
 from views.base.resolve import from_preset, resolve
 from views.base.state import State
-from views.compare.sides import kept_context
+from views.compare.kept import kept_context
 from views.export import download, picture_file, short_address, slide_of
 from views.groups.job import job_pictures
 from views.groups.sentence import question, sentence_of

@@ -26,7 +26,7 @@ from .base.model import model_name, model_of
 from .base.resolve import sizes_text
 from .base.state import is_empty
 from .base.trained import batch_of
-from .compare.sides import short_kept
+from .compare.kept import short_kept
 from .groups.details import groups_csv, groups_text
 from .groups.job import groups_pictures, job_pictures
 from .groups.sentence import question, sentence_of

@@ -28,8 +28,14 @@ from ..estimate.measured import measured_facts
 from ..estimate.words import estimate_facts
 from ..memory.api import SERVED
 from ..memory.served import server_facts
+from .kept import SHOWN
 from .named import context_named
-from .sides import SHOWN, Compared, Side, compared_with, settings_that_differ
+from .sides import (
+    Compared,
+    Side,
+    compared_with,
+    settings_that_differ,
+)
 from .view import moved_by_kind
 from .words import verdict_text
 

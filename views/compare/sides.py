@@ -1,4 +1,4 @@
-"""The two layouts of a comparison: which they are, their names, and their costs.
+"""The two layouts of a comparison: their names, and their costs.
 
 The first is the one that a link names, the second the one on screen. Both do the same work: model,
 batch and cluster are those on screen, of servers the longest request too. How it is done
@@ -11,12 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from urllib.parse import urlsplit
 
 from descriptions import PAGE
 from groups import LayoutError
 from groups.conventions import OWN
-from groups.engines import is_server
 from groups.inputs import inputs_of
 from groups.layout import Job, Layout
 from groups.presets import PUBLISHED
@@ -24,120 +22,21 @@ from training.estimate import Estimate
 from training.search.verdict import Verdict, outcome_of, verdict
 
 from ..base.context import Context
-from ..base.errors import refusal
 from ..base.inputs import CHOSEN, FIELDS, fields_of
-from ..base.link import changes_from, from_query, state_texts, to_query
 from ..base.model import model_name, typed_layout
 from ..base.problems import control_label, tried, value_text, within_sentence
-from ..base.state import State, is_empty
 from ..base.trained import Trained, fields_of_preset
 from ..base.units import bytes_text, gib, seconds_text
 from ..column import is_still
 from ..estimate.words import KINDS, about
 from ..memory.served import ServedModel, served_of
 from ..traffic.rows import rows_of
-
-WAYS = tuple(name for name in fields_of("training") if name not in ("cluster", "capacity"))
-"""Fields about how a layout is trained, besides those of its job."""
-
-SERVES: dict[str, Callable[[ServedModel], object]] = {
-    "served_weights": lambda served: served.serving.weights,
-    "served_cache": lambda served: served.serving.cache,
-    "served_share": lambda served: f"{served.memory.share:g}",
-    "served_requests": lambda served: served.serving.requests_on(served.memory.total) or "",
-    "served_batched": lambda served: served.memory.batched,
-    "served_a2a": lambda served: served.serving.a2a,
-}
-"""Fields about how a server serves, besides those of its job, and what applies if one is empty."""
+from .kept import SERVES, SHOWN, WAYS, kept_context
 
 AXES = ("tp", "cp", "pp", "dp")
 
-SHOWN = ("group_type", "more", "dp_kind")
-"""Fields of a job that only change what is drawn."""
-
-OWN_FIELDS = (*fields_of("job"), *WAYS, *SERVES, "preset")
-"""Fields that each of the two layouts sets for itself."""
-
-FROM_HERE = "~"
-"""Prefix of a kept layout that is written as its difference from the one on screen."""
-
 MOST_NAMED = 2
 """The most settings in the name of a layout with the same sizes as the other."""
-
-
-# -- which layouts -------------------------------------------------------------------------------
-
-
-def kept_context(context: Context) -> Context:
-    """The context with the job of the kept link or query; or, after a ~, the one on screen with
-    some changes.
-
-    >>> kept_context(Context.of(State(tp=4, kept="~tp=8;pp=1"))).layout.mesh.sizes
-    (8, 1, 2, 1)
-
-    Errors: LayoutError for an empty text, for one that is no link, and for an invalid layout.
-    """
-    state, query = context.state, query_of(context.state.kept)
-    if is_empty(state.kept):
-        raise refusal("nothing-kept", "kept")
-    if query.startswith(FROM_HERE):
-        return Context.of(state.changed(own_of(changes_from(query[1:]))))
-    return Context.of(with_job(state, from_query(query)))
-
-
-def own_of(changes: dict[str, str]) -> dict[str, str]:
-    """Those changes that are about a layout's own fields."""
-    return {name: value for name, value in changes.items() if name in OWN_FIELDS}
-
-
-def short_kept(context: Context) -> str:
-    """The kept layout, written as its difference from the one on screen.
-
-    >>> short_kept(Context.of(State(tp=4, kept="https://a.b/?v=2&tp=8&pp=1&zero=1&lang=zh")))
-    '~tp=8;pp=1;zero=1'
-
-    Errors: as of `kept_context`.
-    """
-    now, before = (state_texts(side.state) for side in (context, kept_context(context)))
-    differ = (name for name in OWN_FIELDS if now[name] != before[name])
-    return FROM_HERE + ";".join(f"{FIELDS[name].link}={before[name]}" for name in differ)
-
-
-def with_job(state: State, other: State, *, is_whole: bool = False) -> State:
-    """The state with another's job, and with how it is trained or served if the other sets any of
-    that or is complete."""
-    names = [*fields_of("job"), "preset"]
-    for ways in (WAYS, SERVES):
-        if is_whole or not all(is_empty(getattr(other, name)) for name in ways):
-            names += ways
-    return State(**{**vars(state), **{name: getattr(other, name) for name in names}})
-
-
-def query_to_keep(state: State) -> str:
-    """The job on screen and how it is trained or served, as a complete query, which later changes
-    on screen do not affect.
-
-    >>> query_to_keep(State(tp=4, view="compare")), query_to_keep(State(tp=4, zero="3"))
-    ('v=2&tp=4&zero=1', 'v=2&tp=4&zero=3')
-    """
-    kept = with_job(State(), state)
-    if not is_still(state.preset, state):
-        kept = replace(kept, preset="")
-    ways, shown = (SERVES, "served_cache") if is_server(state.framework) else (WAYS, "zero")
-    if all(is_empty(getattr(kept, name)) for name in ways):
-        kept = replace(kept, **{shown: FIELDS[shown].row.counts})
-    return to_query(kept)
-
-
-def query_of(kept: str) -> str:
-    """The query of a link; any other text is a query itself."""
-    text = kept.strip()
-    if not text.startswith(("http://", "https://", "?")):
-        return text
-    try:
-        return urlsplit(text).query
-    except ValueError:
-        return text
 
 
 # -- what they say -------------------------------------------------------------------------------
@@ -200,6 +99,7 @@ def names_of_sides(before: Context, after: Context) -> tuple[str, str]:
     """The names of the layouts: their sizes, or their published names; for equal names, also the
     settings that differ.
 
+    >>> from views.base.state import State
     >>> one, other = State(nodes=4), State(nodes=4, tp=8, pp=1)
     >>> names_of_sides(Context.of(one), Context.of(other))
     ('tp 2 pp 2 dp 8', 'tp 8 dp 4')

@@ -44,6 +44,7 @@ from ..groups.shown import PictureSpec
 from ..groups.view import PANEL_LIMIT, framed
 from ..stories import LINKS
 from .jobs import jobs_html, spec_of_both
+from .kept import query_to_keep
 from .servers import what_served
 from .sides import (
     COSTS,
@@ -51,7 +52,6 @@ from .sides import (
     Compared,
     Side,
     comparison_of,
-    query_to_keep,
     settings_that_differ,
     what_text,
 )

@@ -14,7 +14,7 @@ from training.moves import Moves, TensorMove
 
 from ..base.context import Context
 from ..base.state import is_empty
-from ..compare.sides import FROM_HERE, kept_context
+from ..compare.kept import FROM_HERE, kept_context
 from ..compare.named import context_named
 from .sides import ROLE, moves_between, role_side
 

@@ -28,7 +28,7 @@ from ..base.html import (
 from ..base.inputs import FIELDS
 from ..base.state import State, is_empty
 from ..base.units import bytes_text, seconds_text
-from ..compare.sides import FROM_HERE
+from ..compare.kept import FROM_HERE
 from .both import both_html, picture_text
 from .cache import RULE_NAMES, cache_answer, cache_needs, kv_transfer
 from .cache_view import cache_html, cache_pictures
