@@ -11,8 +11,8 @@ from groups.program import PROGRAM
 
 
 def main() -> int:
-    # A command is over before there is garbage to speak of, and among what it imports there is
-    # none; looking for it takes 50 of 550 ms of `memory`.
+    # A command ends before it leaves much garbage, and its imports leave none; collecting takes 50
+    # of the 550 ms of the command `memory`.
     gc.set_threshold(100_000)
     try:
         status = run(sys.argv[1:], sys.stdin, sys.stdout, sys.stderr)
@@ -20,7 +20,7 @@ def main() -> int:
     except KeyboardInterrupt:
         return 130
     except OSError as error:
-        # What could not be written would be tried again at exit.
+        # Otherwise Python flushes the unwritten output again at exit, and fails again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):  # the reader, such as head, has seen enough
             return 0

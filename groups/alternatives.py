@@ -58,12 +58,12 @@ def divisors_near(name: str, near: int, number: int) -> list[dict[str, int]]:
 def nearest_fits(
     world: int, sizes: Mapping[str, float], *, change: Iterable[str] = (), exactly: bool = False
 ) -> list[dict[str, int]]:
-    """Changes to ``sizes`` after which their product divides ``world``, the nearest ones.
+    """The nearest changes to ``sizes`` after which their product divides ``world``.
 
-    As few axes as possible are changed, those in ``change`` always. Near is by ratio: from 6,
-    size 4 (1.5 times) is nearer than 2 (3 times). One axis offers its nearest size below and its
-    nearest above. With ``exactly``, the product must be the world itself. The answer reads by
-    axis in the order given, then ascending.
+    As few axes as possible change; the axes in ``change`` always do. Distance is a ratio: from 6,
+    size 4 (1.5 times) is nearer than 2 (3 times). Each axis offers its nearest size below and its
+    nearest size above. With ``exactly``, the product must equal the world. Results are sorted by
+    axis, in the order given, then by size.
 
     >>> nearest_fits(16, {"tp": 3, "pp": 1, "cp": 1})
     [{'tp': 2}, {'tp': 4}]
@@ -95,8 +95,8 @@ def nearest_fits(
 def _fill(
     room: int, sizes: Mapping[str, float], axes: tuple[str, ...], exactly: bool
 ) -> Iterator[dict[str, int]]:
-    """Any divisors for all axes but the last (near ones, if there are many), the nearest for the
-    last."""
+    """Candidate sizes: any divisors for all axes but the last (only near ones if there are many),
+    and the nearest divisors for the last."""
     name, *rest = axes
     if not rest:
         near = divisors(room)  # the nearest at or below the size, and the nearest above it
@@ -114,7 +114,7 @@ def _fill(
 
 
 def nearest(value: int, works: Callable[[int], bool], *, maximum: int) -> list[int]:
-    """The nearest number below ``value`` that works and the nearest above, where there are any.
+    """The nearest number below ``value`` and the nearest above for which ``works`` is true, if any.
 
     >>> nearest(30, lambda layers: layers % 4 == 0, maximum=99)
     [28, 32]
@@ -128,7 +128,8 @@ def nearest(value: int, works: Callable[[int], bool], *, maximum: int) -> list[i
 def not_a_multiple(
     control: str, value: int, of: dict[str, int], *, maximum: int, quote: str = ""
 ) -> LayoutError:
-    """The refusal of a value that must be a multiple of some sizes, with the nearest that are.
+    """The refusal of a value that must be a multiple of some sizes; fixes are the nearest
+    multiples.
 
     >>> not_a_multiple("global_batch", 9, {"micro_batch": 2, "dp": 2}, maximum=99).what
     'global_batch 9 is not a multiple of micro_batch 2 x dp 2 = 4'
@@ -155,8 +156,8 @@ def works(attempt: Callable[..., object], *values: object, **named: object) -> b
 
 
 def with_working(error: LayoutError, attempt: Attempt, at_once: int = AT_ONCE) -> LayoutError:
-    """The refusal with only those of its alternatives that work, alone or combined with one of the
-    next refusal's. An alternative that contains another one is left out.
+    """The refusal with only its working alternatives: an alternative works by itself, or combined
+    with an alternative of the refusal that it leads to. One that contains another is left out.
 
     attempt: a function of changes that raises a LayoutError if they do not work.
 
@@ -192,7 +193,7 @@ def _working(
 def in_ranges(
     requested: Mapping[str, object], limits: Mapping[str, tuple[int, int | None]]
 ) -> tuple[dict[str, int], list[LayoutError]]:
-    """Sizes as ints, each clamped to its range, and the refusals of those that were outside of it.
+    """Sizes as ints, each clamped to its range, and a refusal for each size outside its range.
 
     limits: least and largest size by name; the default is 1 and no upper limit.
 
@@ -225,7 +226,7 @@ def with_changes(value: Value, changes: Mapping[str, object]) -> Value:
 
 
 def fit(world: int, *, order: str = DEFAULT_ORDER, **sizes: int) -> Mesh:
-    """The mesh of ``world`` ranks with these sizes; the axis ``dp`` is what remains.
+    """The mesh of ``world`` ranks with these sizes; the axis ``dp`` takes the remaining factor.
 
     dp = world / (product of the other sizes). An axis of ``order`` without a size has size 1.
 
@@ -242,7 +243,7 @@ def fit(world: int, *, order: str = DEFAULT_ORDER, **sizes: int) -> Mesh:
 
 
 def fitted(world: int, order: str, sizes: Mapping[str, int], remains: str | None = "dp") -> Mesh:
-    """`fit` for any axis that remains, or none."""
+    """`fit` where the axis ``remains`` takes the place of dp; None: all sizes are given."""
     fits = fitted_sizes(world, order, sizes, remains)
     return Mesh(tuple(Axis(name, size) for name, size in fits.items()))
 
@@ -250,7 +251,7 @@ def fitted(world: int, order: str, sizes: Mapping[str, int], remains: str | None
 def fitted_sizes(
     world: int, order: str, sizes: Mapping[str, int], remains: str | None = "dp"
 ) -> dict[str, int]:
-    """The size of each axis of the order; arguments and errors as of `fitted`."""
+    """The size of each axis of the order; arguments and errors are those of `fitted`."""
     names = split_names(order, "order")
     for name in sizes:
         if name not in names:
@@ -289,7 +290,7 @@ def fitted_sizes(
 def _does_not_divide(
     sizes: Mapping[str, int], rest: str | None, alternatives: Fixes, *, world: int, product: int
 ) -> LayoutError:
-    spoken = {"tp": 0, "pp": 1, "cp": 2}  # as people say them; any other axis after, as given
+    spoken = {"tp": 0, "pp": 1, "cp": 2}  # in the customary order; any other axis follows, as given
     shown = {name: sizes[name] for name in sorted(sizes, key=lambda n: spoken.get(n, 3))}
     shown_product = " x ".join(f"{name} {size}" for name, size in shown.items())
     fixes = alternatives(shown)
@@ -308,8 +309,8 @@ def _refuse_other(
     world: int,
     product: int,
 ) -> None:
-    """Refuses a size of the remaining axis that the other axes do not leave; fixes are the size
-    that they leave, and the larger or smaller size of another axis that leaves this one.
+    """Raises LayoutError if the remaining axis has another size than the other axes leave it; fixes
+    are the size that they leave, and sizes of another axis that leave the requested one.
 
     >>> fit(16, dp=4)
     Traceback (most recent call last):

@@ -34,19 +34,19 @@ LATENCY_BOUND = (
 
 @dataclass(frozen=True)
 class Span:
-    """How the groups of one kind span domains of one size, or the places of a level.
+    """How the groups of one kind span domains of one size, or the places of a topology level.
 
-    domain: GPUs of a domain; of the largest place where places differ.
+    domain: number of GPUs in a domain; in the largest one, if places differ in size.
     """
 
     name: str
-    size: int  # ranks of a group, of the largest where they differ
+    size: int  # ranks of a group; of the largest, if sizes differ
     domain: int
     groups: int
     crossing: int  # groups on more than one domain
     most: int  # domains of the widest group
-    level: str = ""  # "rack", "switch" ...; empty: domains of so many consecutive ranks
-    widest: int = 0  # the number of a group on most domains
+    level: str = ""  # "rack", "switch" ...; empty: domains of consecutive ranks
+    widest: int = 0  # index of a group that spans the most domains
 
     @property
     def is_slow(self) -> bool:
@@ -57,7 +57,7 @@ class Span:
 def spans_of(grouping: Grouping, domain: int | np.ndarray) -> np.ndarray:
     """The number of domains that each group spans: int64, shape (num_groups,).
 
-    domain: consecutive ranks of one, or the place of every rank, shape (world,).
+    domain: the number of consecutive ranks in a domain, or the place of every rank, shape (world,).
 
     >>> from groups import parse_mesh
     >>> spans_of(Grouping("dp", parse_mesh("tp2-dp4"), "dp"), domain=4).tolist()
@@ -73,7 +73,7 @@ def spans_of(grouping: Grouping, domain: int | np.ndarray) -> np.ndarray:
 
 
 def spans_of_groups(groups: Groups, domain: int | np.ndarray) -> np.ndarray:
-    """The number of domains that each of some groups spans: int64, shape (num_groups,).
+    """The number of domains that each of the given groups spans: int64, shape (num_groups,).
 
     >>> spans_of_groups(np.array([[0, 2], [4, 6]]), domain=4).tolist()
     [1, 1]
@@ -90,7 +90,7 @@ def spans_of_groups(groups: Groups, domain: int | np.ndarray) -> np.ndarray:
 def _translated(grouping: Grouping, domain: int) -> np.ndarray:
     """`spans_of` without making the groups: every group is a translation of group 0.
 
-    So how many domains a group stands on depends only on where in a domain it starts.
+    The number of domains that a group spans depends only on where in a domain it starts.
     """
     offsets = grouping.members(grouping.mesh.offset) - grouping.mesh.offset
     starts = grouping.firsts() % domain
@@ -101,7 +101,7 @@ def _translated(grouping: Grouping, domain: int) -> np.ndarray:
 
 
 def span(grouping: Grouping, domain: int | np.ndarray, level: str = "") -> Span:
-    """How many domains the groups of a kind span; level: the name of places that are no nodes.
+    """How many domains the groups of a kind span; level: the topology level, if not nodes.
 
     >>> from groups import parse_mesh
     >>> tensor = span(Grouping("tp", parse_mesh("tp8-dp2"), "tp"), domain=4)
@@ -149,7 +149,7 @@ def audit(
     """A row for each grouping of more than one rank: its spans for each domain size, then for each
     level.
 
-    levels: by name ("rack", "switch" ...) the place of every rank.
+    levels: the place of every rank, by name of the level ("rack", "switch" ...).
     """
     sizes, named = tuple(domains), (levels or {}).items()
     return [
@@ -164,7 +164,7 @@ def audit(
 
 @dataclass(frozen=True, eq=False)
 class Move:
-    """One kind of group under two orders."""
+    """How one kind of group changes from one order of the axes to another."""
 
     name: str
     moved: np.ndarray  # bool, shape (world_size,): ranks whose group has other members
@@ -178,7 +178,7 @@ class Move:
 
 
 def moved_ranks(before: Grouping, after: Grouping) -> np.ndarray:
-    """Whether each rank's group has other members than before: bool, shape (world_size,).
+    """Whether the members of each rank's group changed: bool, shape (world_size,).
 
     >>> from groups import parse_mesh
     >>> before, after = parse_mesh("tp2-dp2-pp2"), parse_mesh("tp2-pp2-dp2")
@@ -202,8 +202,8 @@ def moved_ranks(before: Grouping, after: Grouping) -> np.ndarray:
 def moves(
     before: Mapping[str, Grouping], after: Mapping[str, Grouping], gpus_per_node: int
 ) -> list[Move]:
-    """A move for each kind that both orders have, in the order of ``after``, without groups of one
-    rank."""
+    """A `Move` for each kind that both orders have, in the order of ``after``; kinds whose groups
+    have a single rank are left out."""
     rows = []
     for name, now in after.items():
         if name in before and now.size > 1:

@@ -29,12 +29,12 @@ class Budget:
 
     @property
     def left(self) -> int:
-        """Units left in this budget and in the budgets that it is a part of."""
+        """Units left in this budget and in all budgets that enclose it."""
         left = self.limit - self.spent
         return left if self.outer is None else min(left, self.outer.left)
 
     def spend(self, units: int) -> bool:
-        """Counts units of work; returns whether the budget had as many."""
+        """Subtracts units of work; returns whether that many were left."""
         self.spent += units
         enough = self.outer is None or self.outer.spend(units)
         return enough and self.spent <= self.limit
@@ -71,11 +71,11 @@ Alternatives = Iterable[Mapping[str, object]] | Callable[[int], Iterable[Mapping
 def spend(
     units: int, what: str, *, control: str | None = None, alternatives: Alternatives = ()
 ) -> None:
-    """Counts work that the current request is about to do.
+    """Charges the current request for work that it is about to do.
 
-    what: the kind of units, a name that texts/refusals.toml has words for. control: the input that
-    is too large. alternatives: changes of inputs that cost less, or a function that finds them,
-    given the units left.
+    what: the kind of units, a key of texts/refusals.toml. control: the input that is too large.
+    alternatives: changes of inputs that cost less, or a function that finds them, given the units
+    left.
 
     Errors: LayoutError ``too-much-work`` if fewer units are left.
     """

@@ -15,7 +15,7 @@ Bundle = dict[str, str]
 def bundle(drawn: str, what: object, text: str) -> Bundle:
     """The representations of a value that the function ``drawn`` of `render.notebook` makes, and
     its text; the text alone if the drawing libraries are not installed."""
-    rooms = __package__.removesuffix("groups")  # in a checkout none, installed the package
+    rooms = __package__.removesuffix("groups")  # "" in a checkout
     try:
         found: Bundle = getattr(import_module(f"{rooms}render.notebook"), drawn)(what)
     except ImportError:

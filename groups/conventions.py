@@ -25,7 +25,7 @@ AXES = ("tp", "cp", "ep", "dp", "pp")
 
 @dataclass(frozen=True)
 class OwnAxis:
-    """One axis of a framework: its own name, and the axis of Megatron's that it plays."""
+    """One axis of a framework: its name there, and the Megatron axis that it corresponds to."""
 
     name: str
     axis: str = ""  # one of AXES, else its name is; two may play dp, such as shard and replicate
@@ -38,7 +38,7 @@ class OwnAxis:
 
 @dataclass(frozen=True)
 class OwnGroup:
-    """A group that joins several axes of a framework, or that has a name of its own there."""
+    """A group of a framework that joins several axes, or that has a name other than its axis."""
 
     name: str
     kind: str  # axes of its mesh, joined by dashes
@@ -64,7 +64,7 @@ class Convention:
     unsettled: str = ""
     remains: str = ""
     of_node: str = ""
-    sizes: Mapping[str, str] = field(default_factory=dict)  # of a server: field of a job -> its own
+    sizes: Mapping[str, str] = field(default_factory=dict)  # of a server: by field of a job
 
     def __post_init__(self) -> None:
         named = {"dense": {a.name for a in self.axes}, "expert": {a.name for a in self.expert_axes}}
@@ -77,9 +77,10 @@ class Convention:
 
     @property
     def order(self) -> str:
-        """Its axes by Megatron's names, each once; includes ep if the expert mesh has it.
+        """The framework's axes by Megatron's names, each once; includes ep if the expert mesh has
+        it.
 
-        Of two axes that play dp, the one that takes what remains determines the place of dp.
+        If two axes play dp, dp stands where the one with the remaining factor does.
         """
         names, experts = self._roles(self.axes), self._roles(self.expert_axes)
         if "ep" in experts:
@@ -89,15 +90,16 @@ class Convention:
         return "-".join(names)
 
     def mesh(self, world: int, grid: str = "dense", /, **sizes: int) -> Mesh:
-        """Its mesh of ``world`` ranks, or its "expert" mesh. Sizes go by its own axis names and
-        default to 1; the first axis that plays dp and has no size is what remains.
+        """The framework's mesh of ``world`` ranks, dense or "expert". Sizes are given by the
+        framework's axis names and default to 1; the first axis that plays dp and has no size takes
+        the remaining factor.
 
         >>> str(CONVENTIONS["deepspeed"].mesh(16, model=2, pipe=2))
         'model2-data4-pipe2'
         >>> str(CONVENTIONS["torchtitan"].mesh(16, "expert", ep=4, pp=2))
         'ep4-efsdp2-dp_replicate1-pp2'
 
-        Errors: LayoutError for an axis that it does not have, else as `fit`.
+        Errors: LayoutError for an axis that the framework does not have; otherwise those of `fit`.
         """
         axes = self.axes if grid == "dense" else self.expert_axes
         if not axes:
@@ -106,12 +108,12 @@ class Convention:
         return fitted(world, order, sizes, self._remaining(axes, sizes))
 
     def _roles(self, axes: Sequence[OwnAxis]) -> list[str]:
-        """The axes in Megatron's names, dp once."""
+        """Megatron's names of the axes, dp only once."""
         dp = self._remaining(axes, {})
         return [own.axis for own in axes if own.axis != "dp" or own.name == dp]
 
     def _remaining(self, axes: Sequence[OwnAxis], sizes: Mapping[str, int]) -> str | None:
-        """The axis that takes what remains: the first that plays dp and has no size."""
+        """The axis that takes the remaining factor: the first that plays dp and has no size."""
         playing = [own.name for own in axes if own.axis == "dp" and own.name not in sizes]
         return self.remains if self.remains in playing else next(iter(playing), None)
 

@@ -217,7 +217,7 @@ def _spread(grouping: Grouping | None) -> Spread | None:
 def _may_be(
     order: str, world: int, sizes: Mapping[str, int], spreads: Mapping[str, Spread]
 ) -> bool:
-    """Whether the dense axes of an order have these spreads; a cheap test before a layout is
+    """Whether the dense axes of an order can have these spreads: a cheap test before the layout is
     built."""
     tp, cp, pp = (sizes.get(name, 1) for name in ("tp", "cp", "pp"))
     dp, rest = divmod(world, tp * cp * pp)

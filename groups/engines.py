@@ -66,7 +66,7 @@ def engine_gpus(job: Job) -> int:
 
 
 def serve(job: Job, world: int) -> Served:
-    """The two meshes and the groups of the servers of a job on so many GPUs.
+    """The two meshes and the groups of a job's servers on ``world`` GPUs.
 
     Errors: LayoutError about a size, with the engine's own message where it has one.
     """

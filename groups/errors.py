@@ -63,7 +63,7 @@ class LayoutError(ValueError):
 
     @property
     def speaker(self) -> str:
-        """Who is quoted: Megatron, unless the facts name another."""
+        """The software whose message is quoted: Megatron, unless the facts name another."""
         return str(self.facts.get("says", "Megatron"))
 
     def renamed(self, names: Mapping[str, str]) -> LayoutError:
@@ -108,7 +108,8 @@ class Refusal:
 
 
 def refusals(*files: Path) -> Callable[..., LayoutError]:
-    """A function that makes a room's refusals from a code, the control, fixes, and facts by name.
+    """A function that makes a package's refusals from a code, the control, fixes, and facts by
+    name.
 
     The sentences are in refusals.toml of this folder and in these files; they are filled in with
     the facts. A sentence, rule or quote may be passed instead.
@@ -133,7 +134,7 @@ def refusals(*files: Path) -> Callable[..., LayoutError]:
         quote: str = "",
         **facts: object,
     ) -> LayoutError:
-        """Makes a refusal of this room."""
+        """Makes a refusal from this package's texts."""
         text = Refusal() if sentence and code not in texts() else texts()[code]
         if "{control}" in f"{text.what}{text.why}{text.quote}":
             facts = {"control": control, **facts}

@@ -56,8 +56,8 @@ _HYBRID = re.compile(r"HYBRID_DP_CP_GROUPS?_(\d{1,7})$")
 
 
 def kind_of(name: str | None, guid: str | None = None) -> str | None:
-    """The kind of group that a description means, or None. guid: torch's own name; that of all
-    ranks is 0.
+    """The kind of group that a description means, or None. guid: torch's name of the group; "0" is
+    the group of all ranks.
 
     >>> kind_of("TENSOR_MODEL_PARALLEL_GROUP"), kind_of("DATA_PARALLEL_GROUP_WITH_CP_GLOO")
     ('tp', 'dp-cp')

@@ -53,7 +53,7 @@ class Grouping:
     kind: str  # axes of the mesh joined by dashes
     length: int = 0  # members of a group after cutting; 0: not cut
     stride: int = 1
-    places: tuple[int, ...] = ()  # that take part; empty: all
+    places: tuple[int, ...] = ()  # the coordinates that take part; empty: all
     joined: int = 1
 
     @cached_property
@@ -66,12 +66,12 @@ class Grouping:
 
     @cached_property
     def whole(self) -> int:
-        """Ranks of one group of the kind, before it is cut, thinned or joined."""
+        """Number of ranks in one group of the kind, before it is cut, thinned or joined."""
         return math.prod(map(self.mesh.size, self.axes))
 
     @property
     def pieces(self) -> int:
-        """Groups that one group of the kind is cut into."""
+        """Number of pieces that one group of the kind is cut into."""
         return -(-self.whole // self.length) if self.length else 1
 
     @property
@@ -80,7 +80,7 @@ class Grouping:
 
     @property
     def size(self) -> int:
-        """Ranks of one group; of the largest, where they differ."""
+        """Number of ranks in one group; in the largest, if sizes differ."""
         return len(self.places) or self.length or self.whole * self.joined
 
     @property
@@ -139,7 +139,7 @@ class Grouping:
         return runs.transpose(0, 2, 1).reshape(-1, self.length)
 
     def leading(self, count: int) -> Groups:
-        """The first so many groups, for those of one kind without making the others.
+        """The first ``count`` groups; for a plain kind the others are not made.
 
         >>> from groups import parse_mesh
         >>> Grouping("dp", parse_mesh("tp2-dp2-pp2"), "dp").leading(2).tolist()
@@ -193,7 +193,7 @@ class Grouping:
         return group[first : first + span : self.stride]
 
     def neighbours(self, rank: int) -> tuple[int, int] | None:
-        """The members before and after a rank, round the ring that its group is; None in none."""
+        """The previous and next member on the ring of a rank's group; None if it is in no group."""
         ring = self.members(rank).tolist()
         if not ring:
             return None
@@ -202,17 +202,17 @@ class Grouping:
 
     @property
     def _others(self) -> str:
-        """The axes that the kind does not sweep, joined by dashes."""
+        """Name of the axes that the kind does not sweep, joined by dashes."""
         swept = self.axes
         return "-".join(name for name in self.mesh.names if name not in swept)
 
     def _place_of(self, rank: int) -> int:
-        """The place of a rank in its group of the kind."""
+        """The index of a rank in its group of the kind."""
         others = self._others
         return index_of(self.mesh, others, rank) if others else rank - self.mesh.offset
 
     def _piece(self, place: np.ndarray | int) -> np.ndarray | int:
-        """Which of the pieces of its group of the kind a place falls into."""
+        """The piece of a group that a position in the group falls into."""
         return place // (self.length * self.stride) * self.stride + place % self.stride
 
 
@@ -234,7 +234,7 @@ _PART = re.compile(r"([0-9]{1,9})(?:\s*(?:-|–|\.\.)\s*([0-9]{1,9}))?", re.ASCI
 
 @dataclass(frozen=True)
 class SharedGroups:
-    """One group that has all the ranks asked about; ``names`` are all names of this very group."""
+    """One group that holds all requested ranks; ``names`` are all names of that group."""
 
     names: tuple[str, ...]
     indices: tuple[int, ...]  # of the group under each name
@@ -243,7 +243,7 @@ class SharedGroups:
 
 @dataclass(frozen=True)
 class SplitGroups:
-    """A name under which the ranks asked about fall into several groups, or some into none."""
+    """A name whose groups separate the requested ranks, or leave some of them out."""
 
     name: str
     groups: int
@@ -260,7 +260,7 @@ def parse_ranks(text: str, world_size: int) -> tuple[int, ...]:
     """
     if not isinstance(text, str) or len(text) > LONGEST_TEXT:
         raise bad_ranks(text)
-    spaced = " ".join(text.strip(" \t\r\n[]()").split())  # else the next takes quadratic time
+    spaced = " ".join(text.strip(" \t\r\n[]()").split())  # the next is quadratic otherwise
     parts = re.split(r"[\s,;]+", re.sub(r" ?(-|–|\.\.) ?", r"\1", spaced))
     ranges = []
     for part in parts:
@@ -278,7 +278,7 @@ def parse_ranks(text: str, world_size: int) -> tuple[int, ...]:
 
 
 def require_ranks(last: int, world_size: int) -> None:
-    """Refuse a rank that the world does not have; ``last`` is the largest of those named."""
+    """Raises LayoutError for a rank outside the world; ``last`` is the largest requested rank."""
     if last >= world_size:
         raise refusal("no-such-rank", "ranks", rank=last, first=0, last=world_size - 1)
 
@@ -286,7 +286,7 @@ def require_ranks(last: int, world_size: int) -> None:
 def shared_groups(
     groupings: Iterable[Grouping], ranks: Sequence[int]
 ) -> tuple[list[SharedGroups], list[SplitGroups]]:
-    """Groups that have all of ``ranks``, smallest first; and the names under which they part.
+    """Groups that hold all of ``ranks``, smallest first; and the names whose groups separate them.
 
     >>> from groups import parse_mesh
     >>> mesh = parse_mesh("tp2-dp2-pp2")
@@ -315,5 +315,5 @@ def shared_groups(
 
 
 def bad_ranks(part: object) -> LayoutError:
-    """The refusal of what is no list of ranks."""
+    """The refusal of a text that is not a list of ranks."""
     return refusal("bad-ranks", "ranks", value=quoted(part))

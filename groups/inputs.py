@@ -60,7 +60,7 @@ class Input:
         maths: names of the arguments of the maths that it becomes.
         stands: whether its box shows the default; else the box is empty, and the default applies.
         ticked: whether a switch is a checkbox instead of a choice between on, off and the default.
-        closed: whether a link with another value than its choices opens nothing.
+        closed: whether a link whose value is not one of the choices opens nothing.
         stays: whether it keeps its value when a published layout is opened.
     """
 
@@ -87,7 +87,7 @@ class Input:
 
 @dataclass(frozen=True)
 class InputField:
-    """An input: the annotation of a field, and what follows from the field's type."""
+    """An input: the annotation of a field, and the properties that follow from the field's type."""
 
     name: str  # on the page, of endpoints and options
     attribute: str  # of the model
@@ -121,7 +121,7 @@ class InputField:
 
     @property
     def maths(self) -> tuple[str, ...]:
-        """Its other names in refusals."""
+        """Names of the field in refusals, besides its own."""
         renamed = (self.attribute,) if self.attribute != self.name else ()
         return (*renamed, *self.input.maths)
 
@@ -132,7 +132,7 @@ class InputField:
     # -- a value as text ---------------------------------------------------------------------------
 
     def text(self, value: object) -> str:
-        """A value as its box and its link write it; an invalid value unchanged."""
+        """The text of a value in its box and its link; an invalid value unchanged."""
         if type(value) is str:
             return self._spelled(value) if value or self.input.ticked else ""
         if value is None:
@@ -189,18 +189,18 @@ class InputField:
 
     @cached_property
     def closed(self) -> tuple[str, ...]:
-        """All values that a link may have, in any case; empty: any."""
+        """All values that a link may have, ignoring case; empty: any value."""
         if self.input.ticked:
             return tuple(SWITCH)
         unsaid = () if self.input.stands else ("",)
         return (*unsaid, *self.choices) if self.input.closed else ()
 
     def of_text(self, text: str) -> object:
-        """The value that applies: that of the text, else the default. Errors: as `value`."""
+        """The value of a text; the default for an empty text. Errors: as `value`."""
         return self.value(text) if text.strip() else self.default
 
     def checked(self, value: object) -> object:
-        """A value, if the field can have it. Errors: LayoutError."""
+        """The value unchanged if the field can have it. Errors: LayoutError otherwise."""
         if self.input.check is not None:
             return self.input.check(value)
         if self.kind == "count":
@@ -252,7 +252,7 @@ def _kind(base: object, found: Input) -> Kind:
 
 
 def texts_for(model: type, texts: Mapping[str, str]) -> list[tuple[InputField, str]]:
-    """The inputs of a model that have a text, each with it; an empty text leaves the default."""
+    """The inputs of a model that have a text, and their texts; an empty text leaves the default."""
     found = ((row, texts.get(row.name, "")) for row in inputs_of(model).values())
     return [
         (row, text)
@@ -262,7 +262,7 @@ def texts_for(model: type, texts: Mapping[str, str]) -> list[tuple[InputField, s
 
 
 def read(model: type[Model], texts: Mapping[str, str]) -> Model:
-    """A model from texts; its numbers are left to its own checks.
+    """A model from texts; the model itself checks the numbers.
 
     Errors: LayoutError about the first choice that does not exist.
     """
@@ -295,7 +295,7 @@ def require_inputs(model: object) -> None:
 
 
 def number_in(text: str) -> int | float | str:
-    """The number that a text is; any other text unchanged, to be refused with a sentence.
+    """The number that a text spells; any other text unchanged, to be refused later.
 
     >>> number_in(" 8 "), number_in("2.5"), number_in("many")
     (8, 2.5, 'many')

@@ -34,7 +34,7 @@ MAIN, EXPERTS_MAIN = ("tp", "gtp", "cp", "dcp", "dp", "pp"), ("etp", "ep", "egtp
 
 
 def world_of(nodes: object, gpus_per_node: object, limit: int = MAX_RANKS) -> int:
-    """The number of GPUs of some nodes.
+    """The number of GPUs of ``nodes`` nodes.
 
     Errors: LayoutError for a bad number of nodes or GPUs, and for more than ``limit`` GPUs.
     """
@@ -82,7 +82,7 @@ class Job:
             stands=True,
         ),
     ] = ORDER  # counts where the framework is OWN
-    # Links, endpoints, documents and the command line call them so: one name everywhere.
+    # Links, endpoints, documents and the command line use these names.
     instances: Annotated[int, Input("instances of the distributed optimizer", stands=True)] = 1
     levels: Annotated[
         Sequence[int] | None, Input("sizes of hierarchical context parallelism, such as 2x4")
@@ -98,7 +98,7 @@ class Job:
     dp: Annotated[
         int | None,
         Input("of a server: data parallel size of attention", otherwise="vLLM: what remains"),
-    ] = None  # where it is given, the GPUs beyond are more servers
+    ] = None  # if given, further GPUs hold more servers
     dcp: Annotated[int, Input("of a server: decode context parallel size", stands=True)] = 1
     moe_dp: Annotated[int, Input("of SGLang: copies of the experts inside tp", stands=True)] = 1
     expert_parallel: Annotated[bool, Input("of vLLM: whole experts on each rank", ticked=True)] = (
@@ -106,7 +106,7 @@ class Job:
     )
 
     def layout(self) -> Layout:
-        """Both grids and every group.
+        """The layout of the job: both grids and every group.
 
         Errors: LayoutError about the size, order or framework that is wrong, with fixes.
         """
@@ -226,7 +226,7 @@ _OPTIONS = ("cp", "ep", "etp", "instances", "levels", "hybrid", *LATER)
 
 
 def job_fields(job: Job) -> dict[str, object]:
-    """The fields of a job as documents write them, without those of LATER that have their default.
+    """The fields of a job as documents write them; fields in LATER are left out at their default.
 
     >>> job_fields(Job(tp=2, gtp=2)).keys() - job_fields(Job(tp=2)).keys()
     {'gtp'}
@@ -236,8 +236,8 @@ def job_fields(job: Job) -> dict[str, object]:
 
 
 def _refuse_missing_axes(convention: Convention, sizes: Mapping[str, object], world: int) -> None:
-    """Refuses a size of an axis that the framework does not have; without data parallelism, GPUs
-    that the pipeline leaves over."""
+    """Raises LayoutError for a size of an axis that the framework does not have and, if it has no
+    data parallelism, for GPUs that the pipeline leaves unused."""
     axes = {own.axis for own in (*convention.axes, *convention.expert_axes)}
     missing = {name: 1 for name, size in sizes.items() if name not in axes and size != 1}
     if missing:
@@ -254,12 +254,12 @@ def _refuse_missing_axes(convention: Convention, sizes: Mapping[str, object], wo
 
 @dataclass(frozen=True)
 class Layout:
-    """The meshes and groups of a job, made by `Job.layout`; layouts of equal jobs are equal, but
-    for those without experts' groups."""
+    """The meshes and groups of a job, made by `Job.layout`. Layouts of equal jobs are equal, unless
+    only one of them leaves out the experts' groups."""
 
     job: Job
     mesh: Mesh = field(compare=False)  # the grid of dense layers
-    expert: Mesh | None = field(compare=False)  # that of experts; None if the framework has none
+    expert: Mesh | None = field(compare=False)  # of experts; None if the framework has none
     every: Mapping[str, Grouping] = field(compare=False, repr=False)  # by their names
     is_dense: bool = field(default=False, kw_only=True)  # without groups of experts
 
@@ -305,14 +305,15 @@ class Layout:
 
     @cached_property
     def roles(self) -> Mapping[str, Grouping]:
-        """A server's own groups, by the axis of Megatron's that each plays."""
+        """A server's groups, by the Megatron axis that each corresponds to; empty for other
+        layouts."""
         if self.expert is None or not has_own_groups(self.framework):
             return {}
         return roles_of(self.framework, self.mesh, self.expert, self.every)
 
     def kind(self, name: str) -> Grouping | None:
-        """The grouping of a name, or the one that plays this axis of Megatron's; None if there is
-        none.
+        """The grouping with this name, or the one that corresponds to this Megatron axis; None if
+        there is none.
 
         >>> server = Job(tp=4, cp=2, framework="vllm").layout()
         >>> server.kind("cp").name, server.kind("edp")
@@ -322,8 +323,8 @@ class Layout:
 
     @property
     def main(self) -> list[Grouping]:
-        """The kinds of both grids that are larger than 1; if there are none, that of dp, or of
-        tp."""
+        """The groupings of both grids whose groups have more than one rank; if there are none, the
+        grouping of dp, or of tp."""
         names = [*MAIN, *(EXPERTS_MAIN if self.has_experts else ())]
         roles = self.roles or self.every
         found = [roles[name] for name in names if name in roles]
@@ -366,8 +367,8 @@ class Layout:
         )
 
     def without_experts(self) -> Layout:
-        """The layout for a model without experts, for which vLLM makes no group of them (0.32.0
-        vllm/distributed/parallel_state.py); other engines make theirs of the sizes alone.
+        """The layout for a model without experts. vLLM then makes no group of experts (0.32.0
+        vllm/distributed/parallel_state.py); other engines make groups from the sizes alone.
 
         >>> server = Job(tp=8, framework="vllm").layout()
         >>> list(server.every), list(server.without_experts().every)
@@ -401,7 +402,7 @@ class Layout:
         order = self.order if self.framework == OWN else CONVENTIONS[self.framework].order
         etp = None if self.expert is None else self.expert.size("etp")
         if self.roles:
-            etp = self.job.etp  # of most servers it is no size of its own
+            etp = self.job.etp  # most servers have no separate etp
         return replace(self.job, etp=etp, order=order)
 
 
@@ -409,7 +410,7 @@ class Layout:
 
 
 def own_groupings(layout: Layout) -> list[Grouping]:
-    """The framework's axes under its own names, and the groups that it derives from them.
+    """The framework's axes under its names for them, and the groups that it derives from the axes.
 
     Megatron's own axes are those of its two grids.
 
@@ -438,7 +439,8 @@ def own_groupings(layout: Layout) -> list[Grouping]:
 
 
 def _own_mesh(layout: Layout, name: str, grid: Mesh) -> Mesh:
-    """One of the framework's meshes with our sizes; its data axis takes what remains."""
+    """One of the framework's meshes with this layout's sizes; its data axis takes the remaining
+    factor."""
     convention = CONVENTIONS[layout.framework]
     axes = convention.axes if name == "dense" else convention.expert_axes
     of_grid = {"tp": "etp"} if "etp" in grid.names else {}

@@ -138,7 +138,7 @@ class Mesh:
         return text + (f"+{self.offset}" if self.offset else "")
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        """What a notebook shows: the picture with the groups of the first rank (`bundles`)."""
+        """The notebook representation: a picture with the groups of the first rank (`bundles`)."""
         return bundle("mesh_picture", self, str(self))
 
 
@@ -234,7 +234,7 @@ def group_of(mesh: Mesh, kind: str, rank: int) -> np.ndarray:
 
 
 def coordinates(mesh: Mesh, rank: int) -> dict[str, int]:
-    """Where a rank stands along each axis, in mesh order.
+    """The coordinate of a rank along each axis, in mesh order.
 
     >>> coordinates(parse_mesh("tp2-cp1-dp4-pp2"), 5)
     {'tp': 1, 'cp': 0, 'dp': 2, 'pp': 0}
@@ -267,7 +267,7 @@ def rank_of(mesh: Mesh, **coordinate: int) -> int:
 
 
 def require_rank(mesh: Mesh, rank: object) -> int:
-    """``rank`` as an int of this mesh, or a LayoutError that says which ranks there are."""
+    """``rank`` as an int. Errors: LayoutError, with the valid ranks, if it is not in the mesh."""
     last = mesh.offset + mesh.world_size - 1
     number = whole_number(rank, "rank", minimum=0)
     if not mesh.offset <= number <= last:
@@ -279,7 +279,7 @@ def require_rank(mesh: Mesh, rank: object) -> int:
 
 @lru_cache(maxsize=2)
 def _ranks(world_size: int) -> np.ndarray:
-    """0 to world_size - 1, kept for the next request: making it is half the time of grouping it."""
+    """The ranks 0 to world_size - 1, cached: making the array takes half the time of a grouping."""
     ranks = np.arange(world_size, dtype=np.int64)
     ranks.flags.writeable = False
     return ranks
@@ -302,8 +302,8 @@ def _swept(mesh: Mesh, kind: str) -> tuple[list[int], int]:
 def whole_number(value: object, name: str, *, minimum: int = 1, maximum: int | None = None) -> int:
     """``value`` as an int, or a LayoutError about the control ``name``.
 
-    Accepts what is an integer (int, numpy integers); refuses booleans, floats (16.0 too: a size
-    that was computed as a fraction is a mistake worth seeing), NaN, text and None.
+    Accepts integers (int, numpy integers). Refuses booleans, floats (even 16.0: a size that was
+    computed by a division is likely a mistake), NaN, text and None.
 
     >>> whole_number(8, "tp")
     8
@@ -332,7 +332,7 @@ def whole_number(value: object, name: str, *, minimum: int = 1, maximum: int | N
 def too_many_ranks(
     count: int, control: str, *fixes: Mapping[str, int], limit: int = MAX_RANKS
 ) -> LayoutError:
-    """The refusal of more ranks than one mesh has, or than an answer of some kind takes.
+    """The refusal of more ranks than a mesh, or a certain kind of answer, may have.
 
     >>> too_many_ranks(2_000_000, "nodes", {"nodes": 131_072}).sentence
     '2,000,000 GPUs are more than the 1,048,576 that can be shown; try nodes 131072'

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RankPicture:
-    """The groups of a rank on pictures of their meshes.
+    """The groups of a rank, drawn on pictures of their meshes.
 
     sides: the meshes, and the groups marked on each.
     """
@@ -54,7 +54,7 @@ class RankPicture:
 def picture_of(
     groupings: dict[str, Grouping], kinds: tuple[str, ...], rank: int, gpus_per_node: int, text: str
 ) -> RankPicture:
-    """The picture of some kinds of groups, each on its own mesh.
+    """The picture of a rank's groups of some kinds, each kind on its mesh.
 
     Errors: LayoutError for an unknown kind or rank.
     """

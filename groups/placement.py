@@ -29,7 +29,7 @@ def local_rank(ranks: ArrayLike, gpus_per_node: int) -> np.ndarray:
 
 
 def nodes_spanned(groups: ArrayLike, gpus_per_node: int) -> np.ndarray:
-    """On how many nodes each group stands: int64, shape (num_groups,).
+    """The number of nodes that each group spans: int64, shape (num_groups,).
 
     groups: ranks, shape (num_groups, group_size), members in any order.
 
@@ -40,8 +40,7 @@ def nodes_spanned(groups: ArrayLike, gpus_per_node: int) -> np.ndarray:
 
 
 def distinct(places: np.ndarray) -> np.ndarray:
-    """The number of different places in each row: places have shape (..., members), the result
-    (...)."""
+    """The number of distinct places in each row: shape (..., members) to shape (...)."""
     steps = places[..., 1:] - places[..., :-1]
     if (steps < 0).any():  # a group of a mesh ascends already
         steps = np.diff(np.sort(places, axis=-1), axis=-1)
@@ -57,8 +56,8 @@ class Placement:
 
     hosts: names, by number of the node. nodes: the node of each rank, int64, shape (world,).
     levels: by kind ("rack", "switch", "domain" ...), closest first: host -> name of its place. A
-    host that a level does not name has a place of its own there. devices: for a host, the GPUs that
-    a filter leaves.
+    host that a level does not name has a separate place there. devices: for a host, the GPUs that a
+    filter leaves.
 
     >>> racks = {"rack": {"a": "r0", "b": "r0", "c": "r1"}}
     >>> placement = filled(["b", "a", "c"], [2, 2, 2], world=6, levels=racks)
@@ -99,20 +98,20 @@ class Placement:
         return int(self.local_ranks[rank])
 
     def device(self, rank: int) -> int:
-        """The GPU of its machine that a rank uses: its local rank among those that the filter
-        leaves."""
+        """The device index of a rank's GPU on its machine: its local rank indexes the GPUs that the
+        filter leaves."""
         local = self.local_rank(rank)
         left = self.devices.get(self.host(rank), ())
         return left[local] if local < len(left) else local
 
     def places(self, rank: int) -> dict[str, str]:
-        """The places of a rank's machine by level, where they have names."""
+        """The named places of a rank's machine, by level."""
         host = self.host(rank)
         return {kind: of[host] for kind, of in self.levels.items() if host in of}
 
     def of_ranks(self, kind: str = "node") -> np.ndarray:
-        """The place of each rank in a level, numbered from 0, as `audit` takes it; "node": the node
-        itself.
+        """The place of each rank in a level, numbered from 0, as `audit` expects it; the level
+        "node" gives the node.
 
         Errors: KeyError for an unknown level.
         """
@@ -145,9 +144,9 @@ def filled(
     world: int,
     levels: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Placement:
-    """Machines filled one after the other, each up to its slots, as launchers do it.
+    """Ranks placed as launchers do it: one machine after the other, each up to its slots.
 
-    Errors: LayoutError for fewer slots than ranks, and for machines left over; the fixes are
+    Errors: LayoutError for fewer slots than ranks, and for unused machines; the fixes are
     numbers of nodes.
     """
     total = sum(slots)

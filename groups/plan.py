@@ -28,9 +28,9 @@ MAX_ROLES = 32
 class Role:
     """A named layout, and the GPUs of its ranks.
 
-    first_rank: the GPU of its rank 0; the others follow it. gpus: instead, the GPU of each rank.
-    shares: names of the roles that use its GPUs before it does, in a step; None: those before it in
-    the plan; empty: it uses its GPUs first, or alone.
+    first_rank: the GPU of its rank 0; the others follow it. gpus: the GPU of each rank, in place of
+    first_rank. shares: names of the roles that use its GPUs before it does, in a step; None: the
+    roles before it in the plan; empty: it uses its GPUs first, or alone.
 
     >>> from groups.layout import Job
     >>> rollout = Role("rollout", Job(tp=2, framework="vllm").layout(), first_rank=8)
@@ -155,7 +155,7 @@ class Plan:
 
     @classmethod
     def of(cls, layout: Layout, name: str = "job") -> Plan:
-        """A job as a plan: the only role of its cluster.
+        """A plan with a single role: the job on a cluster of its size.
 
         >>> from groups.layout import Job
         >>> plan = Plan.of(Job(nodes=2, tp=4).layout())
@@ -165,7 +165,7 @@ class Plan:
         return cls(layout.nodes, layout.gpus_per_node, (Role(name, layout),))
 
     def __str__(self) -> str:
-        """The machines and the GPUs of each role: first and last of a run."""
+        """The machines, and the GPUs of each role as ranges."""
         machines = f"{self.nodes:,} x {self.gpus_per_node:,} GPUs"
         roles = (
             f"{role.name} {len(role.gpus)} chosen"
@@ -181,7 +181,7 @@ class Plan:
         return self.nodes * self.gpus_per_node
 
     def role(self, name: str) -> Role:
-        """The role of a name. Errors: LayoutError for an unknown name, with the known ones."""
+        """The role with a name. Errors: LayoutError for an unknown name, with the known names."""
         for role in self.roles:
             if role.name == name:
                 return role
@@ -201,7 +201,7 @@ class Plan:
         """The roles, sorted so that roles which share GPUs follow the order of their use."""
         before = {role.name: self._before(role) for role in self.roles}
         left, turns = list(self.roles), list[Role]()
-        reached: dict[str, set[str]] = {}  # those that a role is behind, whether directly or not
+        reached: dict[str, set[str]] = {}  # roles that precede a role, directly or indirectly
         while left:
             done = {role.name for role in turns}
             ready = next((role for role in left if before[role.name] <= done), None)
@@ -229,7 +229,7 @@ class Plan:
         return taken
 
     def _before(self, role: Role) -> set[str]:
-        """The roles that use GPUs of this one directly before it."""
+        """Names of the roles that use this role's GPUs directly before it."""
         if role.shares is None:
             earlier = self.roles[: self.roles.index(role)]
             return {o.name for o in earlier if role.name not in (o.shares or ()) and o.meets(role)}

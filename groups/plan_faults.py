@@ -41,7 +41,7 @@ def copies_of(role: Role) -> np.ndarray:
 
 @dataclass(frozen=True)
 class RoleLoss:
-    """What a role loses with some machines: its ranks there, and the copies that these belong
+    """The loss of a role when machines fail: its ranks there, and the model copies that they belong
     to."""
 
     role: Role
@@ -55,7 +55,7 @@ class RoleLoss:
 
 
 def lost_with(plan: Plan, nodes: int | Iterable[int]) -> tuple[RoleLoss, ...]:
-    """What each role loses with one or more nodes, in the order of their turns.
+    """The loss of each role when one or more nodes fail, in the order of the roles' turns.
 
     >>> from groups.layout import Job
     >>> actor = Role("actor", Job(nodes=2, tp=4, pp=2).layout())
@@ -83,7 +83,7 @@ def lost_with(plan: Plan, nodes: int | Iterable[int]) -> tuple[RoleLoss, ...]:
 
 @dataclass(frozen=True)
 class RoleHang:
-    """A role that hangs: which of its ranks, and the roles that wait for their GPUs."""
+    """A role that hangs: its hanging ranks, and the roles that wait for their GPUs."""
 
     role: Role
     ranks: tuple[int, ...]
@@ -91,12 +91,12 @@ class RoleHang:
 
     @property
     def gpus(self) -> tuple[int, ...]:
-        """The GPUs of these ranks, by their numbers in the cluster."""
+        """The GPUs of the hanging ranks, by their numbers in the cluster."""
         return tuple(self.role.ranks[list(self.ranks)].tolist())
 
     @property
     def copies(self) -> tuple[int, ...]:
-        """The engines, or copies of the model, that these ranks belong to."""
+        """The engines, or copies of the model, that the hanging ranks belong to."""
         return tuple(np.unique(copies_of(self.role)[list(self.ranks)]).tolist())
 
     @property

@@ -65,7 +65,7 @@ def _crossing(plan: Plan, role: Role) -> Iterator[Note]:
     if here <= least:
         return
     first, size = role.first_rank, tensor.size
-    steps = (plan.gpus_per_node, size)  # a whole node off, nothing crosses that need not
+    steps = (plan.gpus_per_node, size)  # shifted by whole nodes, no more groups cross than must
     starts = {step * (first // step + more) for step in steps for more in (0, 1)}
     last = plan.world_size - role.layout.world_size
     near = () if role.gpus else starts
@@ -95,9 +95,9 @@ def _uneven_heads(role: Role, kv_heads: int) -> Iterator[Note]:
     KV heads one must divide the other; where tp is more, each head is on several ranks.
     """
     layout = role.layout
-    tp = layout.mesh.size("tp")  # of attention, its fastest axis
+    tp = layout.mesh.size("tp")  # tp of attention, the fastest axis
     parts = tp
-    if "dcp" in layout.every:  # whose ranks share the tokens of a head
+    if "dcp" in layout.every:  # ranks of dcp share the tokens of a head
         parts //= int(np.count_nonzero(layout.every["dcp"].members(0) < tp))
     if kv_heads % parts == 0:
         return

@@ -110,7 +110,7 @@ def nemo_rl(
 
 
 def _part(control: str, value: int | None, whole: int) -> int:
-    """The generation's part of a whole, of which the policy has the rest."""
+    """The generation's part of ``whole``; the policy has the rest."""
     part = whole_number(value, control)
     if part >= whole:
         fixes = ({control: whole - 1},) if whole > 1 else ({"colocated": True},)
@@ -123,7 +123,7 @@ def _part(control: str, value: int | None, whole: int) -> int:
 
 
 def verl_replicas(world: int, each: int, replica: int) -> tuple[int, ...]:
-    """GPUs per node of one rollout replica of verl, each node being a server of its own.
+    """GPUs per node of one rollout replica of verl; each node is a separate server.
 
     world: GPUs of the rollout; each: GPUs of a node; replica: GPUs of one replica, tp x dp x pp.
 
@@ -185,7 +185,7 @@ def packed(
 
 
 def _next(used: Sequence[int], node: int, room: int) -> int:
-    """The first node from `node` on with at most so many used GPUs; else the number of nodes."""
+    """The first node from ``node`` on with at most ``room`` used GPUs; else the number of nodes."""
     while node < len(used) and used[node] > room:
         node += 1
     return node

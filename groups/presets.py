@@ -30,7 +30,7 @@ SERVED = ("dp", "dcp", "moe_dp", "expert_parallel")
 
 @dataclass(frozen=True)
 class Preset:
-    """A layout somebody published.
+    """A published layout.
 
     >>> bloom = PRESETS["bloom-176b"]
     >>> bloom.world_size, bloom.tp, bloom.pp, bloom.dp
@@ -64,7 +64,7 @@ class Preset:
 
     @property
     def dp(self) -> int:
-        """Data parallel size of dense layers: what remains of the world; for a server, its own
+        """Data parallel size of dense layers: the remaining factor of the world; for a server, its
         dp."""
         if self.model_id:
             return self.served.get("dp", 1)
@@ -152,7 +152,7 @@ class Publication:
         if "layers_per_virtual_stage" in size:
             stage = size["layers"] // size["pp"]
             model = {"vpp": stage // size["layers_per_virtual_stage"], **model}
-        no_experts = size.get("ep", 1) == 1  # then etp and edp say nothing
+        no_experts = size.get("ep", 1) == 1  # then etp and edp do not matter
         source_names = {*stated, *(["framework"] if self.framework else [])}
         derived = tuple(
             "world_size" if name == "gpus" else name

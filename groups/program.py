@@ -14,7 +14,7 @@ CHECKOUT = __name__ == "groups.program"
 
 
 def _called() -> str:
-    """The name of the command line: of the running one, else of its console script."""
+    """The program name of the running command line, else the name of the console script."""
     if CHECKOUT:
         return "python -m groups"
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)

@@ -114,7 +114,7 @@ class Running:
 
     @property
     def named(self) -> tuple[RunningGroup, ...]:
-        """The groups; unnamed ones have the name of their part in the layout. Errors: as
+        """The groups; an unnamed one gets the name of its counterpart in the layout. Errors: as
         `layout`."""
         return self._fit[1]
 
@@ -173,7 +173,8 @@ class Running:
 
 
 def replace_machines(layout: Layout, gpus_per_node: int) -> Layout:
-    """The same layout on nodes of so many GPUs; on a single node if they do not divide it."""
+    """The same layout on nodes of ``gpus_per_node`` GPUs; on a single node if they do not divide
+    its world."""
     world = layout.world_size
     count = whole_number(gpus_per_node, "gpus_per_node")
     nodes, each = (world // count, count) if world % count == 0 else (1, world)
@@ -257,7 +258,7 @@ def _fitting(
         parts = [named[kind].spread or () for kind in ("dp-shard", "dp-replicate")]
         spreads["dp"] = _merged([run for part in parts for run in part])
     if len(named["dp-replicate"].ranks if "dp-replicate" in named else ()) > 1:
-        spreads.pop("edp", None)  # torchtitan's is one of its parts
+        spreads.pop("edp", None)  # torchtitan's edp is only one of its parts
     regular = {kind: spread for kind, spread in spreads.items() if spread is not None}
     if len(regular) < len(spreads):
         return
@@ -266,7 +267,7 @@ def _fitting(
         engine, stage = (_size_of(sizes, *names) for names in (("tp", "cp", "pp", "dp"), _STAGE))
         if running.world % engine or sizes.pop("ep", stage) != stage:
             return
-        regular.pop("ep", None)  # it follows from the others
+        regular.pop("ep", None)  # ep follows from the others
         if engine != running.world:
             regular.pop("dp", None)  # the others are engines of their own
     frameworks = {"vllm": ("vllm",), "deepspeed": _DEEPSPEEDS}.get(framework, _named_by(named))
@@ -331,7 +332,8 @@ def read_running(text: str) -> Running:
 
 
 def read_process_groups(config: object) -> Running:
-    """The groups of one rank, from `pg_config` or what holds it, as Python values or as text.
+    """The groups of one rank, from a `pg_config` or a trace that holds one, as Python values or
+    text.
 
     A text may be a whole trace, or its beginning up to the end of ``distributedInfo``.
 
@@ -356,7 +358,7 @@ def read_process_groups(config: object) -> Running:
 
 
 def _group(one: object) -> tuple[RunningGroup, int]:
-    """A group, and the number of ranks that it reports."""
+    """A group from its entry, and the number of ranks that the entry reports."""
     fields = one if isinstance(one, dict) else {}
     ranks = fields.get("ranks")
     if not isinstance(ranks, list) or not all(type(rank) is int and rank >= 0 for rank in ranks):

@@ -122,7 +122,8 @@ def _dcp_beside_pcp(tp: int, pcp: int, dcp: int) -> LayoutError:
 
 
 def require_vllm(tp: int, pcp: int, dcp: int) -> None:
-    """Refuses a dcp that vLLM does not start with, even if it could build its groups.
+    """Raises LayoutError for a dcp with which vLLM does not start, even if it could build the
+    groups.
 
     Errors: LayoutError with vLLM's own message.
     """
@@ -145,8 +146,8 @@ def vllm_groups(
     eplb: bool = False,
     external_dp: int = 1,
 ) -> dict[str, Grouping]:
-    """Groups of vLLM by name; a MoE model has ep, and with expert load balancing the same again as
-    eplb.
+    """Groups of vLLM by name; a MoE model has ep and, with expert load balancing, equal groups
+    named eplb.
 
     external_dp: the number of servers that are launched as one job.
 
@@ -239,7 +240,8 @@ def sglang_checks(
 
 
 def require_sglang(**sizes: int) -> None:
-    """Refuses sizes that SGLang does not start with, even if it could build their groups.
+    """Raises LayoutError for sizes with which SGLang does not start, even if it could build the
+    groups.
 
     Errors: LayoutError with SGLang's own message.
     """
@@ -304,8 +306,8 @@ def trtllm(
     servers: int = 1,
 ) -> Served:
     """Servers of TensorRT-LLM: tp = moe_tp x moe_ep x moe_cluster, moe_ep fastest. etp is moe_tp,
-    by default what remains. With attention dp each rank of tp computes attention for its own
-    requests.
+    by default the remaining factor. With attention dp each rank of tp computes attention for its
+    own requests.
 
     Errors: LayoutError, with TensorRT-LLM's message where it has one.
     """
@@ -366,8 +368,8 @@ _ROLES: Mapping[str, Mapping[str, str]] = {
 def roles_of(
     framework: str, mesh: Mesh, expert: Mesh, groups: Mapping[str, Grouping]
 ) -> dict[str, Grouping]:
-    """A server's groups by the axis of Megatron's that each plays; attention's data parallel ranks
-    too, if they have no process group.
+    """A server's groups by the Megatron axis that each corresponds to; includes attention's data
+    parallel ranks even if they have no process group.
 
     >>> served = sglang(tp=8, attn_dp=4)
     >>> roles = roles_of("sglang", served.mesh, served.expert, served.groups)
@@ -387,7 +389,7 @@ def roles_of(
 
 
 def _mesh(servers: int, **sizes: int) -> Mesh:
-    """A mesh of these axes, with an axis of servers if there are several."""
+    """A mesh of these axes, with an additional axis if there are several servers."""
     several = {"server": servers} if servers > 1 else {}
     return Mesh(tuple(Axis(name, size) for name, size in {**sizes, **several}.items()))
 

@@ -50,7 +50,7 @@ class Rows(Mapping[str, Row]):
     """
 
     def __init__(self, read: Callable[[], Mapping[str, Row]], name: str = "") -> None:
-        self._read, self._name = read, name  # which a missing key tells
+        self._read, self._name = read, name  # the error of a missing key shows the name
 
     @cached_property
     def _rows(self) -> Mapping[str, Row]:
@@ -62,7 +62,7 @@ class Rows(Mapping[str, Row]):
         except KeyError:
             raise KeyError(f"{self._name} has no {key!r}" if self._name else key) from None
 
-    # Mapping's own ask `__getitem__`, and half of what readers of launch files look up is missing.
+    # Mapping's own methods call `__getitem__`; half of a launch file reader's keys are missing.
 
     def __contains__(self, key: object) -> bool:
         return key in self._rows
@@ -94,7 +94,7 @@ def parsed(file: Path) -> dict[str, object]:
     if sys.version_info >= (3, 11):
         import tomllib
     else:
-        import tomli as tomllib  # the same code as a package
+        import tomli as tomllib  # the package that became tomllib
 
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
@@ -104,7 +104,7 @@ def parsed(file: Path) -> dict[str, object]:
 
 def checked(name: str, values: object, model: type[Model]) -> Model:
     """The values of a file as its model. Errors: TableError, which names the file."""
-    from pydantic import ValidationError  # 0.1 s, for who reads a table
+    from pydantic import ValidationError  # takes 0.1 s, so only if a table is read
 
     text = orjson.dumps([values])  # as JSON a list may be a tuple, though no text a number
     try:
