@@ -31,7 +31,7 @@ GB, GIB, TERA = 1e9, 2**30, 1e12
 
 @dataclass(frozen=True)
 class Cluster:
-    """One type of machine.
+    """A type of machine.
 
     >>> h100 = CLUSTERS["dgx-h100"]
     >>> h100.nvlink / GB, h100.nic / GB, h100.memory / GIB, h100.domain_of(8)
@@ -53,7 +53,7 @@ class Cluster:
     host: float = 0.0
 
     def host_of(self, gpus_per_node: int) -> float:
-        """Bytes of host memory of the nodes that hold so many GPUs; nodes of a rack have four GPUs.
+        """Bytes of host memory for ``gpus_per_node`` GPUs; in a rack, every four GPUs have a node.
 
         >>> CLUSTERS["gb200-nvl72"].host_of(8) / GB
         1920.0
@@ -61,7 +61,7 @@ class Cluster:
         return self.host * (-(-gpus_per_node // 4) if self.rack else 1)
 
     def domain_of(self, gpus_per_node: int) -> int:
-        """GPUs of an NVLink domain: of a node, or of a rack if NVLink joins its nodes.
+        """Number of GPUs in an NVLink domain: a node, or a rack if NVLink joins its nodes.
 
         >>> CLUSTERS["gb200-nvl72"].domain_of(4)
         72
@@ -69,10 +69,10 @@ class Cluster:
         return max(self.rack, gpus_per_node)
 
     def domain_of_job(self, gpus: int, gpus_per_node: int) -> int:
-        """GPUs of an NVLink domain for a job: if the job spans several racks, it uses a power of
-        two of each.
+        """Number of GPUs that a job uses in an NVLink domain; a power of two if it spans several
+        racks.
 
-        Of 72 it takes 64, so that groups of 8, 16, 32 and 64 ranks stay in a rack.
+        Of 72 GPUs the job uses 64, so that groups of 8, 16, 32 and 64 ranks stay in a rack.
 
         >>> gb200 = CLUSTERS["gb200-nvl72"]
         >>> gb200.domain_of_job(72, 4), gb200.domain_of_job(256, 4)

@@ -22,6 +22,6 @@ def is_amount(value: object, most: float = sys.float_info.max) -> bool:
 
 
 def require_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
-    """Refuses a value that is not a choice; True is not accepted for 1.0, though they are equal."""
+    """Raises LayoutError for a value that is not a choice; True is not taken for an equal 1.0."""
     if type(value) is not type(choices[0]) or value not in choices:
         raise not_a_choice(name, value, map(str, choices))

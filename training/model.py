@@ -42,13 +42,13 @@ NEEDED = ("layers", "hidden", "heads", "vocabulary", "sequence")
 
 
 def _size(means: str, maths: tuple[str, ...] = ()) -> Input:
-    """A size for which 0 means that there is none, or that it follows from others."""
+    """A size where 0 means that the model has none, or that it follows from other sizes."""
     return Input(means, least=0, most=MAX_SIZE, maths=maths)
 
 
 @dataclass(frozen=True)
 class Model:
-    """The shape of one transformer, checked. Sizes are numbers of elements; a sequence is tokens.
+    """The checked shape of a transformer. Sizes count elements; the sequence length counts tokens.
 
     >>> llama = Model(layers=32, hidden=4096, heads=32, kv_heads=8, ffn=14336, gated=True,
     ...               rms_norm=True, vocabulary=128256, sequence=8192)
@@ -133,8 +133,7 @@ class Model:
 
     @property
     def qk_head_dim(self) -> int:
-        """Elements of one head's query or key in MLA: the part without and the part with rotary
-        positions."""
+        """Elements of one head's query or key in MLA, without plus with rotary positions."""
         return self.qk_nope_head_dim + self.qk_rope_head_dim
 
     @property
@@ -179,7 +178,8 @@ class Model:
             self._check_groups()
 
     def _check_groups(self) -> None:
-        """Router groups have equal sizes, and as many experts as a token is sent to."""
+        """Requires router groups of equal size; the chosen ones must have enough experts for a
+        token."""
         groups, chosen = self.router_groups, self.router_group_top_k
         if not (groups or chosen):
             return

@@ -22,9 +22,9 @@ from .published import derived_options
 class PublishedModel:
     """A published model; ``parameters`` is the number that its source states.
 
-    Of ``full_every`` layers the last attends to every token, the others to a ``window`` of them; 0:
-    all attend to every token. ``weights`` is the format in which its weights are published, one of
-    training.serving.weights.FORMATS.
+    In every ``full_every`` layers the last attends to all tokens, the others to a window of
+    ``window`` tokens; 0: all layers attend to all tokens. ``weights`` is the format in which its
+    weights are published, one of training.serving.weights.FORMATS.
     """
 
     name: str
@@ -34,7 +34,7 @@ class PublishedModel:
     window: int = 0
     full_every: int = 0
     weights: str = "bf16"
-    presets: tuple[str, ...] = ()  # how the ids of published layouts of this model begin
+    presets: tuple[str, ...] = ()  # prefix of the ids of this model's published layouts
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,10 @@ DEFAULTS = ("llama3-8b", "qwen3-30b-a3b")
 
 
 def model_like(*, layers: int | None = None, experts: int | None = None, ep: int = 1) -> str:
-    """The id of the first model with these layers and experts whose experts ep divides; else a
-    default.
+    """The id of the first model with these layers and experts, and a number of experts that ep
+    divides; otherwise a default model.
 
-    What is None is not asked for; with nothing asked the defaults come first.
+    None does not restrict the search; without layers and experts, the defaults are tried first.
 
     >>> model_like(layers=126, experts=0), model_like(experts=256)
     ('llama3-405b', 'deepseek-v3')
@@ -83,8 +83,8 @@ def model_like(*, layers: int | None = None, experts: int | None = None, ep: int
 
 
 def variant(start: Model, changes: Mapping[str, object]) -> Model:
-    """The model with other values; sizes that follow from others in ``start`` follow from them here
-    too.
+    """The model with changed values; sizes that ``start`` derives from other sizes are derived
+    again.
 
     >>> wide = variant(MODELS["gpt3-175b"].model, {"hidden": 15360, "heads": 128})
     >>> wide.head_dim, wide.kv_heads, wide.ffn
@@ -131,8 +131,8 @@ def model_of_preset(preset: str) -> Model | None:
 def shape_of_preset(preset: str) -> tuple[str, dict[str, int]]:
     """The model of a published layout: an id of MODELS, and the fields in which its source differs.
 
-    Where it is none of them, what is stated, which does not make a model: a dense one that was
-    given experts lacks how many of them a token takes.
+    If it is no known model, the result has only the stated fields, which need not make a model: for
+    example, experts may be stated without the number of experts per token.
 
     >>> shape_of_preset("llama3-405b-3")
     ('llama3-405b', {'sequence': 131072})
@@ -159,7 +159,7 @@ def shape_of_preset(preset: str) -> tuple[str, dict[str, int]]:
 
 
 def training_of_preset(preset: str) -> dict[str, bool | int | str]:
-    """How a published layout trains, as its source states or implies: fields of
+    """The training options that a published layout's source states or implies: fields of
     `training.recipe.Training`, and cluster, cp_algorithm, vpp and global_batch.
 
     >>> trained = training_of_preset("nemotron4-340b-1536")

@@ -80,7 +80,7 @@ def total_parameters(model: Model) -> int:
 
 
 def active_parameters(model: Model) -> int:
-    """The parameters that one token passes through: of the experts, top_k.
+    """The parameters that one token uses: of the experts, only top_k.
 
     >>> from training.models import MODELS
     >>> round(active_parameters(MODELS["deepseek-v3"].model) / 1e9, 2)
@@ -118,8 +118,8 @@ def stage_parameters(model: Model, split: Split) -> tuple[StageParameters, ...]:
     """The parameters on one rank, for every pipeline stage.
 
     The stages (with DualPipe half of them) times the ranks that share each cut part sum to the
-    model. On top come only the padding of the vocabulary, a tied output, and the embedding of MTP
-    modules, which the last stage then has a copy of.
+    model. Only the padding of the vocabulary, and the last stage's copies of the embedding for a
+    tied output or for MTP modules, come in addition.
 
     >>> from training.models import MODELS
     >>> first, last = stage_parameters(MODELS["llama3-8b"].model, Split(tp=8, pp=2))
@@ -152,7 +152,7 @@ def _of_stage(
 
 
 def _ends(model: Model, split: Split, held: Held) -> dict[str, int]:
-    """The parameters of the first and the last stage besides their layers, on one rank."""
+    """The parameters of the first and the last stage outside of layers, on one rank."""
     table = padded_vocabulary(model.vocabulary, split.tp) // split.tp * model.hidden
     by_kind = {"embedding": 0, "output": 0, "experts": 0}
     if held.is_first:
@@ -170,7 +170,7 @@ def _ends(model: Model, split: Split, held: Held) -> dict[str, int]:
 
 
 def on_one_rank(counts: dict[str, Count], split: Split) -> dict[str, int]:
-    """Parameters on one rank, which has its share of the divided ones and all of the others."""
+    """Parameters on one rank: its share of the divided ones, and all of the replicated ones."""
     held = {kind: cut // split.tp + whole for kind, (cut, whole) in counts.items()}
     if "experts" in counts:
         cut, whole = counts["experts"]
@@ -194,14 +194,16 @@ def _norm(model: Model, width: int) -> int:
 
 
 def _mlp(model: Model, ffn: int) -> Count:
-    """Matrices into ffn (two if gated) and one out of it; the bias out follows a sum over tp."""
+    """MLP: matrices into ffn (two if gated) and one out; the output bias is added after the sum
+    over tp."""
     into = (2 if model.gated else 1) * ffn
     biased = model.biases == "all"
     return (into + ffn) * model.hidden + biased * into, biased * model.hidden
 
 
 def _attention(model: Model) -> Count:
-    """MLA: projections down (whole on every rank, with a norm each), then up to the heads (cut)."""
+    """Attention; with MLA, down-projections (replicated, each with a norm), then up-projections to
+    the heads (divided over tp)."""
     hidden = model.hidden
     cut, whole = model.attention_width * hidden, 0
     if not model.is_mla:

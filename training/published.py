@@ -32,8 +32,8 @@ class PublishedStep:
 
     Attributes:
         source: a paper, or a file of a repository.
-        place: a table or a section of it; empty: the whole.
-        counted: how its figure becomes seconds, of the module's list; value: that figure.
+        place: a table or a section of the source; empty: all of it.
+        counted: how the source's figure becomes seconds, by the module's list; value: the figure.
     """
 
     preset: str
@@ -45,7 +45,8 @@ class PublishedStep:
     value: str
 
     def off(self, seconds: float) -> float:
-        """How far other seconds are outside of the measured range, relative to its nearest end.
+        """The distance of ``seconds`` from the measured range, relative to the nearest end; 0
+        inside.
 
         >>> published_steps()["llama3-405b-1"].off(13.816)
         0.1

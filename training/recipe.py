@@ -68,7 +68,7 @@ the weights that products read (Megatron's --fp8-param-gather); the optimizer's 
 
 @dataclass(frozen=True)
 class Training:
-    """How a model is trained, beside its shape and its split.
+    """How a model is trained, apart from its shape and its split.
 
     Errors: LayoutError for an unknown choice, and for a number out of range.
     """
@@ -84,7 +84,7 @@ class Training:
             otherwise="1f1b, with vpp interleaved",
         ),
     ] = "1f1b"
-    # Where the schedule takes some.
+    # For schedules that have the option.
     group_size: Annotated[
         int | None,
         Input("micro-batches of a group, for interleaved", most=MAX_SIZE, otherwise="pp"),
@@ -155,8 +155,8 @@ class Training:
 
     @property
     def weight_passes(self) -> int:
-        """How often a micro-batch needs a layer's weights that ZeRO-3 or host memory keep
-        elsewhere: forward, backward, and a third time for full recomputation."""
+        """The number of times that a micro-batch fetches a layer's weights from ZeRO-3 shards or
+        host memory: forward, backward, and once more for full recomputation."""
         return 3 if self.recompute == "full" else 2
 
     @property
@@ -166,7 +166,7 @@ class Training:
 
     @property
     def sends_once(self) -> bool:
-        """Whether an NVLink domain gets one copy of a token, whatever the number of its experts
+        """Whether an NVLink domain receives a token only once, however many of its experts are
         there."""
         return self.dispatcher != "alltoall"
 
@@ -177,12 +177,12 @@ class Training:
 
     @property
     def dispatched(self) -> float:
-        """Bytes sent to experts, relative to those sent back."""
+        """Bytes sent to experts, relative to the bytes sent back."""
         return DISPATCH[self.dispatch] / DISPATCH["bf16"]
 
     def pipeline(self, split: Split) -> ScheduleSpec:
-        """The schedule with its sizes; 1 virtual stage counts as unset where the schedule has its
-        own number."""
+        """The schedule with its sizes; 1 virtual stage counts as unset if the schedule fixes the
+        number."""
         v = split.vpp if self.rule.v is None or split.vpp > 1 else None
         group = self.group_size if self.rule.grouped else None
         return ScheduleSpec(self.schedule, split.pp, self.micro_batches, v, group)
@@ -192,12 +192,13 @@ class Training:
         return self.micro_batch * model.sequence / split.cp
 
     def ranks_sharing(self, split: Split) -> tuple[int, int]:
-        """The number of ranks that share the states of dense parameters, and of the experts'."""
+        """The number of ranks that share the states of dense parameters, and the number for
+        experts."""
         return split.dp * split.cp // self.instances, max(1, split.edp // self.instances)
 
 
 def require_offload(offload: str, zero: int) -> None:
-    """Refuses to offload states that ZeRO does not shard."""
+    """Raises LayoutError for offloading states that ZeRO does not shard."""
     least = OFFLOAD[offload]
     if zero < least:
         facts = {"offload": offload, "least": least, "zero": zero}

@@ -99,13 +99,13 @@ def modules_of(recompute: str) -> frozenset[str]:
 
 
 def is_beside_exchange(recompute: str) -> bool:
-    """Whether the all-to-all of experts can overlap with it: not if layers or MoE layers are
-    recomputed (the same file, overlap_moe_expert_parallel_comm)."""
+    """Whether the all-to-all of experts can overlap with this recomputation: not if layers or MoE
+    layers are recomputed (the same file, overlap_moe_expert_parallel_comm)."""
     return recompute != "full" and "moe" not in modules_of(recompute)
 
 
 def modules_in(model: Model, modules: Iterable[str]) -> frozenset[str]:
-    """Those of some modules that a model has.
+    """The given modules without those that the model does not have.
 
     >>> gpt = Model(layers=2, hidden=64, heads=4, vocabulary=1000, sequence=64)
     >>> sorted(modules_in(gpt, ("moe", "mla_up_proj", "mlp", "layernorm")))
@@ -121,7 +121,7 @@ def modules_in(model: Model, modules: Iterable[str]) -> frozenset[str]:
 
 
 def and_own(known: tuple[str, ...], own: str) -> tuple[str, ...]:
-    """Recomputations, the mildest first, with one more inserted before whole layers.
+    """Recomputations, the mildest first, with another one inserted before that of whole layers.
 
     >>> and_own(("none", "full"), "selective")
     ('none', 'selective', 'full')
@@ -131,8 +131,8 @@ def and_own(known: tuple[str, ...], own: str) -> tuple[str, ...]:
 
 def usual(model: Model) -> tuple[str, ...]:
     """Recomputations worth trying for a model, the mildest first: the named ones, and the modules
-    that cost least for the memory they free: norms, activation functions and MLA's up-projections,
-    or the MLP of a model without MLA and experts.
+    with the least cost for the memory that they free (norms, activation functions and MLA's
+    up-projections; the MLP if the model has neither MLA nor experts).
 
     >>> from .models import MODELS
     >>> [usual(MODELS[name].model)[2] for name in ("llama3-8b", "deepseek-v3")]

@@ -83,7 +83,7 @@ def reads_only(role: Role, phases: Iterable[Phase]) -> bool:
 
 
 def phases_of(plan: Plan) -> tuple[Phase, ...]:
-    """The phases of a step in order, from the names of the roles, for plans of no framework.
+    """The phases of a step in order, from the names of the roles, for plans without a framework.
 
     Servers called prefill and decode hand over a cache; otherwise rollouts generate, others score,
     training updates, and the weights go to the rollouts.
@@ -119,8 +119,8 @@ def _score(role: Role) -> str:
 
 @dataclass(frozen=True)
 class RankBytes:
-    """Bytes that a rank of a role needs while it works: by PARTS, and beside them what it needs
-    only then, for all of its work and for a forward pass alone."""
+    """Bytes that a rank of a role needs: by PARTS, and the working memory that it needs in addition
+    while it works, for all of its work and for a forward pass alone."""
 
     parts: Mapping[str, float]
     working: float
@@ -168,7 +168,7 @@ def served_bytes(memory: ServerMemory) -> tuple[RankBytes, ...]:
 
 @dataclass(frozen=True)
 class Moment:
-    """What lies in a GPU in a phase: (role, part, bytes), the roles that work last."""
+    """The contents of a GPU's memory in a phase: (role, part, bytes), working roles last."""
 
     phase: Phase
     gpu: int
@@ -181,10 +181,10 @@ class Moment:
 
 @dataclass(frozen=True)
 class StepMemory:
-    """What lies in the memory of the GPUs of a plan in one step.
+    """The contents of the memory of a plan's GPUs in one step.
 
-    work: of a rank of each pipeline stage, by the role's name; none of a role whose memory is not
-    known. kept: the parts that a role leaves on its GPUs while others have them.
+    work: bytes of a rank of each pipeline stage, by role; roles of unknown memory are missing.
+    kept: the parts that a role leaves on its GPUs while other roles use them.
     """
 
     plan: Plan
@@ -193,7 +193,7 @@ class StepMemory:
     kept: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     def moment(self, phase: Phase, gpu: int) -> Moment:
-        """What lies in one GPU in a phase."""
+        """The contents of one GPU's memory in a phase."""
         places = self.plan.roles_of(gpu)
         held = []
         for role, rank in sorted(places, key=lambda place: place[0].name in phase.roles):
@@ -217,14 +217,13 @@ class StepMemory:
 
     @cached_property
     def fullest(self) -> Moment:
-        """The moment with the largest total, of all GPUs and phases."""
+        """The moment with the largest total over all GPUs and phases."""
         return self._fullest_of(np.arange(self.plan.world_size))
 
     def crowded(self, capacity: float) -> Iterator[Note]:
-        """For each set of roles on common GPUs, a note about its fullest moment, if that exceeds a
-        GPU's memory.
+        """A note for each set of roles on common GPUs whose fullest moment exceeds a GPU's memory.
 
-        capacity: bytes of a GPU.
+        capacity: bytes of a GPU's memory.
 
         >>> from groups.layout import Job
         >>> plan = Plan.of(Job(gpus_per_node=2).layout(), "actor")
@@ -265,7 +264,7 @@ class StepMemory:
 
     @cached_property
     def _roles_of_gpus(self) -> np.ndarray:
-        """How many roles each GPU has."""
+        """The number of roles on each GPU."""
         count = np.zeros(self.plan.world_size, dtype=np.int64)
         for role in self.plan.turns:
             count[role.ranks] += 1
@@ -276,7 +275,7 @@ class StepMemory:
         kept = self.kept.get(role.name, ()) if shares else PARTS
         used, working = tuple[str, ...](), 0.0
         if role.name not in phase.roles:
-            pass  # only what it keeps
+            pass  # only the parts that it keeps
         elif phase.name == HANDOVER:
             used = ("weights",)
         elif phase.name in FORWARD:

@@ -26,7 +26,7 @@ from .model import Model
 
 @lru_cache(maxsize=1024)
 def reached(model: Model, places: int) -> float:
-    """The probability that one of so many equal places has an expert of a token.
+    """The probability that one of ``places`` equal places has an expert of a token.
 
     >>> from .models import MODELS
     >>> mixtral, deepseek = MODELS["mixtral-8x7b"].model, MODELS["deepseek-v3"].model
@@ -53,15 +53,15 @@ def reached(model: Model, places: int) -> float:
 
 
 def _missed(experts: float, own: float, k: int) -> float:
-    """The probability that none of k different experts is one of ``own``."""
+    """The probability that k distinct experts of ``experts`` include none of ``own``."""
     return math.prod(max(0.0, 1.0 - own / (experts - drawn)) for drawn in range(k))
 
 
 def copies(model: Model, ranks: int, near: int) -> tuple[float, float]:
-    """Copies of a token sent inside the sender's NVLink domain, and to other domains, if each place
-    gets one.
+    """The expected copies of a token sent inside the sender's NVLink domain, and to other domains,
+    if each place with a chosen expert gets one copy.
 
-    ranks: of an ep group; near: those of a domain.
+    ranks: size of an ep group; near: how many of its ranks are in one domain.
 
     >>> from .models import MODELS
     >>> inside, outside = copies(MODELS["deepseek-v3"].model, ranks=64, near=8)

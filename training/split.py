@@ -42,13 +42,13 @@ VOCABULARY_MULTIPLE = 128
 
 @dataclass(frozen=True)
 class Split:
-    """The sizes of a layout and how layers are dealt out.
+    """The sizes of a layout, and how layers are assigned to stages.
 
-    spread: one of SPREADS, or a pipeline layout of groups.stages.layout_strings, which says the
-    decoder layers of every stage; multi-token prediction is counted with the output. first, last:
-    layers of these stages, which are checked where layers are dealt out. etp 0 is tp,
-    and edp 0 is what remains for it: tp * cp * dp / (etp * ep). ``account``: embedding and loss
-    take the place of a layer each.
+    spread: one of SPREADS, or a pipeline layout of groups.stages.layout_strings, which gives the
+    decoder layers of every stage; multi-token prediction counts with the output. first, last:
+    numbers of layers of these stages, checked when layers are assigned. etp 0 means tp, and edp 0
+    means the remaining factor tp * cp * dp / (etp * ep). ``account``: embedding and loss each take
+    the place of a layer.
 
     >>> Split(tp=8, dp=4, ep=8, etp=1).edp
     4
@@ -126,7 +126,7 @@ class Split:
         return self if self.placement == placement else replace(self, placement=placement)
 
     def require_fits(self, model: Model) -> None:
-        """Refuses a model that these sizes do not divide evenly; every fix is valid."""
+        """Raises LayoutError for a model that the sizes do not divide; every fix is valid."""
 
         def require_with(fix: Mapping[str, object]) -> None:
             of_split = {name: fix[name] for name in fix if hasattr(self, name)}
@@ -163,7 +163,8 @@ class Split:
 
 
 def with_kv_copies(model: Model, tp: int) -> Model:
-    """The model as tp ranks hold it: with more ranks than KV heads, each holds a copy of one head.
+    """The model as tp ranks hold it: with more ranks than KV heads, each rank holds a copy of one
+    head.
 
     >>> from training.models import MODELS
     >>> with_kv_copies(MODELS["qwen3-235b-a22b"].model, tp=8).kv_heads
@@ -189,7 +190,7 @@ def padded_vocabulary(vocabulary: int, tp: int) -> int:
 
 @dataclass(frozen=True)
 class Held:
-    """What a pipeline rank holds of the model: its layers, with and without experts, and which
+    """The part of the model on a pipeline rank: its layers, with and without experts, and which
     ends."""
 
     stage: int
@@ -200,7 +201,7 @@ class Held:
 
 
 def held_by_ranks(model: Model, dealing: Dealing) -> tuple[Held, ...]:
-    """What each pipeline rank holds.
+    """The part of the model on each pipeline rank.
 
     >>> from training.models import MODELS
     >>> deepseek = MODELS["deepseek-v3"].model
@@ -250,7 +251,7 @@ def _held(layers: int, first_moe: int, dealing: Dealing) -> tuple[Held, ...]:
 
 
 def stages_of_ranks(pp: int, vpp: int, placement: str) -> list[list[int]]:
-    """The stages of the model on each pipeline rank, chunk by chunk.
+    """The indices of the model's stages on each pipeline rank, chunk by chunk.
 
     >>> [stages_of_ranks(2, 2, placement) for placement in PLACEMENTS]
     [[[0, 2], [1, 3]], [[0, 3], [1, 2]], [[0, 1], [1, 0]]]
@@ -285,7 +286,7 @@ def layers_of_stages(layers: int, dealing: Dealing) -> list[list[int]]:
 
 
 def nearly_equal(layers: int, pp: int, vpp: int, account: bool) -> list[list[int]]:
-    """The number of layers of each stage; the first ones have one more if they do not divide.
+    """The numbers of layers per stage; the first stages have one more if the layers do not divide.
 
     >>> nearly_equal(3, pp=4, vpp=1, account=False)
     Traceback (most recent call last):

@@ -48,7 +48,8 @@ CHUNKS = 4
 
 
 def ring_reduce_scatter(n: int, owned: int = 0) -> Steps:
-    """Step q: rank r sends chunk r + owned - 1 - q to r + 1, which adds it; it ends with r + owned.
+    """Step q: rank r sends chunk r + owned - 1 - q to rank r + 1, which adds it; in the end rank r
+    has chunk r + owned.
 
     Chunks and ranks count modulo n. ``owned`` is 0 in NCCL and MPI, 1 as half of an all-reduce.
     """
@@ -61,12 +62,13 @@ def ring_all_gather(n: int, owned: int = 0) -> Steps:
 
 
 def ring_all_reduce(n: int) -> Steps:
-    """A ring reduce-scatter, then a ring all-gather of what it leaves: 2(n-1) steps."""
+    """A ring reduce-scatter, then a ring all-gather of its results: 2(n-1) steps."""
     return ring_reduce_scatter(n, owned=1) + ring_all_gather(n, owned=1)
 
 
 def ring_broadcast(n: int, root: int = 0, chunks: int = CHUNKS) -> Steps:
-    """Round the ring from the root: chunks + n - 2 steps, all links busy in between."""
+    """Chunks go round the ring from the root: chunks + n - 2 steps; in the middle all links are
+    busy."""
     return _chain(_ring_from(root, n), chunks)
 
 
@@ -82,10 +84,10 @@ def _ring(n: int, chunk: Callable[[int, int], int], **how: bool) -> Steps:
 
 
 def tree_parents(n: int) -> list[int | None]:
-    """The parent of each place in NCCL's binary tree, in which leaves and nodes alternate.
+    """The parent of each place in NCCL's binary tree, where leaves and inner nodes alternate.
 
-    With b the lowest bit of p, the parent is p without b and with 2b, or without b if that is
-    outside; place 0 is the root, and has one child.
+    With b the lowest set bit of place p, the parent is p with b cleared and bit 2b set, or only
+    with b cleared if that is outside the group; place 0 is the root, and has one child.
 
     >>> tree_parents(8)
     [None, 2, 4, 2, 0, 6, 4, 6]
@@ -110,22 +112,22 @@ def second_tree_parents(n: int) -> list[int | None]:
 
 
 def tree_broadcast(n: int, root: int = 0) -> Steps:
-    """Down a binary tree, a level a step: the whole buffer to both children at once."""
+    """Down a binary tree, one level per step: the whole buffer goes to both children at once."""
     return _down(_rooted(n, root))
 
 
 def tree_reduce(n: int, root: int = 0) -> Steps:
-    """Up a binary tree, the deepest level first: every parent adds what its children send."""
+    """Up a binary tree, the deepest level first: every parent adds its children's buffers."""
     return _up(_rooted(n, root))
 
 
 def tree_all_reduce(n: int) -> Steps:
-    """Up a binary tree, then down it."""
+    """A tree reduce, then a tree broadcast."""
     return _up(tree_parents(n)) + _down(tree_parents(n))
 
 
 def double_tree_all_reduce(n: int) -> Steps:
-    """Half of the buffer up and down each of two trees, at the same time."""
+    """Each half of the buffer goes up and down one of two trees, at the same time."""
     halves = [
         _up(parents, chunk) + _down(parents, chunk)
         for chunk, parents in enumerate((tree_parents(n), second_tree_parents(n)))
@@ -134,14 +136,14 @@ def double_tree_all_reduce(n: int) -> Steps:
 
 
 def _rooted(n: int, root: int) -> list[int | None]:
-    """The tree with its places counted from the root on."""
+    """The tree with its places rotated so that ``root`` is its root."""
     parents = tree_parents(n)
     moved = [parents[(place - root) % n] for place in range(n)]
     return [None if up is None else (up + root) % n for up in moved]
 
 
 def _depth(parents: Sequence[int | None], place: int) -> int:
-    """Steps from the root."""
+    """The number of steps from the root to a place."""
     above = parents[place]
     return 0 if above is None else 1 + _depth(parents, above)
 
@@ -167,9 +169,9 @@ def _up(parents: Sequence[int | None], chunk: int = 0) -> Steps:
 
 
 def pairwise_all_to_all(n: int) -> Steps:
-    """Step q: rank r sends the chunk for rank r + q + 1 to it; nobody receives twice in a step.
+    """Step q: rank r sends rank r + q + 1 its chunk; in a step every rank receives one message.
 
-    Slots 0 to n-1 hold what is for each rank, slots n to 2n-1 what came from each.
+    Slots 0 to n-1 hold the chunks for each rank, slots n to 2n-1 the chunks from each rank.
     """
     return tuple(
         tuple(Transfer(r, (r + q) % n, (r + q) % n, n + r) for r in range(n)) for q in range(1, n)
@@ -190,15 +192,16 @@ def direct_gather(n: int, root: int = 0) -> Steps:
 
 
 def ring_attention(n: int) -> Steps:
-    """K and V go round: at step q rank r works on the block of rank r - q, and then sends it on.
+    """K and V go round a ring: at step q rank r computes with the block of rank r - q, then sends
+    it on.
 
-    Nobody keeps a block that is not its own; after n-1 sends everyone has seen them all.
+    No rank keeps another rank's block; after n-1 sends every rank has seen all blocks.
     """
     return _ring(n, lambda r, q: r - q, gives=True)
 
 
 def pipeline_forward(n: int, chunks: int = CHUNKS) -> Steps:
-    """Stage s sends micro-batch k to stage s + 1 at step k + s; every stage keeps what it needs."""
+    """Stage s sends micro-batch k to stage s + 1 at step k + s; every stage keeps its inputs."""
     return _chain(range(n), chunks)
 
 
@@ -211,7 +214,7 @@ def pipeline_backward(n: int, chunks: int = CHUNKS) -> Steps:
 
 
 def _ring_from(root: int, n: int) -> list[int]:
-    """All places round the ring, the root first."""
+    """All places in ring order, starting with the root."""
     return [(root + i) % n for i in range(n)]
 
 
@@ -268,5 +271,5 @@ def algorithm_of(name: str, n: int, root: int = 0) -> Algorithm:
     if op in ROOTED:
         at = place_of(root, n)
         return Algorithm(name, op, n, chunks or n, steps_of(n, at), at)
-    last = n - 1 if name == "pipeline_backward" else 0  # where micro-batches come from
+    last = n - 1 if name == "pipeline_backward" else 0  # the stage where micro-batches start
     return Algorithm(name, op, n, chunks or n, steps_of(n), last)

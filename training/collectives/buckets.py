@@ -40,11 +40,11 @@ GRADIENT_BYTES, PARAMETER_BYTES = 4, 2
 
 
 def buckets(sizes: Sequence[int], caps: Sequence[int]) -> list[list[int]]:
-    """The gradients of each bucket, by their index in ``sizes``; the last cap holds for all other
+    """The gradients of each bucket, by index in ``sizes``; the last cap applies to all further
     buckets.
 
-    Sizes and caps are in one unit, bytes or parameters; gradients stand in the order in which they
-    come ready.
+    Sizes and caps have the same unit, bytes or parameters; gradients are in the order in which they
+    become ready.
 
     >>> buckets([6, 6, 6, 6, 6], caps=[5, 10])
     [[0], [1, 2], [3, 4]]
@@ -61,9 +61,9 @@ def buckets(sizes: Sequence[int], caps: Sequence[int]) -> list[list[int]]:
 
 
 def megatron_bucket_parameters(d: int) -> int:
-    """Parameters at which Megatron closes a bucket, for a group of d ranks.
+    """The number of parameters at which Megatron closes a bucket, for a group of d ranks.
 
-    Larger groups get larger buckets, so that latency does not rule.
+    Larger groups get larger buckets, so that latency does not dominate.
     """
     return max(40_000_000, 1_000_000 * d)
 
@@ -72,8 +72,8 @@ def layer_tensors(h: int) -> tuple[int, ...]:
     """Parameters of each tensor of a GPT layer of width h, in the order in which gradients become
     ready.
 
-    Both matrices and biases of the MLP, the norm before it, those of attention, the norm before
-    that: 12 h^2 + 13 h in all.
+    Matrices and biases of the MLP, its norm, matrices and biases of attention, its norm: 12 h^2 +
+    13 h in all.
 
     >>> layer_tensors(2), sum(layer_tensors(2)) == 12 * 2**2 + 13 * 2
     ((18, 24, 4, 6, 18, 4), True)
@@ -85,8 +85,9 @@ def model_tensors(model: Model, split: Split, *, moe: bool) -> tuple[int, ...]:
     """Parameters of each tensor of a model's layer on one rank, in the order in which gradients
     become ready, as Megatron fuses its matrices.
 
-    Out of the MLP, into it, the same of a shared expert, the router, a norm, out of attention, into
-    it (of MLA: all but the way out), a norm. Experts are left out: edp reduces their gradients.
+    The order is: matrix out of the MLP, matrix into it, the same for a shared expert, the router, a
+    norm, matrix out of attention, matrices into it (several for MLA), a norm. Experts are left out:
+    edp reduces their gradients.
 
     >>> from training.models import MODELS
     >>> model_tensors(MODELS["llama3-8b"].model, Split(tp=2), moe=False)
@@ -115,7 +116,7 @@ class Task:
 
     lane: str  # "compute" or "network"; a lane does one task at a time, in order
     what: str  # "forward", "backward", "optimizer", or a collective of training.collectives.cost
-    number: int  # of the layer or of the bucket, from 0
+    number: int  # index of the layer or bucket, from 0
     seconds: float
     after: tuple[int, ...] = ()
     size: float = 0.0  # bytes of the whole buffer, of a collective
@@ -131,7 +132,8 @@ class Event:
 
 
 def timed(tasks: Sequence[Task]) -> list[Event]:
-    """The times of tasks: each starts once its lane is free and the tasks before it are done.
+    """The times of tasks: each starts once its lane is free and the tasks that it waits for are
+    done.
 
     >>> both = [Task("compute", "backward", 0, 2.0), Task("network", "all_reduce", 0, 1.0, (0,))]
     >>> [(event.start, event.end) for event in timed(both)]
@@ -147,9 +149,9 @@ def timed(tasks: Sequence[Task]) -> list[Event]:
 
 
 def exposed_seconds(events: Sequence[Event]) -> float:
-    """How much longer the step takes than its computation: the communication that nothing hides.
+    """Seconds that the step takes beyond its computation: communication that no computation hides.
 
-    It is exactly 0 if nothing waits.
+    Exactly 0 if no task waits for communication.
     """
     end = waits = 0.0
     for event in events:
@@ -164,7 +166,7 @@ class BucketModel:
     """The layers of a rank, all equal, and its data parallel group."""
 
     layers: int
-    tensors: tuple[int, ...]  # parameters of each of a layer, in the order of their gradients
+    tensors: tuple[int, ...]  # parameters per tensor of a layer, in gradient order
     d: int  # ranks of the data parallel group
     backward_seconds: float  # of one layer; forward takes half of it
     bytes_per_second: float  # of one rank, one way
@@ -201,7 +203,8 @@ def gradient_buckets(model: BucketModel, scheme: str) -> list[list[int]]:
 
 
 def all_reduce_tasks(model: BucketModel, scheme: str, op: str = "all_reduce") -> list[Task]:
-    """The backward pass of every tensor, with a reduction after the last tensor of each bucket."""
+    """DDP: the backward pass of every tensor, with a reduction after the last tensor of each
+    bucket."""
     sizes = model.gradients
     tasks: list[Task] = []
     for number, bucket in enumerate(gradient_buckets(model, scheme)):
@@ -217,7 +220,7 @@ def all_reduce_tasks(model: BucketModel, scheme: str, op: str = "all_reduce") ->
 def sharded_tasks(model: BucketModel) -> list[Task]:
     """ZeRO-1: reduce-scatters during backward, the optimizer step on a shard, then all-gathers.
 
-    The all-gathers overlap the next forward pass: a layer waits for the parameters of its own.
+    The all-gathers overlap the next forward pass: a layer waits only for its own parameters.
 
     >>> model = BucketModel(2, layer_tensors(1024), 8, 1e-3, bytes_per_second=1e11)
     >>> [task.what for task in sharded_tasks(model) if task.lane == "network"]
@@ -225,7 +228,7 @@ def sharded_tasks(model: BucketModel) -> list[Task]:
     """
     tasks = all_reduce_tasks(model, "sharded", "reduce_scatter")
     optimizer = len(tasks)
-    # Reading and writing a shard of the optimizer is a matter of memory bandwidth: it has no bar.
+    # The optimizer step is bound by memory bandwidth, which is not modelled: it takes no time.
     waits = tuple(at for at, task in enumerate(tasks) if task.lane == "network")
     tasks.append(Task("compute", "optimizer", 0, 0.0, waits))
     gathers = list(enumerate(gradient_buckets(model, "sharded")))[::-1]  # first layers come first
@@ -265,7 +268,7 @@ def zero3_tasks(model: BucketModel) -> list[Task]:
         ahead = tuple(computed[-2:-1])  # memory for two layers at a time
         gather = len(tasks)
         tasks.append(model.task("all_gather", layer, ahead, size))
-        # The scatter of the layer before goes behind this gather, which the next layer waits for.
+        # The last reduce-scatter comes after this all-gather, which the next layer needs.
         if what == "backward" and layer < model.layers - 1:
             tasks.append(model.task("reduce_scatter", layer + 1, (computed[-1],), gradients))
         computed.append(len(tasks))

@@ -29,12 +29,12 @@ REDUCTIONS: dict[str, Callable[..., np.ndarray]] = {"sum": np.sum, "mean": np.me
 
 
 def keep(stacked: np.ndarray) -> np.ndarray:
-    """The identity: the half of a mapping that does nothing."""
+    """The identity: the forward or backward of a mapping that leaves tensors unchanged."""
     return stacked
 
 
 def all_reduce(stacked: np.ndarray, reduction: str = "sum") -> np.ndarray:
-    """Every member gets the sum of all tensors; or their mean or largest, element by element."""
+    """Every member gets the element-wise sum of all tensors, or their mean or maximum."""
     require_choice("reduction", reduction, tuple(REDUCTIONS))
     return np.broadcast_to(REDUCTIONS[reduction](stacked, axis=0), stacked.shape)
 
@@ -62,13 +62,13 @@ def reduce(stacked: np.ndarray, root: int = 0) -> np.ndarray:
 
 
 def gather(stacked: np.ndarray, dim: int = 0, root: int = 0) -> list[np.ndarray]:
-    """The root gets all tensors joined in order of members; the others keep theirs."""
+    """The root gets all tensors joined in order of members; other members keep their tensors."""
     at = place_of(root, len(stacked))
     return [joined(stacked, dim) if i == at else x for i, x in enumerate(stacked)]
 
 
 def scatter(tensors: Sequence[np.ndarray], dim: int = 0, root: int = 0) -> np.ndarray:
-    """Member i gets piece i of the root's tensor; what the others hold is not read."""
+    """Member i gets piece i of the root's tensor; the other members' tensors are ignored."""
     return pieces_of(tensors[place_of(root, len(tensors))], len(tensors), dim)
 
 
@@ -78,12 +78,14 @@ def split(stacked: np.ndarray, dim: int = 0) -> np.ndarray:
 
 
 def sum_at_root(stacked: np.ndarray, root: int = 0) -> np.ndarray:
-    """The root gets the sum, the others zeros: the backward of broadcast, which ignored theirs."""
+    """The root gets the sum, the other members zeros: the backward of `broadcast`, which ignores
+    their tensors."""
     return _with_zeros(np.sum(stacked, axis=0), len(stacked), root)
 
 
 def join_at_root(stacked: np.ndarray, dim: int = 0, root: int = 0) -> np.ndarray:
-    """The root gets all tensors joined, the others zeros of that shape: the backward of scatter."""
+    """The root gets all tensors joined, the other members zeros of that shape: the backward of
+    scatter."""
     return _with_zeros(joined(stacked, dim), len(stacked), root)
 
 
@@ -93,7 +95,7 @@ def _with_zeros(result: np.ndarray, members: int, root: int) -> np.ndarray:
     return at_root
 
 
-# -- exchanges: every member sends something of its own to others, and nothing is added up ---------
+# -- exchanges: every member sends different data to the others, and nothing is summed ---------
 
 
 def all_to_all(stacked: np.ndarray, cut: int = 0, join: int = 0) -> np.ndarray:
@@ -106,9 +108,9 @@ def all_to_all(stacked: np.ndarray, cut: int = 0, join: int = 0) -> np.ndarray:
 
 
 def tokens_all_to_all(stacked: np.ndarray, cut: int, join: int) -> np.ndarray:
-    """An all-to-all of tensors seen as (tokens, hidden), as all_to_all_sp2hp and _hp2sp see them.
+    """An all-to-all of tensors reshaped to (tokens, hidden), as in all_to_all_sp2hp and _hp2sp.
 
-    All dims but the last are tokens, and stay one dim in the result, as in Megatron.
+    All dims but the last are flattened to tokens, and stay flattened in the result, as in Megatron.
 
     >>> two_tokens_each = np.array([[[1, 2], [3, 4]], [[5, 6], [7, 8]]])
     >>> tokens_all_to_all(two_tokens_each, cut=-1, join=0).tolist()
@@ -124,8 +126,9 @@ def uneven_all_to_all(
 ) -> list[np.ndarray]:
     """Member j gets splits[i][j] rows of every member i, joined in order of members.
 
-    The rows of member i, along dim 0, go to members 0, 1, .. in order; so its tensor has
-    sum(splits[i]) rows. MPI calls it alltoallv; it takes tokens of a MoE layer to their experts.
+    The rows of member i, along dim 0, go to members 0, 1, .. in order; its tensor has
+    sum(splits[i]) rows. It is MPI's alltoallv, and sends the tokens of a MoE layer to their
+    experts.
 
     >>> sent = [np.array([1, 2, 3]), np.array([4])]
     >>> [got.tolist() for got in uneven_all_to_all(sent, [[1, 2], [1, 0]])]
@@ -151,7 +154,7 @@ def send_recv(stacked: np.ndarray, to: To | None = None) -> np.ndarray:
     """The member at place to[i] gets the tensor of member i; a member that receives nothing keeps
     its own.
 
-    Unless ``to`` says otherwise, everyone sends to the next round the ring.
+    Without ``to``, every member sends to the next one on the ring.
 
     >>> send_recv(np.array([[1], [2], [3]]), to=(1, 2, None)).tolist()  # a pipeline's forward
     [[1], [1], [2]]
@@ -166,9 +169,9 @@ def send_recv(stacked: np.ndarray, to: To | None = None) -> np.ndarray:
 
 
 def send_recv_back(gradients: np.ndarray, to: To | None = None) -> np.ndarray:
-    """The backward of `send_recv`: member i gets the gradient of what it sent.
+    """The backward of `send_recv`: member i gets the gradient of the tensor that it sent.
 
-    Who had received nothing, and so kept its own tensor, has the gradient of that besides.
+    A member that received nothing, and so kept its tensor, adds the gradient of that tensor.
 
     >>> send_recv_back(np.array([[1], [2], [3]]), to=(1, 2, None)).tolist()
     [[3], [3], [0]]

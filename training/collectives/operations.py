@@ -73,7 +73,7 @@ FIRST, LAST = 0, -1
 
 @dataclass(frozen=True)
 class Operation:
-    """One row: the `functions` that run on the tensors of one group.
+    """One operation: the `functions` that run on the tensors of a group, forward and backward.
 
     >>> scatter = MAPPINGS["scatter_to_tensor_model_parallel_region"]
     >>> scatter.forward, scatter.backward, scatter.dims, scatter.replicated
@@ -98,7 +98,7 @@ class Operation:
 
 
 MAPPINGS: dict[str, Operation] = {
-    # What the mappings are made of; Megatron never differentiates these three themselves.
+    # The parts of the mappings; Megatron never differentiates these three by themselves.
     "_reduce": Operation("all_reduce", ""),
     "_split": Operation("split", "", (LAST,)),
     "_gather": Operation("all_gather", "", (LAST,)),
@@ -171,7 +171,7 @@ def apply(
 ) -> list[np.ndarray]:
     """Every group runs the operation on its own tensors; a rank in no group keeps its tensor.
 
-    ``tensors`` has one array for each rank of the world; ``groups`` is what rank_groups gives, or
+    ``tensors`` has one array for each rank of the world; ``groups`` is a result of rank_groups, or
     lists of ranks, which may differ in size. With ``direction="backward"`` the tensors are
     gradients of the output and the results are gradients of the input. Options:
 
@@ -212,7 +212,7 @@ def apply(
 
 
 def operation_of(op: str, **options: object) -> Operation:
-    """The row of an operation for these options.
+    """The operation with a name, for these options.
 
     >>> operation_of("gather_from_sequence_parallel_region").backward
     'reduce_scatter'
@@ -265,7 +265,7 @@ def arrays_of(tensors: object) -> list[np.ndarray]:
 
 
 def stacked_of(members: Sequence[np.ndarray], group: Sequence[int]) -> np.ndarray:
-    """The tensors of one group as one array, whose entry i is that of the member at place i.
+    """The tensors of one group stacked: entry i is the tensor of the member at place i.
 
     >>> stacked_of([np.array([0]), np.array([1])], group=[4, 5]).tolist()
     [[0], [1]]

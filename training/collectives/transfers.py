@@ -31,8 +31,8 @@ class Transfer:
     receiver: int
     chunk: int
     into: int
-    adds: bool = False  # the receiver adds it to what it has; else it is stored
-    gives: bool = False  # the sender has it no more
+    adds: bool = False  # the receiver adds it to its slot; else it replaces the slot
+    gives: bool = False  # the sender no longer has the chunk
 
 
 Step = tuple[Transfer, ...]
@@ -44,22 +44,22 @@ class Algorithm:
     """The steps of one collective in a group of a fixed size."""
 
     name: str
-    op: str  # the collective that it does, as in training.collectives.cost; S is its whole buffer
+    op: str  # the collective, as in training.collectives.cost; S is its whole buffer
     members: int
-    chunks: int  # equal parts of S; a message is one of them
+    chunks: int  # equal parts of S; a message has one of them
     steps: tuple[Step, ...]
-    root: int = 0  # its place, where there is one
+    root: int = 0  # place of the root, if any
 
     @property
     def slots(self) -> int:
-        """The number of slots of each member: an all-to-all receives into other slots than it sends
-        from."""
+        """The number of slots of each member: an all-to-all has separate slots for sending and
+        receiving."""
         return (2 if self.op == "all_to_all" else 1) * self.chunks
 
     def loads(self) -> list[float]:
         """The share of the buffer that the busiest port, in or out, transfers in each step.
 
-        Over the bandwidth it is the time of the step, if all ports are alike and none waits.
+        Divided by the bandwidth it is the time of the step, if all ports are equal and none waits.
         """
         return [max(ports(step).values(), default=0) / self.chunks for step in self.steps]
 

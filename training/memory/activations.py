@@ -45,8 +45,8 @@ PARTS = ("norms", "attention", "core", "mlp", "experts", "input")
 def layer_activations(
     model: Model, split: Split, training: Training, *, moe: bool = False, recompute: str = ""
 ) -> dict[str, float]:
-    """Bytes of one layer for one micro-batch on one rank, by part; recomputed as in ``recompute``
-    or, by default, as in ``training``.
+    """Bytes of one layer's activations for one micro-batch on one rank, by part. ``recompute``
+    names the recomputation; the default is that of ``training``.
 
     The layer of GPT-3 on 8 tensor parallel ranks, with SP, dropout and selective recomputation,
     34sbh/t:
@@ -73,8 +73,8 @@ def layer_activations(
 
 
 def computed_again(model: Model, split: Split, training: Training, *, moe: bool = False) -> float:
-    """Bytes that a layer's backward pass needs in addition while it recomputes: those of the half
-    of the layer that has more, for the two are not in memory at the same time."""
+    """Additional bytes of a layer's backward pass while it recomputes: the larger of the layer's
+    two halves, which are not in memory at the same time."""
     if training.recompute == "none" or (training.flash and training.recompute == "selective"):
         return 0.0
     kept = layer_activations(model, split, training, moe=moe)
@@ -95,7 +95,7 @@ class _Layer:
         self.model, self.split, self.training, self.again = model, split, training, again
         self.moe = moe
         self.is_wide = training.products in WIDE
-        self.element = training.element if self.is_wide else 1  # bytes of a product's input
+        self.element = training.element if self.is_wide else 1  # bytes of a matrix product's input
 
     def _is_again(self, norm_is_apart: bool) -> bool:
         """Whether the output of a norm is recomputed."""
@@ -103,7 +103,7 @@ class _Layer:
         return "norms" in self.again or ("layernorm" in self.again and is_apart)
 
     def _input(self, norm_is_apart: bool, *whole_modules: str) -> float:
-        """Bytes kept of a block's input, and of its dropout mask."""
+        """Bytes kept for a block's input and its dropout mask."""
         kept = 0.0 if self._is_again(norm_is_apart) else self.element
         if not self.again.isdisjoint(whole_modules):
             is_apart = norm_is_apart or self.training.is_eager
@@ -147,7 +147,7 @@ class _Layer:
 
 
 def embedding_activations(model: Model, split: Split, training: Training) -> float:
-    """Bytes of the embedding for one micro-batch: its dropout mask.
+    """Bytes of the embedding's activations for one micro-batch: its dropout mask.
 
     Source: arXiv:2205.05198 section 4.3, sbh/t for each micro-batch in flight.
     """
@@ -156,8 +156,8 @@ def embedding_activations(model: Model, split: Split, training: Training) -> flo
 
 
 def output_activations(model: Model, split: Split, training: Training) -> float:
-    """Bytes of the output for one micro-batch: the inputs of its norm and projection, 32-bit
-    logits.
+    """Bytes of the output's activations for one micro-batch: the inputs of its norm and projection,
+    and 32-bit logits.
 
     Source: arXiv:2205.05198 section 4.3, 4sbh/t * (1 + V/h). MTP modules have logits each.
     """
@@ -167,5 +167,6 @@ def output_activations(model: Model, split: Split, training: Training) -> float:
 
 
 def _whole(split: Split, training: Training) -> float:
-    """A rank's share of what tensor parallelism divides only with sequence parallelism."""
+    """A rank's share of the activations that tensor parallelism divides only with sequence
+    parallelism."""
     return 1 / split.tp if training.sequence_parallel else 1.0

@@ -47,7 +47,7 @@ Number = float
 
 
 def leaves(offload: str, zero: int) -> tuple[str, ...]:
-    """The states that a GPU need not hold.
+    """The model states that need not be in GPU memory.
 
     >>> leaves("optimizer", 2), leaves("parameters", 3), leaves("none", 3)
     (('gradients', 'optimizer'), ('weights', 'gradients', 'optimizer'), ())
@@ -61,8 +61,7 @@ def leaves(offload: str, zero: int) -> tuple[str, ...]:
 def moved(
     how: tuple[str, int], states: dict[str, float], room: float = math.inf
 ) -> dict[str, float]:
-    """Bytes of a rank's states that are in host memory. room: bytes of the GPU that chunks may
-    use."""
+    """Bytes of a rank's states in host memory, by state. room: bytes of GPU memory for chunks."""
     if how[0] != "chunks":
         return {name: states[name] for name in leaves(*how)}
     above = max(0.0, states["weights"] + states["optimizer"] - max(0.0, room))
@@ -75,8 +74,8 @@ def moved(
 class Crossing:
     """Bytes that one rank sends to its host and receives from it in a step.
 
-    ``during``: while micro-batches run, behind whose computation they may hide; ``after``: around
-    the update. ``updated``: parameters that the host updates.
+    ``during``: bytes while micro-batches run, which their computation may hide; ``after``: bytes
+    around the update. ``updated``: number of parameters that the host updates.
     """
 
     down_during: Number
@@ -94,8 +93,8 @@ class Crossing:
         return self.up_during + self.up_after
 
     def seconds(self, link: float) -> tuple[Number, Number]:
-        """Seconds during the micro-batches and after them; both directions at once, each at
-        ``link``."""
+        """Seconds during the micro-batches and after them; both directions run at once, each at
+        ``link`` bytes per second."""
         down, up = self.down_during, self.up_during
         longer = (down + up + abs(down - up)) / 2.0
         return longer / (link * REACHED), (self.down_after + self.up_after) / (link * REACHED)
@@ -108,10 +107,10 @@ def crossing(
     on_host: tuple[Number, Number],
     times: tuple[Number, Number],
 ) -> Crossing:
-    """The bytes transferred for so many parameters.
+    """The bytes transferred for ``parameters`` parameters.
 
-    on_host: the shares of the optimizer's state and of the weights that are the host's; times:
-    micro-batches, and passes of each over the weights (Training.weight_passes).
+    on_host: the shares of the optimizer's state and of the weights in host memory; times: the
+    number of micro-batches, and the passes of each over the weights (Training.weight_passes).
 
     >>> from training.recipe import PRECISIONS, Training
     >>> how = Training(zero=2, precision="fp16-fp16", offload="optimizer")

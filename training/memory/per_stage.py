@@ -59,7 +59,7 @@ def zero_model_state_bytes(
     weight_bytes: float = 2,
     gradient_bytes: float = 2,
 ) -> float:
-    """Bytes per rank of weights, gradients and optimizer state under a stage of ZeRO.
+    """Bytes per rank of weights, gradients and optimizer state, at a stage of ZeRO.
 
     >>> [zero_model_state_bytes(7.5e9, dp=64, stage=stage) / 1e9 for stage in (0, 1, 2, 3)]
     [120.0, 31.40625, 16.640625, 1.875]
@@ -84,8 +84,8 @@ def zero_model_state_bytes(
 
 @dataclass(frozen=True)
 class StageMemory:
-    """The memory of each rank of one pipeline stage: ``parts``, bytes by PARTS without zeros, and
-    ``host``, those of states in host memory (training.memory.host)."""
+    """The memory of each rank of one pipeline stage: ``parts``, GPU bytes by PARTS without zeros,
+    and ``host``, bytes of the states in host memory (training.memory.host)."""
 
     stage: int
     parameters: StageParameters
@@ -118,13 +118,13 @@ class StageMemory:
         return crossing(training, precision, states / precision.optimizer, self.host_shares, times)
 
 
-@lru_cache(maxsize=16)  # what is trained is asked about several times for one answer
+@lru_cache(maxsize=16)  # one answer asks for the same training several times
 def memory_per_stage(
     model: Model, split: Split, training: Training | None = None, room: float = math.inf
 ) -> tuple[StageMemory, ...]:
-    """The memory of a rank of every pipeline stage; all ranks of a stage hold the same.
+    """The memory of a rank, for every pipeline stage; all ranks of a stage need the same.
 
-    room: bytes of a GPU that tensors may take; what goes beyond of chunks is the host's.
+    room: bytes of a GPU that tensors may take; chunks beyond it go to host memory.
 
     >>> from training.models import MODELS
     >>> split = Split(tp=8, pp=4, dp=2)
@@ -163,8 +163,8 @@ def largest(stages: tuple[StageMemory, ...]) -> StageMemory:
 
 
 def waiting_chunk(training: Training, chunks: Number) -> Number:
-    """Micro-batches held in addition: if the all-to-all overlaps another micro-batch, one more
-    chunk has gone forward than in the schedule.
+    """Additional micro-batches held: if the all-to-all overlaps another micro-batch, one chunk more
+    than in the schedule has run forward.
 
     Source: NVIDIA/Megatron-LM d98e8a6 core/pipeline_parallel/schedules.py,
     get_pp_rank_microbatches.
@@ -179,8 +179,8 @@ def _beside_kept(
     parameters: StageParameters,
     layer: dict[bool, float],
 ) -> tuple[float, dict[str, float]]:
-    """Bytes that all layers of a stage keep for one micro-batch, and of everything else that it
-    holds."""
+    """Bytes of the activations that a stage's layers keep for one micro-batch, and bytes of
+    everything else on the stage, by part."""
     plain = parameters.layers - parameters.moe_layers
     modules = model.mtp_layers * parameters.is_last
     has_experts = model.has_experts(model.layers - 1)
@@ -190,7 +190,7 @@ def _beside_kept(
     states = model_states((parameters.dense, parameters.experts), split, training)
     parts = {name: float(size) for name, size in states.items()}
     if training.offload == "chunks":
-        parts["gradients"] = 0.0  # in the place of weights
+        parts["gradients"] = 0.0  # in place of weights
     if training.zero == 3:
         parts["gathered"] = _gathered(model, split, training, bool(moe_layers))
     if parameters.is_first:
@@ -225,7 +225,7 @@ def _parts(
 def model_states(
     parameters: tuple[Number, Number], split: Split, training: Training
 ) -> dict[str, Number]:
-    """Bytes of weights, gradients and optimizer state, of dense parameters and of experts."""
+    """Bytes of weights, gradients and optimizer state, for dense parameters plus experts."""
     precision, zero = PRECISIONS[training.precision], training.zero
     of_one = (precision.weight, precision.gradient, precision.optimizer)
     shares = zip(parameters, training.ranks_sharing(split))
@@ -240,7 +240,7 @@ def model_states(
 def _states(
     parameters: float, ranks: int, stage: int, weight: float, gradient: float, optimizer: float
 ) -> tuple[float, float, float]:
-    """Bytes of weights, gradients and optimizer state on one of the ranks."""
+    """Bytes of weights, gradients and optimizer state on one of the ``ranks`` that share them."""
     return (
         weight * parameters / (ranks if stage >= 3 else 1),
         gradient * parameters / (ranks if stage >= 2 else 1),
@@ -263,9 +263,9 @@ def _gathered(model: Model, split: Split, training: Training, moe: bool) -> floa
 def _working(model: Model, split: Split, training: Training, parameters: StageParameters) -> float:
     """The largest temporary memory of the backward pass, beyond the logits counted already.
 
-    Either a second copy of the logits, in the format of activations, beside the 32-bit one, at the
-    loss; or the gradients of a product's output and of its weights, before these join the sum of
-    all micro-batches: of the output layer, or of the widest product of a layer.
+    It is either, at the loss, a second copy of the logits in the format of activations; or, for the
+    output layer or the widest matrix product of a layer, the gradients of its output and of its
+    weights before they are added to the sum over micro-batches.
     """
     tokens, number = training.tokens(model, split), training.element
     gradient = PRECISIONS[training.precision].gradient
@@ -287,8 +287,8 @@ def exchange_buffers(model: Model, split: Split, training: Training) -> float:
     all tokens of the ep group, as if every one came here, in 16 bits with a 32-bit weight per
     expert.
 
-    Both ways share it within one NVLink domain, which is taken here; DeepEP's own chunks, and what
-    an all-to-all receives, are small beside.
+    Assumes one NVLink domain, where both directions share the buffers. DeepEP's chunks and the
+    receive buffer of an all-to-all are small in comparison, and not counted.
 
     >>> from training.models import MODELS
     >>> split, how = Split(pp=4, dp=64, ep=64), Training(dispatcher="hybridep")
@@ -308,23 +308,24 @@ def exchange_buffers(model: Model, split: Split, training: Training) -> float:
 def layer_bytes(
     model: Model, split: Split, training: Training, moe: bool, recompute: str = ""
 ) -> float:
-    """Activations of one layer for one micro-batch; recomputed as in ``recompute`` or, by default,
-    as in ``training``."""
+    """Bytes of one layer's activations for one micro-batch. ``recompute`` names the recomputation;
+    the default is that of ``training``."""
     if moe and not model.experts:
         return 0.0
     return sum(layer_activations(model, split, training, moe=moe, recompute=recompute).values())
 
 
 def require_counted(model: Model, split: Split, training: Training) -> None:
-    """Refuses what `memory_per_stage` refuses, without counting bytes."""
+    """Raises the errors of `memory_per_stage`, without counting bytes."""
     _require(model, split, training)
     split.placed(training.rule.placement).require_fits(model)
     micro_batches_in_flight(training.pipeline(split))
 
 
 def _require(model: Model, split: Split, training: Training) -> None:
-    """Refuses optimizer instances that do not divide the ranks that replicate parameters, and
-    sequence parallelism that does not divide a context parallel rank's tokens."""
+    """Raises LayoutError for optimizer instances that do not divide the ranks that replicate
+    parameters, and for sequence parallelism that does not divide a context parallel rank's tokens.
+    """
     ranks = split.dp * split.cp
     if ranks % training.instances:
         facts = {"instances": training.instances, "size": ranks, "group": "dp-cp"}

@@ -37,10 +37,11 @@ ROUNDING = 1e-9
 def automatic(
     shape: Shape, times: np.ndarray, send: float, limit: float, w_share: float
 ) -> tuple[np.ndarray, ...]:
-    """The places of every rank, for stages in a line.
+    """The order of every rank's ops as places, for stages in a line.
 
-    times: by kind and stage, as `Durations.table` has them. send: time of a message. limit:
-    micro-batches that a rank may hold; w_share: the part of one that it holds from I to W.
+    times: durations by kind and stage, as in `Durations.table`. send: duration of a message. limit:
+    micro-batches that a rank may hold; w_share: the part of a micro-batch that it holds from I to
+    W.
     """
     longest = max(float(times[[F, I, W]].max()), send)
     # Whole numbers, so that equal sums of decimal times are equal.
@@ -53,20 +54,19 @@ def automatic(
         attempt.run(shortest)
         if attempt.span < shortest:
             best, shortest = attempt, attempt.span
-        if shortest <= busy.max():  # none can be shorter
+        if shortest <= busy.max():  # no order can be shorter
             break
     return best.places() if best else ()
 
 
 class _Try:
-    """An order under construction: the ops of each rank so far, the time until which it is busy,
-    and its idle time.
+    """An order under construction: each rank's ops so far, its clock, and its idle time.
 
     late, skip, greedy: the three choices. words: the kinds of each rank's ops, in order. inputs:
-    when the input of each of a rank's F is made. ran, weights: the F and the W of each rank; done:
-    the I of all, one in each round. idle: of each rank, after its first op; worst: of the rank that
-    is idle most. span: the longest time from a rank's own first op to its own last, if nobody is
-    idle any more.
+    times at which the inputs of a rank's F are ready. ran, weights: numbers of F and of W that each
+    rank has run; done: number of I that every rank has run, one in each round. idle: idle time of
+    each rank after its first op; worst: the largest of these. span: the longest time between a
+    rank's first and last op, if no rank is idle any more.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class _Try:
         self.worst, self.span = 0.0, max(busy)
 
     def places(self) -> tuple[np.ndarray, ...]:
-        """The words as places: each kind takes its micro-batches one after the other."""
+        """The order of every rank as places: each kind of op takes its micro-batches in order."""
         places = []
         for rank, word in enumerate(self.words):
             kinds = np.frombuffer(word, dtype=np.uint8)
@@ -102,7 +102,7 @@ class _Try:
         return tuple(places)
 
     def run(self, shortest: float) -> None:
-        """The whole order, or its beginning if its span cannot be below the shortest."""
+        """Builds the order, or only its beginning if its span cannot be below ``shortest``."""
         self._warm_up()
         while self.done < self.shape.m and self.span < shortest:
             if self.done:
@@ -112,7 +112,7 @@ class _Try:
             self._put_weights(rank, self._waiting(rank))
 
     def _warm_up(self) -> None:
-        """Adds the first F of every rank, and those that end before its first I."""
+        """Adds the first F of every rank, and all F that end before the rank's first I."""
         shape, forward = self.shape, self.costs[F]
         self.clock = list(accumulate((time + self.send for time in forward[:-1]), initial=0.0))
         self._run_forwards(shape.ranks)
@@ -133,7 +133,7 @@ class _Try:
         self._run_forwards(rank for rank in shape.ranks for _ in range(more[rank]))
 
     def _run_forwards(self, ranks: Iterable[int]) -> None:
-        """Adds one F to each of these ranks, after the W that are due or that must make room."""
+        """Adds one F to each of these ranks, after the W that are due or needed to make room."""
         ran, weights, clocks, costs = self.ran, self.weights, self.clock, self.costs[F]
         inputs, words, send, full = self.inputs, self.words, self.send, math.floor(self.limit)
         for rank in ranks:
@@ -150,7 +150,7 @@ class _Try:
     def _run_backwards(self) -> None:
         """Adds one I to each rank, from the last to the first."""
         clocks, costs, words = self.clock, self.costs[I], self.words
-        if self.ran[0] == self.shape.m:  # nobody waits for the first rank's I
+        if self.ran[0] == self.shape.m:  # no rank waits for the first rank's I
             self._put_weights(0, self._waiting(0))
         ready = -math.inf
         for rank in reversed(self.shape.ranks):
@@ -168,17 +168,17 @@ class _Try:
         self.weights[rank] += count
 
     def _waiting(self, rank: int) -> int:
-        """The number of W that a rank could run."""
+        """The number of W that a rank could run now."""
         return self.done - self.weights[rank]
 
     def _weights_for_room(self, rank: int) -> int:
-        """The number of W that must run before memory holds another F."""
+        """The number of W that must run before memory has room for another F."""
         held = self.ran[rank] - self.done + self.w_share * self._waiting(rank)
         over = held + 1 - self.limit - ROUNDING
         return math.ceil(over / self.w_share) if over > 0 < self.w_share else 0
 
     def _wait(self, rank: int, ready: float) -> float:
-        """Advances a rank's clock to the time of an input: with W as far as possible, then idle."""
+        """Advances a rank's clock to the time of an input: runs W while they fit, then idles."""
         cost, waiting, gap = self.costs[W][rank], self._waiting(rank), ready - self.clock[rank]
         if waiting:
             count = min(waiting, int(gap // cost)) if cost else waiting
@@ -193,8 +193,8 @@ class _Try:
         return max(ready, self.clock[rank])
 
     def _first_forward(self) -> int:
-        """The first rank that runs another F in a round: from it on, all have one left and should
-        not skip it."""
+        """The first rank that runs another F in a round: from there on, every rank has one left and
+        should not skip it."""
         ran, clock, costs, last = self.ran, self.clock, self.costs, self.shape.p - 1
         for rank in reversed(self.shape.ranks):
             if ran[rank] == self.shape.m:

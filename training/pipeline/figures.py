@@ -27,11 +27,11 @@ from .spec import SETTLED, ScheduleSpec, checked, plan_of
 
 @dataclass(frozen=True, eq=False)
 class Figures:
-    """Figures of one timeline; arrays have one entry for each pipeline rank.
+    """Key figures of a timeline; arrays have one entry for each pipeline rank.
 
-    busy, idle, span: time; span is from a rank's own first op to its own last. tail: time between a
-    rank's last op and the last of all. peak_input, peak: micro-batch chunks held at most, until I
-    or B, and until W or B. activation_sends, gradient_sends: messages to another rank.
+    busy, idle, span: time; span is from the rank's first op to its last. tail: time between the
+    rank's last op and the last op of all ranks. peak_input, peak: the most micro-batch chunks held,
+    until I or B, and until W or B. activation_sends, gradient_sends: messages to another rank.
     """
 
     makespan: float
@@ -56,15 +56,14 @@ class Figures:
 
     @property
     def bubble_of_span(self) -> float:
-        """Idle time of the rank with the longest span relative to that span: the bubble rate of
-        2401.10241."""
+        """Idle time of the rank with the longest span, relative to that span: the bubble rate of
+        arXiv:2401.10241."""
         longest = self.span.argmax()
         return _ratio(self.span_bubble[longest], self.span[longest])
 
     @property
     def span_bubble(self) -> np.ndarray:
-        """Idle time between a rank's own first and last op: the one that "zero bubble" refers
-        to."""
+        """Idle time between each rank's first and last op: the bubble of "zero bubble"."""
         return self.span - self.busy
 
 
@@ -94,9 +93,9 @@ def figures_of(timeline: Timeline) -> Figures:
 
 
 def held_of(plan: PipelinePlan, until: tuple[int, int]) -> np.ndarray:
-    """Micro-batch chunks that a rank holds during each place: int64, shape (places,).
+    """The number of micro-batch chunks that a rank holds during each place: int64, shape (places,).
 
-    until: the kinds of op after whose end a chunk is let go.
+    until: the kinds of op whose end releases a chunk.
     """
     taken, let_go = np.zeros((2, 4), dtype=np.int64)
     taken[F], let_go[[*until]] = 1, 1
@@ -105,7 +104,7 @@ def held_of(plan: PipelinePlan, until: tuple[int, int]) -> np.ndarray:
         second = plan.second[plan.paired] & 3
         change[plan.paired] += (taken - let_go)[second]
         gone[plan.paired] += let_go[second]
-    # Each rank lets go of all that it took, so the sums before it are equal.
+    # Each rank releases all that it took, so the sums before it are zero.
     return np.cumsum(change) + gone
 
 
@@ -144,7 +143,7 @@ def bubble(name: str, p: int, m: int, v: int | None = None) -> float:
 
 
 def settled(spec: ScheduleSpec) -> int:
-    """A number of micro-batches, at most m, with which ranks have the same idle time as with m."""
+    """A number of micro-batches, at most m, at which the ranks are idle as long as at m."""
     fewer = SETTLED * spec.p + spec.m % spec.p
     is_even = not (spec.rule.rounds and spec.m % spec.p)
     return fewer if is_even and spec.m > fewer + spec.p else spec.m
@@ -155,7 +154,7 @@ def settled(spec: ScheduleSpec) -> int:
 
 @lru_cache(maxsize=256)
 def idle_time(name: str, p: int, v: int) -> float:
-    """Idle time of a rank in a step with enough micro-batches, with F = I = W = 1."""
+    """Idle time of a rank in a step with enough micro-batches, for F = I = W = 1."""
     rule = SCHEDULES[name]
     if rule.closed:
         return rule.closed.idle(p, v, Times())
@@ -164,16 +163,17 @@ def idle_time(name: str, p: int, v: int) -> float:
 
 
 def peaks(spec: ScheduleSpec) -> tuple[float, ...]:
-    """The most micro-batches that each rank holds until W, in units of a whole rank."""
+    """The most micro-batches that each rank holds until W, in units of a rank's whole part of the
+    model."""
     form = spec.rule.closed
     return form.peaks(spec.shape) if form else counted(spec)[0]
 
 
 def micro_batches_in_flight(spec: ScheduleSpec) -> list[float]:
-    """The most micro-batches whose activations of all its layers each of p ranks keeps.
+    """The most micro-batches whose activations each of p ranks keeps, for all its layers.
 
-    By the closed forms. Where the backward is split they are upper bounds: part of an activation is
-    free after its first half.
+    Computed from closed forms. For split backward passes they are upper bounds: part of an
+    activation is freed after the first half.
 
     >>> micro_batches_in_flight(ScheduleSpec("1f1b", p=4, m=8))
     [4.0, 3.0, 2.0, 1.0]
@@ -183,7 +183,7 @@ def micro_batches_in_flight(spec: ScheduleSpec) -> list[float]:
     Errors: LayoutError for sizes that the schedule does not take.
     """
     spec.require(drawn=False)
-    # In DualPipe a micro-batch meets one of a rank's two stages only.
+    # In DualPipe a micro-batch runs on only one of a rank's two stages.
     stages = 2 if spec.rule.placement == "both ways" else 1
     return [peak / stages for peak in peaks(spec)]
 
@@ -200,8 +200,8 @@ def outputs_in_flight(spec: ScheduleSpec) -> int:
 def counted(spec: ScheduleSpec) -> tuple[tuple[float, ...], int]:
     """`peaks` and `outputs_in_flight`, counted from the order itself.
 
-    A long step holds the same, or as many more, with each p more micro-batches: two short ones
-    tell it.
+    With each p more micro-batches the peak of a long step stays equal or grows by the same number,
+    so two short steps determine it.
 
     >>> counted(ScheduleSpec("gpipe", p=2, m=4096))
     ((4096.0, 4096.0), 4096)
@@ -225,8 +225,7 @@ def is_known(name: str, p: int, v: int) -> bool:
 
 
 def is_taken(spec: ScheduleSpec) -> bool:
-    """Whether `micro_batches_in_flight` has an answer: faster than a refusal, which tries its
-    fixes."""
+    """Whether `micro_batches_in_flight` has an answer; faster than calling it."""
     longest = replace(spec, m=min(spec.m, settled(spec) + spec.p))
     return spec.is_taken and (spec.rule.closed is not None or longest.num_ops <= MOST_OPS)
 

@@ -33,7 +33,7 @@ def one_f_one_b(shape: Shape, rank: int) -> np.ndarray:
 
 
 def interleaved(shape: Shape, rank: int) -> np.ndarray:
-    """1F1B over v chunks: see `chunk_table` and `interleaved_warmup`."""
+    """1F1B over v chunks of the model; see `chunk_table` and `interleaved_warmup`."""
     warmup = interleaved_warmup(shape, rank)
     forward, backward = _looped(shape, rank)
     return _alternating(shape.op(F, *forward), shape.op(B, *backward), warmup)
@@ -65,12 +65,12 @@ def zb_h(shape: Shape, rank: int, delay: int) -> np.ndarray:
 def interleaved_zb(shape: Shape, rank: int) -> np.ndarray:
     """Interleaved with one hop of warm-up less per rank, I in place of B, and W from the r-th I on.
 
-    W then follows each I and takes the oldest that is left.
+    From then on a W follows each I, for the oldest micro-batch that still needs one.
     """
     forward, backward = _looped(shape, rank)
     total = shape.m * shape.v
     warmup = min((shape.v - 1) * shape.n + shape.p - 1 - rank, total)
-    # By turns: forward number x stands in turn x - warmup, and the i-th I in turn i.
+    # In turns: forward number x runs in turn x - warmup, and the i-th I in turn i.
     turn = np.arange(total)
     return _by_key(
         (shape.op(F, *forward), 3 * (turn - warmup)),
@@ -82,7 +82,8 @@ def interleaved_zb(shape: Shape, rank: int) -> np.ndarray:
 def zb_v(shape: Shape, rank: int) -> np.ndarray:
     """ZB-V: a V of two chunks, with the order for F = I = W.
 
-    Made for at least 2p - 1 micro-batches; of fewer, what is too much is left out.
+    The order for 2p - 1 or more micro-batches; with fewer, ops of missing micro-batches are left
+    out.
     """
     p, total = shape.p, max(shape.m, 2 * shape.p - 1)
     with_new = total - (2 * p - 1 - rank)
@@ -103,7 +104,8 @@ def zb_v(shape: Shape, rank: int) -> np.ndarray:
 def dual_pipe(shape: Shape, rank: int) -> np.ndarray:
     """DualPipe: half of the micro-batches enter at each end, over two copies of the model.
 
-    Rank r holds stage r for the first half of them and stage p - 1 - r for the others.
+    Rank r holds stage r for the first half of the micro-batches, and stage p - 1 - r for the
+    others.
     """
     p, half = shape.p, shape.m // 2
     near = min(rank, p - 1 - rank)
@@ -170,9 +172,9 @@ def _alternating(forward: np.ndarray, backward: np.ndarray, warmup: int) -> np.n
 def _both_ways(
     shape: Shape, chunks: tuple[tuple[int, int], ...], near: int, far: int, main: int
 ) -> np.ndarray:
-    """The eight phases of DualPipe's ``step()``, for a rank ``near`` hops from the nearer end and
-    ``far`` hops from where the two directions meet."""
-    # Where they meet, the first pair would wait for itself: there its ops run one by one.
+    """The eight phases of DualPipe's ``step()``, for a rank ``near`` hops from the nearer end of
+    the pipeline and ``far`` hops from the middle, where the two directions meet."""
+    # In the middle the first pair would wait for itself: there its ops run one by one.
     first = F0 + B1 if far == 0 else _pair(F0, B1)
     # From the middle of these on, weights wait.
     last = (B1 + B0) * (near + 1)

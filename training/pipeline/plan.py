@@ -47,7 +47,8 @@ MOST_OPS = 2_000_000
 class PipelinePlan:
     """The ops of every rank of a pipeline, in order, without times.
 
-    stages: of the model, each a chunk of it; m: micro-batches. places: per rank an int64 array.
+    stages: number of stages, each a chunk of the model; m: number of micro-batches. places: an
+    int64 array for each rank.
 
     >>> plan = PipelinePlan(stages=1, m=2, places=(np.array([F, F + 4, B, B + 4]),))
     >>> plan.order(), plan.num_ops
@@ -121,7 +122,7 @@ class PipelinePlan:
 
     @cached_property
     def needed(self) -> np.ndarray:
-        """The place of the op on another stage that each op waits for, by number; else -1."""
+        """The place of the op on another stage that each op waits for, by number; -1 for none."""
         where = self.where.reshape(self.stages, self.m, 4)
         needed = np.full_like(where, -1)
         for kind, inputs in WAITS.items():

@@ -41,14 +41,14 @@ class Times:
 class Form:
     """The published formulas of a schedule, for any sizes.
 
-    peak: whole-rank micro-batches held until W. when: its condition; empty: none. sense: idle is of
-    all ranks over the "step"; the most between a rank's own first and last op, over the "span"; or
-    the "most" of a rank over the step. keeps_outputs: whether the last stage keeps what it puts
-    out until all forwards are done.
+    peak: micro-batches held until W, in units of a whole rank. when: condition of the formulas;
+    empty: none. sense: what idle measures: "step", the idle time of every rank over the step;
+    "span", the most between a rank's first and last op; or "most", the most of any rank over the
+    step. keeps_outputs: whether the last stage keeps its outputs until all forwards are done.
     """
 
     formula: str
-    idle: Callable[[int, int, Times], float]  # of p, v, times
+    idle: Callable[[int, int, Times], float]  # arguments: p, v, times
     peak_formula: str
     peak: Callable[[Shape, int], float]  # of a rank
     when: str = ""
@@ -63,7 +63,7 @@ FILLED = "m ≥ 2p - 1, F = I = W"
 
 
 def one_pass(p: int, v: int, t: Times) -> float:
-    """The time of one micro-batch through all stages but one, forward and back, chunk by chunk."""
+    """The time of one micro-batch through a chunk on every rank but one, forward and backward."""
     return (p - 1) * (t.forward + t.backward) / v
 
 
@@ -73,12 +73,12 @@ def nothing(p: int, v: int, t: Times) -> float:
 
 
 def delayed(delay: int) -> Callable[[int, int, Times], float]:
-    """The wait for the first I to come back, of which so many W fill a part at each hop."""
+    """The wait for the first I to come back, less ``delay`` W at each hop that fill part of it."""
     return lambda p, v, t: (p - 1) * (t.forward + t.for_input - delay * t.for_weights)
 
 
 def meeting(hops: float, t: Times) -> float:
-    """The idle time of ranks that are so many hops from where two directions meet."""
+    """The idle time of ranks that are ``hops`` hops from where the two directions meet."""
     return hops * (t.pair + t.backward - 3 * t.for_weights)
 
 
@@ -134,9 +134,9 @@ DualPipeV's own formula counts PP = 2p and times of a chunk, half a rank."""
 class Schedule:
     """One schedule: its order, its requirements, and its published formulas.
 
-    order: the places of one rank; None where a scheduler finds them, see `automatic`.
-    placement: how stages lie on the ranks, as `training.split.Split` says it.
-    v: chunks on each rank; None where they can be chosen.
+    order: a function of the places of one rank; None if a scheduler finds them, see `automatic`.
+    placement: assignment of stages to ranks, as in `training.split.Split`. v: number of chunks on
+    each rank; None if it can be chosen.
     """
 
     name: str
@@ -158,7 +158,7 @@ class Schedule:
 
     @property
     def closed(self) -> Form | None:
-        """Idle time and peak in closed form; None: they are counted."""
+        """Idle time and peak in closed form; None if they must be counted."""
         return FORMS.get(self.name)
 
 

@@ -46,8 +46,8 @@ LONGEST = 1e9
 class Durations:
     """The duration of an op of one stage, and of a message; a scalar applies to all stages.
 
-    overlapped: of a pair; None: as long as both ops one after the other. send: of a message from
-    one rank to another, which keeps neither of them busy.
+    overlapped: duration of a pair; None: the sum of both ops. send: duration of a message from one
+    rank to another, which keeps neither of them busy.
     """
 
     forward: Duration = 1.0
@@ -167,9 +167,9 @@ def _costs(plan: PipelinePlan, table: np.ndarray) -> np.ndarray:
 def _run_abreast(
     starts: np.ndarray, cost: np.ndarray, inputs: Waits
 ) -> tuple[np.ndarray, np.ndarray]:
-    """`_run` with all ranks side by side: in each turn every rank runs one place, if it can."""
+    """`_run`, vectorised over ranks: in each turn every rank runs one place, if it can."""
     p, places = len(starts) - 1, len(cost)
-    # Behind each rank's places stands one that never runs, and behind all one that ran at once.
+    # After each rank's places comes one that never runs, and at the end one that ran at once.
     slots = np.arange(places) + np.repeat(np.arange(p), np.diff(starts))
     at, stop, at_once = starts[:-1] + np.arange(p), starts[1:] + np.arange(p), places + p
     end = np.full(at_once + 1, np.nan)
@@ -192,7 +192,7 @@ def _run_abreast(
             for needed, lag in waits:
                 ready = end[needed[at]]
                 now = np.maximum(now, ready if lag is None else ready + lag[at])
-            # Not a number for those that wait for what has not run.
+            # Not a number for places that wait for a place that has not run.
             end[at] = now = now + costs[at]
             np.fmax(clock, now, out=clock)
             np.add(at, 1, out=at, where=now == now)
@@ -207,9 +207,9 @@ def _run_abreast(
 
 
 def _run(starts: np.ndarray, costs: np.ndarray, waits: Waits) -> tuple[np.ndarray, np.ndarray]:
-    """Start and end of each place: every rank runs until it must wait for another.
+    """Start and end of each place: every rank runs until it must wait for another rank.
 
-    A loop over plain lists: for the ops of few ranks it beats arrays.
+    A loop over plain lists, which is faster than arrays for few ranks.
     """
     bounds, cost = starts.tolist(), costs.tolist()
     places = len(cost)

@@ -69,7 +69,8 @@ class ScheduleSpec:
         return Shape(self.p, self.m, self.chunks, self.group)
 
     def require(self, *, drawn: bool = True) -> None:
-        """Refuses sizes that the schedule does not take; drawn: as for `alternatives`.
+        """Raises LayoutError for sizes that are invalid for the schedule; drawn: as for
+        `alternatives`.
 
         Errors: LayoutError whose every alternative works.
         """
@@ -78,12 +79,12 @@ class ScheduleSpec:
             raise refusal(code, control, *fixes, **facts)
 
     def require_chunks(self) -> None:
-        """Refuses chunks that the schedule does not have, whatever the other sizes are."""
+        """Raises LayoutError for a number of chunks that the schedule never has."""
         for code, control, facts in self._refused_chunks():
             raise refusal(code, control, {"v": self.rule.v or DEFAULT_VIRTUAL}, **facts)
 
     def require_drawn(self) -> None:
-        """Refuses more ops than may be placed."""
+        """Raises LayoutError for more ops than may be placed."""
         if self.num_ops > MOST_OPS:
             raise too_many_ops(self.num_ops).replace(alternatives=self.alternatives("m"))
 
@@ -119,10 +120,10 @@ class ScheduleSpec:
         return self.is_taken and self.num_ops <= MOST_OPS
 
     def alternatives(self, control: str | None, *, drawn: bool = True) -> list[dict[str, int]]:
-        """The nearest changes of a single size that make the schedule valid, those of ``control``
+        """The nearest single-size changes that make the schedule valid; changes of ``control`` come
         first.
 
-        drawn: whether every op is to be placed, of which there may be MOST_OPS.
+        drawn: whether every op is to be placed, which limits their number to MOST_OPS.
         """
         if self.rule.rounds and not drawn and self.num_ops > MOST_OPS >= self.num_settled:
             return [{"m": self.m - self.m % (self.m // self.p)}]
@@ -132,7 +133,7 @@ class ScheduleSpec:
         changes: list[dict[str, int]] = []
         for name in sorted(sizes, key=lambda name: name != control):
             most = max(4 * self.p, 2 * self.m, 8) if name != "p" else max(self.m, 2 * self.p)
-            if name != "group_size" and self.num_ops > MOST_OPS:  # beyond, none has to be tried
+            if name != "group_size" and self.num_ops > MOST_OPS:  # larger sizes have too many ops
                 most = min(most, MOST_OPS * getattr(self, name) // self.num_ops)
             most = min(most, self.m if name == "group_size" else 2**14)
             values = nearest(sizes[name], partial(self._works_with, name), maximum=most)
@@ -143,7 +144,7 @@ class ScheduleSpec:
         return with_changes(self, {name: size}).works
 
     def plan(self, durations: Durations | None = None) -> PipelinePlan:
-        """The ops of every rank; an order that is searched suits the durations."""
+        """The ops of every rank; a searched order is optimised for ``durations``."""
         shape, order = self.shape, self.rule.order
         if order is not None:
             return PipelinePlan(
@@ -189,8 +190,8 @@ class ScheduleSpec:
         return "schedule-needs-even", name, {"sentence": sentence, "why": why, **facts}
 
     def _refused_groups(self) -> Iterator[Refused]:
-        """Megatron's rule for groups: p <= N <= m, and the last group is whole or has at least
-        p."""
+        """Megatron's rule for groups of N micro-batches: p <= N <= m, and the last group has N or
+        at least p."""
         p, m, n = self.p, self.m, self.group
         facts = {"p": p, "m": m, "n": n}
         if n < p:
@@ -242,8 +243,8 @@ def checked(
 
 
 def least_group(p: int, m: int) -> int | None:
-    """The smallest group size with which Megatron interleaves m micro-batches; None for p, or if
-    none.
+    """The smallest group size with which Megatron interleaves m micro-batches; None if it is p, or
+    if there is none.
 
     >>> least_group(4, 8), least_group(4, 6), least_group(4, 10), least_group(4, 3)
     (None, 6, 5, None)

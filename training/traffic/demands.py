@@ -66,12 +66,12 @@ class Demand:
 
     Attributes:
         kind: the group, by its name in groups.megatron.parallel_state.
-        what: for which purpose, such as "forward" or "gradients".
+        what: the purpose, such as "forward" or "gradients".
         operation: as in training.collectives.cost.
         buffer: bytes of one operation, on the stage that sends most.
         counts: operations of one rank, by pipeline stage.
-        volumes: bytes of all of them, by pipeline stage.
-        beside: the computation that usually hides it; empty if the next one waits for it.
+        volumes: bytes of all these operations, by pipeline stage.
+        beside: the computation that usually hides it; empty if the next computation waits for it.
         pattern: how the bytes go between members.
     """
 
@@ -97,9 +97,9 @@ def demands(
     cp_algorithm: str = "p2p",
     stages: Sequence[StageParameters] = (),
 ) -> list[Demand]:
-    """Every operation of a step, kind by kind; those that move nothing are left out.
+    """Every operation of a step, kind by kind; operations that move nothing are left out.
 
-    stages: what a rank of each stage holds, where that is known already.
+    stages: the part of the model on a rank of each stage, if already known.
 
     >>> gpt = Model(layers=1, hidden=12288, heads=96, vocabulary=51200, sequence=2048)
     >>> layer = demands(gpt, Split(tp=8), Training(sequence_parallel=False))[0]
@@ -130,24 +130,24 @@ class _Step:
         self.tokens = training.tokens(model, split)
         self.activation = self.tokens * model.hidden * training.element  # X
         self.is_cut = training.sequence_parallel and split.tp > 1
-        # How often a micro-batch goes through a layer.
+        # The number of passes of a micro-batch through a layer.
         self.passes = ["forward", "backward"] + ["recompute"] * (training.recompute == "full")
-        # The share of micro-batches that meet one of a rank's stages: of DualPipe's two, half.
+        # The share of micro-batches that run on one stage of a rank: half with DualPipe's two.
         self.share = 0.5 if split.placement == "both ways" else 1.0
-        # What one micro-batch meets on a rank: layers, those with experts, embedding, output.
+        # What one micro-batch runs on a rank: layers, MoE layers, embedding, output.
         self.layers = [self.share * stage.layers for stage in stages]
         self.moe_layers = [self.share * stage.moe_layers for stage in stages]
         self.first = [self.share * stage.is_first for stage in stages]
         self.last = [self.share * stage.is_last for stage in stages]
 
     def goes_again(self, *modules: str) -> bool:
-        """Whether one of these modules is recomputed, without whole layers being recomputed."""
+        """Whether one of these modules is recomputed, by itself rather than with whole layers."""
         return not self.training.recomputed.isdisjoint(modules)
 
     def each(
         self, kind: str, what: str, operation: str, size: float, times: Iterable[float], *how: str
     ) -> Demand:
-        """A row of operations of one size in every micro-batch; how: beside, pattern."""
+        """The demand of equal operations in every micro-batch; how: fields beside and pattern."""
         counts = tuple(self.training.micro_batches * time for time in times)
         volumes = tuple(count * size for count in counts)
         return Demand(kind, what, operation, size, counts, volumes, *how)
@@ -155,15 +155,15 @@ class _Step:
     def once(
         self, kind: str, what: str, operation: str, sizes: Sequence[float], beside: str, times: int
     ) -> Demand:
-        """A row of operations once (or ``times``) per step, on everything that a rank of each stage
-        holds."""
+        """The demand of operations that run once (or ``times``) per step, on all that a rank of
+        each stage holds."""
         counts, volumes = (float(times),) * len(sizes), tuple(times * size for size in sizes)
         return Demand(kind, what, operation, max(sizes), counts, volumes, beside)
 
 
 def _tensor(step: _Step) -> Iterator[Demand]:
-    """Tensor parallelism in the layers, between column- and row-parallel matrices; once per step
-    the replicated weights."""
+    """Tensor parallelism in the layers, between column- and row-parallel matrices; and, once per
+    step, the gradients of replicated weights."""
     if step.split.tp == 1:
         return
     shared = 1 if step.model.shared_expert_ffn else 0
@@ -183,8 +183,8 @@ def _tensor(step: _Step) -> Iterator[Demand]:
 
 
 def _ends(step: _Step) -> Iterator[Demand]:
-    """Tensor parallelism in embedding, output layer and loss, whose matrices it cuts by the
-    vocabulary."""
+    """Tensor parallelism in embedding, output layer and loss, which divides their matrices along
+    the vocabulary."""
     if step.split.tp == 1:
         return
     first, last, size = step.first, step.last, step.activation
@@ -206,7 +206,7 @@ def _context(step: _Step, algorithm: str) -> Iterator[Demand]:
     queries = per_token * (model.query_width + model.attention_width) / t
     keys_values = per_token * (model.key_width + model.value_width) / t
     for what in step.passes:
-        turns = 2 if what == "backward" else 1  # K and V, and back their gradients too
+        turns = 2 if what == "backward" else 1  # K and V; in the backward pass also their gradients
         if algorithm == "p2p":
             hops = [turns * (c - 1) * n for n in layers]
             yield step.each("cp", what, "send_recv", keys_values, hops, "attention")
@@ -221,10 +221,10 @@ def _context(step: _Step, algorithm: str) -> Iterator[Demand]:
 
 
 def _expert(step: _Step) -> Iterator[Demand]:
-    """Expert parallelism: tokens to their experts and back; expert tensor parallelism gathers and
-    scatters them."""
+    """Expert parallelism: tokens to their experts and back; expert tensor parallelism: their
+    all-gather and reduce-scatter."""
     split, moe = step.split, step.moe_layers
-    # One micro-batch's hides behind another's computation (arXiv:2412.19437 section 3.2.1).
+    # Another micro-batch's computation hides it (arXiv:2412.19437 section 3.2.1).
     beside = "compute" if step.training.hides_exchange else ""
     how = (beside, ONCE if step.training.sends_once else PAIRWISE)
     routed = step.activation / (split.tp if step.is_cut else 1) * step.model.top_k
@@ -242,11 +242,11 @@ def _expert(step: _Step) -> Iterator[Demand]:
 
 
 def _pipeline(step: _Step) -> Iterator[Demand]:
-    """Pipeline parallelism: activations to the rank of the next stage, gradients to that of the one
-    before.
+    """Pipeline parallelism: activations to the rank of the next stage, gradients to the rank of the
+    previous stage.
 
-    Stages in a loop send one way, and v chunks go round again; in V shape a rank's second stage
-    sends the other way; DualPipe sends half of the micro-batches each way.
+    Stages in a loop send in one direction, v times round; in a V shape a rank's second stage sends
+    in the other direction; DualPipe sends half of the micro-batches in each direction.
     """
     p, v, is_loop = step.split.pp, step.split.vpp, step.split.placement == "loop"
     if p == 1:
@@ -262,8 +262,7 @@ def _pipeline(step: _Step) -> Iterator[Demand]:
 
 
 def _data(step: _Step) -> Iterator[Demand]:
-    """Data parallelism: gradients and parameters between the ranks that hold the same part of the
-    model."""
+    """Data parallelism: gradients and parameters between ranks with the same part of the model."""
     split = step.split
     if split.dp * split.cp > 1:
         yield from _replicas(step, "dp-cp", [stage.dense for stage in step.stages])
@@ -301,7 +300,7 @@ def _replicas(step: _Step, kind: str, held: Sequence[int]) -> Iterator[Demand]:
 
 
 def require(model: Model, split: Split, training: Training, cp_algorithm: str = "p2p") -> None:
-    """Refuses a split that this model, or its training, does not allow.
+    """Raises LayoutError for a split that the model or its training does not allow.
 
     >>> gpt = Model(layers=96, hidden=12288, heads=96, vocabulary=51200, sequence=2048)
     >>> require(gpt, Split(dp=8, ep=8), Training())
@@ -335,8 +334,8 @@ def require(model: Model, split: Split, training: Training, cp_algorithm: str = 
 
 
 def _require_overlap(split: Split, training: Training) -> None:
-    """Refuses to hide the all-to-all of experts where Megatron cannot (NVIDIA/Megatron-LM d98e8a6
-    core/transformer/transformer_config.py:3002-3032)."""
+    """Raises LayoutError for an overlapped all-to-all of experts where Megatron has none
+    (NVIDIA/Megatron-LM d98e8a6 core/transformer/transformer_config.py:3002-3032)."""
     off = {"ep_overlap": 0}
     if split.ep == 1:
         raise refusal("overlap-without-ep", "ep_overlap", off)

@@ -29,9 +29,9 @@ FEW = 16
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """Bytes by kind, sender and receiver: float64, shape (kinds, n, n); n cells of some ranks.
+    """Bytes by kind, sender and receiver: float64, shape (kinds, n, n), for n cells of ranks.
 
-    ranks: whose they are, in the order of cells, int64. leaving: bytes that these send to others.
+    ranks: the ranks of all cells, in order, int64. leaving: bytes that they send to other ranks.
     """
 
     kinds: tuple[str, ...]
@@ -58,7 +58,8 @@ def matrix(
     gpus_per_node: int,
     ranks: np.ndarray | None = None,
 ) -> Matrix:
-    """The bytes of all transfers of a step, summed by kind; between some ranks, by default all.
+    """The bytes of all transfers of a step, summed by kind; between ``ranks``, by default all
+    ranks.
 
     >>> from groups import parse_mesh
     >>> from groups.megatron import dense_groupings
@@ -74,7 +75,7 @@ def matrix(
     ranks = np.arange(mesh.world_size) if ranks is None else ranks
     per_cell = ranks_per_cell(len(ranks), _of_node(ranks, gpus_per_node))
     cells = -(-len(ranks) // per_cell)
-    cell = np.full(mesh.world_size, cells)  # all others are one more cell
+    cell = np.full(mesh.world_size, cells)  # all other ranks form one more cell
     cell[ranks] = np.arange(len(ranks)) // per_cell
     kinds, sent = _by_kind(rows, every, mesh, cell, cells)
     leaving = float(sent[:, :cells, cells:].sum())
@@ -98,7 +99,7 @@ def _by_kind(
     sent = np.zeros((len(kinds), size, size))
     for (kind, pattern), by_stage in alike.items():
         grouping = carrier(every, kind)
-        assert grouping is not None  # it carries the rows
+        assert grouping is not None  # the rows have a carrier
         groups, by_rank = np.asarray(grouping.groups()), _by_rank(by_stage, mesh)
         if size > most:
             groups = groups[(cell[groups] < most).any(axis=1)]
@@ -113,7 +114,7 @@ def _by_kind(
 
 
 def _of_node(ranks: np.ndarray, gpus_per_node: int) -> int:
-    """The number of these ranks on each node; 1 if nodes differ."""
+    """The number of the given ranks on each node; 1 if nodes differ."""
     _, counts = np.unique(ranks // gpus_per_node, return_counts=True)
     return int(counts[0]) if (counts[:-1] == counts[0]).all() and counts[-1] <= counts[0] else 1
 
@@ -131,7 +132,7 @@ def ranks_per_cell(world: int, gpus_per_node: int) -> int:
 
 
 def _by_rank(by_stage: np.ndarray, mesh: Mesh) -> np.ndarray:
-    """Bytes sent by each rank, from those of its stage: shape (world_size,)."""
+    """Bytes sent by each rank, from the bytes per stage: shape (world_size,)."""
     ranks = np.arange(mesh.world_size)
     if len(by_stage) == 1:
         return np.full(len(ranks), by_stage[0])
@@ -157,7 +158,8 @@ def _pairs(groups: np.ndarray, sent: np.ndarray, cell: np.ndarray, size: int) ->
 def _once(
     groups: np.ndarray, sent: np.ndarray, row: Traffic, cell: np.ndarray, size: int
 ) -> np.ndarray:
-    """Pairs with the same place in the other domains, and from there inside of these."""
+    """Pairs of a rank with its counterparts in the other domains, and from there inside each
+    domain."""
     if groups.shape[1] % row.near:  # cut unevenly by domains
         return _pairs(groups, sent, cell, size)
     domains = groups.reshape(-1, row.near)

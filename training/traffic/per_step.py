@@ -65,7 +65,7 @@ class Traffic(Demand):
     Attributes:
         size: ranks of a group.
         by_stage: bytes that one rank sends, for each pipeline stage.
-        total, across: bytes that all ranks send, and those of them that leave an NVLink domain.
+        total, across: bytes that all ranks send, and how many of these leave an NVLink domain.
         times: seconds that the links need for the bytes of each stage.
         near: ranks of a group in one domain, at most.
     """
@@ -89,7 +89,7 @@ class Traffic(Demand):
 
     @property
     def sent(self) -> float:
-        """Bytes sent by one rank, of the stage that sends most."""
+        """Bytes sent by one rank of the stage that sends most."""
         return max(self.by_stage)
 
 
@@ -105,8 +105,8 @@ def traffic(
 ) -> list[Traffic]:
     """Every transfer of a step, the longest first.
 
-    every: groups by Megatron's names; of kinds that nothing carries nothing is told.
-    stages: what a rank of each stage holds, where that is known already.
+    every: groups by Megatron's names; kinds that no group carries are left out. stages: what a rank
+    of each stage holds, where that is known already.
 
     >>> from groups.megatron import groupings
     >>> from training.clusters import CLUSTERS
@@ -137,7 +137,7 @@ def traffic(
 def seconds_together(rows: Iterable[Traffic]) -> float:
     """Seconds on the links for several transfers, for the slowest stage.
 
-    What one stage sends forward and the next one back are no two turns of one link.
+    A stage's forward sends and the next stage's backward sends do not take turns on a link.
 
     >>> from groups.megatron import groupings
     >>> from training.clusters import CLUSTERS
@@ -163,7 +163,7 @@ def carrier(every: Mapping[str, Grouping], kind: str) -> Grouping | None:
 
 
 def _placed(demand: Demand, where: Reach, ranks: int, cluster: Cluster, model: Model) -> Traffic:
-    """One demand on the links of its groups; each stage has so many ranks."""
+    """One demand on the links of its groups; each stage has the same number of ranks."""
     factor, pattern = bytes_per_rank(demand.operation, where.size, 1), demand.pattern
     if pattern == ONCE:
         inside, outside = (sent / model.top_k for sent in copies(model, where.size, where.near))
@@ -204,10 +204,10 @@ class Reach:
     Attributes:
         groups, size: groups, and ranks of each.
         ring: share of the ring's links that leave a domain, over all groups.
-        card: messages of B bytes that the busiest network card carries, of a ring.
+        card: messages of B bytes of a ring that the busiest network card carries.
         stays: whether any link of any ring stays inside a domain.
         pairs: share of ordered pairs of members in different domains, over all groups.
-        outside, inside: the largest share of the other members that stand in other domains than a
+        outside, inside: the largest share of the other members in other domains than a
             member, and in its own.
         links: for each place of a group, the share of groups whose link to the next place leaves.
         near: members of a group in one domain, at most.
@@ -225,7 +225,7 @@ class Reach:
     near: int
 
     def seconds(self, pattern: str, sent: float, nvlink: float, nic: float) -> float:
-        """Seconds at link speed for ``sent`` bytes of each member, ring or pairwise.
+        """Seconds at link speed for ``sent`` bytes from each member, in a ring or pairwise.
 
         >>> from groups import parse_mesh
         >>> path = reach(Grouping("dp", parse_mesh("dp16"), "dp"), domain=8)
@@ -238,8 +238,8 @@ class Reach:
 
 
 def reach(grouping: Grouping, domain: int) -> Reach:
-    """How the groups of a kind, or some places of them, span domains of so many consecutive ranks;
-    cached for small groups.
+    """How the groups of a kind, or some of their members, span domains of ``domain`` consecutive
+    ranks; cached for small groups.
 
     >>> from groups import parse_mesh
     >>> path = reach(Grouping("dp", parse_mesh("tp2-dp4-pp2"), "dp"), domain=4)
@@ -250,7 +250,7 @@ def reach(grouping: Grouping, domain: int) -> Reach:
 
 
 def _reach(grouping: Grouping, domain: int) -> Reach:
-    # All groups are group 0, moved: only where in a domain they start matters.
+    # All groups are translations of group 0: only their start within a domain matters.
     first = grouping.mesh.offset
     starts, times = np.unique(grouping.firsts() % domain, return_counts=True)
     return _summed((starts[:, None] + grouping.members(first) - first) // domain, times)
@@ -260,7 +260,8 @@ _kept_reach = lru_cache(maxsize=1024)(_reach)
 
 
 def _summed(domains: np.ndarray, times: np.ndarray) -> Reach:
-    """domains: of each member, shape (rows, size); times: groups that are like each row."""
+    """domains: the domain of each member, shape (rows, size); times: number of groups equal to each
+    row."""
     groups, size = int(times.sum()), domains.shape[1]
     leaves = domains != np.roll(domains, -1, axis=1)
     links = times @ leaves / groups
