@@ -39,21 +39,21 @@ ROUNDS = 4
 
 @dataclass(frozen=True)
 class Estimate:
-    """A step as it will likely be.
+    """The estimated time and memory of a training step.
 
     Attributes:
-        seconds: of a step.
+        seconds: expected seconds of a step.
         low, high: the interval that holds 90 % of real runs.
         parts: seconds by cause (training.estimate.seconds.PARTS); they sum to ``seconds``.
-        memory: bytes that are allocated at most on the fullest rank.
-        memory_low, memory_high: the interval that holds 90 % of what real runs need.
-        verdict: "fits", "close" or "over": whether the cluster's GPU holds that.
-        fits: whether it may; False only where even ``memory_low`` does not fit.
-        fit: memory in full; worked out when it is asked for.
-        software: whose constants were taken (training.estimate.constants).
+        memory: peak of allocated bytes on the fullest rank.
+        memory_low, memory_high: the interval that holds the need of 90 % of real runs.
+        verdict: "fits", "close" or "over": whether the cluster's GPU holds it.
+        fits: whether it may fit; False only if even ``memory_low`` does not.
+        fit: the memory in detail; computed on first access.
+        software: the software whose constants apply (training.estimate.constants).
         named: the software that the request names; empty: none.
         stalls: share of runs like this in which messages stall.
-        near: whether public runs are near; what they lack stands in ``lacks``.
+        near: whether public runs are near; if not, ``lacks`` gives the reasons.
     """
 
     seconds: float
@@ -115,10 +115,10 @@ def estimate(model: Model, *, software: str = "", **arguments: object) -> Estima
         flash True    attention as one kernel; runs without it are taken to train with dropout, as
                       those of its time did
         dispatcher "alltoall", dispatch "bf16", ep_overlap False    tokens to experts, as Training
-        software ""   whose constants; empty: of what public runs like this one ran on
+        software ""   whose constants apply; empty: the usual software of similar public runs
 
-    What overlaps: gradients and parameters as Megatron's flags have it, the rest by what the fit
-    found exposed.
+    What overlaps: gradients and parameters as with Megatron's flags; the rest by the exposed share
+    in the fit.
 
     >>> from training.models import MODELS
     >>> e = estimate(MODELS["gpt3-175b"].model, cluster="dgx-a100", gpus=64, pp=8, vpp=3,
@@ -148,7 +148,7 @@ def estimate(model: Model, *, software: str = "", **arguments: object) -> Estima
 
 
 def _estimated(model: Model, arguments: Arguments, software: str) -> Estimate:
-    """Errors: LayoutError whose alternatives are arguments."""
+    """The estimate. Errors: LayoutError, whose alternatives are changes of the arguments."""
     try:
         request = request_of(model, arguments)
         return estimate_of(request, software or software_of(request), named=software)
@@ -163,7 +163,7 @@ SWITCHES = ("sequence_parallel", "ep_overlap")
 
 
 def _as_arguments(fix: Mapping[str, object], arguments: Arguments) -> dict[str, object]:
-    """A change as arguments say it; empty where it is one of the model, which is given."""
+    """A fix in terms of arguments; empty if it changes the model, which is given."""
     change = dict(fix)
     change |= {name: bool(change[name]) for name in SWITCHES if name in change}
     if isinstance(count := change.pop("micro_batches", None), int):
@@ -175,9 +175,9 @@ def _as_arguments(fix: Mapping[str, object], arguments: Arguments) -> dict[str, 
 def estimate_of(
     request: Request, software: str, fit: Fit | None = None, named: str = ""
 ) -> Estimate:
-    """The estimate of a request that is checked already, with one software's constants.
+    """The estimate of a checked request, with one software's constants.
 
-    fit: its `fit_of`, where it is known; named: the software that is asked for, not guessed.
+    fit: the result of `fit_of`, if known; named: the software if requested, not guessed.
     """
     constants = constants_of(FAMILIES[request.cluster], software)
     on_host, fullness = (0.0, 0.0), 0.0
@@ -224,7 +224,7 @@ def layer_time(request: Request, software: str, *, moe: bool = False) -> Timed:
 def seconds_waited(
     layout: Layout, model: str, cluster: str = "dgx-h100", global_batch: int = 0
 ) -> dict[str, float]:
-    """What a step waits for each kind of group, in seconds, of a published model on a layout.
+    """Seconds that a step of a published model on a layout waits for each kind of group.
 
     global_batch: samples of a step; 0: ROUNDS micro-batches of one for each pipeline stage.
 

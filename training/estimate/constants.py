@@ -47,11 +47,12 @@ SAME_JOB = 0.3, 1.0, 1.0
 
 
 class Fitted(TypedDict):
-    """Everything the fit wrote: constants, and measured over estimated at an interval's ends.
+    """All results of the fit: constants, and the ratios measured / estimated at the ends of
+    intervals.
 
-    seen: of the runs with a step time, by family and then "dense" or "moe": the least and most
-    active parameters and the most GPUs. jobs: of nanotron: parameters, GPUs and samples of a step,
-    and the tokens of a sequence. Parameters and counts are in doublings.
+    seen: the range of the runs with a step time, by GPU family, then "dense" or "moe": least and
+    most active parameters, and most GPUs. jobs: nanotron's runs: parameters, GPUs, samples per
+    step, and tokens of a sequence. Parameters and counts are in doublings (log2).
     """
 
     shared: dict[str, float]
@@ -91,7 +92,7 @@ def _is_job_of_nanotron(model: Model, gpus: int, global_batch: int) -> bool:
 
 
 def software_of(request: Request) -> str:
-    """What a run like this most likely ran on, among the public ones."""
+    """The software that public runs like this one most likely used."""
     training, model = request.training, request.model
     if training.is_eager:
         return "fsdp"

@@ -82,14 +82,14 @@ class Fit:
     """Bytes on the fullest rank.
 
     Attributes:
-        allocated: what tensors take at the worst moment.
-        needed: what a GPU must have for that.
-        low, high: what nine of ten real runs are between.
+        allocated: peak bytes of tensors.
+        needed: bytes that a GPU must have for these.
+        low, high: the interval that holds 90 % of real runs.
         verdict: FITS, CLOSE or OVER.
-        stage: the fullest.
+        stage: the fullest stage.
         parts: of ``allocated``, by training.memory's PARTS.
-        host: bytes that a rank has in host memory, on the stage that has most there.
-        on_host: the shares of its optimizer's state and of its weights that are there.
+        host: bytes of a rank in host memory, on the stage with most there.
+        on_host: the shares of the optimizer's state and of the weights in host memory.
     """
 
     allocated: float
@@ -104,13 +104,13 @@ class Fit:
 
     @property
     def fits(self) -> bool:
-        """Whether the cluster's GPU, and its host, may have so much."""
+        """Whether the memory of the cluster's GPU and host may suffice."""
         return self.verdict != OVER
 
 
 @dataclass(frozen=True)
 class Occupied:
-    """What the fullest rank holds by one reading of formats and kernels; as `Fit` has it."""
+    """Bytes on the fullest rank for one choice of formats and kernels; fields as in `Fit`."""
 
     stage: int
     parts: dict[str, float]
@@ -124,12 +124,12 @@ class Occupied:
 
 
 def room_of(capacity: float) -> float:
-    """Bytes that tensors may take on a GPU of so many."""
+    """Bytes that tensors may take on a GPU with ``capacity`` bytes."""
     return (capacity - CONTEXT) / PIECES
 
 
 def fit_of(request: Request, software: str = "") -> Fit:
-    """What the fullest rank holds, and whether it can; software: whose kernels, where one is named.
+    """Bytes on the fullest rank, and whether they fit; software: whose kernels run, if named.
 
     >>> from training.estimate import estimate
     >>> from training.models import MODELS
@@ -163,7 +163,7 @@ def fit_of(request: Request, software: str = "") -> Fit:
 
 
 def has_fused_kernels(request: Request, software: str = "") -> bool:
-    """Whether layers run kernels that keep no more than training.memory counts."""
+    """Whether the layers' kernels keep no more activations than training.memory counts."""
     training = request.training
     is_simple = training.products in WIDE and not request.model.experts and request.split.vpp == 1
     if not is_simple or request.precision_is_explicit:
@@ -180,7 +180,7 @@ PartsOf = Callable[[Request, StageMemory], dict[str, float]]
 
 
 def _parts_of(request: Request, software: str, is_fused: bool) -> PartsOf:
-    """How a stage's parts are counted."""
+    """The function that counts the parts of a stage's memory."""
     if not is_fused:
         return unfused_parts
     if not request.precision_is_explicit and goes_by_operators(
@@ -205,7 +205,7 @@ def _fullest(
 
 
 def kernels_of(request: Request, *, is_fused: bool) -> str:
-    """What the spread depends on."""
+    """The class of kernels that the spread of measured memory depends on."""
     if is_fused:
         training = request.training
         has_graphs = training.ep_overlap or training.dispatcher == "hybridep"
@@ -214,12 +214,12 @@ def kernels_of(request: Request, *, is_fused: bool) -> str:
 
 
 def unfused_parts(request: Request, stage: StageMemory) -> dict[str, float]:
-    """What a stage holds where kernels fuse less, by training.memory's PARTS.
+    """Bytes of a stage with less fused kernels, by training.memory's PARTS.
 
-    What joins the optimizer's state there is counted with it, as are the scores' gradients with the
-    output."""
+    Additional state of the optimizer counts as optimizer; gradients of scores count as output.
+    """
     terms = unfused_terms(request, stage)
-    if request.precision_is_explicit:  # the format of gradients too
+    if request.precision_is_explicit:  # the format of gradients as well
         terms["gradients"] /= UNFUSED["gradients"]
     sizes = {name: UNFUSED[name] * size for name, size in terms.items()}
     parts = {
@@ -233,7 +233,7 @@ def unfused_parts(request: Request, stage: StageMemory) -> dict[str, float]:
 
 
 def unfused_terms(request: Request, stage: StageMemory) -> dict[str, float]:
-    """What a stage holds, by the constants of UNFUSED: bytes, parameters, logits, and one."""
+    """The factors of the constants of UNFUSED on a stage: bytes, parameters, logits, and one."""
     parts = stage.parts
     kept = sum(parts.get(name, 0.0) for name in ("activations", "embedding", "recomputed"))
     logits, rest = 0.0, parts.get("output", 0.0) + parts.get("working", 0.0)

@@ -20,7 +20,7 @@ from .request import Request
 
 
 def dealt_by_cost(request: Request) -> Request:
-    """A request with its layers dealt as nanotron deals them; as it is where some rank has none.
+    """The request with nanotron's assignment of layers; unchanged if a rank would have no layer.
 
     >>> from training.models import MODELS
     >>> from .request import Arguments, request_of

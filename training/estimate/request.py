@@ -24,7 +24,7 @@ from ..traffic.demands import require
 
 @dataclass(frozen=True)
 class Arguments:
-    """What `estimate` is asked beside the model, and what is taken where nobody says it."""
+    """The arguments of `estimate` besides the model, with their defaults."""
 
     cluster: str = "dgx-h100"
     gpus: int = 64
@@ -54,7 +54,7 @@ DENSE, EXPERT = ("tp", "cp", "dp", "pp"), ("etp", "ep", "edp", "pp")
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """A model, how it is trained and on what machines: all that its layouts have in common.
+    """A model, its training and its machines: everything that the layouts of a job have in common.
 
     Attributes:
         capacity: bytes of a GPU; 0: the cluster's.
@@ -82,18 +82,18 @@ class TrainingJob:
 
     @cached_property
     def domain(self) -> int:
-        """GPUs that NVLink joins, of a job of this size."""
+        """The number of GPUs in an NVLink domain, for a job of this size."""
         return self.machine.domain_of_job(self.gpus, self.gpus_per_node)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request(TrainingJob):
-    """One layout of a job; every number checked.
+    """One layout of a job, with every number checked.
 
     Attributes:
-        split: sizes, with layers dealt out as evenly as they go.
-        precision_is_explicit: whether ``training.precision`` says the format of gradients; else
-            they may be in 16 bits where 32 do not fit.
+        split: sizes, with layers assigned as evenly as possible.
+        precision_is_explicit: whether ``training.precision`` sets the format of gradients; else
+            they may be in 16 bits if 32 do not fit.
     """
 
     split: Split
@@ -114,7 +114,7 @@ class Request(TrainingJob):
         return min((strides[axis] for axis in axes if axis in strides), default=1)
 
     def trained(self, training: Training) -> Request:
-        """The same trained in another way, by the same schedule: strides stay as they are."""
+        """The same layout with another training on the same schedule; strides are kept."""
         other = object.__new__(type(self))
         vars(other).update(vars(self), training=training)
         return other
@@ -133,7 +133,7 @@ class Request(TrainingJob):
 
 
 def request_of(model: Model, arguments: Arguments) -> Request:
-    """The request, or a refusal that names what does not go together."""
+    """The request of a model and arguments. Errors: LayoutError for arguments that contradict."""
     if not isinstance(model, Model):
         raise refusal("not-a-model", "model", value=quoted(model))
     require_choice("cluster", arguments.cluster, tuple(CLUSTERS))
@@ -171,12 +171,12 @@ def request_of(model: Model, arguments: Arguments) -> Request:
 
 
 def _split(model: Model, arguments: Arguments) -> Split:
-    """The sizes on both of Megatron's grids; experts are not cut unless etp says so, which is where
-    Megatron-LM itself takes tp (d98e8a6 megatron/training/arguments.py, validate_args).
+    """The sizes on both of Megatron's grids. Experts are not divided unless etp is given;
+    Megatron-LM uses tp there (d98e8a6 megatron/training/arguments.py, validate_args).
 
-    Layers that pp x vpp does not divide are dealt out one more here, one less there. Where two
-    layers more would divide, embedding and loss take a layer's place each, as Megatron's
-    --account-for-embedding-in-pipeline-split has it.
+    Layers that pp x vpp does not divide are assigned nearly equally. If two more layers would
+    divide, embedding and loss each take a layer's place, as with Megatron's
+    --account-for-embedding-in-pipeline-split.
     """
     sizes = {name: getattr(arguments, name) for name in ("tp", "cp", "pp", "ep", "etp")}
     if sizes["etp"] is None and sizes["ep"] != 1:
@@ -195,7 +195,7 @@ def _split(model: Model, arguments: Arguments) -> Split:
 
 
 def require_numbers(cluster: str, precision: str) -> None:
-    """Refuse a number format that a cluster's GPUs do not multiply."""
+    """Raises LayoutError for a number format that the cluster's GPUs cannot multiply."""
     machine = CLUSTERS[cluster]
     peak = machine.fp4 if precision == "nvfp4" else machine.fp8
     if precision not in WIDE and not peak:

@@ -28,17 +28,17 @@ from .request import Arguments, Request
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """One run. ``seconds`` and ``memory`` (GiB) are None where the source does not say.
+    """A measured run. ``seconds`` and ``memory`` (GiB) are None if the source does not state them.
 
     Attributes:
-        group: runs of one source on one GPU, as the errors are told.
+        group: the runs of one source on one GPU, for which errors are reported together.
         source: its number in sources.csv.
-        line: of the source's table.
+        line: its line in the source's table.
         model: its name in models.json.
-        arguments: of `estimate`, but the model.
+        arguments: those of `estimate`, without the model.
         status: ok, oom, or crashed.
         kind: which memory: allocated, reserved, or unknown.
-        software: version or kernel, where runs of one set may differ in it.
+        software: version or kernel, if runs of one source differ in it.
     """
 
     group: str
@@ -60,7 +60,7 @@ class MeasuredRun:
 
 @lru_cache(maxsize=256)
 def shape_of(name: str, sequence: int) -> Model:
-    """The model of a run, at the run's sequence."""
+    """The model with a run's name, with the run's sequence length."""
     return Model(sequence=sequence, **_shapes()[name])  # type: ignore[arg-type]
 
 
@@ -82,19 +82,19 @@ def runs() -> tuple[MeasuredRun, ...]:
 
 
 def is_nanotron(run: MeasuredRun) -> bool:
-    """Whether nanotron ran it: all of the Ultra-Scale Playbook."""
+    """Whether the run used nanotron, as all runs of the Ultra-Scale Playbook did."""
     return run.group == "Playbook"
 
 
 @lru_cache(maxsize=1)
 def sources() -> dict[str, dict[str, str]]:
-    """By number: name, where it stands (with commit), licence."""
+    """The sources by number: name, address (with commit), licence."""
     return {row["source"]: row for row in _rows("sources.csv")}
 
 
 @lru_cache(maxsize=1)
 def error_table() -> tuple[dict[str, str], ...]:
-    """data/errors.csv: the errors by group of runs, as the fit found them, and each left out."""
+    """data/errors.csv: the errors by group of runs, in the fit and with the group left out."""
     return tuple(_rows("errors.csv"))
 
 
@@ -121,7 +121,7 @@ def _run(row: dict[str, str]) -> MeasuredRun:
 
 
 def _typed(default: object, cell: str) -> object:
-    """A cell as an argument like its default; an empty one is none."""
+    """The text of a cell as a value of its default's type; None for an empty cell."""
     if isinstance(default, bool):
         return cell == "1"
     return cell if isinstance(default, str) else int(cell) if cell else None
@@ -147,7 +147,8 @@ def _sizes(model: Model) -> tuple[float, float]:
 def _place(
     model: Model, axes: Split | Arguments, sizes: tuple[int, int, int], precision: str
 ) -> list[float]:
-    """Where a run or a request stands, as doublings; sizes: GPUs, micro-batch, global batch."""
+    """The position of a run or request, in doublings (log2); sizes: GPUs, micro-batch, global
+    batch."""
     gpus, micro_batch, global_batch = sizes
     batch = (model.sequence, micro_batch * model.sequence, global_batch)
     counts = (gpus, *batch, axes.tp, axes.pp, axes.cp, axes.ep, axes.vpp)
@@ -157,7 +158,7 @@ def _place(
 
 @lru_cache(maxsize=1)
 def _map() -> tuple[tuple[MeasuredRun, ...], np.ndarray, np.ndarray]:
-    """The runs that have a step time, where they stand, and their GPUs' families."""
+    """The runs that have a step time, their positions, and their GPUs' families."""
     timed = tuple(run for run in runs() if run.seconds)
     places = [
         _place(run.shape, each, (each.gpus, each.micro_batch, each.global_batch), each.precision)
@@ -171,7 +172,7 @@ def _map() -> tuple[tuple[MeasuredRun, ...], np.ndarray, np.ndarray]:
 def nearest_runs(
     request: Request, most: int = 5, software: str = "nanotron"
 ) -> tuple[MeasuredRun, ...]:
-    """The runs nearest to a request, the nearest first; of nanotron none for other software."""
+    """The runs nearest to a request, nearest first; nanotron's only if ``software`` is nanotron."""
     timed, places, families = _map()
     sizes = (request.gpus, request.training.micro_batch, request.global_batch)
     here = _place(request.model, request.split, sizes, request.training.products)
@@ -183,8 +184,8 @@ def nearest_runs(
 
 
 def lacks(request: Request) -> tuple[str, ...]:
-    """Why no public run is near: of this GPU, of such a model (with experts or without), of a size
-    near this one's, on so many GPUs, with states in host memory, in FP32; empty if there are
+    """Why no public run is near: none on this GPU, of this kind of model (with or without experts),
+    near this size, on as many GPUs, with states in host memory, or in FP32; empty if there are
     some."""
     lacking = ["offload"] * (request.training.offload != "none")
     lacking += ["fp32"] * (request.training.element == 4)

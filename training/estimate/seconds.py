@@ -63,16 +63,15 @@ class Timed(NamedTuple):
 
 
 class Costs(NamedTuple):
-    """What `step_of` puts a step together from, in seconds unless noted: numbers for one layout, or
-    arrays for many.
+    """The inputs of `step_of`, in seconds unless noted: numbers for one layout, or arrays for many.
 
     Attributes:
         dense, moe: one layer of each kind, for one micro-batch.
         head: the output layer, for one micro-batch.
         send: messages between stages, for one micro-batch through all chunks of a rank.
-        launch: the host's, for a layer without experts and with them.
-        exposed, gathered: as `replica_seconds` has them.
-        states, held: parameters whose state a rank updates, and that it holds.
+        launch: the host's seconds for a layer without experts, and with them.
+        exposed, gathered: the results of `replica_seconds`.
+        states, held: parameters whose state a rank updates, and parameters that it holds.
         on_host: the shares of the optimizer's state and of the weights in host memory.
     """
 
@@ -89,8 +88,8 @@ class Costs(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Seconds of a step: of each stage for one micro-batch, of the slowest one's micro-batches, and
-    what comes on top of these, by PARTS."""
+    """Seconds of a step: of each stage for one micro-batch, of the slowest stage's micro-batches,
+    and additional seconds by PARTS."""
 
     stages: np.ndarray
     busy: Number
@@ -105,7 +104,7 @@ class Step(NamedTuple):
 
 
 def message_seconds(messages: Messages, machine: Cluster, c: Constants) -> Number:
-    """Seconds of messages that follow one another."""
+    """Seconds of messages sent one after the other."""
     if not messages.number:
         return 0.0
     inside = messages.inside / (machine.nvlink * c["nvlink_share"])
@@ -116,7 +115,7 @@ def message_seconds(messages: Messages, machine: Cluster, c: Constants) -> Numbe
 
 
 def _products(work: Products, peak: float, share: float, c: Constants) -> float:
-    """Seconds forward."""
+    """Seconds of a layer's matrix products, forward."""
     if not work.operations:
         return 0.0
     scaled = work.operations + c["rows"] * work.over_rows + c["width"] * work.over_width
@@ -178,14 +177,14 @@ def _modules_again(
 
 
 def _around(work: LayerWork) -> tuple[str, ...]:
-    """The modules that the one MLP of a layer is in, or its shared experts."""
+    """The names of the modules that contain a layer's MLP, or its shared experts."""
     return ("moe", "shared_experts") if work.experts.operations else ("mlp",)
 
 
 def _sent_again(
     work: LayerWork, modules: frozenset[str], messages: Sequence[float], block: float
 ) -> tuple[float, float, float]:
-    """Seconds of messages that are sent again inside modules: of tp, cp and ep."""
+    """Seconds of messages that recomputed modules send again: of tp, cp and ep."""
     tp, _, ep = messages
     if work.experts.operations and "moe" in modules:
         return (tp - block, 0.0, ep)
@@ -193,7 +192,7 @@ def _sent_again(
 
 
 def beyond(shown: Number, hidden: Number) -> Number:
-    """What of one thing goes on behind another that starts with it."""
+    """Seconds of ``shown`` that last beyond ``hidden``, which starts at the same time."""
     return (shown**SHARP + hidden**SHARP) ** (1.0 / SHARP) - hidden
 
 
@@ -203,12 +202,13 @@ def _attention(request: Request, work: LayerWork, c: Constants) -> float:
         share *= c["older_attention"]
     length = float(request.model.sequence)
     if request.cp_algorithm == "p2p":
-        length /= request.split.cp  # of the pieces that go round the ring
+        length /= request.split.cp  # pieces that go round the ring
     return work.attention / (request.machine.peak * share) * (1.0 + c["length"] / length)
 
 
 def _peak(request: Request, c: Constants) -> tuple[float, float]:
-    """Operations per second of the layers' products, and the share of them that is reached."""
+    """Peak operations per second of the layers' matrix products, and the share of it that is
+    reached."""
     machine = request.machine
     base = c["share"] * machine.reached
     if request.training.products in ("fp8", "mxfp8"):
@@ -219,7 +219,7 @@ def _peak(request: Request, c: Constants) -> tuple[float, float]:
 
 
 def head_seconds(request: Request, ends: Ends, c: Constants) -> float:
-    """The output layer and the loss of a micro-batch, forward and backward."""
+    """Seconds of output layer and loss for a micro-batch, forward and backward."""
     machine = request.machine
     share = c["share"] * machine.reached
     products = 3.0 * _products(ends.head, machine.peak, share, c)
@@ -227,12 +227,12 @@ def head_seconds(request: Request, ends: Ends, c: Constants) -> float:
 
 
 def send_seconds(request: Request, ends: Ends, c: Constants) -> float:
-    """The messages between stages that a micro-batch waits for on a rank, in one chunk."""
+    """Seconds that a micro-batch waits for messages between stages on a rank, in one chunk."""
     return message_seconds(ends.send, request.machine, c) * c["pp_exposed"]
 
 
 def idle_share(schedule: str, p: int, v: int) -> float:
-    """Idle time of a schedule over that of 1F1B, by their published formulas, or counted.
+    """The ratio of a schedule's idle time to that of 1F1B, by published formulas, or counted.
 
     >>> idle_share("interleaved", 8, 4), idle_share("zb-h1", 8, 1)
     (0.25, 0.3333333333333333)
@@ -245,7 +245,7 @@ def idle_share(schedule: str, p: int, v: int) -> float:
 def step_seconds(
     request: Request, work: Work, c: Constants, on_host: tuple[float, float] = (0.0, 0.0)
 ) -> dict[str, float]:
-    """Seconds by PARTS; they sum to the step. ``on_host``: as training.estimate.memory has it."""
+    """Seconds by PARTS; they sum to the step. ``on_host``: as in training.estimate.memory."""
     split, training = request.split, request.training
     dense, moe = (
         layer_seconds(request, layer, c)(training.recompute) if layer else Timed()
@@ -294,11 +294,11 @@ def step_of(
     idle: Number,
     c: Constants,
 ) -> Step:
-    """A step put together from its costs: of one layout, or of many at once.
+    """The step that follows from its costs, for one layout or for many at once.
 
-    layers: of each pipeline rank, without experts and with them; ranks are the first axis, and all
-    else is broadcast against the axes behind it. m: micro-batches; passes: `weight_passes` of
-    Training; idle: `idle_share` of the schedule.
+    layers: numbers of layers of each pipeline rank, without experts and with them; ranks are the
+    first axis, and all other values broadcast against the remaining axes. m: micro-batches; passes:
+    `weight_passes` of Training; idle: `idle_share` of the schedule.
     """
     plain, routed = layers
     gpu = plain * costs.dense + routed * costs.moe + costs.send
@@ -323,7 +323,8 @@ def step_of(
 
 
 def launch_seconds(request: Request, c: Constants) -> tuple[float, float]:
-    """Seconds that the host needs to launch a layer's kernels both ways, without experts and with.
+    """Seconds of the host to launch a layer's kernels, forward and backward, without and with
+    experts.
 
     Software that starts tensor parallel collectives from Python pays for each rank of the group,
     more for those of other nodes, and more still beside the messages of a pipeline. Routing adds
@@ -344,7 +345,7 @@ def launch_seconds(request: Request, c: Constants) -> tuple[float, float]:
 
 
 def stall_seconds(request: Request, c: Constants, fullness: float) -> tuple[float, float]:
-    """What stalled messages add to a step, and the share of runs like this that stall.
+    """Seconds that stalled messages add to a step, and the share of similar runs that stall.
 
     fullness: bytes needed over bytes of the GPU. Each of a micro-batch's messages between stages
     waits ``stall``; without stages a micro-batch waits ``stall_alone`` for its collectives.
@@ -366,7 +367,7 @@ def stall_seconds(request: Request, c: Constants, fullness: float) -> tuple[floa
 
 
 def decided(share: float) -> float:
-    """How much of a stall is counted: none where it is unlikely, all where it is likely.
+    """The counted part of a stall, from 0 if it is unlikely to 1 if it is likely.
 
     >>> [round(decided(share), 2) for share in (0.1, 0.5, 0.9)]
     [0.0, 0.5, 1.0]
@@ -376,8 +377,8 @@ def decided(share: float) -> float:
 
 
 def replica_seconds(request: Request, work: Replicas, c: Constants) -> tuple[Number, Number]:
-    """The data parallel messages of a step that no computation hides, and those of ZeRO-3 for each
-    micro-batch, forward and backward, which go on behind its computation."""
+    """Seconds of a step's data parallel messages that no computation hides; and, for ZeRO-3,
+    seconds of messages for each micro-batch, forward and backward, that overlap its computation."""
     machine = request.machine
     shown = message_seconds(work.gradients, machine, c)
     shown += message_seconds(work.parameters, machine, c)

@@ -23,14 +23,14 @@ from .request import Request
 
 
 def goes_by_operators(request: Request, software: str) -> bool:
-    """Whether a request's recomputation is this one: that of FSDP's software, of dense models."""
+    """Whether a request uses recomputation by operators: FSDP software with a dense model."""
     training = request.training
     is_plain = training.flash and not request.model.experts and not request.precision_is_explicit
     return software == "fsdp" and training.recompute == "selective" and is_plain
 
 
 def kept_of_layer(request: Request) -> float:
-    """Bytes of one layer for one micro-batch.
+    """Bytes of activations that one layer keeps for one micro-batch.
 
     >>> from training.models import MODELS
     >>> from .request import Arguments, request_of
@@ -48,7 +48,7 @@ def kept_of_layer(request: Request) -> float:
 
 
 def parts_by_operators(request: Request, stage: StageMemory) -> dict[str, float]:
-    """A stage's memory by training.memory's PARTS, the layer in whose backward it is among it."""
+    """A stage's memory by training.memory's PARTS, including one layer's backward pass."""
     kept = kept_of_layer(request)
     how = replace(request.training, recompute="none")
     whole = layer_bytes(request.model, request.split, how, False)

@@ -35,14 +35,14 @@ from .request import Request
 
 
 class Products(NamedTuple):
-    """Matrix products: operations, and the same over rows and over width of each of them."""
+    """Matrix products: operations, and the sums of operations / rows and operations / width."""
 
     operations: float = 0.0
     over_rows: float = 0.0
     over_width: float = 0.0
 
     def plus(self, rows: float, n: float, k: float, times: float = 1.0) -> Products:
-        """With one product more, of ``rows`` x k and k x n."""
+        """These products and another one, of ``rows`` x k and k x n."""
         if rows <= 0 or n <= 0 or k <= 0:
             return self
         more = 2.0 * rows * n * k * times
@@ -54,7 +54,7 @@ class Products(NamedTuple):
 
 
 class Messages(NamedTuple):
-    """Bytes that a rank sends inside and out of its NVLink domain, collectives, and their hops."""
+    """Bytes that a rank sends inside and out of its NVLink domain, collectives, and hops."""
 
     inside: Number = 0.0
     outside: Number = 0.0
@@ -75,11 +75,11 @@ NONE = Messages()
 
 
 class LayerWork(NamedTuple):
-    """One layer and one micro-batch on one rank, forward where nothing else is said."""
+    """The work of one layer for one micro-batch on one rank; of the forward pass unless noted."""
 
     products: Products
     experts: Products
-    attention: float  # operations in 16 bits
+    attention: float  # operations, in 16 bits
     kept: float  # bytes of activations kept for the backward
     lifted: Products  # MLA's projections up, of products
     mlp: Products  # the MLP or the shared experts, of products
@@ -87,8 +87,8 @@ class LayerWork(NamedTuple):
     tp: Messages
     cp: Messages
     ep: Messages
-    block: Messages  # of tp, what one of a layer's two blocks sends
-    dropped: Callable[[str], float]  # of kept, what a recomputation computes again
+    block: Messages  # of tp: the messages of one of a layer's two blocks
+    dropped: Callable[[str], float]  # the part of kept that is recomputed
 
 
 class Ends(NamedTuple):
@@ -100,10 +100,10 @@ class Ends(NamedTuple):
 
 
 class Replicas(NamedTuple):
-    """What the ranks that hold the same parameters send one another in a step, and hold of each.
+    """Data parallel messages of a step, between ranks with the same parameters, and what they hold.
 
     Attributes:
-        gathered: of ZeRO-3, the weights of a rank's layers, once.
+        gathered: for ZeRO-3, one gathering of the weights of a rank's layers.
         states: parameters whose state a rank updates.
     """
 
@@ -115,10 +115,10 @@ class Replicas(NamedTuple):
 
 
 class Work(NamedTuple):
-    """One step. Of layers and ends for one micro-batch; of replicas for the step.
+    """The work of a step: of layers and ends for one micro-batch, of replicas for the whole step.
 
     Attributes:
-        layers: layers of each pipeline rank that a micro-batch meets: without experts, with them.
+        layers: layers that a micro-batch runs on each pipeline rank: without experts, with them.
     """
 
     layers: tuple[tuple[float, float], ...]
@@ -130,14 +130,14 @@ class Work(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _kinds(model: Model, split: Split, moe: bool) -> tuple[float, float]:
-    """Parameters of a layer on one rank: of experts, and all others."""
+    """Parameters of a layer on one rank: those of experts, and all others."""
     parameters = dict(on_one_rank(layer_parameters(model, moe=moe), split))
     experts = parameters.pop("experts", 0)
     return experts, sum(parameters.values())
 
 
 def _near(n: int, stride: int, domain: int) -> int:
-    """Ranks of a group that share a domain, of the group that domains cut worst.
+    """The number of a group's ranks in one domain, for the group that domains divide worst.
 
     >>> _near(8, 1, 8), _near(16, 1, 8), _near(6, 1, 8)  # of 6, ranks 6 to 11 stand as 2 and 4
     (8, 8, 2)
@@ -160,7 +160,7 @@ def collective(n: int, stride: int, domain: int, size: Number, shares: float) ->
 
 
 def exchange(n: int, stride: int, domain: int, size: float) -> Messages:
-    """One all-to-all: (n-1)/n of the buffer, to each of the others its part."""
+    """The messages of an all-to-all: (n-1)/n of the buffer, an equal part to every other rank."""
     if n == 1 or not size:
         return NONE
     near = _near(n, stride, domain)
@@ -169,7 +169,7 @@ def exchange(n: int, stride: int, domain: int, size: float) -> Messages:
 
 
 def work_of(request: Request) -> Work:
-    """The work of a request's step."""
+    """The work of a step of a request."""
     layers = layers_of(request.model, request.split.dealing)
     most = most_parameters(*rank_parameters(request, np.array(layers)))
     return Work(
@@ -183,8 +183,8 @@ def work_of(request: Request) -> Work:
 
 @lru_cache(maxsize=512)
 def layers_of(model: Model, dealing: Dealing) -> tuple[tuple[float, float], ...]:
-    """Layers of each pipeline rank that a micro-batch meets; MTP modules are on the last one."""
-    # Of the two stages that a rank has in DualPipe a micro-batch meets one.
+    """The layers that a micro-batch runs on each pipeline rank; MTP modules are on the last."""
+    # In DualPipe a micro-batch runs on one of a rank's two stages.
     both = 0.5 if dealing.placement == "both ways" else 1.0
     layers = []
     for held in held_by_ranks(model, dealing):
@@ -235,7 +235,7 @@ def layer_work(request: Request, *, moe: bool) -> LayerWork:
 
 
 def _attention_products(model: Model, t: int, tokens: float) -> tuple[Products, Products]:
-    """All products, and of them MLA's from its ranks up to the heads."""
+    """All matrix products of attention, and among them MLA's up-projections."""
     h, queries = model.hidden, model.query_width / t
     if model.is_mla:
         keys = model.heads * (model.qk_nope_head_dim + model.v_head_dim) / t
@@ -257,7 +257,7 @@ def _mlp(products: Products, model: Model, rows: float, ffn: float, times: float
 
 @lru_cache(maxsize=1024)
 def _kept(model: Model, split: Split, how: Training, moe: bool, recompute: str) -> float:
-    """Bytes that one layer keeps of a micro-batch."""
+    """Bytes of activations that one layer keeps for a micro-batch."""
     return layer_bytes(model, split, how, moe, recompute)
 
 
@@ -269,7 +269,7 @@ def _plain(micro_batch: int, parallel: bool, kernels: str) -> Training:
 def _tensor(request: Request, moe: bool) -> Messages:
     """Two blocks of a layer, each an all-gather and a reduce-scatter, or an all-reduce, forward.
 
-    Backward is as much again; what is gathered once more there hides behind other products.
+    The backward pass sends as much; its additional all-gather hides behind other products.
     """
     model, split = request.model, request.split
     blocks = 1.0 + (not moe or model.shared_expert_ffn > 0)
@@ -282,7 +282,7 @@ def _tensor(request: Request, moe: bool) -> Messages:
 
 
 def _blocks(request: Request, number: float) -> Messages:
-    """What so many blocks send, forward."""
+    """The messages of ``number`` blocks, forward."""
     whole, tp = 2.0 * request.tokens * request.model.hidden, request.split.tp
     return collective(tp, request.stride("tp"), request.domain, whole, 2.0 * number)
 
@@ -327,7 +327,8 @@ def _sends(request: Request) -> Messages:
 
 
 def rank_parameters(request: Request, layers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Parameters of each pipeline rank, dense and of experts; layers: stages last but one axis."""
+    """Parameters of each pipeline rank, dense and of experts; layers: the last but one axis is
+    stages."""
     model, split = request.model, request.split
     _, plain = _kinds(model, split, False)
     experts, around = _kinds(model, split, True) if model.experts else (0.0, 0.0)
@@ -341,7 +342,7 @@ def rank_parameters(request: Request, layers: np.ndarray) -> tuple[np.ndarray, n
 
 
 def most_parameters(dense: np.ndarray, experts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of the rank that holds most, both parts; over the last axis."""
+    """Both kinds of parameters of the rank with most in total; ranks are the last axis."""
     at = (dense + experts).argmax(axis=-1)
     rows = np.arange(at.size).reshape(at.shape)
     dense, experts = (each.reshape(-1, each.shape[-1])[rows, at] for each in (dense, experts))

@@ -22,8 +22,8 @@ class Placed:
 
     Attributes:
         preset: its id, one of groups.presets.
-        place: among all layouts that may fit; 0: not among these.
-        slower: how much longer its quickest way takes than the first layout; 0.1 is 10 %.
+        place: rank among all layouts that may fit; 0: not among these.
+        slower: additional time of its quickest way relative to the first layout; 0.1 is 10 %.
     """
 
     preset: str

@@ -46,14 +46,14 @@ class SearchResult:
     """The result of a search: the best layouts, best first, and counts of the others.
 
     Attributes:
-        best: those that more likely fit than not, close ones too, the quickest that fits for sure
-            among them; or, if there are none, those that lack least memory.
+        best: layouts that more likely fit than not, close ones too, with the quickest that fits
+            for certain; or, if there are none, the layouts that lack least memory.
         tried: layouts that were timed.
         ways: ways to train on them.
         too_large: layouts whose weights, optimizer state and activations do not fit in any way.
         complete: whether all valid layouts were tried, and all that might be among the best fit
             or not for certain.
-        seconds: of every layout that may fit, its quickest way, in ascending order.
+        seconds: seconds of the quickest way of every layout that may fit, in ascending order.
         quickest: the same by the layout's sizes: tp, cp, pp, ep and etp.
     """
 
@@ -121,7 +121,7 @@ def sizes_of(split: Split) -> tuple[int, ...]:
 
 
 def _jobs(job: SearchJob) -> tuple[SearchJob, ...]:
-    """The job, and where possible the same with the all-to-all of experts hidden or not."""
+    """The job and, where possible, a copy with the overlap of the experts' all-to-all switched."""
     is_free = "ep_overlap" not in job.fixed and job.training.schedule in ALTERNATING
     if not (is_free and job.model.experts and "ep" in job.expert):
         return (job,)

@@ -26,7 +26,7 @@ CODES = {
 
 
 def compared(estimate: Estimate, other: Estimate) -> list[Note]:
-    """What makes a layout faster or slower than the ``other``.
+    """Notes on the causes that make a layout faster or slower than the ``other``.
 
     >>> from training.estimate import estimate
     >>> from training.models import MODELS
@@ -49,7 +49,7 @@ def compared(estimate: Estimate, other: Estimate) -> list[Note]:
 
 
 def alone(estimate: Estimate) -> list[Note]:
-    """The largest parts of a layout's step besides computation."""
+    """Notes on the largest parts of a layout's step besides computation."""
     lacks = Note("lacks", {"memory": estimate.fit.needed, "other": estimate.request.bytes_of_gpu})
     reasons = _close(estimate) if estimate.fits else [lacks]
     for part, seconds in sorted(estimate.parts.items(), key=lambda item: -item[1]):

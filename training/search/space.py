@@ -48,10 +48,10 @@ _OF_JOB = tuple(field.name for field in fields(TrainingJob))
 
 @dataclass(frozen=True)
 class SearchJob(TrainingJob):
-    """What all layouts of a search have in common.
+    """The inputs that all layouts of a search have in common.
 
     Attributes:
-        training: that of the layout on screen; micro_batches are worked out for each layout.
+        training: of the layout on screen; micro_batches are computed for each layout.
         expert: the order of the experts' grid; empty if there is none.
         cp: that of the layout on screen.
         vpp, account: those of the layout on screen; they count if ``fixed`` contains "vpp".
@@ -66,7 +66,7 @@ class SearchJob(TrainingJob):
     recomputations: tuple[str, ...] = ()
 
     def request(self, split: Split, training: Training) -> Request:
-        """The request of an estimate for one layout, trained in one way."""
+        """The request to estimate one layout under one training."""
         job = {name: getattr(self, name) for name in _OF_JOB}
         job |= {"model": with_kv_copies(self.model, split.tp), "training": training}
         job["expert"] = self.expert or EXPERT
@@ -88,17 +88,17 @@ def valid_splits(job: SearchJob, step: int = 1) -> Iterator[Split]:
     """Every layout that divides the world, the model and the batch, without an assignment of
     layers.
 
-    step: only every step-th combination of tp, cp and pp is used.
+    step: only every ``step``-th combination of tp, cp and pp is used.
     """
     for tp, cp, pp in _sizes(job)[::step]:
         yield from _with_experts(job, tp, cp, pp)
 
 
 def step_for(job: SearchJob, most: int) -> int:
-    """The step of a sample with at most about so many layouts."""
+    """The step that samples about ``most`` layouts at most."""
     each = 2 * len(divisors(job.model.experts)) if job.model.experts and job.expert else 1
     step = max(1, -(-len(_sizes(job)) * each // most))
-    while step > 1 and gcd(step, len(divisors(job.gpus))) > 1:  # or it meets few values of pp
+    while step > 1 and gcd(step, len(divisors(job.gpus))) > 1:  # else it samples few values of pp
         step += 1
     return step
 
@@ -118,7 +118,7 @@ def _sizes(job: SearchJob) -> tuple[tuple[int, int, int], ...]:
 
 
 def _tensor_sizes(job: SearchJob) -> list[int]:
-    """Sizes of tp up to an NVLink domain; with more ranks than KV heads each has a copy of one."""
+    """Sizes of tp up to an NVLink domain; with more ranks than KV heads, heads are copied."""
     model = job.model
     widths = [model.heads, model.ffn, model.shared_expert_ffn]
 
@@ -144,7 +144,7 @@ def _context_sizes(job: SearchJob, tp: int) -> list[int]:
 
 
 def _with_experts(job: SearchJob, tp: int, cp: int, pp: int) -> Iterator[Split]:
-    """The layouts of these sizes."""
+    """The layouts of these sizes, with every valid ep and etp."""
     dp = job.gpus // (tp * cp * pp)
     for ep, etp in _expert_sizes(job, tp, tp * cp * dp):
         edp = tp * cp * dp // (ep * etp)
@@ -169,8 +169,8 @@ def _expert_sizes(job: SearchJob, tp: int, stage: int) -> list[tuple[int, int]]:
 def micro_batches(job: SearchJob, split: Split) -> list[int]:
     """Sizes of a micro-batch that divide the samples of each pipeline.
 
-    With cp only one sample: half of cp and half of the samples is the same work of a rank, with
-    shorter ways for keys and values.
+    With cp only one sample: half of cp with half of the samples is the same work per rank, and
+    sends keys and values fewer hops.
     """
     own, samples = job.training.micro_batch, job.global_batch // split.dp
     if "micro_batch" in job.fixed:
@@ -191,9 +191,9 @@ def recomputations(job: SearchJob) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def dealings(job: SearchJob, pp: int) -> tuple[Dealt, ...]:
-    """The ways to assign the layers to so many stages, each with its schedule.
+    """The ways to assign the layers to ``pp`` stages, each with its schedule.
 
-    None where there are fewer layers than stages, or a schedule is too long to be counted.
+    Empty if there are fewer layers than stages, or the schedule is too long to be counted.
     """
     name, rule = job.training.schedule, job.training.rule
     if pp == 1:

@@ -60,7 +60,7 @@ MANY = 1 << 20
 
 
 def software_for(training: Training) -> str:
-    """Whose constants: candidates differ in nothing that would tell whose software it is.
+    """The software whose constants apply to all candidates: nothing else identifies it.
 
     >>> software_for(Training(zero=1)), software_for(Training(zero=3))
     ('megatron', 'fsdp')
@@ -91,22 +91,22 @@ class Stages:
 
 @dataclass(frozen=True)
 class TimedLayout:
-    """A layout: what is tried on it, with seconds and bytes of each."""
+    """A layout with all ways to train it that are tried, and the seconds and bytes of each way."""
 
     split: Split
     stages: Stages
     micro_batches: list[int]
-    seconds: np.ndarray  # inf where the schedule refuses
+    seconds: np.ndarray  # inf if the schedule is invalid
     bytes: np.ndarray
-    training: Training  # but what is tried
+    training: Training  # without the tried options
 
 
 class _Sized(NamedTuple):
-    """What a layout costs, by micro-batch size where that counts."""
+    """The costs of a layout, by micro-batch size where they depend on it."""
 
     sizes: list[int]
-    layers: np.ndarray  # as Timer._layers has them
-    ends: np.ndarray  # as Timer._ends
+    layers: np.ndarray  # result of Timer._layers
+    ends: np.ndarray  # result of Timer._ends
     launch: tuple[float, float]
     m: np.ndarray  # micro-batches of a step
     replicas: tuple[Number, ...]  # exposed, gathered, states and held of Costs
@@ -114,7 +114,7 @@ class _Sized(NamedTuple):
 
 
 class Timer:
-    """Times the layouts of one job; keeps what several of them share, by what it depends on."""
+    """Times the layouts of one job; caches results that several layouts share."""
 
     def __init__(self, job: SearchJob) -> None:
         self.job = job
@@ -130,7 +130,7 @@ class Timer:
         return cast("Kept", self._kept[key])
 
     def timed(self, splits: Sequence[Split]) -> list[TimedLayout]:
-        """Each layout in every way that is tried; those of one pp at once."""
+        """Every layout with all ways that are tried; layouts of equal pp are computed together."""
         alike: dict[int, list[Split]] = {}
         for split in splits:
             alike.setdefault(split.pp, []).append(split)
@@ -142,7 +142,7 @@ class Timer:
         return [timed[split] for split in splits]
 
     def _together(self, splits: Sequence[Split], stages: Stages) -> Iterator[TimedLayout]:
-        """Layouts of the same stages, all their micro-batches along one axis."""
+        """Times layouts of the same stages together, all micro-batch sizes along one axis."""
         every = [self._sized(split, stages) for split in splits]
         counts = [len(sized.sizes) for sized in every]
         m = np.concatenate([sized.m for sized in every])[:, None]
@@ -182,7 +182,7 @@ class Timer:
         )
 
     def _costs(self, every: Sequence[_Sized], stages: Stages, size: np.ndarray) -> Costs:
-        """What each layout costs; axes as those of TimedLayout."""
+        """The costs of each layout; axes as in TimedLayout."""
         counts = [len(sized.sizes) for sized in every]
         layers = np.concatenate([sized.layers[:, :, 0] for sized in every])
         ends = np.concatenate([sized.ends for sized in every])[..., None]
@@ -218,7 +218,7 @@ class Timer:
         )
 
     def _layers(self, request: Request, sizes: list[int], request_of: RequestOf) -> np.ndarray:
-        """Layers without experts and with them, for a micro-batch of each size."""
+        """Costs of layers without and with experts, for each micro-batch size."""
         split, stride = request.split, request.stride
         dense = (split.tp, split.cp, stride("tp"), stride("cp"), request.training.hides_exchange)
         experts = (split.ep, split.etp, stride("ep"), stride("etp"))
@@ -235,7 +235,7 @@ class Timer:
         return layers
 
     def _layer(self, request: Request, *, moe: bool) -> np.ndarray:
-        """Seconds and bytes kept of one layer and one micro-batch, by recomputation."""
+        """Seconds and kept bytes of one layer for one micro-batch, by recomputation."""
         names = recomputations(self.job)
         seconds = layer_seconds(request, layer_work(request, moe=moe), self.constants)
         how = (request.model, request.split, request.training, moe)
@@ -247,7 +247,7 @@ class Timer:
         )
 
     def _ends(self, request: Request, sizes: list[int], request_of: RequestOf) -> np.ndarray:
-        """Seconds of the output layer, and of a chunk's sends, of a micro-batch of each size."""
+        """Seconds of the output layer, and of a chunk's sends, for each micro-batch size."""
         split = request.split
         sends = (split.tp, split.cp, split.pp > 1, request.stride("pp") >= self.job.domain)
 
@@ -261,14 +261,15 @@ class Timer:
 
 
 def _can_overlap(job: SearchJob, split: Split, stages: Stages) -> np.ndarray:
-    """Whether experts' exchange can hide, as `require` has it; axes as those of TimedLayout."""
+    """Whether computation can hide the experts' all-to-all, as in `require`; axes as in
+    TimedLayout."""
     chunks = (stages.chunks > 1) | (split.pp == 1)
     again = np.array([is_beside_exchange(name) for name in recomputations(job)])
     return chunks & again & (split.ep > 1)
 
 
 def _states(request: Request, held: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """Model states of each rank on its GPU."""
+    """Bytes of the model states in each rank's GPU memory."""
     training = request.training
     away = leaves(training.offload, training.zero)
     states = model_states((_number(held[0]), _number(held[1])), request.split, training)
@@ -276,7 +277,7 @@ def _states(request: Request, held: tuple[np.ndarray, np.ndarray]) -> np.ndarray
 
 
 def _bytes(every: Sequence[_Sized], stages: Stages, m: np.ndarray) -> np.ndarray:
-    """Model states and kept activations of the fullest rank; axes as those of TimedLayout."""
+    """Bytes of model states and kept activations of the fullest rank; axes as in TimedLayout."""
     counts = [len(sized.sizes) for sized in every]
     states = np.repeat(np.stack([sized.states for sized in every], axis=-1), counts, axis=-1)
     kept = np.concatenate([sized.layers[:, :, 1] for sized in every])
@@ -288,8 +289,8 @@ def _bytes(every: Sequence[_Sized], stages: Stages, m: np.ndarray) -> np.ndarray
 
 
 def _on_host(job: SearchJob, parameters: np.ndarray, size: np.ndarray) -> tuple[Number, Number]:
-    """The shares of the optimizer's state and of the weights in host memory: of chunks, what goes
-    beyond the room that all else leaves on the GPU."""
+    """The shares of the optimizer's state and of the weights in host memory; with chunks, the part
+    that exceeds the room left on the GPU."""
     offload, precision = job.training.offload, PRECISIONS[job.training.precision]
     if offload != "chunks":
         return float(offload != "none"), float(offload == "parameters")
@@ -300,13 +301,13 @@ def _on_host(job: SearchJob, parameters: np.ndarray, size: np.ndarray) -> tuple[
 
 
 def _number(values: np.ndarray) -> Number:
-    """An array for the formulas of one number."""
+    """An array, typed as a number so that formulas of one number accept it."""
     return cast("Number", values)
 
 
 def _held(request: Request, stages: Stages) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-    """Parameters, dense and of experts: of each rank (ranks, dealings), and of the one with most
-    (dealings)."""
+    """Dense and expert parameters of each rank, shape (ranks, dealings), and of the rank with most,
+    shape (dealings)."""
     layers = np.stack([kind[..., 0, 0].T for kind in stages.layers], axis=-1)
     dense, experts = rank_parameters(request, layers)
     return (dense.T, experts.T), most_parameters(dense, experts)
@@ -338,5 +339,5 @@ def _stages(job: SearchJob, pp: int) -> Stages:
 
 
 def _of_dealings(values: list[float]) -> np.ndarray:
-    """A number of each dealing, along the first axis of TimedLayout."""
+    """One number per dealing, reshaped to the first axis of TimedLayout."""
     return np.array(values)[:, None, None]

@@ -31,8 +31,8 @@ class Outcome(NamedTuple):
     """The figures of a layout that a verdict compares.
 
     fit: "fits", "close" or "over" (training.estimate.memory). seconds: of a step. across: bytes
-    that leave NVLink domains in it.
-    lacks: in what no public run is near to it (training.estimate.Estimate.lacks).
+    that leave NVLink domains in it. lacks: reasons why no public run is near
+    (training.estimate.Estimate.lacks).
     """
 
     fit: str
@@ -52,14 +52,14 @@ class Verdict(NamedTuple):
 
 
 def outcome_of(estimate: Estimate, across: float) -> Outcome:
-    """The figures of an estimate and of the bytes of its step."""
+    """The figures of an estimate; across: bytes that leave NVLink domains."""
     return Outcome(estimate.verdict, estimate.seconds, across, estimate.lacks)
 
 
 def verdict(first: Outcome | None, second: Outcome | None) -> Verdict:
     """The better of two layouts; None for one that is refused.
 
-    Swapped, they have the same verdict, and of a layout and itself none is better.
+    Swapping the layouts swaps the verdict; of two equal layouts neither is better.
 
     >>> small, large = Outcome("fits", 2.4, 9e9), Outcome("over", 2.2, 9e9)
     >>> verdict(small, large)
