@@ -25,14 +25,14 @@ which rule first is."""
 
 
 class Busiest(NamedTuple):
-    """The rank that sends or receives most, and its bytes."""
+    """The rank that sends or receives the most bytes, and these bytes."""
 
     rank: int
     bytes: int
 
 
 def busiest(moves: Moves, *, sender: bool) -> Busiest:
-    """The rank that sends, or receives, most to or from others.
+    """The rank that sends the most bytes to other ranks, or receives the most from them.
 
     >>> from groups.layout import Job
     >>> from training.models import MODELS
@@ -57,14 +57,14 @@ def seconds_of(moves: Moves, cluster: Cluster) -> float:
 
 
 def least_seconds(moves: Moves, cluster: Cluster) -> float:
-    """Seconds at link speed that no rule can undercut."""
+    """A lower bound on the seconds at link speed under any rule."""
     least, gpus = moves.least, moves.target.layout.gpus_per_node
     together = cluster.nvlink + cluster.nic
     return max(least.into_gpu / together, least.into_node / (gpus * cluster.nic))
 
 
 def usual_seconds(moves: Moves, cluster: Cluster) -> tuple[float, float]:
-    """The range of seconds of real updates of this size, by USUAL."""
+    """The least and most seconds of real updates of this size, by USUAL."""
     low, high = USUAL["gathered" if moves.rule == "first" else "direct"]
     seconds = seconds_of(moves, cluster)
     return low * seconds, high * seconds
@@ -77,9 +77,9 @@ def idle_senders(moves: Moves) -> int:
 
 
 def balance(moves: Moves) -> float:
-    """How many times the mean over all source ranks the busiest sender sends.
+    """The ratio of the busiest sender's bytes to the mean over all source ranks.
 
-    1.0 where nothing is sent. A rank that sends everything while seven are idle: 8.0.
+    1.0 if nothing is sent; 8.0 if one of eight ranks sends everything.
     """
     sent = moves.sent(far=False) + moves.sent(far=True)
     source = slice(moves.source.first_rank, moves.source.after)

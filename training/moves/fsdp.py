@@ -35,8 +35,9 @@ from .tensors import Tensor, tensors_of
 class Slices(NamedTuple):
     """Slices of one tensor, one entry per receiver, as int64 arrays; a length of 0 means none.
 
-    start, to, length: along the axis that tensor parallelism cuts, or along the rows where it cuts
-    none. row_start, row_to, rows: along axis 0, where the other is axis 1; else rows is 0.
+    start, to, length: start in the source, start in the target, and length, along the axis that
+    tensor parallelism cuts, or along the rows if it cuts none. row_start, row_to, rows: the same
+    along axis 0 if that axis is 1; otherwise rows is 0.
     """
 
     at: np.ndarray
@@ -47,11 +48,11 @@ class Slices(NamedTuple):
     row_start: np.ndarray
     row_to: np.ndarray
     rows: np.ndarray
-    run: np.ndarray  # of the source, that they are from
+    run: np.ndarray  # the run of the source that holds them
 
 
 def cut_axis(tensor: Tensor, source: ShardedModel, target: ShardedModel) -> int:
-    """The axis of the slices: 1 if tensor parallelism cuts that, else 0 (rows)."""
+    """The axis of the slices: 1 if tensor parallelism cuts axis 1, else 0 (rows)."""
     return 1 if tensor.axis == 1 and max(source.parts(tensor), target.parts(tensor)) > 1 else 0
 
 
@@ -66,7 +67,7 @@ class Sharded:
     def slices(
         self, home: Home, tensor: Tensor, at: np.ndarray, ep_rank: np.ndarray | None = None
     ) -> Iterator[Slices]:
-        """The slices of a tensor that receivers need. ep_rank: of the source's experts."""
+        """The slices of a tensor that receivers need. ep_rank: expert rank of the source."""
         source, target = self.source, self.target
         overlap, axis = _overlap(tensor, source, target), cut_axis(tensor, source, target)
         blocks = tensor.blocks if max(overlap.source_parts, overlap.target_parts) > 1 else 1
@@ -82,7 +83,7 @@ class Sharded:
                 high = np.minimum((part + 1) * overlap.held, (own + 1) * overlap.wanted)
                 start, to = ((block - part) * overlap.held, (block - own) * overlap.wanted)
                 none = np.where(part < stops, np.maximum(high - low, 0), 0)
-                if axis == 1:  # whole columns of the rows that both have
+                if axis == 1:  # whole columns, of the rows that both sides have
                     cut = (low + start, low + to, none)
                     yield from self._by_run(
                         home, tensor, at, part, ep_rank, begin, end, 0, each, cut
@@ -108,7 +109,7 @@ class Sharded:
     ) -> Iterator[Slices]:
         """Rows from begin to end of the target's part, by the runs of the source that hold them."""
         own_start, _ = self.target.run(tensor, self._index(self.target, tensor)[at])
-        first, last = begin + shift, end + shift  # as the source's part counts them
+        first, last = begin + shift, end + shift  # as counted in the source's part
         run = first // each
         count = np.where(last > first, (last - 1) // each - run + 1, 0)
         for step in range(int(count.max(initial=0))):
@@ -143,7 +144,7 @@ class Sharded:
         run: np.ndarray,
         ep_rank: np.ndarray | None,
     ) -> np.ndarray:
-        """The ranks that hold these runs of these parts."""
+        """The source ranks that hold the given runs of the given parts."""
         source = self.source
         is_whole = source.parts(tensor) == 1
         if not source.fsdp:
@@ -162,8 +163,8 @@ class Sharded:
         return sources
 
     def _lane_of(self, home: Home, is_expert: bool) -> tuple[np.ndarray, np.ndarray]:
-        """For each receiver the stage and the lane of tp that it receives from: its own, if that
-        has the part."""
+        """The stage and the lane of tp that each receiver receives from: those of its own GPU, if
+        it has the part."""
         source, target = self.source, self.target
         ranks = np.arange(target.ranks) + target.first_rank - source.first_rank
         inside = (ranks >= 0) & (ranks < source.ranks)
@@ -183,7 +184,7 @@ class Sharded:
     # -- all of it -------------------------------------------------------------------------------
 
     def streams(self, element_bytes: int) -> Iterator[Stream | Fan]:
-        """All slices of all ranks, kind by kind of tensors."""
+        """All slices of all ranks, one kind of tensor after the other."""
         source, target = self.source, self.target
         wanted: Counter[tuple[Home, int, Tensor]] = Counter()
         for stage, places in enumerate(target.places):
@@ -209,7 +210,8 @@ class Sharded:
         ep_rank: np.ndarray | None,
         sizes: np.ndarray,
     ) -> Iterator[Fan]:
-        """Receivers that need the same part of a tensor, with the holders of its runs."""
+        """Broadcasts to receivers that need the same part of a tensor, from the holders of its
+        runs."""
         target, is_whole = self.target, self.source.parts(tensor) == 1
         own = self._wanted(tensor)
         stages, lanes = self._lane(home, tensor.expert)
@@ -233,8 +235,7 @@ class Sharded:
             yield Fan(np.stack(found), elements * int(sizes[ranks[0]]), tuple(receivers))
 
     def _wanted(self, tensor: Tensor) -> np.ndarray:
-        """Numbers that are equal for ranks that need the same experts and the same part of a
-        tensor."""
+        """Numbers by rank, equal for ranks that need the same experts and part of a tensor."""
         target, parts = self.target, _parts(self.target, tensor)
         return target.ep_at * target.parts(tensor) + parts if tensor.expert else parts
 
@@ -286,7 +287,7 @@ class Sharded:
     def _stream(
         self, tensor: Tensor, found: Slices, count: np.ndarray | int, element_bytes: int
     ) -> Stream:
-        """Bytes of slices; receivers of the same part but of different runs need different
+        """Slices as a stream of bytes; receivers of one part but of different runs need different
         bytes."""
         target = self.target
         elements = found.length * (tensor.elements // tensor.shape[0])
@@ -300,14 +301,15 @@ class Sharded:
 
 
 def _overlap(tensor: Tensor, source: ShardedModel, target: ShardedModel) -> Overlap:
-    """How both sides cut a tensor; a tensor that tensor parallelism does not cut, by its rows."""
+    """The overlap of both sides' parts of a tensor; along its rows, if tensor parallelism cuts
+    none."""
     if max(source.parts(tensor), target.parts(tensor)) > 1:
         return overlap_of(tensor, source, target)
     return Overlap(source.rows(tensor), 1, target.rows(tensor), 1)
 
 
 def _parts(side: ShardedModel, tensor: Tensor) -> np.ndarray:
-    """The part of a tensor that each rank has."""
+    """The index of each rank's part of a tensor."""
     if side.parts(tensor) == 1:
         return np.zeros(side.ranks, dtype=np.int64)
     return side.etp_at if tensor.expert else side.tp_at

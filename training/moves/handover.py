@@ -37,7 +37,7 @@ from .sharded import beginnings, ordinals
 
 
 class KVMove(NamedTuple):
-    """What one rank sends to another for one request: layers, KV heads, bytes."""
+    """One message for one request: sender, receiver, layers, KV heads, bytes."""
 
     source: int
     target: int
@@ -49,7 +49,7 @@ class KVMove(NamedTuple):
 
 
 class CacheSide(NamedTuple):
-    """One side: its shards, and the rank of each in the shards' order."""
+    """One side of a handover: its shards, and the rank of each, in order of the shards."""
 
     shards: Shards
     ranks: np.ndarray
@@ -60,7 +60,7 @@ class CacheSide(NamedTuple):
         return self.shards.copies
 
     def require(self, rank: int | None) -> None:
-        """Errors: LayoutError for a rank that the side does not have."""
+        """Raises LayoutError for a rank that the side does not have."""
         first, last = int(self.ranks.min()), int(self.ranks.max())
         if rank is not None and not first <= whole_number(rank, "rank", minimum=0) <= last:
             near = {"rank": min(max(rank, first), last)}
@@ -81,9 +81,10 @@ class CacheSide(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Handover:
-    """A request's cache on its way; `hand_over` makes it.
+    """The transfer of a request's cache, made by `hand_over`.
 
-    cache: bytes of all of it. heads: KV heads, 1 of a latent. moves: of every rank that decodes.
+    cache: bytes of the whole cache. heads: number of KV heads, 1 for a latent. moves: messages to
+    every rank that decodes.
     """
 
     rule: str
@@ -96,11 +97,12 @@ class Handover:
     moves: Sequence[KVMove]
 
     def received(self, rank: int) -> list[KVMove]:
-        """What one rank receives, including what it holds already."""
+        """The messages to one rank, including parts that it already holds."""
         return [move for move in self.moves if move.target == rank]
 
     def of_copy(self, rank: int) -> list[KVMove]:
-        """What the copy of the model that a rank belongs to receives: one request."""
+        """The messages for one request to all ranks of the copy of the model that a rank belongs
+        to."""
         own = {*self.target.copy_of(rank).tolist()}
         return [move for move in self.moves if move.target in own]
 
@@ -124,10 +126,11 @@ def hand_over(
 ) -> Handover:
     """One request's cache from ranks that prefilled it to ranks that decode.
 
-    rule: one of KV_RULES; empty: of the engine that decodes. tokens: of the request; 0: the model's
-    sequence. element_bytes: of the cache. window, full_every: of the model, as of `kv_layers`.
+    rule: one of KV_RULES; empty: that of the engine that decodes. tokens: length of the request; 0:
+    the model's sequence. element_bytes: bytes per element of the cache. window, full_every: of the
+    model, as in `kv_layers`.
 
-    Errors: LayoutError as of `kv_moves` and `beginnings`.
+    Errors: LayoutError as in `kv_moves` and `beginnings`.
     """
     engine = target.framework if target.framework in KV_RULES else "megatron"
     length = whole_number(tokens or model.sequence, "tokens", maximum=MAX_SIZE)
@@ -186,7 +189,7 @@ def _head_bytes(layer: KVLayer, tokens: int, element_bytes: float) -> float:
 
 
 def handover_seconds(moves: Sequence[KVMove], gpus_per_node: int, cluster: Cluster) -> float:
-    """Seconds at link speed: the longest that any rank sends or receives."""
+    """Seconds at link speed of the rank that sends or receives longest."""
     longest = 0.0
     for end in ("source", "target"):
         near: dict[int, int] = {}

@@ -86,7 +86,7 @@ class Shards:
 
 
 class KVRow(NamedTuple):
-    """What one rank sends to another: layers and KV heads, numbered over the whole model."""
+    """One message: sender, receiver, and layers and KV heads, numbered over the whole model."""
 
     source: int
     target: int
@@ -105,7 +105,7 @@ def kv_moves(
     *,
     mla: bool = False,
 ) -> list[KVRow]:
-    """What every rank of the target receives, by rank and by sender.
+    """The messages to every rank of the target, ordered by receiver, then by sender.
 
     rule: one of KV_RULES. mla: every rank of tp holds the latent, which is one KV head here.
 
@@ -163,10 +163,10 @@ def _senders(
 
 
 def _of_tokens(tp_rank: int, source: Shards, target: Shards) -> list[int]:
-    """The ranks of one run of dcp that have tokens which a rank of the target keeps.
+    """The ranks of one run of dcp with tokens that a rank of the target keeps.
 
-    Token t is on rank t % dcp of a run; a rank of the target keeps those that are its own number
-    modulo its dcp, so both meet where the numbers agree modulo what both have in common.
+    Token t is on rank t % dcp of a run, on both sides; so two ranks share tokens if their numbers
+    are equal modulo the greatest common divisor of the two dcp.
     """
     run = tp_rank * source.tp // target.tp // source.dcp * source.dcp
     common = gcd(source.dcp, target.dcp)
@@ -179,7 +179,7 @@ def _all_heads(side: Shards, heads: int) -> list[tuple[int, int]]:
 
 
 def _first_of_each(parts: list[int], side: Shards, heads: int) -> list[int]:
-    """The first of the parts that hold the same heads."""
+    """For each set of equal heads, the first of the parts that hold it."""
     by_heads: dict[tuple[int, int], int] = {}
     for part in parts:
         by_heads.setdefault(side.heads(part, heads), part)
@@ -189,7 +189,8 @@ def _first_of_each(parts: list[int], side: Shards, heads: int) -> list[int]:
 def _shared_layers(
     pp_rank: int, source: Shards, target: Shards, layers: int
 ) -> list[tuple[int, int, int]]:
-    """Stages of the source that hold layers of a stage of the target, each with those layers."""
+    """Stages of the source that hold layers of a stage of the target: (stage, first common layer,
+    end)."""
     first, after = _layers(target, pp_rank, layers)
     held = ((stage, *_layers(source, stage, layers)) for stage in range(source.pp))
     both = ((stage, max(first, one), min(after, end)) for stage, one, end in held)
@@ -202,8 +203,8 @@ def _layers(side: Shards, pp_rank: int, layers: int) -> tuple[int, int]:
 
 
 def _require_even(side: Shards, layers: int, heads: int, *, copied: bool) -> None:
-    """Refuses layers that do not divide over stages, and heads that do not divide over tp; where
-    heads are replicated, tp may be a multiple of them."""
+    """Raises LayoutError for layers that do not divide over stages, and for heads that do not
+    divide over tp; copied: heads are replicated, so tp may also be a multiple of them."""
     if layers % side.pp:
         near = divisors_near("pp", side.pp, layers)
         error = not_a_multiple("layers", layers, {"pp": side.pp}, maximum=MAX_LAYERS)
@@ -215,8 +216,8 @@ def _require_even(side: Shards, layers: int, heads: int, *, copied: bool) -> Non
 
 
 def _require_engine(rule: str, source: Shards, target: Shards, layers: int) -> None:
-    """Refuses what an engine does not support: tp sizes of which neither divides the other; for
-    SGLang, a decoder with another pp than the prefill's or 1."""
+    """Raises LayoutError for sizes that an engine does not support: tp sizes of which neither
+    divides the other; for SGLang, a decoder's pp that is neither the prefill's nor 1."""
     sizes = sorted((source.tp, target.tp))
     if sizes[1] % sizes[0]:
         near = divisors_near("tp", target.tp, source.tp)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class MeasuredUpdate:
-    """A measured weight update: the model, the setup, how it was sent, and its source."""
+    """A measured weight update: the model, the setup, the way of sending, and the source."""
 
     system: str
     model: str
@@ -21,7 +21,7 @@ class MeasuredUpdate:
 
     @property
     def is_direct(self) -> bool:
-        """Whether ranks send to ranks directly, as its source states."""
+        """Whether ranks send directly to ranks, according to the source."""
         return "p2p" in self.way
 
 

@@ -22,13 +22,14 @@ from .tensors import Tensor, full_name, tensors_of
 
 
 class TensorMove(NamedTuple):
-    """One tensor of one rank of the target.
+    """The parts of one tensor that one rank of the target receives.
 
-    tensor: Megatron's name, with the layer and the expert counted over the whole model. target: a
-    rank. axis: the one that is cut; None for a whole tensor. parts: (source, source start, target
-    start, length) in elements along that axis of what each rank holds, by target start; of a whole
-    tensor (source,). sizes: bytes of each part. bands: (source start, target start, length) of each
-    part along axis 0, where data parallelism cuts that beside axis 1; else empty.
+    tensor: Megatron's name, with layer and expert numbered over the whole model. target: the
+    receiving rank. axis: the axis that is cut; None for a whole tensor. parts: (source, source
+    start, target start, length), in elements along the axis and within the ranks' parts, sorted by
+    target start; (source,) for a whole tensor. sizes: bytes of each part. bands: (source start,
+    target start, length) of each part along axis 0, if data parallelism cuts axis 0 in addition to
+    axis 1; else empty.
     """
 
     tensor: str
@@ -69,7 +70,7 @@ class RankSlices:
                         yield known[key]._replace(tensor=full_name(place, tensor, expert))
 
     def _row(self, at: int, home: Home, tensor: Tensor, ep_rank: int) -> TensorMove:
-        """The slices of one tensor. ep_rank: the rank of the source that has the expert."""
+        """The slices of one tensor. ep_rank: the expert rank of the source that has the expert."""
         if self.source.fsdp or self.target.fsdp:
             return self._cut_row(at, home, tensor, ep_rank)
         source, target = self.source, self.target

@@ -37,10 +37,11 @@ RULES = ("megatron", "nearest", "first")
 
 @dataclass(frozen=True)
 class Wish:
-    """What receivers need of the places of one home, as arrays with one entry per receiver.
+    """Requests of receivers for places of one home, as arrays with one entry per receiver.
 
-    at: receivers, counted from the first of the target. part: that they want of what tensor
-    parallelism cuts; None where it is whole. ep_rank: of the source's experts; None: dense.
+    at: receivers, counted from the first rank of the target. part: the requested part of tensors
+    that tensor parallelism cuts; None for whole tensors. ep_rank: the expert rank of the source;
+    None: dense.
     """
 
     home: Home
@@ -58,7 +59,7 @@ class Holders:
     """The ranks that hold each shard of a home, ascending: int64, shape (shards, copies)."""
 
     ranks: np.ndarray
-    limit: int  # above every rank
+    limit: int  # larger than any rank
 
     @cached_property
     def _keys(self) -> np.ndarray:
@@ -156,7 +157,8 @@ class Nearest(_ByShard):
         return self._itself_or(wish, holders.ranks[shard, chosen])
 
     def _turn(self, wish: Wish) -> np.ndarray:
-        """The receiver's place among all that need a shard: copy by copy, in each part by part."""
+        """The index of a receiver among all that need its shard: copy by copy, within a copy part
+        by part."""
         source, target, at = self.source, self.target, wish.at
         if wish.part is None and not wish.is_expert:
             return np.asarray(target.stage_copy[at])
@@ -172,7 +174,7 @@ class Nearest(_ByShard):
 @dataclass(frozen=True)
 class _Candidates:
     """Holders of a tensor in the order of Megatron's turns: those of one shard by data parallel
-    group, each group's by rank. groups: the first group of each shard, and one behind the last."""
+    group, within a group by rank. groups: the first group of each shard, then the end."""
 
     ranks: np.ndarray
     starts: np.ndarray
@@ -222,8 +224,8 @@ class Megatron(Senders):
 class Meeting:
     """The runs of the source's experts that each expert parallel rank of the target needs.
 
-    ep_ranks: int64, shape (target's ep, most that one meets), -1 behind the last. shared: how many
-    experts they have in common, of the same shape.
+    ep_ranks: int64, shape (target's ep, most source ranks per target rank), padded with -1. shared:
+    the number of common experts, in the same shape.
     """
 
     ep_ranks: np.ndarray

@@ -31,9 +31,9 @@ Home = tuple[int, ...]
 class ShardedModel:
     """A layout that holds a model, its ranks counted from first_rank.
 
-    dealing: how layers are dealt to stages. padded: whether the vocabulary has Megatron's padding,
-    up to a multiple of 128 * tp; it has at least what makes tp divide it. fsdp: whether data
-    parallelism cuts what tensor parallelism leaves of a tensor (`fsdp`).
+    dealing: assignment of layers to stages. padded: whether the vocabulary has Megatron's padding,
+    up to a multiple of 128 * tp; otherwise up to a multiple of tp. fsdp: whether data parallelism
+    shards each tensor parallel part further (`fsdp`).
 
     Errors: LayoutError for a model that these sizes do not cut evenly.
     """
@@ -68,7 +68,7 @@ class ShardedModel:
 
     @property
     def after(self) -> int:
-        """The rank after its last one."""
+        """The first rank after the layout's ranks."""
         return self.first_rank + self.ranks
 
     @property
@@ -92,7 +92,7 @@ class ShardedModel:
         return 1 if tensor.axis is None else self.etp if tensor.expert else self.tp
 
     def length(self, tensor: Tensor) -> int:
-        """Elements along the cut axis, with padding; along the first axis if none is cut."""
+        """Elements of a tensor along the cut axis, with padding; along axis 0 if none is cut."""
         if not tensor.of_vocabulary:
             return tensor.shape[tensor.axis or 0]
         rows = self.model.vocabulary
@@ -105,14 +105,15 @@ class ShardedModel:
         return tensor.shape[0]
 
     def run_length(self, tensor: Tensor) -> int:
-        """The elements of these that a rank holds; the last ranks may have fewer."""
+        """Elements of `rows` that a rank holds; the last ranks may have fewer."""
         if not self.fsdp:
             return self.rows(tensor)
         shards = self.pp * (self.ep * self.etp if tensor.expert else self.tp)
         return -(-self.rows(tensor) // (self.ranks // shards))
 
     def run(self, tensor: Tensor, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """[start, end) of these elements, for each place among the ranks that share them."""
+        """[start, end) of a rank's elements in `rows`, for each place among the ranks that share
+        them."""
         rows, each = self.rows(tensor), self.run_length(tensor)
         begin = index * each if self.fsdp else np.zeros_like(index)
         return np.minimum(begin, rows), np.minimum(begin + each, rows)
@@ -164,17 +165,17 @@ class ShardedModel:
 
     @cached_property
     def dense_copy(self) -> np.ndarray:
-        """The place of each rank among those that hold the same dense parameters."""
+        """The place of each rank among the ranks that hold the same dense parameters."""
         return ordinals(self.pp_at * self.tp + self.tp_at)
 
     @cached_property
     def stage_copy(self) -> np.ndarray:
-        """The place of each rank in its stage, all of whose ranks hold the same norms."""
+        """The place of each rank in its stage; all ranks of a stage hold the same norms."""
         return ordinals(self.pp_at)
 
     @cached_property
     def expert_copy(self) -> np.ndarray:
-        """The place of each rank among those that hold the same experts."""
+        """The place of each rank among the ranks that hold the same experts."""
         return ordinals((self.pp_at * self.ep + self.ep_at) * self.etp + self.etp_at)
 
     # -- what is where ---------------------------------------------------------------------------
@@ -216,7 +217,7 @@ class ShardedModel:
         not divide them (vllm-project/vllm 0.32.0, determine_expert_map; in Megatron ep divides
         them).
 
-        With more ranks than experts the last ones have none.
+        With more ranks than experts, the last ranks have none.
         """
         starts = self.expert_starts
         return range(int(starts[ep_rank]), int(starts[ep_rank + 1]))
@@ -253,8 +254,8 @@ def beginnings(
 ) -> tuple[int, int]:
     """The first ranks of a source and a target on one cluster, both from 0.
 
-    Errors: LayoutError for a rank that is negative or no number, for too many ranks behind it, and
-    for nodes of two sizes, unless the target begins behind the source.
+    Errors: LayoutError for a rank that is negative or not a number, for too many ranks from it on,
+    and for nodes of two sizes, unless the target starts after the source.
     """
     first, begin = (
         whole_number(rank, name, minimum=0, maximum=MAX_RANKS - layout.world_size)
@@ -280,8 +281,8 @@ def usual_dealing(layers: int, layout: Layout) -> Dealing:
 class Overlap:
     """The overlaps of the parts of an axis on one side with its parts on the other.
 
-    Both cut one axis evenly: lengths in elements, from element 0. first, after: of each part of the
-    target, the parts of the source from the first that meets it.
+    Both sides cut one axis into equal lengths, in elements. first, after: the range of source parts
+    that overlap each target part.
 
     >>> overlap = Overlap(12, 2, 12, 3)
     >>> overlap.meet(1), overlap.elements(0, 1), overlap.elements(1, 1)
@@ -316,7 +317,7 @@ class Overlap:
 
 
 def overlap_of(tensor: Tensor, source: ShardedModel, target: ShardedModel) -> Overlap:
-    """How both sides cut one block of a tensor."""
+    """The overlap of both sides' parts of one block of a tensor."""
     lengths = (side.length(tensor) // tensor.blocks for side in (source, target))
     pairs = zip(lengths, (source.parts(tensor), target.parts(tensor)))
     return Overlap(*(number for pair in pairs for number in pair))

@@ -24,9 +24,9 @@ from .tensors import Tensor, tensors_of
 
 
 class Stream(NamedTuple):
-    """Slices that move alike, each of so many bytes: int64 arrays with one entry per receiver.
+    """Slices that move alike: int64 arrays with one entry per receiver; bytes: of each slice.
 
-    same: numbers that are equal for receivers of the same bytes.
+    same: a number for each receiver, equal for receivers of the same data.
     """
 
     sources: np.ndarray
@@ -38,8 +38,8 @@ class Stream(NamedTuple):
 class Fan(NamedTuple):
     """A broadcast: every source sends its run to every target, all of which then hold the same.
 
-    sources: of each lane the rank that sends each run, int64, shape (lanes, runs). bytes: of each
-    run, the same in every lane, int64. targets: the receivers of each lane.
+    sources: the rank that sends each run in each lane, int64, shape (lanes, runs). bytes: of each
+    run, equal in every lane, int64. targets: the receivers of each lane.
     """
 
     sources: np.ndarray
@@ -48,9 +48,9 @@ class Fan(NamedTuple):
 
 
 class Sums:
-    """Bytes by rank, summed over streams and fans: what stays; four rows of what is sent and
-    received within the node, and sent and received between nodes; and what enters each node,
-    counted once."""
+    """Bytes summed over streams and fans: bytes that stay on a GPU; by rank, in four rows, bytes
+    sent and received within the node, and sent and received between nodes; and bytes that enter
+    each node, each counted once."""
 
     def __init__(self, nodes: np.ndarray) -> None:
         self.nodes, self.stays = nodes, 0
@@ -122,7 +122,7 @@ class Streams:
         return self.source.model
 
     def __iter__(self) -> Iterator[Stream]:
-        """All streams; what stays on its GPU has the same source and target."""
+        """All streams; slices that stay on a GPU have the same source and target."""
         return map(_passed_on, self.shards()) if self.passes_on else self.shards()
 
     def shards(self) -> Iterator[Stream]:
@@ -153,7 +153,7 @@ class Streams:
                     yield self._stream(Wish(home, at, part[at]), elements, shard[at])
 
     def _experts(self, home: Home, cargo: _Cargo, meeting: Meeting) -> Iterator[Stream]:
-        """For each run of experts that two ranks have in common, the cut and the whole tensors."""
+        """The streams of each run of experts common to two ranks: cut and whole tensors."""
         target = self.target
         overlap = _in_units(self.source.etp, target.etp)
         meets, shared = _shares(overlap)
@@ -179,7 +179,7 @@ class Streams:
         return Stream(self.senders.of(wish), ranks, elements * self.element_bytes, same)
 
     def _cargo(self) -> dict[Home, _Cargo]:
-        """What the target's stages need from each home of the source."""
+        """The elements that the target's stages need from each home of the source."""
         source, target = self.source, self.target
         by_home: dict[Home, _Cargo] = {}
         tensors: dict[object, tuple[Tensor, ...]] = {}
@@ -199,8 +199,8 @@ class Streams:
 class _Cargo:
     """Elements that each stage of the target needs from one home: int64 arrays over its stages.
 
-    cut: by how the axis is cut; times the units that two parts have in common. experts: of one
-    expert, cut and whole.
+    cut: by the way in which the axis is cut; to be multiplied by the units that two parts have in
+    common. experts: of one expert, cut and whole.
     """
 
     whole: np.ndarray
@@ -244,7 +244,7 @@ def _shares(overlap: Overlap) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _passed_on(stream: Stream) -> Stream:
-    """The stream as a chain: from the sender to the first receiver of the same bytes, and from each
+    """The stream as a chain: from the sender to the first receiver of the same data, and from each
     receiver to the next."""
     lacking = stream.sources != stream.targets
     key = np.where(lacking, stream.same, -1)

@@ -29,9 +29,9 @@ Place = str | int
 class Tensor:
     """One tensor: its name within its layer, its whole shape, and its cut.
 
-    axis: the axis that tensor parallelism cuts; None: every rank has the whole tensor.
-    blocks: tensors joined along that axis, of which each is cut by itself (2: gate and up).
-    expert: whether each expert has one; it is cut by etp, and the expert's number ends its name.
+    axis: the axis that tensor parallelism cuts; None: every rank has the whole tensor. blocks:
+    number of tensors joined along that axis, each cut separately (2: gate and up). expert: whether
+    each expert has one; etp cuts it, and its name ends with the expert's number.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Tensor:
 
 
 def layer_tensors(model: Model, *, moe: bool) -> tuple[Tensor, ...]:
-    """The tensors of one layer; of experts only the first.
+    """The tensors of one layer, with those of the first expert only.
 
     >>> from training.models import MODELS
     >>> for tensor in layer_tensors(MODELS["llama3-8b"].model, moe=False):
@@ -77,7 +77,7 @@ def layer_tensors(model: Model, *, moe: bool) -> tuple[Tensor, ...]:
 
 
 def tensors_of(model: Model, place: Place) -> tuple[Tensor, ...]:
-    """The tensors of a layer, or of one of PLACES; also of a tied output on a stage of its own.
+    """The tensors of a layer, or of one of PLACES; includes a tied output on a separate stage.
 
     >>> from training.models import MODELS
     >>> [tensor.name for tensor in tensors_of(MODELS["llama3-8b"].model, "final")]
@@ -118,8 +118,8 @@ def _norm(model: Model, name: str, width: int) -> Iterator[Tensor]:
 
 
 def _attention(model: Model) -> Iterator[Tensor]:
-    """Rows of linear_qkv stand by groups: the queries of a KV head, its key, its value. Ranks get
-    whole groups, so that a plain cut is right; more ranks than KV heads cut the groups too
+    """The rows of linear_qkv are ordered by groups: the queries of a KV head, its key, its value.
+    Ranks get whole groups, so cutting evenly is right; more ranks than KV heads cut groups too
     (megatron/core/transformer/attention.py gathers them before use)."""
     hidden, rows = model.hidden, model.query_width + model.key_width + model.value_width
     yield from _norm(model, "self_attention.linear_qkv.layer_norm_", hidden)
@@ -152,8 +152,8 @@ def _latent_attention(model: Model) -> Iterator[Tensor]:
 
 
 def _mlp(model: Model, name: str, ffn: int) -> tuple[Tensor, ...]:
-    """Gate above up in one matrix; a rank's part is its rows of both, one below the other
-    (megatron/core/transformer/mlp.py, apply_swiglu_sharded_factory)."""
+    """The MLP's tensors: gate above up in one matrix; a rank's part has its rows of gate above its
+    rows of up (megatron/core/transformer/mlp.py, apply_swiglu_sharded_factory)."""
     blocks = 2 if model.gated else 1
     first = Tensor(f"{name}linear_fc1.weight", (blocks * ffn, model.hidden), 0, blocks)
     last = Tensor(f"{name}linear_fc2.weight", (model.hidden, ffn), 1)
@@ -164,7 +164,7 @@ def _mlp(model: Model, name: str, ffn: int) -> tuple[Tensor, ...]:
 
 
 def _predictions(model: Model) -> Iterator[Tensor]:
-    """Multi-token prediction: megatron/core/transformer/multi_token_prediction.py."""
+    """Tensors of multi-token prediction (megatron/core/transformer/multi_token_prediction.py)."""
     moe = model.has_experts(model.layers - 1)
     for number in range(model.mtp_layers):
         name = f"mtp.layers.{number}."

@@ -45,7 +45,7 @@ MOST_CELLS = 4096
 
 
 class Bytes(NamedTuple):
-    """Bytes that the ranks of the target need, by origin."""
+    """Bytes that the target's ranks need, by where they come from."""
 
     same_gpu: int
     in_node: int
@@ -53,8 +53,8 @@ class Bytes(NamedTuple):
 
 
 class Least(NamedTuple):
-    """Bytes that must move under any rule: those that the rank lacking most receives, and those
-    that must enter the node lacking most, once."""
+    """Bytes that must move under any rule: received by the rank that lacks most, and entering the
+    node that lacks most, each counted once."""
 
     into_gpu: int
     into_node: int
@@ -100,7 +100,7 @@ class Moves:
     # -- slices ----------------------------------------------------------------------------------
 
     def rows(self, rank: int | None = None) -> Iterator[TensorMove]:
-        """The tensors of one rank of the target, or of all in their order.
+        """The tensors of one rank of the target, or of all its ranks in order.
 
         Errors: LayoutError for a rank that the target does not have.
         """
@@ -119,7 +119,7 @@ class Moves:
 
     @cached_property
     def _sums(self) -> tuple[Bytes, np.ndarray, Least]:
-        """Sums over the streams; the least bytes come from rule nearest."""
+        """Sums over the streams; the least bytes are those of the rule nearest."""
         sums, counts_into = Sums(self.nodes), self.rule == "nearest"
         for stream in self.streams:
             if isinstance(stream, Fan):
@@ -145,11 +145,12 @@ class Moves:
         return np.asarray(self._sums[1][3 if far else 1])
 
     def matrix(self, by: str = "node", rows: np.ndarray | None = None) -> np.ndarray:
-        """Bytes from row to column, int64: by "node" or by "rank"; what stays is on the diagonal.
+        """Bytes from row to column, int64, by "node" or by "rank"; bytes that stay are on the
+        diagonal.
 
-        rows: of each node or rank the row that it counts in, -1 for none; by default each its own.
+        rows: the row of each node or rank, -1 for none; by default each has a separate row.
 
-        Errors: LayoutError for more rows than MOST_CELLS, and for another word.
+        Errors: LayoutError for more rows than MOST_CELLS, and for any other ``by``.
         """
         if by not in ("node", "rank"):
             raise not_a_choice("by", by, ("node", "rank"))
@@ -187,8 +188,8 @@ class Moves:
     def least(self) -> Least:
         """Bytes that must move under any rule.
 
-        A rank receives what it does not hold; a node what none of its ranks holds, where copies
-        may pass on what came in once.
+        A rank receives the bytes that it lacks; a node receives once the bytes that all its ranks
+        lack, and its ranks pass them on.
         """
         if self.rule == "nearest":
             return self._sums[2]
@@ -209,14 +210,14 @@ def weight_moves(
     rack: int = 0,
     source_rank: int = 0,
 ) -> Moves:
-    """What moves of a model's weights from one layout to another.
+    """The moves of a model's weights from one layout to another.
 
-    first_rank, source_rank: where the target and the source begin; both 0: on the same GPUs. rule:
-    one of RULES. dealings: how each side deals layers to stages; None: as Megatron, nearly equally
-    where pp does not divide them. padded: each side pads the vocabulary to a multiple of 128 * tp,
-    as Megatron does; what only the target has of that nobody sends. fsdp: of each side,
-    whether dp cuts its tensors too. element_bytes: of one number,
-    2 for bf16. rack: GPUs that NVLink joins, for rule nearest.
+    first_rank, source_rank: first GPU of the target and of the source; both 0: the same GPUs. rule:
+    one of RULES. dealings: how each side assigns layers to stages; None: as Megatron, or nearly
+    equally if pp does not divide them. padded: each side pads the vocabulary to a multiple of 128 *
+    tp, as Megatron does; padding that only the target has is not sent. fsdp: for each side, whether
+    dp cuts its tensors too. element_bytes: bytes of a number, 2 for bf16. rack: GPUs that NVLink
+    joins, for rule nearest.
 
     >>> from groups.layout import Job
     >>> from training.models import MODELS

@@ -49,15 +49,15 @@ MOST = 2**53
 
 @dataclass(frozen=True)
 class KVLayer:
-    """What a layer keeps of a token: elements of a key and of a value, for each KV head of a rank.
+    """The cache of a layer for one token: KV heads of a rank, and elements of a key and of a value.
 
-    A latent of MLA is the key of one head (kv_lora_rank + qk_rope_head_dim), its value 0.
+    MLA's latent is one head whose key has kv_lora_rank + qk_rope_head_dim elements, and value 0.
 
     >>> KVLayer(kv_heads=8, key=128, value=128).elements
     2048
 
-    Errors: LayoutError for a bad size, a kind outside of KINDS (of STATES in words of
-    its own), and a window that is missing where the kind has one, or is given where it has none.
+    Errors: LayoutError for a bad size, a kind that is not in KINDS (for STATES with a specific
+    message), and a window that is missing or superfluous for the kind.
     """
 
     kv_heads: int
@@ -80,13 +80,13 @@ class KVLayer:
 
     @property
     def elements(self) -> int:
-        """Elements of one token."""
+        """Elements per token, for all KV heads of a rank."""
         return self.kv_heads * (self.key + self.value)
 
 
 @dataclass(frozen=True)
 class KVGroup:
-    """Layers that share a table of blocks, by number, and the bytes of a block in each."""
+    """The numbers of layers that share a block table, and the bytes of a block in each layer."""
 
     layer: KVLayer
     numbers: tuple[int, ...]
@@ -99,14 +99,14 @@ class KVGroup:
         return len(self.numbers)
 
     def bytes_in(self, stage: range) -> int:
-        """Bytes of a block in the layers that a stage has."""
+        """Bytes of a block, in the group's layers that are on a stage."""
         held = zip(self.numbers, self.pages)
         return sum(page for number, page in held if number in stage)
 
 
 @dataclass(frozen=True)
 class KVCache:
-    """A planned cache: blocks of the pool, tokens that fit and requests at full length."""
+    """A planned cache: blocks in the pool, and how many tokens and full-length requests fit."""
 
     blocks: int
     tokens: int
@@ -134,10 +134,10 @@ def kv_cache(
     bytes: float = 2,
     dcp: int = 1,
 ) -> KVCache:
-    """The cache of one rank: these layers in so many available bytes.
+    """The cache of one rank: these layers in ``available`` bytes.
 
-    bytes: of an element, such as 1 of an 8-bit cache. dcp: ranks that share the tokens of a
-    sequence, for layers that keep them all; the tokens are then those of all of them.
+    bytes: per element, such as 1 for an 8-bit cache. dcp: number of ranks that share the tokens of
+    a sequence, in layers that keep all tokens; the result counts the tokens of all these ranks.
 
     >>> cache = kv_cache([KVLayer(8, 128, 128)] * 32, 20 * 2**30, max_model_len=8192)
     >>> cache.blocks, cache.tokens, cache.requests
@@ -174,8 +174,8 @@ def cache_of_stages(
     bytes: float = 2,
     dcp: int = 1,
 ) -> KVCache:
-    """The cache of a pipeline whose stages have these layers and available bytes: all have as many
-    blocks as the stage with the fewest.
+    """The cache of a pipeline whose stages have these layers and available bytes: every stage gets
+    as many blocks as the stage with the fewest.
 
     >>> layers = (KVLayer(8, 128, 128),) * 3
     >>> cache = cache_of_stages(layers, (range(1), range(1, 3)), (2**30, 2**30), 4096)
@@ -215,7 +215,7 @@ def cache_of_stages(
 
 
 def groups_of(layers: tuple[KVLayer, ...], block: int, bytes: float) -> tuple[KVGroup, ...]:
-    """Layers in groups that share a table of blocks.
+    """Layers grouped so that each group shares a block table.
 
     >>> full, window = KVLayer(8, 128, 128), KVLayer(8, 128, 128, "sliding", 1024)
     >>> [(one.layer.kind, one.layers) for one in groups_of((full, *[window] * 5) * 2, 16, 2)]
@@ -251,7 +251,7 @@ def groups_of(layers: tuple[KVLayer, ...], block: int, bytes: float) -> tuple[KV
 
 
 def _keeps(layer: KVLayer) -> tuple[str, int]:
-    """A key that is equal for layers that keep the same number of tokens of a request."""
+    """A key that is equal for layers that keep equally many tokens of a request."""
     return ("full", 0) if layer.kind == "mla" else (layer.kind, layer.window)
 
 
@@ -265,7 +265,7 @@ def _whole(number: float) -> int:
 
 @dataclass(frozen=True)
 class _Pool:
-    """The blocks of one rank, and those that a request needs."""
+    """The blocks of one rank, and the number of blocks that a request needs."""
 
     groups: tuple[KVGroup, ...]
     block_bytes: int
@@ -295,7 +295,7 @@ class _Pool:
         return -(-tokens // group.block)
 
     def longest(self, most: int) -> int:
-        """The longest request that fits, by bisection; 0: none."""
+        """Tokens of the longest request that fits, by bisection; 0 if none fits."""
         low, high = 0, most
         while low < high:
             middle = (low + high + 1) // 2

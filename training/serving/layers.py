@@ -12,9 +12,9 @@ MLA_FP8_BYTES = 656
 
 
 def stage_layers(layers: int, pp: int, engine: str) -> list[range]:
-    """The layers of each stage as the engine divides them; if they do not divide, vLLM gives one
-    more to the stages before the last, SGLang to the last ones, TensorRT-LLM and others to the
-    first.
+    """The layers of each stage, as the engine divides them. Remaining layers go, one each, to the
+    stages before the last in vLLM, to the last stages in SGLang, and to the first stages in
+    TensorRT-LLM and others.
 
     >>> for engine in ("vllm", "sglang", "tensorrt-llm"):
     ...     print([len(stage) for stage in stage_layers(61, 4, engine)])
@@ -42,7 +42,7 @@ def stage_layers(layers: int, pp: int, engine: str) -> list[range]:
 def kv_layers(
     model: Model, cut: Cut, *, window: int = 0, full_every: int = 0, fp8: bool = False
 ) -> list[KVLayer]:
-    """What each layer of the model keeps on one rank: KV heads of the rank, or the whole latent.
+    """The cache of each layer on one rank: the KV heads of the rank, or the whole latent.
 
     >>> from training.models import MODELS
     >>> kv_layers(MODELS["qwen3-235b-a22b"].model, Cut(attention=8, dense=8))[0]

@@ -25,8 +25,8 @@ ENGINES = {"vllm": "vllm", "sglang": "sglang", "tensorrt-llm": "tensorrt-llm"}
 
 
 def has_a2a(layout: Layout) -> bool:
-    """Whether one of `sglang.A2A` may take tokens to their experts: SGLang deals these out over all
-    of tp then (0.5.23 srt/arg_groups/overrides.py, _A2A_EP_SPANNING_BACKENDS)."""
+    """Whether one of `sglang.A2A` may send tokens to their experts: SGLang then divides experts
+    over all of tp (0.5.23 srt/arg_groups/overrides.py, _A2A_EP_SPANNING_BACKENDS)."""
     groups = layout.every
     return layout.framework == "sglang" and groups["moe_ep"].size == groups["tp"].size
 
@@ -54,7 +54,7 @@ def cut_of(layout: Layout, model: Model) -> Cut:
 
 
 def _experts(layout: Layout) -> tuple[int, int]:
-    """Ranks over which whole experts are divided, and ranks that cut each of them."""
+    """Numbers of ranks over which whole experts are divided, and that cut each expert."""
     if layout.expert is None:
         return 1, layout.mesh.size("tp")
     sizes = dict(zip(layout.expert.names, layout.expert.sizes))
@@ -85,7 +85,7 @@ class HeldByRanks:
 
 
 def placed(layout: Layout, model: Model, cut: Cut) -> HeldByRanks:
-    """What each rank of a layout of servers holds.
+    """The part of a model on each rank of a layout of servers.
 
     >>> from groups.layout import Job
     >>> from training.models import MODELS
@@ -116,7 +116,7 @@ def placed(layout: Layout, model: Model, cut: Cut) -> HeldByRanks:
 
 
 def _expert_place(layout: Layout) -> np.ndarray:
-    """The place of each rank among those over which whole experts are divided."""
+    """The place of each rank among the ranks over which whole experts are divided."""
     expert = layout.expert
     if expert is None or (engine_of(layout.framework) == "vllm" and expert.size("ep") == 1):
         return np.zeros(layout.world_size, dtype=np.int64)

@@ -85,9 +85,9 @@ class Serving:
     """The options of a server; sizes of 0 are the engine's defaults.
 
     engine: one of SHARES. weights: one of FORMATS; cache: one of CACHES. share: the part of the GPU
-    that the engine is told to take. length: tokens of the longest request. requests: how many run
-    at once at most; batched: tokens of a batch. window, full_every: as of a published model; of
-    vLLM and SGLang, for the others keep all tokens in layers with a window: TensorRT-LLM unless its
+    that the engine may take. length: tokens of the longest request. requests: the most concurrent
+    requests; batched: tokens of a batch. window, full_every: as of a published model; of vLLM and
+    SGLang, for the others keep all tokens in layers with a window: TensorRT-LLM unless its
     max_attention_window, none by default, says otherwise (1.3.0rc11 llmapi KvCacheConfig). a2a: how
     tokens reach their experts, one of A2A.
 
@@ -141,12 +141,12 @@ class Serving:
 
 @dataclass(frozen=True)
 class ServedStage:
-    """A rank of one stage: bytes by PARTS, bytes available for the cache, and bytes that the cache
-    uses."""
+    """The memory of a rank of one stage: bytes by PARTS, and bytes available to and used by the
+    cache."""
 
     stage: int
     layers: range
-    experts: int  # of each layer with experts, on the rank that has most
+    experts: int  # number in each MoE layer, on the rank with most
     parts: dict[str, float]
     available: float
     free: float
@@ -187,8 +187,8 @@ class ServerMemory:
         return self.stages[self.cache.stage]
 
     def cache_in(self, available: float, length: int = 0) -> KVCache:
-        """The cache if the stage with the fewest blocks has so many bytes for it, as a log may
-        report.
+        """The cache if the stage with the fewest blocks has ``available`` bytes for it, as in a
+        log.
 
         Errors: LayoutError if not one request fits.
         """
@@ -203,7 +203,7 @@ class ServerMemory:
 
 
 def seen_memory(cluster: str, capacity: float = 0.0) -> float:
-    """Bytes of a GPU as programs see it: measured, or else 99 % of what vendors print.
+    """Bytes of a GPU that programs see: as measured, otherwise 99 % of the vendor's figure.
 
     >>> round(seen_memory("dgx-h100") / GIB, 2), round(seen_memory("dgx-h200") / GIB, 2)
     (79.18, 139.59)
@@ -234,9 +234,9 @@ def server_memory(
 ) -> ServerMemory:
     """The memory of each rank of a server, and the tokens and requests that fit into its cache.
 
-    total: bytes of a GPU as programs see it. ranks: GPUs of the server, where they are more than
-    those that cut attention and layers. attention_dp: of one server, how many parts have attention
-    whole, with requests of their own. cp: ranks among which its prefill cuts a sequence.
+    total: bytes of a GPU that programs see. ranks: GPUs of the server, if more than cut attention
+    and layers. attention_dp: the number of a server's parts that hold all of attention and serve
+    separate requests. cp: number of ranks over which prefill divides a sequence.
 
     >>> from training.models import MODELS
     >>> llama = MODELS["llama3-8b"].model
@@ -297,10 +297,10 @@ def plan_cache(
     batched: int,
     cut: Cut,
 ) -> KVCache:
-    """The cache in so many bytes of each stage, as the engine plans it.
+    """The cache in the available bytes of each stage, as the engine plans it.
 
-    SGLang keeps a pool for layers with a window, of 0.8 times as many tokens as that of the others,
-    and prints the tokens of the latter (0.5.23 srt/model_executor/pool_configurator.py,
+    SGLang keeps a separate pool for layers with a window, for 0.8 times the tokens of the main
+    pool, and prints the tokens of the main pool (0.5.23 srt/model_executor/pool_configurator.py,
     HybridSWAPoolConfigurator; arg_groups/fields/schedule.py, swa_full_tokens_ratio).
     """
     size = _element(layers, serving)
@@ -312,7 +312,7 @@ def plan_cache(
         kept = [1.0] * len(layers)
     whole = tuple(
         KVLayer(layer.kv_heads, layer.key, layer.value)
-        for layer in layers  # one table of blocks: every token of a request in each
+        for layer in layers  # one block table: each layer keeps every token of a request
     )
     scale = [
         sum(part for number, part in enumerate(kept) if number in stage) / max(1, len(stage))
@@ -325,8 +325,8 @@ def plan_cache(
 def _working(
     model: Model, cut: Cut, serving: Serving, gpu: tuple[float, bool, bool]
 ) -> dict[str, float]:
-    """Bytes of a rank besides weights and cache: activations, memory outside of torch's count,
-    graphs."""
+    """Bytes of a rank besides weights and cache: activations, memory outside of torch's allocator,
+    and CUDA graphs."""
     total, is_several, is_a100 = gpu
     tokens = serving.batched_on(total, is_a100)
     width = 3 * model.ffn / cut.dense
@@ -369,7 +369,7 @@ def _stage(
 
 
 def _left(engine: str, parts: dict[str, float], total: float, share: float) -> tuple[float, float]:
-    """Bytes of a GPU that the engine uses, and those of them for the cache."""
+    """Bytes of a GPU that the engine uses, and the part of them left for the cache."""
     weights = sum(parts.get(name, 0.0) for name in PARTS[:4])
     outside, activations, graphs = (parts[name] for name in ("outside", "activations", "graphs"))
     if engine == "sglang":

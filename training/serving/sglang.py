@@ -30,7 +30,7 @@ for tp below 4 and from 4 on."""
 
 
 def prefill_chunk(total: float) -> int:
-    """Tokens per prefill chunk on a GPU of so many bytes."""
+    """Tokens per prefill chunk on a GPU with ``total`` bytes."""
     return _defaults(total)[1]
 
 
@@ -46,13 +46,14 @@ def sglang_share(
     is_whole: bool = True,
     is_deepep: bool = False,
 ) -> float:
-    """The default of mem_fraction_static: what activations and CUDA graphs leave of a GPU; on a
-    large one these get at least 10 GiB.
+    """The default of mem_fraction_static: the share of a GPU that activations and CUDA graphs
+    leave; on a large GPU they get at least 10 GiB.
 
-    tp: ranks of a stage, among them attention_dp parts that have attention whole; for each of these
-    and each request of the largest batch 3 MiB more are kept, 4.5 from 300 requests on, so that
-    nothing may be left. requests: as many run at once at most; 0: no limit. is_whole: no cp or dcp
-    cuts sequences; is_deepep: DeepEP, whose buffers come on top, takes tokens to their experts.
+    tp: ranks of a stage, in attention_dp parts that each hold all of attention. For each part and
+    each request of the largest batch another 3 MiB are kept, 4.5 MiB from 300 requests on, so the
+    result may be 0 or less. requests: the most concurrent requests; 0: no limit. is_whole: no cp or
+    dcp divides sequences; is_deepep: DeepEP, which needs additional buffers, sends tokens to their
+    experts.
 
     >>> sglang_share(79.18 * GIB, 8192, tp=8)
     0.811

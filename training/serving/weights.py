@@ -59,9 +59,9 @@ become 3,072, and its weights 64.4 GiB instead of 60.8 (llm-d-planner, in servin
 class Cut:
     """The number of ranks over which a server cuts each part of a model.
 
-    attention: ranks that share the heads; dense: those that share MLPs, embedding and output; ep:
-    those over which whole experts are dealt; etp: those that cut each expert; pp: stages; dcp: of
-    the attention's ranks, those that share the tokens of a sequence.
+    Numbers of ranks. attention: that share the heads; dense: that share MLPs, embedding and output;
+    ep: over which whole experts are divided; etp: that cut each expert; pp: stages; dcp: of
+    attention's ranks, how many share the tokens of a sequence.
 
     >>> Cut(attention=8, dense=8).kv_heads(4)
     (1, 2)
@@ -84,16 +84,16 @@ class Cut:
             raise error.replace(control="dcp", alternatives=fixes)
 
     def kv_heads(self, heads: int) -> tuple[int, int]:
-        """KV heads of a rank, and the number of ranks with the same ones: max(1, heads /
-        attention), and copies.
+        """The number of KV heads on a rank, max(1, heads / attention), and the number of ranks with
+        copies of the same heads.
 
-        Ranks of dcp share the tokens of one head, and are no copies of it.
+        Ranks of dcp share the tokens of a head, so they do not count as copies.
         """
         ranks = self.attention // self.dcp
         return max(1, heads // ranks), max(1, ranks // heads)
 
     def require_fits(self, model: Model) -> None:
-        """Errors: LayoutError where heads or KV heads do not divide, and for ep without experts."""
+        """Raises LayoutError if heads or KV heads do not divide, and for ep without experts."""
         if model.heads % self.attention:
             fixes = divisors_near("tp", self.attention, model.heads)
             error = not_a_multiple("heads", model.heads, {"tp": self.attention}, maximum=MAX_SIZE)
@@ -110,9 +110,9 @@ class Cut:
 def layer_bytes(
     model: Model, cut: Cut, weights: str, *, moe: bool, rank: int = 0
 ) -> dict[str, float]:
-    """Bytes of one layer on a rank, by WEIGHTS; ``rank`` is its place among those of ep.
+    """Bytes of one layer's weights on a rank, by WEIGHTS; ``rank`` is its place among the ep ranks.
 
-    Experts that do not divide are one more on the first ranks.
+    If experts do not divide, the first ranks have one more.
 
     >>> from training.models import MODELS
     >>> llama = MODELS["llama3-8b"].model
@@ -136,7 +136,7 @@ def layer_bytes(
 
 def experts_of(experts: int, ep: int, rank: int) -> tuple[int, int]:
     """The first expert of a rank of ep, and its number of experts: the first ranks have one more.
-    With more ranks than experts each has one, the last ones a redundant copy.
+    With more ranks than experts each rank has one, the last ranks a redundant copy.
 
     >>> [experts_of(10, 4, rank) for rank in range(4)]
     [(0, 3), (3, 3), (6, 2), (8, 2)]
@@ -159,7 +159,8 @@ def _experts(model: Model, cut: Cut, weights: str, count: Count, rank: int) -> f
 
 
 def table_bytes(model: Model, cut: Cut) -> float:
-    """Bytes of the embedding, or of the output, on one rank: in 16 bits, padded, cut over dense.
+    """Bytes of the embedding, or of the output, on one rank: in 16 bits, padded, divided over
+    ``dense`` ranks.
 
     >>> from training.models import MODELS
     >>> table_bytes(MODELS["llama3-8b"].model, Cut(dense=2)) == 128256 // 2 * 4096 * 2
