@@ -11,10 +11,10 @@ from .geometry import Fold
 
 
 class CellLines(NamedTuple):
-    """Columns or rows of cells: the place of each, ascending, and its share of its cells' ranks.
+    """Columns or rows of cells: the position of each, ascending, and its share of its cells' ranks.
 
-    The cell where two lines cross is the sum of their shares; there is none where both are late: in
-    a band that is not full, and beyond what it holds.
+    The rank of the cell where two lines cross is the sum of their shares. There is no cell where
+    both lines are late: in a band that is not full, beyond its last cell.
     """
 
     places: np.ndarray
@@ -56,9 +56,9 @@ def node_end_runs(
 ) -> list[tuple[int, int, int]]:
     """(line, first other, last other) of each run along which a node ends after the line.
 
-    near: how far the next other is at most; a run ends where it is further, in another band. None:
-    only lines after which one ends all along; and none where that is most of them, as lines between
-    any two neighbours would say nothing.
+    near: the largest distance between neighbouring others; a run ends at a larger one, which leads
+    to another band. None: only lines after which a node ends along their whole length; and no line
+    at all if that holds for most, as lines between all neighbours would tell nothing.
     """
     if near is None:
         whole = _ends_throughout(lines, others, gpus_per_node).tolist()
@@ -83,7 +83,7 @@ def _is_end(lines: CellLines, others: CellLines, gpus_per_node: int) -> np.ndarr
 def _ends_throughout(lines: CellLines, others: CellLines, gpus_per_node: int) -> np.ndarray:
     """The lines after which a node ends in every other line that has cells of both.
 
-    Others that start at the same place of a node are alike.
+    Others that start at the same place of a node need to be tested only once.
     """
 
     def ends(ranks: np.ndarray) -> np.ndarray:
@@ -98,7 +98,7 @@ def _ends_throughout(lines: CellLines, others: CellLines, gpus_per_node: int) ->
 
 def _runs(is_end: np.ndarray) -> list[tuple[int, int, int]]:
     """(column, first row, last row) of each run."""
-    # A run begins where the row above is no end, and is over where the next below is none.
+    # A run begins where the row above is not an end, and ends where the row below is not an end.
     framed = np.zeros((is_end.shape[1], is_end.shape[0] + 2), dtype=np.int8)
     framed[:, 1:-1] = is_end.T
     changes = framed[:, 1:] - framed[:, :-1]

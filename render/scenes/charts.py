@@ -101,7 +101,7 @@ class TimelineChart(OverTime):
 
 @dataclass(frozen=True, eq=False)
 class HeldChart(OverTime):
-    """The memory of each rank of a timeline, as a curve in a row of its own.
+    """The memory of each rank of a timeline, as a curve in a separate row.
 
     most: the amount of memory that fills the height of a row.
     """
@@ -162,7 +162,7 @@ class BarsChart:
 class MatrixChart:
     """A matrix with names of its axes above it and its colour scale beside it.
 
-    scale: places on the scale, 0 to 1, with what they mean.
+    scale: positions on the scale, 0 to 1, with their meanings.
     """
 
     picture: MatrixPicture
@@ -172,7 +172,7 @@ class MatrixChart:
     side: float = SIDE
 
     left, top = LEFT, TOP + 18.0
-    bar, beside = 14.0, 110.0  # width of the scale, and of all that stands beside the matrix
+    bar, beside = 14.0, 110.0  # width of the scale, and of everything beside the matrix
 
     def fitted(self, room: tuple[float, float]) -> MatrixChart:
         """A smaller chart, so that a slide has larger letters and fewer labels."""
@@ -210,9 +210,9 @@ HERE = {"light": "#be123c", "dark": "#fb7185", "page": "var(--kind-pp)"}
 class PointsChart:
     """Dots between two axes, with one selected place and its interval.
 
-    Places are shares of the axes, 0 to 1: x from the left, y from the foot. here: x, y, and the
-    ends of the interval. across, up: of each line of an axis, where, and what it says. words: of
-    the axes ("across", "up"), and what a legend says ("here", "peers", "others", "near").
+    Positions are shares of the axes, 0 to 1: x from the left, y from the bottom. here: x, y, and
+    the ends of the interval. across, up: position and text of each line of an axis. words: texts of
+    the axes ("across", "up") and of the legend ("here", "peers", "others", "near").
     """
 
     others: Spots

@@ -30,7 +30,7 @@ LEFT = 52.0
 
 @dataclass(frozen=True, eq=False)
 class RoleBand:
-    """A role: its GPUs, and its groups of the selected GPU, largest first.
+    """A role: its GPUs, and its groups that contain the selected GPU, largest first.
 
     tone: number of its colour. marks: a tone of kinds, and the GPUs of the group.
     """
@@ -43,7 +43,8 @@ class RoleBand:
 
 @dataclass(frozen=True, eq=False)
 class ClusterPicture:
-    """All GPUs; bands in the order of their turns. chosen: the selected GPU."""
+    """All GPUs of a cluster; bands: the roles in the order of their turns. chosen: the selected
+    GPU."""
 
     nodes: int
     gpus_per_node: int
@@ -94,7 +95,7 @@ class ClusterPicture:
 
     @cached_property
     def shared(self) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
-        """The number of roles of each GPU, and the place of each role's band in each of its
+        """The number of roles on each GPU, and the position of each role's band in each of its
         cells."""
         key = tuple((band.gpus.tobytes()) for band in self.bands)
         return _shared(self.world, key)
@@ -122,7 +123,8 @@ class ClusterPicture:
         return max(1, int(self.shared[0].max(initial=1)))
 
     def pixels(self, number: int) -> np.ndarray:
-        """uint8, shape (rows, columns): 0 without the role, 1 with it, from 2 on its marks."""
+        """Pixels of a role: uint8, shape (rows, columns): 0 without the role, 1 with it, 2 and more
+        for its marks."""
         columns, rows, _ = self.grid.grid
         board = np.zeros((rows * self.split, columns), dtype=np.uint8)
         band = self.bands[number]

@@ -23,7 +23,7 @@ CHARACTER = 7.4
 
 
 class Cell(NamedTuple):
-    """One number of a tensor, and the places of the members that contributed to it."""
+    """One number of a tensor, and the places in the group of the members that contributed to it."""
 
     text: str
     who: tuple[int, ...]
@@ -34,7 +34,7 @@ Block = Sequence[Sequence[Cell]]
 
 
 class Member(NamedTuple):
-    """One row: the rank, its tensor before and after."""
+    """One row: the rank, and its tensor before and after the operation."""
 
     rank: int
     before: Block
@@ -62,7 +62,7 @@ class Exchange:
 
     @cached_property
     def cell(self) -> float:
-        """The width of a cell in pixels: its longest number fits."""
+        """The width of a cell in pixels, in which the longest number fits."""
         texts = (
             cell.text
             for member in self.members
@@ -137,13 +137,13 @@ class Line(NamedTuple):
 
     @property
     def points(self) -> list[tuple[float, float]]:
-        """Its ends and control points."""
+        """The curve's end points and control points."""
         middle = (self.x0 + self.x1) / 2
         return [(self.x0, self.y0), (middle, self.y0), (middle, self.y1), (self.x1, self.y1)]
 
 
 def cell_width(longest: int) -> float:
-    """The width of so many characters.
+    """The width in pixels of a cell with ``longest`` characters.
 
     >>> cell_width(1), cell_width(6) > 50
     (30.0, True)
@@ -152,7 +152,7 @@ def cell_width(longest: int) -> float:
 
 
 def _columns(blocks: Iterable[Block]) -> int:
-    """Cells of the longest row."""
+    """The number of cells in the longest row."""
     return max((len(row) for block in blocks for row in block), default=1)
 
 

@@ -26,8 +26,8 @@ COMFORTABLE = 2.0
 
 
 class Fold(NamedTuple):
-    """One axis that numbers the ranks, in lines of ``period`` coordinates: the distance from a
-    coordinate to the next, and from a line to the next."""
+    """One axis that numbers the ranks, folded into lines of ``period`` coordinates; with the
+    distance between neighbouring coordinates, and between lines."""
 
     size: int
     period: int
@@ -38,7 +38,7 @@ class Fold(NamedTuple):
 
 
 def places_of(folds: Sequence[Fold], ranks: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
-    """The places (x and y) of some ranks.
+    """The positions (x and y) of some ranks.
 
     >>> x, y = places_of([Fold(4, 2, dx=1, jump_y=1)], np.array([1, 2]))
     >>> x.tolist(), y.tolist()
@@ -57,7 +57,7 @@ def places_of(folds: Sequence[Fold], ranks: np.ndarray | int) -> tuple[np.ndarra
 
 
 class Grid(NamedTuple):
-    """One cell a rank on ``columns`` x ``rows``; the folds count cells."""
+    """A grid of ``columns`` x ``rows``, one cell per rank; distances of folds are in cells."""
 
     columns: int
     rows: int
@@ -80,19 +80,20 @@ class Grid(NamedTuple):
 
 
 def require_whole(mesh: Mesh) -> None:
-    """Refuses a mesh with an offset. Errors: ValueError."""
+    """Raises ValueError for a mesh with an offset."""
     if mesh.offset:
         raise ValueError(f"a picture shows a whole job, not a window of it: {mesh}")
 
 
 def replica_axes(mesh: Mesh) -> tuple[str, ...]:
-    """The axes of replicas: dp, or edp in a mesh of experts; for servers also those beside them."""
+    """The axes of replicas: dp, or edp in a mesh of experts; for servers also ep_dp and server."""
     named = tuple(name for name in mesh.names if name in ("dp", "edp", "ep_dp", "server"))
     return named or ("dp",)
 
 
 def node_columns(gpus_per_node: int) -> int:
-    """Columns of GPUs in a node: all of up to 8, else about twice as wide as tall.
+    """The number of columns of GPUs in a node: up to 8 GPUs in one row, else about twice as wide as
+    tall.
 
     >>> [node_columns(g) for g in (1, 4, 8, 16, 32, 72, 17)]
     [1, 4, 8, 4, 8, 12, 6]
@@ -117,10 +118,10 @@ class PhysicalGrid(NamedTuple):
 
 
 def physical_grid(world: int, gpus_per_node: int, across: int | None = None) -> PhysicalGrid:
-    """Nodes as tiles: ``across`` in a row, as in a panel, or as an overview.
+    """Nodes as tiles: ``across`` in a row, as in a panel; None: as in an overview.
 
-    An overview is about twice as wide as tall, and so is each of its tiles; its rows are of equal
-    length where that can be, so that what is a node's multiple apart stands in a column.
+    An overview and each of its tiles are about twice as wide as tall. Its rows have equal length if
+    possible, so that ranks a multiple of nodes apart are in one column.
     """
     nodes = -(-world // gpus_per_node)
     wide = node_columns(gpus_per_node) if across else _tile_columns(gpus_per_node)
@@ -195,9 +196,9 @@ ROOMY = 16
 
 @lru_cache(maxsize=32)
 def node_tiles(world: int, gpus_per_node: int, room: tuple[float, float] = PANEL) -> Tiles:
-    """Up to 256 GPUs, as large as the room allows.
+    """The tiles of up to 256 GPUs, as large as the room allows.
 
-    Kept, as `touching` is, for the next panel: all kinds of a layout stand in the same places.
+    Cached, as `touching` is, for the next panel: all kinds of a layout have the same positions.
     """
     nodes = -(-world // gpus_per_node)
     wide = node_columns(gpus_per_node)
@@ -239,7 +240,7 @@ def node_tiles(world: int, gpus_per_node: int, room: tuple[float, float] = PANEL
 def touching(grid: Grid, world: int) -> np.ndarray:
     """Pairs of ranks that are neighbours in a grid: int64, shape (pairs, 2).
 
-    Across the gap between two nodes counts as touching too: it is thin.
+    Ranks on both sides of the thin gap between two nodes count as neighbours too.
 
     >>> touching(physical_grid(4, 2, across=1).grid, 4).tolist()
     [[0, 1], [2, 3], [0, 2], [1, 3]]

@@ -77,8 +77,8 @@ class Panel(geometry.Tiles):
     def index_text(self, group: int) -> str:
         """The text of a cell's group: the kind and its index, or a dash if it is in none.
 
-        A name that ends in a digit is parted from the index, as in hcp-l0:3; of a long one only
-        the index stands there, as in #3.
+        A colon separates a name that ends in a digit from the index, as in hcp-l0:3; a long name is
+        left out, as in #3.
         """
         if group < 0:
             return "–"
@@ -100,7 +100,7 @@ class Panel(geometry.Tiles):
 class Gap(NamedTuple):
     """Lines of ``width`` pixels before every ``columns`` columns and ``rows`` rows; 0: none."""
 
-    name: str  # of what it parts: "cells" or "blocks"
+    name: str  # what it separates: "cells" or "blocks"
     columns: int
     rows: int
     width: float
@@ -180,7 +180,7 @@ class Overview(MarkedCells):
     def gaps(self) -> tuple[Gap, ...]:
         """Gaps between cells, wider ones between nodes, if there is room for them.
 
-        A width is at most so many pixels and at most so much of a cell.
+        A width is limited in pixels and as a share of a cell.
         """
         kinds = (
             ("cells", (1, 1), COLOUR, 1.0, 0.2),
@@ -194,7 +194,7 @@ class Overview(MarkedCells):
         return tuple(gaps)
 
     def lines(self, gap: Gap) -> tuple[np.ndarray, np.ndarray]:
-        """X of a gap's vertical lines and y of its horizontal ones, with those along the edges."""
+        """X of a gap's vertical lines and y of its horizontal lines, including the edges."""
         xs, ys = (
             np.append(np.arange(0, count, step), count) if step else np.empty(0)
             for step, count in ((gap.columns, self.grid.columns), (gap.rows, self.grid.rows))
@@ -243,7 +243,7 @@ def overview(
 ) -> Overview:
     """The nodes with the groups of ``rank`` marked.
 
-    The groups may be of another mesh over the same ranks. tone: of each name, as `marks_of` has it.
+    The groups may be of another mesh over the same ranks. tone: by name, as in `marks_of`.
 
     Errors: LayoutError if there is no such rank.
     """

@@ -61,10 +61,9 @@ def levels(share: np.ndarray) -> np.ndarray:
 class Heat:
     """Every GPU on its node, coloured by its level.
 
-    level: of each rank, int64, shape (world,). amounts: what to print of each rank under its
-    number; a large world prints none. legend: a colour and what it means, for files. colours: of
-    the levels, where they are not those of `level_colours`. marked: ranks that a large world
-    rings.
+    level: of each rank, int64, shape (world,). amounts: text under the number of each rank; not
+    shown for a large world. legend: colours and their meanings, for files. colours: of the levels,
+    if not `level_colours`. marked: ranks that get a ring in a large world.
     """
 
     level: np.ndarray
@@ -78,7 +77,7 @@ class Heat:
 
     @property
     def is_readable(self) -> bool:
-        """Whether ranks are readable in it, or it is too large for them anyway."""
+        """Whether ranks are readable, or the world is too large to show them anyway."""
         return self.is_large or self.tiles.cell - GAP >= READABLE
 
     def fitted(self, room: tuple[float, float]) -> Heat:
@@ -94,7 +93,7 @@ class Heat:
         return [(colours.get(colour, colour), text) for colour, text in self.legend]
 
     def palette_of(self, theme: str) -> tuple[str, ...]:
-        """The palette of a theme; a background is as quiet as a cell."""
+        """The palette of a theme; backgrounds are as subdued as cells."""
         return (PLAIN_CELL[theme], *self.palette[1:]) if self.has_ground else self.palette
 
     @property
@@ -138,7 +137,7 @@ class Heat:
 
     @property
     def rings(self) -> list[tuple[float, float, float]]:
-        """Centre and radius of a ring round each marked pixel, which alone would be invisible."""
+        """Centre and radius of a ring round each marked pixel, which is invisible alone."""
         grid, radius = self.nodes.grid, max(RING, self.cell)
         spots = (divmod(int(cell), grid.columns) for cell in grid.cells()[list(self.marked)])
         return [
@@ -147,7 +146,7 @@ class Heat:
         ]
 
     def board(self) -> np.ndarray:
-        """A pixel each: 0 without a GPU, else 1 + its level: uint8, shape (rows, columns)."""
+        """One pixel per GPU: 0 without a GPU, else 1 + its level: uint8, shape (rows, columns)."""
         grid = self.nodes.grid
         board = np.zeros(grid.rows * grid.columns, dtype=np.uint8)
         board[grid.cells()[: len(self.level)]] = 1 + self.level

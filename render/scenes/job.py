@@ -48,7 +48,7 @@ class JobLine(NamedTuple):
 
     tone: str
     segments: tuple[Segment, ...]
-    is_dotted: bool  # from stage to stage, where what follows waits for what is sent
+    is_dotted: bool  # from stage to stage, where the next stage waits for messages
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class JobPicture(MarkedCells):
     plan: JobPlan
     marks: tuple[Mark, ...]
     levels: Mapping[str, int]  # of each kind's line, from the nearest to the cells on
-    box_kind: str  # whose groups the boxes are; empty: of none that is marked
+    box_kind: str  # the kind whose groups are boxes; empty: none that is marked
     gpus_per_node: int
     layers: tuple[str, ...] = ()  # of each stage, where a model is set
     words: Mapping[str, str] = field(default_factory=dict)  # of each name of a label
@@ -230,8 +230,8 @@ class JobPicture(MarkedCells):
         several rows, a bar below each stage with other members, dots down each column with a single
         one.
 
-        All stay between cells: a bar's ends from one with others below it, in the gap on its right;
-        dots past others, in that on its left.
+        All lines run between cells: a bar's ends, beside a cell with others below it, in the gap on
+        its right; dots, beside other cells, in the gap on the left.
         """
         wide, tall = self.sides
         plan, ranks = self.plan, mark.ranks

@@ -68,7 +68,7 @@ PLAIN = Metrics(1, 1, 0, 0, 0, 0, 0, 0, 0, 14)
 
 
 class Label(NamedTuple):
-    """A text beside the picture: ``name`` of what, from ``first`` to ``last``."""
+    """A text beside the picture: ``name`` of the labelled things, ``first`` to ``last`` of them."""
 
     x: float
     y: float
@@ -142,8 +142,8 @@ class JobPlan:
 
     @cached_property
     def bands(self) -> tuple[int, int]:
-        """Bands side by side, which divide the stages, and one below the other, which divide the
-        replicas."""
+        """The number of bands side by side, which divide the stages, and of bands one below the
+        other, which divide the replicas."""
         dp, pp = _product(self.mesh, self.columns), self.mesh.size("pp")
         return -(-pp // self.stages), -(-dp // self.replicas)
 
@@ -173,8 +173,8 @@ class JobPlan:
 
     @property
     def is_tight(self) -> bool:
-        """Whether bands are too many to have labels above: these are then beside, with what they
-        hold."""
+        """Whether there are too many bands for labels above them: labels are then beside, with the
+        band's content."""
         return _is_tight(self.metrics, self.bands)
 
     @property
@@ -368,8 +368,8 @@ def _box_axes(mesh: Mesh, inner: list[str]) -> tuple[tuple[str, ...], tuple[str,
 
 
 def _across(mesh: Mesh, names: Sequence[str], fewest: int) -> list[int]:
-    """Possible numbers of cells, or of boxes, in a line: all, one, or some lines of the last,
-    ``fewest`` at least."""
+    """Possible numbers of cells, or of boxes, in a line: all, one, or some lines of the last axis,
+    at least ``fewest``."""
     if not names:
         return [1]
     step = _product(mesh, names[:-1])

@@ -27,8 +27,8 @@ class KVPart(NamedTuple):
 
 
 class KVSlice(NamedTuple):
-    """What one rank sends: layers, heads, its name and its tone; an empty tone: the selected rank
-    holds it."""
+    """The slice that one rank sends: layers, heads, name and tone; an empty tone: the selected rank
+    holds it already."""
 
     layers: tuple[int, int]
     heads: tuple[int, int]
@@ -39,8 +39,8 @@ class KVSlice(NamedTuple):
 
 @dataclass(frozen=True)
 class KVPicture:
-    """What to draw. stages, parts: of the source and of the target. own: layers and heads that the
-    selected rank needs. axes: the names of both axes."""
+    """The picture of a cache's transfer. stages, parts: of the source and of the target. own:
+    layers and heads that the selected rank needs. axes: the names of both axes."""
 
     layers: int
     heads: int

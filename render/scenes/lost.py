@@ -27,8 +27,8 @@ DIGIT = 0.68
 class Scale:
     """The meaning of a colour scale; seconds: of each rank, nan if unknown.
 
-    name: "lost" or "caused", as the palette has it; most: seconds that have its last step; amounts:
-    what stands in the cells; words: for a legend, with both ends.
+    name: "lost" or "caused", as in the palette; most: seconds of its last step; amounts: texts of
+    the cells; words: texts of the legend, for both ends.
     """
 
     name: str
@@ -89,7 +89,7 @@ class LostPicture:
 
 
 def amounts_of(seconds: np.ndarray, unit: float) -> list[str]:
-    """Short numbers in units of so many seconds; empty where unknown.
+    """Short numbers in units of ``unit`` seconds; empty if unknown.
 
     >>> amounts_of(np.array([0.0, 0.00123, 0.0449, 1.5, np.nan]), unit=1e-3)
     ['0', '1.2', '45', '1500', '']

@@ -76,7 +76,7 @@ AGAIN = 6
 
 
 class Tag(NamedTuple):
-    """A name in its tone; x and y are its centre, in pixels."""
+    """A group's name in its tone; x and y are the centre, in pixels."""
 
     name: str
     tone: str
@@ -91,17 +91,17 @@ class Tag(NamedTuple):
 class MarkedCells(ABC):
     """A picture of many cells in rows and columns, with the groups of the selected rank marked.
 
-    Each says its rank, its marks, largest first, so that a small group is never hidden, and where
-    cells are: left and top of the first, width and height down to the last, the sides of one, and
-    as a board its rows and columns. seen: pixels that a mark covers at least, if there is room.
-    jump: pixels from a band to the next beside it, if any.
+    Subclasses give the rank, the marks, largest first, so that a small group is never hidden, and
+    the geometry of the cells: left and top of the first, width and height of all, the sides of one,
+    and the rows and columns of the board. seen: the least pixels that a mark covers, if there is
+    room. jump: pixels from a band to the next one beside it, if any.
     """
 
     @property
     def jump(self) -> float:
         return 0.0
 
-    if TYPE_CHECKING:  # fields of one picture, worked out in another
+    if TYPE_CHECKING:  # fields in some subclasses, computed in others
 
         @property
         def rank(self) -> int: ...
@@ -146,7 +146,7 @@ class MarkedCells(ABC):
         return x, y
 
     def swell(self, ranks: int) -> int:
-        """Cells added to each cell of a group of so many ranks on every side."""
+        """Cells added on every side to each cell of a group of ``ranks`` ranks."""
         return swell_of(ranks, self.seen / self.sides[0], self.num_cells)
 
     @property
@@ -217,7 +217,7 @@ class MarkedCells(ABC):
 def _free_height(
     taken: Sequence[tuple[float, float, float]], tag: tuple[float, float, float], bottom: float
 ) -> float:
-    """The height at which a tag overlaps none of the earlier ones; all as x, y and width."""
+    """The height at which a tag overlaps no earlier tag; tags are x, y and width."""
     x, y, wide = tag
     for _ in range(AGAIN):
         if all(abs(x - at) >= (wide + w) / 2 or abs(y - on) >= TALL for at, on, w in taken):

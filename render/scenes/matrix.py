@@ -19,8 +19,8 @@ colour."""
 
 SIDE = 640.0
 LEFT, TOP, RIGHT = 62.0, 24.0, 18.0
-CHARACTER, APART = 7.0, 9.0  # width of one in a label, and pixels between two labels
-SMALL = 20.0  # pixels of a cell that a label is larger than
+CHARACTER, APART = 7.0, 9.0  # width of a digit in a label, and pixels between two labels
+SMALL = 20.0  # a cell with fewer pixels is smaller than its label
 
 
 @dataclass(frozen=True, eq=False)

@@ -70,7 +70,7 @@ def cell_width(last_rank: int) -> float:
 
 @dataclass(frozen=True)
 class SentLine:
-    """A line from a rank of the source to the selected one: its share of the largest, and its
+    """A line from a rank of the source to the selected rank: its share of the largest line, and its
     tone."""
 
     rank: int
@@ -168,8 +168,8 @@ def shard_rows(
     cell: float = CELL,
     room: float = ROOM,
 ) -> tuple[ShardRow, ...]:
-    """The rows of a layout: groups by stage. What does not fit is left out; ranks of ``shown`` come
-    first.
+    """The rows of a layout: groups by stage. Ranks that do not fit are left out; those in ``shown``
+    are kept first.
 
     >>> rows = shard_rows([[range(0, 4), range(4, 8)]], ["stage 0"], {5})
     >>> rows[0].boxes
@@ -210,14 +210,15 @@ def _boxes(
 def _shown_width(
     groups: Sequence[Sequence[int]], shown: Collection[int], cell: float, most: int
 ) -> float:
-    """The width in pixels of the boxes that must be drawn, with so many GPUs each and a mark
+    """The width in pixels of the boxes that must be drawn, with ``most`` GPUs each and a mark
     between."""
     boxes = (_thinned(box, shown, most) for box in groups if any(rank in shown for rank in box))
     return sum((len(box) + 1) * (cell + APART) + 2 * BETWEEN for box in boxes)
 
 
 def _thinned(box: Sequence[int], shown: Collection[int], most: int) -> tuple[int, ...]:
-    """The ranks of a box; of a wide one those that are shown, and the first ones."""
+    """The ranks drawn in a box: all of them, or in a wide box the ranks in ``shown`` and the first
+    ones."""
     ranks = [int(rank) for rank in box]
     if len(ranks) <= most:
         return tuple(ranks)

@@ -31,9 +31,9 @@ groups."""
 
 @dataclass(frozen=True, eq=False)
 class Thread:
-    """Groups of one kind on the same boxes; bytes: what they send between these in a step.
+    """Groups of one kind on the same boxes; bytes: sent between these boxes in a step.
 
-    groups: how many. A thread is equal to itself alone: one of a large server has many boxes.
+    groups: number of groups. Threads compare by identity: a large server's has many boxes.
     """
 
     kind: str
@@ -122,8 +122,8 @@ def places_of(stages: Sequence[int], across: int, label: str = "{stage}") -> Pla
 
 
 def shown_of(count: int, most: int, here: int, wanted: Iterable[Collection[int]]) -> list[int]:
-    """The visible places: the selected one, those of each set that is small enough, the first and
-    the last, then its neighbours.
+    """The visible places: the selected one, the places of each set that is small enough, the first
+    and the last, then neighbours of the selected one.
 
     >>> shown_of(5, 8, 0, []), shown_of(128, 6, 9, [{8, 9}, {*range(128)}])
     ([0, 1, 2, 3, 4], [0, 8, 9, 10, 11, 127])
@@ -186,7 +186,7 @@ KEY_LINE = 20.0
 
 
 def threads_of(kind: str, groups: np.ndarray, size: int, each: float) -> Iterator[Thread]:
-    """The groups of a kind that leave their box; those on the same boxes are one thread.
+    """The groups of a kind that leave their box; groups on the same boxes form one thread.
 
     groups: ranks, shape (groups, members); size: ranks of a box; each: bytes of one group.
 

@@ -182,7 +182,7 @@ class _Plan:
         )
 
     def _seen(self, ranks: np.ndarray) -> tuple[int, ...]:
-        """Those of some ranks that are in visible boxes."""
+        """The given ranks that are in visible boxes."""
         is_seen = np.isin(ranks // self.request.size, [*self.shown])
         return tuple(ranks[is_seen].tolist())
 
@@ -218,12 +218,12 @@ class _Plan:
 
     @staticmethod
     def _holes(shown: Sequence[int], count: int) -> dict[int, int]:
-        """The visible places before which some are left out, with their number."""
+        """The visible places before which others are left out, with the number of those."""
         steps = zip((-1, *shown), (*shown, count))
         return {at: there - here - 1 for at, (here, there) in enumerate(steps) if there > here + 1}
 
     def _place_rows(self, inner_lanes: int) -> None:
-        """Computes the upper edges of rows, with lanes below each, and what is left out."""
+        """Computes the upper edges of rows, with lanes below each, and marks of omitted rows."""
         self.box_tall = HEAD + self.cell_tall + PAD + inner_lanes * INNER
         holes = self._holes(self.rows, len(self.request.places.rows))
         y, self.y, self.left_out = TOP, [], []
@@ -289,8 +289,8 @@ class _Plan:
         return Bus(one, width, tuple(parts), tuple(ends))
 
     def _beyond(self, one: Thread, row: int, shown: Sequence[int]) -> Iterator[float]:
-        """How far a line in a row extends towards boxes that are left out: not to their middle,
-        where lines from the other side may end."""
+        """The x at which a line in a row ends towards omitted boxes: short of their middle, where
+        lines from the other side may end."""
         rows, columns = self.places[one]
         hidden = columns[rows == self.rows[row]]
         nearest = min(int(self.column_of[box]) for box in shown)
@@ -302,7 +302,8 @@ class _Plan:
 class Gutter:
     """The space between two rows or columns: lines that do not overlap share a lane.
 
-    amounts: of each lane the most that a line in it carries; widths: its pixels, once all are laid.
+    amounts: the most that a line carries, by lane; widths: pixels by lane, once all lines are
+    placed.
 
     >>> lanes = Gutter()
     >>> one, other = Thread("ep", (0, 1), 1, 1.0), Thread("ep", (2, 3), 1, 1.0)
@@ -319,7 +320,7 @@ class Gutter:
         self._reaches: list[list[tuple[int, int]]] = []
 
     def free(self, first: int, last: int) -> int:
-        """The first lane in which nothing overlaps these places."""
+        """The first lane in which no line overlaps these places."""
         is_free = (
             all(last < start or end < first for start, end in lane) for lane in self._reaches
         )
