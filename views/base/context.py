@@ -41,16 +41,16 @@ class View:
 
     Attributes:
         name: its folder, and its name in links.
-        section: of the page, where its button stands.
-        html: what it shows, under the layout that the page's script has to know.
-        pictures: what of it goes into picture files; None: it has none.
-        title: of a slide of it; None: a slide shows the picture of the job.
-        summary: the sentence below that, in the language of the page.
-        slide: what of it goes on a slide, where that is not its pictures.
-        details: what stands below what it shows.
-        files: forms of other files that it offers.
+        section: the section of the page that has its button.
+        html: its HTML, for the layout that the page's script has to know.
+        pictures: its content of picture files; None: it has none.
+        title: the title of its slide; None: a slide shows the picture of the job.
+        summary: the sentence below the title, in the language of the page.
+        slide: its content of a slide, if that is not its pictures.
+        details: the content below its HTML.
+        files: formats of other files that it offers.
         pins_locally: whether a pinned rank lights up in the browser alone.
-        of_step: whether it is about a training step, which a server has not.
+        of_step: whether it is about a training step, which servers do not have.
         is_framed: whether ``html`` tells the script of the layout by itself, with its own marks.
     """
 
@@ -89,7 +89,7 @@ class Context:
         state = edited(state)
         context = cls(resolve(state), state)
         if state.roles:
-            _ = context.plan  # refuses other roles that cannot be
+            _ = context.plan  # raises an error for impossible other roles
         return context
 
     @property

@@ -35,10 +35,10 @@ def packed(plain: str) -> str:
 
 
 def unpacked(text: object, control: str) -> str:
-    """The JSON value of a digest. control: the field that holds it.
+    """The JSON value of a digest. control: the name of the field with the digest.
 
-    Errors: LayoutError ``bad-digest`` for any other text; ``too-much-work`` where it is more than a
-    request may cost.
+    Errors: LayoutError ``bad-digest`` for any other text; ``too-much-work`` if reading it exceeds
+    the budget of a request.
     """
     try:
         if not isinstance(text, str) or len(text) > LONGEST:

@@ -52,8 +52,8 @@ MOST_LISTED = 12
 class Parameter(NamedTuple):
     """A parameter of endpoints.
 
-    start: its default; where it is 0 or -1, that stands for "not stated". field: of the state that
-    it says; empty: none. least: of a whole number.
+    start: its default; 0 or -1 means "not stated". field: the field of the state that it sets;
+    empty: none. least: the least whole number.
     """
 
     kind: type | UnionType
@@ -68,9 +68,9 @@ def parameter(
 ) -> Parameter:
     """The parameter that sets a field of the page's state.
 
-    start: its default, where that is not the field's; for a field that follows from others it is 0
-    or an empty text. means: in place of what the field means. is_open: whether it says nothing by
-    default, be it that the field has a default that counts.
+    start: its default, if not the field's; 0 or an empty text for a field that follows from others.
+    means: its description, if not the field's. is_open: whether it is unset by default, even if the
+    field has a default.
 
     >>> parameter("zero").start, parameter("zero", is_open=True).start, parameter("etp").means
     (1, -1, 'expert tensor parallel size; 0: as tp')
@@ -101,8 +101,8 @@ def parameter(
 class Parameters:
     """Parameters that endpoints share, by name.
 
-    mark: the line of a docstring that their descriptions replace. late: those that came later than
-    others: callers count by places, so they stand behind the parameters of all tables.
+    mark: the line of a docstring that their descriptions replace. late: parameters that were added
+    later; callers pass them by position, so they follow the parameters of all tables.
     """
 
     mark: str
@@ -110,8 +110,8 @@ class Parameters:
     late: Collection[str] = ()
 
     def fields(self, arguments: Mapping[str, object]) -> dict[str, object]:
-        """The fields of the state that the arguments set. Errors: LayoutError for one of the wrong
-        type."""
+        """The fields of the state that the arguments set. Errors: LayoutError for an argument of
+        the wrong type."""
         rows = self.rows.items()
         return {
             row.field: _state_value(name, arguments[name], row) for name, row in rows if row.field
@@ -136,8 +136,8 @@ class Parameters:
 
 
 def _state_value(name: str, value: object, row: Parameter) -> object:
-    """An argument as a value of the state. Its type is checked: a page's boxes send text, but a
-    program that does so has a mistake."""
+    """An argument as a value of the state, with its type checked: text is right from a page's
+    boxes, but a mistake from a program."""
     if value is None and row.start is None:
         return ""
     if row.kind is bool:
@@ -191,7 +191,7 @@ def serving(
             with within():
                 return ask(read(inputs), **arguments) if read else ask(**arguments)
 
-        # Gradio tells the type of what it can evaluate only: a class, not the name of one.
+        # Gradio needs the type itself: it does not evaluate the name of a class.
         hints = inspect.get_annotations(ask, eval_str=True)
         answer.__annotations__ = {
             **{parameter.name: hints[parameter.name] for parameter in parameters},
@@ -250,13 +250,13 @@ def names_of(names: object) -> list[str] | None:
 
 
 def empty_if_zero(value: object) -> object:
-    """A number as the state has it, where 0 means that it is not set: empty for 0."""
+    """A number as a value of the state; an empty text for 0, which means that it is not set."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return "" if is_number and value == 0 else value
 
 
 def too_large(count: int, what: str, limit: int, control: str) -> LayoutError:
-    """The refusal of an answer that is too long."""
+    """The refusal of an answer with more than ``limit`` items."""
     sentence = f"{count:,} {what.replace('-', ' ')} are more than the {limit:,} of one answer"
     return refusal(
         "answer-too-large", control, sentence=sentence, count=count, what=what, limit=limit
@@ -372,7 +372,7 @@ def _as_parameters(fix: Mapping[str, object], state: State) -> dict[str, object]
 
 
 def _typed(field: str, value: object) -> object:
-    """A value of a fix as programs write it: a boolean for a switch."""
+    """A fix's value as programs write it: a boolean for a switch."""
     is_switch = field in FIELDS and FIELDS[field].row.kind == "switch"
     return SWITCH.get(value, value) if is_switch and isinstance(value, str) else value
 

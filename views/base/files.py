@@ -23,10 +23,11 @@ def ways_in(
     command: str,
     words: Mapping[str, Text] = RUN,
 ) -> Markup:
-    """A box for text, the field ``box``, and a chooser of files, whose digest is the field
+    """A text box, which sets the field ``box``, and a file chooser, whose digest sets the field
     ``kept``.
 
-    command: that reads more than a page may; words: where they are not those of a hang's files.
+    command: the command line that reads larger files; words: labels, if not those of a hang's
+    files.
     """
     language = state.language
     status_texts = {}

@@ -33,7 +33,7 @@ def or_refused(context: Context, answer: Callable[[Context], Markup]) -> Markup:
 
 def fixes_of(error: LayoutError, context: Context) -> list[Changes]:
     """The alternatives of a refusal that work on this page."""
-    if error.code == "server-has-no-step":  # it is a server that is asked about
+    if error.code == "server-has-no-step":  # the request is about a server
         return []
 
     def attempt(changes: Changes) -> Fit:
@@ -85,7 +85,7 @@ def _fit_of(context: Context) -> Fit:
 
 
 def fit_after(changes: Changes, context: Context) -> Fit | None:
-    """The memory of the fullest rank after a change; None if that is refused."""
+    """The memory of the fullest rank after a change; None if the change is refused."""
     try:
         return _fit_of(_changed(context, changes))
     except LayoutError:
@@ -95,8 +95,8 @@ def fit_after(changes: Changes, context: Context) -> Fit | None:
 def fixes_to_fit(context: Context) -> list[tuple[Changes, float]]:
     """Changes after which the fullest rank certainly fits, each with its memory; the mildest first.
 
-    What takes no byte from it is no way to fit, be it reckoned to need less beside its tensors:
-    FlashAttention where scores are computed again anyway.
+    Changes that leave the tensors' bytes as they are do not count, even if the estimate outside of
+    tensors falls: for example FlashAttention when scores are recomputed anyway.
     """
     now = fit_of(context.trained.request(context.layout))
     tried = ((changes, fit_after(changes, context)) for changes in _milder(context))
@@ -123,7 +123,7 @@ def _milder(context: Context) -> Iterator[Changes]:
         yield {"flash": "on"}
     choices = context.trained.recomputations
     for recompute in choices[choices.index(training.recompute) + 1 :]:
-        if recompute != "selective" or not training.flash:  # which computes scores again itself
+        if recompute != "selective" or not training.flash:  # it recomputes scores itself
             yield {"recompute": recompute}
     yield from ({name: 2 * getattr(split, name)} for name in ("tp", "pp", "ep", "cp"))
     if training.zero and training.offload == "none":

@@ -28,8 +28,8 @@ def choice(
 ) -> Markup:
     """A list of options, each a label and its value; it shows a value that is not an option, too.
 
-    unsaid: the label of the empty value, where that can be chosen; counts: what is chosen in place
-    of it where it cannot; others: other values may come, which the page's script adds.
+    unsaid: the label of the empty value, if it can be chosen; counts: the value chosen in its place
+    if not; others: the page's script may add other values.
     """
     offered = [*([(unsaid, "")] if unsaid else []), *options]
     text = getattr(state, name)
@@ -45,8 +45,8 @@ def text(
     name: str, state: State, *, hint: str = "", sets: str = "", besides: str = "", **marks: object
 ) -> Markup:
     """A box for a short text. ``hint``: what applies while it is empty; ``sets``: the field of the
-    state that it sets, if that has another name; ``besides``: values of that field with a list of
-    their own."""
+    state that it sets, if its name differs; ``besides``: values of that field that another list
+    offers."""
     marks |= {"type": "text", "autocomplete": "off", "spellcheck": "false"}
     typed = getattr(state, sets or name)
     marks |= {"value": "" if typed in besides.split() else typed}
@@ -97,8 +97,8 @@ def copyable(text: str, language: str, words: str = "copy_text") -> Markup:
 
 
 def example(language: str, changes: Mapping[str, object], *shown: object) -> Markup:
-    """What a view shows before it has any input: an example in grey that a button loads. Keyboard
-    and screen readers skip its content."""
+    """The content of a view without input: an example in grey, which a button loads. Keyboard and
+    screen readers skip its content."""
     use = setter(changes, PAGE["example_use"][language])
     grey = tag("div", *shown, class_="grey", inert=True)
     return tag("section", tag("p", PAGE["example"][language], " ", use), grey, class_="example")

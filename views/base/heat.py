@@ -12,7 +12,7 @@ from .html import tag, together
 
 
 def painted(heat: Heat, label: str) -> Markup:
-    """The GPUs in their colours, each leading to its groups, over what the colours mean."""
+    """The heat map, where each GPU links to its groups, above the legend of its colours."""
     items = (
         tag("li", words, style=f"background:{colour};color:{ink(colour)}")
         for colour, words in heat.legend

@@ -35,9 +35,10 @@ MOST_PLACED = 256
 
 
 def hosts_of(context: Context) -> Hosts | None:
-    """The machines of the page's text, with the places of its other text; None without texts.
+    """The machines in the page's text of hosts, with places from its text of racks; None without
+    texts.
 
-    Errors: LayoutError for a text of no machines, and for places of machines that none names.
+    Errors: LayoutError for a text without machines, and for places of unknown machines.
     """
     state = context.state
     if is_empty(state.hosts) and is_empty(state.racks):
@@ -55,8 +56,8 @@ def placement_here(context: Context) -> Placement | None:
 
 
 def placement_or_none(context: Context) -> Placement | None:
-    """`placement_here` for views other than Hosts; None if the texts are refused, which that view
-    shows."""
+    """`placement_here` for views other than Hosts; None if the texts are refused: Hosts shows the
+    refusal."""
     try:
         return context.once(placement_here)
     except LayoutError:
@@ -75,7 +76,7 @@ def notes_html(notes: Iterable[Note], kind: str, language: str) -> Markup | str:
 
 
 def refused_html(error: LayoutError, state: State) -> Markup:
-    """A refusal, with only those of its fixes with which the layout is valid."""
+    """The HTML of a refusal, with only the fixes that make the layout valid."""
     fixes = [fix for fix in error.alternatives if fix.keys() <= FIELDS.keys()]
     tried = [fix for fix in fixes if works(resolve, state.changed(fix))]
     return problem_html(error, state.language, tried)
@@ -98,7 +99,7 @@ def hosts_cell(placement: Placement | None, ranks: np.ndarray | Sequence[int]) -
 def placement_from(layout: Layout, hosts: object, racks: object) -> Placement | None:
     """The machine of every rank of a job, from an endpoint's texts; None without texts.
 
-    Errors: LayoutError for places of machines that no text names.
+    Errors: LayoutError for places of unknown machines.
     """
     if not (require_text("hosts", hosts) or require_text("racks", racks)):
         return None

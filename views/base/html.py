@@ -128,7 +128,7 @@ def _attribute(name: str) -> str:
 
 
 def attribute_value(value: object) -> str:
-    """A value as it stands between the quotes of an attribute; data is JSON."""
+    """The text of a value between the quotes of an attribute; data is JSON."""
     return _written(as_json(value) if isinstance(value, (dict, list)) else value)
 
 
@@ -141,7 +141,7 @@ def as_json(value: object) -> str:
 
 
 class TableCell(Markup):
-    """A table cell with attributes of its own."""
+    """A table cell with HTML attributes."""
 
 
 def cell(*children: object, **attributes: object) -> TableCell:
@@ -149,7 +149,7 @@ def cell(*children: object, **attributes: object) -> TableCell:
 
 
 def row(first: object, *cells: object, **attributes: object) -> Markup:
-    """A table row whose first cell is its head."""
+    """A table row whose first cell is a row header."""
     head = first if isinstance(first, TableCell) else tag("th", first, scope="row")
     rest = (
         content if isinstance(content, TableCell) else _markup(f"<td>{_read(content)}</td>")
@@ -159,7 +159,7 @@ def row(first: object, *cells: object, **attributes: object) -> Markup:
 
 
 def table(heads: Iterable[object], rows: Iterable[Sequence[object]], kind: str = "") -> Markup:
-    """A table of rows under their heads; a row is its cells, or made by `row`. It scrolls if
+    """A table with column heads; a row is a sequence of cells, or made by `row`. It scrolls if
     wide."""
     head = tag("tr", *(tag("th", head, scope="col") for head in heads))
     body = (row_ if isinstance(row_, Markup) else row(*row_) for row_ in rows)
@@ -199,7 +199,7 @@ def dotted(*parts: object) -> Markup:
 
 
 def heading(title: object, *body: object) -> Markup:
-    """The question of a view, or of a part of it, and the answer."""
+    """A heading with the question of a view or of a part of it, and the answer."""
     return tag("div", tag("h2", title), *body, class_="intro")
 
 
@@ -263,7 +263,7 @@ def _pattern(language: str) -> re.Pattern[str]:
 
 @cache
 def _key(word: str, language: str) -> str:
-    """The term of a spelling."""
+    """The glossary term that a spelling belongs to."""
     return next(k for k, term in WORDS.items() if re.fullmatch(term.written[language], word))
 
 
@@ -279,11 +279,11 @@ def player_buttons(back: str, on: str, language: str) -> Markup:
 
 
 def share_bar(share: float) -> Markup:
-    """A bar that is filled by a share."""
+    """A bar filled to a share."""
     return tag("span", class_="share", style=f"--share:{100 * share:.1f}%")
 
 
 def left_out_html(parts: Iterable[Text], language: str, **facts: str) -> Markup:
-    """A list of what a view's numbers leave out."""
+    """A list of the effects that a view's numbers leave out."""
     items = (tag("li", part[language].format(**facts)) for part in parts)
     return tag("div", tag("h3", TRAFFIC["left_out"][language]), tag("ul", *items))

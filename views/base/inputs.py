@@ -53,7 +53,7 @@ FIRST_JOB = Job(nodes=2, tp=2, pp=2)
 
 @dataclass(frozen=True)
 class ShownInputs:
-    """Which of the groups are drawn."""
+    """The selection of groups to draw."""
 
     group_type: Annotated[
         str,
