@@ -43,12 +43,12 @@ MAX_TEXT = 200_000
 def parse(text: str, run: str = "") -> Parsed:
     """Reads a launch command, a script, a configuration file, or a recipe in Python.
 
-    run: the name of one of ``runs``, where the text holds several.
+    run: the name of one of ``runs``, if the text has several.
 
-    The text may also be what a program that runs knows of its groups (`running`).
+    The text may also be a running program's report of its groups (`running`).
 
-    Errors: LayoutError if it is no text or longer than MAX_TEXT, and for groups that no layout
-    makes; all else is in the answer.
+    Errors: LayoutError if it is not text or longer than MAX_TEXT, and for groups that no layout
+    makes; all other problems are part of the answer.
     """
     if not isinstance(text, str):
         raise refusal("not-a-text", "launch", value=quoted(text))

@@ -40,10 +40,10 @@ SILENT = {"levels": None, "dp": None} | dict.fromkeys(
 def emit(job: Job, model: Facts | None = None, framework: str = "megatron") -> str:
     """The text that starts a job, one option per line; `parse` reads it back.
 
-    model: fields of `flags.MODEL` and `flags.TRAINING`; what a framework does not take from its
-    options, such as torchtitan its layers, stands in a comment, and so does what the program would
-    stop at. Options that a run needs besides are left out: data, addresses. A word in capitals
-    stands for a model or a recipe that is not known; a comment says what is to be filled in.
+    model: fields of `flags.MODEL` and `flags.TRAINING`. Fields that a framework has no option for,
+    such as torchtitan's layers, and errors with which the program would stop, become comments.
+    Other options that a run needs are left out: data, addresses. A word in capitals is a
+    placeholder for an unknown model or recipe; a comment says what to fill in.
 
     >>> print(emit(Job(nodes=2, tp=4, pp=2), {"layers": 32, "hidden": 64, "heads": 8, "seq": 512}))
     CUDA_DEVICE_MAX_CONNECTIONS=1 torchrun \\

@@ -107,7 +107,7 @@ TABLES = Path(__file__).parent / "tables"
 
 @dataclass(frozen=True)
 class OptionGroup:
-    """Options of options.toml: those of one framework, or of one launcher."""
+    """Options of one framework or launcher in options.toml."""
 
     options: Fields
     framework: str = ""
@@ -164,7 +164,7 @@ ByWhat = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Keywords:
-    """A shell's own words, by how they change the number of undecided branches."""
+    """Keywords of a shell, by their change of the number of undecided branches."""
 
     deeper: tuple[str, ...]
     shallower: tuple[str, ...]

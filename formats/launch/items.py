@@ -46,7 +46,7 @@ class Guess(NamedTuple):
 
 
 class Run(NamedTuple):
-    """One of the runs, or of the roles, of a text: its name, and its own job."""
+    """One of the runs, or of the roles, of a text: its name and its job."""
 
     name: str
     values: Mapping[str, object]
@@ -83,7 +83,7 @@ class Parsed:
     defaulted: dict[str, str]  # "nodes": the variable whose default says how many there are
 
     def job(self) -> Job:
-        """The job, with defaults for what the text leaves open; `Job.layout` checks it.
+        """The job, with defaults for fields that the text leaves open; `Job.layout` checks it.
 
         Errors: LayoutError ``launch-asks`` with everything that has to be given first.
         """

@@ -29,7 +29,7 @@ SIZES = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp")
 
 @dataclass(frozen=True)
 class Rewritten:
-    """The text; the numbers of its changed lines (from 1); and sizes that no word of it sets."""
+    """The rewritten text, the numbers of changed lines (from 1), and sizes that no word sets."""
 
     text: str
     lines: tuple[int, ...]
@@ -37,9 +37,9 @@ class Rewritten:
 
 
 def rewrite(parsed: Parsed, sizes: Mapping[str, int]) -> Rewritten:
-    """The text with these sizes (of SIZES), as far as it reads back with them.
+    """The text with these sizes (of SIZES), as far as parsing it gives them back.
 
-    A word that also says another size, such as a variable of both, stays as it is.
+    A word that sets another size too, such as a shared variable, is not changed.
     """
     text, lines, left = parsed.text, set[int](), {}
     for name, value in sizes.items():

@@ -53,7 +53,7 @@ def _matches(texts: SettingTexts, path: str, value: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Makes(Rule):
-    """The framework of a Job that numbers ranks as this one does."""
+    """The framework of a Job that numbers ranks in the same way."""
 
     framework: str
 
@@ -64,14 +64,14 @@ class Makes(Rule):
 
 @dataclass(frozen=True, kw_only=True)
 class Asks(Rule):
-    """The role that is read if none is requested; none: each in turn."""
+    """The role to read if none is requested; empty: each in turn."""
 
     role: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Under:
-    """A table for a section of another one; without a section for its top."""
+    """A table for a section of another table; without a section, for its top level."""
 
     table: Literal["megatron", "options"]
     section: str = ""
@@ -81,8 +81,8 @@ class Under:
 class Schema:
     """One framework's keys and options; the layout of one of its roles is read.
 
-    Its marks are what only this framework has: any of the sets, all of whose words must be there. A
-    word is the path of a key or its beginning, an option with its dashes, or a module.
+    Marks identify the framework: sets of words, one of which must be in the text completely. A word
+    is the path of a key or its beginning, an option with its dashes, or a module.
     """
 
     name: str = ""
@@ -119,7 +119,7 @@ class Schema:
 
     @cached_property
     def fields(self) -> frozenset[str]:
-        """Fields that the table can set; a file that is named elsewhere can set no others."""
+        """Fields that the table can set; a file named elsewhere can set only these."""
         tables = (self.key_rows, self.options, self.role_key_rows)
         return frozenset(row.field for table in tables for row in table.values())
 
@@ -138,7 +138,7 @@ class Schema:
         return next(rule.framework for rule in self.makes if rule.holds(texts, role))
 
     def meaning(self, path: tuple[str, ...]) -> tuple[Row, str] | None:
-        """What a key sets, and for which role; None if the table does not have it."""
+        """The meaning of a key and the role that it is for; None if the table does not have it."""
         plain = [part.replace("-", "_") for part in path]
         size = len(self.within)
         if len(plain) > size and all(own in ("*", part) for own, part in zip(self.within, plain)):

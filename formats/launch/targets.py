@@ -96,8 +96,8 @@ class Target:
 
     @cached_property
     def unsaid(self) -> tuple[str, ...]:
-        """Fields of a Job that it cannot express; torchtitan has none for a plain etp, and
-        TensorRT-LLM's is what ep leaves of tp."""
+        """Fields of a Job that it cannot express: torchtitan has no option for a plain etp, and
+        TensorRT-LLM derives etp as tp / ep."""
         known = {LEADS_TO.get(name, name) for name in self.fields.values()}
         known |= {"etp"} if {"torchtitan", "tensorrt-llm"} & {*self.makes} else set()
         return tuple(name for name in OF_JOB if name not in known)
