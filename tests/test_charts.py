@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import re
 
 import numpy as np
 import pytest
+from markup import select
 from painted import alone
 
 from render.draw.charts import DARK_COLOURS, WARNING
@@ -193,8 +193,11 @@ def test_the_limit_crosses_all_bars_and_what_is_above_it_is_marked(theme):
 def test_the_parts_have_the_colours_of_the_page():
     context = Context.of(State())
     (_, bars), *_ = memory_slide(context)
-    on_page = re.findall(r'<li style="--part:var\(--g(\d)\)">([^<]+)<', memory_html(context))
-    assert bars.legend == tuple((PALETTE[int(number)], words) for number, words in on_page)
+    listed = select(str(memory_html(context)), 'li[style^="--part:"]')
+    on_page = tuple((one.attributes["style"], one.first_child.text_content) for one in listed)
+    assert on_page == tuple(
+        (f"--part:var(--g{PALETTE.index(colour)})", words) for colour, words in bars.legend
+    )
 
 
 @pytest.mark.parametrize("world", [16, 512])

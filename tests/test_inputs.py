@@ -4,10 +4,10 @@ in links, endpoints, options, documents and launch files with its texts, or a te
 from __future__ import annotations
 
 import json
-import re
 from functools import cache
 
 from cases import every
+from markup import select
 
 from cli.guide import ELSEWHERE, guide, ways_to_train
 from descriptions import CONTROLS, LANGUAGES, MEMORY
@@ -70,7 +70,9 @@ def asked(language: str) -> set[str]:
         for changes in SHOWN:
             found = answer(State(view=view, lang=language, **changes))
             html += [found.picture or "", found.details or ""]
-    return set(re.findall(r'data-field="(\w+)"', " ".join(map(str, html))))
+    return {
+        box.attributes["data-field"] for text in html for box in select(str(text), "[data-field]")
+    }
 
 
 @every("name", FIELDS)

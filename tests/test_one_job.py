@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from markup import only, select, text_of, values
 from pages import from_sent, preset_states
 
 from cli.command import run
@@ -157,8 +158,11 @@ def test_a_pipeline_layout_deals_the_layers_of_every_view():
     assert seconds < even == alike  # for the last stage has the output too
     found = answer(replace(now, view="search")).picture
     assert "Et*7|t*7|t*10|t*8L" in found  # of the one on screen
-    for link in re.findall(r'data-query="([^"]+)"', found):  # others are for other stages
-        assert from_query(html.unescape(link)).layers == "32"
+    links = [one.attributes["data-query"] for one in select(found, "[data-query]")]
+    links = [link for link in links if link]  # others are for other stages
+    assert links
+    for link in links:
+        assert from_query(link).layers == "32"
     for text, control in (("tt|EL", "layers"), ("Et t|tL", "layers"), ("Et|t|t|tL", "vpp")):
         refused = opened(pp=2, layers=text)
         with pytest.raises(LayoutError) as error:
@@ -209,8 +213,12 @@ def test_a_schedule_that_does_not_take_the_micro_batches_is_refused_in_every_vie
 def refused_controls(state):
     """What each view of a step refuses, by the views' names."""
     said = {name: str(VIEWS[name].html(Context(resolve(state), state))) for name in COUNTED}
-    pattern = 'class="refusal"[^>]* data-control="([^"]*)"'
-    return {name: tuple(re.findall(pattern, page)) for name, page in said.items()}
+    return {
+        name: tuple(
+            one.attributes["data-control"] for one in select(page, ".refusal[data-control]")
+        )
+        for name, page in said.items()
+    }
 
 
 OF_MODEL = ("memory", "traffic", "estimate", "search", "collectives")
@@ -292,9 +300,7 @@ def test_layers_of_a_rank_that_are_typed_stand_for_more_than_can_be_drawn():
 
 def offered(page):
     """The fixes of the refusals on a page."""
-    boxes = re.findall(r'<p class="fixes">(.*?)</p>', page)
-    texts = re.findall(r'data-set="([^"]*)"', "".join(boxes))
-    return [json.loads(html.unescape(text)) for text in texts]
+    return values(page, "data-set", "p.fixes ")
 
 
 def test_virtual_stages_that_nobody_says_are_those_of_the_schedule_for_programs_too():
@@ -553,7 +559,7 @@ def test_a_shape_that_nobody_published_is_the_readers_own_and_what_lacks_is_aske
     for language in ("en", "zh"):
         asked = replace(now, view="memory", lang=language)
         label, name = CONTROLS["vocabulary"].label[language], MEMORY["own_model"][language]
-        alert = re.search(r'<div class="refusal".*?</div>', answer(asked).picture)[0]
+        alert = text_of(only(answer(asked).picture, ".refusal"))
         assert alert.count(label) == 2  # in the sentence, and on the button that leads there
         whole = replace(asked, vocabulary="32000", layers="8")
         assert name in answer(whole).chips

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import html
 import json
 import re
 from dataclasses import replace
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from markup import only, select, text_of, values
 from painted import alone
 
 from descriptions import PAGE
@@ -111,8 +111,8 @@ def run(**changes: object) -> str:
 
 
 def test_an_empty_view_shows_a_recorded_run_and_its_button_opens_the_run_and_its_layout():
-    (change,) = re.findall(r'class="fix" data-set="([^"]*traces_digest[^"]*)"', shown(nodes=2))
-    changes = json.loads(html.unescape(change))
+    offered = values(shown(nodes=2), "data-set", ".fix")
+    (changes,) = (one for one in offered if "traces_digest" in one)
     assert (changes["tp"], changes["pp"], changes["gpus_per_node"]) == ("2", "2", "4")
     opened = shown(**changes)
     assert "GPU 3 slows the others" in opened
@@ -124,8 +124,9 @@ def test_the_picture_is_of_the_layout_that_ran_and_a_button_opens_that():
     other = shown(tp=4, pp=1, traces_digest=example())
     assert "tp2 · dp2 · pp2" in other
     assert other.count("replica ") == 2  # dp 2, as it ran
-    (change,) = re.findall(r'data-set="([^"]*)">Open the layout that ran', other)
-    assert json.loads(html.unescape(change))["tp"] == "2"
+    buttons = select(other, "[data-set]")
+    (opens,) = (one for one in buttons if text_of(one).startswith("Open the layout that ran"))
+    assert json.loads(opens.attributes["data-set"])["tp"] == "2"
     # Rank 0 ran with rank 1 in tp; on screen it stands with 0 to 3.
     assert "<td>tp</td><td>0–1</td><td>0–3</td>" in other
 
@@ -146,17 +147,20 @@ def test_what_the_traces_lack_is_said(words):
     assert start in lacking
 
 
+def names_of(page: str) -> list[str]:
+    """The GPUs whose calls are drawn, from the top."""
+    texts = map(text_of, select(only(page, ".together"), "text"))
+    return [text for text in texts if text.startswith("GPU ")]
+
+
 def test_the_list_and_a_click_choose_the_group_whose_calls_are_drawn():
     slow = example_run()
     for line in slow.timelines[:3]:
         drawn = shown(traces_digest=example(), slow_group=line.group)
         ranks = slow.groups[line.group].ranks
-        names = re.findall(r">GPU (\d)</text>", drawn.partition('class="together"')[2])
-        assert names == [str(rank) for rank in ranks]
-    typed = shown(traces_digest=example(), rank=6).partition('class="together"')[2]
-    assert ">GPU 6</text>" in typed
-    hits = re.findall(r'class="hit"[^>]*data-set="([^"]*)"', shown(traces_digest=example()))
-    clicked = [json.loads(html.unescape(one)) for one in hits]
+        assert names_of(drawn) == [f"GPU {rank}" for rank in ranks]
+    assert "GPU 6" in names_of(shown(traces_digest=example(), rank=6))
+    clicked = values(shown(traces_digest=example()), "data-set", ".hit")
     assert [one["rank"] for one in clicked] == [str(rank) for rank in range(8)]
     for one in clicked:
         assert int(one["rank"]) in slow.groups[int(one["slow_group"])].ranks
