@@ -14,6 +14,7 @@ import pytest
 from colours import lab, least_apart
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markup import only, select, text_of
 from PIL import Image
 
 from render import palette
@@ -156,19 +157,19 @@ def boxes_in(svg: str) -> set[tuple[str, int, int, int]]:
     """(kind and chunk, x, y, width) of every box that is drawn."""
     names = {shade(kind, at): f"{kind.lower()}{at}" for kind in PHASES for at in (0, 1)}
     found = set()
-    for kind, line in re.findall(r'<path fill="(#\w+)" d="([^"]*)"', svg):
-        for x, y, width in re.findall(r"M(\d+) (\d+)h(\d+)v", line):
-            found.add((names[kind], int(x), int(y), int(width)))
+    for path in select(svg, 'path[fill^="#"][d]'):
+        for x, y, width in re.findall(r"M(\d+) (\d+)h(\d+)v", path.attributes["d"]):
+            found.add((names[path.attributes["fill"]], int(x), int(y), int(width)))
     return found
 
 
 def test_boxes_of_one_width_have_their_numbers_all_or_none():
     """0 to 9 and then nothing would read as an error."""
     drawn = strip_svg(strip_of(p=4, m=16), "")
-    groups = re.findall(r'<g data-need="\d+".*?</g>', drawn)
+    groups = select(drawn, "g[data-need]")
     assert len(groups) == 2  # forward and backward
     for group in groups:
-        assert {int(one) for one in re.findall(r">(\d+)</text>", group)} == {*range(16)}
+        assert {int(text_of(one)) for one in select(group, "text")} == {*range(16)}
 
 
 def test_every_op_is_a_box_at_its_time_in_its_row():
@@ -195,8 +196,9 @@ def test_many_ops_become_one_picture_that_is_exact():
     assert len(strip.boxes.rank) > MOST_BOXES
     svg = strip_svg(strip, "")
     assert len(svg) < 10_000
-    uri = re.search(r'href="data:image/png;base64,([^"]*)"', svg)
-    pixels = np.array(Image.open(io.BytesIO(base64.b64decode(uri[1]))))
+    kind, _, data = only(svg, "image").attributes["href"].partition(",")
+    assert kind == "data:image/png;base64"
+    pixels = np.array(Image.open(io.BytesIO(base64.b64decode(data))))
     assert pixels.shape == (16, strip.ticks)
     boxes = strip.boxes
     for i in np.random.default_rng(0).integers(0, len(boxes.rank), 200).tolist():
@@ -232,7 +234,7 @@ def test_memory_fills_its_row_at_the_most_that_is_held():
     strip = strip_of()
     svg = memory_svg(strip, 2.0, "memory & more")
     assert 'aria-label="memory &amp; more"' in svg
-    line = re.search(rf'd="([^"]*)" fill="{HELD["input"]}"', svg)[1]
+    line = only(svg, f'path[fill="{HELD["input"]}"]').attributes["d"]
     tall = strip.memory_row - 2
     assert line.startswith(f"M0 {tall}V{tall / 2:g}H1V0H6V{tall / 2:g}H9V{tall}z")
 

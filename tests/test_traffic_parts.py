@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import replace
 from html import unescape
 
 import numpy as np
 import pytest
 from cases import every
+from markup import select, text_of, values
 
 from descriptions import LANGUAGES, TRAFFIC
 from groups import LayoutError
@@ -60,8 +59,11 @@ def test_stages_send_both_ways_at_once(stages):
 def test_the_table_shows_the_time_of_the_bytes_that_it_shows():
     context = Context.of(State(nodes=2, gpus_per_node="1", tp=1, pp=2, cluster="dgx-h100"))
     pp = [row for row in rows_shown(context) if row.kind == "pp"]
-    (line,) = re.findall(r"<tr[^>]*>(?:(?!</tr>).)*>pp<.*?</tr>", traffic_html(context))[:1]
-    cells = re.findall(r"<td>([^<]*)</td>", unescape(line).replace("\xa0", " "))
+    lines = [
+        [text_of(cell) for cell in select(line, "td, th")]
+        for line in select(str(traffic_html(context)), "tr")
+    ]
+    cells = next(line for line in lines if "pp" in line)
     assert bytes_text(pp[0].sent) in cells
     assert seconds_text(pp[0].sent / H100.nic) in cells
 
@@ -148,12 +150,12 @@ def test_where_no_part_holds_a_group_all_are_shown():
 def test_every_part_can_be_chosen_and_says_what_it_leaves_out(part, language):
     context = shown("llama3-405b-3", traffic_part=part, rank="77", lang=language)
     page = traffic_html(context)
-    offered = re.findall(r'<option value="(\w+)"( selected)?', page)
-    assert [one for one, _ in offered if one in PARTS] == [*PARTS]
-    assert (part, " selected") in offered
+    offered = [one.attributes["value"] for one in select(page, "option")]
+    assert [one for one in offered if one in PARTS] == [*PARTS]
+    assert len(select(page, f'option[value="{part}"][selected]')) == 1
     words = TRAFFIC["matrix_part"][language].rpartition("}")[2]
     assert (words in unescape(page)) == (part != "all")
-    data = json.loads(unescape(re.search(r'data-traffic="([^"]*)"', page)[1]))
+    (data,) = values(page, "data-traffic")
     ranks = ranks_of_part(part, context.layout.mesh, 8, 77)
     assert (data["firsts"][0], data["lasts"][-1]) == (ranks[0], ranks[-1])
     assert ("traffic_part" in data["sets"]) == (data["per"] > 1)
