@@ -46,7 +46,7 @@ def run(quick: bool, servers: Servers) -> Iterator[ResultTable | str]:
         yield "memory: skipped, this system has no /proc"
         return
     with fresh() as served:
-        yield _memory(served, 1 if quick else AFTER)
+        yield _memory(served, *((1, 0.0) if quick else (AFTER, IDLE + 2)))
 
 
 def _shared(servers: Servers) -> AbstractContextManager[Served]:
@@ -78,8 +78,9 @@ def ask(client: PageClient, number: int) -> None:
         client.step(**kind)
 
 
-def _memory(served: Served, requests: int) -> ResultTable:
-    """Memory of the server and of its processes, before and after the heaviest requests."""
+def _memory(served: Served, requests: int, wait: float) -> ResultTable:
+    """Memory of the server and of its processes before the heaviest requests, and some seconds
+    after them."""
     client = PageClient(served)
     for tp in (1, 2, 4, 8):
         client.step(tp=tp)
@@ -87,7 +88,7 @@ def _memory(served: Served, requests: int) -> ResultTable:
     for number in range(requests):
         ask(client, number)
         most = max(most, _whole(served.pid))
-    time.sleep(IDLE + 2)
+    time.sleep(wait)
     after = _whole(served.pid)
     client.close()
     row = (str(requests), *(f"{mb:.0f}" for mb in (before, most, after)))
