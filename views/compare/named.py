@@ -24,12 +24,7 @@ from ..base.state import State, is_empty, texts_of
 from ..base.trained import published
 from ..launch.inputs import training_fields, with_pasted
 from ..launch.plan import answers_of
-from .kept import (
-    FROM_HERE,
-    own_of,
-    query_of,
-    with_job,
-)
+from .kept import FROM_HERE, own_of, query_of, with_job
 
 
 def context_named(text: str, context: Context, control: str = "kept") -> Context:

@@ -120,7 +120,7 @@ def _served(context: Context) -> ServedModel:
         total,
         ranks=gpus,
         attention_dp=layout.mesh.size("dp"),
-        cp=layout.mesh.size("cp") if layout.framework == "sglang" else 1,
+        cp=layout.mesh.size("cp"),
         is_a100="a100" in cluster,
     )
     return ServedModel(chosen, serving, memory, layout, gpus, layout.world_size // gpus)

@@ -85,13 +85,14 @@ on('keydown', '.moves-figure [data-cells]', (box, event) => {
 // --- Playing through the tensors ----------------------------------------------------------------------
 async function load() {
   const turn = turns;
-  label().textContent = JSON.parse(bar().dataset.words).wait;
+  const told = label(); // may leave the page before the answer
+  told.textContent = JSON.parse(bar().dataset.words).wait;
   const { answer, status } = await post('component_server', questionOf('moves_reel', state));
   if (turn !== turns) return bar() && load(); // other sides have come: theirs is what is asked for
   if (answer?.steps) reel = answer;
-  else if (!isBusy(status) && !answer?.busy) label().textContent = answer?.refused ?? '';
+  else if (!isBusy(status) && !answer?.busy) told.textContent = answer?.refused ?? '';
   else {
-    label().textContent = saidIn('busy');
+    told.textContent = saidIn('busy');
     await new Promise((go) => setTimeout(go, AGAIN));
     if (!reel && bar()) await load();
   }
@@ -138,7 +139,7 @@ const player = playerOf('.moves-player', {
 // Stay at a step, which may count from where the tensors begin: the page's state names its tensor.
 async function settle(to) {
   if (!reel) await load();
-  if (!reel) return;
+  if (!reel || !bar()) return;
   goTo(typeof to === 'function' ? to() : to);
   const [name] = reel.steps[step];
   if (name !== bar().dataset.tensor) say('set', { moves_tensor: name });

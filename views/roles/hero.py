@@ -10,10 +10,11 @@ import numpy as np
 from markupsafe import Markup
 
 from descriptions import PAGE, ROLES
+from formats.roles.facts import spans_of
 from groups.engines import engine_gpus
 from groups.grouping import Grouping
 from groups.layout import Layout, framework_name
-from groups.plan import Plan, Role
+from groups.plan import Plan
 from groups.plan_faults import lost_with
 from render.marks import Scene
 from render.palette import tones
@@ -162,17 +163,10 @@ def _card(context: Context, spec: PictureSpec, at: int, gpu: int, is_still: bool
         other = _other(member.page.changed(changes), is_still, rank is not None)
         figures, groups, data["data_mesh"] = other
     engine = engine_gpus(layout.job) if layout.is_server else 0
-    data["data_role"] = {**known, "runs": _runs(role), "engine": engine, "marks": groups}
+    data["data_role"] = {**known, "runs": spans_of(role), "engine": engine, "marks": groups}
     told = tag("div", tag("p", absent), class_="plan-told")
     look = "plan-role" + " absent" * (rank is None)
     return tag("section", head, figures, told, where, class_=look, **data)
-
-
-def _runs(role: Role) -> list[tuple[int, int]]:
-    """The GPUs of the ranks, as the first and the number of consecutive ones."""
-    firsts = np.flatnonzero(np.diff(role.ranks, prepend=-2) != 1)
-    counts = np.diff(firsts, append=len(role.ranks))
-    return [*zip(role.ranks[firsts].tolist(), counts.tolist())]
 
 
 def _marked_groups(spec: PictureSpec) -> list[int]:

@@ -31,20 +31,20 @@ function readRole(section, shown) {
   return { ...role, section, isShown, world, axes: layout.grids[0], marked, views: pictures };
 }
 
-// The GPU of a rank, and back: a role has runs of GPUs, each as its first and their number.
+// The GPU of a rank, and back: a role has runs of GPUs, each as its first and its last.
 function gpuOf({ runs }, rank) {
-  for (const [first, count] of runs) {
-    if (rank < count) return first + rank;
-    rank -= count;
+  for (const [first, last] of runs) {
+    if (first + rank <= last) return first + rank;
+    rank -= last - first + 1;
   }
   return null;
 }
 
 function rankOn({ runs }, gpu) {
   let before = 0;
-  for (const [first, count] of runs) {
-    if (gpu >= first && gpu < first + count) return before + gpu - first;
-    before += count;
+  for (const [first, last] of runs) {
+    if (gpu >= first && gpu <= last) return before + gpu - first;
+    before += last - first + 1;
   }
   return null;
 }
