@@ -15,8 +15,8 @@ from .messages import CommandError
 
 def order(inputs: CommandLine) -> Iterator[str] | Table:
     """The better order of the machines of --hosts for the layout: for a launcher, or explained."""
-    from formats.hosts.order import TIME, better_order
-    from formats.hosts.placing import FILES, launcher_files
+    from diagnosis.machines.order import TIME, better_order
+    from formats.hosts.launchers import FILES, launcher_files
 
     launcher = in_any_case(inputs.words[0], FILES) if inputs.words else None
     if launcher not in (None, *FILES):
@@ -39,7 +39,8 @@ def order(inputs: CommandLine) -> Iterator[str] | Table:
 
 def slow_ranks(inputs: CommandLine) -> Table:
     """The ranks, groups and stages whose measurements stand out."""
-    from formats.measurements import read_measurements, slow
+    from diagnosis.slow.outliers import slow
+    from formats.measurements import read_measurements
 
     layout = inputs.layout()
     text = inputs.text(inputs.words[0])

@@ -35,7 +35,7 @@ from .messages import FIELDS, CommandError, option
 from .spelling import known_options, nearest
 
 if TYPE_CHECKING:
-    from formats.hosts.values import Hosts
+    from diagnosis.machines.hosts import Hosts
     from formats.launch.items import Parsed
     from views.base.state import State
 
@@ -214,7 +214,7 @@ class CommandLine:
         """The machine of every rank, with --hosts; else None. Errors: LayoutError."""
         if self.options.hosts is None:
             return None
-        from formats.hosts.placing import placement_of
+        from diagnosis.machines.placing import placement_of
 
         return placement_of(self.hosts(), layout.world_size, layout.gpus_per_node)
 

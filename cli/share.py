@@ -16,13 +16,13 @@ from .inputs import CommandLine
 from .messages import fix_text
 
 if TYPE_CHECKING:
-    from formats.logs.model import Log
+    from diagnosis.hang.model import Log
 
 
 def share(inputs: CommandLine) -> Table:
+    from diagnosis.hang.case import case_of
     from formats.logs import log_in, ranks_of, read_log  # no other command reads any
     from formats.logs.bounds import COMMAND_LINE, PAGE
-    from formats.logs.case import case_of
     from views.hang.verdict import verdict_of
 
     layout = inputs.layout()

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from diagnosis.slow import Slowness, account_of, verdict_of
 from formats.documents.tables import Table
 from formats.errors import refusal
-from formats.slow import Slowness, account_of, verdict_of
 from formats.slow.files import is_summary
 from formats.slow.reading import START, SlowReading
 from formats.slow.timers import is_timers

@@ -6,18 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from diagnosis.slow import JobCalls, slowness_of
+from diagnosis.slow.summary import NOTES, VERSION, GroupTime, JobSummary, job_of
+from diagnosis.slow.trace import RankTrace, TraceGroup
 from formats.documents.tables import Table
-from formats.slow import JobCalls, as_json, slowness_of
-from formats.traces import (
-    GroupTime,
-    JobSummary,
-    RankTrace,
-    TraceGroup,
-    job_of,
-    read_file,
-    read_folder,
-)
-from formats.traces.summary import NOTES, VERSION
+from formats.slow import as_json
+from formats.traces import read_file, read_folder
 from groups.errors import LayoutError
 from groups.layout import framework_name
 

@@ -1,12 +1,4 @@
-"""Values from outside, or for outside, by name; only their reader knows the types."""
+"""Values from outside, or for outside, by name: those of `diagnosis.values`."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
-
-Facts = Mapping[str, Any]
-"""Options of a launch, sizes of a layout, the fields of an answer: read-only."""
-
-Document = dict[str, Any]
-"""The same, mutable; an object of JSON."""
+from diagnosis.values import Document as Document
+from diagnosis.values import Facts as Facts

@@ -19,8 +19,9 @@ import orjson
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from formats.slow import account_of, as_json, read_evidence, read_summary, slowness_of, verdict_of
-from formats.slow.calls import JobCalls
+from diagnosis.slow import account_of, slowness_of, verdict_of
+from diagnosis.slow.calls import JobCalls
+from formats.slow import as_json, read_evidence, read_summary
 from formats.traces.bounds import MEGABYTE, TraceBounds
 from groups.errors import LayoutError
 from tests.slow_runs import runs, traces

@@ -23,7 +23,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from formats.traces.model import Collective, RankTrace, TraceGroup, TraceStep
+from diagnosis.slow.trace import Collective, RankTrace, TraceGroup, TraceStep
 from groups.layout import Job, Layout
 
 
@@ -35,7 +35,7 @@ class Sizes(TypedDict, total=False):
 
 
 class Case(TypedDict):
-    """What is made slow: as `formats.slow.verdict` has it, kind and ranks; by extra of its work."""
+    """What is made slow: kind and ranks as `diagnosis.slow.verdict` has them; by extra of work."""
 
     sizes: Sizes
     cause: str

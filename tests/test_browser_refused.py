@@ -13,7 +13,7 @@ from test_browser_history import SET, served_problems
 from test_browser_run import files_of
 
 from descriptions import RUN, SHELL
-from formats.logs.steps import share_command
+from diagnosis.hang.steps import share_command
 from groups.layout import Job
 from views.page import ADDRESSES
 from views.server.bodies import LARGEST_BODY

@@ -60,7 +60,7 @@ def test_work_is_refused_in_both_languages_and_says_of_what_there_is_too_much():
 def test_every_count_of_work_in_the_code_has_words():
     """Each name that `spend` is called with: the second argument of every call."""
     root = Path(app.__file__).parent
-    rooms = ("groups", "training", "formats", "render", "views", "cli")
+    rooms = ("groups", "training", "diagnosis", "formats", "render", "views", "cli")
     for path in (path for room in rooms for path in (root / room).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "spend":

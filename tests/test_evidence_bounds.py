@@ -15,10 +15,10 @@ from dataclasses import replace
 
 import pytest
 
+from diagnosis.hang.model import Diagnosis, Log, ProcessGroup, Wait
 from formats.logs import read_log
 from formats.logs.bounds import PAGE, Allowance, Bounds
 from formats.logs.evidence import _document
-from formats.logs.model import Diagnosis, Log, ProcessGroup, Wait
 from formats.logs.recorder import as_dump
 from groups import LayoutError
 from groups.budget import LIMIT, within

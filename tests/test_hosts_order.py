@@ -14,12 +14,13 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from descriptions import LAUNCHER_NOTES, ORDER_REASONS
+from diagnosis.machines.crossings import key_of, kind_of
+from diagnosis.machines.hosts import Hosts
+from diagnosis.machines.order import KINDS as ORDER_KINDS
+from diagnosis.machines.order import OBJECTIVES, better_order
+from diagnosis.machines.placing import placement_of
 from formats.hosts import best_order, read_hosts
-from formats.hosts.crossings import key_of, kind_of
-from formats.hosts.order import KINDS as ORDER_KINDS
-from formats.hosts.order import OBJECTIVES, better_order
-from formats.hosts.placing import launcher_files, placement_of
-from formats.hosts.values import Hosts
+from formats.hosts.launchers import launcher_files
 from groups import LayoutError
 from groups.layout import Job
 from groups.megatron import groupings, process_groups

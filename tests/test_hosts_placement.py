@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from descriptions import REFUSALS
+from diagnosis.machines.placing import placement_of
 from formats.hosts import read_hosts
-from formats.hosts.placing import placement_of
 from groups import LayoutError, parse_mesh
 from groups.audit import audit, span, spans_of
 from groups.grouping import Grouping, plain

@@ -13,11 +13,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from descriptions import HOSTS_REMARKS
+from diagnosis.machines.hosts import Hosts
+from diagnosis.machines.placing import even_slots, placement_of
 from formats.hosts import read_hosts
 from formats.hosts.filters import chosen_hosts
-from formats.hosts.placing import even_slots, placement_of
 from formats.hosts.slurm import expand_hostlist
-from formats.hosts.values import LONGEST_TEXT, Hosts
+from formats.hosts.values import LONGEST_TEXT
 from groups import LayoutError
 from views.base.problems import sentence
 

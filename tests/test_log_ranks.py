@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from cli.command import run
-from formats.logs import account, named_ranks, read_log
-from formats.logs.account import account_of
+from diagnosis.hang import account
+from diagnosis.hang.account import account_of
+from formats import logs
+from formats.logs import named_ranks, read_log
 from groups import LayoutError
 from groups.megatron import groupings
 from texts.sentences import HANG_NOTES, hang_sentence
@@ -104,7 +106,8 @@ def test_the_command_reads_a_folder_of_dumps_and_says_hosts(tmp_path):
 
 def test_every_note_has_its_sentence_in_both_languages():
     """All codes that the code names, with the facts that it gives them."""
-    source = "".join(file.read_text() for file in Path(account.__file__).parent.glob("*.py"))
+    folders = (Path(account.__file__).parent, Path(logs.__file__).parent)
+    source = "".join(file.read_text() for of in folders for file in of.glob("*.py"))
     codes = set(re.findall(r'note\(\s*"([a-z-]+)"', source))
     assert codes >= {"text-cut", "lines-hidden", "missing-in-group"}
     assert codes <= set(HANG_NOTES)

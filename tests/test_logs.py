@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from formats.logs import evidence, lines, matching, model, nccl, read_log, reading, recorder
-from formats.logs.account import account_of
-from formats.logs.matching import match_layout
+from diagnosis.hang import matching, model
+from diagnosis.hang.account import account_of
+from diagnosis.hang.matching import match_layout
+from formats.logs import evidence, lines, nccl, read_log, reading, recorder
 from groups import LayoutError
 from groups.megatron import groupings
 from texts.sentences import hang_sentence

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from descriptions import REFUSALS
-from formats.measurements import deviations, medians_of, read_measurements, slow
+from diagnosis.slow.outliers import deviations, medians_of, slow
+from formats.measurements import read_measurements
 from groups import LayoutError
 from groups.megatron import groupings
 from groups.placement import filled

@@ -10,11 +10,11 @@ import pytest
 from markup import select, text_of, values
 
 from descriptions import RUN
+from diagnosis.machines.order import better_order
+from diagnosis.machines.placing import placement_of
 from formats.check.script import check_script
 from formats.documents.check import check_document
 from formats.hosts import read_hosts
-from formats.hosts.order import better_order
-from formats.hosts.placing import placement_of
 from groups import LayoutError
 from groups.layout import Job
 from views.base.context import Context

@@ -121,7 +121,8 @@ from parallel_groups.views.server.worker import Worker
 worker = Worker()
 print(__version__, worker.ask(parse_mesh, ("tp2-dp4",), {}))
 worker.close()
-print({"groups", "training", "formats", "cli", "render", "views", "texts"} & {*sys.modules})
+rooms = {"groups", "training", "diagnosis", "formats", "cli", "render", "views", "texts"}
+print(rooms & {*sys.modules})
 """,
     )
     assert lines == [f"{__version__} tp2-dp4", "set()"]

@@ -20,7 +20,7 @@ from training.collectives.operations import COLLECTIVES, MAPPINGS
 from training.models import MODELS
 
 ROOT = Path(__file__).parent.parent
-ROOMS = ("groups", "training", "formats", "cli", "render", "views", "texts")
+ROOMS = ("groups", "training", "diagnosis", "formats", "cli", "render", "views", "texts")
 PRODUCT = [ROOT / "app.py", ROOT / "descriptions.py"]
 PRODUCT += [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -77,12 +77,13 @@ def test_what_the_readme_counts_are_so_many(what):
 
 PAGE_ONLY = {"views", "app", "gradio", "descriptions", "texts"}
 FORBIDDEN = {
-    "groups": {"training", "formats", *PAGE_ONLY, "cli", "render", "matplotlib"},
-    "training": {"formats", *PAGE_ONLY, "cli", "render", "matplotlib"},
+    "groups": {"training", "diagnosis", "formats", *PAGE_ONLY, "cli", "render", "matplotlib"},
+    "training": {"diagnosis", "formats", *PAGE_ONLY, "cli", "render", "matplotlib"},
+    "diagnosis": {"formats", *PAGE_ONLY, "cli", "render", "matplotlib"},
     "formats": {*PAGE_ONLY, "cli", "render", "matplotlib"},
-    "render": {"formats", "cli", *PAGE_ONLY},
+    "render": {"diagnosis", "formats", "cli", *PAGE_ONLY},
     "cli": {"app", "gradio", "matplotlib"},
-    "texts": {"training", "formats", "cli", "render", "views", "app", "gradio"},
+    "texts": {"training", "diagnosis", "formats", "cli", "render", "views", "app", "gradio"},
     "views": {"app", "cli", "texts"},
 }
 

@@ -15,11 +15,12 @@ import tracemalloc
 
 import pytest
 
+from diagnosis.machines.order import best_order
+from diagnosis.machines.placing import placement_of
 from formats.documents.exports import plain_cell, quoted_cell
 from formats.documents.tables import Table
 from formats.hosts import read_hosts
-from formats.hosts.order import best_order
-from formats.hosts.placing import launcher_files, placement_of
+from formats.hosts.launchers import launcher_files
 from formats.launch import parse
 from formats.measurements import read_measurements
 from groups.budget import LIMIT, within

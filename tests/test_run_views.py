@@ -16,9 +16,9 @@ from markup import select, text_of, values, written
 from test_logs import old_job
 
 from descriptions import REFUSALS, RUN
+from diagnosis.hang.model import Diagnosis, Hop, Log, ProcessGroup, Wait
 from formats.errors import refusal
 from formats.logs import read_log
-from formats.logs.model import Diagnosis, Hop, Log, ProcessGroup, Wait
 from groups import LayoutError
 from views.base.context import Context
 from views.base.digests import LONGEST

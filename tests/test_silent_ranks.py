@@ -20,11 +20,11 @@ from markup import select, text_of, values
 from recorded import DATA
 
 from cli.command import run
+from diagnosis.hang.account import account_of
+from diagnosis.hang.case import case_of
+from diagnosis.hang.silence import heard
+from diagnosis.hang.steps import next_steps, share_command
 from formats.logs import read_log
-from formats.logs.account import account_of
-from formats.logs.case import case_of
-from formats.logs.silence import heard
-from formats.logs.steps import next_steps, share_command
 from groups.errors import LayoutError
 from groups.layout import Job
 from groups.megatron import groupings

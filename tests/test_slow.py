@@ -13,18 +13,10 @@ import orjson
 import pytest
 
 from cli.command import run
-from formats.slow import (
-    JobCalls,
-    Slowness,
-    account_of,
-    as_json,
-    read_evidence,
-    read_summary,
-    slowness_of,
-    verdict_of,
-)
-from formats.slow.calls import few
-from formats.traces.model import Collective, RankTrace, TraceGroup, TraceStep
+from diagnosis.slow import JobCalls, Slowness, account_of, slowness_of, verdict_of
+from diagnosis.slow.calls import few
+from diagnosis.slow.trace import Collective, RankTrace, TraceGroup, TraceStep
+from formats.slow import as_json, read_evidence, read_summary
 from groups.errors import LayoutError
 from groups.layout import Job
 from texts.slow import SLOW, slow_sentence

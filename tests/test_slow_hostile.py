@@ -6,8 +6,9 @@ import time
 
 import orjson
 
-from formats.slow import Slowness, read_evidence, verdict_of
-from formats.slow.model import GroupWait, Last, RankTime, SlowGroup
+from diagnosis.slow import Slowness, verdict_of
+from diagnosis.slow.model import GroupWait, Last, RankTime, SlowGroup
+from formats.slow import read_evidence
 from groups.layout import Job
 from tests.fuzz_slow import PAGE, answered, mutants
 

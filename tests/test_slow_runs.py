@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from formats.slow import JobCalls, slowness_of, verdict_of
-from formats.slow.unnamed import with_groups
+from diagnosis.slow import JobCalls, slowness_of, verdict_of
+from diagnosis.slow.unnamed import with_groups
 from groups.layout import Job
 from tests.slow_runs import Run, runs, traces
 

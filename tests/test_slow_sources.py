@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from cli.command import run
-from formats.slow import JobCalls, read_evidence, slowness_of, verdict_of
+from diagnosis.slow import JobCalls, slowness_of, verdict_of
+from diagnosis.slow.unnamed import with_groups
+from formats.slow import read_evidence
 from formats.slow.timers import TimerReading
-from formats.slow.unnamed import with_groups
 from groups.errors import LayoutError
 from groups.layout import Job
 from tests.test_slow import GROUPS, LAYOUT, SlowJob

@@ -11,8 +11,8 @@ import random
 import pytest
 
 from descriptions import hang_sentence
+from diagnosis.hang.account import account_of
 from formats.logs import read_log
-from formats.logs.account import account_of
 from groups.layout import Job
 
 TORCH = "lib/python3.11/site-packages/torch/distributed"

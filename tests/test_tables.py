@@ -38,6 +38,7 @@ MODELS: dict[str, Any] = {
     "training/models.toml": dict[str, PublishedModel],
     "training/published.toml": dict[str, tuple[PublishedOptions, ...]],
     "training/refusals.toml": dict[str, Refusal],
+    "diagnosis/refusals.toml": dict[str, Refusal],
     "formats/refusals.toml": dict[str, Refusal],
     "views/refusals.toml": dict[str, Refusal],
     "formats/roles/plans.toml": dict[str, PlanPreset],
@@ -52,7 +53,7 @@ MODELS: dict[str, Any] = {
 
 FILES = sorted(
     str(file.relative_to(ROOT))
-    for room in ("groups", "training", "formats", "cli", "render", "views", "texts")
+    for room in ("groups", "training", "diagnosis", "formats", "cli", "render", "views", "texts")
     for file in (ROOT / room).rglob("*.toml")
 )
 

@@ -16,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.command import run
-from formats.traces import TraceBounds, job_of, read_file, read_folder, read_trace, summary_of
-from formats.traces.spans import Spans, length, shared, union
+from diagnosis.slow.spans import Spans, length, shared, union
+from diagnosis.slow.summary import job_of, summary_of
+from formats.traces import TraceBounds, read_file, read_folder, read_trace
 from formats.traces.stream import TraceStream
 from groups.errors import LayoutError
 

@@ -398,7 +398,7 @@ def keys_of(facts: ast.expr, named: dict[str, ast.expr]) -> set[str]:
 
 def english_refusals() -> dict[str, str]:
     """What refusals.toml of each room says under a code."""
-    rooms = ("groups", "training", "formats", "views")
+    rooms = ("groups", "training", "diagnosis", "formats", "views")
     files = (parsed(Path(room, "refusals.toml")) for room in rooms)
     return {code: " ".join(parts.values()) for file in files for code, parts in file.items()}
 
@@ -431,7 +431,7 @@ def refusing(tree: ast.AST) -> Iterator[tuple[ast.Call, str, str]]:
 
 
 def test_every_refusal_has_its_sentence_in_chinese_too_made_of_its_facts():
-    rooms = ("groups", "training", "formats", "cli", "views")
+    rooms = ("groups", "training", "diagnosis", "formats", "cli", "views")
     source = "".join(path.read_text() for room in rooms for path in Path(room).rglob("*.py"))
     tree, english = ast.parse(source), english_refusals()
     parts = dict(handed_on(tree))  # of refusals that are made elsewhere

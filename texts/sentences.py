@@ -17,7 +17,7 @@ NOUNS = words("page", "NOUNS")
 
 HANG, HANG_NOTES = words("hang", "HANG"), words("hang", "HANG_NOTES")
 HANG_STEPS = words("hang", "HANG_STEPS")
-"""Sentences by the code of a `Note` of `formats.logs.account`; notices about a log; and next
+"""Sentences by the code of a `Note` of `diagnosis.hang.account`; notices about a log; and next
 steps."""
 
 LAUNCH_NOTES = words("launch", "LAUNCH_NOTES")

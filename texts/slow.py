@@ -1,4 +1,4 @@
-"""Sentences about slow steps, made of the records of `formats.slow.account`."""
+"""Sentences about slow steps, made of the records of `diagnosis.slow.account`."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from descriptions import RUN
+from diagnosis.hang.steps import share_command
 from formats.logs.bounds import PAGE
-from formats.logs.steps import share_command
 from groups.budget import LIMIT, within
 from groups.errors import LayoutError
 from groups.layout import Layout

@@ -5,5 +5,6 @@
 (('n0', 'n1', 'n2', 'n3'), {'n0': 's0', 'n1': 's0', 'n2': 's1', 'n3': 's1'})
 """
 
-from .order import best_order
+from diagnosis.machines.order import best_order
+
 from .reading import read_hosts

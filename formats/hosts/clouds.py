@@ -17,13 +17,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
+from diagnosis.machines.hosts import NAMELESS, Hosts
 from groups.notes import Note
 
 from ..errors import refusal
 from ..values import Facts
 from .files import COLUMNS, LEVELS
 from .slurm import hosts_of_lists, read_yaml_topology
-from .values import NAMELESS, Hosts, bad_document, hosts_in_places, upwards
+from .values import bad_document, hosts_in_places, upwards
 
 KEYS = {
     "nvidia.com/gpu.clique": "partition",

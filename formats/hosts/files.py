@@ -19,12 +19,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
+from diagnosis.machines.hosts import Hosts, host_twice, no_name
 from groups.notes import Note
 
 from ..errors import refusal
 from .filters import bad_filter, is_filter
 from .slurm import expand_hostlist, is_hostlist
-from .values import Hosts, bad_line, host_twice, hosts_in_places
+from .values import bad_line, hosts_in_places
 
 SLOTS = ("slots", "count", "cpu")
 MAX_SLOTS = tuple(
@@ -85,7 +86,7 @@ def read_lines(text: str) -> Hosts:
 
 def _host(name: str, number: int) -> str:
     if not _HOST.fullmatch(name) or len(name) > 255 or name.isdecimal():
-        raise bad_line(name, number, "host names", refusal("line-name", "hosts"))
+        raise bad_line(name, number, "host names", no_name())
     return name
 
 

@@ -17,11 +17,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 
+from diagnosis.machines.hosts import Hosts
 from groups.errors import LayoutError, quoted, require_length
 from groups.mesh import MAX_RANKS
 
 from ..errors import refusal
-from .values import Hosts
 
 OPTIONS = {"-i": "include", "--include": "include", "-e": "exclude", "--exclude": "exclude"}
 OPTIONS |= {"--num_nodes": "num_nodes", "--num_gpus": "num_gpus", "--num_accelerators": "num_gpus"}

@@ -25,12 +25,13 @@ from itertools import product
 from typing import NamedTuple
 from xml.etree import ElementTree
 
+from diagnosis.machines.hosts import NAMELESS, Hosts
+from diagnosis.machines.inside import Node
 from groups.errors import quoted
 from groups.notes import Note
 
 from ..errors import refusal
-from .inside import Node
-from .values import NAMELESS, Hosts, bad_document, hosts_in_places
+from .values import bad_document, hosts_in_places
 
 # -- NVLink domains --------------------------------------------------------------------------------
 

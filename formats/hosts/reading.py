@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import yaml
 
+from diagnosis.machines.hosts import Hosts, no_hosts
 from groups.budget import spend
 from groups.errors import LayoutError, quoted, require_length
 
@@ -17,7 +18,7 @@ from .files import is_rankfile, is_table, read_lines, read_rankfile, read_table
 from .filters import bad_filter, chosen_hosts, launch_options, written
 from .nvidia import is_fabric, is_matrix, read_fabric, read_matrix, read_nccl
 from .slurm import is_environment, is_topology, read_environment, read_topology
-from .values import LONGEST_TEXT, Hosts, bad_document
+from .values import LONGEST_TEXT, bad_document
 
 LONGEST_YAML = 300_000
 MOST_BRACKETS = 5_000
@@ -98,7 +99,7 @@ def _clean(text: object) -> str:
     spend(WORK_OF_A_WORD * words + len(text) // 20, "words", control="hosts")
     text = _ESCAPE.sub("", text.replace("\ufeff", "").replace("\0", "")).strip("\r\n")
     if not text.strip():
-        raise refusal("no-hosts", "hosts")
+        raise no_hosts()
     # Nobody writes more, and an expression that begins with spaces would try from each of them.
     text = _LONG_SPACE.sub(r"\1", text)
     return text if text[0] in "\t " and is_matrix(text) else text.strip()

@@ -27,13 +27,14 @@ from dataclasses import replace
 from itertools import product
 from math import prod
 
+from diagnosis.machines.hosts import Hosts, require_count
 from groups.budget import spend
 from groups.errors import LayoutError, not_a_choice, quoted
 from groups.mesh import whole_number
 from groups.notes import Note
 
 from ..errors import refusal
-from .values import Hosts, bad_document, bad_line, hosts_in_places, require_count, upwards
+from .values import bad_document, bad_line, hosts_in_places, upwards
 
 MAX_RANGE = 65_536
 """The most machines of one range: hostlist.c, MAX_RANGE."""

@@ -10,6 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from diagnosis.hang.calls import Dump
+from diagnosis.hang.counters import diagnosis_of_stalls, joined
+from diagnosis.hang.job import LoggedJob, job_of
+from diagnosis.hang.matching import agrees, members_by_layout
+from diagnosis.hang.model import Log, ProcessGroup, Stall
+from diagnosis.hang.origin import diagnosis_of
+from diagnosis.hang.silence import heard
+from diagnosis.hang.standing import outside
 from groups.budget import within
 from groups.group_names import WORLD
 from groups.grouping import (
@@ -23,16 +31,8 @@ from groups.grouping import (
 
 from ..errors import refusal
 from .bounds import PAGE, Bounds
-from .counters import diagnosis_of_stalls, joined
-from .diagnosis import diagnosis_of
 from .evidence import Evidence, read_files
-from .job import LoggedJob, job_of
-from .matching import agrees, members_by_layout
-from .model import Log, ProcessGroup, Stall
 from .reading import LogReading
-from .recorder import Dump
-from .silence import heard
-from .stacks import outside
 
 
 def read_log(

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 
+from diagnosis.hang.calls import Dump
 from groups.errors import LayoutError, quoted
 
 from ..errors import refusal
@@ -14,7 +15,7 @@ from .lines import read_lines
 from .nccl import is_report, read_report
 from .pickles import plain
 from .reading import LogReading
-from .recorder import Dump, as_dump, is_dump
+from .recorder import as_dump, is_dump
 from .stacks import has_stacks, read_stacks, standings
 
 Content = str | bytes

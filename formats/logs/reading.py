@@ -11,10 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from diagnosis.hang.model import ProcessGroup, Standing
 from groups.group_names import WORLD, kind_of
 from groups.notes import Note
-
-from .model import ProcessGroup, Standing
 
 MOST_STALLS = 200_000
 MOST_NAMES = 20_000

@@ -12,9 +12,10 @@ Ranks in ``profiling_name`` ("nccl:send 0->1") are places in the group.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from itertools import islice
-from typing import NamedTuple, TypeGuard
+from typing import TypeGuard
+
+from diagnosis.hang.calls import Call, Dump
 
 from .bounds import Allowance
 
@@ -23,41 +24,6 @@ MOST_WRITTEN = 10_000_000
 
 _NUMBER = re.compile(r"\d{1,7}")
 _P2P = re.compile(r"(send|recv) (\d{1,7})(->|<-)(\d{1,7})$")
-
-GroupKey = tuple[str, tuple[int, ...]]
-"""Name and members (empty if the dump does not have them): one name can be several groups."""
-
-
-class Call(NamedTuple):
-    """One entry: a call of an operation."""
-
-    group: str  # its name
-    seq: int  # in the group, of collectives or of point-to-point operations
-    op: str  # all_reduce, send ...
-    sizes: tuple[str, str]  # of inputs and outputs, as text
-    dtypes: str  # of inputs
-    numels: tuple[int, int]
-    ended: bool
-    timed_out: bool
-    created_ns: int
-    timeout_ms: int
-    order: int  # its place in the dump
-    peers: tuple[int, int] | None = None  # sender and receiver, places in the group
-
-
-@dataclass
-class Dump:
-    """One rank's recording."""
-
-    rank: int | None
-    file: str
-    backend: str = ""
-    calls: list[Call] = field(default_factory=list)
-    descriptions: dict[str, str] = field(default_factory=dict)  # by group name
-    members: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    local_ids: dict[str, int] = field(default_factory=dict)
-    wrapped: bool = False  # whether older entries were overwritten
-    dropped: int = 0  # entries that are none
 
 
 def is_dump(document: object) -> TypeGuard[dict[str, object]]:
@@ -178,7 +144,7 @@ def _members(ranks: str | list[object], allowance: Allowance) -> tuple[int, ...]
 
 
 def rank_or_none(value: object) -> int | None:
-    """A rank of up to seven digits, as everywhere (`formats.logs.model.Ranks`); else None."""
+    """A rank of up to seven digits, as everywhere (`diagnosis.hang.model.Ranks`); else None."""
     return value if type(value) is int and 0 <= value < 10**7 else None
 
 

@@ -1,4 +1,4 @@
-"""Stacks of all ranks: those outside of the collective in which the others wait.
+"""Stacks of all ranks: the collective that each is in, and its line of the program.
 
 Of py-spy (``py-spy dump``), faulthandler and torch.distributed.debug, whose ``stacks_*.txt`` has
 faulthandler's dump of each rank under a heading, ``=== Rank 2: http://... ===`` (torch 2.13.0,
@@ -9,11 +9,10 @@ stack is, the heading says, a head ``[rank2]:`` or the file's name.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from .model import Standing
+from diagnosis.hang.model import Standing
 
 MOST_RANKS = 65_536
 MOST_FRAMES = 256
@@ -161,15 +160,3 @@ def _is_own(frame: StackFrame) -> bool:
 
 def _ends(file: str, names: tuple[str, ...]) -> bool:
     return file.replace("\\", "/").endswith(names)
-
-
-def outside(stacks: Sequence[Standing]) -> tuple[int, ...]:
-    """Ranks that are in no collective, if at least as many others are in one."""
-    out = tuple(one.rank for one in stacks if not one.op)
-    return out if out and len(stacks) - len(out) >= len(out) else ()
-
-
-def common_op(stacks: Sequence[Standing]) -> str:
-    """The collective that most ranks are in."""
-    ops = Counter(one.op for one in stacks if one.op)
-    return ops.most_common(1)[0][0] if ops else ""

@@ -1,13 +1,4 @@
-"""Slow instead of hung: who waits for whom in a step, from the traces of its ranks.
+"""Evidence about a slow step: traces, timers and summaries of them, read and written."""
 
-`JobCalls` takes traces one after the other, `slowness_of` measures, `verdict_of` and `account_of`
-say who is slow, `files` writes and reads it.
-"""
-
-from .account import account_of
-from .calls import JobCalls
 from .files import as_json, read_summary
-from .measure import slowness_of
-from .model import Slowness
 from .reading import read_evidence
-from .verdict import Culprit, verdict_of

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from diagnosis.slow.model import VERSION, Slowness
 from groups.errors import quoted
 
 from ..errors import refusal
 from ..values import Document
-from .model import VERSION, Slowness
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

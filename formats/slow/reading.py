@@ -11,6 +11,10 @@ import io
 from collections.abc import Callable, Iterator, Mapping
 from typing import BinaryIO
 
+from diagnosis.slow.calls import JobCalls
+from diagnosis.slow.measure import slowness_of
+from diagnosis.slow.model import Slowness
+from diagnosis.slow.unnamed import with_groups
 from groups.errors import LayoutError
 from groups.layout import Layout
 
@@ -20,12 +24,8 @@ from ..traces.bounds import TraceBounds
 from ..traces.inspector import InspectorReading, is_inspector
 from ..traces.nsys import is_nsys, read_nsys
 from ..traces.stream import GZIP
-from .calls import JobCalls
 from .files import LARGEST, is_summary, read_summary
-from .measure import slowness_of
-from .model import Slowness
 from .timers import TimerReading
-from .unnamed import with_groups
 
 START = 65_536
 """Bytes that suffice to recognise a file."""

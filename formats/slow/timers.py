@@ -19,8 +19,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from diagnosis.slow.model import KindTime, RankTime, Slowness, Straggler
+
 from ..errors import refusal
-from .model import KindTime, RankTime, Slowness, Straggler
 
 MOST_RANKS = 65_536
 MOST_INTERVALS = 32

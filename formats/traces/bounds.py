@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from diagnosis.slow.calls import MOST_CALLS
+
 MEGABYTE = 2**20
 
 
@@ -24,4 +26,4 @@ class TraceBounds:
     members: int = 4_000_000  # ranks in lists of groups
     busy: int = 1_000_000  # pieces of time in which the GPU computes, apart from each other
     steps: int = 65_536
-    calls: int = 4_000_000  # collectives of all files of a job together
+    calls: int = MOST_CALLS  # collectives of all files of a job together

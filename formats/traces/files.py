@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from diagnosis.slow.trace import RankTrace
 from groups.errors import LayoutError, quoted
 
 from ..errors import refusal
-from .model import RankTrace
 from .rank import read_trace
 
 MOST_FILES = 16_384

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 import orjson
 
+from diagnosis.slow.trace import Collective, RankTrace, TraceGroup, TraceStep
 from groups.group_names import kind_of
 
 from ..errors import refusal
 from .bounds import TraceBounds
-from .model import Collective, RankTrace, TraceGroup, TraceStep
 
 LONGEST_LINE = 65_536
 MOST_RANKS = 1_000_000

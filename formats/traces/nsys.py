@@ -3,7 +3,7 @@
 Of the reports ``cuda_gpu_trace`` (kernels: Start, Duration, ..., Name) and ``nvtx_gpu_proj_trace``
 (ranges as the GPU ran them: Name, Projected Start, Projected Duration, ...), documented in Nsight
 Systems, Post-Collection Analysis Guide. Units stand in the headings. Neither says a communicator:
-groups are those that fit in one way only (`formats.slow.unnamed`), and the rank is that of the
+groups are those that fit in one way only (`diagnosis.slow.unnamed`), and the rank is that of the
 file's name.
 """
 
@@ -13,13 +13,13 @@ import csv
 import re
 from collections.abc import Iterable, Iterator
 
+from diagnosis.slow.spans import Spans
+from diagnosis.slow.trace import Collective, RankTrace
 from groups.errors import quoted
 
 from ..errors import refusal
 from .bounds import TraceBounds
-from .model import Collective, RankTrace
 from .rank import communicates, computes, kernel_kind
-from .spans import Spans
 
 _UNITS = {"ns": 1e-3, "us": 1.0, "usec": 1.0, "ms": 1e3, "msec": 1e3, "s": 1e6, "sec": 1e6}
 _COLUMN = re.compile(r"(?:Projected )?(Start|Duration) ?\((\w{1,5})\)$")

@@ -16,6 +16,8 @@ from __future__ import annotations
 import re
 from typing import BinaryIO
 
+from diagnosis.slow.spans import Spans
+from diagnosis.slow.trace import Collective, RankTrace, TraceGroup, TraceStep
 from groups.errors import LayoutError, quoted
 from groups.group_names import kind_of
 from groups.running import Running, read_process_groups
@@ -23,8 +25,6 @@ from groups.running import Running, read_process_groups
 from ..errors import refusal
 from ..values import Document
 from .bounds import TraceBounds
-from .model import Collective, RankTrace, TraceGroup, TraceStep
-from .spans import Spans
 from .stream import TraceStream
 
 _COMMUNICATES = re.compile(r"nccl|rccl|.{0,200}?nccl(?:Dev)?Kernel", re.DOTALL)

@@ -9,9 +9,9 @@ import numpy as np
 from markupsafe import Markup
 
 from descriptions import HOSTS_REMARKS, ORDER_REASONS, RUN
+from diagnosis.machines.hosts import Hosts
+from diagnosis.machines.placing import placement_of
 from formats.hosts import read_hosts
-from formats.hosts.placing import placement_of
-from formats.hosts.values import Hosts
 from groups import LayoutError
 from groups.alternatives import works
 from groups.layout import Layout

@@ -1,7 +1,7 @@
 """The files of a hang as a digest, which the browser keeps.
 
-A digest is a `formats.logs.model.Log` as compressed JSON, with ranks as steps from one to the next.
-It comes back from a browser, so that pydantic checks every value.
+A digest is a `diagnosis.hang.model.Log` as compressed JSON, with ranks as steps from one to the
+next. It comes back from a browser, so that pydantic checks every value.
 
 >>> log = Log(ranks=(3, 4, 5, 6, 8), hosts={3: "gpu-04"})
 >>> log_of(digest_of(log)) == log
@@ -18,9 +18,9 @@ from itertools import accumulate, islice, pairwise
 from typing import TYPE_CHECKING
 
 from descriptions import hang_sentence
+from diagnosis.hang.case import MOST_CONNECTED
+from diagnosis.hang.model import Log
 from formats.logs import read_log
-from formats.logs.case import MOST_CONNECTED
-from formats.logs.model import Log
 from groups.layout import Layout
 
 from ..base.digests import bad_digest, packed, unpacked

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from descriptions import RUN, counted
-from formats.logs.account import connected, members_of
-from formats.logs.model import Log
+from diagnosis.hang.account import connected, members_of
+from diagnosis.hang.model import Log
 from groups.grouping import Grouping
 from groups.layout import Layout
 from render.scenes.heat import Heat

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from descriptions import RUN, hang_sentence
-from formats.logs.case import Case
-from formats.logs.model import Hop
-from formats.logs.steps import next_steps
+from diagnosis.hang.case import Case
+from diagnosis.hang.model import Hop
+from diagnosis.hang.steps import next_steps
 from groups.notes import Note
 
 
@@ -15,7 +15,7 @@ def verdict_of(case: Case, language: str = "en") -> dict[str, object]:
     """The findings in the evidence beside the layout; docs/schema.md describes the fields.
 
     >>> from formats.logs import read_log
-    >>> from formats.logs.case import case_of
+    >>> from diagnosis.hang.case import case_of
     >>> from groups.layout import Job
     >>> log = read_log("missing ranks: [3]")
     >>> said = verdict_of(case_of(log, Job().layout()))

@@ -7,10 +7,10 @@ from itertools import islice
 from markupsafe import Markup
 
 from descriptions import HANG_STEPS, RUN, close_up, counted, hang_sentence, joined
+from diagnosis.hang.case import MOST_CONNECTED, Case, case_of
+from diagnosis.hang.model import Wait
+from diagnosis.hang.steps import next_steps, share_command
 from formats.logs import Log, read_log
-from formats.logs.case import MOST_CONNECTED, Case, case_of
-from formats.logs.model import Wait
-from formats.logs.steps import next_steps, share_command
 from groups import LayoutError
 from groups.notes import Note
 from render.scenes.heat import Heat

@@ -6,10 +6,11 @@ import json
 
 import numpy as np
 
-from formats.hosts.order import BetterOrder
-from formats.hosts.order import better_order as order_of
-from formats.hosts.placing import launcher_files
-from formats.measurements import read_measurements, slow
+from diagnosis.machines.order import BetterOrder
+from diagnosis.machines.order import better_order as order_of
+from diagnosis.slow.outliers import slow
+from formats.hosts.launchers import launcher_files
+from formats.measurements import read_measurements
 from formats.values import Document
 from groups.layout import Layout
 from groups.mesh import whole_number

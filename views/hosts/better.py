@@ -11,9 +11,9 @@ from typing import TypeVar
 from markupsafe import Markup
 
 from descriptions import LAUNCHER_NOTES, PAGE, RUN, close_up, counted, joined
-from formats.hosts.order import OBJECTIVES, TIME, BetterOrder, better_order
-from formats.hosts.placing import launcher_files
-from formats.hosts.values import Hosts
+from diagnosis.machines.hosts import Hosts
+from diagnosis.machines.order import OBJECTIVES, TIME, BetterOrder, better_order
+from formats.hosts.launchers import launcher_files
 from groups import LayoutError
 from groups.errors import not_a_choice
 from render.files.tables import BarCell, TableChart
@@ -37,7 +37,7 @@ def better_of(context: Context) -> BetterOrder | None:
     """The best order for the layout, by the seconds of a step if a model is selected; None if the
     machines' racks are unknown.
 
-    Errors: as `formats.hosts.order.better_order`; and for an objective that the page has not.
+    Errors: as `diagnosis.machines.order.better_order`; and for an objective that the page has not.
     """
     hosts, objective, known = context.once(hosts_of), context.state.objective, (TIME, *OBJECTIVES)
     if not hosts or not hosts.racks:

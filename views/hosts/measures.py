@@ -7,7 +7,8 @@ import numpy as np
 from markupsafe import Markup
 
 from descriptions import HOSTS_WORDS, RUN
-from formats.measurements import Slow, read_measurements, slow
+from diagnosis.slow.outliers import Slow, slow
+from formats.measurements import read_measurements
 from groups import LayoutError
 from render.scenes.heat import LEVELS, Heat, level_colours
 

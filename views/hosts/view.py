@@ -5,7 +5,7 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from descriptions import HOSTS_WORDS, PAGE, RUN, counted
-from formats.hosts.values import Hosts
+from diagnosis.machines.hosts import Hosts
 from groups import LayoutError
 from groups.layout import Layout
 from groups.placement import Placement

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
+from diagnosis.hang.case import case_of
 from formats.logs import log_in, ranks_of
-from formats.logs.case import case_of
 from groups import coordinates
 from groups.grouping import parse_ranks, shared_groups
 from groups.layout import Layout

@@ -1,6 +1,6 @@
 """Traces and their summaries as a digest, which the browser keeps.
 
-A digest is a `formats.slow.Slowness` as compressed JSON, without what stands last in it where not
+A digest is a `diagnosis.slow.Slowness` as compressed JSON, without what stands last in it where not
 all fits. It comes back from a browser: `read_summary` checks every value.
 """
 
@@ -15,7 +15,8 @@ from pathlib import Path
 import orjson
 
 from descriptions import SLOW_DOING, SLOW_NOTES
-from formats.slow import Slowness, as_json, read_evidence, read_summary
+from diagnosis.slow import Slowness
+from formats.slow import as_json, read_evidence, read_summary
 from formats.slow.reading import START
 from formats.traces.bounds import MEGABYTE, TraceBounds
 from formats.traces.stream import A_UNIT, GZIP

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from formats.slow import Slowness
+from diagnosis.slow import Slowness
 from groups import LayoutError
 from render.palette import own_tone
 from training.estimate import Estimate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from formats.slow.model import GroupTimeline, SlowGroup
+from diagnosis.slow.model import GroupTimeline, SlowGroup
 from render.draw.together import draw_together
 from render.marks import Scene
 from render.palette import scale_of

@@ -9,9 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
-from formats.slow import Slowness, account_of, verdict_of
-from formats.slow.model import ChainLink, GroupTimeline, RankTime
-from formats.slow.verdict import Culprit
+from diagnosis.slow import Slowness, account_of, verdict_of
+from diagnosis.slow.model import ChainLink, GroupTimeline, RankTime
+from diagnosis.slow.verdict import Culprit
 from groups import LayoutError
 from groups.layout import Job, Layout
 from groups.notes import Note

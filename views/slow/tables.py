@@ -8,8 +8,8 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from descriptions import SLOW_DOING
-from formats.slow import Slowness
-from formats.slow.model import SlowGroup
+from diagnosis.slow import Slowness
+from diagnosis.slow.model import SlowGroup
 
 from ..base import form
 from ..base.html import chips, fold, numbered, rest_text, table, tag, together

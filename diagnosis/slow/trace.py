@@ -62,7 +62,7 @@ class RankTrace:
     computation: when kernels computed, an array (n, 2) of microseconds, apart from each other.
     data, optimizer: likewise, when it fetched samples and updated weights, as annotated.
     kernels: how many GPU kernels it has; none where only the CPU was recorded. notes: what it
-    lacks, by names that `formats.traces.summary.NOTES` has words for.
+    lacks, by names that `diagnosis.slow.summary.NOTES` has words for.
     """
 
     file: str

@@ -9,14 +9,16 @@ import numpy as np
 
 from groups.running import Running
 
-from ..traces.bounds import TraceBounds
-from ..traces.model import RankTrace, TraceGroup
 from .model import Lack, SlowGroup
+from .trace import RankTrace, TraceGroup
 
 MOST_SPANS = 4096
 """The most spans of computation of one rank; of more, the nearest are merged."""
 
 MOST_RANKS = 10**7
+
+MOST_CALLS = 4_000_000
+"""The most collectives of all files of a job together."""
 
 ONE_WAY = frozenset(("send", "recv"))
 BETWEEN_TWO = frozenset(("sendrecv", "coalesced", "batchisendirecv"))
@@ -65,7 +67,7 @@ class RankCalls:
 class JobCalls:
     """The calls of a job's ranks as their traces come; a rank's second trace is left out."""
 
-    most: int = TraceBounds().calls  # of all ranks; of further ones only the first are kept
+    most: int = MOST_CALLS  # of all ranks; of further ones only the first are kept
     groups: list[SlowGroup] = field(default_factory=list)
     ops: list[str] = field(default_factory=list)
     ranks: dict[int, RankCalls] = field(default_factory=dict)

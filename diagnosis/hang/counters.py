@@ -18,9 +18,9 @@ from itertools import chain
 
 from groups.group_names import WORLD
 
-from .diagnosis import first_reason, hops_of
 from .job import parties_of
 from .model import Diagnosis, ProcessGroup, Stall, Wait
+from .origin import first_reason, hops_of
 
 _UNEVEN = ("COALESCED", "ALLTOALL", "GATHER", "SCATTER")
 IN_PAIRS = {"SEND", "RECV", "COALESCED"}

@@ -29,8 +29,8 @@ from groups.grouping import Grouping
 
 from .account import members_of
 from .counters import IN_PAIRS, diagnosis_of_stalls
-from .diagnosis import Edges, hops_of, sinks_of
 from .model import Diagnosis, Log, Ranks, Stall, Wait
+from .origin import Edges, hops_of, sinks_of
 
 Places = Mapping[tuple[str | None, str | None], Mapping[int, int]]
 """By a group's printed name and its name in the job: the rank at each place of it."""

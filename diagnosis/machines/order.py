@@ -37,9 +37,9 @@ from groups.notes import Note
 from ..errors import refusal
 from ..values import Document, Facts
 from .crossings import KindCrossings, cost_of, key_of, kind_of, least
+from .hosts import Hosts, LevelPlaces, host_twice
 from .placing import Upper, arranged, even_slots, numbered, placement_of
 from .search import search
-from .values import Hosts, LevelPlaces, host_twice
 
 KINDS = ("ep", "tp", "cp", "dp", "pp")
 

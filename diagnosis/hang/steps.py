@@ -4,7 +4,7 @@ switch the recorder on.
 Hosts come from the evidence, so that every word of a command is quoted.
 
 >>> from formats.logs import read_log
->>> from formats.logs.case import case_of
+>>> from diagnosis.hang.case import case_of
 >>> from groups.layout import Job
 >>> group = "PG ID 2 PG GUID 41(TENSOR_MODEL_PARALLEL_GROUP)"
 >>> log = read_log("\\n".join(f"[rank{rank}]: [{group} Rank {rank - 4}] Timeout at NCCL work: 7"

@@ -7,20 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from ..traces.spans import length, shared, union
 from .calls import JobCalls, RankCalls
 from .charges import Charges
 from .matching import SharedCalls, matched, offsets
-from .model import (
-    AlignedCall,
-    GroupTimeline,
-    GroupWait,
-    KindTime,
-    Lack,
-    Last,
-    RankTime,
-    Slowness,
-)
+from .model import AlignedCall, GroupTimeline, GroupWait, KindTime, Lack, Last, RankTime, Slowness
+from .spans import length, shared, union
 
 MOST_STEPS = 32
 MOST_ROWS = 4096

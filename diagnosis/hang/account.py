@@ -19,7 +19,7 @@ from groups.placement import Placement
 
 from .matching import grouping_of
 from .model import Log, Wait
-from .stacks import common_op
+from .standing import common_op
 
 MOST_SENTENCES = 3
 

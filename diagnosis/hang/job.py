@@ -11,8 +11,8 @@ from functools import cached_property
 from groups.budget import spend
 from groups.group_names import WORLD, kind_of
 
+from .calls import Call, Dump, GroupKey
 from .model import Party, ProcessGroup, Wait
-from .recorder import Call, Dump, GroupKey
 
 _UNEVEN_INPUTS = ("all_to_all", "alltoall", "scatter")
 _UNEVEN_OUTPUTS = ("all_to_all", "alltoall", "gather")

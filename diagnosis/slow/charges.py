@@ -19,20 +19,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..traces.spans import covered
 from .calls import JobCalls
 from .matching import SharedCalls
-from .model import (
-    COMPUTATION,
-    DATA,
-    OPTIMIZER,
-    OWN,
-    TRANSFER,
-    WAITING,
-    ChainLink,
-    Doing,
-    TimePart,
-)
+from .model import COMPUTATION, DATA, OPTIMIZER, OWN, TRANSFER, WAITING, ChainLink, Doing, TimePart
+from .spans import covered
 
 DEEPEST = 16
 """The most links of a chain."""

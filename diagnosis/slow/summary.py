@@ -26,8 +26,8 @@ from groups.running import Running
 
 from ..errors import refusal
 from ..values import Document
-from .model import Collective, RankTrace, TraceGroup
 from .spans import length, shared, union
+from .trace import Collective, RankTrace, TraceGroup
 
 VERSION = 1
 MOST_KINDS = 64
@@ -91,7 +91,7 @@ class RankSummary:
 def summary_of(trace: RankTrace) -> RankSummary:
     """The summary of a rank's trace, groups in the order of the trace.
 
-    >>> from .model import TraceStep
+    >>> from .trace import TraceStep
     >>> call = Collective("1", "allreduce", start=0.0, duration=10.0)
     >>> tp = TraceGroup("1", "mesh_tp", "tp", (0, 1))
     >>> computed = np.array([[6.0, 20.0]])

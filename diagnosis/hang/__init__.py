@@ -1,0 +1,1 @@
+"""A hang: who did not arrive, who waits, and how far it spreads."""
