@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from groups.audit import spans_of
 from render.scenes import groups as scene
 from render.svg import groups as svg
-from views.base.context import Context
-from views.base.state import State
+from request.context import Context
+from request.state import State
 from views.page import answer
 
 from .caches import clear_caches

@@ -15,10 +15,10 @@ from collections.abc import Iterator
 
 from render.scenes.timeline import strips_of
 from render.svg.timeline import memory_svg, strip_svg
+from request.context import Context
+from request.resolve import resolve
+from request.state import State
 from training.pipeline import figures_of, plan_of, simulate
-from views.base.context import Context
-from views.base.resolve import resolve
-from views.base.state import State
 from views.pipeline import chart as pipeline_chart
 from views.pipeline.view import pipeline_html
 

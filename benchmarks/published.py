@@ -18,14 +18,14 @@ from statistics import median
 from time import perf_counter
 
 from groups.presets import PRESETS
+from request.context import Context
+from request.link import published
+from request.state import State
 from training.estimate import Estimate
 from training.models import model_of_preset
 from training.published import PublishedStep, published_steps
 from training.recipe import Training
 from training.search import SearchJob, SearchResult, search
-from views.base.context import Context
-from views.base.link import published
-from views.base.state import State
 
 from .page_client import Servers
 from .timing import ResultTable

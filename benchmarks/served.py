@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from itertools import cycle
 
+from request.state import State
 from views.all import ENDPOINTS
-from views.base.state import State
 from views.page import answer
 
 from .page_client import Servers

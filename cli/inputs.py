@@ -37,7 +37,7 @@ from .spelling import known_options, nearest
 if TYPE_CHECKING:
     from diagnosis.machines.hosts import Hosts
     from formats.launch.items import Parsed
-    from views.base.state import State
+    from request.state import State
 
 SIZES = (
     *("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp", "instances", "gtp", "egtp"),

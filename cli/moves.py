@@ -10,7 +10,7 @@ from formats.documents.tables import Table
 from formats.values import Document
 from groups.errors import in_any_case
 from groups.layout import Layout
-from views.base.context import Context
+from request.context import Context
 
 from .inputs import CommandLine, number_of
 from .messages import CommandError
@@ -73,8 +73,8 @@ def _role(inputs: CommandLine, ends: dict[str, str], source: Context) -> tuple[C
     Errors: LayoutError for an unknown role, CommandError for a plan of no file.
     """
     from formats.roles import read_plan
-    from views.base.opened import cast_of_plan
-    from views.base.role_text import MODEL
+    from request.roles.opened import cast_of_plan
+    from request.roles.text import MODEL
     from views.moves.sides import ROLE, require_runs
 
     if not os.path.exists(ends["from"]):
@@ -89,7 +89,7 @@ def _role(inputs: CommandLine, ends: dict[str, str], source: Context) -> tuple[C
 
 def _cache(source: Context, target: Context, sizes: tuple[str, int, int | None, int]) -> Table:
     """A row for what each rank that decodes receives from each that prefills, for one request."""
-    from views.base.units import bytes_text, seconds_text
+    from request.units import bytes_text, seconds_text
     from views.moves.cache_api import cache_facts
 
     facts = cache_facts(source, target, *sizes)
@@ -141,7 +141,7 @@ def _slices(
 
 def _lines(facts: Document, ranks: int) -> list[str]:
     """Sentences about the bytes moved, and the busiest ranks."""
-    from views.base.units import bytes_text, seconds_text
+    from request.units import bytes_text, seconds_text
 
     source, target = (facts[side] for side in ("source", "target"))
     total = sum(facts["bytes"].values()) or 1

@@ -12,9 +12,9 @@ from formats.values import Document
 from groups.errors import in_any_case, quoted
 from groups.layout import Job
 from groups.presets import PUBLISHED
-from views.base.context import Context
-from views.base.resolve import fields_of_job
-from views.base.state import State, is_empty
+from request.context import Context
+from request.resolve import fields_of_job
+from request.state import State, is_empty
 from views.compare.kept import FROM_HERE, with_job
 from views.compare.named import context_named, document_of, is_link, of_document, state_named
 from views.launch.inputs import training_fields, with_pasted

@@ -19,8 +19,8 @@ def roles(inputs: CommandLine) -> Table:
     open: trainer.nnodes=4."""
     from descriptions import ROLES
     from formats.roles.facts import COLUMNS, rank_rows
+    from request.state import State
     from training.roles import CROWDED
-    from views.base.state import State
     from views.roles.api import read_facts
 
     read, options = _read(inputs), inputs.options
@@ -52,7 +52,7 @@ def roles(inputs: CommandLine) -> Table:
 
 def _fullest(fullest: Document) -> Iterator[str]:
     """The moment with least free memory; empty if no role's memory is known."""
-    from views.base.units import gib
+    from request.units import gib
 
     if fullest["bytes"]:
         sizes = f"{gib(fullest['bytes'])} of {gib(fullest['capacity_bytes'])}"

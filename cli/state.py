@@ -9,13 +9,13 @@ from typing import Any
 from formats.values import Document
 from groups.errors import LayoutError
 from groups.layout import Job
+from request.context import Context
+from request.endpoint import TRAINING, changes_of, fixes_tried
+from request.inputs import FIELDS
+from request.resolve import fields_of_job, layout_for
+from request.state import State
+from request.trained import published
 from texts.sentences import note_text
-from views.base.context import Context
-from views.base.endpoint import TRAINING, changes_of, fixes_tried
-from views.base.inputs import FIELDS
-from views.base.resolve import fields_of_job, layout_for
-from views.base.state import State
-from views.base.trained import published
 
 from .inputs import CommandLine, checked
 from .messages import CommandError

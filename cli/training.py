@@ -111,7 +111,7 @@ def _logged(log: Facts | None) -> Iterator[str]:
 
 def traffic(inputs: CommandLine) -> Table:
     """The bytes that each kind of group sends in a step, a row for each operation."""
-    from views.base.units import bytes_text
+    from request.units import bytes_text
     from views.traffic.api import traffic_facts
 
     layout, facts = _facts(inputs, traffic_facts)

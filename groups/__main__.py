@@ -7,7 +7,8 @@ import os
 import sys
 
 from cli.command import run
-from groups.program import PROGRAM
+
+from .program import PROGRAM
 
 
 def main() -> int:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from browser import Page, TooLong, expect, settle, wait_until
 
-from views.base.link import to_query
-from views.base.state import State
+from request.link import to_query
+from request.state import State
 
 
 def visit(page: Page, query: str) -> None:

@@ -23,12 +23,12 @@ from groups import LayoutError, coordinates
 from groups.grouping import Grouping
 from render import palette
 from render.scenes import groups as scene
+from request.inputs import fields_of
+from request.resolve import from_preset, main_groupings
+from request.state import State
+from request.words import fix_label, sentence
 from views.all import SECTIONS as PLACES
 from views.base.html import unparted
-from views.base.inputs import fields_of
-from views.base.problems import fix_label, sentence
-from views.base.resolve import from_preset, main_groupings
-from views.base.state import State
 from views.groups.sentence import sentence_of
 from views.groups.shown import by_grid
 

@@ -12,11 +12,11 @@ import pytest
 from groups import LayoutError
 from groups.layout import Layout
 from groups.presets import PRESETS
+from request.inputs import FIELDS
+from request.link import STARTS, from_values, parsed, published, state_texts
+from request.resolve import from_preset, resolve
+from request.state import State
 from views.all import VIEWS
-from views.base.inputs import FIELDS
-from views.base.link import STARTS, from_values, parsed, published, state_texts
-from views.base.resolve import from_preset, resolve
-from views.base.state import State
 from views.page import Answer, answer
 
 MOE = State(group_type="moe", nodes=4, tp=2, cp=2, pp=2, ep=8, etp=1)

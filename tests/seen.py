@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from groups.grouping import Grouping
 from groups.layout import Layout
-from views.base.context import Context
-from views.base.state import State
+from request.context import Context
+from request.state import State
 
 
 @dataclass(frozen=True)

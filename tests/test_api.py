@@ -19,9 +19,9 @@ from formats.check.script import check_script
 from groups import fit, rank_groups
 from groups.layout import Job
 from groups.megatron.parallel_state import process_groups
+from request.endpoint import LAYOUT, TRAINING
+from request.state import texts_of
 from views.all import ENDPOINTS
-from views.base.endpoint import LAYOUT, TRAINING
-from views.base.state import texts_of
 from views.compare.api import SERVING
 from views.launch.api import OPEN_TRAINING
 from views.moves.api import PLAN

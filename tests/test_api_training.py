@@ -14,14 +14,14 @@ from gradio_client import Client
 from groups import LayoutError
 from groups.layout import Job
 from groups.megatron.parallel_state import process_groups
+from request.state import State
+from request.trained import trained_of
 from training.clusters import CLUSTERS
 from training.collectives.operations import OPERATIONS
 from training.models import MODELS
 from training.pipeline import SCHEDULES
 from training.recipe import Training
 from views.all import ENDPOINTS
-from views.base.state import State
-from views.base.trained import trained_of
 from views.collectives.api import MOST_NUMBERS
 
 TESTS = Path(__file__).parent

@@ -6,8 +6,8 @@ import pytest
 from browser import box, expect, next_frame, settle, wait_until
 
 from descriptions import CONTROLS, JOB, MEMORY, PAGE, SHELL, VIEWS
-from views.base.resolve import resolve
-from views.base.state import State
+from request.resolve import resolve
+from request.state import State
 from views.groups.sentence import sentence_of
 from views.slow.files import example
 from views.stories import EVIDENCE

@@ -18,8 +18,8 @@ from browser import view_script
 
 import views
 from render.svg.groups import style
-from views.base.context import Context
-from views.base.state import State
+from request.context import Context
+from request.state import State
 from views.collectives.view import collectives_html
 
 pytestmark = pytest.mark.browser

@@ -31,9 +31,9 @@ from browser import (
 
 from descriptions import CONTROLS, SHELL
 from groups import LayoutError
-from views.base.problems import sentence
-from views.base.resolve import from_preset, resolve
-from views.base.state import State
+from request.resolve import from_preset, resolve
+from request.state import State
+from request.words import sentence
 
 pytestmark = pytest.mark.browser
 

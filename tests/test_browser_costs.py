@@ -21,16 +21,16 @@ from browser import (
 )
 
 from descriptions import CONTROLS, MEMORY, OPERATION_TEXTS, PAGE, TRAFFIC
+from request.link import published
+from request.resolve import resolve
+from request.state import State
+from request.trained import GIB, trained_of
+from request.units import bytes_text, gib, seconds_text
 from training.memory.per_stage import largest, memory_per_stage
 from training.search import search
 from training.traffic.matrix import matrix
 from training.traffic.per_step import seconds_together
 from views.base.html import unparted
-from views.base.link import published
-from views.base.resolve import resolve
-from views.base.state import State
-from views.base.trained import GIB, trained_of
-from views.base.units import bytes_text, gib, seconds_text
 from views.compare.sides import COSTS, cost_of
 from views.estimate.words import about
 from views.traffic.rows import rows_of

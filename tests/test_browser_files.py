@@ -22,9 +22,9 @@ from browser import (
 from PIL import Image
 
 from descriptions import PAGE, SHELL
-from views.base.problems import sentence
-from views.base.resolve import from_preset
-from views.base.state import State
+from request.resolve import from_preset
+from request.state import State
+from request.words import sentence
 
 pytestmark = pytest.mark.browser
 

@@ -8,7 +8,7 @@ from browser import expect, overflow, settle, show
 from test_browser_access import BRINGS, open_state
 
 from descriptions import PAGE, VIEWS
-from views.base.state import State
+from request.state import State
 
 pytestmark = pytest.mark.browser
 

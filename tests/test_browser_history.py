@@ -11,8 +11,8 @@ from browser import expect, expect_layout, expect_refusal, pass_time, settle
 from seen import seen
 
 from descriptions import SHELL, TRAFFIC
+from request.state import State
 from views import page as served
-from views.base.state import State
 
 pytestmark = pytest.mark.browser
 

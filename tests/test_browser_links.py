@@ -31,10 +31,10 @@ from seen import seen
 from descriptions import LAUNCH_NOTES, PAGE, SHELL
 from formats.launch import emit, parse
 from groups import LayoutError
-from views.base.link import from_query, to_query
-from views.base.problems import sentence
-from views.base.resolve import from_preset, resolve
-from views.base.state import State
+from request.link import from_query, to_query
+from request.resolve import from_preset, resolve
+from request.state import State
+from request.words import sentence
 from views.launch.inputs import with_pasted
 from views.launch.view import check_text
 from views.server.lanes import BusyError, Lanes

@@ -9,9 +9,9 @@ from playwright.sync_api import expect
 
 from descriptions import PAGE, TARGET_NAMES
 from formats.launch import emit
-from views.base.link import to_query
-from views.base.resolve import resolve
-from views.base.state import State
+from request.link import to_query
+from request.resolve import resolve
+from request.state import State
 
 pytestmark = pytest.mark.browser
 

@@ -31,10 +31,10 @@ from seen import seen
 from descriptions import CONTROLS, DP_KINDS, JOB, LINKS, PAGE, SHELL, TYPES, VIEWS, kind_of
 from groups.conventions import CONVENTIONS
 from groups.presets import PRESETS, PUBLISHED
+from request.state import State
+from request.words import sentence
 from views.all import ENDPOINTS
 from views.all import SECTIONS as PLACES
-from views.base.problems import sentence
-from views.base.state import State
 from views.column import MENU, SIZES
 
 pytestmark = pytest.mark.browser

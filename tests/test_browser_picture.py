@@ -34,9 +34,9 @@ from test_browser_access import open_state
 
 from descriptions import CARD, DP_KINDS, kind_of
 from groups.conventions import CONVENTIONS
-from views.base.context import Context
-from views.base.resolve import from_preset
-from views.base.state import State
+from request.context import Context
+from request.resolve import from_preset
+from request.state import State
 from views.groups.job import job_pictures
 
 pytestmark = pytest.mark.browser

@@ -13,10 +13,10 @@ from browser import box, expect, next_frame, requests_during, settle
 from PIL import Image
 
 from render.palette import KIND_MARKS, rgb
-from views.base.context import Context
+from request.context import Context
+from request.state import State
+from request.units import ranges_text
 from views.base.html import unparted
-from views.base.state import State
-from views.base.units import ranges_text
 from views.roles.hero import answer_text, cluster_of_plan
 from views.roles.places import groups_of
 

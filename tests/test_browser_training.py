@@ -11,14 +11,14 @@ from browser import box, expect, next_frame, pass_time, requests_during, settle,
 
 from descriptions import PAGE
 from groups.stages.layout_strings import stage_layers_of_layout
+from request.resolve import resolve
+from request.state import State
+from request.units import ranges_text
+from request.words import fix_label, sentence
 from training.collectives.algorithms import algorithm_of
 from training.collectives.operations import apply
 from training.collectives.transfers import loaded, run
 from training.pipeline import Durations, figures_of, plan_of, simulate
-from views.base.problems import fix_label, sentence
-from views.base.resolve import resolve
-from views.base.state import State
-from views.base.units import ranges_text
 from views.collectives.inputs import resolve_inputs
 from views.pipeline.chart import amount, percent
 from views.pipeline.inputs import schedule_of

@@ -41,8 +41,8 @@ from descriptions import CARD, CONTROLS, PAGE, SHELL, TYPES, counted
 from groups.audit import moves
 from groups.conventions import CONVENTIONS
 from render.scenes import groups as scene
-from views.base.resolve import from_preset
-from views.base.state import State
+from request.resolve import from_preset
+from request.state import State
 
 pytestmark = pytest.mark.browser
 

@@ -9,10 +9,10 @@ import pytest
 from browser import box, expect, pass_time, settle, wait_until
 
 from descriptions import ENTRIES, RUN, STORIES, tour
-from views.base.context import Context
+from request.context import Context
+from request.link import from_query, to_query
+from request.state import State
 from views.base.html import unparted
-from views.base.link import from_query, to_query
-from views.base.state import State
 from views.compare.sides import comparison_of
 from views.page import answer
 from views.stories import BRINGS, EVIDENCE, LINKS, tour_html

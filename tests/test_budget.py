@@ -22,6 +22,8 @@ from groups.budget import LIMIT, spend, within
 from render.files.forms import to_bytes
 from render.files.paint import MOST_PIXELS, PAINTED
 from render.marks import Drawing
+from request.state import State
+from request.words import sentence
 from training.models import MODELS
 from training.pipeline import plan_of, simulate
 from training.pipeline.simulate import ABREAST, Durations, _run, _run_abreast
@@ -31,8 +33,6 @@ from training.search import SearchJob
 from training.search import quickest as rooms
 from training.search.space import step_for, valid_splits
 from views.all import VIEWS
-from views.base.problems import sentence
-from views.base.state import State
 from views.groups.api import layout, process_groups
 from views.page import answer, save
 from views.pipeline.api import pipeline_schedule
@@ -60,7 +60,7 @@ def test_work_is_refused_in_both_languages_and_says_of_what_there_is_too_much():
 def test_every_count_of_work_in_the_code_has_words():
     """Each name that `spend` is called with: the second argument of every call."""
     root = Path(app.__file__).parent
-    rooms = ("groups", "training", "diagnosis", "formats", "render", "views", "cli")
+    rooms = ("groups", "training", "diagnosis", "formats", "render", "request", "views", "cli")
     for path in (path for room in rooms for path in (root / room).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "spend":

@@ -32,9 +32,9 @@ from render.scenes.matrix import COLOURS, LEVELS, matrix_picture
 from render.scenes.shards import BAR, LOCAL, NONE, OWN, ROW, STALE, TOP, WHOLE, ShardGrid
 from render.scenes.shards import LEFT as SHARDS_LEFT
 from render.scenes.timeline import PHASES, box_places, shade, strips_of
+from request.context import Context
+from request.state import State
 from training.pipeline import Durations, plan_of, simulate
-from views.base.context import Context
-from views.base.state import State
 from views.memory.view import memory_html, memory_slide
 from views.traffic.matrix import scale_of
 

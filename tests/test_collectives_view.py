@@ -17,15 +17,15 @@ from sentences import CHINESE, texts_in
 from descriptions import ALGORITHM_TEXTS, LANGUAGES, OPERATION_TEXTS, PAGE
 from groups import LayoutError
 from groups.conventions import CONVENTIONS
+from request.context import Context
+from request.inputs import fields_of
+from request.resolve import resolve
+from request.state import State
 from texts.shapes import catalogue
 from training.collectives.algorithms import ALGORITHMS, ring_all_reduce
 from training.collectives.operations import OPERATIONS
 from training.collectives.transfers import Steps
-from views.base.context import Context
 from views.base.html import unparted
-from views.base.inputs import fields_of
-from views.base.resolve import resolve
-from views.base.state import State
 from views.collectives import steps, walkthrough
 from views.collectives.buckets import SCHEMES
 from views.collectives.inputs import (

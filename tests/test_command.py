@@ -624,7 +624,7 @@ def test_the_command_line_needs_numpy_only():
 from cli.command import run
 import sys
 loaded = {part for name in sys.modules for part in name.split(".")[:2]}
-print({"gradio", "matplotlib", "texts", "views", "training", "torch"} & loaded)
+print({"gradio", "matplotlib", "request", "texts", "views", "training", "torch"} & loaded)
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.strip() == "set()", done.stderr

@@ -17,11 +17,11 @@ from cli.spelling import known_options
 from cli.state import OPTIONS
 from groups import LayoutError
 from groups.presets import PRESETS
+from request.context import Context
+from request.link import from_query
+from request.resolve import resolve
+from request.trained import trained_of
 from views.all import ENDPOINTS
-from views.base.context import Context
-from views.base.link import from_query
-from views.base.resolve import resolve
-from views.base.trained import trained_of
 from views.compare.sides import comparison_of
 from views.compare.view import moved_by_kind
 from views.compare.words import verdict_text

@@ -11,12 +11,12 @@ from markup import cells, only, written
 
 from descriptions import LANGUAGES, PAGE, REASONS
 from groups.presets import PRESETS
-from views.base.context import Context
+from request.context import Context
+from request.link import from_query, published, to_query
+from request.resolve import from_preset, resolve
+from request.state import State
+from request.trained import trained_of
 from views.base.html import unparted
-from views.base.link import from_query, published, to_query
-from views.base.resolve import from_preset, resolve
-from views.base.state import State
-from views.base.trained import trained_of
 from views.compare.kept import kept_context, query_to_keep
 from views.compare.sides import (
     COSTS,

@@ -26,14 +26,14 @@ from groups import LayoutError
 from groups.inputs import number_in
 from groups.layout import Layout
 from groups.presets import PRESETS
+from request.context import Context
+from request.inputs import FIELDS
+from request.link import to_query
+from request.resolve import MODEL, from_preset
+from request.state import State
+from request.words import sentence
 from texts.sentences import note_text
-from views.base.context import Context
 from views.base.html import unparted
-from views.base.inputs import FIELDS
-from views.base.link import to_query
-from views.base.problems import sentence
-from views.base.resolve import MODEL, from_preset
-from views.base.state import State
 from views.compare.kept import kept_context
 from views.launch.inputs import read_pasted, with_pasted
 from views.launch.view import NEEDS_ANSWER, SHOWN_ITEMS, check_text, counts_as, launch_pictures

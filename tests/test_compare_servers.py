@@ -9,9 +9,9 @@ import pytest
 from cli.command import run
 from descriptions import SERVER
 from groups import LayoutError
-from views.base.context import Context
-from views.base.link import from_query
-from views.base.state import State
+from request.context import Context
+from request.link import from_query
+from request.state import State
 from views.compare.api import compare
 from views.compare.kept import query_to_keep
 from views.compare.sides import comparison_of, settings_that_differ

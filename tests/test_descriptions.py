@@ -18,9 +18,9 @@ from groups.conventions import CONVENTIONS
 from groups.megatron.parallel_state import process_groups
 from groups.mesh import whole_number
 from groups.presets import PRESETS
+from request.words import sentence
 from texts import shapes
 from views.base.html import explained
-from views.base.problems import sentence
 from views.column import column_html
 
 FULL_WIDTH = re.compile(r"[\u3000-\u303f\uff00-\uffef]")

@@ -22,8 +22,8 @@ from formats.logs.evidence import _document
 from formats.logs.recorder import as_dump
 from groups import LayoutError
 from groups.budget import LIMIT, within
-from views.base.digests import LONGEST, MOST_PARTS, MOST_PLAIN
-from views.base.problems import sentence
+from request.digests import LONGEST, MOST_PARTS, MOST_PLAIN
+from request.words import sentence
 from views.evidence import evidence
 from views.hang.files import digest_of, log_of
 from views.server.lanes import LIGHT, Bite, TooHeavyError

@@ -11,9 +11,9 @@ from browser import costs_told, requests_during, settle, type_sizes, wait_until
 from hypothesis import given
 from hypothesis import strategies as st
 
+from request.link import from_query, state_texts
 from training.pipeline import Durations, plan_of, simulate
 from training.pipeline.plan import KINDS
-from views.base.link import from_query, state_texts
 from views.groups.film import MOST_MOVES, PARTS, WHOLE, busy_texts, film, moves_of
 
 

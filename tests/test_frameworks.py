@@ -19,12 +19,12 @@ from groups.engines import has_own_groups
 from groups.layout import own_groupings
 from groups.megatron.parallel_state import process_groups
 from groups.presets import PRESETS
+from request.resolve import from_preset
+from request.state import State
+from request.trained import fields_of_preset
+from request.words import sentence
 from views.base.html import unparted
 from views.base.names import megatrons_name
-from views.base.problems import sentence
-from views.base.resolve import from_preset
-from views.base.state import State
-from views.base.trained import fields_of_preset
 from views.groups.shown import by_grid
 from views.page import answer
 

@@ -15,10 +15,10 @@ from formats.documents.exports import groups_json_parts
 from formats.launch import emit, parse
 from groups import LayoutError
 from groups.layout import Job, job_fields
-from views.base.problems import sentence
-from views.base.resolve import fields_of_job, resolve
-from views.base.state import State
-from views.base.trained import batch_of, trained_of
+from request.resolve import fields_of_job, resolve
+from request.state import State
+from request.trained import batch_of, trained_of
+from request.words import sentence
 from views.page import answer
 
 SIZES = "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2"

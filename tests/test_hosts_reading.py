@@ -20,7 +20,7 @@ from formats.hosts.filters import chosen_hosts
 from formats.hosts.slurm import expand_hostlist
 from formats.hosts.values import LONGEST_TEXT
 from groups import LayoutError
-from views.base.problems import sentence
+from request.words import sentence
 
 DATA = Path(__file__).parent / "data" / "hosts" / "samples.jsonl"
 SAMPLES = {one["id"]: one for one in map(json.loads, DATA.read_text(encoding="utf-8").splitlines())}

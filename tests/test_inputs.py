@@ -16,15 +16,15 @@ from formats.launch.emit import TARGETS, emit
 from formats.launch.training import options_of, training_of
 from groups.inputs import inputs_of
 from groups.layout import LATER, Job, job_fields
+from request.context import Context
+from request.endpoint import LAYOUT, OF_MODEL, TRAINING, job_facts
+from request.inputs import FIELDS, STARTS, fields_of
+from request.link import from_query, to_query
+from request.state import State
 from training.model import Model
 from training.models import MODELS
 from training.recipe import Training
 from views.all import ENDPOINTS, VIEWS
-from views.base.context import Context
-from views.base.endpoint import LAYOUT, OF_MODEL, TRAINING, job_facts
-from views.base.inputs import FIELDS, STARTS, fields_of
-from views.base.link import from_query, to_query
-from views.base.state import State
 from views.column import column_html
 from views.launch.inputs import SAYABLE, UNSAYABLE
 from views.memory.api import SERVED

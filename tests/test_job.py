@@ -22,8 +22,8 @@ from render.scenes import marked
 from render.scenes.job import JobPicture
 from render.scenes.job_plan import HALF, NUMBERED, TALL, WHOLE, WIDE
 from render.svg.job import job_svg
-from views.base.resolve import from_preset, resolve
-from views.base.state import State
+from request.resolve import from_preset, resolve
+from request.state import State
 from views.groups.job import label_words, layers_of
 from views.groups.sentence import sentence_of, spoken
 from views.page import answer

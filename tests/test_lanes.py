@@ -19,7 +19,7 @@ import pytest
 
 from groups import LayoutError, fit
 from groups.budget import spend
-from views.base.problems import sentence
+from request.words import sentence
 from views.page import draw
 from views.server.lanes import LIGHT, WAITING, Lanes, answering
 from views.server.worker import MOST_MORE, Worker, too_much_memory

@@ -12,8 +12,8 @@ from cli.command import run
 from formats.launch import parse
 from formats.launch.rewrite import SIZES, nodes_that_hold, rewrite
 from groups.layout import Job
-from views.base.resolve import resolve
-from views.base.state import State
+from request.resolve import resolve
+from request.state import State
 from views.launch.inputs import pasted_changes, with_pasted
 from views.page import answer
 

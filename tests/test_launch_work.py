@@ -18,7 +18,7 @@ import pytest
 import cli
 import formats.launch
 import groups
-import views.base
+import request
 from formats.launch import MAX_TEXT, parse
 from groups.budget import LIMIT, within
 from groups.errors import LayoutError
@@ -82,7 +82,7 @@ def test_twice_the_text_is_twice_the_work():
 
 # -- expressions ---------------------------------------------------------------------------------
 
-ROOMS = (formats.launch, groups, cli, views.base)
+ROOMS = (formats.launch, groups, cli, request)
 
 PIECES = (
     *(

@@ -10,9 +10,9 @@ from browser import type_sizes, wait_until
 from playwright.sync_api import expect
 
 from formats.logs import read_log
-from views.base.context import Context
-from views.base.link import from_query, state_texts
-from views.base.trained import GIB
+from request.context import Context
+from request.link import from_query, state_texts
+from request.trained import GIB
 from views.groups.lens import lens, sent_by_stage
 from views.hang.files import digest_of
 

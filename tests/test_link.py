@@ -19,9 +19,8 @@ from descriptions import DP_KINDS, LANGUAGES, TYPES, VIEWS
 from groups import LayoutError
 from groups.conventions import CONVENTIONS, OWN
 from groups.presets import PRESETS
-from views.base import form
-from views.base.inputs import FIELDS, fields_of
-from views.base.link import (
+from request.inputs import FIELDS, fields_of
+from request.link import (
     LONGEST_QUERY,
     LONGEST_VALUE,
     as_far_as_known,
@@ -29,9 +28,10 @@ from views.base.link import (
     from_values,
     to_query,
 )
-from views.base.problems import sentence
-from views.base.resolve import from_preset
-from views.base.state import State
+from request.resolve import from_preset
+from request.state import State
+from request.words import sentence
+from views.base import form
 from views.groups.compared import AUTO
 from views.page import answer, draw
 

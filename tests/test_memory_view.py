@@ -22,19 +22,19 @@ from render.palette import PALETTE, contrast, ink
 from render.scenes.heat import LEVELS, Heat, level_colours, levels
 from render.scenes.shards import LEFT, LOCAL, MOST, NONE, OWN, STALE, WHOLE, ShardGrid
 from render.svg.heat import heat_svg
+from request.context import Context
+from request.fixes import fit_after, fixes_to_fit
+from request.inputs import fields_of
+from request.model import model_of
+from request.resolve import resolve
+from request.state import State
+from request.trained import GIB, trained_of
+from request.units import bracketed
 from texts.shapes import catalogue
 from training.estimate.memory import fit_of
 from training.memory.per_stage import PARTS, largest
 from training.search import search
-from views.base.context import Context
-from views.base.fixes import fit_after, fixes_to_fit
 from views.base.html import unparted
-from views.base.inputs import fields_of
-from views.base.model import model_of
-from views.base.resolve import resolve
-from views.base.state import State
-from views.base.trained import GIB, trained_of
-from views.base.units import bracketed
 from views.memory.stages import COLOURS, stage_of_ranks
 from views.memory.view import memory_html
 from views.memory.zero import MOMENTS, sharing_group
@@ -203,7 +203,7 @@ def test_layers_that_do_not_divide_differ_by_one_and_the_page_says_so(language):
 
 
 def test_typed_layers_are_held_to_megatrons_rule_in_every_view_and_a_models_own_in_none():
-    """One law (views.base.model): a view that dealt them otherwise would show another job."""
+    """One law (request.model): a view that dealt them otherwise would show another job."""
     typed, own = State(pp=4, nodes=2, layers="30"), State(pp=4, nodes=2, model="llama3-405b")
     asked = ((typed, True), (own, False), (replace(typed, spread="nearly"), False))
     for view in ("ranks", "pipeline", "memory", "traffic", "estimate", "search"):

@@ -13,11 +13,11 @@ from render.draw.kv import draw_kv
 from render.draw.moves import draw_moves
 from render.draw.tensor import draw_tensor
 from render.scenes.moves import shard_rows
+from request.context import Context
+from request.state import State
+from request.units import bytes_text
 from tests.cases import every
 from training.moves.published import measured_updates
-from views.base.context import Context
-from views.base.state import State
-from views.base.units import bytes_text
 from views.moves.cache import cache_answer, cache_picture, kv_hover_texts, kv_transfer
 from views.moves.cache_api import moves_cache
 from views.moves.flows import CELLS, flows_of

@@ -17,9 +17,9 @@ from formats.documents.check import check_document
 from formats.hosts import read_hosts
 from groups import LayoutError
 from groups.layout import Job
-from views.base.context import Context
-from views.base.state import State
-from views.base.units import seconds_text
+from request.context import Context
+from request.state import State
+from request.units import seconds_text
 from views.export import TABLES
 from views.groups.api import process_groups, rank_table
 from views.hosts.api import better_order as ordered

@@ -13,10 +13,10 @@ from selectolax.lexbor import LexborNode
 
 from descriptions import PAGE, counted
 from groups.audit import DOMAINS
-from views.base.context import Context
-from views.base.link import published
-from views.base.resolve import resolve
-from views.base.state import State
+from request.context import Context
+from request.link import published
+from request.resolve import resolve
+from request.state import State
 from views.estimate.words import step_text
 from views.nodes.view import nodes_summary
 

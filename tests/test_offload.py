@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 
 from formats.launch import parse
 from groups import LayoutError
+from request.context import Context
+from request.resolve import resolve
+from request.state import State
 from training.clusters import CLUSTERS, GB, GIB
 from training.estimate import estimate_of
 from training.estimate.memory import fit_of, room_of
@@ -23,9 +26,6 @@ from training.search import SearchJob
 from training.search.space import recomputations
 from training.search.timed import Timer
 from training.split import Split
-from views.base.context import Context
-from views.base.resolve import resolve
-from views.base.state import State
 from views.launch.inputs import training_fields
 from views.memory.view import memory_html
 from views.traffic.view import traffic_html

@@ -19,25 +19,19 @@ from formats.launch import TARGETS, parse
 from formats.launch.emit import emitted
 from groups import LayoutError
 from groups.presets import PRESETS
+from request.context import Context
+from request.inputs import CHOSEN, FIELDS, fields_of
+from request.link import from_query, to_query
+from request.model import model_of, with_model
+from request.resolve import resolve
+from request.state import State, texts_of
+from request.trained import batch_of, schedule_name, trained_of, virtual_stages, with_micro_batches
+from request.units import ranges_text
 from training.models import model_of_preset
 from training.parameters import total_parameters
 from training.pipeline import SCHEDULES
 from training.recompute import OWN
 from views.all import VIEWS
-from views.base.context import Context
-from views.base.inputs import CHOSEN, FIELDS, fields_of
-from views.base.link import from_query, to_query
-from views.base.model import model_of, with_model
-from views.base.resolve import resolve
-from views.base.state import State, texts_of
-from views.base.trained import (
-    batch_of,
-    schedule_name,
-    trained_of,
-    virtual_stages,
-    with_micro_batches,
-)
-from views.base.units import ranges_text
 from views.column import column_html
 from views.groups.api import process_groups
 from views.launch.inputs import options_of_page, pasted_changes, training_fields

@@ -14,8 +14,8 @@ from seen import seen
 from descriptions import PAGE, counted
 from groups import coordinates
 from groups.conventions import CONVENTIONS
-from views.base.context import Context
-from views.base.state import State
+from request.context import Context
+from request.state import State
 from views.groups.compared import other_layout
 from views.orders.view import orders_summary
 from views.page import answer

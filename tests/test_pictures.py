@@ -21,12 +21,12 @@ from render.scenes.exchange import Cell
 from render.scenes.heat import levels
 from render.scenes.job import JobPicture
 from render.scenes.shards import NONE, OWN
+from request.context import Context
+from request.resolve import from_preset, resolve
+from request.state import State
+from request.trained import trained_of
+from request.words import sentence
 from views.all import VIEWS
-from views.base.context import Context
-from views.base.problems import sentence
-from views.base.resolve import from_preset, resolve
-from views.base.state import State
-from views.base.trained import trained_of
 from views.export import PICTURES, download, picture_file
 from views.slow.files import example
 from views.stories import EVIDENCE

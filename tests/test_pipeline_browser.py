@@ -10,8 +10,8 @@ import pytest
 from browser import next_frame, view_script, wait_until
 
 from render.svg.timeline import style
-from views.base.context import Context
-from views.base.state import State
+from request.context import Context
+from request.state import State
 from views.pipeline.view import pipeline_html
 
 pytestmark = pytest.mark.browser

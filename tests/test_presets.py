@@ -15,13 +15,13 @@ from groups.conventions import CONVENTIONS
 from groups.megatron.grids import grids
 from groups.presets import LAYOUT, PRESETS, url_of
 from groups.stages.layers import stage_layers
+from request.context import Context
+from request.resolve import from_preset, resolve
+from request.trained import fields_of_preset
 from training.clusters import CLUSTERS, GIB
 from training.model import Model
 from training.models import FIELDS, MODELS, SIZES, model_of_preset, shape_of_preset
 from training.parameters import total_parameters
-from views.base.context import Context
-from views.base.resolve import from_preset, resolve
-from views.base.trained import fields_of_preset
 from views.page import answer
 
 DATA = json.loads((Path(__file__).parent / "data" / "presets.json").read_text(encoding="utf-8"))

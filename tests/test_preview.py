@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from descriptions import PAGE
-from views.base.link import from_query
+from request.link import from_query
 from views.preview import head_html
 
 LINKS = {

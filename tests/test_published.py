@@ -16,13 +16,13 @@ from recorded import DATA
 
 from descriptions import CONTROLS, DERIVED, ESTIMATE, PAGE
 from groups.presets import PRESETS
+from request.context import Context
+from request.inputs import FIELDS
+from request.link import published, to_query
+from request.state import State
+from request.words import change_label
 from training.models import model_of_preset
 from training.published import derived_options, published_steps
-from views.base.context import Context
-from views.base.inputs import FIELDS
-from views.base.link import published, to_query
-from views.base.problems import change_label
-from views.base.state import State
 from views.compare.view import compare_html, compare_summary
 from views.estimate.api import step_facts
 from views.estimate.measured import measured_of, measured_text

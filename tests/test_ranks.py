@@ -17,8 +17,8 @@ from pages import LAYOUTS, MOE, groups_of, shown
 
 from descriptions import CARD as CARD_WORDS
 from descriptions import PAGE, REFUSALS, counted
-from views.base.resolve import resolve
-from views.base.state import State
+from request.resolve import resolve
+from request.state import State
 from views.page import answer
 
 # -- The card of one rank ------------------------------------------------------------------------

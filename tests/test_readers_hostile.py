@@ -25,7 +25,7 @@ from formats.launch import parse
 from formats.measurements import read_measurements
 from groups.budget import LIMIT, within
 from groups.errors import LayoutError
-from views.base.link import from_query, parsed
+from request.link import from_query, parsed
 
 MOST_BYTES = 200_000_000
 

@@ -13,6 +13,9 @@ from formats.launch import emit, parse
 from formats.launch.training import options_of, training_of
 from groups.errors import LayoutError
 from groups.layout import Job
+from request.context import Context
+from request.link import from_query, to_query
+from request.state import State
 from training.estimate.answer import layer_time
 from training.memory import Training, memory_per_stage
 from training.memory.activations import layer_activations
@@ -20,9 +23,6 @@ from training.models import MODELS
 from training.recompute import MODULES, OWN, modules_in, recomputation, usual, written
 from training.split import Split
 from training.traffic.demands import demands
-from views.base.context import Context
-from views.base.link import from_query, to_query
-from views.base.state import State
 from views.launch.inputs import options_of_page, pasted_changes
 
 DEEPSEEK = MODELS["deepseek-v3"].model

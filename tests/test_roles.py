@@ -13,15 +13,15 @@ from markup import select, values, written
 from descriptions import VIEWS
 from formats.roles.presets import PLANS, preset_plan
 from groups import LayoutError
+from request.context import Context
+from request.inputs import FIELDS
+from request.link import from_query, to_query
+from request.roles.edits import EDITS, NAMES, edited
+from request.roles.opened import state_of_plan
+from request.roles.pages import cast_of
+from request.roles.text import OWN_FIELDS, read_roles
+from request.state import State
 from training.clusters import GIB
-from views.base.context import Context
-from views.base.inputs import FIELDS
-from views.base.link import from_query, to_query
-from views.base.opened import state_of_plan
-from views.base.role_edits import EDITS, NAMES, edited
-from views.base.role_text import OWN_FIELDS, read_roles
-from views.base.roles import cast_of
-from views.base.state import State
 from views.page import answer, draw
 from views.roles.moments import moments_of, moments_read
 

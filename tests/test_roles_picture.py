@@ -11,11 +11,11 @@ from cases import every
 
 from groups import LayoutError
 from groups.plan_faults import lost_with
+from request.context import Context
+from request.roles.edits import edited
+from request.state import State
 from training.clusters import GIB
 from training.roles import PARTS, WORKING, Moment, phases_of
-from views.base.context import Context
-from views.base.role_edits import edited
-from views.base.state import State
 from views.export import download, picture_file
 from views.moves.transfer import weight_transfer
 from views.page import answer

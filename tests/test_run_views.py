@@ -20,12 +20,12 @@ from diagnosis.hang.model import Diagnosis, Hop, Log, ProcessGroup, Wait
 from formats.errors import refusal
 from formats.logs import read_log
 from groups import LayoutError
-from views.base.context import Context
-from views.base.digests import LONGEST
-from views.base.hosts import hosts_of
+from request.context import Context
+from request.digests import LONGEST
+from request.hosts import hosts_of
+from request.resolve import resolve
+from request.state import State
 from views.base.html import rest_text
-from views.base.resolve import resolve
-from views.base.state import State
 from views.evidence import evidence
 from views.hang.files import digest_of, log_of
 from views.hang.picture import CULPRIT, END, FIRST, chain_of

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from benchmarks.published import FIRST, WHY, everything
 from groups.errors import LayoutError
 from groups.megatron.parallel_state import grids
+from request.state import State
 from training.estimate import Estimate, estimate_of
 from training.estimate.memory import CLOSE, FITS
 from training.model import Model
@@ -23,7 +24,6 @@ from training.search import SearchJob, search, software_for, valid_splits
 from training.search import quickest as rooms
 from training.search.space import dealings, micro_batches, recomputations
 from training.search.timed import TimedLayout, Timer
-from views.base.state import State
 from views.page import answer
 
 law = settings(max_examples=25, deadline=None)

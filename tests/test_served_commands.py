@@ -11,10 +11,10 @@ from formats.launch import parse
 from formats.launch.emit import emitted
 from formats.launch.flags import SERVED
 from groups.presets import SERVERS
+from request.context import Context
+from request.state import State
+from request.trained import published
 from training.serving.server import GIB
-from views.base.context import Context
-from views.base.state import State
-from views.base.trained import published
 from views.launch.inputs import options_of_page, pasted_changes
 from views.memory.served import server_facts
 from views.page import answer

@@ -16,8 +16,8 @@ import httpx
 import pytest
 from guarded import guard_of, run, told
 
+from request.inputs import FIELDS
 from views.all import ENDPOINTS
-from views.base.inputs import FIELDS
 from views.hang.files import log_of
 from views.launch.api import launch_command
 from views.server import bodies, guard

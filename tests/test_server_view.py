@@ -18,11 +18,11 @@ from render.files.figure import figure, scene_marks
 from render.marks import Blocks, Lines, Words
 from render.palette import GROUPS
 from render.scenes.server import MOST_REQUESTS, RequestStrip, Segment, ServerPicture, Tile
+from request.context import Context
+from request.state import State
 from training.models import MODELS
 from training.serving.placed import cut_of, placed
 from training.serving.weights import Cut
-from views.base.context import Context
-from views.base.state import State
 from views.memory.api import server_memory
 from views.memory.served import log_check, served_of, server_facts
 from views.memory.server import nodes_of, tiles_of

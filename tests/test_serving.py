@@ -21,13 +21,13 @@ from groups.engines import stops
 from groups.layout import Job, own_groupings
 from groups.presets import SERVERS as SERVED_LAYOUTS
 from groups.serving import sglang_groups, trtllm_groups, vllm_groups
+from request.context import Context
+from request.link import from_query, published, to_query
+from request.resolve import fields_of_job, resolve
+from request.state import State
 from training.models import MODELS
 from training.serving.weights import FORMATS
 from views.all import VIEWS
-from views.base.context import Context
-from views.base.link import from_query, published, to_query
-from views.base.resolve import fields_of_job, resolve
-from views.base.state import State
 from views.column import column_html, is_still
 from views.groups.api import layout as layout_endpoint
 from views.launch.api import read_launch as endpoint

@@ -28,8 +28,8 @@ from formats.logs import read_log
 from groups.errors import LayoutError
 from groups.layout import Job
 from groups.megatron import groupings
+from request.state import State
 from texts.sentences import hang_sentence
-from views.base.state import State
 from views.hang.files import digest_of, log_of
 from views.hang.verdict import verdict_of
 from views.page import answer

@@ -26,12 +26,12 @@ from render.files.tables import LONGEST, MOST_LINES, CodeChart
 from render.marks import Blocks, Words, advance, is_wide
 from render.palette import GROUP_INK, KIND_TINTS, PALETTE, PLAIN_CELL, rgb
 from render.scenes.job import JobPicture
+from request.context import Context
+from request.link import from_query, published, state_texts, to_query
+from request.resolve import from_preset, resolve
+from request.state import State
 from training.pipeline import plan_of, simulate
 from views.all import ENDPOINTS, VIEWS
-from views.base.context import Context
-from views.base.link import from_query, published, state_texts, to_query
-from views.base.resolve import from_preset, resolve
-from views.base.state import State
 from views.compare.kept import kept_context
 from views.export import download, picture_file, short_address, slide_of
 from views.groups.job import job_pictures

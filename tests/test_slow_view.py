@@ -20,7 +20,7 @@ from render.palette import SCALE_ENDS, rgb, scale_of
 from render.scenes.job import job_picture
 from render.scenes.lost import LostPicture, Scale, amounts_of
 from render.scenes.together import TogetherCall, TogetherChart
-from views.base.state import State
+from request.state import State
 from views.evidence import evidence
 from views.page import answer
 from views.slow.api import slow_steps

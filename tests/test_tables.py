@@ -40,7 +40,7 @@ MODELS: dict[str, Any] = {
     "training/refusals.toml": dict[str, Refusal],
     "diagnosis/refusals.toml": dict[str, Refusal],
     "formats/refusals.toml": dict[str, Refusal],
-    "views/refusals.toml": dict[str, Refusal],
+    "request/refusals.toml": dict[str, Refusal],
     "formats/roles/plans.toml": dict[str, PlanPreset],
     "formats/launch/tables/keys.toml": dict[str, tuple[KeyGroup, ...]],
     "formats/launch/tables/options.toml": dict[str, tuple[OptionGroup, ...]],
@@ -51,9 +51,20 @@ MODELS: dict[str, Any] = {
 }
 """What a file must be; catalogues of texts are as `texts.shapes.SECTIONS` says."""
 
+ROOMS = ("groups", "training", "diagnosis", "formats", "cli", "render", "request", "views", "texts")
 FILES = sorted(
     str(file.relative_to(ROOT))
-    for room in ("groups", "training", "diagnosis", "formats", "cli", "render", "views", "texts")
+    for room in (
+        "groups",
+        "training",
+        "diagnosis",
+        "formats",
+        "cli",
+        "render",
+        "request",
+        "views",
+        "texts",
+    )
     for file in (ROOT / room).rglob("*.toml")
 )
 

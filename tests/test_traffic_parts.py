@@ -13,6 +13,10 @@ from markup import select, text_of, values
 from descriptions import LANGUAGES, TRAFFIC
 from groups import LayoutError
 from groups.layout import Job
+from request.context import Context
+from request.link import published, to_query
+from request.state import State
+from request.units import bytes_text, seconds_text
 from training.clusters import CLUSTERS
 from training.models import MODELS
 from training.recipe import Training
@@ -20,10 +24,6 @@ from training.split import Split
 from training.traffic.matrix import CELLS, matrix
 from training.traffic.parts import PARTS, parts_of, ranks_of_part
 from training.traffic.per_step import Traffic, seconds_together, traffic
-from views.base.context import Context
-from views.base.link import published, to_query
-from views.base.state import State
-from views.base.units import bytes_text, seconds_text
 from views.traffic.matrix import matrix_pictures, part_of
 from views.traffic.rows import rows_of
 from views.traffic.view import traffic_html

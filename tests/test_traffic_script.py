@@ -11,8 +11,8 @@ import pytest
 from browser import view_script
 
 from descriptions import TRAFFIC
-from views.base.context import Context
-from views.base.state import State
+from request.context import Context
+from request.state import State
 from views.traffic.view import traffic_html
 
 SCRIPT = view_script("traffic")

@@ -30,6 +30,11 @@ from render.draw.charts import draw_pairs
 from render.marks import Words, flat
 from render.scenes.matrix import DECADES, LEVELS, matrix_picture
 from render.svg.matrix import matrix_svg
+from request.context import Context
+from request.link import from_query
+from request.resolve import from_preset, resolve
+from request.state import State
+from request.trained import trained_of
 from training.clusters import CLUSTERS
 from training.models import MODELS
 from training.pipeline import SCHEDULES
@@ -37,11 +42,6 @@ from training.recipe import Training
 from training.search import alone, compared, search
 from training.split import Split
 from training.traffic.demands import CP_ALGORITHMS, demands
-from views.base.context import Context
-from views.base.link import from_query
-from views.base.resolve import from_preset, resolve
-from views.base.state import State
-from views.base.trained import trained_of
 from views.search.view import search_html, search_pictures
 from views.traffic.view import traffic_html
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from views.base.units import BYTES, SECONDS, bytes_text, seconds_text
+from request.units import BYTES, SECONDS, bytes_text, seconds_text
 
 ROUNDED = [
     (1.0, "1.00"),

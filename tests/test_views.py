@@ -24,14 +24,14 @@ from groups import LayoutError, fit, rank_groups
 from groups.megatron.parallel_state import process_groups
 from groups.mesh import parse_mesh, require_rank, whole_number
 from groups.tables import parsed
+from request.context import Context
+from request.inputs import FIELDS
+from request.resolve import from_preset
+from request.state import State, language_of
+from request.words import fix_label, sentence
 from training.collectives import apply
 from views.all import VIEWS as ALL_VIEWS
-from views.base.context import Context
 from views.base.html import unparted
-from views.base.inputs import FIELDS
-from views.base.problems import fix_label, sentence
-from views.base.resolve import from_preset
-from views.base.state import State, language_of
 from views.export import TABLES
 from views.groups.details import MEMBERS, ROWS, details_html, groups_csv, groups_text
 from views.page import LONGEST_KEPT, _kept, answer
@@ -398,7 +398,7 @@ def keys_of(facts: ast.expr, named: dict[str, ast.expr]) -> set[str]:
 
 def english_refusals() -> dict[str, str]:
     """What refusals.toml of each room says under a code."""
-    rooms = ("groups", "training", "diagnosis", "formats", "views")
+    rooms = ("groups", "training", "diagnosis", "formats", "request")
     files = (parsed(Path(room, "refusals.toml")) for room in rooms)
     return {code: " ".join(parts.values()) for file in files for code, parts in file.items()}
 
@@ -431,7 +431,7 @@ def refusing(tree: ast.AST) -> Iterator[tuple[ast.Call, str, str]]:
 
 
 def test_every_refusal_has_its_sentence_in_chinese_too_made_of_its_facts():
-    rooms = ("groups", "training", "diagnosis", "formats", "cli", "views")
+    rooms = ("groups", "training", "diagnosis", "formats", "cli", "request", "views")
     source = "".join(path.read_text() for room in rooms for path in Path(room).rglob("*.py"))
     tree, english = ast.parse(source), english_refusals()
     parts = dict(handed_on(tree))  # of refusals that are made elsewhere

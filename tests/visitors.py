@@ -13,7 +13,7 @@ from typing import Any
 
 from browser import AT_REST, PATIENCE, WATCHED, WATCHES, Page, Watch, expect, settle
 
-from views.base.inputs import FIELDS
+from request.inputs import FIELDS
 
 Kind = tuple[str, bool]
 """What a context cannot change: its language, whether it is touched."""

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from importlib import import_module
 
 from descriptions import VIEWS as NAMES
+from request.state import State
 
-from .base.context import View
-from .base.state import State
+from .base.view import View
 from .collectives.api import collective
 from .compare.api import compare
 from .estimate.api import estimate

@@ -35,17 +35,9 @@ from groups.megatron.grids import GTP
 from groups.megatron.parallel_state import FAMILIES
 from groups.mesh import Mesh
 from groups.presets import PRESETS, PUBLISHED, SERVERS
-from training.models import MODELS
-from training.pipeline import SCHEDULES
-from training.recompute import MODULES, WORDS
-from training.recompute import OWN as OWN_MODULES
-
-from .base import form
-from .base.html import button, saying, tag, together
-from .base.inputs import CHOSEN, FIELDS, UNKNOWN
-from .base.link import state_texts, with_name
-from .base.problems import sentence, value_text
-from .base.resolve import (
+from request.inputs import CHOSEN, FIELDS, UNKNOWN
+from request.link import state_texts, with_name
+from request.resolve import (
     SIZES,
     from_preset,
     has_two_dp_kinds,
@@ -54,7 +46,15 @@ from .base.resolve import (
     unit_of,
     unit_of_state,
 )
-from .base.state import State
+from request.state import State
+from request.words import sentence, value_text
+from training.models import MODELS
+from training.pipeline import SCHEDULES
+from training.recompute import MODULES, WORDS
+from training.recompute import OWN as OWN_MODULES
+
+from .base import form
+from .base.html import button, saying, tag, together
 from .roles.bar import roles_inputs
 from .served import SIZES as SERVER_SIZES
 from .served import hidden_fields, names_of_sizes, remains_of_server

@@ -13,11 +13,11 @@ from formats.logs.bounds import PAGE
 from groups.budget import LIMIT, within
 from groups.errors import LayoutError
 from groups.layout import Layout
+from request.inputs import OF_GROUPS
+from request.resolve import resolve
+from request.state import State, language_of
+from request.words import sentence
 
-from .base.inputs import OF_GROUPS
-from .base.problems import sentence
-from .base.resolve import resolve
-from .base.state import State, language_of
 from .hang.files import read_hang
 from .slow.files import COMMAND, read_slow
 

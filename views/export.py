@@ -17,15 +17,16 @@ from render.files.figure import figure
 from render.files.forms import to_bytes
 from render.files.slide import SlideText, slide
 from render.marks import Drawing
+from request.context import Context
+from request.hosts import placement_or_none
+from request.link import short_query
+from request.model import model_name, model_of
+from request.resolve import sizes_text
+from request.state import is_empty
+from request.trained import batch_of
 
 from .all import VIEWS, view_of
-from .base.context import Context, Pictures
-from .base.hosts import placement_or_none
-from .base.link import short_query
-from .base.model import model_name, model_of
-from .base.resolve import sizes_text
-from .base.state import is_empty
-from .base.trained import batch_of
+from .base.view import Pictures
 from .compare.kept import short_kept
 from .groups.details import groups_csv, groups_text
 from .groups.job import groups_pictures, job_pictures

@@ -20,14 +20,9 @@ from descriptions import VIEWS as TITLES
 from groups import LayoutError
 from groups.budget import spend, within
 from groups.layout import Layout
-
-from .all import SECTIONS as PLACES
-from .all import VIEWS, view_of
-from .base import form
-from .base.context import Context
-from .base.html import as_json, button, fold, tag, together
-from .base.inputs import FIELDS, fields_of
-from .base.link import (
+from request.context import Context
+from request.inputs import FIELDS, fields_of
+from request.link import (
     as_far_as_known,
     from_query,
     from_values,
@@ -37,10 +32,16 @@ from .base.link import (
     state_texts,
     to_query,
 )
-from .base.problems import refusal_html, sentence
-from .base.resolve import sizes_text
-from .base.role_edits import edited
-from .base.state import State
+from request.resolve import sizes_text
+from request.roles.edits import edited
+from request.state import State
+from request.words import sentence
+
+from .all import SECTIONS as PLACES
+from .all import VIEWS, view_of
+from .base import form
+from .base.html import as_json, button, fold, tag, together
+from .base.problems import refusal_html
 from .column import column_html, derived_html, notice_html, unknown_html
 from .export import PICTURES, SLIDES, TABLES, download, model_text
 from .groups.shown import PictureSpec

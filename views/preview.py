@@ -15,12 +15,12 @@ from markupsafe import Markup
 from descriptions import PAGE, SHELL, joined
 from groups import LayoutError
 from groups.budget import within
+from request.context import Context
+from request.link import as_far_as_known, to_query
+from request.resolve import sizes_text
+from request.state import State
 
-from .base.context import Context
 from .base.html import tag, together
-from .base.link import as_far_as_known, to_query
-from .base.resolve import sizes_text
-from .base.state import State
 from .export import model_text, picture_file
 from .groups.sentence import sentence_of
 

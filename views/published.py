@@ -10,17 +10,17 @@ from descriptions import DERIVED, NOTES, PAGE
 from formats.roles.presets import PLANS
 from groups import LayoutError
 from groups.presets import PUBLISHED, SERVERS
+from request.context import Context
+from request.inputs import FIELDS
+from request.roles.opened import preset_state
+from request.roles.text import OWN_FIELDS
+from request.state import State, is_empty
+from request.trained import schedule_name
+from request.words import change_label, control_label, within_sentence
 from training.models import model_of_preset
 from training.published import derived_options
 
-from .base.context import Context
 from .base.html import outside, tag
-from .base.inputs import FIELDS
-from .base.opened import preset_state
-from .base.problems import change_label, control_label, within_sentence
-from .base.role_text import OWN_FIELDS
-from .base.state import State, is_empty
-from .base.trained import schedule_name
 from .column import MENU, is_still
 
 FIELDS_OF = {
@@ -68,7 +68,7 @@ def derived_lines(state: State) -> Iterator[str]:
     """Training options that the published layout's source implies without stating them, with the
     reason; only those that the page still has.
 
-    >>> from .base.trained import published
+    >>> from request.trained import published
     >>> [*derived_lines(State(**{**published("falcon-180b"), "preset": "falcon-180b"}))]
     ['Derived: Schedule 1F1B. No chunks are named.']
     """
@@ -91,7 +91,7 @@ def taken_line(state: State) -> str:
     """The defaults that the estimate uses where the published layout's source neither states nor
     implies a value; empty if there are none, or if the model is unknown.
 
-    >>> from .base.trained import published
+    >>> from request.trained import published
     >>> taken_line(State(**{**published("llama3-405b-1"), "preset": "llama3-405b-1"}))
     ''
     >>> taken_line(State(**{**published("kimi-k2"), "preset": "kimi-k2"}))

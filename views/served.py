@@ -11,10 +11,10 @@ from descriptions import SERVER, SHELL
 from groups.conventions import CONVENTIONS
 from groups.engines import is_server
 from groups.layout import OF_MEGATRON, SERVED, Layout
+from request.inputs import fields_of
+from request.state import State, is_empty
 
 from .base.html import tag
-from .base.inputs import fields_of
-from .base.state import State, is_empty
 
 SIZES = ("tp", "pp", "cp", "ep", "etp", "dp", "dcp", "moe_dp")
 

@@ -12,9 +12,9 @@ from markupsafe import Markup
 from descriptions import ENTRIES, SHELL, STORIES, TOUR_WORDS, tour
 from groups.inputs import number_in
 from groups.layout import Job
+from request.state import State
 
 from .base.html import button, fold, saying, tag
-from .base.state import State
 from .hang.example import watchdog_example
 
 EVIDENCE = watchdog_example(Job(tp=4).layout())

@@ -24,12 +24,11 @@ from pathlib import Path
 from unittest import mock
 
 from groups import LayoutError
+from request.endpoint import words_of
+from request.link import as_far_as_known
+from tests.golden.reading import lines_of_document, lines_of_json
 from views.all import ENDPOINTS
-from views.base.endpoint import words_of
-from views.base.link import as_far_as_known
 from views.page import answer, link_notice
-
-from .reading import lines_of_document, lines_of_json
 
 INPUTS = Path(__file__).parent / "inputs"
 

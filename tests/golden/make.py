@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from .ask import lines_of
+from tests.golden.ask import lines_of
 
 ANSWERS = Path(__file__).parent / "answers"
 HEAD = "== "

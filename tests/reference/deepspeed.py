@@ -16,8 +16,7 @@ import numpy as np
 from groups.conventions import CONVENTIONS
 from groups.errors import LayoutError
 from groups.mesh import MAX_RANKS, Mesh, coordinates, rank_groups, rank_of, whole_number
-
-from .meshes import row_major
+from tests.reference.meshes import row_major
 
 
 def topology(axes: Sequence[str], dims: Sequence[int]) -> Mesh:

@@ -20,8 +20,7 @@ from numbers import Integral
 from groups.conventions import CONVENTIONS
 from groups.errors import LayoutError
 from groups.mesh import Mesh, whole_number
-
-from .meshes import row_major
+from tests.reference.meshes import row_major
 
 
 def device_mesh(world: int, shape: Sequence[int], names: Sequence[str]) -> Mesh:

@@ -1,8 +1,6 @@
-"""What all views share.
+"""What all views share: HTML of a request's words.
 
-state -> resolve -> Layout (groups)     what the page says, and the layout that it means
-model, trained                          what is trained on it: one model, batch, schedule
-context                                 all of that, as a view gets it; what a view is
-html, form, problems, fixes             elements, inputs, refusals and what mends them
-link, endpoint                          addresses; functions that programs call
+view, html, form     the row of a view; elements and inputs
+problems             refusals, and buttons that mend the input
+names, hosts, heat   groups, machines and colours
 """

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from markupsafe import Markup
 
 from descriptions import RUN, Text
+from request.state import State
 
 from . import form
 from .html import button, tag, together
-from .state import State
 
 STATUS_WORDS = ("reading", "large", "slow", "failed", "busy")
 

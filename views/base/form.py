@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from markupsafe import Markup
 
 from descriptions import CONTROLS, PAGE
+from request.state import State, is_empty, texts_of
 
 from .html import button, tag, together
-from .state import State, is_empty, texts_of
 
 
 def choice(

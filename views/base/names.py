@@ -13,10 +13,10 @@ from groups.conventions import CONVENTIONS
 from groups.grouping import Grouping
 from groups.layout import Layout
 from groups.megatron.parallel_state import FAMILIES, family
+from request.context import Context
+from request.resolve import main_groupings
 
-from .context import Context
 from .html import tag, together
-from .resolve import main_groupings
 
 
 class KindText(NamedTuple):
@@ -75,7 +75,7 @@ def megatrons_name(layout: Layout, grouping: Grouping) -> str:
 def rare_names(context: Context) -> frozenset[str]:
     """Megatron's names of groups that were not selected and that are no axis of the job.
 
-    >>> from .state import State
+    >>> from request.state import State
     >>> sorted(rare_names(Context.of(State())) & {"tp", "tp-cp", "embd"})
     ['embd', 'tp-cp']
     """

@@ -1,4 +1,4 @@
-// The one value of the page: every field as text, by the names of views/base. Whoever changes
+// The one value of the page: every field as text, by the names of request/inputs.py. Whoever changes
 // something says `set`; everybody hears `state`; the address says it, and the server draws it.
 const { fields, said, lit } = props.known;
 const starts = Object.fromEntries(fields.map(([name, , start]) => [name, start]));
@@ -27,7 +27,7 @@ function linkOf(state) {
   const isSaid = ([name, short, start]) => short && isOther(name, start) && state[name].length <= LONGEST;
   const written = fields.filter(isSaid);
   const parts = written.map(([name, short]) => `${short}=${encoded(state[name])}`);
-  // The name of a published layout alone opens all that it names (views/base/link.py).
+  // The name of a published layout alone opens all that it names (request/link.py).
   const hasLayout = written.some(([, , , isPublished]) => isPublished);
   if (state.preset && !hasLayout) parts.unshift('nodes=' + starts.nodes);
   // English goes without saying where the reader's browser asks for it too.

@@ -11,11 +11,7 @@ from formats.values import Document
 from groups import LayoutError
 from groups.errors import not_a_choice, require_length
 from groups.layout import Layout
-from training.collectives.algorithms import MOST_MEMBERS, algorithm_of
-from training.collectives.functions import place_of
-from training.collectives.operations import apply, arrays_of, operation_of
-
-from ..base.endpoint import (
+from request.endpoint import (
     LAYOUT,
     Parameter,
     Parameters,
@@ -26,8 +22,12 @@ from ..base.endpoint import (
     serving,
     too_large,
 )
-from ..base.errors import refusal
-from ..base.state import State
+from request.errors import refusal
+from request.state import State
+from training.collectives.algorithms import MOST_MEMBERS, algorithm_of
+from training.collectives.functions import place_of
+from training.collectives.operations import apply, arrays_of, operation_of
+
 from .inputs import CollectiveSpec, default_shape, exchanged, resolve_inputs, shape_of
 
 OPERATION = Parameters(

@@ -12,6 +12,12 @@ from descriptions import PAGE, counted, joined
 from groups import LayoutError
 from groups.mesh import whole_number
 from render.svg.lanes import LaneBar, lanes_svg
+from request.context import Context
+from request.fixes import fixes_of
+from request.inputs import FIELDS as INPUTS
+from request.state import State, is_empty
+from request.units import bytes_text, seconds_text
+from request.words import tried
 from training.collectives.buckets import (
     SCHEMES,
     BucketModel,
@@ -24,14 +30,9 @@ from training.collectives.buckets import (
 from training.collectives.cost import bytes_per_rank
 from training.split import held_by_ranks
 
-from ..base.context import Context
-from ..base.fixes import fixes_of
 from ..base.form import choice, fields, number
 from ..base.html import saying, scrolling, tag
-from ..base.inputs import FIELDS as INPUTS
-from ..base.problems import problem_html, tried
-from ..base.state import State, is_empty
-from ..base.units import bytes_text, seconds_text
+from ..base.problems import problem_html
 from .inputs import ranks_of, speed
 
 FIELDS = ("bucket_layers", "bucket_hidden", "bucket_ms")

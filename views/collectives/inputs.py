@@ -19,15 +19,14 @@ from groups.layout import Layout
 from groups.mesh import whole_number
 from groups.placement import nodes_spanned
 from render.scenes.exchange import Cell
+from request.errors import refusal
+from request.inputs import FIELDS, fields_of
+from request.state import State, is_empty, pinned_group, require_choice
+from request.trained import cluster_of
 from training.clusters import CLUSTERS, GB
 from training.collectives.algorithms import ALGORITHMS
 from training.collectives.cost import bus_factor, bytes_per_rank, least_seconds, steps
 from training.collectives.operations import Operation, apply, operation_of
-
-from ..base.errors import refusal
-from ..base.inputs import FIELDS, fields_of
-from ..base.state import State, is_empty, pinned_group, require_choice
-from ..base.trained import cluster_of
 
 MOST_MEMBERS = 16
 """The most members of a group whose tensors are drawn; of a larger group the first ones."""

@@ -13,6 +13,8 @@ from descriptions import ALGORITHM_TEXTS, PAGE
 from groups import LayoutError
 from groups.stages.holdings import attended, sequence_chunks
 from render.scenes.exchange import Cell, cell_width
+from request.state import State
+from request.units import bytes_text, seconds_text
 from training.collectives.algorithms import algorithm_of
 from training.collectives.cost import bus_factor
 from training.collectives.transfers import Algorithm, Slots, loaded, ports, run
@@ -20,8 +22,6 @@ from training.collectives.transfers import Algorithm, Slots, loaded, ports, run
 from ..base.form import choice, fields, number
 from ..base.html import player_buttons, saying, scrolling, table, tag, together, unparted
 from ..base.problems import problem_html
-from ..base.state import State
-from ..base.units import bytes_text, seconds_text
 from .inputs import CollectiveSpec, cell_of, filled
 
 MOST_STEPPED = 8

@@ -13,9 +13,12 @@ from groups.placement import nodes_spanned
 from render.draw.exchange import draw_exchange
 from render.scenes.exchange import Block, Exchange, Flow, Member
 from render.svg.marks import scene_svg
+from request.context import Context
+from request.inputs import STARTS
+from request.state import State
+from request.units import bytes_text, seconds_text
 from training.collectives.operations import COLLECTIVES, MAPPINGS
 
-from ..base.context import Context, Pictures, View
 from ..base.form import check, choice, fields, line, number, text
 from ..base.html import (
     chip,
@@ -29,11 +32,9 @@ from ..base.html import (
     together,
     tone_class,
 )
-from ..base.inputs import STARTS
 from ..base.names import kind_text
 from ..base.problems import message_html, problem_html
-from ..base.state import State
-from ..base.units import bytes_text, seconds_text
+from ..base.view import Pictures, View
 from .buckets import buckets_html
 from .inputs import (
     DIRECTIONS,

@@ -17,12 +17,12 @@ from markupsafe import Markup
 
 from descriptions import PAGE
 from groups.megatron import process_groups
+from request.link import to_query
+from request.state import State
 from training.collectives import apply
 
 from ..base.form import opener, setter
 from ..base.html import fold, saying, table, tag, together
-from ..base.link import to_query
-from ..base.state import State
 
 WORLD, TP, PP = 8, 2, 2
 

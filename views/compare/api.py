@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from groups.audit import span
 from groups.grouping import Grouping
 from groups.layout import Layout, job_fields
-
-from ..base.context import Context
-from ..base.endpoint import (
+from request.context import Context
+from request.endpoint import (
     LAYOUT,
     TRAINING,
     Parameters,
@@ -22,8 +21,9 @@ from ..base.endpoint import (
     serving,
     trainable_of,
 )
-from ..base.resolve import layout_for, main_groupings
-from ..base.trained import cluster_of
+from request.resolve import layout_for, main_groupings
+from request.trained import cluster_of
+
 from ..estimate.measured import measured_facts
 from ..estimate.words import estimate_facts
 from ..memory.api import SERVED

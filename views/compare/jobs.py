@@ -11,9 +11,9 @@ from descriptions import PAGE, counted
 from groups.grouping import Grouping
 from render.scenes.job_plan import HALF
 from render.svg import job as svg
+from request.resolve import sizes_of
 
 from ..base.html import tag
-from ..base.resolve import sizes_of
 from ..groups.job import described, job_of_grid, spec_of
 from ..groups.shown import PictureSpec, marked
 from .sides import Compared, Side

@@ -10,12 +10,12 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from groups.engines import is_server
+from request.context import Context
+from request.errors import refusal
+from request.inputs import FIELDS, fields_of
+from request.link import changes_from, from_query, state_texts, to_query
+from request.state import State, is_empty
 
-from ..base.context import Context
-from ..base.errors import refusal
-from ..base.inputs import FIELDS, fields_of
-from ..base.link import changes_from, from_query, state_texts, to_query
-from ..base.state import State, is_empty
 from ..column import is_still
 from ..memory.served import ServedModel
 

@@ -13,15 +13,15 @@ from formats.roles import PlanRead, read_plan
 from formats.roles.presets import PLANS, preset_plan
 from groups.errors import LayoutError, in_any_case, nearest_names, not_a_choice
 from groups.presets import PUBLISHED
+from request.context import Context
+from request.endpoint import OF_TRAINING
+from request.errors import refusal
+from request.link import changes_from, from_query
+from request.resolve import fields_of_job
+from request.state import State, is_empty, texts_of
+from request.trained import published
 from training.models import MODELS
 
-from ..base.context import Context
-from ..base.endpoint import OF_TRAINING
-from ..base.errors import refusal
-from ..base.link import changes_from, from_query
-from ..base.resolve import fields_of_job
-from ..base.state import State, is_empty, texts_of
-from ..base.trained import published
 from ..launch.inputs import training_fields, with_pasted
 from ..launch.plan import answers_of
 from .kept import FROM_HERE, own_of, query_of, with_job
@@ -132,4 +132,4 @@ def of_document(text: str, document: Mapping[str, object]) -> State:
 
 
 TRAINING_FIELDS = tuple(name for name in OF_TRAINING if name not in ("vpp", "spread", "account"))
-"""Fields of the page among the training facts of `views.base.endpoint.job_facts`."""
+"""Fields of the page among the training facts of `request.endpoint.job_facts`."""

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from descriptions import PAGE, SERVER, joined
 from groups.audit import Span, span
 from groups.layout import Layout
+from request.model import model_name
+from request.resolve import main_groupings
+from request.trained import GIB, cluster_of
+from request.units import gib
 from training.clusters import CLUSTERS
 
 from ..base.html import saying
-from ..base.model import model_name
-from ..base.resolve import main_groupings
-from ..base.trained import GIB, cluster_of
-from ..base.units import gib
 from ..memory.served import ServedModel
 from .differences import difference, times_text
 from .sides import Compared, Side

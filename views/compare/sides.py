@@ -18,15 +18,15 @@ from groups.conventions import OWN
 from groups.inputs import inputs_of
 from groups.layout import Job, Layout
 from groups.presets import PUBLISHED
+from request.context import Context
+from request.inputs import CHOSEN, FIELDS, fields_of
+from request.model import model_name, typed_layout
+from request.trained import Trained, fields_of_preset
+from request.units import bytes_text, gib, seconds_text
+from request.words import control_label, tried, value_text, within_sentence
 from training.estimate import Estimate
 from training.search.verdict import Verdict, outcome_of, verdict
 
-from ..base.context import Context
-from ..base.inputs import CHOSEN, FIELDS, fields_of
-from ..base.model import model_name, typed_layout
-from ..base.problems import control_label, tried, value_text, within_sentence
-from ..base.trained import Trained, fields_of_preset
-from ..base.units import bytes_text, gib, seconds_text
 from ..column import is_still
 from ..estimate.words import KINDS, about
 from ..memory.served import ServedModel, served_of
@@ -99,7 +99,7 @@ def names_of_sides(before: Context, after: Context) -> tuple[str, str]:
     """The names of the layouts: their sizes, or their published names; for equal names, also the
     settings that differ.
 
-    >>> from views.base.state import State
+    >>> from request.state import State
     >>> one, other = State(nodes=4), State(nodes=4, tp=8, pp=1)
     >>> names_of_sides(Context.of(one), Context.of(other))
     ('tp 2 pp 2 dp 8', 'tp 8 dp 4')

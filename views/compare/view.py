@@ -21,9 +21,12 @@ from render.files.tables import TableChart
 from render.marks import Scene
 from render.scenes import groups as scene
 from render.svg import groups as svg
+from request.context import Context
+from request.resolve import resolve
+from request.state import is_empty
+from request.words import control_label, each_once, within_sentence
 
 from ..base import form
-from ..base.context import Context, Pictures, View
 from ..base.html import (
     cell,
     chips,
@@ -36,9 +39,8 @@ from ..base.html import (
     tag,
     together,
 )
-from ..base.problems import control_label, each_once, refusal_line, within_sentence
-from ..base.resolve import resolve
-from ..base.state import is_empty
+from ..base.problems import refusal_line
+from ..base.view import Pictures, View
 from ..groups.job import job_pictures
 from ..groups.shown import PictureSpec
 from ..groups.view import PANEL_LIMIT, framed

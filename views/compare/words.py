@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from descriptions import PAGE, SERVER, joined
+from request.trained import GIB
+from request.units import bytes_text, gib, interval_text, seconds_text
 from training.estimate.memory import CLOSE, OVER, USABLE
 from training.search import compared
 from training.search.verdict import Verdict
 
 from ..base.html import saying
-from ..base.trained import GIB
-from ..base.units import bytes_text, gib, interval_text, seconds_text
 from ..estimate.measured import measured_text
 from ..estimate.words import step_text
 from ..search.view import reason_text

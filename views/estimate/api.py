@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
+from request.context import Context
+from request.endpoint import empty_if_zero, fit_facts, fixes_tried, job_facts, training_endpoint
 from training.estimate import MeasuredRun, sources
 
-from ..base.context import Context
-from ..base.endpoint import empty_if_zero, fit_facts, fixes_tried, job_facts, training_endpoint
 from .measured import measured_facts
 from .view import NEAREST
 from .words import estimate_facts

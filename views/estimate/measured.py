@@ -15,13 +15,13 @@ from markupsafe import Markup
 from descriptions import ESTIMATE
 from groups import LayoutError
 from groups.presets import PRESETS, url_of
+from request.context import Context
+from request.state import State
+from request.trained import published
 from training.estimate import Request
 from training.published import PublishedStep, published_steps
 
-from ..base.context import Context
 from ..base.html import outside, tag
-from ..base.state import State
-from ..base.trained import published
 
 
 def measured_of(context: Context) -> PublishedStep | None:

@@ -15,13 +15,13 @@ from render.files.tables import BarCell, TableChart, draw_points
 from render.palette import KIND_MARKS
 from render.scenes.charts import PointsChart
 from render.svg.marks import scene_svg
+from request.context import Context
+from request.units import seconds_text
 from training.estimate import Estimate, MeasuredRun, error_table, runs, sources
 from training.estimate.constants import FAMILIES
 from training.model import Model
 from training.parameters import active_parameters
 
-from ..base.context import Context, Pictures, View
-from ..base.fixes import or_refused
 from ..base.html import (
     chips,
     explained,
@@ -36,7 +36,8 @@ from ..base.html import (
     tag,
     together,
 )
-from ..base.units import seconds_text
+from ..base.problems import or_refused
+from ..base.view import Pictures, View
 from .measured import measured_text, source_html
 from .words import KINDS, about, fit_text, lacks_text
 

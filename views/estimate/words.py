@@ -8,12 +8,12 @@ from markupsafe import Markup
 
 from descriptions import ESTIMATE, PAGE, joined
 from groups import LayoutError
+from request.context import Context
+from request.units import SECONDS, bracketed, gib, interval_text
 from training.estimate import Estimate
 
 from ..base import form
-from ..base.context import Context
 from ..base.html import saying, tag, together
-from ..base.units import SECONDS, bracketed, gib, interval_text
 from .measured import measured_html
 
 KINDS = ("tp", "cp", "ep", "pp", "dp")

@@ -9,11 +9,11 @@ from groups.budget import spend
 from groups.conventions import OWN
 from groups.layout import SERVED, Layout, world_of
 from groups.megatron import ORDER
+from request.context import Context
+from request.endpoint import MOST_SERVED, Parameters, endpoint, names_of, parameter, serving
+from request.hosts import placement_from
+from request.state import State
 
-from ..base.context import Context
-from ..base.endpoint import MOST_SERVED, Parameters, endpoint, names_of, parameter, serving
-from ..base.hosts import placement_from
-from ..base.state import State
 from .details import lists_of
 
 STARTS: dict[str, object] = {"group_type": "dp+tp+pp", "nodes": 2, "order": "", "etp": None}

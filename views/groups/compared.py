@@ -15,11 +15,11 @@ from groups.audit import Move, moves
 from groups.conventions import CONVENTIONS, MEGATRONS, OWN
 from groups.grouping import Grouping
 from groups.layout import Layout, framework_name
+from request.context import Context
+from request.resolve import main_groupings, resolve
 
-from ..base.context import Context
 from ..base.html import saying, tag, unbroken
 from ..base.names import megatrons_name
-from ..base.resolve import main_groupings, resolve
 from .shown import PictureSpec, by_grid, marked
 
 AUTO = "auto"

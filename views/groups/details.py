@@ -13,12 +13,13 @@ from descriptions import PAGE
 from formats.documents.exports import plain_cell, spanned, spend_on_groups
 from groups.audit import spans_of, spans_of_groups
 from groups.grouping import Grouping
+from request.context import Context
+from request.hosts import placement_or_none
+from request.units import SHORTENED, ranks_text
 
-from ..base.context import Context
 from ..base.form import copyable
-from ..base.hosts import hosts_cell, hosts_head, placement_or_none
+from ..base.hosts import hosts_cell, hosts_head
 from ..base.html import TableCell, button, cell, fold, row, table, tag, together
-from ..base.units import SHORTENED, ranks_text
 
 ROWS = 32
 """The most groups of one kind that the page lists; files have all of them."""
@@ -83,7 +84,7 @@ def _row_pattern() -> str:
 def groups_text(context: Context) -> str:
     """All visible groups, one per line.
 
-    >>> from ..base.state import State
+    >>> from request.state import State
     >>> print(groups_text(Context.of(State(group_type="tp", nodes=1, gpus_per_node=4, pp=1))))
     # tp2-cp1-dp2-pp1
     tp group 0: [0, 1]

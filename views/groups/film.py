@@ -11,15 +11,15 @@ import numpy as np
 
 from groups import LayoutError
 from groups.budget import within
+from request.context import Context
+from request.link import from_values, parsed
+from request.resolve import resolve
+from request.trained import schedule_name
+from request.words import sentence
 from training.pipeline import Timeline
 from training.pipeline.plan import KINDS, F
 
-from ..base.context import Context
 from ..base.html import as_json
-from ..base.link import from_values, parsed
-from ..base.problems import sentence
-from ..base.resolve import resolve
-from ..base.trained import schedule_name
 from ..estimate.words import step_text
 from ..pipeline.chart import timed, timed_schedule
 from ..pipeline.inputs import clock_of, counts_of, follows_layers, schedule_of, spend_on, stages_of

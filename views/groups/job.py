@@ -15,12 +15,13 @@ from render.scenes import job as scene
 from render.scenes.job_plan import NUMBERED
 from render.scenes.marked import Mark
 from render.svg import job as svg
+from request.context import Context
+from request.resolve import sizes_of
+from request.state import State, is_empty
+from request.units import ranges_text, ranks_text
 
-from ..base.context import Context, Pictures
 from ..base.html import button, explained, tag, together
-from ..base.resolve import sizes_of
-from ..base.state import State, is_empty
-from ..base.units import ranges_text, ranks_text
+from ..base.view import Pictures
 from ..pipeline.inputs import stages_by_rank
 from .sentence import question, sentence_of
 from .shown import PictureSpec, by_grid, marked

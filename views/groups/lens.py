@@ -14,13 +14,13 @@ import numpy as np
 from descriptions import JOB
 from groups import LayoutError
 from groups.budget import within
+from request.context import Context
+from request.link import from_values, parsed
+from request.resolve import resolve
+from request.trained import GIB
+from request.units import bytes_text
 
-from ..base.context import Context
 from ..base.html import as_json
-from ..base.link import from_values, parsed
-from ..base.resolve import resolve
-from ..base.trained import GIB
-from ..base.units import bytes_text
 from ..estimate.words import about
 from ..hang.picture import ROLES, chain_of
 from ..hang.view import case_on_page, has_chain

@@ -54,8 +54,8 @@ def question(rank: int, language: str) -> str:
 def sentence_of(layout: Layout, rank: int, language: str) -> str:
     """The sentence about one GPU.
 
-    >>> from ..base.resolve import resolve
-    >>> from ..base.state import State
+    >>> from request.resolve import resolve
+    >>> from request.state import State
     >>> sentence_of(resolve(State(tp=2, pp=2, nodes=2)), 5, "en")[:44]
     'It shares each layer with GPU 4, passes acti'
     """

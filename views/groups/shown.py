@@ -11,9 +11,9 @@ from groups.grouping import Grouping
 from groups.layout import Layout
 from render.palette import tones
 from render.scenes.job_plan import FULL, HALF, NUMBERED, TALL, WHOLE, WIDE, largest_plan
+from request.context import Context
+from request.resolve import main_groupings
 
-from ..base.context import Context
-from ..base.resolve import main_groupings
 from .sentence import spoken
 
 

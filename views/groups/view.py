@@ -24,8 +24,9 @@ from groups.grouping import Grouping
 from groups.layout import Layout
 from render.scenes import groups as scene
 from render.svg import groups as svg
+from request.context import Context
+from request.units import ranks_text
 
-from ..base.context import Context, View
 from ..base.html import (
     attribute_value,
     by_pointer,
@@ -39,7 +40,7 @@ from ..base.html import (
     together,
 )
 from ..base.names import kind_text
-from ..base.units import ranks_text
+from ..base.view import View
 from .compared import other_layout, strip_html
 from .details import details_html, node_spans
 from .job import groups_pictures, hero_html, marks_text, spec_of

@@ -22,9 +22,8 @@ from diagnosis.hang.case import MOST_CONNECTED
 from diagnosis.hang.model import Log
 from formats.logs import read_log
 from groups.layout import Layout
-
-from ..base.digests import bad_digest, packed, unpacked
-from ..base.errors import refusal
+from request.digests import bad_digest, packed, unpacked
+from request.errors import refusal
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

@@ -14,12 +14,15 @@ from formats.logs import Log, read_log
 from groups import LayoutError
 from groups.notes import Note
 from render.scenes.heat import Heat
+from request.context import Context
+from request.hosts import placement_or_none
+from request.state import is_empty
+from request.units import ranges_text, ranks_text
+from request.words import fix_label
 
 from ..base import form
-from ..base.context import Context, View
 from ..base.files import ways_in
 from ..base.heat import painted
-from ..base.hosts import placement_or_none
 from ..base.html import (
     cell,
     chips,
@@ -32,9 +35,8 @@ from ..base.html import (
     tag,
     together,
 )
-from ..base.problems import fix_label, problem_html
-from ..base.state import is_empty
-from ..base.units import ranges_text, ranks_text
+from ..base.problems import problem_html
+from ..base.view import View
 from .example import stacks_example, watchdog_example
 from .files import log_of
 from .picture import heat_of_chain

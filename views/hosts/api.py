@@ -14,12 +14,11 @@ from formats.measurements import read_measurements
 from formats.values import Document
 from groups.layout import Layout
 from groups.mesh import whole_number
+from request.endpoint import endpoint, require_text, serving
+from request.hosts import notes_text, placement_from, read_texts
+from request.state import require_choice
 from training.clusters import CLUSTERS
 from training.estimate import seconds_waited
-
-from ..base.endpoint import endpoint, require_text, serving
-from ..base.hosts import notes_text, placement_from, read_texts
-from ..base.state import require_choice
 
 
 @serving()

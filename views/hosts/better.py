@@ -19,14 +19,16 @@ from groups.errors import not_a_choice
 from render.files.tables import BarCell, TableChart
 from render.marks import shortened
 from render.palette import PALETTE
+from request.context import Context
+from request.hosts import hosts_of
+from request.state import is_empty
+from request.units import ranks_text, seconds_text
+from request.words import fix_label
 
 from ..base import form
-from ..base.context import Context, Pictures
-from ..base.hosts import ROWS, hosts_of, notes_html, refused_html
+from ..base.hosts import ROWS, notes_html, refused_html
 from ..base.html import chips, fine, fold, saying, share_bar, table, tag, together
-from ..base.problems import fix_label
-from ..base.state import is_empty
-from ..base.units import ranks_text, seconds_text
+from ..base.view import Pictures
 from ..nodes.view import crossing_bar, level_name
 
 MOST_NAMED, ROOM = 16, 80.0

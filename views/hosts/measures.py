@@ -11,14 +11,14 @@ from diagnosis.slow.outliers import Slow, slow
 from formats.measurements import read_measurements
 from groups import LayoutError
 from render.scenes.heat import LEVELS, Heat, level_colours
+from request.context import Context
+from request.hosts import placement_or_none
+from request.state import is_empty
 
 from ..base import form
-from ..base.context import Context
 from ..base.heat import painted
-from ..base.hosts import placement_or_none
 from ..base.html import fine, rest_text, saying, tag, together
 from ..base.problems import problem_html
-from ..base.state import is_empty
 
 NONE_COLOUR = "#e5e7eb"
 """The colour of a GPU without a number."""

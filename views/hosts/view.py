@@ -9,13 +9,15 @@ from diagnosis.machines.hosts import Hosts
 from groups import LayoutError
 from groups.layout import Layout
 from groups.placement import Placement
+from request.context import Context
+from request.hosts import hosts_of, placement_here
+from request.state import is_empty
+from request.units import ranges_text
 
 from ..base import form
-from ..base.context import Context, Pictures, View
-from ..base.hosts import ROWS, hosts_of, notes_html, placement_here, refused_html
+from ..base.hosts import ROWS, notes_html, refused_html
 from ..base.html import fine, fold, heading, rest_text, saying, table, tag, together
-from ..base.state import is_empty
-from ..base.units import ranges_text
+from ..base.view import Pictures, View
 from ..nodes.view import audit_of, level_head, level_name, waited_for
 from .better import better_of, order_html, order_pictures, order_text
 from .measures import measures_html, measures_pictures, measures_summary

@@ -12,8 +12,7 @@ from formats.check.script import check_script
 from formats.launch import TARGETS, Item, Parsed, emit, parse
 from formats.launch.emit import emitted
 from groups.layout import Layout
-
-from ..base.endpoint import (
+from request.endpoint import (
     CHANGES,
     LAYOUT,
     OF_TRAINING,
@@ -28,8 +27,9 @@ from ..base.endpoint import (
     require_text,
     serving,
 )
-from ..base.hosts import placement_from
-from ..base.state import require_choice
+from request.hosts import placement_from
+from request.state import require_choice
+
 from .inputs import UNSAYABLE, options_of_page
 
 MOST_LISTED = 4096

@@ -13,14 +13,13 @@ from groups.layout import SERVED, Layout
 from groups.mesh import whole_number
 from groups.stages.holdings import MAX_BATCH
 from groups.stages.layout_strings import is_layout, parse_layout
+from request.inputs import FIELDS, STARTS, fields_of
+from request.model import FLAGS, SIZES, UNKNOWN, model_of, typed_layout, typed_sizes
+from request.resolve import MODEL
+from request.state import State, is_empty, texts_of
+from request.trained import batch_of
 from training.model import Model
 from training.serving.placed import has_a2a
-
-from ..base.inputs import FIELDS, STARTS, fields_of
-from ..base.model import FLAGS, SIZES, UNKNOWN, model_of, typed_layout, typed_sizes
-from ..base.resolve import MODEL
-from ..base.state import State, is_empty, texts_of
-from ..base.trained import batch_of
 
 UNASKED = (
     *("cp", "ep", "etp", "instances", "levels", "hybrid", "gtp", "egtp", "gathers", *SERVED),

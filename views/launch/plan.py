@@ -8,13 +8,14 @@ from descriptions import ROLES, counted, note_text
 from formats.roles import PlanRead, has_roles, read_plan
 from formats.roles.warned import warnings_of
 from groups import LayoutError
+from request.link import state_texts
+from request.roles.opened import state_of_plan
+from request.state import State
+from request.words import sentence
 
 from ..base import form
 from ..base.html import saying, tag, together
-from ..base.link import state_texts
-from ..base.opened import state_of_plan
-from ..base.problems import message_html, sentence
-from ..base.state import State
+from ..base.problems import message_html
 
 MOST_NOTES = 12
 """The most notes of a plan that are listed."""

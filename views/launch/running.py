@@ -11,12 +11,12 @@ from formats.launch import Parsed
 from groups import LayoutError
 from groups.layout import Layout, framework_name
 from groups.running import Difference, Running, read_running
+from request.resolve import sizes_text
+from request.state import State
+from request.units import ranges_text
 
 from ..base import form
 from ..base.html import cell, fold, heads_of, numbered, rest_text, row, saying, table, tag, together
-from ..base.resolve import sizes_text
-from ..base.state import State
-from ..base.units import ranges_text
 from .inputs import pasted_changes
 
 SHOWN = 32

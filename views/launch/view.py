@@ -21,16 +21,18 @@ from groups.notes import Note
 from groups.placement import Placement
 from groups.running import is_running
 from render.files.tables import CodeChart
+from request.context import Context
+from request.fixes import fixes_of
+from request.hosts import placement_or_none
+from request.resolve import resolve, sizes_text
+from request.state import State, is_empty, require_choice
+from request.units import ranges_text
+from request.words import control_label, fix_label, sentence
 
 from ..base import form
-from ..base.context import Context, Pictures, View
-from ..base.fixes import fixes_of
-from ..base.hosts import placement_or_none
 from ..base.html import button, cell, fold, heading, numbered, row, saying, table, tag, together
-from ..base.problems import control_label, fix_label, problem_html, refusal_line, sentence
-from ..base.resolve import resolve, sizes_text
-from ..base.state import State, is_empty, require_choice
-from ..base.units import ranges_text
+from ..base.problems import problem_html, refusal_line
+from ..base.view import Pictures, View
 from ..groups.job import job_pictures
 from .inputs import options_of_page, pasted_changes, read_pasted, with_pasted
 from .plan import plan_pasted

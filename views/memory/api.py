@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from training.estimate.memory import fit_of
-from training.memory.per_stage import largest
-
-from ..base.context import Context
-from ..base.endpoint import (
+from request.context import Context
+from request.endpoint import (
     CHANGES,
     LAYOUT,
     Parameters,
@@ -23,7 +20,10 @@ from ..base.endpoint import (
     serving,
     training_endpoint,
 )
-from ..base.state import State
+from request.state import State
+from training.estimate.memory import fit_of
+from training.memory.per_stage import largest
+
 from ..estimate.measured import measured_facts
 from .served import server_facts
 

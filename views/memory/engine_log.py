@@ -6,10 +6,10 @@ from markupsafe import Markup
 
 from descriptions import MEMORY, joined
 from groups import LayoutError
+from request.context import Context
 from training.serving.server import GIB
 
 from ..base import form
-from ..base.context import Context
 from ..base.html import cell, saying, table, tag, together
 from ..base.problems import problem_html
 from .served import LogCheck, log_check

@@ -9,13 +9,13 @@ from markupsafe import Markup
 from descriptions import MEMORY
 from formats.values import Document
 from groups.layout import Layout
+from request.context import Context
+from request.trained import Trained
+from request.units import bytes_text, gib, seconds_text
 from training.memory.host import UPDATE
 from training.memory.per_stage import StageMemory
 
-from ..base.context import Context
 from ..base.html import saying, table, tag, together
-from ..base.trained import Trained
-from ..base.units import bytes_text, gib, seconds_text
 
 STATES = ("weights", "gradients", "optimizer")
 

@@ -11,16 +11,15 @@ from formats.values import Document
 from groups import LayoutError
 from groups.inputs import number_in
 from groups.layout import Layout
+from request.context import Context
+from request.errors import refusal
+from request.model import ChosenModel, model_of
+from request.state import is_empty
+from request.trained import cluster_of
 from training.model import Model
 from training.models import MODELS
 from training.serving.placed import HeldByRanks, cut_of, engine_of, has_a2a, placed
 from training.serving.server import GIB, ServerMemory, Serving, seen_memory, server_memory
-
-from ..base.context import Context
-from ..base.errors import refusal
-from ..base.model import ChosenModel, model_of
-from ..base.state import is_empty
-from ..base.trained import cluster_of
 
 if TYPE_CHECKING:
     from formats.logs.engine import EngineLog, EngineRank

@@ -16,6 +16,9 @@ from render.scenes.groups import PANEL_LIMIT
 from render.scenes.heat import DARK, PALE, Heat
 from render.scenes.server import HEADS, MOST_REQUESTS, RequestStrip, Segment, ServerPicture, Tile
 from render.svg.marks import marks_svg, scene_svg
+from request.context import Context
+from request.model import model_name
+from request.state import State
 from training.models import MODELS
 from training.parameters import total_parameters
 from training.serving.placed import has_a2a
@@ -23,12 +26,10 @@ from training.serving.server import CACHES, GIB, PARTS, SHARES, ServedStage
 from training.serving.weights import FORMATS
 
 from ..base import form
-from ..base.context import Context, Pictures
 from ..base.heat import painted
 from ..base.html import fine, fold, heading, saying, table, tag, together
-from ..base.model import model_name
 from ..base.problems import problem_html
-from ..base.state import State
+from ..base.view import Pictures
 from .engine_log import log_html
 from .served import ServedModel, printed_line, served_of
 from .stages import gib

@@ -12,6 +12,9 @@ from descriptions import JOB, MEMORY, counted, joined
 from groups.layout import Layout
 from render.scenes.groups import PANEL_LIMIT
 from render.scenes.heat import LEVELS, Heat, level_colours, levels
+from request.context import Context
+from request.trained import GIB, Trained
+from request.units import gib
 from training.memory.activations import layer_activations
 from training.memory.per_stage import PARTS, StageMemory, exchange_buffers, largest
 from training.parameters import layer_parameters, on_one_rank
@@ -19,11 +22,8 @@ from training.pipeline.figures import outputs_in_flight
 from training.recipe import PRECISIONS
 from training.split import padded_vocabulary
 
-from ..base.context import Context
 from ..base.heat import painted
 from ..base.html import button, by_pointer, cell, fine, saying, tag, together
-from ..base.trained import GIB, Trained
-from ..base.units import gib
 
 MOST_ROWS = 32
 """The most bars drawn; of more stages every n-th, with the fullest and the last."""

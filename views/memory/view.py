@@ -13,6 +13,13 @@ from descriptions import JOB, MEMORY, PAGE, SAVED, counted, joined
 from groups import LayoutError
 from render.palette import PALETTE
 from render.scenes.charts import Bar, BarsChart
+from request.context import Context
+from request.fixes import fixes_of, fixes_to_fit
+from request.model import FLAGS, MODEL_SIZES, SIZES, ChosenModel, model_name, model_of
+from request.state import State, is_empty
+from request.trained import Trained
+from request.units import gib, interval_text
+from request.words import change_label, control_label, fix_label, tried
 from training.estimate.memory import FITS, OVER, SPREAD, USABLE, fit_of
 from training.memory.per_stage import StageMemory, largest
 from training.model import BIASES
@@ -21,14 +28,9 @@ from training.parameters import KINDS, active_parameters, parameters_by_kind, to
 from training.split import SPREADS, padded_vocabulary
 
 from ..base import form
-from ..base.context import Context, Pictures, View
-from ..base.fixes import fixes_of, fixes_to_fit, or_refused
 from ..base.html import explained, fine, fold, heading, saying, table, tag, together
-from ..base.model import FLAGS, MODEL_SIZES, SIZES, ChosenModel, model_name, model_of
-from ..base.problems import change_label, control_label, fix_label, problem_html, tried
-from ..base.state import State, is_empty
-from ..base.trained import Trained
-from ..base.units import gib, interval_text
+from ..base.problems import or_refused, problem_html
+from ..base.view import Pictures, View
 from ..column import is_still
 from ..estimate.measured import measured_text
 from ..estimate.words import step_of

@@ -16,16 +16,16 @@ from groups.mesh import whole_number
 from render.draw.shards import draw_shards
 from render.scenes.shards import LOCAL, NONE, OWN, STALE, WHOLE, ShardGrid
 from render.svg.marks import scene_svg
+from request.context import Context
+from request.state import is_empty
+from request.trained import Trained
+from request.units import gib, ranks_text
 from training.estimate.memory import room_of
 from training.memory.per_stage import StageMemory, memory_per_stage, model_states
 from training.recipe import OFFLOAD
 
-from ..base.context import Context
 from ..base.form import setter
 from ..base.html import fine, row, saying, scrolling, table, tag, together
-from ..base.state import is_empty
-from ..base.trained import Trained
-from ..base.units import gib, ranks_text
 from .stages import millions, stage_of_ranks
 
 MOMENTS: dict[int, tuple[tuple[str, str, str, str], ...]] = {

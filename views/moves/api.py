@@ -13,12 +13,8 @@ from groups import LayoutError
 from groups.budget import spend
 from groups.errors import quoted
 from groups.layout import job_fields
-from training.moves import Moves, TensorMove
-from training.moves.cost import balance, busiest, least_seconds, seconds_of
-from training.moves.senders import RULES
-
-from ..base.context import Context
-from ..base.endpoint import (
+from request.context import Context
+from request.endpoint import (
     LAYOUT,
     TRAINING,
     Parameter,
@@ -29,10 +25,14 @@ from ..base.endpoint import (
     serving,
     trainable_of,
 )
-from ..base.errors import refusal
-from ..base.model import model_of
-from ..base.opened import state_of_plan
-from ..base.state import is_empty
+from request.errors import refusal
+from request.model import model_of
+from request.roles.opened import state_of_plan
+from request.state import is_empty
+from training.moves import Moves, TensorMove
+from training.moves.cost import balance, busiest, least_seconds, seconds_of
+from training.moves.senders import RULES
+
 from ..compare.named import context_named, plan_named
 from .sides import ROLE, cluster_used, moves_between, role_side, size_text
 

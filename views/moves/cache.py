@@ -12,16 +12,16 @@ from markupsafe import Markup
 from descriptions import MOVES, counted, joined
 from render.palette import TONES
 from render.scenes.kv import KVPart, KVPicture, KVSlice
+from request.context import Context
+from request.model import model_of
+from request.state import State
+from request.units import bytes_text, seconds_text
 from training.models import MODELS
 from training.moves import Handover, KVMove, hand_over
 from training.moves.handover import CacheSide, handover_seconds
 from training.serving.server import CACHES
 
-from ..base.context import Context
 from ..base.html import saying, table
-from ..base.model import model_of
-from ..base.state import State
-from ..base.units import bytes_text, seconds_text
 from .sides import cluster_used
 from .transfer import LayoutTransfer, other_side
 

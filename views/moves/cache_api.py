@@ -7,10 +7,8 @@ from collections.abc import Mapping
 
 from formats.values import Document
 from groups.budget import spend
-from training.moves.handover import handover_seconds
-
-from ..base.context import Context
-from ..base.endpoint import (
+from request.context import Context
+from request.endpoint import (
     CHANGES,
     LAYOUT,
     Parameters,
@@ -20,8 +18,10 @@ from ..base.endpoint import (
     require_text,
     serving,
 )
-from ..base.model import model_of
-from ..base.state import State
+from request.model import model_of
+from request.state import State
+from training.moves.handover import handover_seconds
+
 from ..compare.named import context_named
 from .api import side_facts
 from .cache import cache_between, where_of

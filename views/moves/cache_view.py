@@ -9,9 +9,10 @@ from markupsafe import Markup
 from descriptions import MOVES
 from render.draw.kv import draw_kv
 from render.svg.marks import scene_svg
+from request.context import Context
 
-from ..base.context import Context, Pictures
 from ..base.html import fine, saying, scrolling, tag, together
+from ..base.view import Pictures
 from .both import both_html, picture_text
 from .cache import (
     RULE_NAMES,

@@ -10,6 +10,8 @@ from descriptions import MOVES, MOVES_RULES
 from render.draw.times import draw_times
 from render.scenes.times import MeasuredTime, RuleTime, TimesChart
 from render.svg.marks import scene_svg
+from request.context import Context
+from request.units import bytes_text, seconds_text
 from training.clusters import Cluster
 from training.moves import Moves
 from training.moves.cost import (
@@ -23,9 +25,7 @@ from training.moves.cost import (
 from training.moves.published import MeasuredUpdate, measured_updates
 
 from ..base import form
-from ..base.context import Context
 from ..base.html import fine, fold, saying, table, tag, together
-from ..base.units import bytes_text, seconds_text
 from .sides import cluster_used, moves_between
 from .transfer import WeightTransfer, weight_transfer
 

@@ -13,12 +13,12 @@ from groups.errors import not_a_choice
 from render.scenes.charts import MatrixChart
 from render.scenes.matrix import MatrixPicture, matrix_picture
 from render.svg.matrix import matrix_svg
+from request.state import is_empty
+from request.units import bytes_text
 from training.moves import Moves
 
 from ..base import form
 from ..base.html import fine, saying, tag
-from ..base.state import is_empty
-from ..base.units import bytes_text
 from ..traffic.matrix import runs, scale_of
 from .transfer import WeightTransfer
 

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterable, Sequence
 
 from descriptions import MOVES, counted
+from request.context import Context
+from request.units import bytes_text
 from training.moves import TensorMove
 
-from ..base.context import Context
 from ..base.html import saying
-from ..base.units import bytes_text
 from .tensor import Slab, cuts_of, kind_of, spans_of
 from .transfer import WeightTransfer, weight_transfer
 

@@ -17,8 +17,8 @@ from render.scenes.moves import (
     cell_width,
     shard_rows,
 )
+from request.context import Context
 
-from ..base.context import Context
 from .sides import size_text
 from .transfer import LayoutTransfer, WeightTransfer, weight_transfer
 

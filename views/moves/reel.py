@@ -12,13 +12,13 @@ from groups import LayoutError
 from groups.budget import spend, within
 from render.draw.tensor import draw_tensor
 from render.svg.marks import scene_svg
+from request.context import Context
+from request.link import from_values, parsed
+from request.resolve import resolve
+from request.words import sentence
 from training.moves import TensorMove
 
-from ..base.context import Context
 from ..base.html import as_json
-from ..base.link import from_values, parsed
-from ..base.problems import sentence
-from ..base.resolve import resolve
 from .pictures import tones_of
 from .tensor import kind_of, tensor_picture
 from .transfer import WeightTransfer, weight_transfer

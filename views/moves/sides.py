@@ -8,15 +8,14 @@ from groups import LayoutError
 from groups.errors import not_a_choice
 from groups.layout import Layout
 from groups.plan import Role
+from request.context import Context
+from request.errors import refusal
+from request.model import model_of
+from request.roles.pages import RolePage
+from request.trained import cluster_of
 from training.clusters import CLUSTERS, Cluster
 from training.moves import Moves, weight_moves
 from training.split import Dealing, layers_of_stages
-
-from ..base.context import Context
-from ..base.errors import refusal
-from ..base.model import model_of
-from ..base.roles import RolePage
-from ..base.trained import cluster_of
 
 ROLE = "role:"
 """Prefix of the name of another role of the plan, as in role:rollout."""
@@ -59,7 +58,7 @@ def moves_between(
     """The moves of the source model's weights. Each side keeps its own division of layers into
     stages; with ZeRO-3, data parallelism shards the tensors too.
 
-    >>> from views.base.state import State
+    >>> from request.state import State
     >>> one, other = (Context.of(State(nodes=1, tp=tp)) for tp in (2, 4))
     >>> moves_between(one, other).bytes.between_nodes
     0

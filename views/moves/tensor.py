@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from descriptions import MOVES
 from render.scenes.tensor import Piece, TensorPicture
+from request.units import bytes_text
 from training.moves import Moves, TensorMove
 from training.moves.tensors import PLACES, Place, Tensor, tensors_of
 
 from ..base.html import saying
-from ..base.units import bytes_text
 from .transfer import WeightTransfer
 
 MOST_PIECES = 8

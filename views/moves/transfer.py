@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from groups import LayoutError
 from groups.layout import Layout
+from request.context import Context
+from request.state import is_empty
 from training.moves import Moves, TensorMove
 
-from ..base.context import Context
-from ..base.state import is_empty
 from ..compare.kept import FROM_HERE, kept_context
 from ..compare.named import context_named
 from .sides import ROLE, moves_between, role_side

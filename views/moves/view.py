@@ -10,11 +10,13 @@ from markupsafe import Markup
 from descriptions import JOB, MOVES, MOVES_RULES, counted, joined
 from groups.presets import PUBLISHED
 from render.marks import Scene
+from request.context import Context
+from request.inputs import FIELDS
+from request.state import State, is_empty
+from request.units import bytes_text, seconds_text
 from training.moves.cost import seconds_of
 
 from ..base import form
-from ..base.context import Context, Pictures, View
-from ..base.fixes import or_refused
 from ..base.html import (
     fine,
     fold,
@@ -25,9 +27,8 @@ from ..base.html import (
     tag,
     together,
 )
-from ..base.inputs import FIELDS
-from ..base.state import State, is_empty
-from ..base.units import bytes_text, seconds_text
+from ..base.problems import or_refused
+from ..base.view import Pictures, View
 from ..compare.kept import FROM_HERE
 from .both import both_html, picture_text
 from .cache import RULE_NAMES, cache_answer, cache_needs, kv_transfer

@@ -6,9 +6,8 @@ import json
 
 from groups.audit import DOMAINS, audit
 from groups.layout import Layout
-
-from ..base.endpoint import endpoint
-from ..base.hosts import placement_from
+from request.endpoint import endpoint
+from request.hosts import placement_from
 
 
 @endpoint

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator
 
 from descriptions import PAGE
 from groups import LayoutError
+from request.context import Context
+from request.units import bytes_text
 
-from ..base.context import Context
 from ..base.html import saying
-from ..base.units import bytes_text
 from ..estimate.words import seconds_about, step_text
 from ..traffic.rows import rows_of
 
@@ -21,8 +21,8 @@ def cost_of_waiting(names: Collection[str], context: Context) -> Iterator[str]:
     """Sentences: the share of a step that waits for these groups, and the link that bounds them;
     without numbers if the model or the batch is refused.
 
-    >>> from ..base.trained import published
-    >>> from ..base.state import State
+    >>> from request.trained import published
+    >>> from request.state import State
     >>> cost, routing = cost_of_waiting(["ep"], Context.of(State(**published("deepseek-v3"))))
     >>> cost.replace("\N{NO-BREAK SPACE}", " ").partition("a GPU ")[2]
     'sends 821 GB for this, and 58 ms of about 16 s are spent waiting for it.'

@@ -24,14 +24,15 @@ from render.scenes.nodes import (
 )
 from render.scenes.nodes_plan import MOST_BOXES, NodesRequest, nodes_picture
 from render.svg.nodes import nodes_svg
+from request.context import Context
+from request.resolve import main_groupings
+from request.state import require_choice
+from request.units import bytes_text
+from request.words import control_label
 from training.traffic.per_step import CARRIERS, carrier
 
-from ..base.context import Context, Pictures
 from ..base.html import button, fine, saying, tag
-from ..base.problems import control_label
-from ..base.resolve import main_groupings
-from ..base.state import require_choice
-from ..base.units import bytes_text
+from ..base.view import Pictures
 from ..traffic.rows import rows_of
 
 WIDE, NARROW, SLIDE = (1000.0, 16, 10, 6), (360.0, 4, 4, 6), (800.0, 8, 8, 4)

@@ -14,10 +14,12 @@ from groups.grouping import Grouping
 from groups.layout import Layout
 from groups.placement import Placement
 from render.files.tables import BarCell, Cell, TableChart
+from request.context import Context
+from request.hosts import placement_or_none
+from request.model import is_dense
+from request.resolve import AUTO, main_groupings
+from request.state import State
 
-from ..base.context import Context, Pictures, View
-from ..base.fixes import or_refused
-from ..base.hosts import placement_or_none
 from ..base.html import (
     button,
     cell,
@@ -32,10 +34,9 @@ from ..base.html import (
     tag,
     together,
 )
-from ..base.model import is_dense
 from ..base.names import folding_names, rare_names
-from ..base.resolve import AUTO, main_groupings
-from ..base.state import State
+from ..base.problems import or_refused
+from ..base.view import Pictures, View
 from .cost import cost_of_waiting
 from .map import map_html, map_pictures, map_slide
 

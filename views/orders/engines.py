@@ -13,12 +13,13 @@ from groups.grouping import Grouping
 from groups.layout import Job, Layout, framework_name
 from render.scenes import groups as scene
 from render.svg import groups as svg
+from request.context import Context
+from request.model import is_dense
+from request.units import ranges_text
+from request.words import sentence
 
-from ..base.context import Context, Pictures
 from ..base.html import cell, chip, figure, heading, row, saying, table, tag, together
-from ..base.model import is_dense
-from ..base.problems import sentence
-from ..base.units import ranges_text
+from ..base.view import Pictures
 from ..groups.shown import PictureSpec
 from ..groups.view import framed, overview_figure
 

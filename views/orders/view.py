@@ -16,9 +16,12 @@ from render.scenes import groups as scene
 from render.scenes.job_plan import HALF, WHOLE
 from render.svg import groups as svg
 from render.svg.job import job_svg
+from request.context import Context
+from request.resolve import main_groupings, sizes_of
+from request.state import State
+from request.units import ranges_text, ranks_text
 
 from ..base import form
-from ..base.context import Context, Pictures, View
 from ..base.html import (
     button,
     cell,
@@ -38,9 +41,7 @@ from ..base.html import (
     unbroken,
 )
 from ..base.problems import refusal_line
-from ..base.resolve import main_groupings, sizes_of
-from ..base.state import State
-from ..base.units import ranges_text, ranks_text
+from ..base.view import Pictures, View
 from ..groups.compared import AUTO, Comparison, grids_of, megatrons_kind, order_title
 from ..groups.job import described, job_of_grid, layers_of
 from ..groups.shown import PictureSpec

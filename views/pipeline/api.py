@@ -12,14 +12,14 @@ from groups import LayoutError
 from groups.alternatives import MOST
 from groups.budget import LIMIT
 from groups.inputs import inputs_of
+from request.endpoint import Parameter, Parameters, parameter, serving, too_large
+from request.inputs import TimesInputs
+from request.state import State, require_choice
+from request.trained import micro_batches_unasked
 from training.pipeline import SCHEDULES, Timeline, figures_of, simulate
 from training.pipeline.plan import MOST_OPS, too_many_ops
 from training.pipeline.spec import OF_SCHEDULES, ScheduleSpec, checked
 
-from ..base.endpoint import Parameter, Parameters, parameter, serving, too_large
-from ..base.inputs import TimesInputs
-from ..base.state import State, require_choice
-from ..base.trained import micro_batches_unasked
 from .inputs import MOST_RANKS, clock_of, spend_on, work_of
 
 MOST_PLACES = 100_000

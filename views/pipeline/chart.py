@@ -17,15 +17,16 @@ from groups.budget import spend
 from render.scenes.charts import HELD, Entry, HeldChart, TimelineChart
 from render.scenes.timeline import AXIS, PHASES, Strip, shade, strips_of
 from render.svg.timeline import memory_svg, strip_svg
+from request.context import Context
+from request.inputs import OF_MATHS
+from request.state import State, is_empty
+from request.trained import schedule_name
 from training.pipeline import Durations, Figures, Timeline, figures_of, simulate
 from training.pipeline.plan import WAITS
 from training.pipeline.spec import ScheduleSpec
 
-from ..base.context import Context, Pictures
 from ..base.html import player_buttons, saying, tag
-from ..base.inputs import OF_MATHS
-from ..base.state import State, is_empty
-from ..base.trained import schedule_name
+from ..base.view import Pictures
 from .inputs import (
     MOST_RANKS,
     Clock,

@@ -13,16 +13,10 @@ from groups.inputs import number_in
 from groups.layout import Layout
 from groups.mesh import whole_number
 from groups.stages.layout_strings import parse_layout
-from training.pipeline import SCHEDULES, Durations, Times
-from training.pipeline.schedules import DEFAULT_VIRTUAL
-from training.pipeline.simulate import Duration
-from training.pipeline.spec import ScheduleSpec, checked
-from training.split import Dealing, layers_of_stages, stages_of_ranks
-
-from ..base.inputs import TimesInputs
-from ..base.model import typed_layers, typed_layout
-from ..base.state import State, is_empty, pinned_group, require_choice
-from ..base.trained import (
+from request.inputs import TimesInputs
+from request.model import typed_layers, typed_layout
+from request.state import State, is_empty, pinned_group, require_choice
+from request.trained import (
     batch_of,
     count_of,
     dealing_of,
@@ -30,7 +24,12 @@ from ..base.trained import (
     schedule_name,
     virtual_stages,
 )
-from ..base.units import ranges_text
+from request.units import ranges_text
+from training.pipeline import SCHEDULES, Durations, Times
+from training.pipeline.schedules import DEFAULT_VIRTUAL
+from training.pipeline.simulate import Duration
+from training.pipeline.spec import ScheduleSpec, checked
+from training.split import Dealing, layers_of_stages, stages_of_ranks
 
 MOST_RANKS = 1_024
 """The longest pipeline that is drawn, in ranks."""

@@ -8,13 +8,13 @@ import numpy as np
 from markupsafe import Markup
 
 from descriptions import PAGE
+from request.state import State, is_empty
+from request.units import ranges_text
 from training.pipeline import Figures
 from training.pipeline.spec import ScheduleSpec
 
 from ..base.html import TableCell, cell, fold, saying, table, tag, together
 from ..base.problems import leads_html
-from ..base.state import State, is_empty
-from ..base.units import ranges_text
 from .chart import TimedSchedule, amount, percent, timed
 from .inputs import Clock, Stage, counts_of, has_virtual_stages, stage_numbers
 

@@ -11,18 +11,20 @@ from markupsafe import Markup
 from descriptions import PAGE, joined
 from groups import LayoutError
 from groups.alternatives import MOST, divisors, with_working, works
+from request.context import Context
+from request.inputs import OF_MATHS
+from request.resolve import resolve
+from request.state import State, fixes_or_reset, is_empty
+from request.trained import batch_of, schedule_name, with_micro_batches
+from request.units import ranges_text
+from request.words import each_once, tried
 from training.pipeline import SCHEDULES
 from training.pipeline.spec import ScheduleSpec
 
 from ..base import form
-from ..base.context import TABLES, Context, View
 from ..base.html import explained, fold, heading, saying, tag, together
-from ..base.inputs import OF_MATHS
-from ..base.problems import each_once, problem_html, tried
-from ..base.resolve import resolve
-from ..base.state import State, fixes_or_reset, is_empty
-from ..base.trained import batch_of, schedule_name, with_micro_batches
-from ..base.units import ranges_text
+from ..base.problems import problem_html
+from ..base.view import TABLES, View
 from ..estimate.words import step_of
 from .chart import (
     TimedSchedule,

@@ -11,9 +11,9 @@ from groups.grouping import parse_ranks, shared_groups
 from groups.layout import Layout
 from groups.mesh import require_rank
 from groups.placement import local_rank, node_of
+from request.endpoint import endpoint
+from request.hosts import placement_from
 
-from ..base.endpoint import endpoint
-from ..base.hosts import placement_from
 from ..hang.verdict import verdict_of
 
 

@@ -13,10 +13,10 @@ from formats.values import Document
 from groups.budget import spend
 from groups.notes import Note
 from groups.plan import Plan
+from request.context import Context
+from request.endpoint import require_text, serving
+from request.state import State
 
-from ..base.context import Context
-from ..base.endpoint import require_text, serving
-from ..base.state import State
 from ..compare.named import plan_named
 from .moments import Moments, moments_of, moments_read
 from .notes import plan_notes

@@ -1,7 +1,7 @@
 """The roles as tabs above the page, and a menu of edits of the one on screen.
 
 Each is a button that puts a role on screen; what a reader does to a role goes as one instruction
-(views/base/role_edits.py), which the page's script sends from boxes with a ``data-edit``.
+(request/roles/edits.py), which the page's script sends from boxes with a ``data-edit``.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from markupsafe import Markup
 
 from descriptions import ROLES
 from groups import LayoutError
+from request.roles.pages import Cast, cast_of
+from request.roles.text import ALL, kept_words
+from request.state import State
 
 from ..base import form
 from ..base.html import button, saying, tag, together
-from ..base.role_text import ALL, kept_words
-from ..base.roles import Cast, cast_of
-from ..base.state import State
 
 TONES = 5
 """The number of colours of roles, which repeat."""

@@ -23,12 +23,12 @@ from render.scenes.job import JobPicture
 from render.scenes.marked import marks_of
 from render.svg import job as svg
 from render.svg.cluster import cluster_svg
+from request.context import Context
+from request.resolve import sizes_of, sizes_text
+from request.state import State
 
-from ..base.context import Context
-from ..base.fixes import or_refused
 from ..base.html import fine, saying, tag, together
-from ..base.resolve import sizes_of, sizes_text
-from ..base.state import State
+from ..base.problems import or_refused
 from ..groups.job import described, job_of_grid, layers_of
 from ..groups.shown import PictureSpec, marked
 from .bar import TONES, swatch

@@ -11,8 +11,8 @@ from descriptions import ROLES, note_text
 from groups.errors import LayoutError
 from groups.plan import Role
 from groups.plan_faults import hangs_of
+from request.context import Context
 
-from ..base.context import Context
 from ..base.html import button, saying, tag
 from ..hang.view import case_on_page
 from .hero import has_roles, lost_text

@@ -10,6 +10,12 @@ from functools import lru_cache
 from formats.roles import PlanRead
 from groups import LayoutError
 from groups.plan import Plan
+from request.context import Context
+from request.inputs import UNKNOWN
+from request.roles.opened import cast_of_plan
+from request.roles.pages import Cast, layout_of
+from request.state import State
+from request.trained import capacity_of
 from training.roles import (
     Phase,
     RankBytes,
@@ -20,12 +26,6 @@ from training.roles import (
     trained_bytes,
 )
 
-from ..base.context import Context
-from ..base.inputs import UNKNOWN
-from ..base.opened import cast_of_plan
-from ..base.roles import Cast, layout_of
-from ..base.state import State
-from ..base.trained import capacity_of
 from ..memory.served import served_of
 
 Work = Sequence[RankBytes] | LayoutError

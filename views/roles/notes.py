@@ -10,10 +10,10 @@ from descriptions import note_text
 from groups import LayoutError
 from groups.notes import Note
 from groups.plan_notes import notes_of
+from request.context import Context
+from request.model import model_of
 
-from ..base.context import Context
 from ..base.html import tag
-from ..base.model import model_of
 
 
 def plan_notes(context: Context) -> list[Note]:

@@ -11,9 +11,8 @@ from groups.engines import engine_gpus
 from groups.grouping import Grouping
 from groups.layout import Layout
 from groups.plan import Plan, Role
-
-from ..base.context import Context
-from ..base.units import ranges_text
+from request.context import Context
+from request.units import ranges_text
 
 
 def chosen_gpu(context: Context) -> int:

@@ -13,12 +13,12 @@ from formats.roles.presets import PLANS
 from render.draw.step import draw_step
 from render.scenes.step import HeldPart, PhaseBar, StepPicture
 from render.svg.marks import marks_svg
+from request.context import Context
+from request.units import gib
+from request.words import sentence
 from training.roles import Phase
 
-from ..base.context import Context
 from ..base.html import button, fine, saying, tag
-from ..base.problems import sentence
-from ..base.units import gib
 from ..moves.sides import ROLE
 from .bar import TONES
 from .moments import Moments, moments_of

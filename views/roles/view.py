@@ -8,13 +8,14 @@ from descriptions import ROLES, joined
 from formats.documents.tables import Table
 from formats.roles.facts import COLUMNS, rank_rows
 from render.marks import Scene
+from request.context import Context
+from request.roles.edits import edited
+from request.roles.pages import cast_of
 
 from ..base import form
-from ..base.context import TABLES, Context, Pictures, View
-from ..base.fixes import or_refused
 from ..base.html import tag
-from ..base.role_edits import edited
-from ..base.roles import cast_of
+from ..base.problems import or_refused
+from ..base.view import TABLES, Pictures, View
 from ..groups.job import spec_of
 from .hero import answer_text, has_roles, lost_text, plan_html, role_pictures
 from .places import chosen_gpu

@@ -6,12 +6,12 @@ import json
 
 from groups import LayoutError
 from groups.notes import Note
+from request.context import Context
+from request.endpoint import empty_if_zero, fit_facts, fixes_tried, job_facts, training_endpoint
 from training.estimate import Estimate
 from training.search import alone, compared, published_layouts, search
 from training.split import SIZES
 
-from ..base.context import Context
-from ..base.endpoint import empty_if_zero, fit_facts, fixes_tried, job_facts, training_endpoint
 from ..estimate.measured import measured_facts
 from ..estimate.words import estimate_facts
 from .view import reason_text

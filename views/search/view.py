@@ -13,6 +13,14 @@ from groups import LayoutError
 from groups.notes import Note
 from groups.presets import PRESETS
 from render.files.tables import BarCell, TableChart
+from request.context import Context
+from request.fixes import fixes_of
+from request.link import to_query
+from request.model import model_name, typed_layout
+from request.resolve import resolve
+from request.state import State
+from request.units import gib, seconds_text
+from request.words import value_text, within_sentence
 from training.estimate import Estimate
 from training.estimate.memory import FITS, USABLE
 from training.recompute import WORDS, modules_of
@@ -29,8 +37,6 @@ from training.search import (
 )
 
 from ..base import form
-from ..base.context import Context, Pictures, View
-from ..base.fixes import fixes_of, or_refused
 from ..base.html import (
     cell,
     dotted,
@@ -44,12 +50,8 @@ from ..base.html import (
     tag,
     together,
 )
-from ..base.link import to_query
-from ..base.model import model_name, typed_layout
-from ..base.problems import message_html, problem_html, value_text, within_sentence
-from ..base.resolve import resolve
-from ..base.state import State
-from ..base.units import gib, seconds_text
+from ..base.problems import message_html, or_refused, problem_html
+from ..base.view import Pictures, View
 from ..estimate.measured import measured_html, measured_text
 from ..estimate.words import KINDS, about
 from ..traffic.view import inputs_html

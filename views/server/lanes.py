@@ -21,9 +21,9 @@ from anyio import CapacityLimiter, to_thread
 
 from groups import LayoutError
 from groups.budget import Budget, within
+from request.endpoint import words_of
+from request.words import sentence
 
-from ..base.endpoint import words_of
-from ..base.problems import sentence
 from .worker import Worker
 
 Result = TypeVar("Result")

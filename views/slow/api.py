@@ -8,8 +8,8 @@ from typing import Any
 
 from descriptions import slow_note, slow_sentence
 from groups.layout import Layout, job_fields
+from request.endpoint import endpoint, require_text
 
-from ..base.endpoint import endpoint, require_text
 from .files import read_bounded
 from .parts import measured_parts
 from .seen import SeenSlow

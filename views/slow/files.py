@@ -24,11 +24,10 @@ from groups.budget import spend
 from groups.errors import LayoutError
 from groups.layout import Layout
 from groups.program import PROGRAM
-
-from ..base.context import Context
-from ..base.digests import bad_digest, packed, unpacked
-from ..base.errors import refusal
-from ..base.state import is_empty
+from request.context import Context
+from request.digests import bad_digest, packed, unpacked
+from request.errors import refusal
+from request.state import is_empty
 
 BOUNDS = TraceBounds(
     bytes=64 * MEGABYTE,

@@ -10,13 +10,13 @@ from markupsafe import Markup
 from diagnosis.slow import Slowness
 from groups import LayoutError
 from render.palette import own_tone
+from request.context import Context
+from request.trained import trained_of
+from request.units import seconds_text
 from training.estimate import Estimate
 
-from ..base.context import Context
 from ..base.html import chips, fine, share_bar, table, tag, together
 from ..base.problems import leads_html, problem_html
-from ..base.trained import trained_of
-from ..base.units import seconds_text
 from ..estimate.view import part_name
 from ..estimate.words import KINDS, seconds_about
 from .seen import SeenSlow

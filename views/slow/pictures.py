@@ -14,10 +14,10 @@ from render.scenes.lost import LostPicture, Scale, amounts_of
 from render.scenes.together import TogetherCall, TogetherChart
 from render.svg.lost import lost_svg
 from render.svg.marks import scene_svg
+from request.units import SECONDS, ranges_text, seconds_text
 
-from ..base.context import Pictures
 from ..base.html import scrolling, tag, together
-from ..base.units import SECONDS, ranges_text, seconds_text
+from ..base.view import Pictures
 from ..groups.job import label_words
 from .seen import SeenSlow
 from .words import SLOW_VIEW, say_of

@@ -15,9 +15,9 @@ from diagnosis.slow.verdict import Culprit
 from groups import LayoutError
 from groups.layout import Job, Layout
 from groups.notes import Note
+from request.context import Context
+from request.state import is_empty
 
-from ..base.context import Context
-from ..base.state import is_empty
 from .files import slow_on_page
 
 LEAST = 0.05

@@ -10,10 +10,10 @@ from markupsafe import Markup
 from descriptions import SLOW_DOING
 from diagnosis.slow import Slowness
 from diagnosis.slow.model import SlowGroup
+from request.units import ranges_text, seconds_text
 
 from ..base import form
 from ..base.html import chips, fold, numbered, rest_text, table, tag, together
-from ..base.units import ranges_text, seconds_text
 from .seen import SeenSlow
 from .words import say_of
 

@@ -7,15 +7,16 @@ from markupsafe import Markup
 from descriptions import PAGE, RUN, counted, joined, slow_note, slow_sentence
 from groups import LayoutError
 from groups.layout import framework_name
+from request.context import Context
+from request.resolve import fields_of_job, sizes_text
+from request.state import is_empty
+from request.units import ranges_text
 
 from ..base import form
-from ..base.context import Context, Pictures, View
 from ..base.files import ways_in
 from ..base.html import fine, fold, heading, numbered, tag, together
 from ..base.problems import problem_html
-from ..base.resolve import fields_of_job, sizes_text
-from ..base.state import is_empty
-from ..base.units import ranges_text
+from ..base.view import Pictures, View
 from ..launch.running import compared, differences_html
 from .files import COMMAND, example, example_run
 from .parts import parts_html

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 from descriptions import PURPOSES
+from request.context import Context
+from request.endpoint import fixes_tried, job_facts, training_endpoint
 from training.traffic.per_step import Traffic
 
-from ..base.context import Context
-from ..base.endpoint import fixes_tried, job_facts, training_endpoint
 from ..estimate.measured import measured_facts
 from ..estimate.words import estimate_facts
 from ..memory.host import host_facts

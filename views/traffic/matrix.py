@@ -11,14 +11,15 @@ from descriptions import PAGE, SAVED, TRAFFIC, counted
 from render.scenes.charts import MatrixChart
 from render.scenes.matrix import MatrixPicture, matrix_picture
 from render.svg.matrix import matrix_svg, scale_png
+from request.context import Context
+from request.units import bracketed, bytes_text
 from training.traffic.matrix import CELLS, Matrix, matrix
 from training.traffic.parts import ALL, NODE, clearest, parts_of, ranks_of_part
 from training.traffic.per_step import Traffic
 
 from ..base import form
-from ..base.context import Context, Pictures
 from ..base.html import saying, tag
-from ..base.units import bracketed, bytes_text
+from ..base.view import Pictures
 
 
 def matrix_html(context: Context, rows: Sequence[Traffic]) -> Markup:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from groups.layout import Layout
+from request.trained import Trained
 from training.traffic.per_step import Traffic, traffic
-
-from ..base.trained import Trained
 
 
 def rows_of(layout: Layout, trained: Trained) -> list[Traffic]:

@@ -19,11 +19,15 @@ from descriptions import (
     joined,
 )
 from groups.layout import Layout
+from request.context import Context
+from request.inputs import FIELDS
+from request.model import model_name
+from request.state import State
+from request.trained import Trained
+from request.units import bracketed, bytes_text, seconds_text
 from training.traffic.per_step import Traffic, seconds_together
 
 from ..base import form
-from ..base.context import Context, Pictures, View
-from ..base.fixes import or_refused
 from ..base.html import (
     chips,
     explained,
@@ -39,11 +43,8 @@ from ..base.html import (
     tag,
     together,
 )
-from ..base.inputs import FIELDS
-from ..base.model import model_name
-from ..base.state import State
-from ..base.trained import Trained
-from ..base.units import bracketed, bytes_text, seconds_text
+from ..base.problems import or_refused
+from ..base.view import Pictures, View
 from ..estimate.words import step_of
 from ..memory.host import crossing_html
 from .matrix import matrix_html, matrix_pictures

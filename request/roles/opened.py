@@ -13,11 +13,11 @@ from formats.roles import PlanRead, RoleRead
 from formats.roles.presets import PLANS, preset_plan
 from training.roles import PARTS
 
-from .inputs import UNKNOWN
-from .resolve import MODEL, fields_of_job
-from .role_text import OWN_FIELDS, ROLE_STARTS
-from .roles import Cast, RolePage
-from .state import State, texts_of
+from ..inputs import UNKNOWN
+from ..resolve import MODEL, fields_of_job
+from ..state import State, texts_of
+from .pages import Cast, RolePage
+from .text import OWN_FIELDS, ROLE_STARTS
 
 SERVED_PARTS, TRAINED_PARTS = ("weights", "cache"), ("weights", "gradients", "optimizer")
 """The parts of a role's memory, of either kind, that may stay on its GPUs."""

@@ -1,4 +1,4 @@
-"""The refusals of this room: the sentences of views/refusals.toml, beside those of groups."""
+"""The refusals of this room: the sentences of refusals.toml, beside those of groups."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from groups.errors import quoted, refusals
 
-refusal = refusals(Path(__file__).parent.parent / "refusals.toml")
+refusal = refusals(Path(__file__).with_name("refusals.toml"))
 
 
 def positive(value: object, *, name: str) -> float:

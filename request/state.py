@@ -1,4 +1,4 @@
-"""The unchecked state of the page: a text for each field of views.base.inputs.
+"""The unchecked state of the page: a text for each field of request.inputs.
 
 Every part of the page and every view reads the same `State`: the browser holds it, a link says what
 of it differs from the start (link.py), `groups.inputs.parse` makes typed inputs of it, and

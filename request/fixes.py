@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
-
-from markupsafe import Markup
 
 from groups import LayoutError, Mesh
 from groups.alternatives import MOST, divisors, with_working, works
@@ -14,21 +12,12 @@ from training.estimate.memory import FITS, Fit, fit_of
 
 from .context import Context
 from .inputs import OF_GROUPS
-from .problems import problem_html
 from .resolve import resolve
 from .state import fixes_or_reset
 from .trained import with_micro_batches
 
 Changes = Mapping[str, object]
 """Changes of fields of the state."""
-
-
-def or_refused(context: Context, answer: Callable[[Context], Markup]) -> Markup:
-    """The view's HTML, or its refusal with the changes of the training that work."""
-    try:
-        return answer(context)
-    except LayoutError as error:
-        return problem_html(error, context.language, fixes_of(error, context))
 
 
 def fixes_of(error: LayoutError, context: Context) -> list[Changes]:

@@ -370,7 +370,7 @@ def dealing_of(state: State) -> DealtOut:
 
 def _split(layout: Layout, model: Model, state: State) -> Split:
     """Typed layers must suit Megatron; those of a preset are assigned nearly equally if the stages
-    do not divide them (views.base.model)."""
+    do not divide them (request.model)."""
     dealing = dealing_of(state)
     split = Split.of(layout.mesh, layout.expert, vpp=virtual_stages(state), **dealing)
     if not (is_empty(state.layers) and is_empty(state.spread)) or dealing["spread"] != "equal":

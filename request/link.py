@@ -38,7 +38,7 @@ from groups.presets import PUBLISHED
 
 from .errors import refusal
 from .inputs import FIELDS, STARTS
-from .opened import is_plan, preset_state
+from .roles.opened import is_plan, preset_state
 from .state import State, language_of
 from .trained import published
 from .version_1 import as_version_2

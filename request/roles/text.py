@@ -33,8 +33,8 @@ from groups.plan import MAX_ROLES
 from groups.presets import PUBLISHED
 from training.roles import PARTS
 
-from .errors import refusal
-from .inputs import FIELDS, STARTS, fields_of
+from ..errors import refusal
+from ..inputs import FIELDS, STARTS, fields_of
 
 SHOWN_NAMES = ("actor", "rollout", "job")
 """Default names of the role on screen: the first that is free."""

@@ -29,10 +29,12 @@ from groups.mesh import whole_number
 from groups.plan import Plan, Role
 from groups.presets import PUBLISHED
 
-from .errors import refusal
-from .problems import sentence
-from .resolve import resolve
-from .role_text import (
+from ..errors import refusal
+from ..resolve import resolve
+from ..state import State
+from ..trained import published
+from ..words import sentence
+from .text import (
     MODEL,
     OWN_FIELDS,
     ROLE_STARTS,
@@ -43,8 +45,6 @@ from .role_text import (
     read_roles,
     settings_of,
 )
-from .state import State
-from .trained import published
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,10 @@ from groups.inputs import number_in
 from groups.mesh import whole_number
 from groups.plan import MAX_ROLES
 
-from .errors import refusal
-from .role_text import (
+from ..errors import refusal
+from ..state import State
+from .pages import Cast, RolePage, cast_of
+from .text import (
     ALL,
     LONGEST,
     MODEL,
@@ -37,8 +39,6 @@ from .role_text import (
     require_name,
     spans_of,
 )
-from .roles import Cast, RolePage, cast_of
-from .state import State
 
 NAMES = ("rollout", "reference", "reward", "critic", "actor")
 """Names of new roles, in the order of their use."""

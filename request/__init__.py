@@ -1,0 +1,9 @@
+"""What is asked: by the page, a link, an endpoint and the command line. No HTML.
+
+inputs, state, link       every field, their texts, and those texts as an address
+resolve, model, trained   the layout that a state means, the model, and how it is trained
+roles                     the other layouts on the same cluster
+context                   all of that, as views and documents get it
+endpoint                  parameters of functions that programs call
+words, fixes, hosts       refusals in words, what mends them, the machines
+"""

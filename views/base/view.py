@@ -1,0 +1,60 @@
+"""The row of a view."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from markupsafe import Markup
+
+from descriptions import Text
+from render.marks import Titled
+from request.context import Context
+
+Pictures = Titled
+"""Titles with their scenes, in order."""
+
+
+TABLES = ("csv", "txt", "json", "ranks")
+"""Formats of files with a layout's groups, which most views offer."""
+
+
+@dataclass(frozen=True)
+class View:
+    """A view: the row VIEW of its view.py. Its script, style sheet and words are beside it, if it
+    has any: view.js, view.css, words.toml. Its files raise the LayoutErrors that the view itself
+    raises.
+
+    Attributes:
+        name: its folder, and its name in links.
+        section: the section of the page that has its button.
+        html: its HTML, for the layout that the page's script has to know.
+        pictures: its content of picture files; None: it has none.
+        title: the title of its slide; None: a slide shows the picture of the job.
+        summary: the sentence below the title, in the language of the page.
+        slide: its content of a slide, if that is not its pictures.
+        details: the content below its HTML.
+        files: formats of other files that it offers.
+        pins_locally: whether a pinned rank lights up in the browser alone.
+        of_step: whether it is about a training step, which servers do not have.
+        is_framed: whether ``html`` tells the script of the layout by itself, with its own marks.
+    """
+
+    name: str
+    section: str
+    html: Callable[[Context], Markup]
+    pictures: Callable[[Context], Pictures] | None = None
+    title: Text | None = None
+    summary: Callable[[Context], str] | None = None
+    slide: Callable[[Context], Pictures] | None = None
+    details: Callable[[Context], Markup] | None = None
+    files: tuple[str, ...] = TABLES
+    pins_locally: bool = False
+    is_framed: bool = False
+    of_step: bool = False
+
+    def asset(self, name: str) -> Path | None:
+        """The text of a file beside it, such as view.js; None if there is none."""
+        path = Path(__file__).parent.parent / self.name / name
+        return path if path.exists() else None
