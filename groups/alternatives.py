@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations, islice
@@ -16,6 +17,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from . import budget
 from .errors import LayoutError, quoted, refusal
 from .mesh import DEFAULT_ORDER, MAX_RANKS, Axis, Mesh, split_names, whole_number
 
@@ -31,6 +33,9 @@ AT_ONCE = 5
 
 NEARBY = 8
 """The largest number of divisors tried per axis when several axes change, to bound the time."""
+
+
+_TRYING: ContextVar[bool] = ContextVar("trying", default=False)
 
 
 @lru_cache(maxsize=256)
@@ -145,21 +150,40 @@ def not_a_multiple(
 def works(attempt: Callable[..., object], *values: object, **named: object) -> bool:
     """Whether a call succeeds instead of raising a LayoutError: how alternatives are tried.
 
+    What the request may not try any more (groups.budget) is not known to work.
+
     >>> works(Axis, "tp", 2), works(Axis, "tp", size=0)
     (True, False)
     """
+    return budget.attempt() and _refused(attempt, *values, **named) is None
+
+
+def is_trying() -> bool:
+    """Whether this is within a try, whose refusal leads to what is tried next: it need not try its
+    own alternatives."""
+    return _TRYING.get()
+
+
+def _refused(
+    attempt: Callable[..., object], *values: object, **named: object
+) -> LayoutError | None:
+    """The refusal of a call; None if it succeeds."""
+    token = _TRYING.set(True)
     try:
         attempt(*values, **named)
-    except LayoutError:
-        return False
-    return True
+    except LayoutError as error:
+        return error
+    finally:
+        _TRYING.reset(token)
+    return None
 
 
 def with_working(error: LayoutError, attempt: Attempt, at_once: int = AT_ONCE) -> LayoutError:
     """The refusal with only its working alternatives: an alternative works by itself, or combined
     with an alternative of the refusal that it leads to. One that contains another is left out.
 
-    attempt: a function of changes that raises a LayoutError if they do not work.
+    attempt: a function of changes that raises a LayoutError if they do not work. Within a try the
+    refusal is returned as it is: who tries goes through its alternatives, each of them once.
 
     >>> def attempt(changes: dict[str, int]) -> None:
     ...     for name, size in {"tp": 3, "pp": 5, **changes}.items():
@@ -169,10 +193,13 @@ def with_working(error: LayoutError, attempt: Attempt, at_once: int = AT_ONCE) -
     ... except LayoutError as error: print(*with_working(error, attempt).alternatives)
     {'tp': 2, 'pp': 4} {'tp': 4, 'pp': 4}
     """
+    if is_trying():
+        return error
     fixes: list[dict[str, object]] = []
-    for fix in sorted(_working(error, attempt, at_once, {}), key=len):
-        if not any(less.items() <= fix.items() for less in fixes):
-            fixes.append(fix)
+    with budget.bounded():
+        for fix in sorted(_working(error, attempt, at_once, {}), key=len):
+            if not any(less.items() <= fix.items() for less in fixes):
+                fixes.append(fix)
     return error.replace(alternatives=fixes[:MOST])
 
 
@@ -180,14 +207,14 @@ def _working(
     error: LayoutError, attempt: Attempt, at_once: int, made: Mapping[str, object]
 ) -> Iterator[dict[str, object]]:
     for change in error.alternatives:
+        if not budget.attempt():
+            return
         changes = {**made, **change}
-        try:
-            attempt(changes)
-        except LayoutError as following:
-            if at_once > 1:
-                yield from islice(_working(following, attempt, at_once - 1, changes), 1)
-        else:
+        following = _refused(attempt, changes)
+        if following is None:
             yield changes
+        elif at_once > 1:
+            yield from islice(_working(following, attempt, at_once - 1, changes), 1)
 
 
 def in_ranges(

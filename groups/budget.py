@@ -4,12 +4,16 @@ A unit of work is about a microsecond of one core: a word read, an op placed, te
 loop calls `spend` before it works; the code that answers a request opens its budget with `within`.
 Work outside of any request (a test, a script) is not limited. A budget inside another is a part of
 it: what is spent counts for both.
+
+The alternatives that a request tries for its refusals (groups.alternatives) are counted too, all
+together and whoever tries them: one refusal may lead to another, each with alternatives of its own.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -18,14 +22,23 @@ from .errors import LayoutError
 LIMIT = 1_500_000
 """Units of work of one request: about 1.5 seconds of one core."""
 
+TRIES = 1_000
+"""Alternatives that one request may try: 32 roles that do not fit, with all that each of them tries
+for itself."""
+
+TRY = 300
+"""Units of one try: a layout that is worked out. What costs more says so itself."""
+
 
 @dataclass
 class Budget:
-    """The units that a request may spend, and how many it has spent."""
+    """The units that a request may spend, how many it has spent, and the alternatives that it has
+    tried."""
 
     limit: int
     spent: int = 0
     outer: Budget | None = None
+    tried: int = 0
 
     @property
     def left(self) -> int:
@@ -38,6 +51,11 @@ class Budget:
         self.spent += units
         enough = self.outer is None or self.outer.spend(units)
         return enough and self.spent <= self.limit
+
+    def attempt(self) -> bool:
+        """Counts an alternative; returns whether the whole request may try one more."""
+        self.tried += 1
+        return self.tried <= TRIES if self.outer is None else self.outer.attempt()
 
 
 _CURRENT: ContextVar[Budget | None] = ContextVar("budget", default=None)
@@ -63,6 +81,24 @@ def within(limit: int = LIMIT, kind: type[Budget] = Budget) -> Iterator[Budget]:
         yield budget
     finally:
         _CURRENT.reset(token)
+
+
+def attempt() -> bool:
+    """Whether the current request may try one more alternative, which is counted and charged.
+
+    >>> with within() as budget:
+    ...     attempt(), budget.tried, budget.spent == TRY
+    (True, 1, True)
+    """
+    budget = _CURRENT.get()
+    return budget is None or (budget.attempt() and budget.spend(TRY))
+
+
+@contextmanager
+def bounded() -> Iterator[None]:
+    """A block whose tries are bounded, also outside of a request: in a script or a notebook."""
+    with within(sys.maxsize) if _CURRENT.get() is None else nullcontext():
+        yield
 
 
 Alternatives = Iterable[Mapping[str, object]] | Callable[[int], Iterable[Mapping[str, object]]]

@@ -15,7 +15,7 @@ A state without a text is a plan of one role, today's job: nothing of it is anyw
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import gcd
@@ -23,6 +23,7 @@ from math import gcd
 from formats.roles.presets import PLANS
 from groups import MAX_RANKS, LayoutError
 from groups.alternatives import with_working
+from groups.budget import spend
 from groups.inputs import number_in
 from groups.layout import Layout
 from groups.mesh import whole_number
@@ -45,6 +46,9 @@ from .text import (
     read_roles,
     settings_of,
 )
+
+LAYOUT = 300
+"""Units of work of a role's layout."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,10 @@ class RolePage:
         own = {name: getattr(self.page, name) for name in OWN_FIELDS}
         return own | {"preset": "" if own["preset"] in PLANS else own["preset"]}
 
+    def changed(self, changes: Mapping[str, object]) -> RolePage:
+        """The role with some of its fields changed."""
+        return replace(self, page=self.page.changed(changes))
+
     def role(self, layout: Layout) -> Role:
         """The role of a plan. Errors: LayoutError if selected GPUs are not one for each rank."""
         return Role(self.name, layout, self.first, gpus=self.gpus)
@@ -133,10 +141,7 @@ class Cast:
 
         Errors: LayoutError about the field "roles" or one of the page, with fixes that work.
         """
-        layouts = [
-            layout if layout and member is self.shown else self._layout(member)
-            for member in self.members
-        ]
+        layouts = self._layouts(layout)
         nodes = self.machines[0] if self.machines else self.needed
         try:
             roles = [member.role(made) for member, made in zip(self.members, layouts)]
@@ -144,24 +149,44 @@ class Cast:
         except LayoutError as error:
             raise self._in_text(error) from None
 
-    def _layout(self, member: RolePage) -> Layout:
-        """The layout of a role; a refusal names the role unless it is on screen."""
-        try:
-            return layout_of(member.page)
-        except LayoutError as error:
-            if member is self.shown:
-                raise
-            reason = sentence(error, self.shown.page.language).rstrip(".。")
-            fixes = ({"roles": self._changed(member, one)} for one in error.alternatives)
-            refused = refusal("in-role", "roles", *fixes, role=member.name, said=reason)
-        raise with_working(refused, self._attempt)
+    def _layouts(self, known: Layout | None) -> list[Layout]:
+        """The layout of each role; known: that of the role on screen.
+
+        Errors: the refusal of the role on screen, or of the first that has none.
+        """
+        spend(LAYOUT * len(self.members), "roles", control="roles")
+        layouts, refused = list[Layout](), list[tuple[RolePage, LayoutError]]()
+        for member in self.members:
+            try:
+                is_known = known is not None and member is self.shown
+                layouts.append(known if known and is_known else layout_of(member.page))
+            except LayoutError as error:
+                if member is self.shown:
+                    raise
+                refused.append((member, error))
+        if refused:
+            raise self._in_roles(refused)
+        return layouts
+
+    def _in_roles(self, refused: Sequence[tuple[RolePage, LayoutError]]) -> LayoutError:
+        """The refusal of the first of some roles, whose fixes are changes of the text.
+
+        Each role has tried its own fixes; those of the first are tried once more in the whole plan,
+        with the first fix of every other role beside them: so many roles, so many refusals.
+        """
+        (member, error), *others = refused
+        mended = self
+        for other, reason in others:
+            if reason.alternatives:
+                mended = mended.with_(other, other.changed(reason.alternatives[0]))
+        fixes = ({"roles": mended.with_(member, member.changed(one)).text}
+                 for one in error.alternatives)  # fmt: skip
+        said = sentence(error, self.shown.page.language).rstrip(".。")
+        named = refusal("in-role", "roles", *fixes, role=member.name, said=said)
+        return with_working(named, self._attempt)
 
     def _attempt(self, changes: Mapping[str, object]) -> Plan:
         return cast_of(self.shown.page.changed(changes)).plan()
-
-    def _changed(self, member: RolePage, changes: Mapping[str, object]) -> str:
-        other = replace(member, page=member.page.changed(changes))
-        return self.with_(member, other).text
 
     def _in_text(self, error: LayoutError) -> LayoutError:
         """A refusal of the plan whose fixes are changes of the text."""
