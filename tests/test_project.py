@@ -81,7 +81,7 @@ FORBIDDEN = {
     "training": {"diagnosis", "formats", *PAGE_ONLY, "cli", "render", "matplotlib"},
     "diagnosis": {"formats", *PAGE_ONLY, "cli", "render", "matplotlib"},
     "formats": {*PAGE_ONLY, "cli", "render", "matplotlib"},
-    "render": {"diagnosis", "formats", "cli", *PAGE_ONLY},
+    "render": {"cli", *PAGE_ONLY},
     "request": {
         "cli",
         "render",

@@ -1,4 +1,6 @@
-"""Rows of a command's output: aligned text for people, JSON and CSV for scripts.
+"""A table: rows under their columns, written as aligned text, JSON and CSV.
+
+The page (`views.base.html`) and slides (`render.files.tables`) show the same value.
 
 >>> table = Table("sizes", ["name", "size"], [["tp", 2], ["dp-cp", 16]])
 >>> print(*table.printed("text"), sep="", end="")
@@ -25,10 +27,13 @@ MEMBERS = 16
 
 @dataclass(frozen=True)
 class Table:
-    """Rows to print as aligned text, JSON or CSV."""
+    """Rows under their columns; the text of a cell is that of `cell`.
 
-    title: str  # the schema of the JSON is ``parallel-<title>``
-    columns: Sequence[str]
+    title: the schema of its JSON is ``parallel-<title>``.
+    """
+
+    title: str
+    columns: Sequence[object]  # texts, on the page markup
     rows: Sequence[Sequence[object]]
     layout: Layout | None = None
     fields: Mapping[str, object] = field(default_factory=dict)  # of the JSON, before the rows
@@ -56,9 +61,10 @@ class Table:
         yield from (f"{line}\n" for line in self.after)
 
 
-def _aligned(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[str]:
+def _aligned(columns: Sequence[object], rows: Sequence[Sequence[object]]) -> Iterator[str]:
     """Lines with numbers aligned right, everything else left, and the last column unpadded."""
-    cells = [list(columns), *([cell(value, most=MEMBERS) for value in row] for row in rows)]
+    texts = ([cell(value, most=MEMBERS) for value in row] for row in rows)
+    cells = [list(map(str, columns)), *texts]
     widths = [max(map(len, column)) for column in zip(*cells)]
     numbers = [all(type(value) in NUMBERS for value in column) for column in zip(*rows)]
     for line in cells:

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from formats.documents.tables import Table, cell
+
 from ..marks import (
     LABEL,
     LOOKS,
@@ -44,25 +46,38 @@ class BarCell(NamedTuple):
     parts: tuple[tuple[str, float], ...]
     text: str = ""
 
+    def __str__(self) -> str:
+        return self.text
+
 
 Cell = str | BarCell
 
 
 @dataclass(frozen=True)
 class TableChart:
-    """A table; line breaks in a cell are kept.
+    """A table on a slide: cells are texts, whose line breaks are kept, and bars.
 
     marked: the row that is on screen. flexible: columns of long texts, which share what room there
     is; their lines are broken. Where is_cut says so only the last gives way: its lines end in dots.
     """
 
-    heads: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    table: Table
     marked: int = -1
     flexible: tuple[int, ...] = ()
     legend: tuple[Entry, ...] = ()
     room: float = field(default=1100.0, kw_only=True)
     is_cut: bool = field(default=False, kw_only=True)
+
+    @cached_property
+    def heads(self) -> tuple[str, ...]:
+        return tuple(map(str, self.table.columns))
+
+    @cached_property
+    def rows(self) -> list[list[Cell]]:
+        return [
+            [one if isinstance(one, BarCell) else cell(one) for one in row]
+            for row in self.table.rows
+        ]
 
     def fitted(self, room: tuple[float, float]) -> TableChart:
         wide, tall = (LETTERS * side for side in room)
@@ -101,10 +116,10 @@ class TableChart:
         return widths
 
     @staticmethod
-    def _widest(cell: Cell, is_marked: bool) -> float:
-        if isinstance(cell, BarCell) and not cell.text:
+    def _widest(shown: Cell, is_marked: bool) -> float:
+        if isinstance(shown, BarCell) and not shown.text:
             return BAR
-        lines = (cell.text if isinstance(cell, BarCell) else cell).split("\n")
+        lines = str(shown).split("\n")
         return SIZE * max(advance(line, is_marked and line is lines[0]) for line in lines)
 
     @cached_property
@@ -112,10 +127,10 @@ class TableChart:
         """The lines of each cell of each row; a bar with a text below takes the first of them."""
         return [
             [
-                (["", *cell.text.split("\n")] if cell.text else [])
-                if isinstance(cell, BarCell)
-                else self._broken(cell, at, number == self.marked)
-                for at, cell in enumerate(row)
+                (["", *shown.text.split("\n")] if shown.text else [])
+                if isinstance(shown, BarCell)
+                else self._broken(shown, at, number == self.marked)
+                for at, shown in enumerate(row)
             ]
             for number, row in enumerate(self.rows)
         ]
@@ -169,27 +184,27 @@ def draw_table(chart: TableChart, theme: str) -> Iterator[Mark]:
             box = np.array([[-8.0, y]]), np.array([chart.width + 16, tall])
             yield Blocks(*box, look.ground, radius=5.0)
         yield Lines([[(0.0, y), (chart.width, y)]], look.edge if number == 0 else look.ground)
-        for at, (x, cell) in enumerate(zip(lefts, row)):
+        for at, (x, shown) in enumerate(zip(lefts, row)):
             # A cell of one line stands in the middle of its row, as on the page.
             top = y + (tall - LINE * len(lines[at])) / 2
-            if isinstance(cell, BarCell):
-                middle = top + LINE / 2 if cell.text else y + tall / 2
-                yield from _bar(x, middle, cell, chart.columns[at] if cell.text else BAR)
+            if isinstance(shown, BarCell):
+                middle = top + LINE / 2 if shown.text else y + tall / 2
+                yield from _bar(x, middle, shown, chart.columns[at] if shown.text else BAR)
             for place, line in enumerate(lines[at]):
                 is_first = number == chart.marked and place == 0
-                is_plain = place == 0 or at == len(row) - 1 or isinstance(cell, BarCell)
+                is_plain = place == 0 or at == len(row) - 1 or isinstance(shown, BarCell)
                 ink = look.ink if is_plain else look.quiet
                 baseline = top + LINE * (place + 0.5) + 0.36 * SIZE
                 yield Words(x, baseline, line, SIZE, ink, bold=is_first)
         y += tall
 
 
-def _bar(x: float, middle: float, cell: BarCell, wide: float) -> Iterator[Mark]:
-    ends = np.cumsum([0.0, *(share for _, share in cell.parts)]) * wide
+def _bar(x: float, middle: float, bar: BarCell, wide: float) -> Iterator[Mark]:
+    ends = np.cumsum([0.0, *(share for _, share in bar.parts)]) * wide
     side = BAR_SIDE if wide == BAR else BAR_SIDE - 3
-    corners = np.stack([x + ends[:-1], np.full(len(cell.parts), middle - side / 2)], axis=-1)
-    sizes = np.stack([np.diff(ends), np.full(len(cell.parts), side)], axis=-1)
-    yield Blocks(corners, sizes, [colour for colour, _ in cell.parts])
+    corners = np.stack([x + ends[:-1], np.full(len(bar.parts), middle - side / 2)], axis=-1)
+    sizes = np.stack([np.diff(ends), np.full(len(bar.parts), side)], axis=-1)
+    yield Blocks(corners, sizes, [colour for colour, _ in bar.parts])
 
 
 MOST_LINES, LONGEST = 26, 96

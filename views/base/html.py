@@ -16,6 +16,7 @@ import orjson
 from markupsafe import Markup, escape
 
 from descriptions import LANGUAGES, PAGE, RUN, TRAFFIC, WORDS, Text
+from formats.documents.tables import Table
 from render.palette import own_tone
 
 
@@ -158,13 +159,32 @@ def row(first: object, *cells: object, **attributes: object) -> Markup:
     return tag("tr", head, *rest, **attributes)
 
 
+class Told(str):
+    """The text of a table's cell, which a slide shows, and what the page shows in its place."""
+
+    page: Markup
+
+    def __new__(cls, text: str, page: Markup) -> Told:
+        told = super().__new__(cls, text)
+        told.page = page
+        return told
+
+
 def table(heads: Iterable[object], rows: Iterable[Sequence[object]], kind: str = "") -> Markup:
-    """A table with column heads; a row is a sequence of cells, or made by `row`. It scrolls if
-    wide."""
-    head = tag("tr", *(tag("th", head, scope="col") for head in heads))
-    body = (row_ if isinstance(row_, Markup) else row(*row_) for row_ in rows)
+    """A table that only the page shows: a row is a sequence of cells, or made by `row`."""
+    return table_html(Table("", list(heads), list(rows)), kind)
+
+
+def table_html(shown: Table, kind: str = "") -> Markup:
+    """A table under its column heads; it scrolls if wide. Cells are texts, markup or `Told`."""
+    head = tag("tr", *(tag("th", head, scope="col") for head in shown.columns))
+    body = (one if isinstance(one, Markup) else row(*map(_on_page, one)) for one in shown.rows)
     markup = tag("table", tag("thead", head), tag("tbody", *body))
     return tag("div", markup, class_=f"scroll {kind}".strip(), tabindex=0)
+
+
+def _on_page(content: object) -> object:
+    return content.page if isinstance(content, Told) else content
 
 
 def heads_of(words: Mapping[str, Text], names: str, language: str) -> list[str]:

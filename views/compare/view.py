@@ -12,6 +12,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from descriptions import PAGE, SERVER, counted, joined
+from formats.documents.tables import Table
 from groups import LayoutError
 from groups.alternatives import divisors
 from groups.audit import moved_ranks, span
@@ -341,7 +342,8 @@ def compare_slide(context: Context) -> Pictures:
         for name, (first, *rest) in rows_of_costs(found, language).items()
     )
     decides = _deciding(found)
-    return [("", TableChart(heads, rows, marked=COSTS.index(decides) if decides else -1))]
+    marked = COSTS.index(decides) if decides else -1
+    return [("", TableChart(Table("compare", heads, rows), marked))]
 
 
 def _deciding(found: Compared) -> str:

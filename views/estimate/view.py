@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 from markupsafe import Markup
 
 from descriptions import ESTIMATE, close_up, joined
+from formats.documents.tables import Table
 from render.files.tables import BarCell, TableChart, draw_points
 from render.palette import KIND_MARKS
 from render.scenes.charts import PointsChart
@@ -23,6 +25,7 @@ from training.model import Model
 from training.parameters import active_parameters
 
 from ..base.html import (
+    Told,
     chips,
     explained,
     fine,
@@ -33,6 +36,7 @@ from ..base.html import (
     scrolling,
     share_bar,
     table,
+    table_html,
     tag,
     together,
 )
@@ -95,16 +99,20 @@ def visible_parts(estimate: Estimate) -> list[tuple[str, float]]:
     return [(name, seconds) for name, seconds in parts if seconds >= 0.0005 * estimate.seconds]
 
 
-def parts_html(estimate: Estimate, language: str) -> Markup:
-    """A table of the parts of a step."""
+def parts_table(estimate: Estimate, language: str) -> Table:
+    """The parts of a step, for page and slide."""
     rows = []
     for name, seconds in visible_parts(estimate):
-        share = seconds / estimate.seconds
-        waits = chips([name]) if name in KINDS else ""
-        part = together(part_name(name, language), " " if waits else "", waits)
-        share_cell = together(f"{100 * share:.1f}%", share_bar(share))
-        rows.append((part, seconds_text(seconds), share_cell))
-    return table(heads_of(ESTIMATE, "part seconds share", language), rows, "estimate-parts")
+        part, share = part_name(name, language), seconds / estimate.seconds
+        if name in KINDS:
+            part = Told(f"{part} {name}", together(part, " ", chips([name])))
+        text = f"{100 * share:.1f}%"
+        rows.append((part, seconds_text(seconds), Told(text, together(text, share_bar(share)))))
+    return Table("estimate", heads_of(ESTIMATE, "part seconds share", language), rows)
+
+
+def parts_html(estimate: Estimate, language: str) -> Markup:
+    return table_html(parts_table(estimate, language), "estimate-parts")
 
 
 def part_name(name: str, language: str) -> str:
@@ -247,20 +255,14 @@ def estimate_pictures(context: Context) -> Pictures:
     """The parts as bars, the longest first; the measured runs as a scatter chart."""
     language = context.language
     estimate = context.trained.estimate(context.layout)
-    parts = visible_parts(estimate)
-    most = parts[0][1]
-    rows = tuple(
-        (
-            part_name(name, language) + (f" {name}" if name in KINDS else ""),
-            seconds_text(seconds),
-            f"{100 * seconds / estimate.seconds:.1f}%",
-            BarCell(((COLOURS.get(name, OTHERS), seconds / most),)),
-        )
-        for name, seconds in parts
-    )
-    heads = (*heads_of(ESTIMATE, "part seconds share", language), "")
+    parts = parts_table(estimate, language)
+    longest = [(COLOURS.get(name, OTHERS), each) for name, each in visible_parts(estimate)]
+    most = longest[0][1]
+    bars = (BarCell(((colour, each / most),)) for colour, each in longest)
+    rows = [(*row, bar) for row, bar in zip(parts.rows, bars)]
+    drawn = TableChart(replace(parts, columns=[*parts.columns, ""], rows=rows))
     cloud = cloud_of(estimate, estimate.nearest(NEAREST), language)
-    return [("", TableChart(heads, rows)), (ESTIMATE["cloud_title"][language], cloud)]
+    return [("", drawn), (ESTIMATE["cloud_title"][language], cloud)]
 
 
 def estimate_summary(context: Context) -> str:

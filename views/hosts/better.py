@@ -13,6 +13,7 @@ from markupsafe import Markup
 from descriptions import LAUNCHER_NOTES, PAGE, RUN, close_up, counted, joined
 from diagnosis.machines.hosts import Hosts
 from diagnosis.machines.order import OBJECTIVES, TIME, BetterOrder, better_order
+from formats.documents.tables import Table
 from formats.hosts.launchers import launcher_files
 from groups import LayoutError
 from groups.errors import not_a_choice
@@ -191,11 +192,9 @@ def order_pictures(better: BetterOrder, racks: Mapping[str, str], language: str)
         strips.append((words, BarCell(parts, shortened(ranks_text(names, MOST_NAMED), ROOM))))
     has_legend = len(first) <= len(PALETTE)
     legend = tuple((colours[rack], shortened(rack, ROOM)) for rack in first if has_legend)
-    machines = TableChart(("", RUN["hosts_list"][language]), tuple(strips), legend=legend)
+    machines = TableChart(Table("order", ("", RUN["hosts_list"][language]), strips), legend=legend)
     heads, rows = _crossings(better, language, crossing_bar)
     several = (kind for kind in better.kinds if kind.groups < len(names) * better.gpus_per_node)
     named = {kind.kind for kind in several}  # whose groups are of more than one rank
-    groups = TableChart(
-        tuple(heads), tuple((kind, *cells) for kind, cells in rows if kind in named)
-    )
-    return [("", machines), ("", groups)]
+    crossing = [(kind, *cells) for kind, cells in rows if kind in named]
+    return [("", machines), ("", TableChart(Table("order", heads, crossing)))]

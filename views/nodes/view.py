@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from markupsafe import Markup
 
 from descriptions import HOSTS_WORDS, PAGE, RUN, counted, joined
+from formats.documents.tables import Table
 from groups.audit import DOMAINS, LATENCY_BOUND, Span, span, spans_by_size
 from groups.grouping import Grouping
 from groups.layout import Layout
@@ -124,7 +125,7 @@ class Audit:
             )
             rows.append(("\n".join(lines), f"{spans[0].size:,}\n{groups}", *crossing))
         heads = self.heads(language)[: COLUMNS + 2]
-        return [("", TableChart(tuple(heads), tuple(rows)))] if rows else []
+        return [("", TableChart(Table("audit", heads, rows)))] if rows else []
 
     def warnings(self, context: Context) -> list[str]:
         """For each latency-bound kind that leaves the node: how far, and the cost."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from descriptions import REASONS, SEARCH_LEFT_OUT, TRAFFIC, counted, joined
+from formats.documents.tables import Table
 from formats.values import Document
 from groups import LayoutError
 from groups.notes import Note
@@ -349,7 +350,8 @@ def search_pictures(context: Context) -> Pictures:
     heads = tuple(say(f"column_{name}") if name else "" for name in names)
     current = next((at for at, entry in enumerate(entries) if entry.is_current), -1)
     legend = tuple((colour, say(f"part_{part}")) for part, colour in COLOURS.items())
-    return [("", TableChart(heads, tuple(rows), current, flexible=(1, 5), legend=legend))]
+    table = Table("search", heads, rows)
+    return [("", TableChart(table, current, flexible=(1, 5), legend=legend))]
 
 
 def search_summary(context: Context) -> str:
