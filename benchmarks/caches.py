@@ -21,8 +21,10 @@ def drawn_anew(sent: str) -> str:
 
 
 def clear_caches() -> None:
-    """Empty every functools cache of the project that holds answers, in microseconds; tables that
-    are read once, which take no argument, stay."""
+    """Empty every functools cache of the project that holds answers, in microseconds.
+
+    Tables that are read once stay: they take no argument, or only a class, whose fields never
+    change."""
     for cached in _caches():
         cached.cache_clear()
 
@@ -33,4 +35,9 @@ def _caches() -> tuple[Any, ...]:
     modules = [m for name, m in sys.modules.items() if name.partition(".")[0] in ROOMS]
     found = (value for module in modules for value in vars(module).values())
     cached = (value for value in found if callable(getattr(value, "cache_clear", None)))
-    return tuple(each for each in cached if signature(each).parameters)
+    return tuple(dict.fromkeys(each for each in cached if _holds_answers(each)))
+
+
+def _holds_answers(cached: Any) -> bool:
+    asked = [one.annotation for one in signature(cached).parameters.values()]
+    return any(annotation not in (type, "type") for annotation in asked)

@@ -49,19 +49,25 @@ def run(quick: bool, servers: Servers) -> Iterator[ResultTable]:
                     steps.setdefault(key, []).append(step)
     yield ResultTable(
         "A slider step through the server, raw HTTP",
-        ("event", "GPUs", "median ms", "p95 ms", "x empty", "bytes"),
+        ("event", "GPUs", "median ms", "p95 ms", "x empty", "CPU ms", "x empty", "bytes"),
         [_row(*key, taken, steps["empty", 0]) for key, taken in steps.items()],
+        "CPU: of the server's process; on a busy machine it says the same as on a quiet one. "
         "Aim: at most 2x an empty event at 16 GPUs.",
     )
 
 
 def _row(name: str, world: int, taken: list[Reply], empty: list[Reply]) -> tuple[str, ...]:
-    took, floor = (Timings(tuple(step.ms for step in steps)) for steps in (taken, empty))
+    took, floor = (
+        Timings(tuple(step.ms for step in steps), tuple(step.cpu_ms for step in steps))
+        for steps in (taken, empty)
+    )
     return (
         name,
         f"{world:,}" if world else "–",
         shown(took.median),
         shown(took.p95),
         times(took.median / floor.median),
+        shown(took.cpu),
+        times(took.cpu / floor.cpu),
         f"{taken[-1].size:,}",
     )
