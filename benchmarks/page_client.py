@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import math
-import os
 import socket
 import subprocess
 import sys
