@@ -88,7 +88,7 @@ def hangs(processes: int, count: int, seed: int = 0) -> list[dict[str, Any]]:
     return faults
 
 
-def groups_of(sizes: dict[str, int], processes: int) -> dict[str, list[list[int]]]:
+def groups_of(sizes: dict[str, Any], processes: int) -> dict[str, list[list[int]]]:
     """The groups of a layout, in Megatron's order of ranks."""
     from groups.megatron import process_groups
 

@@ -11,6 +11,7 @@ holds the sizes that a user sets; its `layout.Layout` has both grids and every g
 [[0, 2, 4, 6], [1, 3, 5, 7], [8, 10, 12, 14], [9, 11, 13, 15]]
 """
 
+from . import device_mesh, running  # they set Job.from_device_mesh, Layout.from_process_groups
 from .alternatives import fit
 from .errors import LayoutError
 from .mesh import MAX_RANKS, Axis, Mesh, coordinates, group_index, parse_mesh, rank_groups, rank_of

@@ -22,17 +22,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from .conventions import OWN
 from .errors import LayoutError, quoted, refusal
 from .group_names import DIMS
 from .grouping import Grouping
+from .layout import Job, Layout
 from .mesh import MAX_RANKS, too_many_ranks, whole_number
-
-if TYPE_CHECKING:
-    from .layout import Job, Layout
 
 LONGEST = 20_000_000
 """The longest text of a mesh, in characters: a million ranks with commas."""
@@ -134,6 +133,8 @@ def job_of_mesh(mesh: object, gpus_per_node: int = 8, axes: Mapping[str, str] | 
     >>> text = "DeviceMesh((a=2, b=4), 'cuda', stride=(4, 1))"
     >>> str(job_of_mesh(text, axes={"a": "pp", "b": "tp"}).layout().mesh)
     'tp4-cp1-dp1-pp2'
+    >>> Job.from_device_mesh("DeviceMesh((dp=4, tp=2), 'cuda', stride=(2, 1))").framework
+    'device-mesh'
 
     Errors: LayoutError as `read_device_mesh`; ``mesh-axis-unknown`` for an axis of unknown role;
     ``mesh-no-layout`` if no order of a Job's axes makes these groups.
@@ -153,6 +154,9 @@ def job_of_mesh(mesh: object, gpus_per_node: int = 8, axes: Mapping[str, str] | 
     if layout is None:
         raise refusal("mesh-no-layout", "mesh", axes=_shown(found))
     return layout.job
+
+
+Job.from_device_mesh = staticmethod(job_of_mesh)
 
 
 def _part_of(axis: DeviceAxis, axes: Mapping[str, str]) -> str:
@@ -190,9 +194,6 @@ def layouts_of(
 ) -> Iterator[Layout]:
     """Layouts of these sizes whose groups have these spreads: of the frameworks first, then of
     user-defined orders. spreads: those known of tp, cp, dp, pp, ep, etp and edp."""
-    from .conventions import OWN
-    from .layout import Job
-
     count = whole_number(gpus_per_node, "gpus_per_node")
     nodes, each = (world // count, count) if world % count == 0 else (1, world)
     tp, cp, pp, ep = (sizes.get(name, 1) for name in ("tp", "cp", "pp", "ep"))

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from .alternatives import divisors, fitted_sizes
 from .conventions import CONVENTIONS, MEGATRONS
 from .errors import LayoutError, refusal
+from .frameworks.sizes import JobSizes
 from .mesh import whole_number
 from .serving import (
     Served,
@@ -24,9 +24,6 @@ from .serving import (
     trtllm,
     vllm,
 )
-
-if TYPE_CHECKING:
-    from .layout import Job
 
 
 def is_server(framework: object) -> bool:
@@ -54,7 +51,7 @@ def gpus_of_server(framework: str, sizes: Mapping[str, int]) -> int:
     return math.prod(sizes.get(name, 1) for name in outside.get(framework, ("tp", "pp", "cp")))
 
 
-def engine_gpus(job: Job) -> int:
+def engine_gpus(job: JobSizes) -> int:
     """The GPUs of one engine: of one copy of the model or, with dp in vLLM, of all its dp copies.
 
     >>> from groups.layout import Job
@@ -65,7 +62,7 @@ def engine_gpus(job: Job) -> int:
     return gpus_of_server(job.framework, sizes | ({} if job.dp is None else {"dp": job.dp}))
 
 
-def serve(job: Job, world: int) -> Served:
+def serve(job: JobSizes, world: int) -> Served:
     """The two meshes and the groups of a job's servers on ``world`` GPUs.
 
     Errors: LayoutError about a size, with the engine's own message where it has one.
@@ -73,7 +70,7 @@ def serve(job: Job, world: int) -> Served:
     return _ENGINES[job.framework](job, world)
 
 
-def _vllm(job: Job, world: int) -> Served:
+def _vllm(job: JobSizes, world: int) -> Served:
     requested = {"tp": job.tp, "pp": job.pp, "cp": job.cp}
     requested |= {} if job.dp is None else {"dp": job.dp}
     sizes = _fitted(world, requested, "dp" if job.dp is None else "server")
@@ -84,7 +81,7 @@ def _vllm(job: Job, world: int) -> Served:
     return vllm(tp, pp, pcp, dp, dcp, servers, job.expert_parallel is True)
 
 
-def _sglang(job: Job, world: int) -> Served:
+def _sglang(job: JobSizes, world: int) -> Served:
     sizes = _fitted(world, {"tp": job.tp, "pp": job.pp}, "server")
     servers, inside = sizes.pop("server"), {"dp": 1 if job.dp is None else job.dp}
     inside |= {"cp": job.cp, "ep": job.ep, "moe_dp": job.moe_dp, "dcp": job.dcp}
@@ -94,7 +91,7 @@ def _sglang(job: Job, world: int) -> Served:
     return sglang(**sizes, servers=servers)
 
 
-def _trtllm(job: Job, world: int) -> Served:
+def _trtllm(job: JobSizes, world: int) -> Served:
     sizes = _fitted(world, {"tp": job.tp, "pp": job.pp, "cp": job.cp}, "server")
     tp, pp, cp = (sizes[name] for name in ("tp", "pp", "cp"))
     dp = 1 if job.dp is None else whole_number(job.dp, "dp")
@@ -104,7 +101,7 @@ def _trtllm(job: Job, world: int) -> Served:
     return trtllm(tp, pp, cp, ep, job.etp, dp > 1, servers=sizes["server"])
 
 
-_ENGINES: Mapping[str, Callable[[Job, int], Served]] = {
+_ENGINES: Mapping[str, Callable[[JobSizes, int], Served]] = {
     "vllm": _vllm,
     "sglang": _sglang,
     "tensorrt-llm": _trtllm,

@@ -9,25 +9,23 @@ orders follow Megatron's own rules; other frameworks have the groups of their ax
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, ClassVar, Protocol
 
 from .alternatives import fit, with_changes, with_working
 from .conventions import CONVENTIONS, MEGATRONS, OWN, Convention
 from .engines import has_own_groups, is_server, serve
 from .errors import LayoutError, not_a_choice, refusal
+from .frameworks.sizes import JobSizes
 from .grouping import Grouping
 from .inputs import Input
 from .megatron.grids import GTP, ORDER
 from .megatron.parallel_state import dense_groupings, groupings
 from .mesh import MAX_RANKS, Mesh, too_many_ranks, whole_number
+from .notebook import RankPicture, picture_of
 from .serving import roles_of
-
-if TYPE_CHECKING:
-    from .notebook import RankPicture
-
 
 MAIN, EXPERTS_MAIN = ("tp", "gtp", "cp", "dcp", "dp", "pp"), ("etp", "ep", "egtp", "edp")
 """Kinds of the dense grid, and of the grid of experts."""
@@ -49,8 +47,22 @@ def world_of(nodes: object, gpus_per_node: object, limit: int = MAX_RANKS) -> in
     return world
 
 
+class JobOfMesh(Protocol):
+    """The type of `Job.from_device_mesh`, which the module that reads meshes sets."""
+
+    def __call__(
+        self, mesh: object, gpus_per_node: int = 8, axes: Mapping[str, str] | None = None
+    ) -> Job: ...
+
+
+class LayoutOfGroups(Protocol):
+    """The type of `Layout.from_process_groups`, which the module that reads groups sets."""
+
+    def __call__(self, config: object, gpus_per_node: int = 8) -> Layout: ...
+
+
 @dataclass(frozen=True)
-class Job:
+class Job(JobSizes):
     """The sizes and options of a layout; `layout` checks them.
 
     >>> layout = Job(nodes=2, gpus_per_node=8, tp=2, pp=2).layout()
@@ -63,47 +75,13 @@ class Job:
     ('tp2-cp1-dp8-pp1-server2', 'etp1-ep16-edp1-pp1-server2', [4, 5])
     """
 
-    nodes: Annotated[int, Input("machines in the job", stands=True)] = 1
-    gpus_per_node: Annotated[int, Input("GPUs of one machine", stands=True)] = 8
-    tp: Annotated[int, Input("tensor parallel size", stands=True)] = 1
-    pp: Annotated[int, Input("pipeline parallel size", stands=True)] = 1
-    cp: Annotated[int, Input("context parallel size", stands=True)] = 1
-    ep: Annotated[int, Input("expert parallel size", stands=True)] = 1
-    etp: Annotated[int | None, Input("expert tensor parallel size", otherwise="as tp")] = None
     framework: Annotated[
         str,
         Input("whose order of ranks", choices=(*CONVENTIONS, OWN), stands=True, closed=True),
     ] = "megatron"
-    order: Annotated[
-        str,
-        Input(
-            "an order of your own, axes from fastest to slowest, such as tp-cp-ep-dp-pp",
-            otherwise="the framework's",
-            stands=True,
-        ),
-    ] = ORDER  # counts where the framework is OWN
-    # Links, endpoints, documents and the command line use these names.
-    instances: Annotated[int, Input("instances of the distributed optimizer", stands=True)] = 1
-    levels: Annotated[
-        Sequence[int] | None, Input("sizes of hierarchical context parallelism, such as 2x4")
-    ] = None
-    hybrid: Annotated[bool, Input("hybrid context parallel groups", ticked=True)] = False
-    gtp: Annotated[
-        int, Input("ranks over which dense weights lie, gathered before each use", stands=True)
-    ] = 1  # Megatron's main alone has it
-    egtp: Annotated[int, Input("the same of experts' weights", stands=True)] = 1
-    gathers: Annotated[
-        bool, Input("communicators of their own for Megatron FSDP's all-gathers", ticked=True)
-    ] = False
-    dp: Annotated[
-        int | None,
-        Input("of a server: data parallel size of attention", otherwise="vLLM: what remains"),
-    ] = None  # if given, further GPUs hold more servers
-    dcp: Annotated[int, Input("of a server: decode context parallel size", stands=True)] = 1
-    moe_dp: Annotated[int, Input("of SGLang: copies of the experts inside tp", stands=True)] = 1
-    expert_parallel: Annotated[bool, Input("of vLLM: whole experts on each rank", ticked=True)] = (
-        False
-    )
+
+    from_device_mesh: ClassVar[JobOfMesh]
+    """The job of a torch DeviceMesh, or of the text that it prints: `device_mesh.job_of_mesh`."""
 
     def layout(self) -> Layout:
         """The layout of the job: both grids and every group.
@@ -136,21 +114,8 @@ class Job:
         except LayoutError as error:
             raise with_working(error, attempt) from None
 
-    @classmethod
-    def from_device_mesh(
-        cls, mesh: object, gpus_per_node: int = 8, axes: Mapping[str, str] | None = None
-    ) -> Job:
-        """The job of a torch DeviceMesh, or of the text that it prints; see `device_mesh`.
-
-        >>> job = Job.from_device_mesh("DeviceMesh((dp=4, tp=2), 'cuda', stride=(2, 1))")
-        >>> job.tp, job.framework, str(job.layout().mesh)
-        (2, 'device-mesh', 'tp2-cp1-dp4-pp1')
-
-        Errors: LayoutError as `device_mesh.job_of_mesh`.
-        """
-        from .device_mesh import job_of_mesh
-
-        return job_of_mesh(mesh, gpus_per_node, axes)
+    from_device_mesh: ClassVar[JobOfMesh]
+    """The job of a torch DeviceMesh, or of the text that it prints: `device_mesh.job_of_mesh`."""
 
     def _groupings(self, world: int) -> dict[str, Grouping]:
         sizes = {"tp": self.tp, "cp": self.cp, "pp": self.pp, "ep": self.ep}
@@ -263,15 +228,9 @@ class Layout:
     every: Mapping[str, Grouping] = field(compare=False, repr=False)  # by their names
     is_dense: bool = field(default=False, kw_only=True)  # without groups of experts
 
-    @classmethod
-    def from_process_groups(cls, config: object, gpus_per_node: int = 8) -> Layout:
-        """The layout that makes the groups of a running rank, from its `pg_config`; see `running`.
-
-        Errors: LayoutError as `running.read_process_groups` and `Running.layout`.
-        """
-        from .running import read_process_groups
-
-        return read_process_groups(config).layout(gpus_per_node)
+    from_process_groups: ClassVar[LayoutOfGroups]
+    """The layout that makes the groups of a running rank, from its `pg_config`:
+    `running.layout_of_groups`."""
 
     def __str__(self) -> str:
         """The machines, the meshes and the framework.
@@ -291,15 +250,11 @@ class Layout:
 
         Errors: LayoutError for an unknown kind or rank.
         """
-        from .notebook import picture_of
-
         every = dict(self.every)
         return picture_of(every, kinds or self._drawn, rank, self.gpus_per_node, "")
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         """The notebook representation: `show` of rank 0, and the text."""
-        from .notebook import picture_of
-
         picture = picture_of(dict(self.every), self._drawn, 0, self.gpus_per_node, str(self))
         return picture._repr_mimebundle_()
 

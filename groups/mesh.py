@@ -139,7 +139,7 @@ class Mesh:
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         """The notebook representation: a picture with the groups of the first rank (`bundles`)."""
-        return bundle("mesh_picture", self, str(self))
+        return bundle(self, str(self))
 
 
 def parse_mesh(text: str) -> Mesh:

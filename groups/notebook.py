@@ -4,22 +4,18 @@
 >>> picture = Job(nodes=2, tp=2, pp=2).layout().show("tp", "pp", rank=5)
 >>> print(picture)
 rank 5 of tp2-cp1-dp4-pp2: tp 4, 5; pp 5, 13
->>> sorted(picture._repr_mimebundle_())
-['image/svg+xml', 'text/html', 'text/plain']
+>>> picture._repr_mimebundle_()["text/plain"] == str(picture)
+True
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from .bundles import Bundle, bundle
 from .errors import not_a_choice
-from .mesh import require_rank
-
-if TYPE_CHECKING:
-    from .grouping import Grouping
-    from .mesh import Mesh
+from .grouping import Grouping
+from .mesh import Mesh, require_rank
 
 
 @dataclass(frozen=True)
@@ -48,7 +44,7 @@ class RankPicture:
         return self.text or f"rank {self.rank} of {meshes}: {'; '.join(groups)}"
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Bundle:
-        return bundle("rank_picture", self, str(self))
+        return bundle(self, str(self))
 
 
 def picture_of(

@@ -357,6 +357,21 @@ def read_process_groups(config: object) -> Running:
     return Running(world, whole_number(rank, "rank", minimum=0), tuple(inside))
 
 
+def layout_of_groups(config: object, gpus_per_node: int = 8) -> Layout:
+    """The layout that makes the groups of a running rank, from its ``pg_config``.
+
+    >>> ranks = [{"pg_name": "1", "pg_desc": "mesh_tp", "pg_size": 4, "ranks": [0, 1, 2, 3]}]
+    >>> str(Layout.from_process_groups(ranks).mesh)
+    'tp4-cp1-dp1-pp1'
+
+    Errors: LayoutError as `read_process_groups` and `Running.layout`.
+    """
+    return read_process_groups(config).layout(gpus_per_node)
+
+
+Layout.from_process_groups = staticmethod(layout_of_groups)
+
+
 def _group(one: object) -> tuple[RunningGroup, int]:
     """A group from its entry, and the number of ranks that the entry reports."""
     fields = one if isinstance(one, dict) else {}

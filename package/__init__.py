@@ -1,9 +1,29 @@
 """Which GPUs of a training job form which groups, and what they do: all rooms in one package.
 
->>> from package import __version__
->>> from groups import fit
+>>> from package import __version__, fit
 >>> str(fit(16, tp=2, pp=2))
 'tp2-cp1-dp4-pp2'
 """
 
-from groups import __version__
+from groups import (
+    MAX_RANKS,
+    Axis,
+    LayoutError,
+    Mesh,
+    __version__,
+    coordinates,
+    fit,
+    group_index,
+    parse_mesh,
+    rank_groups,
+    rank_of,
+)
+from groups.bundles import LOADERS
+
+
+def _load_pictures() -> None:
+    """Make notebooks' pictures known when the first one is asked for. Errors: ImportError."""
+    from render import notebook  # with Pillow, which computing alone does not need
+
+
+LOADERS.append(_load_pictures)

@@ -20,6 +20,7 @@ except ImportError:  # where a test only looks at what would be written
 NAME = "parallel_groups"
 ROOMS = ("groups", "training", "diagnosis", "formats", "cli", "render", "request", "views", "texts")
 MODULES = ("app.py", "descriptions.py")
+FILES = ("__init__.py", "__main__.py", "py.typed")
 OWN = Path(__file__).parent
 
 _ROOM = "|".join((*ROOMS, "app", "descriptions"))
@@ -43,7 +44,7 @@ def write_package(root: Path, folder: Path) -> None:
     without = shutil.ignore_patterns("__pycache__")
     for room in ROOMS:
         shutil.copytree(root / room, folder / room, ignore=without)
-    for file in (*(root / name for name in MODULES), OWN / "__init__.py", OWN / "__main__.py"):
+    for file in (*(root / name for name in MODULES), *(OWN / name for name in FILES)):
         shutil.copy(file, folder)
     for file in folder.rglob("*.py"):
         file.write_text(installed(file.read_text("utf-8")), "utf-8")

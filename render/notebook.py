@@ -1,6 +1,7 @@
 """Pictures for notebooks: an SVG, and HTML that follows the notebook's theme.
 
-The HTML stands by itself: it has no script and asks for nothing. `groups.bundles` calls these.
+The HTML stands by itself: it has no script and asks for nothing. Importing this module makes
+`groups.bundles` know these pictures.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import accumulate
 
-from groups.bundles import Bundle
+from groups.bundles import Bundle, pictures
 from groups.grouping import plain
 from groups.mesh import Mesh
 from groups.notebook import RankPicture, picture_of
@@ -56,6 +57,7 @@ STYLE = """\
 """Styles for the theme of Jupyter and VS Code; elsewhere the system's theme applies."""
 
 
+@pictures.register
 def mesh_picture(mesh: Mesh) -> Bundle:
     """The groups of the first rank along each axis; empty for a mesh with an offset."""
     groupings = {axis.name: plain(mesh, axis.name) for axis in mesh.axes if axis.size > 1}
@@ -64,6 +66,7 @@ def mesh_picture(mesh: Mesh) -> Bundle:
     return rank_picture(picture_of(groupings, tuple(groupings), 0, mesh.world_size, str(mesh)))
 
 
+@pictures.register
 def rank_picture(picture: RankPicture) -> Bundle:
     """Each mesh with the groups of the rank, and the groups in words below."""
     scenes = [
@@ -76,6 +79,7 @@ def rank_picture(picture: RankPicture) -> Bundle:
     return _bundle(scenes, str(picture))
 
 
+@pictures.register
 def timeline(shown: Timeline) -> Bundle:
     """The ops of every rank over time; empty for more than `MOST_OPS`."""
     if len(shown.start) > MOST_OPS:

@@ -14,6 +14,7 @@ from docs_notebook import FILE, ROOT, outputs_of, shown
 from groups import parse_mesh
 from groups.errors import LayoutError
 from groups.layout import Job
+from render import notebook as painter  # noqa: F401
 from training.pipeline import plan_of, simulate
 
 VALUES = {
@@ -61,6 +62,7 @@ def test_without_axes_or_from_another_rank_on_a_mesh_is_its_text():
 def test_where_nothing_can_draw_the_text_is_left(missing):
     code = f"""
 import sys
+from package import fit
 from groups.layout import Job
 layout = Job(nodes=256).layout()
 assert not {{"render", "matplotlib", "PIL"}} & {{*sys.modules}}
@@ -70,6 +72,16 @@ assert "matplotlib" not in sys.modules
 """
     out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert (out.stdout, out.stderr) == ("text/plain\n", "")
+
+
+def test_the_package_knows_who_draws_without_being_told():
+    code = """
+from package import fit
+from groups.layout import Job
+print(*sorted(Job(nodes=256).layout()._repr_mimebundle_()))
+"""
+    out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert (out.stdout, out.stderr) == ("image/svg+xml text/html text/plain\n", "")
 
 
 def test_the_notebook_runs_and_shows_what_it_keeps():

@@ -52,6 +52,12 @@ def _imported(path: Path) -> set[str]:
     return found
 
 
+def _names(path: Path) -> set[str]:
+    """The names that a module's own imports give it."""
+    body = ast.parse(path.read_text("utf-8")).body
+    return {one.name for node in body if isinstance(node, ast.ImportFrom) for one in node.names}
+
+
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that holds what the wheel installs."""
@@ -59,6 +65,12 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / NAME).mkdir()
     write_package(ROOT, folder / NAME)
     return folder
+
+
+def test_a_type_checker_sees_the_packages_types_and_the_public_names(package):
+    assert (package / NAME / "py.typed").is_file()
+    of_groups = _names(ROOT / "groups" / "__init__.py") - {"device_mesh", "running"}
+    assert {"fit", "Mesh", "LayoutError"} <= of_groups <= _names(package / NAME / "__init__.py")
 
 
 def test_no_import_in_the_package_is_of_a_room_by_itself(package):

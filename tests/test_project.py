@@ -110,13 +110,71 @@ FORBIDDEN = {
 
 
 def imports(path: Path) -> set[str]:
+    """Every module that a file imports, by its whole name: in functions too, for types alone, and
+    by a name in a string (`import_module`)."""
     found = set()
+    inside = path.relative_to(ROOT).with_suffix("").parts
+    package = inside[:-1]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            found.add(node.module or "")
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) + 1 - node.level] if node.level else ()
+            whole = (*base, *(node.module or "").split("."))
+            names = {alias.name for alias in node.names}
+            others = {name for name in names if not is_module(*whole, name)}
+            found |= {".".join(filter(None, (*whole, name))) for name in names}
+            found |= {".".join(filter(None, whole))} if others else set()
+        elif isinstance(node, ast.Call) and named(node.func) == "import_module":
+            name = ast.unparse(node.args[0]).strip("f'\"")
+            found.add(".".join((*package, name.lstrip("."))) if name.startswith(".") else name)
     return found
+
+
+def is_module(*parts: str) -> bool:
+    path = ROOT.joinpath(*parts)
+    return path.is_dir() or path.with_suffix(".py").is_file()
+
+
+def named(function: ast.expr) -> str:
+    return getattr(function, "attr", getattr(function, "id", ""))
+
+
+def modules(*rooms: str) -> dict[str, Path]:
+    """The modules of rooms by their names; that of a package is its ``__init__``."""
+    files = [file for room in rooms for file in sorted((ROOT / room).rglob("*.py"))]
+    parts = {file: file.relative_to(ROOT).with_suffix("").parts for file in files}
+    return {".".join(p[:-1] if p[-1] == "__init__" else p): file for file, p in parts.items()}
+
+
+def test_imports_go_in_no_circle():
+    """Neither in functions, nor for types alone, nor by a name in a string."""
+    known = modules(*FORBIDDEN, "package") | {"app": ROOT / "app.py"}
+    known |= {"descriptions": ROOT / "descriptions.py"}
+    assert len(known) > 400
+    graph = {name: imports(file) & known.keys() - {name} for name, file in known.items()}
+    [*TopologicalSorter(graph).static_order()]  # Errors: CycleError names the files
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from render.notebook import timeline",
+        "import render.notebook as drawn",
+        "def f():\n    from render import notebook",
+        "if TYPE_CHECKING:\n    from render.notebook import timeline",
+        "import_module('render.notebook')",
+        "importlib.import_module(f'render.notebook')",
+        "from ..render import notebook",
+        "from ..render.notebook import timeline",
+    ],
+)
+def test_an_import_is_seen_wherever_it_stands(text, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    (tmp_path / "groups").mkdir()
+    file = tmp_path / "groups" / "bundles.py"
+    file.write_text(text, encoding="utf-8")
+    assert "render.notebook" in imports(file)
 
 
 def test_no_view_imports_another_that_imports_it():

@@ -121,15 +121,31 @@ def _kinds(axes: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     )
 
 
-def process_groups(world: int, **options: object) -> dict[str, Groups]:
+def process_groups(
+    world: int,
+    *,
+    tp: int = 1,
+    cp: int = 1,
+    pp: int = 1,
+    ep: int = 1,
+    etp: int | None = None,
+    order: str = ORDER,
+    num_distributed_optimizer_instances: int = 1,
+    hierarchical_context_parallel_sizes: Sequence[int] | None = None,
+    hybrid_context_parallel: bool = False,
+    create_all_gather_group: bool = False,
+    embedding_stages: Sequence[int] = (0, -1),
+    virtual_pipeline_model_parallel_size: int | None = None,
+    use_sharp: bool = False,
+    sharp_enabled_group: str | None = None,
+    gtp: int = 1,
+    egtp: int = 1,
+) -> dict[str, Groups]:
     """All groups that Megatron creates, by name, in Megatron's order of groups and members.
 
-    options: tp, cp, pp, ep, etp, order, num_distributed_optimizer_instances,
-    hierarchical_context_parallel_sizes, hybrid_context_parallel, create_all_gather_group;
-    embedding_stages (the pipeline stages that share the word embedding, counted from the end if
-    negative), virtual_pipeline_model_parallel_size, use_sharp and sharp_enabled_group (checked,
-    they change no group), gtp and egtp. intra-dist-opt is as Megatron lists it; torch sorts the
-    ranks of a group.
+    embedding_stages: the pipeline stages that share the word embedding, counted from the end if
+    negative. virtual_pipeline_model_parallel_size, use_sharp and sharp_enabled_group are checked,
+    they change no group. intra-dist-opt is as Megatron lists it; torch sorts the ranks of a group.
 
     >>> groups = process_groups(16, tp=2, pp=4)
     >>> groups["embd"].tolist()
@@ -140,6 +156,7 @@ def process_groups(world: int, **options: object) -> dict[str, Groups]:
     Errors: as `grids`, and for instances or context parallel levels that do not divide. Merging any
     of a refusal's alternatives over the arguments succeeds.
     """
+    options = {name: value for name, value in locals().items() if name != "world"}
     return {name: grouping.groups() for name, grouping in checked_groupings(world, options).items()}
 
 

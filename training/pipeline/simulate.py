@@ -109,7 +109,7 @@ class Timeline:
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         """The notebook representation: the ops of every rank over time (`groups.bundles`)."""
-        return bundle("timeline", self, str(self))
+        return bundle(self, str(self))
 
     def rows(self) -> list[list[tuple[str, float, float]]]:
         """(op, start, end) of every place, by rank.

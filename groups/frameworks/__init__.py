@@ -1,0 +1,1 @@
+"""How frameworks number their ranks, and which groups they make."""
