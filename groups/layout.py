@@ -114,9 +114,6 @@ class Job(JobSizes):
         except LayoutError as error:
             raise with_working(error, attempt) from None
 
-    from_device_mesh: ClassVar[JobOfMesh]
-    """The job of a torch DeviceMesh, or of the text that it prints: `device_mesh.job_of_mesh`."""
-
     def _groupings(self, world: int) -> dict[str, Grouping]:
         sizes = {"tp": self.tp, "cp": self.cp, "pp": self.pp, "ep": self.ep}
         if self.framework not in (*CONVENTIONS, OWN):
