@@ -248,7 +248,7 @@ def _emit(inputs: CommandLine) -> Iterator[str]:
     job, model = inputs.wanted()
     layout = checked(job)
     if inputs.options.preset is not None and layout.is_server:
-        from views.launch.inputs import options_of_page
+        from request.named.launch import options_of_page
 
         from .state import state_of
 

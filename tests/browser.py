@@ -17,6 +17,7 @@ import pytest
 from PIL import Image
 from seen import Seen, seen
 
+from answers.sentence import sentence_of
 from descriptions import CARD as CARD_WORDS
 from descriptions import JOB, SECTIONS, VIEWS
 from groups import LayoutError, coordinates
@@ -29,8 +30,7 @@ from request.state import State
 from request.words import fix_label, sentence
 from views.all import SECTIONS as PLACES
 from views.base.html import unparted
-from views.groups.sentence import sentence_of
-from views.groups.shown import by_grid
+from views.parts.shown import by_grid
 
 try:
     from playwright.sync_api import Error, Locator, Page, expect

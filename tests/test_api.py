@@ -14,6 +14,10 @@ from gradio_client import Client
 from markupsafe import escape
 from pages import from_sent
 
+from answers.compare.api import SERVING
+from answers.launch import OPEN_TRAINING
+from answers.moves.api import PLAN
+from answers.moves.cache import CACHED
 from descriptions import TYPES
 from formats.check.script import check_script
 from groups import fit, rank_groups
@@ -22,10 +26,6 @@ from groups.megatron.parallel_state import process_groups
 from request.endpoint import LAYOUT, TRAINING
 from request.state import texts_of
 from views.all import ENDPOINTS
-from views.compare.api import SERVING
-from views.launch.api import OPEN_TRAINING
-from views.moves.api import PLAN
-from views.moves.cache_api import CACHED
 from views.page import answer
 
 

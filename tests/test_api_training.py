@@ -11,6 +11,7 @@ import pytest
 from endpoints import RefusedError
 from gradio_client import Client
 
+from answers.collectives.api import MOST_NUMBERS
 from groups import LayoutError
 from groups.layout import Job
 from groups.megatron.parallel_state import process_groups
@@ -22,7 +23,6 @@ from training.models import MODELS
 from training.pipeline import SCHEDULES
 from training.recipe import Training
 from views.all import ENDPOINTS
-from views.collectives.api import MOST_NUMBERS
 
 TESTS = Path(__file__).parent
 OURS = (

@@ -14,6 +14,15 @@ from hypothesis import strategies as st
 from markup import assert_whole, select, text_of, values, written
 from sentences import CHINESE, texts_in
 
+from answers.collectives.inputs import (
+    COST_OF,
+    MOST_MEMBERS,
+    contributors,
+    default_shape,
+    exchanged,
+    places_of,
+    resolve_inputs,
+)
 from descriptions import ALGORITHM_TEXTS, LANGUAGES, OPERATION_TEXTS, PAGE
 from groups import LayoutError
 from groups.conventions import CONVENTIONS
@@ -28,15 +37,6 @@ from training.collectives.transfers import Steps
 from views.base.html import unparted
 from views.collectives import steps, walkthrough
 from views.collectives.buckets import SCHEMES
-from views.collectives.inputs import (
-    COST_OF,
-    MOST_MEMBERS,
-    contributors,
-    default_shape,
-    exchanged,
-    places_of,
-    resolve_inputs,
-)
 from views.collectives.view import FORMULAS, collectives_html, collectives_pictures
 
 USUAL = State(tp=4)  # 16 GPUs: tp 4, dp 2, pp 2

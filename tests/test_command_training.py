@@ -12,6 +12,8 @@ from urllib.parse import quote
 import pytest
 from test_command import answered, ask
 
+from answers.compare.sides import comparison_of, moved_by_kind
+from answers.compare.words import verdict_text
 from cli.inputs import PROGRAM, options_parser
 from cli.spelling import known_options
 from cli.state import OPTIONS
@@ -22,9 +24,6 @@ from request.link import from_query
 from request.resolve import resolve
 from request.trained import trained_of
 from views.all import ENDPOINTS
-from views.compare.sides import comparison_of
-from views.compare.view import moved_by_kind
-from views.compare.words import verdict_text
 
 SCRIPT = """torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py --tensor-model-parallel-size 2 \\
   --pipeline-model-parallel-size 2 --num-layers 32 --hidden-size 4096 --num-attention-heads 32 \\

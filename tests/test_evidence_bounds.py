@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import pytest
 
+from answers.hang.files import digest_of, log_of
 from diagnosis.hang.model import Diagnosis, Log, ProcessGroup, Wait
 from formats.logs import read_log
 from formats.logs.bounds import PAGE, Allowance, Bounds
@@ -25,7 +26,6 @@ from groups.budget import LIMIT, within
 from request.digests import LONGEST, MOST_PARTS, MOST_PLAIN
 from request.words import sentence
 from views.evidence import evidence
-from views.hang.files import digest_of, log_of
 from views.server.lanes import LIGHT, Bite, TooHeavyError
 
 MEGABYTE = 2**20

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from cases import every
 
+from answers.sentence import sentence_of, spoken
 from groups import LayoutError, coordinates, parse_mesh
 from groups.grouping import plain
 from render.draw.job import draw_job
@@ -24,9 +25,8 @@ from render.scenes.job_plan import HALF, NUMBERED, TALL, WHOLE, WIDE
 from render.svg.job import job_svg
 from request.resolve import from_preset, resolve
 from request.state import State
-from views.groups.job import label_words, layers_of
-from views.groups.sentence import sentence_of, spoken
 from views.page import answer
+from views.parts.job import label_words, layers_of
 
 MESHES = (
     "tp2-cp1-dp4-pp2", "tp2-cp2-dp2-pp2", "tp8-cp2-dp2-pp8", "tp1-cp1-dp16-pp1",

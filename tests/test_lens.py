@@ -9,12 +9,12 @@ import pytest
 from browser import type_sizes, wait_until
 from playwright.sync_api import expect
 
+from answers.hang.files import digest_of
 from formats.logs import read_log
 from request.context import Context
 from request.link import from_query, state_texts
 from request.trained import GIB
 from views.groups.lens import lens, sent_by_stage
-from views.hang.files import digest_of
 
 LOG = (Path(__file__).parent / "golden/inputs/watchdog.log").read_text(encoding="utf-8")
 

@@ -13,6 +13,8 @@ import pytest
 from cases import every
 from torch_jobs import TorchJob
 
+from answers.moves.api import moves, moves_check
+from answers.moves.cache import moves_cache
 from cli.command import run
 from formats.moves.script import moves_script
 from groups import LayoutError
@@ -21,8 +23,6 @@ from training.model import Model
 from training.models import MODELS
 from training.moves import weight_moves
 from training.moves.senders import RULES
-from views.moves.api import moves, moves_check
-from views.moves.cache_api import moves_cache
 
 
 def command(*words: str, stdin: str = "") -> tuple[int, str, str]:

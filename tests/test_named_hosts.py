@@ -9,6 +9,12 @@ from dataclasses import replace
 import pytest
 from markup import select, text_of, values
 
+from answers.groups import process_groups, rank_table
+from answers.hosts import better_order as ordered
+from answers.hosts import read_hosts as hosts_read
+from answers.launch import cluster_check
+from answers.nodes import node_audit
+from answers.ranks import rank_card
 from descriptions import RUN
 from diagnosis.machines.order import better_order
 from diagnosis.machines.placing import placement_of
@@ -21,14 +27,8 @@ from request.context import Context
 from request.state import State
 from request.units import seconds_text
 from views.export import TABLES
-from views.groups.api import process_groups, rank_table
-from views.hosts.api import better_order as ordered
-from views.hosts.api import read_hosts as hosts_read
 from views.hosts.better import better_of
-from views.launch.api import cluster_check
-from views.nodes.api import node_audit
 from views.page import answer
-from views.ranks.api import rank_card
 
 TREE = """
 SwitchName=l1 Nodes=n[0-1]

@@ -11,13 +11,13 @@ from markup import only, select, table, text_of, values, written
 from pages import LAYOUTS, groups_of, shown, spans
 from selectolax.lexbor import LexborNode
 
+from answers.estimate.words import step_text
 from descriptions import PAGE, counted
 from groups.audit import DOMAINS
 from request.context import Context
 from request.link import published
 from request.resolve import resolve
 from request.state import State
-from views.estimate.words import step_text
 from views.nodes.view import nodes_summary
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from answers.slow.files import example
 from descriptions import REFUSALS
 from groups import LayoutError
 from render.marks import LOOKS
@@ -28,8 +29,7 @@ from request.trained import trained_of
 from request.words import sentence
 from views.all import VIEWS
 from views.export import PICTURES, download, picture_file
-from views.slow.files import example
-from views.stories import EVIDENCE
+from views.parts.examples import EVIDENCE
 
 SMALL, LARGE = State(nodes=4, framework="llama3", cp=2, tp=4), from_preset("deepseek-v3")
 NEARLY = "nearly"  # 61 layers over 16 stages

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from markup import select, text_of, values, written
 from reference.plans import read_plan
 
+from answers.estimate.words import about
+from answers.pipeline.inputs import Stage, stage_numbers, stages_of, weights_of
 from descriptions import CONTROLS, ESTIMATE
 from groups import LayoutError
 from request.context import Context
@@ -22,9 +24,7 @@ from request.state import State
 from request.words import sentence
 from training.pipeline import SCHEDULES, Durations, plan_of, schedule, simulate
 from training.pipeline.spec import checked
-from views.estimate.words import about
 from views.memory.view import memory_html
-from views.pipeline.inputs import Stage, stage_numbers, stages_of, weights_of
 from views.pipeline.view import pipeline_html
 
 DATA = Path(__file__).parent / "data"

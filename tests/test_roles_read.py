@@ -14,6 +14,7 @@ from typing import get_args
 import pytest
 from cases import every
 
+from answers.roles.moments import moments_read
 from cli.command import run
 from descriptions import REFUSALS
 from formats.roles import read_plan
@@ -25,7 +26,6 @@ from groups.mesh import MAX_RANKS
 from request.state import State
 from texts.sentences import LAUNCH_NOTES, PLAN_NOTES, note_text
 from training.roles import Phase, phases_of
-from views.roles.moments import moments_read
 
 ROOT = Path(__file__).parent.parent
 

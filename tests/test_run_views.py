@@ -15,6 +15,8 @@ import pytest
 from markup import select, text_of, values, written
 from test_logs import old_job
 
+from answers.hang.files import digest_of, log_of
+from answers.hang.picture import CULPRIT, END, FIRST, chain_of
 from descriptions import REFUSALS, RUN
 from diagnosis.hang.model import Diagnosis, Hop, Log, ProcessGroup, Wait
 from formats.errors import refusal
@@ -27,8 +29,6 @@ from request.resolve import resolve
 from request.state import State
 from views.base.html import rest_text
 from views.evidence import evidence
-from views.hang.files import digest_of, log_of
-from views.hang.picture import CULPRIT, END, FIRST, chain_of
 from views.hang.view import hang_pictures
 from views.hosts.measures import SHOWN, heat_of, measures_pictures
 from views.hosts.view import example_of

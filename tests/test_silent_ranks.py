@@ -19,6 +19,8 @@ import pytest
 from markup import select, text_of, values
 from recorded import DATA
 
+from answers.hang.files import digest_of, log_of
+from answers.hang.verdict import verdict_of
 from cli.command import run
 from diagnosis.hang.account import account_of
 from diagnosis.hang.case import case_of
@@ -30,8 +32,6 @@ from groups.layout import Job
 from groups.megatron import groupings
 from request.state import State
 from texts.sentences import hang_sentence
-from views.hang.files import digest_of, log_of
-from views.hang.verdict import verdict_of
 from views.page import answer
 
 JOB = Job(nodes=32, tp=8, pp=4)

@@ -13,6 +13,9 @@ import pytest
 from markup import only, select, text_of, values
 from painted import alone
 
+from answers.slow.api import slow_steps
+from answers.slow.files import digest_of, example, example_run, slow_of
+from answers.slow.parts import StepPart, measured_parts, most_apart
 from descriptions import PAGE
 from formats.slow import as_json
 from groups import LayoutError, parse_mesh
@@ -23,9 +26,6 @@ from render.scenes.together import TogetherCall, TogetherChart
 from request.state import State
 from views.evidence import evidence
 from views.page import answer
-from views.slow.api import slow_steps
-from views.slow.files import digest_of, example, example_run, slow_of
-from views.slow.parts import StepPart, measured_parts, most_apart
 from views.slow.words import SLOW_VIEW
 
 DATA = Path(__file__).parent / "data"

@@ -10,6 +10,7 @@ import pytest
 from cases import every
 from markup import select, text_of, values
 
+from answers.traffic import rows_of
 from descriptions import LANGUAGES, TRAFFIC
 from groups import LayoutError
 from groups.layout import Job
@@ -25,7 +26,6 @@ from training.traffic.matrix import CELLS, matrix
 from training.traffic.parts import PARTS, parts_of, ranks_of_part
 from training.traffic.per_step import Traffic, seconds_together, traffic
 from views.traffic.matrix import matrix_pictures, part_of
-from views.traffic.rows import rows_of
 from views.traffic.view import traffic_html
 
 H100 = CLUSTERS["dgx-h100"]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from urllib.parse import quote
 
+from answers.sentence import question, sentence_of
 from descriptions import PAGE, SAVED, SHELL, counted
 from formats.documents.exports import groups_json_parts, ranks_csv_parts
 from groups import LayoutError
@@ -21,17 +22,16 @@ from request.context import Context
 from request.hosts import placement_or_none
 from request.link import short_query
 from request.model import model_name, model_of
+from request.named.kept import short_kept
 from request.resolve import sizes_text
 from request.state import is_empty
 from request.trained import batch_of
 
 from .all import VIEWS, view_of
 from .base.view import Pictures
-from .compare.kept import short_kept
 from .groups.details import groups_csv, groups_text
-from .groups.job import groups_pictures, job_pictures
-from .groups.sentence import question, sentence_of
-from .groups.shown import by_grid
+from .parts.job import groups_pictures, job_pictures
+from .parts.shown import by_grid
 from .pipeline.chart import pipeline_trace
 from .roles.view import roles_csv
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from markupsafe import Markup
 
+from answers.sentence import sentence_of
 from descriptions import PAGE, SHELL, joined
 from groups import LayoutError
 from groups.budget import within
@@ -22,7 +23,6 @@ from request.state import State
 
 from .base.html import tag, together
 from .export import model_text, picture_file
-from .groups.sentence import sentence_of
 
 PICTURE = "preview.png"
 """The name of the picture, under the address of the page; its query is the link's."""

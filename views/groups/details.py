@@ -9,6 +9,7 @@ from functools import cache, lru_cache
 import numpy as np
 from markupsafe import Markup, escape
 
+from answers.groups import lists_of
 from descriptions import PAGE
 from formats.documents.exports import plain_cell, spanned, spend_on_groups
 from groups.audit import spans_of, spans_of_groups
@@ -113,8 +114,3 @@ def groups_csv(context: Context) -> str:
             hosts = [plain_cell(" ".join(placement.where(ranks)))] if placement else []
             writer.writerow([grouping.name, index, count, " ".join(map(str, ranks)), *hosts])
     return out.getvalue()
-
-
-def lists_of(grouping: Grouping) -> list[list[int]]:
-    groups = grouping.groups()
-    return groups if isinstance(groups, list) else groups.tolist()

@@ -9,6 +9,16 @@ from contextlib import suppress
 
 import numpy as np
 
+from answers.estimate.words import step_text
+from answers.pipeline.inputs import (
+    clock_of,
+    counts_of,
+    follows_layers,
+    schedule_of,
+    spend_on,
+    stages_of,
+)
+from answers.pipeline.timed import timed, timed_schedule
 from groups import LayoutError
 from groups.budget import within
 from request.context import Context
@@ -20,9 +30,6 @@ from training.pipeline import Timeline
 from training.pipeline.plan import KINDS, F
 
 from ..base.html import as_json
-from ..estimate.words import step_text
-from ..pipeline.chart import timed, timed_schedule
-from ..pipeline.inputs import clock_of, counts_of, follows_layers, schedule_of, spend_on, stages_of
 
 PARTS = 600
 """The number of time slots of the pipeline, in each of which a rank does one thing; fewer for many

@@ -11,6 +11,11 @@ from contextlib import suppress
 
 import numpy as np
 
+from answers.estimate.words import about
+from answers.hang.case import case_on_page, has_chain
+from answers.hang.picture import ROLES, chain_of
+from answers.pipeline.timed import percent
+from answers.traffic import rows_of
 from descriptions import JOB
 from groups import LayoutError
 from groups.budget import within
@@ -21,11 +26,6 @@ from request.trained import GIB
 from request.units import bytes_text
 
 from ..base.html import as_json
-from ..estimate.words import about
-from ..hang.picture import ROLES, chain_of
-from ..hang.view import case_on_page, has_chain
-from ..pipeline.chart import percent
-from ..traffic.view import rows_of
 from .film import timeline_of
 
 DIGITS = 3

@@ -6,14 +6,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from answers.moves.transfer import WeightTransfer, weight_transfer
 from descriptions import MOVES, counted
 from request.context import Context
 from request.units import bytes_text
+from request.words import saying
 from training.moves import TensorMove
 
-from ..base.html import saying
 from .tensor import Slab, cuts_of, kind_of, spans_of
-from .transfer import WeightTransfer, weight_transfer
 
 MOST_KINDS = 12
 """The largest number of tensor kinds named for one sender."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from answers.moves.sides import size_text
+from answers.moves.transfer import LayoutTransfer, WeightTransfer, weight_transfer
 from descriptions import MOVES, counted
 from groups.layout import Layout
 from groups.mesh import rank_groups
@@ -18,9 +20,6 @@ from render.scenes.moves import (
     shard_rows,
 )
 from request.context import Context
-
-from .sides import size_text
-from .transfer import LayoutTransfer, WeightTransfer, weight_transfer
 
 MOST_LINES = 64
 """The largest number of senders drawn with a line."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from answers.moves.transfer import WeightTransfer, weight_transfer
 from descriptions import MOVES
 from groups import LayoutError
 from groups.budget import spend, within
@@ -21,7 +22,6 @@ from training.moves import TensorMove
 from ..base.html import as_json
 from .pictures import tones_of
 from .tensor import kind_of, tensor_picture
-from .transfer import WeightTransfer, weight_transfer
 
 MOST_WAYS = 400
 """The largest number of different pictures in one reel."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from markupsafe import Markup
 
+from answers.traffic import rows_of
 from descriptions import PAGE, SERVER, counted
 from groups import LayoutError
 from groups.grouping import Grouping
@@ -28,12 +29,11 @@ from request.context import Context
 from request.resolve import main_groupings
 from request.state import require_choice
 from request.units import bytes_text
-from request.words import control_label
+from request.words import control_label, saying
 from training.traffic.per_step import CARRIERS, carrier
 
-from ..base.html import button, fine, saying, tag
+from ..base.html import button, fine, tag
 from ..base.view import Pictures
-from ..traffic.rows import rows_of
 
 WIDE, NARROW, SLIDE = (1000.0, 16, 10, 6), (360.0, 4, 4, 6), (800.0, 8, 8, 4)
 """For three sizes of the map: pixels across, the most boxes in a row if all are shown or else, and

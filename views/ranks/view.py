@@ -9,6 +9,7 @@ from typing import cast
 import numpy as np
 from markupsafe import Markup
 
+from answers.pipeline.inputs import stages_by_rank
 from descriptions import CARD, PAGE, RUN, SERVER, counted, joined
 from formats.logs import named_ranks
 from groups import LayoutError, coordinates
@@ -23,16 +24,15 @@ from request.hosts import placement_or_none
 from request.state import State, is_empty
 from request.trained import batch_of, readers_of
 from request.units import ranges_text, ranks_text
-from request.words import sentence
+from request.words import saying, sentence
 
 from ..base import form
 from ..base.hosts import hosts_cell, hosts_head
-from ..base.html import cell, chips, dotted, heading, row, saying, table, tag, together
+from ..base.html import cell, chips, dotted, heading, row, table, tag, together
 from ..base.names import folding_names, rare_names
 from ..base.problems import leads_html
 from ..base.view import View
-from ..nodes.view import same_groups
-from ..pipeline.inputs import stages_by_rank
+from ..parts.levels import same_groups
 
 SAMPLES = 4
 """The most micro-batches whose samples the card lists."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
+from answers.slow.seen import SeenSlow
 from diagnosis.slow.model import GroupTimeline, SlowGroup
 from render.draw.together import draw_together
 from render.marks import Scene
@@ -18,8 +19,7 @@ from request.units import SECONDS, ranges_text, seconds_text
 
 from ..base.html import scrolling, tag, together
 from ..base.view import Pictures
-from ..groups.job import label_words
-from .seen import SeenSlow
+from ..parts.job import label_words
 from .words import SLOW_VIEW, say_of
 
 NAMES = ("lost", "caused")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
+from answers.running import compared
+from answers.slow.files import COMMAND, example, example_run
+from answers.slow.seen import SeenSlow, seen_of
 from descriptions import PAGE, RUN, counted, joined, slow_note, slow_sentence
 from groups import LayoutError
 from groups.layout import framework_name
@@ -17,11 +20,9 @@ from ..base.files import ways_in
 from ..base.html import fine, fold, heading, numbered, tag, together
 from ..base.problems import problem_html
 from ..base.view import Pictures, View
-from ..launch.running import compared, differences_html
-from .files import COMMAND, example, example_run
+from ..parts.differences import differences_html
 from .parts import parts_html
 from .pictures import group_name, lost_html, slow_scenes, timeline_html
-from .seen import SeenSlow, seen_of
 from .tables import chain_html, last_html
 from .words import SLOW_VIEW, say_of
 
