@@ -13,10 +13,10 @@ from reference.sharding import answer, equal
 from groups import LayoutError
 from training.models import MODELS
 from training.sharding import ddp, zero, zero_steps
-from training.sharding.record import Collective
+from training.sharding.record import GroupCall
 from training.sharding.stages import actions_of
 from training.sharding.step import Seat, play, play_stages
-from training.sharding.units import Parameter, chunk_length
+from training.sharding.units import ModuleParameter, chunk_length
 from training.sharding.value import DataParallel
 
 RECORDED = Path(__file__).parent / "data" / "sharding.jsonl.xz"
@@ -115,19 +115,19 @@ def test_experts_that_do_not_divide_are_refused():
 
 
 def test_ddp_closes_a_bucket_at_its_size():
-    parameters = [Parameter(f"layers.{n}.attention.wq.weight", (2**18,)) for n in range(60)]
-    made = ddp.steps_of(parameters, ddp.Settings(world=8))
+    parameters = [ModuleParameter(f"layers.{n}.attention.wq.weight", (2**18,)) for n in range(60)]
+    made = ddp.steps_of(parameters, ddp.BucketSizes(world=8))
     sizes = [sum(each.elements for each in bucket) * 4 // ddp.MIB for bucket in made.buckets[2]]
     assert sizes == [1, 25, 25, 9]
 
 
 def test_zero_pads_its_flat_state_and_cuts_parameters_one_by_one():
     assert zero.padded(79_936, 3) == 79_938
-    assert zero.partition(Parameter("a", (5, 2)), 4) == 3
+    assert zero.partition(ModuleParameter("a", (5, 2)), 4) == 3
 
 
 def test_zero_3_gathers_again_what_is_not_used_soon():
-    parameters = [Parameter(f"layers.{n}.attention.wq.weight", (100,)) for n in range(3)]
+    parameters = [ModuleParameter(f"layers.{n}.attention.wq.weight", (100,)) for n in range(3)]
     config = zero.ZeroConfig(3, persistence=0, prefetch_bucket=0, max_reuse=150)
     (_, step) = zero_steps.steps_of(parameters, config, 4, 1, 2)
     backward = [e for e in step if e.op == "all_gather" and e.phase == "backward:0"]
@@ -135,11 +135,14 @@ def test_zero_3_gathers_again_what_is_not_used_soon():
 
 
 def test_a_piece_of_a_bucket_goes_to_its_owner():
-    parameters = [Parameter("layers.0.attention.wq.weight", (10,)), Parameter("norm.weight", (6,))]
+    parameters = [
+        ModuleParameter("layers.0.attention.wq.weight", (10,)),
+        ModuleParameter("norm.weight", (6,)),
+    ]
     config = zero.ZeroConfig(2, multi_rank=False)
     (step,) = zero_steps.steps_of(parameters, config, 2, 1, 1)
     reduces = [each for each in step if each.op == "reduce"]
     assert reduces == [
-        Collective("backward:0", "reduce", "dp", None, 16, 16, "bf16"),
-        Collective("backward:0", "reduce", "dp", None, 16, 16, "bf16"),
+        GroupCall("backward:0", "reduce", "dp", None, 16, 16, "bf16"),
+        GroupCall("backward:0", "reduce", "dp", None, 16, 16, "bf16"),
     ]

@@ -21,9 +21,9 @@ from groups.errors import LayoutError
 from groups.grouping import Grouping, plain
 from training.model import Model
 from training.sharding import ddp, zero, zero_steps
-from training.sharding.record import Collective, Record, totals
-from training.sharding.step import Seat, Step, play, play_stages
-from training.sharding.units import Parameter, parameters_of, places_of
+from training.sharding.record import GroupCall, Record, totals
+from training.sharding.step import PlayedStep, Seat, play, play_stages
+from training.sharding.units import ModuleParameter, parameters_of, places_of
 from training.sharding.value import DataParallel
 
 TOKENS, FEW_LAYERS, FEW_OPS, UNITS, NAMES = 16, 8, 24, 4, 6
@@ -72,7 +72,7 @@ def model_of(sizes: Mapping[str, Any]) -> Model:
     )
 
 
-def _all_parameters(model: Model) -> list[Parameter]:
+def _all_parameters(model: Model) -> list[ModuleParameter]:
     places = places_of(model, tuple(range(model.layers)), True, True)
     return [each for at in places for each in parameters_of(model, at, norms_first=True)]
 
@@ -178,7 +178,7 @@ def _fsdp(settings: Row) -> Fields:
     }
 
 
-def _held(step: Step, how: DataParallel, *, moments: bool) -> Fields:
+def _held(step: PlayedStep, how: DataParallel, *, moments: bool) -> Fields:
     units = [unit for part in step.parts.values() for m in part.modules for unit in m.units]
     each = {"bf16": 2, "fp32": 4}[how.stored]
     own, stored = (each * sum(sizes) for sizes in zip(*((u.own, u.stored) for u in units)))
@@ -197,7 +197,7 @@ def _peaks(record: Record) -> Fields:
 
 
 def _collectives(record: Record, is_small: bool, *, staged: bool = False) -> Fields:
-    def sort(each: Collective) -> tuple[str | None, ...]:
+    def sort(each: GroupCall) -> tuple[str | None, ...]:
         stage, _, name = (each.unit or "").rpartition("/")
         unit = (
             f"layer{name[name.find('[') :] if '[' in name else ''}"
@@ -267,7 +267,7 @@ def _ddp(settings: Row) -> Fields:
     cap = settings.get("bucket_cap_mb")
     made = ddp.steps_of(
         parameters,
-        ddp.Settings(
+        ddp.BucketSizes(
             settings["world"],
             settings.get("micro_batches", 1),
             None if cap is None else int(cap * ddp.MIB),
@@ -296,7 +296,7 @@ def _ddp(settings: Row) -> Fields:
     }
 
 
-def _written(each: Collective) -> list[Any]:
+def _written(each: GroupCall) -> list[Any]:
     return [each.phase, each.op, each.group, each.bytes_in, each.bytes_out, LONG[each.format]]
 
 
@@ -309,7 +309,7 @@ def _zero(settings: Row) -> Fields:
     world, batches = settings["world"], settings.get("micro_batches", 1)
     made = zero_steps.steps_of(parameters, config, world, batches, 3)
 
-    def sort(each: Collective) -> tuple[str | None, ...]:
+    def sort(each: GroupCall) -> tuple[str | None, ...]:
         return each.phase.partition(":")[0], each.op, each.group, LONG[each.format]
 
     columns = ("phase", "op", "group", "dtype")
@@ -354,7 +354,7 @@ def zero_config(stage: int, keys: Mapping[str, Any], config: Mapping[str, Any]) 
 
 
 def _held_by_zero(
-    parameters: Sequence[Parameter], config: zero.ZeroConfig, world: int, rank: int
+    parameters: Sequence[ModuleParameter], config: zero.ZeroConfig, world: int, rank: int
 ) -> Fields:
     elements = sum(each.elements for each in parameters)
     each = {"bf16": 2, "fp32": 4}[config.format]

@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from .record import BYTES, Collective
-from .units import Parameter
+from .record import BYTES, GroupCall
+from .units import ModuleParameter
 
 MIB = 2**20
 FIRST, OTHERS, BROADCAST = 1 * MIB, 25 * MIB, 250 * MIB
@@ -26,12 +26,12 @@ FIRST, OTHERS, BROADCAST = 1 * MIB, 25 * MIB, 250 * MIB
 
 
 def buckets_of(
-    parameters: Iterable[Parameter], limits: Sequence[int], element: int
-) -> list[tuple[Parameter, ...]]:
+    parameters: Iterable[ModuleParameter], limits: Sequence[int], element: int
+) -> list[tuple[ModuleParameter, ...]]:
     """Parameters in buckets, each closed by the one that brings it to its limit; the last limit
     counts for all others too.
 
-    >>> three = [Parameter(name, (4,)) for name in "abc"]
+    >>> three = [ModuleParameter(name, (4,)) for name in "abc"]
     >>> [[each.name for each in bucket] for bucket in buckets_of(three, (16, 32), 4)]
     [['a'], ['b', 'c']]
     """
@@ -54,12 +54,12 @@ USES = (
 """The modules of a layer in the order in which it runs them."""
 
 
-def readiness(parameters: Iterable[Parameter]) -> list[Parameter]:
+def readiness(parameters: Iterable[ModuleParameter]) -> list[ModuleParameter]:
     """Parameters in the order in which backward makes their gradients: what ran last first, a bias
     before its weight. A table of words that the output uses too is ready with the first layer.
 
-    >>> layer = [Parameter(f"layers.0.attention.{name}", (1,)) for name in ("wq.weight", "wq.bias")]
-    >>> [each.name for each in readiness([Parameter("norm.weight", (1,)), *layer])]
+    >>> layer = [ModuleParameter(f"layers.0.attention.{name}", (1,)) for name in ("wq.weight", "wq.bias")]
+    >>> [each.name for each in readiness([ModuleParameter("norm.weight", (1,)), *layer])]
     ['norm.weight', 'layers.0.attention.wq.bias', 'layers.0.attention.wq.weight']
     """
     return sorted(parameters, key=lambda each: _used(each.name.split(".")), reverse=True)
@@ -84,7 +84,7 @@ MOST = 10**9
 
 
 @dataclass(frozen=True)
-class Settings:
+class BucketSizes:
     """cap: the size of all buckets in bytes, None for the defaults; find_unused: as its argument;
     sync_last: whether only the last micro-batch reduces (no_sync)."""
 
@@ -101,12 +101,12 @@ class Steps:
     """What DDP sends: at construction, and in each of three steps; buckets: those that a step
     reduces, each time that it does."""
 
-    construction: tuple[Collective, ...]
-    steps: tuple[tuple[Collective, ...], ...]
-    buckets: tuple[tuple[tuple[Parameter, ...], ...], ...]
+    construction: tuple[GroupCall, ...]
+    steps: tuple[tuple[GroupCall, ...], ...]
+    buckets: tuple[tuple[tuple[ModuleParameter, ...], ...], ...]
 
 
-def steps_of(parameters: Sequence[Parameter], how: Settings) -> Steps:
+def steps_of(parameters: Sequence[ModuleParameter], how: BucketSizes) -> Steps:
     """Construction and three steps of a model in 32 bits, its parameters in the order of
     definition."""
     first = FIRST if how.cap is None else how.cap
@@ -117,12 +117,12 @@ def steps_of(parameters: Sequence[Parameter], how: Settings) -> Steps:
     else:
         before = [tuple(parameters)]
         rebuilt = buckets_of(readiness(parameters), limits, element)
-    steps: list[tuple[Collective, ...]] = []
-    buckets: list[tuple[tuple[Parameter, ...], ...]] = []
+    steps: list[tuple[GroupCall, ...]] = []
+    buckets: list[tuple[tuple[ModuleParameter, ...], ...]] = []
     reduced = 0
     for _ in range(3):
-        sent: list[Collective] = []
-        used: list[tuple[Parameter, ...]] = []
+        sent: list[GroupCall] = []
+        used: list[tuple[ModuleParameter, ...]] = []
         for number in range(how.micro_batches):
             if reduced == 1 and not how.find_unused and not _has_rebuilt(steps, sent):
                 counts = (len(parameters) + 1, len(rebuilt))
@@ -143,18 +143,18 @@ def steps_of(parameters: Sequence[Parameter], how: Settings) -> Steps:
     return Steps(tuple(_construction(parameters, how)), tuple(steps), tuple(buckets))
 
 
-def _has_rebuilt(steps: Sequence[Sequence[Collective]], sent: Sequence[Collective]) -> bool:
+def _has_rebuilt(steps: Sequence[Sequence[GroupCall]], sent: Sequence[GroupCall]) -> bool:
     return any(each.op == "broadcast" for step in (*steps, sent) for each in step)
 
 
-def _construction(parameters: Sequence[Parameter], how: Settings) -> Iterable[Collective]:
-    yield Collective("construct", "all_gather_list", "dp", None, 8, 8 * how.world, "int64")
+def _construction(parameters: Sequence[ModuleParameter], how: BucketSizes) -> Iterable[GroupCall]:
+    yield GroupCall("construct", "all_gather_list", "dp", None, 8, 8 * how.world, "int64")
     yield _sent("construct", "broadcast", sum(2 * len(each.shape) for each in parameters), "int64")
     for bucket in buckets_of(parameters, (BROADCAST,), BYTES[how.format]):
         size = sum(each.elements for each in bucket)
         yield _sent("construct", "broadcast", size, how.format)
 
 
-def _sent(phase: str, op: str, elements: int, of: str) -> Collective:
+def _sent(phase: str, op: str, elements: int, of: str) -> GroupCall:
     size = elements * BYTES[of]
-    return Collective(phase, op, "dp", None, size, size, of)
+    return GroupCall(phase, op, "dp", None, size, size, of)

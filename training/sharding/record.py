@@ -21,7 +21,7 @@ BYTES = {"fp32": 4, "bf16": 2, "fp16": 2, "fp64": 8, "int64": 8, "int32": 4, "ui
 """Bytes of an element."""
 
 
-class Collective(NamedTuple):
+class GroupCall(NamedTuple):
     """One collective of a rank: input and output bytes of that rank.
 
     phase: what runs meanwhile, such as "forward:0"; op: its name; group: its group's name; unit:
@@ -37,7 +37,7 @@ class Collective(NamedTuple):
     format: str
 
 
-class Moment(NamedTuple):
+class FullestMoment(NamedTuple):
     """The fullest moment: when, at which unit, and the bytes of each series then."""
 
     bytes: int
@@ -57,9 +57,9 @@ class Record:
     ({'unsharded_params': 8}, 8)
     """
 
-    collectives: list[Collective] = field(default_factory=list)
+    collectives: list[GroupCall] = field(default_factory=list)
     peaks: dict[str, int] = field(default_factory=dict)
-    fullest: Moment = field(default_factory=lambda: Moment(0, "", "", {}))
+    fullest: FullestMoment = field(default_factory=lambda: FullestMoment(0, "", "", {}))
     phase: str = ""
     now: dict[str, int] = field(default_factory=lambda: {"unsharded_grads": 0})
     owned: dict[int, int] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Record:
     def send(self, op: str, group: str, unit: str | None, sizes: tuple[int, int], of: str) -> None:
         """Adds a collective; sizes: its input and its output, as elements of the format."""
         each = BYTES[of]
-        found = Collective(self.phase, op, group, unit, sizes[0] * each, sizes[1] * each, of)
+        found = GroupCall(self.phase, op, group, unit, sizes[0] * each, sizes[1] * each, of)
         self.collectives.append(found)
 
     def alive(self, series: str, more: int, unit: str) -> None:
@@ -86,7 +86,7 @@ class Record:
         self.peaks[series] = max(self.peaks.get(series, 0), size)
         total = sum(self.now.values())
         if total > self.fullest.bytes:
-            self.fullest = Moment(total, self.phase, unit, dict(self.now))
+            self.fullest = FullestMoment(total, self.phase, unit, dict(self.now))
         if self.moments is not None:
             self.moments.append((self.phase, unit, dict(self.now)))
 
@@ -100,7 +100,7 @@ class Total(NamedTuple):
     bytes_out: int
 
 
-def totals(collectives: Iterable[tuple[tuple[str | None, ...], Collective]]) -> list[Total]:
+def totals(collectives: Iterable[tuple[tuple[str | None, ...], GroupCall]]) -> list[Total]:
     """Collectives with their sort, summed by it, in the order in which sorts first come."""
     found: dict[tuple[str | None, ...], Total] = {}
     for sort, each in collectives:

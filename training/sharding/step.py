@@ -31,7 +31,7 @@ class Seat:
 
 
 @dataclass
-class Step:
+class PlayedStep:
     """A played step: the parts of the model on the rank, its record, and what is alive between."""
 
     parts: dict[int, FsdpPart]
@@ -71,7 +71,7 @@ def play(
     seat: Seat | None = None,
     micro_batches: int = 1,
     tokens: int = 0,
-) -> Step:
+) -> PlayedStep:
     """A step without a pipeline. tokens: of a micro-batch, for tensor parallelism's collectives.
 
     >>> from training.models import MODELS
@@ -84,7 +84,7 @@ def play(
     modules = modules_on(model, how, seat, range(model.layers), (True, True))
     record = Record()
     part = FsdpPart(modules, rules_of(how, modules, seat, tokens, model.hidden), record)
-    step = Step({0: part}, record)
+    step = PlayedStep({0: part}, record)
     for number in range(micro_batches):
         is_last = number == micro_batches - 1
         part.flags = _flags(how, is_last)
@@ -114,7 +114,7 @@ def play_stages(
     micro_batches: int,
     stage_layers: Sequence[Sequence[int]],
     tokens: int = 0,
-) -> Step:
+) -> PlayedStep:
     """A step of one pipeline rank; schedule: torch's name; stage_layers: of every stage."""
     actions = actions_of(schedule, seat.pp[0], micro_batches, len(stage_layers))[seat.pp[1]]
     record, last = Record(), len(stage_layers) - 1
@@ -125,7 +125,7 @@ def play_stages(
         rules = rules_of(how, modules, seat, tokens, model.hidden)
         parts[stage] = FsdpPart(modules, rules, record, f"stage{stage}")
         parts[stage].flags = Flags(sync=False, reshard=False, last=False)
-    step = Step(parts, record)
+    step = PlayedStep(parts, record)
     size = (tokens * model.hidden // seat.tp[0],) * 2
     record.phase = "setup"
     for action in actions:
@@ -134,7 +134,7 @@ def play_stages(
     return step
 
 
-def _alive(step: Step) -> tuple[int, int]:
+def _alive(step: PlayedStep) -> tuple[int, int]:
     parts = step.parts.values()
     return sum(p.whole_bytes for p in parts), sum(p.gradient_bytes for p in parts)
 
@@ -143,7 +143,7 @@ NAMES = {"F": "forward", "B": "backward", "I": "backward", "W": "weight"}
 """Names of the phases of ops."""
 
 
-def _run(action: Action, step: Step, size: tuple[int, int], of: str) -> None:
+def _run(action: Action, step: PlayedStep, size: tuple[int, int], of: str) -> None:
     part, record, kind = step.parts[action.stage], step.record, action.kind
     if kind in NAMES:
         phase = f"{NAMES[kind]}:{action.stage}:{action.micro_batch}"

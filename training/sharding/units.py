@@ -58,7 +58,7 @@ FEED_FORWARD = {
 
 
 @dataclass(frozen=True)
-class Parameter:
+class ModuleParameter:
     """One parameter of a module: its name, its whole shape, and its cut by tensor parallelism.
 
     axis: the dim that tp cuts; None: every rank has it whole, and where tokens are cut too
@@ -75,10 +75,10 @@ class Parameter:
     def elements(self) -> int:
         return prod(self.shape)
 
-    def part(self, axis: int, parts: int, index: int) -> Parameter:
+    def part(self, axis: int, parts: int, index: int) -> ModuleParameter:
         """The part of it that one of ``parts`` ranks has, as torch.chunk cuts a dim.
 
-        >>> Parameter("wq", (10, 4)).part(0, 4, 3).shape
+        >>> ModuleParameter("wq", (10, 4)).part(0, 4, 3).shape
         (1, 4)
         """
         shape = list(self.shape)
@@ -99,7 +99,9 @@ def chunk_length(length: int, parts: int, index: int) -> int:
 # -- the model -----------------------------------------------------------------------------------
 
 
-def parameters_of(model: Model, place: Place, *, norms_first: bool = False) -> list[Parameter]:
+def parameters_of(
+    model: Model, place: Place, *, norms_first: bool = False
+) -> list[ModuleParameter]:
     """The parameters of a layer, or of one of ``tensors.PLACES``, in the order of definition.
 
     norms_first: whether a layer defines its norms before its other modules; attention comes
@@ -127,7 +129,7 @@ def parameters_of(model: Model, place: Place, *, norms_first: bool = False) -> l
     modules = [each.name.rpartition(".")[0] for each in found]
     own = [prefix + norm for norm in ("attention_norm", "ffn_norm", "norm")]
 
-    def place_of(parameter: Parameter) -> tuple[int, int, str]:
+    def place_of(parameter: ModuleParameter) -> tuple[int, int, str]:
         module = parameter.name.rpartition(".")[0]
         if module in own:
             return (0 if norms_first else 3, own.index(module), "")
@@ -138,29 +140,31 @@ def parameters_of(model: Model, place: Place, *, norms_first: bool = False) -> l
     return sorted(found, key=place_of)
 
 
-def _split(model: Model, tensor: Tensor) -> Iterator[Parameter]:
+def _split(model: Model, tensor: Tensor) -> Iterator[ModuleParameter]:
     """The modules' parameters that one of Megatron's tensors joins."""
     for start, module in NORMS.items():
         if tensor.name.startswith(start):
-            yield Parameter(f"{module}.{tensor.name[len(start) :]}", tensor.shape)
+            yield ModuleParameter(f"{module}.{tensor.name[len(start) :]}", tensor.shape)
             return
     if tensor.name.startswith("self_attention.linear_qkv."):
         kind, rest = tensor.name.rpartition(".")[2], tensor.shape[1:]
         rows = (model.query_width, model.key_width, model.value_width)
         for module, length in zip(("wq", "wk", "wv"), rows):
-            yield Parameter(f"attention.{module}.{kind}", (length, *rest), 0)
+            yield ModuleParameter(f"attention.{module}.{kind}", (length, *rest), 0)
         return
     for start, module in MODULES.items():
         if tensor.name.startswith(start):
-            yield Parameter(f"{module}.{tensor.name[len(start) :]}", tensor.shape, tensor.axis)
+            yield ModuleParameter(
+                f"{module}.{tensor.name[len(start) :]}", tensor.shape, tensor.axis
+            )
             return
     yield from _feed_forward(model, tensor)
 
 
-def _feed_forward(model: Model, tensor: Tensor) -> Iterator[Parameter]:
+def _feed_forward(model: Model, tensor: Tensor) -> Iterator[ModuleParameter]:
     start = next((start for start in FEED_FORWARD if tensor.name.startswith(start)), "")
     if not start:
-        yield Parameter(tensor.name, tensor.shape, tensor.axis)
+        yield ModuleParameter(tensor.name, tensor.shape, tensor.axis)
         return
     module, (linear, kind) = FEED_FORWARD[start], tensor.name[len(start) :].split(".")
     names = ["w2"] if linear == "linear_fc2" else ["w1", "w3"][: tensor.blocks]
@@ -170,10 +174,10 @@ def _feed_forward(model: Model, tensor: Tensor) -> Iterator[Parameter]:
         shape, axis = (model.experts, *shape), None if axis is None else axis + 1
         kind = "" if kind == "weight" else f"_{kind}"
         for name in names:
-            yield Parameter(f"{module}.{name}{kind}", shape, axis, expert=True)
+            yield ModuleParameter(f"{module}.{name}{kind}", shape, axis, expert=True)
         return
     for name in names:
-        yield Parameter(f"{module}.{name}.{kind}", shape, axis)
+        yield ModuleParameter(f"{module}.{name}.{kind}", shape, axis)
 
 
 @lru_cache(maxsize=64)
@@ -207,13 +211,13 @@ class Unit:
     across: the dim along which each parameter is cut. Sizes count elements: `own` what the rank
     owns, `stored` with the padding, `whole` what a gather gives, `elements` without padding.
 
-    >>> unit = Unit("norm", (Parameter("norm.weight", (10,)),), Mesh1D("fsdp", 4, 3))
+    >>> unit = Unit("norm", (ModuleParameter("norm.weight", (10,)),), Mesh1D("fsdp", 4, 3))
     >>> unit.own, unit.stored, unit.whole, unit.elements
     (1, 3, 12, 10)
     """
 
     name: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[ModuleParameter, ...]
     group: Mesh1D
     across: int = 0
 
@@ -235,7 +239,7 @@ class Unit:
     def whole(self) -> int:
         return self.stored * self.group.size
 
-    def _dim(self, parameter: Parameter) -> int:
+    def _dim(self, parameter: ModuleParameter) -> int:
         return self.across if parameter.expert else 0
 
 
@@ -282,7 +286,7 @@ class Module:
 
 
 def modules_of(
-    stage: Sequence[tuple[Place, Sequence[Parameter]]],
+    stage: Sequence[tuple[Place, Sequence[ModuleParameter]]],
     wrapping: Wrapping,
     dense: Mesh1D,
     experts: Mesh1D | None = None,
@@ -323,7 +327,7 @@ def modules_of(
 
 def _layer(
     place: Place,
-    parameters: Sequence[Parameter],
+    parameters: Sequence[ModuleParameter],
     wrapping: Wrapping,
     dense: Mesh1D,
     experts: Mesh1D | None,
@@ -339,7 +343,7 @@ def _layer(
     return Module(name, (Unit(name, tuple(parameters), dense, across),))
 
 
-def _across(routed: Sequence[Parameter], mesh: Mesh1D, num_experts: int) -> int:
+def _across(routed: Sequence[ModuleParameter], mesh: Mesh1D, num_experts: int) -> int:
     """The dim along which experts are cut: the second where there are more ranks than experts."""
     held = routed[0].shape[0] if routed else 0
     if not routed or mesh.size * (num_experts // held) <= num_experts:
@@ -358,7 +362,7 @@ def local_parameters(
     ep: tuple[int, int] = (1, 0),
     *,
     norms_first: bool = False,
-) -> list[tuple[Place, list[Parameter]]]:
+) -> list[tuple[Place, list[ModuleParameter]]]:
     """The parameters of a stage as one rank has them: tp and ep are (ranks, own index)."""
     stage = []
     for place in places:

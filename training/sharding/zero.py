@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..errors import require_choice
-from .units import Parameter
+from .units import ModuleParameter
 
 ALIGNMENT = 2
 """Elements of a flat state's shard that its start is aligned to."""
@@ -52,7 +52,7 @@ class ZeroConfig:
         require_choice("format", self.format, ("bf16", "fp16", "fp32"))
 
 
-def partition(parameter: Parameter, ranks: int) -> int:
+def partition(parameter: ModuleParameter, ranks: int) -> int:
     """Elements of one part of a parameter that stage 3 cuts."""
     return -(-parameter.elements // ranks)
 
@@ -67,7 +67,7 @@ def padded(elements: int, ranks: int) -> int:
     return -(-elements // unit) * unit
 
 
-def persistent(parameters: Sequence[Parameter], config: ZeroConfig) -> list[Parameter]:
+def persistent(parameters: Sequence[ModuleParameter], config: ZeroConfig) -> list[ModuleParameter]:
     """Small parameters that stage 3 keeps whole."""
     kept, total = [], 0
     for each in parameters:

@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 
 from .ddp import readiness
 from .record import Record
-from .units import Parameter
+from .units import ModuleParameter
 from .zero import ZeroConfig, partition, persistent
 
 Visit = tuple[bool, bool, str]
@@ -35,9 +35,9 @@ Visit = tuple[bool, bool, str]
 class Coordinator:
     """The parameters of one rank, gathered as modules need them."""
 
-    def __init__(self, parameters: Sequence[Parameter], config: ZeroConfig, world: int):
+    def __init__(self, parameters: Sequence[ModuleParameter], config: ZeroConfig, world: int):
         self.config, self.world = config, world
-        self.of_module: dict[str, list[Parameter]] = {}
+        self.of_module: dict[str, list[ModuleParameter]] = {}
         for each in parameters:
             self.of_module.setdefault(_module(each), []).append(each)
         if "lm_head" not in self.of_module and "norm" in self.of_module:
@@ -67,11 +67,11 @@ class Coordinator:
                 self._end(name)
         self.is_traced = True
 
-    def _all(self) -> Iterator[Parameter]:
+    def _all(self) -> Iterator[ModuleParameter]:
         for parameters in self.of_module.values():
             yield from parameters
 
-    def _own(self, module: str) -> list[Parameter]:
+    def _own(self, module: str) -> list[ModuleParameter]:
         return self.of_module.get(module, [])
 
     # -- the modules -----------------------------------------------------------------------------
@@ -90,7 +90,7 @@ class Coordinator:
             self._ahead(record)
         self.step += 1
 
-    def _take(self, own: Sequence[Parameter]) -> None:
+    def _take(self, own: Sequence[ModuleParameter]) -> None:
         """Takes a module's parameters from the queue, where no gather ahead has."""
         left = {each.name for each in own if self.seen[each.name] < self.step}
         while self.queue and left:
@@ -126,7 +126,7 @@ class Coordinator:
                     passed += each.elements
         self.here -= names
 
-    def _gather(self, record: Record, wanted: Sequence[Parameter]) -> None:
+    def _gather(self, record: Record, wanted: Sequence[ModuleParameter]) -> None:
         """One gather of all that have a secondary part, and one of the others."""
         for has_secondary in (True, False):
             chosen = [each for each in wanted if (each.name in self.secondary) is has_secondary]
@@ -143,11 +143,11 @@ class Coordinator:
 Tree = dict[str, "Tree"]
 
 
-def _module(parameter: Parameter) -> str:
+def _module(parameter: ModuleParameter) -> str:
     return parameter.name.rpartition(".")[0]
 
 
-def _tree(modules: dict[str, list[Parameter]]) -> Tree:
+def _tree(modules: dict[str, list[ModuleParameter]]) -> Tree:
     """Modules as a tree, in the order in which they run; lists of layers do not run."""
     ordered = [
         _module(each) for each in readiness(each for own in modules.values() for each in own)

@@ -12,15 +12,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from .ddp import readiness
-from .record import Collective, Record
-from .units import Parameter
+from .record import GroupCall, Record
+from .units import ModuleParameter
 from .zero import ZeroConfig, padded, partition, persistent
 from .zero3 import Coordinator
 
 
 def steps_of(
-    parameters: Sequence[Parameter], config: ZeroConfig, world: int, micro_batches: int, steps: int
-) -> list[list[Collective]]:
+    parameters: Sequence[ModuleParameter],
+    config: ZeroConfig,
+    world: int,
+    micro_batches: int,
+    steps: int,
+) -> list[list[GroupCall]]:
     """The collectives of each of so many steps from the first one on."""
     three = Coordinator(parameters, config, world) if config.stage == 3 else None
     found = []
@@ -43,9 +47,9 @@ def steps_of(
     return found
 
 
-def _buckets(parameters: Iterable[Parameter], size: int) -> Iterator[list[Parameter]]:
+def _buckets(parameters: Iterable[ModuleParameter], size: int) -> Iterator[list[ModuleParameter]]:
     """Parameters as their gradients come, in buckets; one that does not fit opens the next."""
-    bucket: list[Parameter] = []
+    bucket: list[ModuleParameter] = []
     for each in readiness(parameters):
         if bucket and sum(other.elements for other in bucket) + each.elements > size:
             yield bucket
@@ -56,7 +60,7 @@ def _buckets(parameters: Iterable[Parameter], size: int) -> Iterator[list[Parame
 
 
 def _scatter(
-    record: Record, parameters: Sequence[Parameter], config: ZeroConfig, world: int
+    record: Record, parameters: Sequence[ModuleParameter], config: ZeroConfig, world: int
 ) -> None:
     for bucket in _buckets(parameters, config.reduce_bucket):
         part = sum(partition(each, world) for each in bucket)
@@ -64,7 +68,7 @@ def _scatter(
 
 
 def _reduce(
-    record: Record, parameters: Sequence[Parameter], config: ZeroConfig, world: int
+    record: Record, parameters: Sequence[ModuleParameter], config: ZeroConfig, world: int
 ) -> None:
     if config.stage == 0 or config.accumulates:
         for size in _joined((each.elements for each in parameters), config.reduce_bucket):
@@ -92,7 +96,7 @@ def _reduce(
 
 
 def _pieces(
-    bucket: Sequence[Parameter], starts: dict[str, int], share: int
+    bucket: Sequence[ModuleParameter], starts: dict[str, int], share: int
 ) -> list[tuple[int, int]]:
     """The owner and the length of each run of a bucket's elements that one rank owns."""
     pieces: list[tuple[int, int]] = []
@@ -123,7 +127,7 @@ def _joined(lengths: Iterable[int], size: int) -> Iterator[int]:
 
 
 def _update(
-    record: Record, parameters: Sequence[Parameter], config: ZeroConfig, world: int
+    record: Record, parameters: Sequence[ModuleParameter], config: ZeroConfig, world: int
 ) -> None:
     """What goes around the optimizer: an overflow flag (16 bits), the gradients' norm, and the
     weights that are held whole."""
