@@ -58,7 +58,8 @@ def readiness(parameters: Iterable[ModuleParameter]) -> list[ModuleParameter]:
     """Parameters in the order in which backward makes their gradients: what ran last first, a bias
     before its weight. A table of words that the output uses too is ready with the first layer.
 
-    >>> layer = [ModuleParameter(f"layers.0.attention.{name}", (1,)) for name in ("wq.weight", "wq.bias")]
+    >>> names = [f"layers.0.attention.wq.{kind}" for kind in ("weight", "bias")]
+    >>> layer = [ModuleParameter(name, (1,)) for name in names]
     >>> [each.name for each in readiness([ModuleParameter("norm.weight", (1,)), *layer])]
     ['norm.weight', 'layers.0.attention.wq.bias', 'layers.0.attention.wq.weight']
     """
