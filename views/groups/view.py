@@ -158,7 +158,7 @@ def _about(context: Context) -> Markup:
     links = [tag("li", outside(page.url, page.title[language])) for page in pages]
     reading = (tag("h4", PAGE["reading"][language]), tag("ul", *links)) if links else ()
     return fold(
-        JOB["reads"][language],
+        JOB["how"][language],
         tag("p", how, GAP[language], by_pointer(*point)),
         tag("h4", words.title[language]),
         tag("p", words.body[language]),

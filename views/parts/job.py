@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from answers.pipeline.inputs import stages_by_rank
 from answers.sentence import question, sentence_of
-from descriptions import JOB, PAGE, SAVED, counted
+from descriptions import GAP, JOB, PAGE, SAVED, counted
 from groups import LayoutError, Mesh
 from groups.grouping import Grouping
 from groups.layout import Layout
@@ -145,13 +145,13 @@ def _figure(spec: PictureSpec, mesh: Mesh, groupings: Sequence[Grouping]) -> Mar
     groupings = marked(layout, groupings)
     picture = job_of_grid(spec, mesh, groupings, room)
     of_experts = mesh == layout.expert
+    reads = reading(layout, picture, language)
     text = described(layout, picture, groupings, language)
     drawn = svg.job_svg(
         picture, text, [spec.script_groups.index(grouping) for grouping in groupings]
     )
-    name, body = ("experts", "expert_body") if of_experts else ("dense", "dense_body")
-    name = "attention" if layout.is_server and not of_experts else name
-    title, says, ends = Markup(), explained(JOB[body][language], language), Markup()
+    name = "experts" if of_experts else "attention" if layout.is_server else "dense"
+    title, says, ends = Markup(), explained(reads, language), Markup()
     if has_two:
         which = tag("b", JOB[name][language] + PAGE["colon"][language] + sizes_of(mesh))
         title, says = tag("figcaption", which, " ", tag("span", says)), Markup()
@@ -173,9 +173,37 @@ def label_words(of_experts: bool, language: str, are_copies: bool = True) -> dic
     """The labels of rows and columns; columns of vLLM's experts are no copies of the model."""
     of = "expert_" if of_experts else ""
     kinds = ("replica", "replicas") if are_copies else ("data", "datas")
-    names = {name: f"label_{name}" for name in ("stage", "layers", "band")}
+    names = {name: f"label_{name}" for name in ("stage", "stages", "layers", "band")}
     names |= {name: f"label_{of}{kind}" for name, kind in zip(("replica", "replicas"), kinds)}
     return {name: JOB[text][language] for name, text in names.items()}
+
+
+def reading(layout: Layout, picture: scene.JobPicture, language: str) -> str:
+    """What columns and rows of a picture are, as it is drawn.
+
+    A picture of one stage has no rows of stages, one of a replica no columns of them; what is
+    folded goes on in another column of stages, or in bands below.
+    """
+    plan, mesh = picture.plan, picture.mesh
+    of_experts, stages = mesh == layout.expert, mesh.size("pp")
+    replicas = mesh.world_size // stages // plan.inner_size
+    name = "replica" if "ep_dp" not in mesh.names else "data"
+    columns = JOB[f"columns_{'expert_' * (of_experts and name == 'replica')}{name}"][language]
+    beside, below = plan.bands
+    facts = {"columns": columns, "count": f"{plan.replicas:,}", "all": f"{replicas:,}"}
+    if stages == 1:
+        words = "reads_alone" if replicas == 1 else "reads_rows" if below > 1 else "reads_one_stage"
+    else:
+        words = "reads_one_replica" if replicas == 1 else "reads"
+    parts = [JOB[words][language].format(**facts)]
+    if beside > 1:
+        parts.append(JOB["reads_beside"][language])
+    elif below > 1 and stages > 1:
+        parts.append(JOB["reads_below"][language].format(**facts))
+    if picture.is_flat:
+        wide = f"{round(1 / picture.sides[0]):,}"
+        parts.append(JOB["reads_flat"][language].format(count=wide))
+    return GAP[language].join(parts)
 
 
 def described(
@@ -183,6 +211,7 @@ def described(
 ) -> str:
     """The picture in words, for screen readers."""
     return JOB["described"][language].format(
+        reads=reading(layout, picture, language),
         gpus=counted(layout.world_size, "gpu", language),
         nodes=counted(layout.nodes, "node", language),
         groups=marks_text(picture.marks, groupings, picture.rank, language),
