@@ -14,7 +14,7 @@ from test_command import answered, ask
 
 from answers.compare.sides import comparison_of, moved_by_kind
 from answers.compare.words import verdict_text
-from cli.inputs import PROGRAM, options_parser
+from cli.inputs import PROGRAM, help_text, options_parser
 from cli.spelling import known_options
 from cli.state import OPTIONS
 from groups import LayoutError
@@ -244,7 +244,7 @@ def test_a_model_and_a_cluster_may_be_in_any_case_for_programs():
 
 
 def test_the_guide_has_examples_of_these_commands():
-    guide = options_parser(["--help"]).epilog.splitlines()
+    guide = help_text().splitlines()
     examples = [line.strip() for line in guide if line.startswith(f"  {PROGRAM} ")]
     assert len(examples) > 5
     for example in examples:
