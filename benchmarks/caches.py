@@ -11,7 +11,7 @@ from views import page
 
 drawn = page.draw
 
-ROOMS = ("descriptions", "groups", "render", "request", "answers", "texts", "training", "views")
+ROOMS = ("descriptions", "groups", "render", "request", "texts", "training", "views")
 
 
 def drawn_anew(sent: str) -> str:

@@ -24,9 +24,9 @@ MOST_LINES = 20
 
 def moves(inputs: CommandLine) -> Table | Iterator[str]:
     """A row for each pair of nodes or ranks, or for each slice of one rank or of all."""
-    from answers.moves.api import moves_facts
-    from answers.moves.sides import ROLE, moves_between
     from formats.moves.script import moves_script
+    from request.answers.moves.api import moves_facts
+    from request.answers.moves.sides import ROLE, moves_between
     from training.moves.senders import RULES
     from training.serving.cache import KV_RULES
 
@@ -72,8 +72,8 @@ def _role(inputs: CommandLine, ends: dict[str, str], source: Context) -> tuple[C
 
     Errors: LayoutError for an unknown role, CommandError for a plan of no file.
     """
-    from answers.moves.sides import ROLE, require_runs
     from formats.roles import read_plan
+    from request.answers.moves.sides import ROLE, require_runs
     from request.roles.opened import cast_of_plan
     from request.roles.text import MODEL
 
@@ -89,7 +89,7 @@ def _role(inputs: CommandLine, ends: dict[str, str], source: Context) -> tuple[C
 
 def _cache(source: Context, target: Context, sizes: tuple[str, int, int | None, int]) -> Table:
     """A row for what each rank that decodes receives from each that prefills, for one request."""
-    from answers.moves.cache import cache_facts
+    from request.answers.moves.cache import cache_facts
     from request.units import bytes_text, seconds_text
 
     facts = cache_facts(source, target, *sizes)

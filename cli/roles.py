@@ -17,9 +17,9 @@ from .training import Report
 def roles(inputs: CommandLine) -> Table:
     """A row for each role; in CSV for each rank of each. Words answer settings that a text leaves
     open: trainer.nnodes=4."""
-    from answers.roles.api import read_facts
     from descriptions import ROLES
     from formats.roles.facts import COLUMNS, rank_rows
+    from request.answers.roles.api import read_facts
     from request.state import State
     from training.roles import CROWDED
 

@@ -24,7 +24,7 @@ from .messages import CommandError
 from .state import served_context, trained_context
 
 if TYPE_CHECKING:
-    from answers.compare.sides import Compared
+    from request.answers.compare.sides import Compared
 
 GIB = 2**30
 
@@ -45,7 +45,7 @@ class Report(Table):
 
 def memory(inputs: CommandLine) -> Table:
     """The peak memory of a rank of each stage, in training or serving, a row for each stage."""
-    from answers.memory import memory_facts
+    from request.answers.memory import memory_facts
     from request.served import is_served
 
     job, _ = inputs.wanted()
@@ -111,7 +111,7 @@ def _logged(log: Facts | None) -> Iterator[str]:
 
 def traffic(inputs: CommandLine) -> Table:
     """The bytes that each kind of group sends in a step, a row for each operation."""
-    from answers.traffic import traffic_facts
+    from request.answers.traffic import traffic_facts
     from request.units import bytes_text
 
     layout, facts = _facts(inputs, traffic_facts)
@@ -127,7 +127,7 @@ def traffic(inputs: CommandLine) -> Table:
 
 def estimate(inputs: CommandLine) -> Table:
     """The time of a step, a row for each part."""
-    from answers.estimate.api import step_facts
+    from request.answers.estimate.api import step_facts
 
     layout, facts = _facts(inputs, step_facts)
     parts = sorted(facts["parts_seconds"].items(), key=lambda part: -part[1])
@@ -146,7 +146,7 @@ def estimate(inputs: CommandLine) -> Table:
 
 def search(inputs: CommandLine) -> Table:
     """The fastest layouts for the same model, batch and GPUs, a row each."""
-    from answers.search import search_facts
+    from request.answers.search import search_facts
     from training.split import SIZES
 
     layout, facts = _facts(inputs, search_facts)
@@ -176,9 +176,9 @@ def search(inputs: CommandLine) -> Table:
 def compare(inputs: CommandLine) -> Table:
     """The better of two layouts, a row for each cost; without a word of its own, the second is the
     first with the options."""
-    from answers.compare.api import compare_facts
-    from answers.compare.sides import compared_with
-    from answers.compare.words import numbers_of_costs
+    from request.answers.compare.api import compare_facts
+    from request.answers.compare.sides import compared_with
+    from request.answers.compare.words import numbers_of_costs
 
     from .named import context_of_word, set_base
 

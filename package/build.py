@@ -20,7 +20,7 @@ except ImportError:  # where a test only looks at what would be written
 NAME = "parallel_groups"
 ROOMS = (
     *("groups", "training", "diagnosis", "formats", "cli", "render"),
-    *("request", "answers", "views", "texts"),
+    *("request", "views", "texts"),
 )
 MODULES = ("app.py", "descriptions.py")
 FILES = ("__init__.py", "__main__.py", "py.typed")

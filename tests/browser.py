@@ -17,13 +17,13 @@ import pytest
 from PIL import Image
 from seen import Seen, seen
 
-from answers.sentence import sentence_of
 from descriptions import CARD as CARD_WORDS
 from descriptions import JOB, SECTIONS, VIEWS
 from groups import LayoutError, coordinates
 from groups.grouping import Grouping
 from render import palette
 from render.scenes import groups as scene
+from request.answers.sentence import sentence_of
 from request.inputs import fields_of
 from request.resolve import from_preset, main_groupings
 from request.state import State

@@ -14,15 +14,15 @@ from gradio_client import Client
 from markupsafe import escape
 from pages import from_sent
 
-from answers.compare.api import SERVING
-from answers.launch import OPEN_TRAINING
-from answers.moves.api import PLAN
-from answers.moves.cache import CACHED
 from descriptions import TYPES
 from formats.check.script import check_script
 from groups import fit, rank_groups
 from groups.layout import Job
 from groups.megatron.parallel_state import process_groups
+from request.answers.compare.api import SERVING
+from request.answers.launch import OPEN_TRAINING
+from request.answers.moves.api import PLAN
+from request.answers.moves.cache import CACHED
 from request.endpoint import LAYOUT, TRAINING
 from request.state import texts_of
 from views.all import ENDPOINTS

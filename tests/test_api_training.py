@@ -11,10 +11,10 @@ import pytest
 from endpoints import RefusedError
 from gradio_client import Client
 
-from answers.collectives.api import MOST_NUMBERS
 from groups import LayoutError
 from groups.layout import Job
 from groups.megatron.parallel_state import process_groups
+from request.answers.collectives.api import MOST_NUMBERS
 from request.state import State
 from request.trained import trained_of
 from training.clusters import CLUSTERS

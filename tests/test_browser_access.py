@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from browser import box, expect, next_frame, settle, wait_until
 
-from answers.sentence import sentence_of
-from answers.slow.files import example
 from descriptions import CONTROLS, JOB, MEMORY, PAGE, SHELL, VIEWS
+from request.answers.sentence import sentence_of
+from request.answers.slow.files import example
 from request.resolve import resolve
 from request.state import State
 from views.parts.examples import EVIDENCE

@@ -20,10 +20,10 @@ from browser import (
     type_in,
 )
 
-from answers.compare.sides import COSTS, cost_of
-from answers.estimate.words import about
-from answers.traffic import rows_of
 from descriptions import CONTROLS, MEMORY, OPERATION_TEXTS, PAGE, TRAFFIC
+from request.answers.compare.sides import COSTS, cost_of
+from request.answers.estimate.words import about
+from request.answers.traffic import rows_of
 from request.link import published
 from request.resolve import resolve
 from request.state import State

@@ -9,8 +9,8 @@ from pathlib import Path
 from addresses import follow_link
 from browser import box, expect, requests_during, settle, write
 
-from answers.slow.files import EXAMPLE
 from descriptions import PAGE
+from request.answers.slow.files import EXAMPLE
 
 DUMPS = Path(__file__).parent / "data" / "hang" / "dumps"
 

@@ -9,11 +9,11 @@ import pytest
 from addresses import expect_address, follow
 from browser import box, expect, next_frame, pass_time, requests_during, settle, type_in
 
-from answers.collectives.inputs import resolve_inputs
-from answers.pipeline.inputs import schedule_of
-from answers.pipeline.timed import amount, percent
 from descriptions import PAGE
 from groups.stages.layout_strings import stage_layers_of_layout
+from request.answers.collectives.inputs import resolve_inputs
+from request.answers.pipeline.inputs import schedule_of
+from request.answers.pipeline.timed import amount, percent
 from request.resolve import resolve
 from request.state import State
 from request.units import ranges_text

@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 import pytest
 from browser import box, expect, pass_time, settle, wait_until
 
-from answers.compare.sides import comparison_of
-from answers.traffic import rows_of
 from descriptions import ENTRIES, RUN, STORIES, tour
+from request.answers.compare.sides import comparison_of
+from request.answers.traffic import rows_of
 from request.context import Context
 from request.link import from_query, to_query
 from request.state import State

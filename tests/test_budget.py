@@ -15,9 +15,6 @@ import pytest
 from pages import to_sent
 
 import app
-from answers.groups import layout, process_groups
-from answers.pipeline.api import pipeline_schedule
-from answers.pipeline.inputs import spend_on
 from cli.command import run
 from descriptions import WORK
 from groups import LayoutError, budget
@@ -26,6 +23,9 @@ from package.build import ROOMS
 from render.files.forms import to_bytes
 from render.files.paint import MOST_PIXELS, PAINTED
 from render.marks import Drawing
+from request.answers.groups import layout, process_groups
+from request.answers.pipeline.api import pipeline_schedule
+from request.answers.pipeline.inputs import spend_on
 from request.state import State
 from request.words import sentence
 from training.models import MODELS
@@ -109,7 +109,7 @@ def state_of(schedule: str, against: str, p: int, m: int) -> State:
 def test_a_pipeline_of_too_many_ops_is_refused_with_micro_batches_that_work(
     schedule, against, p, m, monkeypatch
 ):
-    monkeypatch.setattr("answers.pipeline.timed.simulate", None)  # nothing is worked out
+    monkeypatch.setattr("request.answers.pipeline.timed.simulate", None)  # nothing is worked out
     state = state_of(schedule, against, p, m)
     shown = answer(state).picture
     assert "Too many ops" in shown

@@ -14,7 +14,10 @@ from hypothesis import strategies as st
 from markup import assert_whole, select, text_of, values, written
 from sentences import CHINESE, texts_in
 
-from answers.collectives.inputs import (
+from descriptions import ALGORITHM_TEXTS, LANGUAGES, OPERATION_TEXTS, PAGE
+from groups import LayoutError
+from groups.conventions import CONVENTIONS
+from request.answers.collectives.inputs import (
     COST_OF,
     MOST_MEMBERS,
     contributors,
@@ -23,9 +26,6 @@ from answers.collectives.inputs import (
     places_of,
     resolve_inputs,
 )
-from descriptions import ALGORITHM_TEXTS, LANGUAGES, OPERATION_TEXTS, PAGE
-from groups import LayoutError
-from groups.conventions import CONVENTIONS
 from request.context import Context
 from request.inputs import fields_of
 from request.resolve import resolve

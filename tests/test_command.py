@@ -646,7 +646,7 @@ from cli.command import run
 import sys
 loaded = {part for name in sys.modules for part in name.split(".")[:2]}
 large = {"gradio", "matplotlib", "training", "torch"}
-print((large | {"request", "answers", "texts", "views"}) & loaded)
+print((large | {"request", "texts", "views"}) & loaded)
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.strip() == "set()", done.stderr

@@ -12,13 +12,13 @@ from urllib.parse import quote
 import pytest
 from test_command import answered, ask
 
-from answers.compare.sides import comparison_of, moved_by_kind
-from answers.compare.words import verdict_text
 from cli.inputs import PROGRAM, help_text, options_parser
 from cli.spelling import known_options
 from cli.state import OPTIONS
 from groups import LayoutError
 from groups.presets import PRESETS
+from request.answers.compare.sides import comparison_of, moved_by_kind
+from request.answers.compare.words import verdict_text
 from request.context import Context
 from request.link import from_query
 from request.resolve import resolve

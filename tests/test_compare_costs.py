@@ -9,9 +9,16 @@ from dataclasses import replace
 import pytest
 from markup import cells, only, written
 
-from answers.compare.sides import COSTS, PARTS, Cost, cost_of, names_of_sides, settings_that_differ
 from descriptions import LANGUAGES, PAGE, REASONS
 from groups.presets import PRESETS
+from request.answers.compare.sides import (
+    COSTS,
+    PARTS,
+    Cost,
+    cost_of,
+    names_of_sides,
+    settings_that_differ,
+)
 from request.context import Context
 from request.link import from_query, published, to_query
 from request.named.kept import kept_context, query_to_keep

@@ -6,11 +6,11 @@ from urllib.parse import quote
 
 import pytest
 
-from answers.compare.api import compare
-from answers.compare.sides import comparison_of, settings_that_differ
 from cli.command import run
 from descriptions import SERVER
 from groups import LayoutError
+from request.answers.compare.api import compare
+from request.answers.compare.sides import comparison_of, settings_that_differ
 from request.context import Context
 from request.link import from_query
 from request.named.kept import query_to_keep

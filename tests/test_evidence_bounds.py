@@ -15,7 +15,6 @@ from dataclasses import replace
 
 import pytest
 
-from answers.hang.files import digest_of, log_of
 from diagnosis.hang.model import Diagnosis, Log, ProcessGroup, Wait
 from formats.logs import read_log
 from formats.logs.bounds import PAGE, Allowance, Bounds
@@ -23,6 +22,7 @@ from formats.logs.evidence import _document
 from formats.logs.recorder import as_dump
 from groups import LayoutError
 from groups.budget import LIMIT, within
+from request.answers.hang.files import digest_of, log_of
 from request.digests import LONGEST, MOST_PARTS, MOST_PLAIN
 from request.words import sentence
 from views.evidence import evidence

@@ -9,8 +9,6 @@ from functools import cache
 from cases import every
 from markup import select
 
-from answers.memory import SERVED
-from answers.slow.files import example
 from cli.guide import ELSEWHERE, guide, ways_to_train
 from descriptions import CONTROLS, LANGUAGES, MEMORY
 from formats.launch import parse
@@ -18,6 +16,8 @@ from formats.launch.emit import TARGETS, emit
 from formats.launch.training import options_of, training_of
 from groups.inputs import inputs_of
 from groups.layout import LATER, Job, job_fields
+from request.answers.memory import SERVED
+from request.answers.slow.files import example
 from request.context import Context
 from request.endpoint import LAYOUT, OF_MODEL, TRAINING, job_facts
 from request.inputs import FIELDS, STARTS, fields_of
@@ -180,4 +180,4 @@ def test_a_way_to_train_is_read_from_the_commands_that_say_it(name):
 
 def test_an_input_of_a_server_is_a_parameter_of_its_endpoint():
     inputs = [name for name in fields_of("memory") if name.startswith("served_")]
-    assert {*inputs} <= {row.field for row in SERVED.rows.values()}, "answers/memory.py"
+    assert {*inputs} <= {row.field for row in SERVED.rows.values()}, "request/answers/memory.py"

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from cases import every
 
-from answers.sentence import sentence_of, spoken
 from groups import LayoutError, coordinates, parse_mesh
 from groups.grouping import plain
 from render.draw.job import draw_job
@@ -24,6 +23,7 @@ from render.scenes import marked
 from render.scenes.job import ACROSS, JobPicture
 from render.scenes.job_plan import HALF, NUMBERED, TALL, WHOLE, WIDE
 from render.svg.job import job_svg
+from request.answers.sentence import sentence_of, spoken
 from request.context import Context
 from request.link import from_query
 from request.resolve import from_preset, resolve

@@ -9,8 +9,8 @@ import pytest
 from browser import type_sizes, wait_until
 from playwright.sync_api import expect
 
-from answers.hang.files import digest_of
 from formats.logs import read_log
+from request.answers.hang.files import digest_of
 from request.context import Context
 from request.link import from_query, state_texts
 from request.trained import GIB

@@ -13,12 +13,12 @@ import pytest
 from cases import every
 from torch_jobs import TorchJob
 
-from answers.moves.api import moves, moves_check
-from answers.moves.cache import moves_cache
 from cli.command import run
 from formats.moves.script import moves_script
 from groups import LayoutError
 from groups.layout import Job
+from request.answers.moves.api import moves, moves_check
+from request.answers.moves.cache import moves_cache
 from training.model import Model
 from training.models import MODELS
 from training.moves import weight_moves

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from answers.moves.cache import kv_transfer, moves_cache
-from answers.moves.sides import size_text
-from answers.moves.transfer import weight_transfer
 from descriptions import LANGUAGES
 from groups import LayoutError
 from render.draw.kv import draw_kv
 from render.draw.moves import draw_moves
 from render.draw.tensor import draw_tensor
 from render.scenes.moves import shard_rows
+from request.answers.moves.cache import kv_transfer, moves_cache
+from request.answers.moves.sides import size_text
+from request.answers.moves.transfer import weight_transfer
 from request.context import Context
 from request.state import State
 from request.units import bytes_text

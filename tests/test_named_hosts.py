@@ -9,12 +9,6 @@ from dataclasses import replace
 import pytest
 from markup import select, text_of, values
 
-from answers.groups import process_groups, rank_table
-from answers.hosts import better_order as ordered
-from answers.hosts import read_hosts as hosts_read
-from answers.launch import cluster_check
-from answers.nodes import node_audit
-from answers.ranks import rank_card
 from descriptions import RUN
 from diagnosis.machines.order import better_order
 from diagnosis.machines.placing import placement_of
@@ -23,6 +17,12 @@ from formats.documents.check import check_document
 from formats.hosts import read_hosts
 from groups import LayoutError
 from groups.layout import Job
+from request.answers.groups import process_groups, rank_table
+from request.answers.hosts import better_order as ordered
+from request.answers.hosts import read_hosts as hosts_read
+from request.answers.launch import cluster_check
+from request.answers.nodes import node_audit
+from request.answers.ranks import rank_card
 from request.context import Context
 from request.state import State
 from request.units import seconds_text

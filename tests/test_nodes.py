@@ -11,9 +11,9 @@ from markup import only, select, table, text_of, values, written
 from pages import LAYOUTS, groups_of, shown, spans
 from selectolax.lexbor import LexborNode
 
-from answers.estimate.words import step_text
 from descriptions import PAGE, counted
 from groups.audit import DOMAINS
+from request.answers.estimate.words import step_text
 from request.context import Context
 from request.link import published
 from request.resolve import resolve

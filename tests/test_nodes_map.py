@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 from pages import shown
 
-from answers.traffic import rows_of
 from groups import LayoutError
 from render.scenes.nodes_plan import MOST_BOXES
+from request.answers.traffic import rows_of
 from request.context import Context
 from request.link import published
 from request.state import State

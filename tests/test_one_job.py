@@ -13,18 +13,18 @@ import pytest
 from markup import only, select, text_of, values
 from pages import from_sent, preset_states
 
-from answers.groups import process_groups
-from answers.memory import memory_per_rank
-from answers.pipeline.api import pipeline_schedule
-from answers.pipeline.inputs import schedule_of, stage_numbers, stages_by_rank, stages_of
-from answers.search import better_layouts
-from answers.traffic import traffic_per_step
 from cli.command import run
 from descriptions import CONTROLS, MEMORY, PAGE
 from formats.launch import TARGETS, parse
 from formats.launch.emit import emitted
 from groups import LayoutError
 from groups.presets import PRESETS
+from request.answers.groups import process_groups
+from request.answers.memory import memory_per_rank
+from request.answers.pipeline.api import pipeline_schedule
+from request.answers.pipeline.inputs import schedule_of, stage_numbers, stages_by_rank, stages_of
+from request.answers.search import better_layouts
+from request.answers.traffic import traffic_per_step
 from request.context import Context
 from request.inputs import CHOSEN, FIELDS, fields_of
 from request.link import from_query, to_query

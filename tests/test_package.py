@@ -134,7 +134,7 @@ worker = Worker()
 print(__version__, worker.ask(parse_mesh, ("tp2-dp4",), {}))
 worker.close()
 rooms = {"groups", "training", "diagnosis", "formats", "cli", "render"}
-rooms |= {"request", "answers", "views", "texts"}
+rooms |= {"request", "views", "texts"}
 print(rooms & {*sys.modules})
 """,
     )

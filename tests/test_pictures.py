@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from answers.slow.files import example
 from descriptions import REFUSALS
 from groups import LayoutError
 from render.marks import LOOKS
@@ -22,6 +21,7 @@ from render.scenes.exchange import Cell
 from render.scenes.heat import levels
 from render.scenes.job import JobPicture
 from render.scenes.shards import NONE, OWN
+from request.answers.slow.files import example
 from request.context import Context
 from request.resolve import from_preset, resolve
 from request.state import State

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from markup import select, text_of, values, written
 from reference.plans import read_plan
 
-from answers.estimate.words import about
-from answers.pipeline.inputs import Stage, stage_numbers, stages_of, weights_of
 from descriptions import CONTROLS, ESTIMATE
 from groups import LayoutError
+from request.answers.estimate.words import about
+from request.answers.pipeline.inputs import Stage, stage_numbers, stages_of, weights_of
 from request.context import Context
 from request.inputs import fields_of
 from request.state import State

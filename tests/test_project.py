@@ -75,7 +75,7 @@ def test_what_the_readme_counts_are_so_many(what):
     assert int(count) == len(COUNTED[what])
 
 
-PAGE_ONLY = {"request", "answers", "views", "app", "gradio", "descriptions", "texts"}
+PAGE_ONLY = {"request", "views", "app", "gradio", "descriptions", "texts"}
 NO_HTML = {"views", "app", "cli", "gradio", "markupsafe", "matplotlib", "texts"}
 FORBIDDEN = {
     "groups": {"training", "diagnosis", "formats", *PAGE_ONLY, "cli", "render", "matplotlib"},
@@ -83,8 +83,7 @@ FORBIDDEN = {
     "diagnosis": {"formats", *PAGE_ONLY, "cli", "render", "matplotlib"},
     "formats": {*PAGE_ONLY, "cli", "render", "matplotlib"},
     "render": {"cli", *PAGE_ONLY},
-    "request": {*NO_HTML, "answers", "render"},
-    "answers": NO_HTML,
+    "request": NO_HTML,
     "cli": {"views", "app", "gradio", "matplotlib"},
     "texts": {*ROOMS, "app", "gradio"} - {"groups", "texts"},
     "views": {"app", "cli", "texts"},
@@ -172,6 +171,13 @@ def test_a_view_imports_no_other_view():
             others = (views | {"parts"} if room == "base" else views) - {room}
             taken = {name.split(".")[1] for name in imports(path) if name.startswith("views.")}
             assert not taken & others, path
+
+
+def test_what_is_asked_knows_no_answer():
+    files = [path for path in (ROOT / "request").rglob("*.py") if "answers" not in path.parts]
+    assert files
+    for path in files:
+        assert not any(name.startswith("request.answers") for name in imports(path)), path
 
 
 @pytest.mark.parametrize("room", FORBIDDEN)

@@ -14,13 +14,13 @@ import pytest
 from cases import every
 from recorded import DATA
 
-from answers.estimate.api import step_facts
-from answers.estimate.measured import measured_of, measured_text
-from answers.memory import memory_facts
-from answers.search import search_facts
-from answers.traffic import traffic_facts
 from descriptions import CONTROLS, DERIVED, ESTIMATE, PAGE
 from groups.presets import PRESETS
+from request.answers.estimate.api import step_facts
+from request.answers.estimate.measured import measured_of, measured_text
+from request.answers.memory import memory_facts
+from request.answers.search import search_facts
+from request.answers.traffic import traffic_facts
 from request.context import Context
 from request.inputs import FIELDS
 from request.link import published, to_query

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markup import select, values, written
 
-from answers.roles.moments import moments_of, moments_read
 from descriptions import VIEWS
 from formats.roles.presets import PLANS, preset_plan
 from groups import LayoutError
+from request.answers.roles.moments import moments_of, moments_read
 from request.context import Context
 from request.inputs import FIELDS
 from request.link import from_query, to_query

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from cases import every
 
-from answers.moves.transfer import weight_transfer
-from answers.roles.api import roles
-from answers.roles.moments import moments_of, work_of
 from groups import LayoutError
 from groups.plan_faults import lost_with
+from request.answers.moves.transfer import weight_transfer
+from request.answers.roles.api import roles
+from request.answers.roles.moments import moments_of, work_of
 from request.context import Context
 from request.roles.edits import edited
 from request.state import State

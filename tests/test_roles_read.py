@@ -14,7 +14,6 @@ from typing import get_args
 import pytest
 from cases import every
 
-from answers.roles.moments import moments_read
 from cli.command import run
 from descriptions import REFUSALS
 from formats.roles import read_plan
@@ -23,6 +22,7 @@ from formats.roles.presets import PLANS, PlanFramework, preset_plan
 from formats.roles.read import READERS
 from groups.errors import LayoutError
 from groups.mesh import MAX_RANKS
+from request.answers.roles.moments import moments_read
 from request.state import State
 from texts.sentences import LAUNCH_NOTES, PLAN_NOTES, note_text
 from training.roles import Phase, phases_of

@@ -15,13 +15,12 @@ import pytest
 from markup import select, text_of, values, written
 from test_logs import old_job
 
-from answers.hang.files import digest_of, log_of
-from answers.hang.picture import CULPRIT, END, FIRST, chain_of
 from descriptions import REFUSALS, RUN
 from diagnosis.hang.model import Diagnosis, Hop, Log, ProcessGroup, Wait
 from formats.errors import refusal
 from formats.logs import read_log
 from groups import LayoutError
+from request.answers.hang.files import digest_of, log_of
 from request.context import Context
 from request.digests import LONGEST
 from request.hosts import hosts_of
@@ -33,6 +32,7 @@ from views.hang.view import hang_pictures
 from views.hosts.measures import SHOWN, heat_of, measures_pictures
 from views.hosts.view import example_of
 from views.page import answer
+from views.parts.chain import CULPRIT, END, FIRST, chain_of
 
 DATA = Path(__file__).parent / "data"
 DUMPS = sorted((DATA / "hang" / "dumps").iterdir())

@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from running_jobs import JOB, LAYOUTS
 
-from answers.launch import read_launch
 from cli.command import run
 from groups.errors import LayoutError
 from groups.layout import Job, Layout
 from groups.running import Difference, RunningGroup, read_process_groups
+from request.answers.launch import read_launch
 from request.context import Context
 from request.named.launch import pasted_changes, read_pasted
 from request.state import State

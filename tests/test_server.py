@@ -16,8 +16,8 @@ import httpx
 import pytest
 from guarded import guard_of, run, told
 
-from answers.hang.files import log_of
-from answers.launch import launch_command
+from request.answers.hang.files import log_of
+from request.answers.launch import launch_command
 from request.inputs import FIELDS
 from views.all import ENDPOINTS
 from views.server import bodies, guard

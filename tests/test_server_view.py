@@ -10,7 +10,6 @@ from html import unescape
 import numpy as np
 import pytest
 
-from answers.memory import server_memory
 from cli.command import run
 from descriptions import MEMORY
 from groups import LayoutError
@@ -19,6 +18,7 @@ from render.files.figure import figure, scene_marks
 from render.marks import Blocks, Lines, Words
 from render.palette import GROUPS
 from render.scenes.server import MOST_REQUESTS, RequestStrip, Segment, ServerPicture, Tile
+from request.answers.memory import server_memory
 from request.context import Context
 from request.served import log_check, served_of, server_facts
 from request.state import State

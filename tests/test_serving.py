@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from answers.groups import layout as layout_endpoint
-from answers.launch import read_launch as endpoint
 from cli.command import run
 from descriptions import PAGE, SERVER
 from formats.documents.check import check_document, job_of_document
@@ -23,6 +21,8 @@ from groups.engines import stops
 from groups.layout import Job, own_groupings
 from groups.presets import SERVERS as SERVED_LAYOUTS
 from groups.serving import sglang_groups, trtllm_groups, vllm_groups
+from request.answers.groups import layout as layout_endpoint
+from request.answers.launch import read_launch as endpoint
 from request.context import Context
 from request.link import from_query, published, to_query
 from request.named.launch import pasted_changes, with_pasted

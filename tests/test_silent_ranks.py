@@ -19,8 +19,6 @@ import pytest
 from markup import select, text_of, values
 from recorded import DATA
 
-from answers.hang.files import digest_of, log_of
-from answers.hang.verdict import verdict_of
 from cli.command import run
 from diagnosis.hang.account import account_of
 from diagnosis.hang.case import case_of
@@ -30,6 +28,8 @@ from formats.logs import read_log
 from groups.errors import LayoutError
 from groups.layout import Job
 from groups.megatron import groupings
+from request.answers.hang.files import digest_of, log_of
+from request.answers.hang.verdict import verdict_of
 from request.state import State
 from texts.sentences import hang_sentence
 from views.page import answer

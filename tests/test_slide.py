@@ -15,8 +15,6 @@ from cases import every
 from painted import KEY
 from PIL import Image
 
-from answers.sentence import question, sentence_of
-from answers.slow.files import example
 from descriptions import LANGUAGES, PAGE, RUN, SAVED, TRAFFIC
 from formats.documents.trace import chrome_trace
 from formats.launch import emit
@@ -28,6 +26,8 @@ from render.files.tables import LONGEST, MOST_LINES, CodeChart
 from render.marks import Blocks, Words, advance, is_wide
 from render.palette import GROUP_INK, KIND_TINTS, PALETTE, PLAIN_CELL, rgb
 from render.scenes.job import JobPicture
+from request.answers.sentence import question, sentence_of
+from request.answers.slow.files import example
 from request.context import Context
 from request.link import from_query, published, state_texts, to_query
 from request.named.kept import kept_context

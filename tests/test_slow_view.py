@@ -13,9 +13,6 @@ import pytest
 from markup import only, select, text_of, values
 from painted import alone
 
-from answers.slow.api import slow_steps
-from answers.slow.files import digest_of, example, example_run, slow_of
-from answers.slow.parts import StepPart, measured_parts, most_apart
 from descriptions import PAGE
 from formats.slow import as_json
 from groups import LayoutError, parse_mesh
@@ -23,6 +20,9 @@ from render.palette import SCALE_ENDS, rgb, scale_of
 from render.scenes.job import job_picture
 from render.scenes.lost import LostPicture, Scale, amounts_of
 from render.scenes.together import TogetherCall, TogetherChart
+from request.answers.slow.api import slow_steps
+from request.answers.slow.files import digest_of, example, example_run, slow_of
+from request.answers.slow.parts import StepPart, measured_parts, most_apart
 from request.state import State
 from views.evidence import evidence
 from views.page import answer

@@ -10,10 +10,10 @@ import pytest
 from cases import every
 from markup import select, text_of, values
 
-from answers.traffic import rows_of
 from descriptions import LANGUAGES, TRAFFIC
 from groups import LayoutError
 from groups.layout import Job
+from request.answers.traffic import rows_of
 from request.context import Context
 from request.link import published, to_query
 from request.state import State

@@ -9,23 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 
-from answers.collectives.api import collective
-from answers.compare.api import compare
-from answers.estimate.api import estimate
-from answers.groups import layout, process_groups, rank_table
-from answers.hosts import better_order, read_hosts, slow_groups
-from answers.launch import cluster_check, launch_command, read_launch
-from answers.memory import memory_per_rank, server_memory
-from answers.moves.api import moves, moves_check
-from answers.moves.cache import moves_cache
-from answers.nodes import node_audit
-from answers.pipeline.api import pipeline_schedule
-from answers.ranks import rank_card, shared_by_ranks
-from answers.roles.api import roles
-from answers.search import better_layouts
-from answers.slow.api import slow_steps
-from answers.traffic import traffic_per_step
 from descriptions import VIEWS as NAMES
+from request.answers.collectives.api import collective
+from request.answers.compare.api import compare
+from request.answers.estimate.api import estimate
+from request.answers.groups import layout, process_groups, rank_table
+from request.answers.hosts import better_order, read_hosts, slow_groups
+from request.answers.launch import cluster_check, launch_command, read_launch
+from request.answers.memory import memory_per_rank, server_memory
+from request.answers.moves.api import moves, moves_check
+from request.answers.moves.cache import moves_cache
+from request.answers.nodes import node_audit
+from request.answers.pipeline.api import pipeline_schedule
+from request.answers.ranks import rank_card, shared_by_ranks
+from request.answers.roles.api import roles
+from request.answers.search import better_layouts
+from request.answers.slow.api import slow_steps
+from request.answers.traffic import traffic_per_step
 from request.state import State
 
 from .base.view import View

@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 from urllib.parse import quote
 
-from answers.sentence import question, sentence_of
 from descriptions import PAGE, SAVED, SHELL, counted
 from formats.documents.exports import groups_json_parts, ranks_csv_parts
 from groups import LayoutError
@@ -18,6 +17,7 @@ from render.files.figure import figure
 from render.files.forms import to_bytes
 from render.files.slide import SlideText, slide
 from render.marks import Drawing
+from request.answers.sentence import question, sentence_of
 from request.context import Context
 from request.hosts import placement_or_none
 from request.link import short_query

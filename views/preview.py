@@ -12,10 +12,10 @@ from functools import lru_cache
 
 from markupsafe import Markup
 
-from answers.sentence import sentence_of
 from descriptions import PAGE, SHELL, joined
 from groups import LayoutError
 from groups.budget import within
+from request.answers.sentence import sentence_of
 from request.context import Context
 from request.link import as_far_as_known, to_query
 from request.resolve import sizes_text

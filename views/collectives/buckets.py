@@ -8,11 +8,11 @@ from functools import partial
 import numpy as np
 from markupsafe import Markup
 
-from answers.collectives.inputs import ranks_of, speed
 from descriptions import PAGE, counted, joined
 from groups import LayoutError
 from groups.mesh import whole_number
 from render.svg.lanes import LaneBar, lanes_svg
+from request.answers.collectives.inputs import ranks_of, speed
 from request.context import Context
 from request.fixes import fixes_of
 from request.inputs import FIELDS as INPUTS

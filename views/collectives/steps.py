@@ -9,11 +9,11 @@ from itertools import accumulate
 import numpy as np
 from markupsafe import Markup
 
-from answers.collectives.inputs import CollectiveSpec, cell_of, filled
 from descriptions import ALGORITHM_TEXTS, PAGE
 from groups import LayoutError
 from groups.stages.holdings import attended, sequence_chunks
 from render.scenes.exchange import Cell, cell_width
+from request.answers.collectives.inputs import CollectiveSpec, cell_of, filled
 from request.state import State
 from request.units import bytes_text, seconds_text
 from request.words import saying

@@ -7,7 +7,13 @@ from itertools import islice
 import numpy as np
 from markupsafe import Markup
 
-from answers.collectives.inputs import (
+from descriptions import OPERATION_TEXTS, PAGE, SAVED, counted, joined
+from groups.layout import Layout
+from groups.placement import nodes_spanned
+from render.draw.exchange import draw_exchange
+from render.scenes.exchange import Block, Exchange, Flow, Member
+from render.svg.marks import scene_svg
+from request.answers.collectives.inputs import (
     DIRECTIONS,
     MOST_MEMBERS,
     VALUES,
@@ -21,12 +27,6 @@ from answers.collectives.inputs import (
     resolve_inputs,
     shape_text,
 )
-from descriptions import OPERATION_TEXTS, PAGE, SAVED, counted, joined
-from groups.layout import Layout
-from groups.placement import nodes_spanned
-from render.draw.exchange import draw_exchange
-from render.scenes.exchange import Block, Exchange, Flow, Member
-from render.svg.marks import scene_svg
 from request.context import Context
 from request.inputs import STARTS
 from request.state import State

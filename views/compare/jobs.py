@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from markupsafe import Markup
 
-from answers.compare.sides import Compared, Side
 from descriptions import PAGE, counted
 from groups.grouping import Grouping
 from render.scenes.job_plan import HALF
 from render.svg import job as svg
+from request.answers.compare.sides import Compared, Side
 from request.resolve import sizes_of
 
 from ..base.html import tag

@@ -11,18 +11,6 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from answers.compare.servers import what_served
-from answers.compare.sides import (
-    COSTS,
-    PARTS,
-    Compared,
-    Side,
-    comparison_of,
-    moved_by_kind,
-    settings_that_differ,
-    what_text,
-)
-from answers.compare.words import measured_lines, rows_of_costs, verdict_text
 from descriptions import PAGE, SERVER, counted, joined
 from formats.documents.tables import Table
 from groups import LayoutError
@@ -34,6 +22,18 @@ from render.files.tables import TableChart
 from render.marks import Scene
 from render.scenes import groups as scene
 from render.svg import groups as svg
+from request.answers.compare.servers import what_served
+from request.answers.compare.sides import (
+    COSTS,
+    PARTS,
+    Compared,
+    Side,
+    comparison_of,
+    moved_by_kind,
+    settings_that_differ,
+    what_text,
+)
+from request.answers.compare.words import measured_lines, rows_of_costs, verdict_text
 from request.context import Context
 from request.named.kept import query_to_keep
 from request.resolve import resolve

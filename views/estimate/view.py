@@ -11,15 +11,15 @@ from functools import lru_cache
 import numpy as np
 from markupsafe import Markup
 
-from answers.estimate.api import NEAREST
-from answers.estimate.measured import measured_text
-from answers.estimate.words import KINDS, about, fit_text, lacks_text, part_name
 from descriptions import ESTIMATE, close_up, joined
 from formats.documents.tables import Table
 from render.files.tables import BarCell, TableChart, draw_points
 from render.palette import KIND_MARKS
 from render.scenes.charts import PointsChart
 from render.svg.marks import scene_svg
+from request.answers.estimate.api import NEAREST
+from request.answers.estimate.measured import measured_text
+from request.answers.estimate.words import KINDS, about, fit_text, lacks_text, part_name
 from request.context import Context
 from request.units import seconds_text
 from request.words import saying

@@ -9,11 +9,11 @@ from functools import cache, lru_cache
 import numpy as np
 from markupsafe import Markup, escape
 
-from answers.groups import lists_of
 from descriptions import PAGE
 from formats.documents.exports import plain_cell, spanned, spend_on_groups
 from groups.audit import spans_of, spans_of_groups
 from groups.grouping import Grouping
+from request.answers.groups import lists_of
 from request.context import Context
 from request.hosts import placement_or_none
 from request.units import SHORTENED, ranks_text

@@ -9,8 +9,10 @@ from contextlib import suppress
 
 import numpy as np
 
-from answers.estimate.words import step_text
-from answers.pipeline.inputs import (
+from groups import LayoutError
+from groups.budget import within
+from request.answers.estimate.words import step_text
+from request.answers.pipeline.inputs import (
     clock_of,
     counts_of,
     follows_layers,
@@ -18,9 +20,7 @@ from answers.pipeline.inputs import (
     spend_on,
     stages_of,
 )
-from answers.pipeline.timed import timed, timed_schedule
-from groups import LayoutError
-from groups.budget import within
+from request.answers.pipeline.timed import timed, timed_schedule
 from request.context import Context
 from request.link import from_values, parsed
 from request.resolve import resolve

@@ -11,14 +11,13 @@ from contextlib import suppress
 
 import numpy as np
 
-from answers.estimate.words import about
-from answers.hang.case import case_on_page, has_chain
-from answers.hang.picture import ROLES, chain_of
-from answers.pipeline.timed import percent
-from answers.traffic import rows_of
 from descriptions import JOB
 from groups import LayoutError
 from groups.budget import within
+from request.answers.estimate.words import about
+from request.answers.hang.case import case_on_page, has_chain
+from request.answers.pipeline.timed import percent
+from request.answers.traffic import rows_of
 from request.context import Context
 from request.link import from_values, parsed
 from request.resolve import resolve
@@ -26,6 +25,7 @@ from request.trained import GIB
 from request.units import bytes_text
 
 from ..base.html import as_json
+from ..parts.chain import ROLES, chain_of
 from .film import timeline_of
 
 DIGITS = 3

@@ -6,9 +6,6 @@ from itertools import islice
 
 from markupsafe import Markup
 
-from answers.hang.case import case_on_page, has_chain
-from answers.hang.example import stacks_example, watchdog_example
-from answers.hang.picture import heat_of_chain
 from descriptions import HANG_STEPS, RUN, close_up, counted, hang_sentence, joined
 from diagnosis.hang.case import Case, case_of
 from diagnosis.hang.model import Wait
@@ -17,6 +14,8 @@ from formats.logs import Log, read_log
 from groups import LayoutError
 from groups.notes import Note
 from render.scenes.heat import Heat
+from request.answers.hang.case import case_on_page, has_chain
+from request.answers.hang.example import stacks_example, watchdog_example
 from request.context import Context
 from request.units import ranges_text, ranks_text
 from request.words import fix_label
@@ -38,6 +37,7 @@ from ..base.html import (
 )
 from ..base.problems import problem_html
 from ..base.view import View
+from ..parts.chain import heat_of_chain
 
 ROWS = 40
 """The most groups, hops and GPUs in a list."""

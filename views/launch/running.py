@@ -6,11 +6,11 @@ from itertools import islice
 
 from markupsafe import Markup
 
-from answers.running import compared
 from descriptions import PAGE
 from formats.launch import Parsed
 from groups.layout import Layout, framework_name
 from groups.running import Running, read_running
+from request.answers.running import compared
 from request.named.launch import pasted_changes
 from request.resolve import sizes_text
 from request.state import State

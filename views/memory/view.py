@@ -9,11 +9,11 @@ from functools import partial
 
 from markupsafe import Markup
 
-from answers.estimate.measured import measured_text
 from descriptions import JOB, MEMORY, PAGE, SAVED, counted, joined
 from groups import LayoutError
 from render.palette import PALETTE
 from render.scenes.charts import Bar, BarsChart
+from request.answers.estimate.measured import measured_text
 from request.context import Context
 from request.fixes import fixes_of, fixes_to_fit
 from request.model import FLAGS, MODEL_SIZES, SIZES, ChosenModel, model_name, model_of

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 from markupsafe import Markup
 
-from answers.moves.transfer import LayoutTransfer
 from descriptions import MOVES
 from render.draw.moves import draw_moves
 from render.scenes.moves import MovesPicture
 from render.svg.marks import scene_svg
+from request.answers.moves.transfer import LayoutTransfer
 from request.words import saying
 
 from ..base.html import tag

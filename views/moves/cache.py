@@ -7,11 +7,11 @@ from itertools import groupby
 
 from markupsafe import Markup
 
-from answers.moves.cache import KVTransfer, where_of
-from answers.moves.sides import cluster_used
 from descriptions import MOVES, counted, joined
 from render.palette import TONES
 from render.scenes.kv import KVPart, KVPicture, KVSlice
+from request.answers.moves.cache import KVTransfer, where_of
+from request.answers.moves.sides import cluster_used
 from request.units import bytes_text, seconds_text
 from request.words import saying
 from training.moves import KVMove

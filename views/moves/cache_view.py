@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from answers.moves.cache import RULE_NAMES, KVTransfer, kv_transfer
 from descriptions import MOVES
 from render.draw.kv import draw_kv
 from render.svg.marks import scene_svg
+from request.answers.moves.cache import RULE_NAMES, KVTransfer, kv_transfer
 from request.context import Context
 from request.words import saying
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from answers.moves.sides import cluster_used, moves_between
-from answers.moves.transfer import WeightTransfer, weight_transfer
 from descriptions import MOVES, MOVES_RULES
 from render.draw.times import draw_times
 from render.scenes.times import MeasuredTime, RuleTime, TimesChart
 from render.svg.marks import scene_svg
+from request.answers.moves.sides import cluster_used, moves_between
+from request.answers.moves.transfer import WeightTransfer, weight_transfer
 from request.context import Context
 from request.units import bytes_text, seconds_text
 from request.words import saying

@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from answers.moves.transfer import WeightTransfer
 from descriptions import MOVES, TRAFFIC
 from groups.errors import not_a_choice
 from render.scenes.charts import MatrixChart
 from render.scenes.matrix import MatrixPicture, matrix_picture
 from render.svg.matrix import matrix_svg
+from request.answers.moves.transfer import WeightTransfer
 from request.state import is_empty
 from request.units import bytes_text
 from request.words import saying

@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from answers.moves.transfer import WeightTransfer, weight_transfer
 from descriptions import MOVES, counted
+from request.answers.moves.transfer import WeightTransfer, weight_transfer
 from request.context import Context
 from request.units import bytes_text
 from request.words import saying

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from answers.moves.sides import size_text
-from answers.moves.transfer import LayoutTransfer, WeightTransfer, weight_transfer
 from descriptions import MOVES, counted
 from groups.layout import Layout
 from groups.mesh import rank_groups
@@ -19,6 +17,8 @@ from render.scenes.moves import (
     cell_width,
     shard_rows,
 )
+from request.answers.moves.sides import size_text
+from request.answers.moves.transfer import LayoutTransfer, WeightTransfer, weight_transfer
 from request.context import Context
 
 MOST_LINES = 64

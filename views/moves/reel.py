@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from answers.moves.transfer import WeightTransfer, weight_transfer
 from descriptions import MOVES
 from groups import LayoutError
 from groups.budget import spend, within
 from render.draw.tensor import draw_tensor
 from render.svg.marks import scene_svg
+from request.answers.moves.transfer import WeightTransfer, weight_transfer
 from request.context import Context
 from request.link import from_values, parsed
 from request.resolve import resolve

@@ -9,9 +9,9 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from answers.moves.transfer import WeightTransfer
 from descriptions import MOVES
 from render.scenes.tensor import Piece, TensorPicture
+from request.answers.moves.transfer import WeightTransfer
 from request.units import bytes_text
 from request.words import saying
 from training.moves import Moves, TensorMove

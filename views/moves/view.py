@@ -7,9 +7,12 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from answers.moves.cache import RULE_NAMES, kv_transfer
-from answers.moves.sides import ROLE, cluster_used, size_text
-from answers.moves.transfer import (
+from descriptions import JOB, MOVES, MOVES_RULES, counted, joined
+from groups.presets import PUBLISHED
+from render.marks import Scene
+from request.answers.moves.cache import RULE_NAMES, kv_transfer
+from request.answers.moves.sides import ROLE, cluster_used, size_text
+from request.answers.moves.transfer import (
     KEPT,
     PLACES,
     WeightTransfer,
@@ -18,9 +21,6 @@ from answers.moves.transfer import (
     usual_target,
     weight_transfer,
 )
-from descriptions import JOB, MOVES, MOVES_RULES, counted, joined
-from groups.presets import PUBLISHED
-from render.marks import Scene
 from request.context import Context
 from request.inputs import FIELDS
 from request.named.kept import FROM_HERE

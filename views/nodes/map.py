@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from markupsafe import Markup
 
-from answers.traffic import rows_of
 from descriptions import PAGE, SERVER, counted
 from groups import LayoutError
 from groups.grouping import Grouping
@@ -25,6 +24,7 @@ from render.scenes.nodes import (
 )
 from render.scenes.nodes_plan import MOST_BOXES, NodesRequest, nodes_picture
 from render.svg.nodes import nodes_svg
+from request.answers.traffic import rows_of
 from request.context import Context
 from request.resolve import main_groupings
 from request.state import require_choice

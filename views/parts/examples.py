@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
-from answers.hang.example import watchdog_example
 from groups.layout import Job
+from request.answers.hang.example import watchdog_example
 
 EVIDENCE = watchdog_example(Job(tp=4).layout())
 """A watchdog's output about one tp group of 4."""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from answers.memory import host_facts, most_on_host
 from descriptions import MEMORY
 from groups.layout import Layout
+from request.answers.memory import host_facts, most_on_host
 from request.context import Context
 from request.trained import Trained
 from request.units import bytes_text, gib, seconds_text

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup
 
-from answers.pipeline.inputs import stages_by_rank
-from answers.sentence import question, sentence_of
 from descriptions import GAP, JOB, PAGE, SAVED, counted
 from groups import LayoutError, Mesh
 from groups.grouping import Grouping
@@ -17,6 +15,8 @@ from render.scenes import job as scene
 from render.scenes.job_plan import NUMBERED
 from render.scenes.marked import Mark
 from render.svg import job as svg
+from request.answers.pipeline.inputs import stages_by_rank
+from request.answers.sentence import question, sentence_of
 from request.context import Context
 from request.resolve import sizes_of
 from request.state import State, is_empty

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from answers.sentence import spoken
 from groups import Mesh
 from groups.grouping import Grouping
 from groups.layout import Layout
 from render.palette import tones
 from render.scenes.job_plan import FULL, HALF, NUMBERED, TALL, WHOLE, WIDE, largest_plan
+from request.answers.sentence import spoken
 from request.context import Context
 from request.resolve import main_groupings
 

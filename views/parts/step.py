@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from answers.estimate.measured import measured_of, measured_text
-from answers.estimate.words import about, lacks_text
 from descriptions import ESTIMATE, joined
 from groups import LayoutError
 from groups.presets import url_of
+from request.answers.estimate.measured import measured_of, measured_text
+from request.answers.estimate.words import about, lacks_text
 from request.context import Context
 from request.words import saying
 from training.estimate import Estimate

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from answers.estimate.words import seconds_about, step_text
-from answers.traffic import rows_of
 from descriptions import PAGE
 from groups import LayoutError
+from request.answers.estimate.words import seconds_about, step_text
+from request.answers.traffic import rows_of
 from request.context import Context
 from request.units import bytes_text
 from request.words import saying

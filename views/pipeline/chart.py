@@ -10,7 +10,14 @@ from functools import lru_cache
 
 from markupsafe import Markup
 
-from answers.pipeline.inputs import (
+from descriptions import PAGE
+from formats.documents.trace import chrome_trace
+from groups import LayoutError
+from groups.budget import spend
+from render.scenes.charts import HELD, Entry, HeldChart, TimelineChart
+from render.scenes.timeline import AXIS, PHASES, Strip, shade, strips_of
+from render.svg.timeline import memory_svg, strip_svg
+from request.answers.pipeline.inputs import (
     MOST_RANKS,
     clock_of,
     follows_layers,
@@ -20,14 +27,7 @@ from answers.pipeline.inputs import (
     spend_on,
     stages_of,
 )
-from answers.pipeline.timed import TimedSchedule, amount, percent, timed, timed_schedule
-from descriptions import PAGE
-from formats.documents.trace import chrome_trace
-from groups import LayoutError
-from groups.budget import spend
-from render.scenes.charts import HELD, Entry, HeldChart, TimelineChart
-from render.scenes.timeline import AXIS, PHASES, Strip, shade, strips_of
-from render.svg.timeline import memory_svg, strip_svg
+from request.answers.pipeline.timed import TimedSchedule, amount, percent, timed, timed_schedule
 from request.context import Context
 from request.inputs import OF_MATHS
 from request.state import is_empty

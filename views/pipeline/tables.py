@@ -7,9 +7,15 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from markupsafe import Markup
 
-from answers.pipeline.inputs import Clock, Stage, counts_of, has_virtual_stages, stage_numbers
-from answers.pipeline.timed import TimedSchedule, amount, percent, timed
 from descriptions import PAGE
+from request.answers.pipeline.inputs import (
+    Clock,
+    Stage,
+    counts_of,
+    has_virtual_stages,
+    stage_numbers,
+)
+from request.answers.pipeline.timed import TimedSchedule, amount, percent, timed
 from request.state import State, is_empty
 from request.units import ranges_text
 from request.words import saying

@@ -8,7 +8,10 @@ from itertools import islice
 
 from markupsafe import Markup
 
-from answers.pipeline.inputs import (
+from descriptions import PAGE, joined
+from groups import LayoutError
+from groups.alternatives import MOST, divisors, with_working, works
+from request.answers.pipeline.inputs import (
     MOST_RANKS,
     Clock,
     Stage,
@@ -19,10 +22,7 @@ from answers.pipeline.inputs import (
     spend_on,
     stages_of,
 )
-from answers.pipeline.timed import TimedSchedule, amount, timed_schedule
-from descriptions import PAGE, joined
-from groups import LayoutError
-from groups.alternatives import MOST, divisors, with_working, works
+from request.answers.pipeline.timed import TimedSchedule, amount, timed_schedule
 from request.context import Context
 from request.inputs import OF_MATHS
 from request.resolve import resolve

@@ -9,7 +9,6 @@ from typing import cast
 import numpy as np
 from markupsafe import Markup
 
-from answers.pipeline.inputs import stages_by_rank
 from descriptions import CARD, PAGE, RUN, SERVER, counted, joined
 from formats.logs import named_ranks
 from groups import LayoutError, coordinates
@@ -19,6 +18,7 @@ from groups.layout import Layout
 from groups.mesh import require_rank
 from groups.placement import Placement, local_rank, node_of, nodes_spanned
 from groups.stages.holdings import local_experts, sample_starts, sequence_chunks
+from request.answers.pipeline.inputs import stages_by_rank
 from request.context import Context
 from request.hosts import placement_or_none
 from request.state import State, is_empty

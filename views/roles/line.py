@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 
 from markupsafe import Markup
 
-from answers.hang.case import case_on_page
 from descriptions import ROLES, note_text
 from groups.errors import LayoutError
 from groups.plan import Role
 from groups.plan_faults import hangs_of
+from request.answers.hang.case import case_on_page
 from request.context import Context
 from request.words import saying
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from answers.roles.notes import plan_notes
 from descriptions import note_text
+from request.answers.roles.notes import plan_notes
 from request.context import Context
 
 from ..base.html import tag

@@ -8,13 +8,13 @@ from html import escape
 
 from markupsafe import Markup
 
-from answers.moves.sides import ROLE
-from answers.roles.moments import Moments, moments_of
 from descriptions import ROLES, joined
 from formats.roles.presets import PLANS
 from render.draw.step import draw_step
 from render.scenes.step import HeldPart, PhaseBar, StepPicture
 from render.svg.marks import marks_svg
+from request.answers.moves.sides import ROLE
+from request.answers.roles.moments import Moments, moments_of
 from request.context import Context
 from request.units import gib
 from request.words import saying, sentence

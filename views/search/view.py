@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from answers.estimate.measured import measured_text
-from answers.estimate.words import KINDS, about
-from answers.search import reason_text
 from descriptions import SEARCH_LEFT_OUT, TRAFFIC, counted, joined
 from formats.documents.tables import Table
 from formats.values import Document
 from groups import LayoutError
 from groups.presets import PRESETS
 from render.files.tables import BarCell, TableChart
+from request.answers.estimate.measured import measured_text
+from request.answers.estimate.words import KINDS, about
+from request.answers.search import reason_text
 from request.context import Context
 from request.fixes import fixes_of
 from request.link import to_query

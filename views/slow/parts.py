@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from markupsafe import Markup
 
-from answers.estimate.words import KINDS, part_name, seconds_about
-from answers.slow.parts import StepPart, _is_gpu, most_apart, parts_of
-from answers.slow.seen import SeenSlow
 from groups import LayoutError
+from request.answers.estimate.words import KINDS, part_name, seconds_about
+from request.answers.slow.parts import StepPart, _is_gpu, most_apart, parts_of
+from request.answers.slow.seen import SeenSlow
 from request.context import Context
 from request.trained import trained_of
 from request.units import seconds_text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from answers.slow.seen import SeenSlow
 from diagnosis.slow.model import GroupTimeline, SlowGroup
 from render.draw.together import draw_together
 from render.marks import Scene
@@ -15,6 +14,7 @@ from render.scenes.lost import LostPicture, Scale, amounts_of
 from render.scenes.together import TogetherCall, TogetherChart
 from render.svg.lost import lost_svg
 from render.svg.marks import scene_svg
+from request.answers.slow.seen import SeenSlow
 from request.units import SECONDS, ranges_text, seconds_text
 
 from ..base.html import scrolling, tag, together

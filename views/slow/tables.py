@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from answers.slow.lasts import last_rows
-from answers.slow.seen import SeenSlow
 from descriptions import SLOW_DOING
+from request.answers.slow.lasts import last_rows
+from request.answers.slow.seen import SeenSlow
 from request.units import ranges_text, seconds_text
 
 from ..base import form

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from answers.running import compared
-from answers.slow.files import COMMAND, example, example_run
-from answers.slow.seen import SeenSlow, seen_of
 from descriptions import PAGE, RUN, counted, joined, slow_note, slow_sentence
 from groups import LayoutError
 from groups.layout import framework_name
+from request.answers.running import compared
+from request.answers.slow.files import COMMAND, example, example_run
+from request.answers.slow.seen import SeenSlow, seen_of
 from request.context import Context
 from request.resolve import fields_of_job, sizes_text
 from request.state import is_empty

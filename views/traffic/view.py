@@ -8,7 +8,6 @@ from functools import partial
 
 from markupsafe import Markup
 
-from answers.traffic import rows_of
 from descriptions import (
     BESIDE,
     CLUSTER_NOTES,
@@ -19,6 +18,7 @@ from descriptions import (
     joined,
 )
 from groups.layout import Layout
+from request.answers.traffic import rows_of
 from request.context import Context
 from request.model import model_name
 from request.trained import Trained
