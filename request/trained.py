@@ -38,7 +38,7 @@ from training.pipeline.spec import MAX_MICRO_BATCHES
 from training.recipe import Training
 from training.recompute import WORDS, and_own, usual
 from training.search import SearchJob, software_for
-from training.split import Split, held_by_ranks, with_kv_copies
+from training.split import Split, held_by_ranks
 from training.traffic.demands import require
 
 from .errors import refusal
@@ -248,8 +248,7 @@ class Trained:
 
     @property
     def model(self) -> Model:
-        """The model as its ranks hold it."""
-        return with_kv_copies(self.chosen.model, self.split.tp)
+        return self.chosen.model
 
     def name(self, language: str) -> str:
         """The name of the model within a sentence."""
@@ -302,12 +301,13 @@ class Trained:
         """
         return estimate_of(self.request(layout), software_for(self.training))
 
-    def layer_seconds(self, layout: Layout, *, moe: bool) -> float:
-        """The seconds of one layer for one micro-batch, forward and backward.
+    def layer_seconds(self, layout: Layout, kind: int) -> float:
+        """The seconds of one layer of one of the model's kinds for one micro-batch, forward and
+        backward.
 
         Errors: LayoutError for what the model does not allow, whatever the schedule takes.
         """
-        return layer_time(self.request(layout), software_for(self.training), moe=moe).total
+        return layer_time(self.request(layout), software_for(self.training), kind).total
 
 
 def trained_of(layout: Layout, state: State) -> Trained:

@@ -84,7 +84,7 @@ def test_the_tensors_of_a_gpt_are_those_of_any_model(hidden):
     gpt = Model(
         layers=2, hidden=hidden, heads=8, ffn=4 * hidden, vocabulary=1024, sequence=64, biases="all"
     )
-    assert model_tensors(gpt, Split(), moe=False) == layer_tensors(hidden)
+    assert model_tensors(gpt, Split(), gpt.kinds[0]) == layer_tensors(hidden)
 
 
 def test_the_tensors_of_a_layer_are_its_parameters_on_a_rank_but_experts():
@@ -92,13 +92,13 @@ def test_the_tensors_of_a_layer_are_its_parameters_on_a_rank_but_experts():
     wrong = []
     for name, known in MODELS.items():
         model = known.model
-        for moe in (False, True) if model.experts else (False,):
+        for kind in model.kinds:
             for split in (Split(), Split(tp=2)):
-                held = on_one_rank(layer_parameters(model, moe=moe), split)
+                held = on_one_rank(layer_parameters(model, kind), split)
                 held.pop("experts", 0)
-                tensors = model_tensors(model, split, moe=moe)
+                tensors = model_tensors(model, split, kind)
                 if sum(tensors) != sum(held.values()) or min(tensors) < 1:
-                    wrong.append((name, moe, split.tp, tensors, held))
+                    wrong.append((name, kind.name, split.tp, tensors, held))
     assert not wrong
 
 

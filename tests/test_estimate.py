@@ -45,8 +45,9 @@ from training.estimate.work import (
 )
 from training.model import Model
 from training.models import MODELS
-from training.parameters import active_parameters
+from training.parameters import active_parameters, stage_parameters
 from training.recipe import PRODUCTS
+from training.split import Split
 
 LLAMA = MODELS["llama3-70b"].model
 ASKED = {"cluster": "dgx-h100", "gpus": 64, "tp": 4, "pp": 4, "global_batch": 64, "sequence": 8192}
@@ -195,8 +196,8 @@ def test_queries_that_are_not_compressed_take_one_product():
     up = heads * (model.qk_nope_head_dim + model.v_head_dim)
     products = h * width + h * (kept + model.qk_rope_head_dim) + kept * up
     products += h * model.attention_width + 3 * h * model.ffn
-    assert layer_work(one, moe=False).products.operations == 2 * tokens * products
-    assert layer_work(one, moe=False).lifted.operations == 2 * tokens * kept * up
+    assert layer_work(one, model.kinds[0]).products.operations == 2 * tokens * products
+    assert layer_work(one, model.kinds[0]).lifted.operations == 2 * tokens * kept * up
 
 
 def test_attention_is_computed_as_often_as_its_kernel_and_recomputation_ask():
@@ -225,9 +226,7 @@ def test_a_shared_expert_is_a_second_block_of_tensor_parallel_messages():
     mixture = {**SHAPE, "experts": 8, "top_k": 2, "expert_ffn": 1024}
     models = (mixture, {**mixture, "shared_expert_ffn": 1024}, {**SHAPE, "ffn": 8192})
     asked = (estimate(Model(**one), tp=2, etp=1, gpus=8, global_batch=8) for one in models)
-    alone, shared, dense = (
-        layer_work(one.request, moe=one.request.model.experts > 0).tp for one in asked
-    )
+    alone, shared, dense = (layer_work(one.request, one.request.model.kinds[0]).tp for one in asked)
     assert shared == dense == alone.times(2.0)
 
 
@@ -259,11 +258,14 @@ def test_layers_that_do_not_divide_are_dealt_out_unevenly():
     assert found.low < 62.774 < found.high  # Megatron-Bridge 26.06
 
 
-def test_more_tensor_parallel_ranks_than_kv_heads_have_a_copy_each():
+def test_more_tensor_parallel_ranks_than_kv_heads_cut_their_weights_evenly():
+    """Megatron gathers activations in place of copying weights, as it counts on tp 16."""
+    (rank,) = stage_parameters(MODELS["llama3-8b"].model, Split(tp=16))
+    assert rank.total == 502_534_144
     model = MODELS["qwen3-235b-a22b"].model
     assert model.kv_heads == 4
     found = estimate(model, cluster="dgx-h100", gpus=256, tp=8, pp=8, ep=4, global_batch=256)
-    assert found.request.model.kv_heads == 8
+    assert found.request.split.tp == 8
 
 
 # -- memory ----------------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ def test_every_number_of_activations_has_32_bits_with_the_weights_but_for_masks(
                 for precision in ("bf16-fp32", "fp32-fp32")
             )
             kept, twice = (
-                layer_activations(model, split, training, moe=model.experts > 0)
+                layer_activations(model, split, training, model.kinds[-1])
                 for training in (bf16, fp32)
             )
             assert twice == {part: 2 * number for part, number in kept.items()}

@@ -249,7 +249,9 @@ def test_an_mtp_module_stands_on_the_last_stage_with_a_copy_of_the_embedding():
     assert with_it[1].by_kind["embedding"] == 8192 * 256
     assert with_it[1].experts == without[1].experts * 9 // 8  # 8 layers and the module's
     h = MIXTURE.hidden
-    last_layer = {kind: sum(count) for kind, count in layer_parameters(MIXTURE, moe=True).items()}
+    last_layer = {
+        kind: sum(count) for kind, count in layer_parameters(MIXTURE, MIXTURE.kinds[-1]).items()
+    }
     module = (
         sum(last_layer.values()) + 2 * h * h + 3 * 2 * h
     )  # a projection of 2h to h, three norms

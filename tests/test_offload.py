@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from formats.launch import parse
 from groups import LayoutError
 from request.context import Context
-from request.named.launch import training_fields
 from request.resolve import resolve
 from request.state import State
 from training.clusters import CLUSTERS, GB, GIB
@@ -27,6 +26,7 @@ from training.search import SearchJob
 from training.search.space import recomputations
 from training.search.timed import Timer
 from training.split import Split
+from views.launch.inputs import training_fields
 from views.memory.view import memory_html
 from views.traffic.view import traffic_html
 

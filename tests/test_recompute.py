@@ -15,7 +15,6 @@ from groups.errors import LayoutError
 from groups.layout import Job
 from request.context import Context
 from request.link import from_query, to_query
-from request.named.launch import options_of_page, pasted_changes
 from request.state import State
 from training.estimate.answer import layer_time
 from training.memory import Training, memory_per_stage
@@ -24,6 +23,7 @@ from training.models import MODELS
 from training.recompute import MODULES, OWN, modules_in, recomputation, usual, written
 from training.split import Split
 from training.traffic.demands import demands
+from views.launch.inputs import options_of_page, pasted_changes
 
 DEEPSEEK = MODELS["deepseek-v3"].model
 LLAMA = MODELS["llama3-8b"].model
@@ -34,7 +34,7 @@ T = DEEPSEEK.sequence  # tokens of a micro-batch of one sample
 def freed(model: Any, modules: str, *, moe: bool = False, **how: Any) -> float:
     """Bytes of a layer that a recomputation does not keep."""
     kept = [
-        layer_activations(model, Split(), Training(recompute=name, **how), moe=moe)
+        layer_activations(model, Split(), Training(recompute=name, **how), model.kinds[-moe])
         for name in ("none", modules)
     ]
     none, some = (sum(parts.values()) for parts in kept)
@@ -129,7 +129,7 @@ def seconds(modules: str, *, moe: bool = True) -> Any:
     """Of one layer and one micro-batch, by cause."""
     context = Context.of(State(nodes=8, model="deepseek-v3", tp=2, pp=1, ep=8, recompute=modules))
     request = context.trained.request(context.layout)
-    return layer_time(request, "megatron", moe=moe)
+    return layer_time(request, "megatron", int(moe))
 
 
 def test_what_is_computed_again_takes_its_time():

@@ -23,6 +23,7 @@ from groups.presets import Publication
 from groups.tables import TableError, checked, parsed, read_table
 from texts.shapes import sections
 from training.clusters import ClusterRow
+from training.configs.architecture import Architecture, Default
 from training.models import PublishedModel, PublishedOptions
 
 ROOT = Path(__file__).parent.parent
@@ -38,6 +39,9 @@ MODELS: dict[str, Any] = {
     "training/models.toml": dict[str, PublishedModel],
     "training/published.toml": dict[str, tuple[PublishedOptions, ...]],
     "training/refusals.toml": dict[str, Refusal],
+    "training/configs/architectures.toml": dict[str, Architecture],
+    "training/configs/defaults.toml": dict[str, dict[str, Default]],
+    "training/configs/neutral.toml": dict[str, tuple[str, ...]],
     "diagnosis/refusals.toml": dict[str, Refusal],
     "formats/refusals.toml": dict[str, Refusal],
     "request/refusals.toml": dict[str, Refusal],
@@ -51,6 +55,7 @@ MODELS: dict[str, Any] = {
 }
 """What a file must be; catalogues of texts are as `texts.shapes.SECTIONS` says."""
 
+ROOMS = ("groups", "training", "diagnosis", "formats", "cli", "render", "request", "views", "texts")
 FILES = sorted(
     str(file.relative_to(ROOT))
     for room in (

@@ -24,7 +24,7 @@ from training.parameters import StageParameters
 from training.pipeline import SCHEDULES, plan_of
 from training.pipeline.figures import sends_of
 from training.recipe import Training
-from training.split import Split, with_kv_copies
+from training.split import Split
 from training.traffic.demands import CP_ALGORITHMS, PAIRWISE, RING, Demand, demands
 from training.traffic.matrix import CELLS, matrix, ranks_per_cell
 from training.traffic.per_step import reach, traffic
@@ -85,7 +85,9 @@ ZERO = {"all_reduce": 0, "zero1": 1, "zero2_one_reduction": 2, "zero3_per_microb
 
 
 def replicas(parameters: float, d: int, training: Training, experts: float = 0) -> list[Demand]:
-    held = StageParameters(0, 1, 0, True, True, {"mlp": parameters, "experts": experts})
+    held = StageParameters(
+        0, 1, (1,), 0, True, True, True, 0, {"mlp": parameters, "experts": experts}
+    )
     return demands(one_layer(1024, 1024), Split(dp=d), training, stages=[held])
 
 
@@ -368,7 +370,7 @@ def test_rows_come_by_time():
 
 @pytest.mark.parametrize("name", MODELS)
 def test_bytes_outside_are_part_of_all(name):
-    model = with_kv_copies(MODELS[name].model, 2)
+    model = MODELS[name].model
     every = groupings(16, tp=2, pp=2, etp=1)
     split = Split(tp=2, pp=2, dp=4, etp=1, spread="nearly")
     for row in traffic(model, split, Training(micro_batches=8), every, H100, 8):

@@ -1,8 +1,11 @@
-"""The shape of a transformer: the numbers that determine its parameters and activations.
+"""The shape of a model: the numbers that determine its parameters and activations.
 
-    one layer    attention (heads, kv_heads, head_dim, or the ranks and dims of MLA)
-                 then one MLP (ffn), or in an MoE layer a router, experts and a shared expert
+    one layer    mixers, then feed-forwards (training.kinds)
     all of it    embedding, layers, final norm, output; MTP layers behind the last one
+
+What is uniform is said by sizes alone: attention (heads, kv_heads, head_dim, or the ranks and dims
+of MLA), then one MLP (ffn), or in an MoE layer a router, experts and a shared expert. A model of
+several kinds of layers says its ``runs``; what asks about a layer asks ``stack``, which both have.
 
 What is 0 is taken from the fields beside it, and stands in the value from then on:
 
@@ -14,15 +17,19 @@ What is 0 is taken from the fields beside it, and stands in the value from then 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from functools import cached_property
+from typing import Annotated, NamedTuple
 
 from groups.alternatives import divisors_near, not_a_multiple
 from groups.inputs import Input, require_inputs
 from groups.mesh import whole_number
 from groups.stages.layers import MAX_LAYERS
 
+from . import kinds
 from .errors import refusal
+from .kinds import MLP, Attention, Experts, LayerKind, LayerRun, Weight
 
 MAX_SIZE = 100_000_000
 """The largest width, sequence or vocabulary of a model."""
@@ -39,6 +46,13 @@ ROUTER_GROUPS = ("router_groups", "router_group_top_k")
 
 NEEDED = ("layers", "hidden", "heads", "vocabulary", "sequence")
 """Sizes that have no default."""
+
+
+class Tower(NamedTuple):
+    """A part beside the language model, such as what encodes pictures, and its parameters."""
+
+    name: str
+    parameters: int
 
 
 def _size(means: str, maths: tuple[str, ...] = ()) -> Input:
@@ -95,9 +109,14 @@ class Model:
     mtp_layers: Annotated[
         int, Input("modules of multi-token prediction", least=0, most=MAX_LAYERS)
     ] = 0
+    qk_norm: Annotated[bool, Input("norms of each head's queries and keys")] = False
+    runs: tuple[LayerRun, ...] = ()
+    ends: tuple[Weight, ...] | None = None  # outside of layers and tables; None: a final norm
+    towers: tuple[Tower, ...] = ()
 
     def __post_init__(self) -> None:
         require_inputs(self)
+        self._check_runs()
         self._fill_heads()
         if not self.ffn:
             object.__setattr__(self, "ffn", 4 * self.hidden)
@@ -105,6 +124,95 @@ class Model:
             object.__setattr__(self, "expert_ffn", self.ffn)
         self._check_latents()
         self._check_experts()
+
+    @classmethod
+    def of_layers(
+        cls,
+        layers: Sequence[LayerKind],
+        *,
+        hidden: int,
+        vocabulary: int,
+        sequence: int,
+        **more: object,
+    ) -> Model:
+        """The model of these layers; its sizes are those of the first attention, the widest MLP
+        and the first experts.
+
+        >>> from training.kinds import Mamba2
+        >>> mamba = LayerKind((Mamba2(8, 64, 1, 128, 4, 512),), norms=1)
+        >>> attention = LayerKind((Attention(4, 2, 64),), (MLP(1024),))
+        >>> hybrid = Model.of_layers([mamba] * 3 + [attention], hidden=256, vocabulary=1000,
+        ...                          sequence=64)
+        >>> hybrid.layers, hybrid.heads, [layer.name for layer in hybrid.kinds]
+        (4, 4, ['mamba2/none', 'attention/mlp'])
+        """
+        runs: list[LayerRun] = []
+        for layer in layers:
+            if runs and runs[-1].layer == layer:
+                runs[-1] = LayerRun(layer, runs[-1].number + 1)
+            else:
+                runs.append(LayerRun(layer))
+        sizes: dict[str, object] = {
+            "heads": 1,
+            "kv_heads": 1,
+            "head_dim": hidden,
+            "ffn": 4 * hidden,
+        }
+        sizes |= _sizes_of(layers)
+        fixed = {"hidden": hidden, "vocabulary": vocabulary, "sequence": sequence}
+        return cls(
+            layers=len(layers),
+            runs=tuple(runs),
+            **{**sizes, **fixed, **more},  # type: ignore[arg-type]
+        )
+
+    @cached_property
+    def stack(self) -> tuple[LayerKind, ...]:
+        """Every layer, the first one first."""
+        if self.runs:
+            return tuple(run.layer for run in self.runs for _ in range(run.number))
+        plain = self.dense_layers if self.experts else self.layers
+        dense = (self._uniform(MLP(self.ffn, self.gated, self.biases == "all")),) * plain
+        if plain == self.layers:
+            return dense
+        moe = Experts(
+            *(self.experts, self.top_k, self.expert_ffn, self.gated, self.biases == "all"),
+            shared=self.shared_expert_ffn,
+        )
+        return dense + (self._uniform(moe),) * (self.layers - plain)
+
+    @cached_property
+    def kinds(self) -> tuple[LayerKind, ...]:
+        """The different layers, in the order in which they first come."""
+        return tuple(dict.fromkeys(self.stack))
+
+    @cached_property
+    def numbers(self) -> tuple[int, ...]:
+        """The place in ``kinds`` of every layer."""
+        if not self.runs:  # what is dense comes first
+            plain = self.dense_layers if self.experts else self.layers
+            return (0,) * plain + (len(self.kinds) - 1,) * (self.layers - plain)
+        places = {layer: place for place, layer in enumerate(self.kinds)}
+        return tuple(place for run in self.runs for place in [places[run.layer]] * run.number)
+
+    def _uniform(self, feed_forward: MLP | Experts) -> LayerKind:
+        """The layer that the sizes say, with this feed-forward."""
+        vectors = 1 if self.rms_norm else 2
+        mixer: Attention | kinds.MLA
+        if self.is_mla:
+            mixer = kinds.MLA(
+                *(self.heads, self.kv_lora_rank, self.qk_nope_head_dim, self.qk_rope_head_dim),
+                *(self.v_head_dim, self.q_lora_rank),
+                norms=vectors,
+                query_norm=self.qk_norm and not self.q_lora_rank,
+            )
+        else:
+            norms = (vectors * self.head_dim * self.qk_norm,) * 2
+            mixer = Attention(
+                *(self.heads, self.kv_heads, self.head_dim, 0),
+                *(self.biases != "none", self.biases == "all", *norms),
+            )
+        return LayerKind((mixer,), (feed_forward,), 2 * vectors)
 
     @property
     def is_mla(self) -> bool:
@@ -136,14 +244,23 @@ class Model:
         """Elements of one head's query or key in MLA, without plus with rotary positions."""
         return self.qk_nope_head_dim + self.qk_rope_head_dim
 
-    @property
+    @cached_property
     def moe_layers(self) -> int:
         """The number of layers with experts."""
-        return self.layers - self.dense_layers if self.experts else 0
+        return sum(layer.has_experts for layer in self.stack)
 
     def has_experts(self, layer: int) -> bool:
-        """Whether this layer, counted from 0, has experts instead of one MLP."""
-        return self.experts > 0 and layer >= self.dense_layers
+        """Whether this layer, counted from 0, has experts."""
+        return self.stack[layer].has_experts
+
+    def _check_runs(self) -> None:
+        """Requires as many layers as the runs have."""
+        if not self.runs:
+            return
+        layers = sum(run.number for run in self.runs)
+        if layers != self.layers:
+            facts = {"layers": self.layers, "held": layers}
+            raise refusal("layers-of-runs", "layers", {"layers": layers}, **facts)
 
     def _fill_heads(self) -> None:
         """Sets kv_heads and head_dim from the other sizes where they are 0."""
@@ -173,7 +290,8 @@ class Model:
             if getattr(self, name) and not self.experts:
                 raise refusal("no-experts", name, {name: 0}, value=getattr(self, name))
         if self.experts:
-            whole_number(self.top_k, "top_k", maximum=self.experts)
+            least = 0 if self.runs else 1  # what a config.json does not say
+            whole_number(self.top_k, "top_k", minimum=least, maximum=self.experts)
             whole_number(self.dense_layers, "dense_layers", minimum=0, maximum=self.layers)
             self._check_groups()
 
@@ -191,3 +309,29 @@ class Model:
             raise error.replace(control="router_groups", alternatives=fixes)
         least = -(-self.top_k * groups // self.experts)
         whole_number(chosen, "router_group_top_k", minimum=least, maximum=groups)
+
+
+def _sizes_of(layers: Sequence[LayerKind]) -> dict[str, object]:
+    """The fields of a model for its first attention, widest MLP and first experts."""
+    sizes: dict[str, object] = {}
+    mixers = [mixer for layer in layers for mixer in layer.mixers]
+    parts = [part for layer in layers for part in layer.feed_forwards]
+    attention = next((mixer for mixer in mixers if isinstance(mixer, Attention)), None)
+    latent = next((mixer for mixer in mixers if isinstance(mixer, kinds.MLA)), None)
+    if attention:
+        names = ("heads", "kv_heads", "head_dim")
+        sizes |= {name: getattr(attention, name) for name in names}
+    elif latent:
+        widths = (latent.q_lora_rank, latent.kv_lora_rank, latent.nope, latent.rope, latent.value)
+        sizes |= {"heads": latent.heads, "kv_heads": latent.heads, "head_dim": 0}
+        sizes |= dict(zip(MLA, widths))
+    dense = max((part.width for part in parts if isinstance(part, MLP)), default=0)
+    experts = next((part for part in parts if isinstance(part, Experts)), None)
+    sizes["gated"] = any(part.gated for part in parts)
+    if experts:
+        sizes |= {"experts": experts.experts, "top_k": experts.top_k}
+        sizes |= {"expert_ffn": experts.width, "shared_expert_ffn": experts.shared}
+        dense = dense or experts.width
+    if dense:
+        sizes["ffn"] = dense
+    return sizes

@@ -14,6 +14,7 @@ from pathlib import Path
 from groups.presets import PRESETS
 from groups.tables import Rows, read_table
 
+from .configs.reading import read_config
 from .model import ROUTER_GROUPS, Model
 from .published import derived_options
 
@@ -109,6 +110,19 @@ def variant(start: Model, changes: Mapping[str, object]) -> Model:
     if not is_whole:
         follows |= dict.fromkeys(ROUTER_GROUPS, 0)
     return replace(start, **{**follows, **changes})  # type: ignore[arg-type]
+
+
+def model_of_config(config: str | Mapping[str, object]) -> Model:
+    """The model of a config.json, its text or the object that it says.
+
+    >>> sizes = {"hidden_size": 1024, "num_hidden_layers": 2, "num_attention_heads": 8}
+    >>> sizes |= {"num_key_value_heads": 2, "intermediate_size": 3072, "vocab_size": 32000}
+    >>> model_of_config({"model_type": "qwen3", **sizes, "head_dim": 128}).stack[0].name
+    'attention/mlp'
+
+    Errors: LayoutError for an architecture or a field that is not understood, by name.
+    """
+    return read_config(config).model
 
 
 # -- of published layouts ------------------------------------------------------------------------

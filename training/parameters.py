@@ -3,6 +3,7 @@
     attention  h*q + h*(k+v) + o*h            q, k, v, o: width of queries, keys, values, output
       (MLA)    down to the ranks, up again    arXiv:2405.04434 section 2.1
     mlp        2*h*f, gated 3*h*f             f: ffn; the same of an expert and a shared expert
+    others     by training.kinds              mixers with a state, gates, embeddings per layer
     router     h*experts
     norms      2 a layer, 1 at the end        h each, twice that with a bias (LayerNorm)
     embedding  V*h                            output another V*h unless tied
@@ -20,12 +21,13 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 
+from .kinds import LayerKind
 from .model import Model
 from .split import Held, Split, held_by_ranks, padded_vocabulary
 
 KINDS = (
-    *("embedding", "positions", "attention", "mlp", "router", "experts", "shared_expert"),
-    *("norms", "mtp", "output"),
+    *("embedding", "positions", "attention", "indexer", "linear_attention", "mamba"),
+    *("mlp", "router", "experts", "shared_expert", "norms", "others", "mtp", "output", "towers"),
 )
 """Kinds of parameters, in the order in which a token meets them."""
 
@@ -33,23 +35,43 @@ Count = tuple[int, int]
 """The parameters of one kind: those divided over the ranks of a group, and those on every rank."""
 
 
-def layer_parameters(model: Model, *, moe: bool) -> dict[str, Count]:
-    """The parameters of one layer by kind, with experts or with one MLP.
+@lru_cache(maxsize=1024)
+def _layer_counts(layer: LayerKind, hidden: int) -> tuple[tuple[str, Count], ...]:
+    counts: dict[str, Count] = {}
+    for weight in layer.weights(hidden):
+        cut, whole = counts.get(weight.kind, (0, 0))
+        size = weight.elements
+        counts[weight.kind] = (cut + size, whole) if weight.cut else (cut, whole + size)
+    return tuple(counts.items())
+
+
+def layer_parameters(model: Model, layer: LayerKind) -> dict[str, Count]:
+    """The parameters of one layer by kind.
 
     >>> from training.models import MODELS
-    >>> layer = layer_parameters(MODELS["llama3-8b"].model, moe=False)
+    >>> llama = MODELS["llama3-8b"].model
+    >>> layer = layer_parameters(llama, llama.stack[0])
     >>> {kind: sum(count) for kind, count in layer.items()}
-    {'attention': 41943040, 'norms': 8192, 'mlp': 176160768}
+    {'attention': 41943040, 'mlp': 176160768, 'norms': 8192}
     """
-    counts = {"attention": _attention(model), "norms": (0, 2 * _norm(model, model.hidden))}
-    if not moe:
-        return {**counts, "mlp": _mlp(model, model.ffn)}
-    cut, whole = _mlp(model, model.expert_ffn)
-    counts["router"] = 0, model.hidden * model.experts
-    counts["experts"] = model.experts * cut, model.experts * whole
-    if model.shared_expert_ffn:
-        counts["shared_expert"] = _mlp(model, model.shared_expert_ffn)
-    return counts
+    return dict(_layer_counts(layer, model.hidden))
+
+
+def layer_total(model: Model, layer: LayerKind) -> int:
+    """All parameters of one layer."""
+    return sum(cut + whole for _, (cut, whole) in _layer_counts(layer, model.hidden))
+
+
+def end_parameters(model: Model) -> dict[str, int]:
+    """The parameters outside of layers but for embedding and output, by kind: positions, and the
+    norm behind the last layer, unless the model says others."""
+    if model.ends is None:
+        positions = model.sequence * model.hidden * model.learned_positions
+        return {"positions": positions, "norms": _norm(model, model.hidden)}
+    by_kind = Counter[str]()
+    for weight in model.ends:
+        by_kind[weight.kind] += weight.elements
+    return dict(by_kind)
 
 
 def parameters_by_kind(model: Model) -> dict[str, int]:
@@ -61,15 +83,15 @@ def parameters_by_kind(model: Model) -> dict[str, int]:
     (653908770816, 671.03)
     """
     by_kind = dict.fromkeys(KINDS, 0)
-    layers = ((model.layers - model.moe_layers, False), (model.moe_layers, True))
-    for number, moe in layers:
-        for kind, count in layer_parameters(model, moe=moe).items() if number else ():
+    for place, number in Counter(model.numbers).items():
+        for kind, count in layer_parameters(model, model.kinds[place]).items():
             by_kind[kind] += number * sum(count)
-    by_kind["embedding"] = model.vocabulary * model.hidden
-    by_kind["positions"] = model.sequence * model.hidden * model.learned_positions
-    by_kind["output"] = 0 if model.tied else model.vocabulary * model.hidden
-    by_kind["norms"] += _norm(model, model.hidden)
+    by_kind["embedding"] += model.vocabulary * model.hidden
+    by_kind["output"] += 0 if model.tied else model.vocabulary * model.hidden
+    for kind, number in end_parameters(model).items():
+        by_kind[kind] += number
     by_kind["mtp"] = model.mtp_layers * sum(map(sum, mtp_parameters(model).values()))
+    by_kind["towers"] = sum(tower.parameters for tower in model.towers)
     return {kind: number for kind, number in by_kind.items() if number}
 
 
@@ -86,11 +108,19 @@ def active_parameters(model: Model) -> int:
     >>> round(active_parameters(MODELS["deepseek-v3"].model) / 1e9, 2)
     37.55
     """
-    if not model.experts:
-        return total_parameters(model)
-    idle = (model.experts - model.top_k) * sum(_mlp(model, model.expert_ffn))
-    layers = model.moe_layers + model.mtp_layers * model.has_experts(model.layers - 1)
-    return total_parameters(model) - layers * idle
+    layers = Counter(model.numbers)
+    layers[model.numbers[-1]] += model.mtp_layers
+    idle = {place: _idle(model.kinds[place], model.hidden) for place in layers}
+    unused = sum(number * idle[place] for place, number in layers.items())
+    return total_parameters(model) - unused
+
+
+def _idle(layer: LayerKind, hidden: int) -> int:
+    """The parameters of a layer that one token does not meet."""
+    if not layer.has_experts:
+        return 0
+    weights = layer.weights(hidden)
+    return sum(int(w.rows * w.columns * (w.number - w.used)) for w in weights if w.number > 1)
 
 
 @dataclass(frozen=True)
@@ -129,12 +159,11 @@ def stage_parameters(model: Model, split: Split) -> tuple[StageParameters, ...]:
     Errors: LayoutError if the split does not cut the model evenly.
     """
     split.require_fits(model)
-    kinds = (False, True) if model.experts else (False,)
-    of_layer = {moe: on_one_rank(layer_parameters(model, moe=moe), split) for moe in kinds}
+    of_layer = [on_one_rank(layer_parameters(model, layer), split) for layer in model.kinds]
     alike: dict[tuple[object, ...], dict[str, int]] = {}  # most stages between the ends are
     by_stage = []
     for held in held_by_ranks(model, split.dealing):
-        holds = (held.layers, held.moe_layers, held.is_first, held.is_last)
+        holds = held.holds
         if holds not in alike:
             alike[holds] = _of_stage(model, split, held, of_layer)
         by_stage.append(StageParameters(**vars(held), by_kind=alike[holds]))
@@ -142,31 +171,35 @@ def stage_parameters(model: Model, split: Split) -> tuple[StageParameters, ...]:
 
 
 def _of_stage(
-    model: Model, split: Split, held: Held, of_layer: dict[bool, dict[str, int]]
+    model: Model, split: Split, held: Held, of_layer: list[dict[str, int]]
 ) -> dict[str, int]:
     by_kind = Counter(_ends(model, split, held))
-    for number, moe in ((held.layers - held.moe_layers, False), (held.moe_layers, True)):
-        for kind, parameters in of_layer[moe].items() if number else ():
-            by_kind[kind] += number * parameters
+    for number, parameters in zip(held.kinds, of_layer):
+        for kind, size in parameters.items() if number else ():
+            by_kind[kind] += number * size
     return {kind: by_kind[kind] for kind in KINDS if by_kind[kind]}
 
 
 def _ends(model: Model, split: Split, held: Held) -> dict[str, int]:
-    """The parameters of the first and the last stage outside of layers, on one rank."""
+    """The parameters of stages outside of layers, on one rank: embedding, output, the norm behind
+    the last layer, and MTP modules with a copy of the embedding."""
     table = padded_vocabulary(model.vocabulary, split.tp) // split.tp * model.hidden
-    by_kind = {"embedding": 0, "output": 0, "experts": 0}
+    by_kind = Counter[str]()
+    ends = end_parameters(model)
     if held.is_first:
         by_kind["embedding"] = table
-        by_kind["positions"] = model.sequence * model.hidden * model.learned_positions
+        by_kind["positions"] = ends.get("positions", 0)
+        by_kind["towers"] = sum(tower.parameters for tower in model.towers)
+    if held.has_norm:
+        by_kind.update({kind: size for kind, size in ends.items() if kind != "positions"})
     if held.is_last:
-        by_kind["norms"] = _norm(model, model.hidden)
-        by_kind["output"] = 0 if model.tied and held.is_first else table
-        if model.mtp_layers:
-            by_kind["embedding"] = table
-            modules = on_one_rank(mtp_parameters(model), split)
-            by_kind["experts"] = model.mtp_layers * modules.pop("experts", 0)
-            by_kind["mtp"] = model.mtp_layers * sum(modules.values())
-    return by_kind
+        by_kind["output"] += 0 if model.tied and held.is_first else table
+    if held.mtp:
+        by_kind["embedding"] = table
+        modules = on_one_rank(mtp_parameters(model), split)
+        by_kind["experts"] += held.mtp * modules.pop("experts", 0)
+        by_kind["mtp"] = held.mtp * sum(modules.values())
+    return dict(by_kind)
 
 
 def on_one_rank(counts: dict[str, Count], split: Split) -> dict[str, int]:
@@ -184,35 +217,10 @@ def mtp_parameters(model: Model) -> dict[str, Count]:
 
     Source: arXiv:2412.19437 section 2.2. Embedding and output are those of the model.
     """
-    counts = layer_parameters(model, moe=model.has_experts(model.layers - 1))
+    counts = layer_parameters(model, model.stack[-1])
     counts["mtp"] = 2 * model.hidden * model.hidden, 3 * _norm(model, model.hidden)
     return counts
 
 
 def _norm(model: Model, width: int) -> int:
     return width * (1 if model.rms_norm else 2)
-
-
-def _mlp(model: Model, ffn: int) -> Count:
-    """MLP: matrices into ffn (two if gated) and one out; the output bias is added after the sum
-    over tp."""
-    into = (2 if model.gated else 1) * ffn
-    biased = model.biases == "all"
-    return (into + ffn) * model.hidden + biased * into, biased * model.hidden
-
-
-def _attention(model: Model) -> Count:
-    """Attention; with MLA, down-projections (replicated, each with a norm), then up-projections to
-    the heads (divided over tp)."""
-    hidden = model.hidden
-    cut, whole = model.attention_width * hidden, 0
-    if not model.is_mla:
-        into = model.query_width + model.key_width + model.value_width
-        biased = model.biases != "none"
-        return cut + hidden * into + biased * into, (model.biases == "all") * hidden
-    cut += model.kv_lora_rank * model.heads * (model.qk_nope_head_dim + model.v_head_dim)
-    whole += hidden * (model.kv_lora_rank + model.qk_rope_head_dim)
-    whole += _norm(model, model.kv_lora_rank)
-    cut += (model.q_lora_rank or hidden) * model.query_width
-    whole += hidden * model.q_lora_rank + _norm(model, model.q_lora_rank)
-    return cut, whole

@@ -111,13 +111,13 @@ def modules_in(model: Model, modules: Iterable[str]) -> frozenset[str]:
     >>> sorted(modules_in(gpt, ("moe", "mla_up_proj", "mlp", "layernorm")))
     ['layernorm', 'mlp']
     """
-    lacks = {
-        "mla_up_proj": not model.is_mla,
-        "mlp": model.moe_layers == model.layers,
-        "shared_experts": not model.shared_expert_ffn,
-        **dict.fromkeys(("moe_act", "moe"), not model.experts),
+    has = {
+        "mla_up_proj": any(mixer.is_mla for kind in model.kinds for mixer in kind.mixers),
+        "mlp": any(kind.feed_forwards and not kind.has_experts for kind in model.kinds),
+        "shared_experts": any(kind.moe.shared for kind in model.kinds if kind.moe),
+        **dict.fromkeys(("moe_act", "moe"), model.moe_layers > 0),
     }
-    return frozenset(name for name in modules if not lacks.get(name))
+    return frozenset(name for name in modules if has.get(name, True))
 
 
 def and_own(known: tuple[str, ...], own: str) -> tuple[str, ...]:

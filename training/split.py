@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -20,7 +19,7 @@ from groups.errors import LayoutError
 from groups.inputs import Input
 from groups.mesh import MAX_RANKS, Mesh, whole_number
 from groups.stages.layers import MAX_LAYERS, needs_stages, numbered, stage_layers
-from groups.stages.layout_strings import is_layout, stage_layers_of_layout
+from groups.stages.layout_strings import is_layout, parse_layout, stage_layers_of_layout
 
 from .errors import refusal, require_choice
 from .model import MAX_SIZE, Model
@@ -139,18 +138,12 @@ class Split:
             raise with_working(error, require_with) from None
 
     def _require_fits(self, model: Model) -> None:
-        cut = {"tp": ["heads", "ffn"], "ep": ["experts"]}
-        if not model.is_mla:
-            cut["tp"].insert(1, "kv_heads")
-        if model.experts:
-            cut["tp"].append("shared_expert_ffn")
-            cut["etp"] = ["expert_ffn"]
-        for axis, names in cut.items():
-            size, sizes = getattr(self, axis), [getattr(model, name) for name in names]
-            for name, value in zip(names, sizes):
+        for axis, divided in divided_sizes(model, self.tp).items():
+            size = getattr(self, axis)
+            for name, value in divided:
                 if value % size:
                     error = not_a_multiple(name, value, {axis: size}, maximum=MAX_SIZE)
-                    near = divisors_near(axis, size, math.gcd(*sizes))
+                    near = divisors_near(axis, size, math.gcd(*(value for _, value in divided)))
                     raise error.replace(alternatives=[*near, *error.alternatives])
         if self.cp > 1 and model.sequence % (2 * self.cp):
             by = {"2 x cp": 2 * self.cp}
@@ -162,20 +155,32 @@ class Split:
         return Dealing(*(getattr(self, name) for name in Dealing._fields))
 
 
-def with_kv_copies(model: Model, tp: int) -> Model:
-    """The model as tp ranks hold it: with more ranks than KV heads, each rank holds a copy of one
-    head.
+@lru_cache(maxsize=1024)
+def divided_sizes(model: Model, tp: int) -> dict[str, tuple[tuple[str, int], ...]]:
+    """The sizes of a model that each axis divides, by the field's name.
+
+    Of fewer KV heads than ``tp`` ranks, which are a multiple of them, each projection is cut evenly
+    all the same, and what it computes is gathered (Megatron-LM's --num-query-groups).
 
     >>> from training.models import MODELS
-    >>> with_kv_copies(MODELS["qwen3-235b-a22b"].model, tp=8).kv_heads
+    >>> dict(divided_sizes(MODELS["qwen3-235b-a22b"].model, tp=8)["tp"])["kv_heads"]
     8
-
-    Source: Megatron-LM's --num-query-groups, which tp divides or is a multiple of.
     """
-    more = not model.is_mla and model.kv_heads < tp
-    if more and tp % model.kv_heads == 0 and model.heads % tp == 0:
-        return replace(model, kv_heads=tp)
-    return model
+    cut: dict[str, dict[tuple[str, int], None]] = {"tp": {}, "ep": {}, "etp": {}}
+    for layer in model.kinds:
+        for part in (*layer.mixers, *layer.feed_forwards):
+            for name, value in part.divided().items():
+                is_gathered = name == "kv_heads" and value < tp and tp % value == 0
+                cut["tp"][name, tp if is_gathered else value] = None
+        if layer.moe is not None:
+            cut["ep"]["experts", layer.moe.experts] = None
+            cut["etp"]["expert_ffn", layer.moe.width] = None
+    if not model.runs:
+        cut["tp"]["ffn", model.ffn] = None
+    order = ("heads", "kv_heads", "ffn")
+    found = {axis: [*values] for axis, values in cut.items()}
+    found["tp"].sort(key=lambda row: order.index(row[0]) if row[0] in order else len(order))
+    return {axis: tuple(values) for axis, values in found.items() if values}
 
 
 def padded_vocabulary(vocabulary: int, tp: int) -> int:
@@ -190,18 +195,34 @@ def padded_vocabulary(vocabulary: int, tp: int) -> int:
 
 @dataclass(frozen=True)
 class Held:
-    """The part of the model on a pipeline rank: its layers, with and without experts, and which
-    ends."""
+    """The part of the model on a pipeline rank: its layers, how many of each of the model's
+    ``kinds``, and which ends."""
 
     stage: int
     layers: int
-    moe_layers: int  # of them
+    kinds: tuple[int, ...]
+    moe_layers: int  # layers with experts
     is_first: bool  # has the embedding
     is_last: bool  # has the output
+    has_norm: bool  # behind the last layer
+    mtp: int  # modules of multi-token prediction
+
+    @property
+    def usual(self) -> int:
+        """The kind of most of its layers."""
+        return max(range(len(self.kinds)), key=self.kinds.__getitem__)
+
+    @property
+    def holds(self) -> tuple[object, ...]:
+        """What decides its parameters; most stages between the ends are alike."""
+        return self.kinds, self.is_first, self.is_last, self.has_norm, self.mtp
 
 
 def held_by_ranks(model: Model, dealing: Dealing) -> tuple[Held, ...]:
     """The part of the model on each pipeline rank.
+
+    MTP modules are on the last stage, or where a pipeline layout has them; behind the last layer
+    there is a norm, which with them is on the stage of that layer, else on the last.
 
     >>> from training.models import MODELS
     >>> deepseek = MODELS["deepseek-v3"].model
@@ -210,15 +231,15 @@ def held_by_ranks(model: Model, dealing: Dealing) -> tuple[Held, ...]:
     >>> [held.layers for held in held_by_ranks(deepseek, Dealing(pp=2, spread="Et*30|t*31L"))]
     [30, 31]
     >>> first, *_ = held_by_ranks(deepseek, Dealing(4, spread="nearly", placement="both ways"))
-    >>> first.layers, first.moe_layers, first.is_last
-    (31, 28, True)
+    >>> first.layers, first.kinds, first.is_last
+    (31, (3, 28), True)
 
     Errors: LayoutError if the layers do not divide and the spread is to be equal, or where a
     layout is of another model or of other sizes.
     """
-    first_moe = model.dense_layers if model.experts else model.layers
+    has_experts = tuple(layer.has_experts for layer in model.kinds)
     try:
-        return _held(model.layers, first_moe, dealing)
+        return _held(model.numbers, has_experts, model.mtp_layers, dealing)
     except LayoutError as error:
         kept = [fix for fix in error.alternatives if dealing.placement != "V" or "pp" not in fix]
         other = [{"spread": "nearly"}] if dealing.spread == "equal" else []
@@ -238,16 +259,37 @@ class Dealing(NamedTuple):
 
 
 @lru_cache(maxsize=2048)
-def _held(layers: int, first_moe: int, dealing: Dealing) -> tuple[Held, ...]:
-    stages = layers_of_stages(layers, dealing)
-    each = [len(held) for held in stages]
-    moe = [len(held) - bisect_left(held, first_moe) for held in stages]
+def _held(
+    numbers: tuple[int, ...], has_experts: tuple[bool, ...], mtp: int, dealing: Dealing
+) -> tuple[Held, ...]:
+    stages = layers_of_stages(len(numbers), dealing)
+    kinds = range(len(has_experts))
+    each = [[[*map(numbers.__getitem__, held)].count(kind) for kind in kinds] for held in stages]
+    last = len(stages) - 1
+    modules = mtp_stage(dealing.spread, len(stages)) if mtp else last
+    norm = max((at for at, held in enumerate(stages) if held), default=last) if mtp else last
     by_rank = []
-    for rank, numbers in enumerate(stages_of_ranks(*dealing[:3])):
-        layers, moe_layers = (sum(counts[stage] for stage in numbers) for counts in (each, moe))
-        ends = (0 in numbers, len(stages) - 1 in numbers)
-        by_rank.append(Held(rank, layers, moe_layers, *ends))
+    for rank, own in enumerate(stages_of_ranks(*dealing[:3])):
+        counts = tuple(map(sum, zip(*(each[stage] for stage in own))))
+        moe = sum(number for number, routed in zip(counts, has_experts) if routed)
+        ends = (0 in own, last in own, norm in own, mtp * (modules in own))
+        by_rank.append(Held(rank, sum(counts), counts, moe, *ends))
     return tuple(by_rank)
+
+
+@lru_cache(maxsize=256)
+def mtp_stage(spread: str, stages: int) -> int:
+    """The stage with the modules of multi-token prediction: that of "m" in a pipeline layout, else
+    the last.
+
+    >>> mtp_stage("Ett|m|L", 3), mtp_stage("Ett|tt|L", 3), mtp_stage("equal", 4)
+    (1, 2, 3)
+    """
+    if is_layout(spread):
+        for at, held in enumerate(parse_layout(spread)):
+            if "mtp" in held:
+                return at
+    return stages - 1
 
 
 def stages_of_ranks(pp: int, vpp: int, placement: str) -> list[list[int]]:

@@ -290,6 +290,7 @@ def _whole_shape(model: Model) -> Document:
     """All sizes of a model, including those that follow from others, and other options about it."""
     options = _sizes(vars(model)) | {"tied": model.tied, "gated": model.gated}
     options |= {"linear_biases": model.biases == "all", "qkv_biases": model.biases == "qkv"}
+    options |= {"qk_norm": True} if model.qk_norm else {}
     if model.dense_layers:
         options["moe_freq"] = f"([0]*{model.dense_layers}+[1]*{model.layers - model.dense_layers})"
     options["latent" if model.is_mla else "grouped"] = True

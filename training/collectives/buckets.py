@@ -23,10 +23,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from ..kinds import LayerKind
 from ..model import Model
 from ..parameters import layer_parameters, on_one_rank
 from ..split import Split
 from .cost import least_seconds
+
+MIXING = ("attention", "indexer", "linear_attention", "mamba")
+"""Kinds of parameters of a layer's mixers."""
+
+OUT = ("o_proj", "out_proj", "down_proj")
+"""Weights by which mixers and feed-forwards hand back."""
 
 MIB = 2**20
 """Bytes of a mebibyte."""
@@ -81,7 +88,7 @@ def layer_tensors(h: int) -> tuple[int, ...]:
     return (4 * h * h + h, 4 * h * h + 4 * h, 2 * h, h * h + h, 3 * h * h + 3 * h, 2 * h)
 
 
-def model_tensors(model: Model, split: Split, *, moe: bool) -> tuple[int, ...]:
+def model_tensors(model: Model, split: Split, kind: LayerKind) -> tuple[int, ...]:
     """Parameters of each tensor of a model's layer on one rank, in the order in which gradients
     become ready, as Megatron fuses its matrices.
 
@@ -90,21 +97,23 @@ def model_tensors(model: Model, split: Split, *, moe: bool) -> tuple[int, ...]:
     edp reduces their gradients.
 
     >>> from training.models import MODELS
-    >>> model_tensors(MODELS["llama3-8b"].model, Split(tp=2), moe=False)
+    >>> model_tensors(MODELS["llama3-8b"].model, Split(tp=2), MODELS["llama3-8b"].model.kinds[0])
     (29360128, 58720256, 4096, 8388608, 12582912, 4096)
     """
-    held = on_one_rank(layer_parameters(model, moe=moe), split)
+    held = on_one_rank(layer_parameters(model, kind), split)
 
-    def both(kind: str, width: int) -> tuple[int, ...]:
-        if kind not in held:
+    def both(name: str) -> tuple[int, ...]:
+        if name not in held:
             return ()
-        out = width * model.hidden // split.tp + model.hidden * (model.biases == "all")
-        return (out, held[kind] - out)
+        own = (weight for weight in kind.weights(model.hidden) if weight.kind == name)
+        outs = (weight for weight in own if weight.name.removesuffix(".bias") in OUT)
+        out = sum(weight.elements // (split.tp if weight.cut else 1) for weight in outs)
+        return (out, held[name] - out)
 
-    norm = (held["norms"] // 2,)
-    mlp = both("mlp", model.ffn) + both("shared_expert", model.shared_expert_ffn)
-    router = (held["router"],) if moe else ()
-    return (*mlp, *router, *norm, *both("attention", model.attention_width), *norm)
+    norm = (held["norms"] // 2,) if "norms" in held else ()
+    router = (held["router"],) if "router" in held else ()
+    mixed = tuple(size for name in MIXING for size in both(name))
+    return (*both("mlp"), *both("shared_expert"), *router, *norm, *mixed, *norm)
 
 
 # -- the timeline --------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from .memory import Fit, fit_of
 from .request import Arguments, Request, request_of
 from .runs import MeasuredRun, lacks, nearest_runs
 from .seconds import Timed, decided, layer_seconds, stall_seconds, step_seconds
-from .work import work_of
+from .work import layer_work, work_of
 
 FAR = 1.25
 """How much wider, each way, an interval is for each thing that no public run is near in."""
@@ -210,11 +210,11 @@ def estimate_of(
     )
 
 
-def layer_time(request: Request, software: str, *, moe: bool = False) -> Timed:
-    """Seconds of a layer for one micro-batch, forward and backward; arguments as `estimate_of`."""
-    work = work_of(request)
+def layer_time(request: Request, software: str, kind: int = 0) -> Timed:
+    """Seconds of a layer of one of the model's kinds for one micro-batch, forward and backward;
+    arguments as `estimate_of`."""
     constants = constants_of(FAMILIES[request.cluster], software)
-    layer = work.moe if moe and work.moe else work.dense
+    layer = layer_work(request, request.model.kinds[kind])
     return layer_seconds(request, layer, constants)(request.training.recompute)
 
 

@@ -18,7 +18,7 @@ from ..errors import refusal, require_choice
 from ..model import MAX_SIZE, Model
 from ..pipeline.spec import least_group
 from ..recipe import PRODUCTS, WIDE, Training
-from ..split import Split, with_kv_copies
+from ..split import Split
 from ..traffic.demands import require
 
 
@@ -144,7 +144,6 @@ def request_of(model: Model, arguments: Arguments) -> Request:
     if whole_number(arguments.sequence, "sequence", maximum=MAX_SIZE) != model.sequence:
         model = replace(model, sequence=arguments.sequence)
     split = _split(model, arguments)
-    model = with_kv_copies(model, split.tp)
     samples = whole_number(arguments.micro_batch, "micro_batch") * split.dp
     micro_batches, left = divmod(arguments.global_batch, samples)
     if left or not micro_batches:

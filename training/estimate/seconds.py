@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import exp, log2
-from operator import add
+from operator import add, mul
 from typing import NamedTuple
 
 import numpy as np
@@ -66,20 +66,19 @@ class Costs(NamedTuple):
     """The inputs of `step_of`, in seconds unless noted: numbers for one layout, or arrays for many.
 
     Attributes:
-        dense, moe: one layer of each kind, for one micro-batch.
+        kinds: one layer of each of the model's kinds, for one micro-batch.
         head: the output layer, for one micro-batch.
         send: messages between stages, for one micro-batch through all chunks of a rank.
-        launch: the host's seconds for a layer without experts, and with them.
+        launch: the host's seconds for a layer of each kind.
         exposed, gathered: the results of `replica_seconds`.
         states, held: parameters whose state a rank updates, and parameters that it holds.
         on_host: the shares of the optimizer's state and of the weights in host memory.
     """
 
-    dense: Number
-    moe: Number
+    kinds: Sequence[Number]
     head: Number
     send: Number
-    launch: tuple[Number, Number]
+    launch: Sequence[Number]
     exposed: Number
     gathered: Number
     states: Number
@@ -247,14 +246,10 @@ def step_seconds(
 ) -> dict[str, float]:
     """Seconds by PARTS; they sum to the step. ``on_host``: as in training.estimate.memory."""
     split, training = request.split, request.training
-    dense, moe = (
-        layer_seconds(request, layer, c)(training.recompute) if layer else Timed()
-        for layer in (work.dense, work.moe)
-    )
+    kinds = [layer_seconds(request, layer, c)(training.recompute) for layer in work.kinds]
     exposed, gathered = replica_seconds(request, work.replicas, c)
     costs = Costs(
-        dense=dense.total,
-        moe=moe.total,
+        kinds=[kind.total for kind in kinds],
         head=head_seconds(request, work.ends, c),
         send=send_seconds(request, work.ends, c) * split.vpp,
         launch=launch_seconds(request, c),
@@ -266,18 +261,13 @@ def step_seconds(
     )
     layers = np.array(work.layers)
     step = step_of(
-        *(request, costs, (layers[:, 0], layers[:, 1])),
+        *(request, costs, layers.T),
         *(training.micro_batches, training.weight_passes),
         *(idle_share(training.schedule, split.pp, split.vpp), c),
     )
-    plain, routed = work.layers[at := int(step.stages.argmax())]
-    causes = {
-        "compute": plain * dense.compute + routed * moe.compute,
-        "tp": plain * dense.tp + routed * moe.tp,
-        "cp": plain * dense.cp + routed * moe.cp,
-        "ep": plain * dense.ep + routed * moe.ep,
-        "pp": costs.send,
-    }
+    numbers = work.layers[at := int(step.stages.argmax())]
+    summed = Timed(*(sum(map(mul, numbers, each)) for each in zip(*kinds)))
+    causes = {**summed._asdict(), "pp": costs.send}
     causes["compute"] += costs.head * (at == len(work.layers) - 1)
     parts = {name: training.micro_batches * value for name, value in causes.items()}
     parts["host"] = step.busy - sum(parts.values())
@@ -288,7 +278,7 @@ def step_seconds(
 def step_of(
     job: TrainingJob,
     costs: Costs,
-    layers: tuple[np.ndarray, np.ndarray],
+    layers: Sequence[np.ndarray] | np.ndarray,
     m: Number,
     passes: Number,
     idle: Number,
@@ -296,14 +286,13 @@ def step_of(
 ) -> Step:
     """The step that follows from its costs, for one layout or for many at once.
 
-    layers: numbers of layers of each pipeline rank, without experts and with them; ranks are the
-    first axis, and all other values broadcast against the remaining axes. m: micro-batches; passes:
-    `weight_passes` of Training; idle: `idle_share` of the schedule.
+    layers: numbers of layers of each pipeline rank, of each of the model's kinds; ranks are the
+    first axis of each, and all other values broadcast against the remaining axes. m: micro-batches;
+    passes: `weight_passes` of Training; idle: `idle_share` of the schedule.
     """
-    plain, routed = layers
-    gpu = plain * costs.dense + routed * costs.moe + costs.send
+    gpu = sum(map(mul, layers, costs.kinds)) + costs.send
     gpu[-1] += costs.head
-    host = plain * costs.launch[0] + routed * costs.launch[1]
+    host = sum(map(mul, layers, costs.launch))
     stages = (gpu**SHARP + host**SHARP) ** (1.0 / SHARP)
     slowest = stages.max(axis=0)
     busy = m * slowest
@@ -322,9 +311,9 @@ def step_of(
     return Step(stages, busy, (stages.sum(axis=0) - slowest) * idle, dp, optimizer, offload)
 
 
-def launch_seconds(request: Request, c: Constants) -> tuple[float, float]:
-    """Seconds of the host to launch a layer's kernels, forward and backward, without and with
-    experts.
+def launch_seconds(request: Request, c: Constants) -> tuple[float, ...]:
+    """Seconds of the host to launch a layer's kernels, forward and backward, of each of the model's
+    kinds.
 
     Software that starts tensor parallel collectives from Python pays for each rank of the group,
     more for those of other nodes, and more still beside the messages of a pipeline. Routing adds
@@ -340,8 +329,12 @@ def launch_seconds(request: Request, c: Constants) -> tuple[float, float]:
         nodes = max(1.0, tp / request.domain)
         by_rank = c["launch_pp_rank"] * tp * (1.0 + c["launch_node"] * log2(nodes))
         plain = c["launch_pp"] + by_rank
-    local = model.experts / request.split.ep
-    return plain, plain + (c["launch_routing"] + c["launch_expert"] * local) * (local > 0)
+    routed = []
+    for kind in model.kinds:
+        local = kind.moe.experts / request.split.ep if kind.moe else 0.0
+        more = (c["launch_routing"] + c["launch_expert"] * local) * (local > 0)
+        routed.append(plain + more)
+    return tuple(routed)
 
 
 def stall_seconds(request: Request, c: Constants, fullness: float) -> tuple[float, float]:

@@ -51,7 +51,7 @@ def parts_by_operators(request: Request, stage: StageMemory) -> dict[str, float]
     """A stage's memory by training.memory's PARTS, including one layer's backward pass."""
     kept = kept_of_layer(request)
     how = replace(request.training, recompute="none")
-    whole = layer_bytes(request.model, request.split, how, False)
+    whole = layer_bytes(request.model, request.split, how, request.model.kinds[0])
     return {
         **stage.parts,
         "activations": stage.in_flight * stage.parameters.layers * kept,

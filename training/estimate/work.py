@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..kinds import MLP, Experts, LayerKind, Mixer, StateMixer
 from ..memory.host import Number
 from ..memory.per_stage import layer_bytes
 from ..model import Model
@@ -118,20 +119,20 @@ class Work(NamedTuple):
     """The work of a step: of layers and ends for one micro-batch, of replicas for the whole step.
 
     Attributes:
-        layers: layers that a micro-batch runs on each pipeline rank: without experts, with them.
+        layers: layers that a micro-batch runs on each pipeline rank, of each of the model's kinds.
+        kinds: one layer of each kind.
     """
 
-    layers: tuple[tuple[float, float], ...]
-    dense: LayerWork
-    moe: LayerWork | None
+    layers: tuple[tuple[float, ...], ...]
+    kinds: tuple[LayerWork, ...]
     ends: Ends
     replicas: Replicas
 
 
 @lru_cache(maxsize=256)
-def _kinds(model: Model, split: Split, moe: bool) -> tuple[float, float]:
+def _held(model: Model, split: Split, kind: LayerKind) -> tuple[float, float]:
     """Parameters of a layer on one rank: those of experts, and all others."""
-    parameters = dict(on_one_rank(layer_parameters(model, moe=moe), split))
+    parameters = dict(on_one_rank(layer_parameters(model, kind), split))
     experts = parameters.pop("experts", 0)
     return experts, sum(parameters.values())
 
@@ -174,23 +175,23 @@ def work_of(request: Request) -> Work:
     most = most_parameters(*rank_parameters(request, np.array(layers)))
     return Work(
         layers=layers,
-        dense=layer_work(request, moe=False),
-        moe=layer_work(request, moe=True) if any(moe for _, moe in layers) else None,
+        kinds=tuple(layer_work(request, kind) for kind in request.model.kinds),
         ends=ends_of(request),
         replicas=replicas_of(request, *map(float, most)),
     )
 
 
 @lru_cache(maxsize=512)
-def layers_of(model: Model, dealing: Dealing) -> tuple[tuple[float, float], ...]:
-    """The layers that a micro-batch runs on each pipeline rank; MTP modules are on the last."""
+def layers_of(model: Model, dealing: Dealing) -> tuple[tuple[float, ...], ...]:
+    """The layers that a micro-batch runs on each pipeline rank, of each of the model's kinds; MTP
+    modules are layers like the last one."""
     # In DualPipe a micro-batch runs on one of a rank's two stages.
     both = 0.5 if dealing.placement == "both ways" else 1.0
     layers = []
     for held in held_by_ranks(model, dealing):
-        modules = model.mtp_layers * held.is_last
-        moe = held.moe_layers + modules * (model.experts > 0)
-        layers.append((both * (held.layers + modules - moe), both * moe))
+        numbers = [both * number for number in held.kinds]
+        numbers[model.numbers[-1]] += both * held.mtp
+        layers.append(tuple(numbers))
     return tuple(layers)
 
 
@@ -203,28 +204,38 @@ def ends_of(request: Request) -> Ends:
     return Ends(head, 4.0 * request.tokens * vocabulary * heads, _sends(request))
 
 
-def layer_work(request: Request, *, moe: bool) -> LayerWork:
-    """One layer of a request, with experts or with one MLP."""
+def layer_work(request: Request, kind: LayerKind) -> LayerWork:
+    """One layer of a request, of one of its model's kinds."""
     model, split, training = request.model, request.split, request.training
     t, tokens = split.tp, request.tokens
-    products, lifted = _attention_products(model, t, tokens)
-    experts, ffn = Products(), model.shared_expert_ffn if moe else model.ffn
-    mlp = _mlp(Products(), model, tokens, ffn / t)
+    products, lifted = Products(), Products()
+    for mixer in kind.mixers:
+        for n, k, lifts in mixer.products(model.hidden, t):
+            products = products.plus(tokens, n, k)
+            lifted = lifted.plus(tokens, n, k) if lifts else lifted
+    mlp, experts = Products(), Products()
+    for part in kind.feed_forwards:
+        mlp = _mlp(mlp, part, model.hidden, tokens, part.dense_width / t)
     products = Products(*map(add, products, mlp))
-    if moe:
-        products = products.plus(tokens / t, model.experts, model.hidden)
-        local = model.experts / split.ep
-        rows = tokens / t * model.top_k * split.etp / local
-        experts = _mlp(experts, model, rows, model.expert_ffn / split.etp, local)
-    widths = model.query_width + model.attention_width
-    attention = 2.0 * tokens * model.sequence * widths / t * (0.5 if training.flash else 1.0)
+    if kind.moe is not None:
+        moe = kind.moe
+        products = products.plus(tokens / t, moe.experts + moe.zero, model.hidden)
+        local = moe.experts / split.ep
+        rows = tokens / t * moe.top_k * split.etp / local
+        width = moe.latent or model.hidden
+        experts = _mlp(experts, moe, width, rows, moe.width / split.etp, local)
+    attention = tokens / t * sum(_mixed(request, mixer) for mixer in kind.mixers)
     how = _plain(training.micro_batch, training.sequence_parallel, training.kernels)
-    kept = _kept(model, split, how, moe, "selective")
-    core = 0.0 if training.flash else 5.0 * tokens * model.heads * model.sequence / t
-    messages = (_tensor(request, moe), _context(request), _expert(request) if moe else NONE)
+    kept = _kept(model, split, how, kind, "selective")
+    heads = sum(mixer.heads for mixer in kind.mixers if not isinstance(mixer, StateMixer))
+    core = 0.0 if training.flash else 5.0 * tokens * heads * model.sequence / t
+    messages = (
+        *(_tensor(request, kind), _context(request, kind)),
+        _expert(request, kind.moe) if kind.moe else NONE,
+    )
 
     def dropped(recompute: str) -> float:
-        return kept - _kept(model, split, how, moe, recompute)
+        return kept - _kept(model, split, how, kind, recompute)
 
     return LayerWork(
         *(products, experts, attention, kept, lifted, mlp, core),
@@ -234,31 +245,34 @@ def layer_work(request: Request, *, moe: bool) -> LayerWork:
     )
 
 
-def _attention_products(model: Model, t: int, tokens: float) -> tuple[Products, Products]:
-    """All matrix products of attention, and among them MLA's up-projections."""
-    h, queries = model.hidden, model.query_width / t
-    if model.is_mla:
-        keys = model.heads * (model.qk_nope_head_dim + model.v_head_dim) / t
-        lifted = Products().plus(tokens, keys, model.kv_lora_rank)
-        lifted = lifted.plus(tokens, queries, model.q_lora_rank)
-        products = lifted.plus(tokens, model.kv_lora_rank + model.qk_rope_head_dim, h)
-        products = products.plus(tokens, model.q_lora_rank or queries, h)
-    else:
-        lifted = Products()
-        into = model.query_width + model.key_width + model.value_width
-        products = lifted.plus(tokens, into / t, h)
-    return products.plus(tokens, h, model.attention_width / t), lifted
+def _mixed(request: Request, mixer: Mixer) -> float:
+    """Operations of one token beside products with weights. A causal kernel skips what lies ahead,
+    and what is outside of a window or a chunk."""
+    sequence = request.model.sequence
+    context = sequence * (0.5 if request.training.flash else 1.0)
+    if request.training.flash and mixer.window:
+        window = min(mixer.window, sequence)
+        is_sliding = mixer.reach == "sliding"
+        context = window * (1.0 - window / (2.0 * sequence)) if is_sliding else window / 2.0
+    return mixer.context_operations() * context + mixer.constant_operations()
 
 
-def _mlp(products: Products, model: Model, rows: float, ffn: float, times: float = 1.0) -> Products:
-    into = products.plus(rows, (2 if model.gated else 1) * ffn, model.hidden, times)
-    return into.plus(rows, model.hidden, ffn, times)
+def _mlp(
+    products: Products,
+    part: MLP | Experts,
+    hidden: int,
+    rows: float,
+    ffn: float,
+    times: float = 1.0,
+) -> Products:
+    into = products.plus(rows, (2 if part.gated else 1) * ffn, hidden, times)
+    return into.plus(rows, hidden, ffn, times)
 
 
 @lru_cache(maxsize=1024)
-def _kept(model: Model, split: Split, how: Training, moe: bool, recompute: str) -> float:
+def _kept(model: Model, split: Split, how: Training, kind: LayerKind, recompute: str) -> float:
     """Bytes of activations that one layer keeps for a micro-batch."""
-    return layer_bytes(model, split, how, moe, recompute)
+    return layer_bytes(model, split, how, kind, recompute)
 
 
 @lru_cache(maxsize=64)
@@ -266,16 +280,15 @@ def _plain(micro_batch: int, parallel: bool, kernels: str) -> Training:
     return Training(micro_batch=micro_batch, sequence_parallel=parallel, kernels=kernels)
 
 
-def _tensor(request: Request, moe: bool) -> Messages:
+def _tensor(request: Request, kind: LayerKind) -> Messages:
     """Two blocks of a layer, each an all-gather and a reduce-scatter, or an all-reduce, forward.
 
     The backward pass sends as much; its additional all-gather hides behind other products.
     """
     model, split = request.model, request.split
-    blocks = 1.0 + (not moe or model.shared_expert_ffn > 0)
-    messages = _blocks(request, blocks)
-    if moe and split.etp > 1:
-        routed = 2.0 * request.tokens * model.hidden / split.tp * model.top_k * split.etp
+    messages = _blocks(request, float(kind.blocks))
+    if kind.moe is not None and split.etp > 1:
+        routed = 2.0 * request.tokens * model.hidden / split.tp * kind.moe.top_k * split.etp
         more = collective(split.etp, request.stride("etp"), request.domain, routed, 2.0)
         messages = messages.plus(more)
     return messages
@@ -287,23 +300,25 @@ def _blocks(request: Request, number: float) -> Messages:
     return collective(tp, request.stride("tp"), request.domain, whole, 2.0 * number)
 
 
-def _context(request: Request) -> Messages:
-    model, split = request.model, request.split
-    keys_values = model.key_width + model.value_width
+def _context(request: Request, kind: LayerKind) -> Messages:
+    split = request.split
+    queries, keys_values = kind.exchanged(split.tp)
+    if not keys_values:
+        return NONE
     if request.cp_algorithm == "a2a":  # queries, keys and values in, the output back
-        widths = keys_values + model.query_width + model.attention_width
+        widths = keys_values + queries
         size = 2.0 * request.tokens * widths / split.tp
         return exchange(split.cp, request.stride("cp"), request.domain, size)
     size = 2.0 * request.tokens * keys_values / split.tp * split.cp
     return collective(split.cp, request.stride("cp"), request.domain, size, 1.0)
 
 
-def _expert(request: Request) -> Messages:
+def _expert(request: Request, moe: Experts) -> Messages:
     """Tokens to their experts and back: two all-to-alls, or as many copies as domains need."""
     model, split, training = request.model, request.split, request.training
     each = 2.0 * request.tokens * model.hidden / split.tp
     both_ways = 1.0 + training.dispatched
-    messages = exchange(split.ep, request.stride("ep"), request.domain, each * model.top_k)
+    messages = exchange(split.ep, request.stride("ep"), request.domain, each * moe.top_k)
     if training.sends_once and messages is not NONE:
         near = _near(split.ep, request.stride("ep"), request.domain)
         inside, outside = copies(model, split.ep, near)
@@ -327,18 +342,17 @@ def _sends(request: Request) -> Messages:
 
 
 def rank_parameters(request: Request, layers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Parameters of each pipeline rank, dense and of experts; layers: the last but one axis is
-    stages."""
+    """Parameters of each pipeline rank, dense and of experts; layers: the last two axes are stages
+    and the model's kinds of layers."""
     model, split = request.model, request.split
-    _, plain = _kinds(model, split, False)
-    experts, around = _kinds(model, split, True) if model.experts else (0.0, 0.0)
+    held = np.array([_held(model, split, kind) for kind in model.kinds])
     table = padded_vocabulary(model.vocabulary, split.tp) / split.tp * model.hidden
     stages = 2 if split.placement == "both ways" else 1
     ends = np.zeros(split.pp)
     ends[0] += table
     ends[-1] += table * (split.pp > 1 or not model.tied)
-    dense = stages * (layers[..., 0] * plain + layers[..., 1] * around) + ends
-    return dense, stages * layers[..., 1] * experts
+    experts, dense = np.moveaxis(stages * (layers @ held), -1, 0)
+    return dense + ends, experts
 
 
 def most_parameters(dense: np.ndarray, experts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

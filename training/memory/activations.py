@@ -24,6 +24,8 @@ sequence parallelism (SP). Masks are those of dropout, which models of today tra
 both h and 3as of the core are gone. FlashAttention keeps no core whatever is recomputed, selective
 recomputation none either; full recomputation keeps 2h, the input of the layer.
 
+A mixer with a state keeps what its fused kernels keep (training.kinds.states).
+
 Not in the paper, by the same count: MLA keeps its compressed queries and keys; each of the top_k
 copies of a token keeps 2h and the inside of its expert, even routing assumed; the router's few
 numbers are left out. Context parallelism leaves s/cp of the tokens to a rank. With weights of 32
@@ -33,6 +35,7 @@ megatron/training/training.py: a model is a Float16Module with fp16 or bf16 alon
 
 from __future__ import annotations
 
+from ..kinds import MLP, Experts, LayerKind, Mixer, StateMixer
 from ..model import Model
 from ..recipe import WIDE, Training
 from ..recompute import modules_of
@@ -43,10 +46,16 @@ PARTS = ("norms", "attention", "core", "mlp", "experts", "input")
 
 
 def layer_activations(
-    model: Model, split: Split, training: Training, *, moe: bool = False, recompute: str = ""
+    model: Model,
+    split: Split,
+    training: Training,
+    kind: LayerKind | None = None,
+    *,
+    recompute: str = "",
 ) -> dict[str, float]:
-    """Bytes of one layer's activations for one micro-batch on one rank, by part. ``recompute``
-    names the recomputation; the default is that of ``training``.
+    """Bytes of one layer's activations for one micro-batch on one rank, by part. ``kind`` is one of
+    the model's, by default the first; ``recompute`` names the recomputation, by default that of
+    ``training``.
 
     The layer of GPT-3 on 8 tensor parallel ranks, with SP, dropout and selective recomputation,
     34sbh/t:
@@ -61,7 +70,7 @@ def layer_activations(
     recompute = recompute or training.recompute
     if recompute == "full":
         return {"input": tokens * training.element * model.hidden * whole}
-    layer = _Layer(model, split, training, modules_of(recompute), moe)
+    layer = _Layer(model, split, training, modules_of(recompute), kind or model.kinds[0])
     parts = {
         "norms": tokens * 2 * training.element * model.hidden * whole,
         "attention": tokens * layer.attention(whole),
@@ -72,13 +81,13 @@ def layer_activations(
     return {part: number for part, number in parts.items() if number}
 
 
-def computed_again(model: Model, split: Split, training: Training, *, moe: bool = False) -> float:
+def computed_again(model: Model, split: Split, training: Training, kind: LayerKind) -> float:
     """Additional bytes of a layer's backward pass while it recomputes: the larger of the layer's
     two halves, which are not in memory at the same time."""
     if training.recompute == "none" or (training.flash and training.recompute == "selective"):
         return 0.0
-    kept = layer_activations(model, split, training, moe=moe)
-    all_of_it = layer_activations(model, split, training, moe=moe, recompute="none")
+    kept = layer_activations(model, split, training, kind)
+    all_of_it = layer_activations(model, split, training, kind, recompute="none")
     if training.recompute == "full":
         return sum(all_of_it.values()) - sum(kept.values())
     again = {part: size - kept.get(part, 0.0) for part, size in all_of_it.items()}
@@ -90,10 +99,11 @@ class _Layer:
     """Bytes of one layer's activations for one token, by part."""
 
     def __init__(
-        self, model: Model, split: Split, training: Training, again: frozenset[str], moe: bool
+        self, model: Model, split: Split, training: Training, again: frozenset[str], kind: LayerKind
     ) -> None:
         self.model, self.split, self.training, self.again = model, split, training, again
-        self.moe = moe
+        self.mixers, self.parts = kind.mixers, kind.feed_forwards
+        self.moe = kind.has_experts
         self.is_wide = training.products in WIDE
         self.element = training.element if self.is_wide else 1  # bytes of a matrix product's input
 
@@ -111,39 +121,53 @@ class _Layer:
         return (kept + self.training.dropout) * self.model.hidden
 
     def attention(self, whole: float) -> float:
-        model, number = self.model, self.training.element
-        wide = number * model.attention_width + (0 if self.is_wide else model.attention_width)
-        if not (model.is_mla and "mla_up_proj" in self.again):
-            wide += number * (model.query_width + model.key_width + model.value_width)
-        latent = model.q_lora_rank + model.kv_lora_rank + model.qk_rope_head_dim  # 0 without MLA
-        own = self._input(model.is_mla) + number * latent * model.is_mla
-        return own * whole + wide / self.split.tp
+        """Bytes of all mixers and of their input."""
+        if not self.mixers:
+            return 0.0
+        own = self._input(any(mixer.is_mla for mixer in self.mixers)) * whole
+        return own + sum(self._mixer(mixer, whole) for mixer in self.mixers)
+
+    def _mixer(self, mixer: Mixer, whole: float) -> float:
+        number, outputs = self.training.element, mixer.output_width
+        wide = number * outputs + (0 if self.is_wide else outputs)
+        if isinstance(mixer, StateMixer):
+            return (wide + number / 2 * mixer.kept_bytes()) / self.split.tp
+        if not (mixer.is_mla and "mla_up_proj" in self.again):
+            wide += number * sum(mixer.widths(self.split.tp)[:3])
+        return number * mixer.latent * whole + wide / self.split.tp
 
     def core(self) -> float:
         if self.training.flash or "core_attn" in self.again:
             return 0.0
         number = self.training.element
-        scores = self.model.heads * self.model.sequence / self.split.tp
+        heads = sum(mixer.heads for mixer in self.mixers if not isinstance(mixer, StateMixer))
+        scores = heads * self.model.sequence / self.split.tp
         return scores * (2 * number + 1 if self.training.dropout else number)
 
     def mlp(self, whole: float) -> float:
-        """Bytes of the MLP, or of the shared experts."""
+        """Bytes of MLPs and shared experts, and of the feed-forwards' input."""
+        if not self.parts:
+            return 0.0
         names = ("moe", "shared_experts") if self.moe else ("mlp",)
-        ffn = self.model.shared_expert_ffn if self.moe else self.model.ffn
-        inside = self._inside(ffn, "mlp_act") if self.again.isdisjoint(names) else 0.0
+        inside = 0.0
+        if self.again.isdisjoint(names):
+            inside = sum(self._inside(part, part.dense_width, "mlp_act") for part in self.parts)
         return self._input(self.moe, *names) * whole + inside / self.split.tp
 
     def experts(self) -> float:
-        if not self.moe or "moe" in self.again:
-            return 0.0
-        inside = self._inside(self.model.expert_ffn, "moe_act", "mlp_act")
-        return self.model.top_k * (self.element * self.model.hidden * self.split.etp + inside)
+        kept = 0.0
+        for part in self.parts:
+            if isinstance(part, Experts) and "moe" not in self.again:
+                inside = self._inside(part, part.width, "moe_act", "mlp_act")
+                width = part.latent or self.model.hidden
+                kept += part.top_k * (self.element * width * self.split.etp + inside)
+        return kept
 
-    def _inside(self, ffn: int, *functions: str) -> float:
+    def _inside(self, part: MLP | Experts, ffn: int, *functions: str) -> float:
         """Bytes that the activation function reads and writes."""
         reads = self.element if "mlp_act" in self.again else self.training.element
         writes = self.element if self.again.isdisjoint(functions) else 0
-        return (2 if self.model.gated else 1) * reads * ffn + writes * ffn
+        return (2 if part.gated else 1) * reads * ffn + writes * ffn
 
 
 def embedding_activations(model: Model, split: Split, training: Training) -> float:

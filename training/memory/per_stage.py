@@ -20,13 +20,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache
-from operator import add
+from operator import add, mul
 
 from groups.alternatives import divisors_near, not_a_multiple
 from groups.errors import quoted
 from groups.mesh import whole_number
 
 from ..errors import is_amount, refusal
+from ..kinds import LayerKind
 from ..model import MAX_SIZE, Model
 from ..parameters import StageParameters, layer_parameters, on_one_rank, stage_parameters
 from ..pipeline.figures import micro_batches_in_flight, outputs_in_flight
@@ -143,12 +144,12 @@ def memory_per_stage(
         min(count + waiting_chunk(training, split.vpp), training.micro_batches)
         for count in micro_batches_in_flight(training.pipeline(split))
     ]
-    layer = {moe: layer_bytes(model, split, training, moe) for moe in (False, True)}
+    layer = [layer_bytes(model, split, training, kind) for kind in model.kinds]
     # Most stages between the ends are alike.
     alike: dict[tuple[object, ...], tuple[float, dict[str, float]]] = {}
     memory = []
     for stage in stages:
-        holds = (stage.layers, stage.moe_layers, stage.is_first, stage.is_last)
+        holds = stage.holds
         if holds not in alike:
             alike[holds] = _beside_kept(model, split, training, stage, layer)
         kept = (in_flight[stage.stage], alike[holds][0])
@@ -177,33 +178,33 @@ def _beside_kept(
     split: Split,
     training: Training,
     parameters: StageParameters,
-    layer: dict[bool, float],
+    layer: list[float],
 ) -> tuple[float, dict[str, float]]:
     """Bytes of the activations that a stage's layers keep for one micro-batch, and bytes of
     everything else on the stage, by part."""
-    plain = parameters.layers - parameters.moe_layers
-    modules = model.mtp_layers * parameters.is_last
-    has_experts = model.has_experts(model.layers - 1)
-    moe_layers = parameters.moe_layers + modules * has_experts
-    plain += modules * (not has_experts)
-    of_layers = plain * layer[False] + moe_layers * layer[True]
+    numbers = [*parameters.kinds]
+    if parameters.mtp:  # like the last layer
+        numbers[model.numbers[-1]] += parameters.mtp
+    of_layers = sum(map(mul, numbers, layer))
+    kinds = [kind for kind, number in zip(model.kinds, numbers) if number]
     states = model_states((parameters.dense, parameters.experts), split, training)
     parts = {name: float(size) for name, size in states.items()}
     if training.offload == "chunks":
         parts["gradients"] = 0.0  # in place of weights
     if training.zero == 3:
-        parts["gathered"] = _gathered(model, split, training, bool(moe_layers))
+        parts["gathered"] = max(
+            _gathered(model, split, training, kind) for kind in kinds or model.kinds
+        )
     if parameters.is_first:
         held = min(split.pp, training.micro_batches)
         parts["embedding"] = held * embedding_activations(model, split, training)
     if parameters.is_last:
         held = outputs_in_flight(training.pipeline(split))
         parts["output"] = held * output_activations(model, split, training)
-    kinds = [moe for moe, number in ((False, plain), (True, moe_layers)) if number]
-    again = (computed_again(model, split, training, moe=moe) for moe in kinds)
+    again = (computed_again(model, split, training, kind) for kind in kinds)
     parts["recomputed"] = max(again, default=0.0)
     parts["working"] = _working(model, split, training, parameters)
-    if moe_layers:
+    if any(kind.has_experts for kind in kinds):
         parts["working"] += exchange_buffers(model, split, training)
     return of_layers, parts
 
@@ -248,11 +249,11 @@ def _states(
     )
 
 
-def _gathered(model: Model, split: Split, training: Training, moe: bool) -> float:
+def _gathered(model: Model, split: Split, training: Training, layer: LayerKind) -> float:
     """Bytes of the weights of the layer that ZeRO-3 gathers for use, beyond the rank's own
     shard."""
     weight = PRECISIONS[training.precision].weight
-    parameters = on_one_rank(layer_parameters(model, moe=moe), split)
+    parameters = on_one_rank(layer_parameters(model, layer), split)
     shares = [1 - 1 / ranks for ranks in training.ranks_sharing(split)]
     if training.offload == "parameters":
         shares = [1.0, 1.0]
@@ -269,9 +270,8 @@ def _working(model: Model, split: Split, training: Training, parameters: StagePa
     """
     tokens, number = training.tokens(model, split), training.element
     gradient = PRECISIONS[training.precision].gradient
-    widest = (2 if model.gated else 1) * model.ffn / split.tp
-    if parameters.layers == parameters.moe_layers:
-        widest = (2 if model.gated else 1) * model.shared_expert_ffn / split.tp
+    layers = [kind for kind, number in zip(model.kinds, parameters.kinds) if number]
+    widest = max((_widest(kind) for kind in layers), default=0) / split.tp
     needed = [widest * (number * tokens + gradient * model.hidden)]
     counted = 0.0
     if parameters.is_last:
@@ -280,6 +280,13 @@ def _working(model: Model, split: Split, training: Training, parameters: StagePa
         needed += [(4 + number) * tokens * vocabulary]
         needed += [vocabulary * (number * tokens + gradient * model.hidden)]
     return max(0.0, max(needed) - counted)
+
+
+def _widest(layer: LayerKind) -> int:
+    """The widest product of a layer's MLPs and shared experts, in elements of a token."""
+    parts = layer.feed_forwards
+    widths = ((2 if part.gated else 1) * part.dense_width for part in parts)
+    return max(widths, default=0)
 
 
 def exchange_buffers(model: Model, split: Split, training: Training) -> float:
@@ -306,13 +313,11 @@ def exchange_buffers(model: Model, split: Split, training: Training) -> float:
 
 
 def layer_bytes(
-    model: Model, split: Split, training: Training, moe: bool, recompute: str = ""
+    model: Model, split: Split, training: Training, layer: LayerKind, recompute: str = ""
 ) -> float:
     """Bytes of one layer's activations for one micro-batch. ``recompute`` names the recomputation;
     the default is that of ``training``."""
-    if moe and not model.experts:
-        return 0.0
-    return sum(layer_activations(model, split, training, moe=moe, recompute=recompute).values())
+    return sum(layer_activations(model, split, training, layer, recompute=recompute).values())
 
 
 def require_counted(model: Model, split: Split, training: Training) -> None:

@@ -187,7 +187,7 @@ class Streams:
             for place in places:
                 home = source.home_as_source(place)
                 cargo = by_home.setdefault(home, _Cargo.none(target.pp))
-                kind = self.model.has_experts(place) if isinstance(place, int) else place
+                kind = self.model.numbers[place] if isinstance(place, int) else place
                 if kind not in tensors:
                     tensors[kind] = tensors_of(self.model, place)
                 for tensor in tensors[kind]:

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
 
+from ..kinds import MLA, MLP, Attention, Experts, Weight
 from ..model import Model
 
 PLACES = ("embedding", "final", "mtp", "output")
@@ -46,11 +47,11 @@ class Tensor:
         return prod(self.shape)
 
 
-def layer_tensors(model: Model, *, moe: bool) -> tuple[Tensor, ...]:
-    """The tensors of one layer, with those of the first expert only.
+def layer_tensors(model: Model, place: int) -> tuple[Tensor, ...]:
+    """The tensors of one layer, counted from 0, with those of the first expert only.
 
     >>> from training.models import MODELS
-    >>> for tensor in layer_tensors(MODELS["llama3-8b"].model, moe=False):
+    >>> for tensor in layer_tensors(MODELS["llama3-8b"].model, 0):
     ...     print(tensor.name, tensor.shape, tensor.axis, tensor.blocks)
     self_attention.linear_qkv.layer_norm_weight (4096,) None 1
     self_attention.linear_qkv.weight (6144, 4096) 0 1
@@ -59,21 +60,27 @@ def layer_tensors(model: Model, *, moe: bool) -> tuple[Tensor, ...]:
     mlp.linear_fc1.weight (28672, 4096) 0 2
     mlp.linear_fc2.weight (4096, 14336) 1 1
     """
-    attention = _latent_attention(model) if model.is_mla else _attention(model)
-    if not moe:
-        mlp = _mlp(model, "mlp.", model.ffn)
-        return (*attention, *_norm(model, "mlp.linear_fc1.layer_norm_", model.hidden), *mlp)
-    experts = (
-        replace(tensor, expert=True) for tensor in _mlp(model, "mlp.experts.", model.expert_ffn)
-    )
-    shared = _mlp(model, "mlp.shared_experts.", model.shared_expert_ffn)
-    return (
-        *attention,
-        *_norm(model, "pre_mlp_layernorm.", model.hidden),
-        Tensor("mlp.router.weight", (model.experts, model.hidden)),
-        *experts,
-        *(shared if model.shared_expert_ffn else ()),
-    )
+    layer, hidden, vectors = model.stack[place], model.hidden, _vectors(model)
+    own: list[Tensor] = []
+    for mixer in layer.mixers:
+        if isinstance(mixer, MLA):
+            own += [*_norm(vectors, "input_layernorm.", hidden), *_latent_attention(mixer, hidden)]
+        elif isinstance(mixer, Attention):
+            own += _norm(vectors, "self_attention.linear_qkv.layer_norm_", hidden)
+            own += _attention(mixer, hidden)
+        else:
+            own += [*_norm(vectors, "input_layernorm.", hidden), *_others(mixer.weights(hidden))]
+    for part in layer.feed_forwards:
+        if isinstance(part, MLP):
+            own += _norm(vectors, "mlp.linear_fc1.layer_norm_", hidden)
+            own += _mlp(part, "mlp.", hidden, part.width)
+            continue
+        own += _norm(vectors, "pre_mlp_layernorm.", hidden)
+        own += [Tensor("mlp.router.weight", (part.experts, hidden))]
+        experts = _mlp(part, "mlp.experts.", hidden, part.width)
+        own += [replace(tensor, expert=True) for tensor in experts]
+        own += _mlp(part, "mlp.shared_experts.", hidden, part.shared) if part.shared else ()
+    return tuple(own)
 
 
 def tensors_of(model: Model, place: Place) -> tuple[Tensor, ...]:
@@ -89,12 +96,12 @@ def tensors_of(model: Model, place: Place) -> tuple[Tensor, ...]:
         places = Tensor("embedding.position_embeddings.weight", (model.sequence, model.hidden))
         return (words, places) if model.learned_positions else (words,)
     if place == "final":
-        return tuple(_norm(model, "decoder.final_layernorm.", model.hidden))
+        return tuple(_norm(_vectors(model), "decoder.final_layernorm.", model.hidden))
     if place == "output":
         return (Tensor("output_layer.weight", table, 0, of_vocabulary=True),)
     if place == "mtp":
         return tuple(_predictions(model))
-    return layer_tensors(model, moe=model.has_experts(int(place)))
+    return layer_tensors(model, int(place))
 
 
 def prefix_of(place: Place) -> str:
@@ -111,66 +118,83 @@ def full_name(place: Place, tensor: Tensor, expert: int | None = None) -> str:
     return f"{prefix_of(place)}{tensor.name}{'' if expert is None else expert}"
 
 
-def _norm(model: Model, name: str, width: int) -> Iterator[Tensor]:
+def _vectors(model: Model) -> int:
+    """Vectors of a norm: 1 of RMSNorm, 2 of LayerNorm."""
+    return 1 if model.rms_norm else 2
+
+
+def _norm(vectors: int, name: str, width: int) -> Iterator[Tensor]:
     yield Tensor(f"{name}weight", (width,))
-    if not model.rms_norm:
+    if vectors > 1:
         yield Tensor(f"{name}bias", (width,))
 
 
-def _attention(model: Model) -> Iterator[Tensor]:
+def _attention(mixer: Attention, hidden: int) -> Iterator[Tensor]:
     """The rows of linear_qkv are ordered by groups: the queries of a KV head, its key, its value.
     Ranks get whole groups, so cutting evenly is right; more ranks than KV heads cut groups too
     (megatron/core/transformer/attention.py gathers them before use)."""
-    hidden, rows = model.hidden, model.query_width + model.key_width + model.value_width
-    yield from _norm(model, "self_attention.linear_qkv.layer_norm_", hidden)
+    gates = mixer.output_width if mixer.gate == "element" else 0
+    rows = mixer.query_width + gates + mixer.key_width + mixer.value_width
     yield Tensor("self_attention.linear_qkv.weight", (rows, hidden), 0)
-    if model.biases != "none":
+    if mixer.bias:
         yield Tensor("self_attention.linear_qkv.bias", (rows,), 0)
-    yield Tensor("self_attention.linear_proj.weight", (hidden, model.attention_width), 1)
-    if model.biases == "all":
+    yield Tensor("self_attention.linear_proj.weight", (hidden, mixer.output_width), 1)
+    if mixer.out_bias:
         yield Tensor("self_attention.linear_proj.bias", (hidden,))
+    for name, width in (("q", mixer.q_norm), ("k", mixer.k_norm)):
+        if width:
+            yield Tensor(f"self_attention.{name}_layernorm.weight", (width,))
 
 
-def _latent_attention(model: Model) -> Iterator[Tensor]:
+def _latent_attention(mixer: MLA, hidden: int) -> Iterator[Tensor]:
     """MLA's tensors: down-projections whole, up-projections cut by heads
     (megatron/core/transformer/multi_latent_attention.py)."""
-    hidden, lora = model.hidden, model.kv_lora_rank
-    yield from _norm(model, "input_layernorm.", hidden)
-    if model.q_lora_rank:
+    queries, lora = mixer.query_width, mixer.kv_lora_rank
+    if mixer.q_lora_rank:
         down, up = (f"self_attention.linear_q_{way}_proj." for way in ("down", "up"))
-        yield Tensor(f"{down}weight", (model.q_lora_rank, hidden))
-        yield from _norm(model, f"{up}layer_norm_", model.q_lora_rank)
-        yield Tensor(f"{up}weight", (model.query_width, model.q_lora_rank), 0)
+        yield Tensor(f"{down}weight", (mixer.q_lora_rank, hidden))
+        yield from _norm(mixer.norms, f"{up}layer_norm_", mixer.q_lora_rank)
+        yield Tensor(f"{up}weight", (queries, mixer.q_lora_rank), 0)
     else:
-        yield Tensor("self_attention.linear_q_proj.weight", (model.query_width, hidden), 0)
-    rows = model.heads * (model.qk_nope_head_dim + model.v_head_dim)
+        yield Tensor("self_attention.linear_q_proj.weight", (queries, hidden), 0)
+    rows = mixer.heads * (mixer.nope + mixer.value)
     down, up = (f"self_attention.linear_kv_{way}_proj." for way in ("down", "up"))
-    yield Tensor(f"{down}weight", (lora + model.qk_rope_head_dim, hidden))
-    yield from _norm(model, f"{up}layer_norm_", lora)
+    yield Tensor(f"{down}weight", (mixer.token_elements, hidden))
+    yield from _norm(mixer.norms, f"{up}layer_norm_", lora)
     yield Tensor(f"{up}weight", (rows, lora), 0)
-    yield Tensor("self_attention.linear_proj.weight", (hidden, model.attention_width), 1)
+    yield Tensor("self_attention.linear_proj.weight", (hidden, mixer.output_width), 1)
+    if mixer.indexer:
+        yield from _others(mixer.indexer.weights(hidden))
 
 
-def _mlp(model: Model, name: str, ffn: int) -> tuple[Tensor, ...]:
+def _others(weights: tuple[Weight, ...]) -> Iterator[Tensor]:
+    """Tensors by the names of published implementations: rows are cut, of outputs columns."""
+    for weight in weights:
+        shape = (weight.rows,) if weight.columns == 1 else (weight.rows, weight.columns)
+        axis = int(weight.name in ("o_proj", "out_proj")) if weight.cut else None
+        yield Tensor(f"self_attention.{weight.name}.weight", shape, axis)
+
+
+def _mlp(part: MLP | Experts, name: str, hidden: int, ffn: int) -> tuple[Tensor, ...]:
     """The MLP's tensors: gate above up in one matrix; a rank's part has its rows of gate above its
     rows of up (megatron/core/transformer/mlp.py, apply_swiglu_sharded_factory)."""
-    blocks = 2 if model.gated else 1
-    first = Tensor(f"{name}linear_fc1.weight", (blocks * ffn, model.hidden), 0, blocks)
-    last = Tensor(f"{name}linear_fc2.weight", (model.hidden, ffn), 1)
-    if model.biases != "all":
+    blocks = 2 if part.gated else 1
+    first = Tensor(f"{name}linear_fc1.weight", (blocks * ffn, hidden), 0, blocks)
+    last = Tensor(f"{name}linear_fc2.weight", (hidden, ffn), 1)
+    if not part.bias:
         return first, last
     bias = Tensor(f"{name}linear_fc1.bias", (blocks * ffn,), 0, blocks)
-    return first, bias, last, Tensor(f"{name}linear_fc2.bias", (model.hidden,))
+    return first, bias, last, Tensor(f"{name}linear_fc2.bias", (hidden,))
 
 
 def _predictions(model: Model) -> Iterator[Tensor]:
     """Tensors of multi-token prediction (megatron/core/transformer/multi_token_prediction.py)."""
-    moe = model.has_experts(model.layers - 1)
+    vectors = _vectors(model)
     for number in range(model.mtp_layers):
         name = f"mtp.layers.{number}."
-        yield from _norm(model, f"{name}enorm.", model.hidden)
-        yield from _norm(model, f"{name}hnorm.", model.hidden)
+        yield from _norm(vectors, f"{name}enorm.", model.hidden)
+        yield from _norm(vectors, f"{name}hnorm.", model.hidden)
         yield Tensor(f"{name}eh_proj.weight", (model.hidden, 2 * model.hidden), 0)
-        for tensor in layer_tensors(model, moe=moe):
+        for tensor in layer_tensors(model, model.layers - 1):
             yield replace(tensor, name=f"{name}transformer_layer.{tensor.name}")
-        yield from _norm(model, f"{name}final_layernorm.", model.hidden)
+        yield from _norm(vectors, f"{name}final_layernorm.", model.hidden)

@@ -25,7 +25,7 @@ from ..estimate.request import EXPERT, Request, TrainingJob
 from ..pipeline.figures import is_known
 from ..recipe import Training
 from ..recompute import and_own, usual
-from ..split import Split, with_kv_copies
+from ..split import Split, divided_sizes
 
 LEAST_TOKENS = 4096
 """The fewest tokens of a sequence that cp leaves a rank: no public run has fewer. The layout on
@@ -68,7 +68,7 @@ class SearchJob(TrainingJob):
     def request(self, split: Split, training: Training) -> Request:
         """The request to estimate one layout under one training."""
         job = {name: getattr(self, name) for name in _OF_JOB}
-        job |= {"model": with_kv_copies(self.model, split.tp), "training": training}
+        job |= {"training": training}
         job["expert"] = self.expert or EXPERT
         split = split.placed(training.rule.placement)
         return Request(**job, split=split, precision_is_explicit=True)
@@ -118,13 +118,11 @@ def _sizes(job: SearchJob) -> tuple[tuple[int, int, int], ...]:
 
 
 def _tensor_sizes(job: SearchJob) -> list[int]:
-    """Sizes of tp up to an NVLink domain; with more ranks than KV heads, heads are copied."""
+    """Sizes of tp up to an NVLink domain that divide the model."""
     model = job.model
-    widths = [model.heads, model.ffn, model.shared_expert_ffn]
 
     def cuts(tp: int) -> bool:
-        heads = with_kv_copies(model, tp).kv_heads
-        return not any(width % tp for width in widths) and (model.is_mla or heads % tp == 0)
+        return not any(width % tp for _, width in divided_sizes(model, tp)["tp"])
 
     is_cut = job.training.sequence_parallel or not model.experts
     sizes = divisors(job.gpus) if "tp" in job.dense and is_cut else [1]

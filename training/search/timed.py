@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from operator import mul
 from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -40,6 +41,7 @@ from ..estimate.work import (
     rank_parameters,
     replicas_of,
 )
+from ..kinds import LayerKind
 from ..memory.host import leaves
 from ..memory.per_stage import layer_bytes, model_states, waiting_chunk
 from ..pipeline.figures import peaks
@@ -74,7 +76,7 @@ class Stages:
     ``held`` with pipeline ranks in front.
 
     Attributes:
-        layers: of each rank, without experts and with them.
+        layers: of each rank, of each of the model's kinds, which are the first axis.
         chunks: of each rank.
         held: micro-batches of which a rank keeps activations at most.
         idle: share of 1F1B's bubble.
@@ -82,7 +84,7 @@ class Stages:
     """
 
     dealings: tuple[Dealt, ...]
-    layers: tuple[np.ndarray, np.ndarray]
+    layers: np.ndarray
     chunks: np.ndarray
     held: np.ndarray
     idle: np.ndarray
@@ -107,7 +109,7 @@ class _Sized(NamedTuple):
     sizes: list[int]
     layers: np.ndarray  # result of Timer._layers
     ends: np.ndarray  # result of Timer._ends
-    launch: tuple[float, float]
+    launch: tuple[float, ...]
     m: np.ndarray  # micro-batches of a step
     replicas: tuple[Number, ...]  # exposed, gathered, states and held of Costs
     states: np.ndarray  # ranks, dealings: bytes
@@ -193,11 +195,10 @@ class Timer:
                 values[:, at] = value
         exposed, gathered, states, held = np.repeat(replicas, counts, axis=2)[..., None]
         return Costs(
-            dense=_number(layers[:, 0]),
-            moe=_number(layers[:, 1]),
+            kinds=[_number(kind) for kind in layers.swapaxes(0, 1)],
             head=_number(ends[:, 0]),
             send=_number(stages.chunks * ends[:, 1]),
-            launch=(_number(launch[:, 0]), _number(launch[:, 1])),
+            launch=[_number(kind) for kind in launch.swapaxes(0, 1)],
             exposed=_number(exposed),
             gathered=_number(gathered),
             states=_number(states),
@@ -218,27 +219,23 @@ class Timer:
         )
 
     def _layers(self, request: Request, sizes: list[int], request_of: RequestOf) -> np.ndarray:
-        """Costs of layers without and with experts, for each micro-batch size."""
+        """Costs of a layer of each of the model's kinds, for each micro-batch size."""
         split, stride = request.split, request.stride
         dense = (split.tp, split.cp, stride("tp"), stride("cp"), request.training.hides_exchange)
         experts = (split.ep, split.etp, stride("ep"), stride("etp"))
 
-        def layer(size: int, moe: bool) -> np.ndarray:
-            key = (size, *dense, *experts) if moe else (size, *dense)
-            return self._once(*key, make=lambda: self._layer(request_of(size), moe=moe))
+        def layer(size: int, place: int, kind: LayerKind) -> np.ndarray:
+            key = (size, place, *dense, *(experts if kind.has_experts else ()))
+            return self._once(*key, make=lambda: self._layer(request_of(size), kind))
 
-        layers = np.zeros((len(sizes), 2, 2, len(recomputations(self.job))))
-        for at, size in enumerate(sizes):
-            layers[at, 0] = layer(size, False)
-            if request.model.moe_layers:
-                layers[at, 1] = layer(size, True)
-        return layers
+        kinds = [*enumerate(request.model.kinds)]
+        return np.array([[layer(size, *kind) for kind in kinds] for size in sizes])
 
-    def _layer(self, request: Request, *, moe: bool) -> np.ndarray:
+    def _layer(self, request: Request, kind: LayerKind) -> np.ndarray:
         """Seconds and kept bytes of one layer for one micro-batch, by recomputation."""
         names = recomputations(self.job)
-        seconds = layer_seconds(request, layer_work(request, moe=moe), self.constants)
-        how = (request.model, request.split, request.training, moe)
+        seconds = layer_seconds(request, layer_work(request, kind), self.constants)
+        how = (request.model, request.split, request.training, kind)
         return np.array(
             [
                 [seconds(name).total for name in names],
@@ -282,8 +279,7 @@ def _bytes(every: Sequence[_Sized], stages: Stages, m: np.ndarray) -> np.ndarray
     states = np.repeat(np.stack([sized.states for sized in every], axis=-1), counts, axis=-1)
     kept = np.concatenate([sized.layers[:, :, 1] for sized in every])
     in_flight = np.minimum(stages.held, m)
-    plain, routed = stages.layers
-    activations = in_flight * (plain * kept[:, 0] + routed * kept[:, 1])
+    activations = in_flight * sum(map(mul, stages.layers, kept.swapaxes(0, 1)))
     fullest: np.ndarray = (states[..., None] + activations).max(axis=0)
     return fullest
 
@@ -308,7 +304,7 @@ def _number(values: np.ndarray) -> Number:
 def _held(request: Request, stages: Stages) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
     """Dense and expert parameters of each rank, shape (ranks, dealings), and of the rank with most,
     shape (dealings)."""
-    layers = np.stack([kind[..., 0, 0].T for kind in stages.layers], axis=-1)
+    layers = stages.layers[..., 0, 0].T
     dense, experts = rank_parameters(request, layers)
     return (dense.T, experts.T), most_parameters(dense, experts)
 
@@ -325,12 +321,11 @@ def _stages(job: SearchJob, pp: int) -> Stages:
         least.append(SCHEDULES[dealt.schedule].least_m * pp if group is None else group)
         if group is not None and group < pp:  # Megatron's groups are no smaller
             least[-1] = math.inf
-    plain, routed = np.array(layers).transpose(2, 1, 0)[..., None, None]
     chunks = _of_dealings([float(dealt.vpp) for dealt in ways])
     waiting = waiting_chunk(job.training, _number(chunks))
     return Stages(
         dealings=ways,
-        layers=(plain, routed),
+        layers=np.array(layers).transpose(2, 1, 0)[..., None, None],
         chunks=chunks,
         held=np.array(held).T[..., None, None] + waiting,
         idle=_of_dealings([idle_share(dealt.schedule, pp, dealt.vpp) for dealt in ways]),

@@ -25,7 +25,7 @@ a dry run leaves, times the fraction; the peak has weights, activations and what
 from __future__ import annotations
 
 import csv
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -35,6 +35,7 @@ from groups.mesh import whole_number
 
 from ..clusters import CLUSTERS, GIB
 from ..errors import is_amount, refusal, require_choice
+from ..kinds import Experts
 from ..model import Model
 from .cache import KVCache, KVLayer, cache_of_stages
 from .layers import kv_layers, stage_layers
@@ -329,10 +330,12 @@ def _working(
     and CUDA graphs."""
     total, is_several, is_a100 = gpu
     tokens = serving.batched_on(total, is_a100)
-    width = 3 * model.ffn / cut.dense
-    if model.experts:
-        routed = model.top_k * (3 * model.expert_ffn / cut.etp + model.hidden) / cut.ep
-        width = max(routed, width if model.dense_layers else 0.0)
+    width = 0.0
+    for part in (part for kind in model.kinds for part in kind.feed_forwards):
+        if isinstance(part, Experts):
+            width = max(width, part.top_k * (3 * part.width / cut.etp + model.hidden) / cut.ep)
+        else:
+            width = max(width, 3 * part.width / cut.dense)
     forward = tokens * 2 * (3 * model.hidden + width)
     sampler = SAMPLER * serving.requests_on(total, is_a100) * model.vocabulary
     if serving.engine == "vllm":
@@ -353,12 +356,11 @@ def _stage(
     layers: tuple[KVLayer, ...],
 ) -> ServedStage:
     total, share, _ = gpu
-    moe = sum(model.has_experts(layer) for layer in held)
     weights: dict[str, float] = defaultdict(float)
-    for count, is_moe in ((len(held) - moe, False), (moe, True)):
-        if count:
-            for name, size in layer_bytes(model, cut, serving.weights, moe=is_moe).items():
-                weights[name] += count * size
+    for kind, count in Counter(model.stack[layer] for layer in held).items():
+        for name, size in layer_bytes(model, cut, serving.weights, kind).items():
+            weights[name] += count * size
+    moe = any(model.has_experts(layer) for layer in held)
     ends = (number == 0) + (number == cut.pp - 1 and not (model.tied and cut.pp == 1))
     weights["tables"] = ends * table_bytes(model, cut)
     parts = {name: float(weights[name]) for name in PARTS[:4] if weights[name]} | work

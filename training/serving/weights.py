@@ -22,14 +22,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from groups.alternatives import divisors_near, not_a_multiple
 from groups.mesh import MAX_RANKS, whole_number
 
 from ..errors import refusal, require_choice
+from ..kinds import LayerKind
 from ..model import MAX_SIZE, Model
-from ..parameters import Count, layer_parameters
-from ..split import with_kv_copies
 
 FORMATS: Mapping[str, float] = {
     "bf16": 2.0,
@@ -41,7 +41,10 @@ FORMATS: Mapping[str, float] = {
 }
 """Bytes of one element of a linear layer, with its share of the scales."""
 
-LINEAR = ("attention", "mlp", "experts", "shared_expert")
+MIXING = ("attention", "indexer", "linear_attention", "mamba")
+"""Kinds of parameters of mixers."""
+
+LINEAR = ("attention", "linear_attention", "mlp", "experts", "shared_expert")
 """Kinds of parameters with this format; the others have 16 bits."""
 
 WEIGHTS = ("attention", "mlp", "experts", "tables")
@@ -94,43 +97,70 @@ class Cut:
 
     def require_fits(self, model: Model) -> None:
         """Raises LayoutError if heads or KV heads do not divide, and for ep without experts."""
-        if model.heads % self.attention:
-            fixes = divisors_near("tp", self.attention, model.heads)
-            error = not_a_multiple("heads", model.heads, {"tp": self.attention}, maximum=MAX_SIZE)
-            raise error.replace(control="tp", alternatives=fixes)
-        ranks, heads = self.attention // self.dcp, model.kv_heads
-        if not model.is_mla and heads % ranks and ranks % heads:
-            fixes = divisors_near("tp", self.attention, heads)
-            error = not_a_multiple("kv_heads", heads, {"tp": ranks}, maximum=MAX_SIZE)
-            raise error.replace(control="tp", alternatives=fixes)
-        if self.ep > 1 and not model.experts:
+        ranks = self.attention // self.dcp
+        mixers = (mixer for kind in model.kinds for mixer in kind.mixers)
+        sizes = dict.fromkeys(row for mixer in mixers for row in mixer.divided().items())
+        for name, size in sizes:
+            by = self.attention
+            if name in ("kv_heads", "mamba_groups"):
+                by = ranks if size > ranks or ranks % size else 1
+            if size % by:
+                fixes = divisors_near("tp", self.attention, size)
+                error = not_a_multiple(name, size, {"tp": by}, maximum=MAX_SIZE)
+                raise error.replace(control="tp", alternatives=fixes)
+        if self.ep > 1 and not model.moe_layers:
             raise refusal("ep-without-experts", "ep", {"ep": 1}, ep=self.ep)
 
 
-def layer_bytes(
-    model: Model, cut: Cut, weights: str, *, moe: bool, rank: int = 0
-) -> dict[str, float]:
-    """Bytes of one layer's weights on a rank, by WEIGHTS; ``rank`` is its place among the ep ranks.
+@lru_cache(maxsize=512)
+def layer_elements(
+    layer: LayerKind, hidden: int, cut: Cut, rank: int = 0
+) -> tuple[tuple[str, float], ...]:
+    """Elements of one layer's weights on a rank, by kind; ``rank`` is its place among the ep ranks.
 
     If experts do not divide, the first ranks have one more.
 
     >>> from training.models import MODELS
     >>> llama = MODELS["llama3-8b"].model
-    >>> layer_bytes(llama, Cut(attention=2, dense=2), "bf16", moe=False)["mlp"] == 3 * 4096 * 14336
+    >>> dict(layer_elements(llama.stack[0], llama.hidden, Cut(attention=16, dense=16)))
+    {'attention': 3145728, 'mlp': 11010048, 'norms': 8192}
+    """
+    counts: dict[str, int] = defaultdict(int)
+    for weight in layer.weights(hidden):
+        if weight.kind == "experts" and weight.number > 1:
+            each = -(-weight.rows * weight.columns // (cut.etp if weight.cut else 1))
+            counts["experts"] += each * experts_of(weight.number, cut.ep, rank)[1]
+            continue
+        ranks = cut.attention if weight.kind in MIXING else cut.dense
+        counts[weight.kind] += -(-weight.elements // weight.share(ranks))
+    return tuple(counts.items())
+
+
+def layer_bytes(
+    model: Model, cut: Cut, weights: str, layer: LayerKind, rank: int = 0
+) -> dict[str, float]:
+    """Bytes of one layer's weights on a rank, by WEIGHTS; ``rank`` is its place among the ep ranks.
+
+    >>> from training.models import MODELS
+    >>> llama = MODELS["llama3-8b"].model
+    >>> cut = Cut(attention=2, dense=2)
+    >>> layer_bytes(llama, cut, "bf16", llama.stack[0])["mlp"] == 3 * 4096 * 14336
     True
     """
     require_choice("weights", weights, tuple(FORMATS))
-    held = with_kv_copies(model, cut.attention)
     sizes: dict[str, float] = defaultdict(float)
-    for kind, count in layer_parameters(held, moe=moe).items():
+    for kind, count in layer_elements(layer, model.hidden, cut, rank):
+        element = FORMATS["bf16"]
         if kind == "experts":
-            sizes["experts"] += _experts(model, cut, weights, count, rank)
+            element = FORMATS[weights]
+            if weights == "mxfp4" and layer.moe:
+                width = layer.moe.width
+                element *= -(-width // MXFP4_MULTIPLE) * MXFP4_MULTIPLE / width
+            sizes["experts"] += element * count
             continue
-        ranks = cut.attention if kind == "attention" else cut.dense
-        is_kept = kind in LINEAR and weights != "mxfp4"
-        element = FORMATS[weights] if is_kept else FORMATS["bf16"]
-        place = "attention" if kind in ("attention", "norms") else "mlp"
-        sizes[place] += element * (-(-count[0] // ranks) + count[1])
+        if kind in LINEAR and weights != "mxfp4":
+            element = FORMATS[weights]
+        sizes["attention" if kind in (*MIXING, "norms", "others") else "mlp"] += element * count
     return sizes
 
 
@@ -147,15 +177,6 @@ def experts_of(experts: int, ep: int, rank: int) -> tuple[int, int]:
         return rank % experts, 1
     each, more = divmod(experts, ep)
     return rank * each + min(rank, more), each + (rank < more)
-
-
-def _experts(model: Model, cut: Cut, weights: str, count: Count, rank: int) -> float:
-    cut_part, whole = count
-    elements = -(-cut_part // (model.experts * cut.etp)) + whole // model.experts
-    size = FORMATS[weights] * elements
-    if weights == "mxfp4":
-        size *= -(-model.expert_ffn // MXFP4_MULTIPLE) * MXFP4_MULTIPLE / model.expert_ffn
-    return experts_of(model.experts, cut.ep, rank)[1] * size
 
 
 def table_bytes(model: Model, cut: Cut) -> float:

@@ -35,12 +35,14 @@ sequence parallelism has cut them. Routing is taken to be even.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import mul
 
 from groups.alternatives import divisors_near, not_a_multiple
 
 from ..errors import refusal, require_choice
+from ..kinds import LayerKind
 from ..model import MAX_SIZE, Model
 from ..parameters import StageParameters, stage_parameters
 from ..recipe import PRECISIONS, Training
@@ -135,10 +137,15 @@ class _Step:
         # The share of micro-batches that run on one stage of a rank: half with DualPipe's two.
         self.share = 0.5 if split.placement == "both ways" else 1.0
         # What one micro-batch runs on a rank: layers, MoE layers, embedding, output.
-        self.layers = [self.share * stage.layers for stage in stages]
+        self.kinds = [[self.share * number for number in stage.kinds] for stage in stages]
         self.moe_layers = [self.share * stage.moe_layers for stage in stages]
         self.first = [self.share * stage.is_first for stage in stages]
         self.last = [self.share * stage.is_last for stage in stages]
+
+    def counted(self, each: Callable[[LayerKind], float]) -> list[float]:
+        """What ``each`` says of a layer, for all layers of every stage."""
+        values = [each(kind) for kind in self.model.kinds]
+        return [sum(map(mul, numbers, values)) for numbers in self.kinds]
 
     def goes_again(self, *modules: str) -> bool:
         """Whether one of these modules is recomputed, by itself rather than with whole layers."""
@@ -166,11 +173,14 @@ def _tensor(step: _Step) -> Iterator[Demand]:
     step, the gradients of replicated weights."""
     if step.split.tp == 1:
         return
-    shared = 1 if step.model.shared_expert_ffn else 0
-    kinds = [*zip(step.layers, step.moe_layers)]
-    blocks = [2 * n + (shared - 1) * moe for n, moe in kinds]
+    blocks = step.counted(lambda kind: kind.blocks)
     mlp, of_experts = step.goes_again("mlp"), step.goes_again("moe", "shared_experts")
-    again = [mlp * (n - moe) + of_experts * shared * moe for n, moe in kinds]
+
+    def recomputed(kind: LayerKind) -> bool:
+        dense = any(part.dense_width for part in kind.feed_forwards)
+        return dense and (of_experts if kind.has_experts else mlp)
+
+    again = step.counted(recomputed)
     passes = [(what, blocks) for what in step.passes]
     for what, times in (*passes, ("recompute", again)):
         for operation in ("all_gather", "reduce_scatter") if step.is_cut else ("all_reduce",):
@@ -199,12 +209,25 @@ def _ends(step: _Step) -> Iterator[Demand]:
 
 def _context(step: _Step, algorithm: str) -> Iterator[Demand]:
     """Context parallelism: keys and values between the ranks that share a sequence."""
-    c, t, model, layers = step.split.cp, step.split.tp, step.model, step.layers
+    c, t = step.split.cp, step.split.tp
     if c == 1:
         return
-    per_token = step.tokens * step.training.element
-    queries = per_token * (model.query_width + model.attention_width) / t
-    keys_values = per_token * (model.key_width + model.value_width) / t
+    widths: dict[tuple[int, int], list[int]] = {}  # kinds that exchange as much
+    for place, kind in enumerate(step.model.kinds):
+        widths.setdefault(kind.exchanged(t), []).append(place)
+    for exchanged, places in widths.items():
+        layers = [sum(numbers[place] for place in places) for numbers in step.kinds]
+        if exchanged[1]:
+            yield from _keys_values(step, algorithm, exchanged, layers)
+
+
+def _keys_values(
+    step: _Step, algorithm: str, exchanged: tuple[int, int], layers: list[float]
+) -> Iterator[Demand]:
+    """The exchange of these layers: queries with outputs and keys with values of a token."""
+    c = step.split.cp
+    per_token = step.tokens * step.training.element / step.split.tp
+    queries, keys_values = (per_token * width for width in exchanged)
     for what in step.passes:
         turns = 2 if what == "backward" else 1  # K and V; in the backward pass also their gradients
         if algorithm == "p2p":

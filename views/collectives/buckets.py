@@ -12,13 +12,12 @@ from descriptions import PAGE, counted, joined
 from groups import LayoutError
 from groups.mesh import whole_number
 from render.svg.lanes import LaneBar, lanes_svg
-from request.answers.collectives.inputs import ranks_of, speed
 from request.context import Context
 from request.fixes import fixes_of
 from request.inputs import FIELDS as INPUTS
 from request.state import State, is_empty
 from request.units import bytes_text, seconds_text
-from request.words import saying, tried
+from request.words import tried
 from training.collectives.buckets import (
     SCHEMES,
     BucketModel,
@@ -32,8 +31,9 @@ from training.collectives.cost import bytes_per_rank
 from training.split import held_by_ranks
 
 from ..base.form import choice, fields, number
-from ..base.html import scrolling, tag
+from ..base.html import saying, scrolling, tag
 from ..base.problems import problem_html
+from .inputs import ranks_of, speed
 
 FIELDS = ("bucket_layers", "bucket_hidden", "bucket_ms")
 MOST_LAYERS = INPUTS["bucket_layers"].row.input.most
@@ -81,22 +81,26 @@ def _layers_of_job(context: Context) -> tuple[dict[str, float], tuple[int, ...],
     """Default numbers of empty boxes, parameters of each tensor of a layer on a rank, and the
     model's name.
 
-    They are those of the stage that holds most layers, all as most are: with experts, or without.
+    They are those of the stage that holds most layers, all as most are.
 
     Errors: LayoutError about the invalid field of the model or its training.
     """
     trained = context.trained
     split = trained.split.placed(trained.training.rule.placement)
     held = max(held_by_ranks(trained.model, split.dealing), key=lambda held: held.layers)
-    moe = 2 * held.moe_layers > held.layers
+    kind = held.usual
     most = MOST_LAYERS if is_empty(context.state.bucket_layers) else None
     numbers = {
         "bucket_layers": whole_number(held.layers, "bucket_layers", maximum=most),
         "bucket_hidden": trained.model.hidden,
         # Forward takes half of the backward.
-        "bucket_ms": trained.layer_seconds(context.layout, moe=moe) * 2 / 3 * 1e3,
+        "bucket_ms": trained.layer_seconds(context.layout, kind) * 2 / 3 * 1e3,
     }
-    return numbers, model_tensors(trained.model, split, moe=moe), trained.name(context.language)
+    return (
+        numbers,
+        model_tensors(trained.model, split, trained.model.kinds[kind]),
+        trained.name(context.language),
+    )
 
 
 def _hint(value: float) -> str:

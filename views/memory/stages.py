@@ -15,7 +15,7 @@ from render.scenes.heat import LEVELS, Heat, level_colours, levels
 from request.context import Context
 from request.trained import GIB, Trained
 from request.units import gib
-from request.words import saying
+from training.kinds import LayerKind
 from training.memory.activations import layer_activations
 from training.memory.per_stage import PARTS, StageMemory, exchange_buffers, largest
 from training.parameters import layer_parameters, on_one_rank
@@ -24,7 +24,7 @@ from training.recipe import PRECISIONS
 from training.split import padded_vocabulary
 
 from ..base.heat import painted
-from ..base.html import button, by_pointer, cell, fine, tag, together
+from ..base.html import button, by_pointer, cell, fine, saying, tag, together
 
 MOST_ROWS = 32
 """The most bars drawn; of more stages every n-th, with the fullest and the last."""
@@ -138,7 +138,7 @@ def _formulas(trained: Trained, stage: StageMemory, language: str) -> dict[str, 
     modules = f" × {1 + model.mtp_layers}" if model.mtp_layers else ""
     held = min(split.pp, training.micro_batches)
     gathered = " + ".join(_gathered(trained, stage)) if "gathered" in stage.parts else ""
-    layer = layer_activations(model, split, training, moe=stage.parameters.moe_layers > 0)
+    layer = layer_activations(model, split, training, _kind(trained, stage))
     return {
         "weights": states(precision.weight, 3),
         "copies": states(2, 3),
@@ -157,6 +157,12 @@ def _formulas(trained: Trained, stage: StageMemory, language: str) -> dict[str, 
         "recomputed": say("formula_recomputed"),
         "working": _working(trained, stage, language),
     }
+
+
+def _kind(trained: Trained, stage: StageMemory) -> LayerKind:
+    """The kind of layer of a stage whose formula is shown: the last in the model's order."""
+    held = (kind for kind, number in zip(trained.model.kinds, stage.parameters.kinds) if number)
+    return [*held][-1] if any(stage.parameters.kinds) else trained.model.kinds[0]
 
 
 def _working(trained: Trained, stage: StageMemory, language: str) -> str:
@@ -183,9 +189,7 @@ def _states(trained: Trained, stage: StageMemory, each: int, from_stage: int) ->
 
 def _gathered(trained: Trained, stage: StageMemory) -> Iterator[str]:
     split, is_away = trained.split, trained.training.offload == "parameters"
-    counts = on_one_rank(
-        layer_parameters(trained.model, moe=stage.parameters.moe_layers > 0), split
-    )
+    counts = on_one_rank(layer_parameters(trained.model, _kind(trained, stage)), split)
     experts = counts.pop("experts", 0)
     shares = trained.training.ranks_sharing(split)
     for number, ranks in zip((sum(counts.values()), experts), shares):

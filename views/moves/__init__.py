@@ -1,1 +1,0 @@
-"""The Moves view: what moves between two layouts, and who sends it."""

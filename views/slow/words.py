@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from descriptions import Text, words
-from request.words import saying
+
+from ..base.html import saying
 
 SLOW_VIEW: Mapping[str, Text] = words(Path(__file__).with_name("words.toml"), "SLOW_VIEW")
 

@@ -1,1 +1,0 @@
-"""What one group does together: what a page or a program asks of it, and the endpoint."""

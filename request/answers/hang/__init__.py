@@ -1,1 +1,0 @@
-"""A hang: the evidence that a page holds, and the verdict in words."""

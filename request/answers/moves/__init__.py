@@ -1,1 +1,0 @@
-"""What moves between two layouts: weights (api, sides, transfer), and a cache (cache)."""

@@ -1,1 +1,0 @@
-"""Who is slow, from files of a run: what they hold, what is seen in it, and the endpoint."""

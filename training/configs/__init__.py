@@ -1,0 +1,1 @@
+"""Models from their config.json: fields, architectures as rows, layers and towers."""

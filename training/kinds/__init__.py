@@ -1,0 +1,25 @@
+"""The kinds of layers that models are made of: mixers and feed-forwards, and the layers of them.
+
+Each kind is a frozen value of its sizes. What it holds (`weights`), keeps of a token and of a
+request, and computes follows from these sizes alone; nobody else asks which kind it is.
+"""
+
+from .attention import MLA, Attention, Compressed, Indexer
+from .feed_forward import MLP, Experts
+from .layers import LayerKind, LayerRun, Mixer
+from .states import KDA, GatedDelta, Lightning, Mamba1, Mamba2, ShortConv, StateMixer
+from .weights import Weight
+
+__all__ = [
+    *(
+        "Attention",
+        "Compressed",
+        "Experts",
+        "GatedDelta",
+        "Indexer",
+        "KDA",
+        "LayerKind",
+        "Lightning",
+    ),
+    *("MLA", "MLP", "Mamba1", "Mamba2", "Mixer", "LayerRun", "ShortConv", "StateMixer", "Weight"),
+]

@@ -1,0 +1,390 @@
+"""Mixers that keep a state of fixed size for each request: linear attention, Mamba, convolution.
+
+    gated DeltaNet  h*(2K + 2V + 2nv) + conv k*(2K + V) + 2nv + norm + V*h    arXiv:2412.06464
+    KDA             3*h*n*d + conv + low-rank gates                           arXiv:2510.26692
+    lightning       h*3*n*d, an output gate and a norm                        arXiv:2401.04658
+    Mamba-1         in h*2D, conv, x D*(r + 2N), dt, out D*h                  arXiv:2312.00752
+    Mamba-2         in h*(2D + 2GN + H), conv over D + 2GN, out D*h           arXiv:2405.21060
+    convolution     three streams through a filter of k tokens                LFM2
+
+K, V: keys and values of all heads; nv, n, H: heads; D: inner width; N: state; G: groups.
+
+State of a request, in elements: GDN (k-1)*(2K+V) + nv*dv*dk; KDA (k-1)*3*n*d + n*d*d; lightning
+n*d*d; Mamba-1 (k-1)*D + D*N; Mamba-2 (k-1)*(D+2GN) + H*d*N. Kept for the backward, in bytes of a
+token, as fused kernels do (state-spaces/mamba split kernel; fla chunk_gated_delta_rule):
+Mamba-2 2*(2D+2GN+H) + 2D + 4; gated DeltaNet 2*nv*(2dk+dv+64) + 14*nv.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .weights import Weight, linear, products_of, vector
+
+CHUNK = 64
+"""Tokens of a chunk, in which kernels of linear attention compute."""
+
+
+class StateMixer:
+    """What no mixer with a state has: heads whose keys every token leaves behind."""
+
+    is_mla: ClassVar[bool] = False
+    reach: ClassVar[str] = "state"
+    window: ClassVar[int] = 0
+    reused: ClassVar[bool] = False
+    token_elements: ClassVar[int] = 0
+    latent: ClassVar[int] = 0
+    indexer: ClassVar[None] = None
+
+    kernel: int
+    """Tokens of the convolution."""
+
+    @property
+    def output_width(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def conv_width(self) -> int:
+        """Elements of a token in the convolution."""
+        raise NotImplementedError
+
+    @property
+    def state_elements(self) -> int:
+        """Elements of the state of one request."""
+        raise NotImplementedError
+
+    def kept_bytes(self) -> float:
+        """Bytes of a token that the backward pass needs, in 16 bits, beside input and output."""
+        raise NotImplementedError
+
+    def weights(self, hidden: int) -> tuple[Weight, ...]:
+        raise NotImplementedError
+
+    def request_elements(self, tp: int = 1) -> int:
+        """Elements of a state that a request keeps on one of ``tp`` ranks, whatever its length:
+        the last columns of the convolution, and the state."""
+        return self.conv_elements(tp) + self.state_elements // tp
+
+    def conv_elements(self, tp: int = 1) -> int:
+        """Elements of the convolution's columns on one of ``tp`` ranks."""
+        return (self.kernel - 1) * self.conv_width // tp
+
+    def products(self, hidden: int, tp: int) -> tuple[tuple[float, float, bool], ...]:
+        """As of training.kinds.attention."""
+        return products_of(self.weights(hidden), tp)
+
+    def context_operations(self) -> float:
+        return 0.0
+
+
+@dataclass(frozen=True)
+class GatedDelta(StateMixer):
+    """Gated DeltaNet (Qwen3-Next), with one key head for several value heads.
+
+    >>> sum(w.elements for w in GatedDelta(16, 32, 128, 128, 4).weights(2048))
+    33718464
+    """
+
+    key_heads: int
+    value_heads: int
+    key_dim: int
+    value_dim: int
+    kernel: int
+
+    name: ClassVar[str] = "gated_delta"
+    kind: ClassVar[str] = "linear_attention"
+
+    @property
+    def keys(self) -> int:
+        return self.key_heads * self.key_dim
+
+    @property
+    def output_width(self) -> int:
+        return self.value_heads * self.value_dim
+
+    @property
+    def conv_width(self) -> int:
+        return 2 * self.keys + self.output_width
+
+    @property
+    def state_elements(self) -> int:
+        return self.value_heads * self.value_dim * self.key_dim
+
+    def weights(self, hidden: int) -> tuple[Weight, ...]:
+        kind = self.kind
+        return (
+            *linear("in_proj_qkvz", kind, self.conv_width + self.output_width, hidden, "tp"),
+            *linear("in_proj_ba", kind, 2 * self.value_heads, hidden, "tp"),
+            Weight("conv1d", kind, self.conv_width, self.kernel, "tp"),
+            *vector("A_log", kind, self.value_heads, "tp"),
+            *vector("dt_bias", kind, self.value_heads, "tp"),
+            *vector("norm", kind, self.value_dim),
+            *linear("out_proj", kind, hidden, self.output_width, "tp", into=False),
+        )
+
+    def divided(self) -> dict[str, int]:
+        return {"linear_key_heads": self.key_heads, "linear_value_heads": self.value_heads}
+
+    def constant_operations(self) -> float:
+        inside = 6.0 * self.key_dim * self.value_dim
+        return self.value_heads * (inside + 6.0 * CHUNK * max(self.key_dim, self.value_dim))
+
+    def kept_bytes(self) -> float:
+        each = 2 * (2 * self.key_dim + self.value_dim + CHUNK) + 14
+        return float(self.value_heads * each + 2 * 2 * self.output_width)
+
+
+@dataclass(frozen=True)
+class KDA(StateMixer):
+    """Kimi Delta Attention: gated DeltaNet whose decay is a vector for each head."""
+
+    heads: int
+    dim: int
+    kernel: int
+
+    name: ClassVar[str] = "kda"
+    kind: ClassVar[str] = "linear_attention"
+
+    @property
+    def output_width(self) -> int:
+        return self.heads * self.dim
+
+    @property
+    def conv_width(self) -> int:
+        return 3 * self.output_width
+
+    @property
+    def state_elements(self) -> int:
+        return self.heads * self.dim * self.dim
+
+    def weights(self, hidden: int) -> tuple[Weight, ...]:
+        kind, wide = self.kind, self.output_width
+        names = ("q_proj", "k_proj", "v_proj")
+        return (
+            *(w for name in names for w in linear(name, kind, wide, hidden, "tp")),
+            Weight("conv1d", kind, self.conv_width, self.kernel, "tp"),
+            *linear("b_proj", kind, self.heads, hidden, "tp"),
+            *vector("A_log", kind, self.heads, "tp"),
+            *vector("dt_bias", kind, wide, "tp"),
+            *linear("f_a_proj", kind, self.dim, hidden),
+            *linear("f_b_proj", kind, wide, self.dim, "tp"),
+            *linear("g_a_proj", kind, self.dim, hidden),
+            *linear("g_b_proj", kind, wide, self.dim, "tp"),
+            *vector("o_norm", kind, self.dim),
+            *linear("o_proj", kind, hidden, wide, "tp", into=False),
+        )
+
+    def divided(self) -> dict[str, int]:
+        return {"linear_heads": self.heads}
+
+    def constant_operations(self) -> float:
+        return self.heads * (6.0 * self.dim * self.dim + 6.0 * CHUNK * self.dim)
+
+    def kept_bytes(self) -> float:
+        each = 2 * (4 * self.dim + CHUNK) + 4 * self.dim + 14
+        return float(self.heads * each + 2 * 2 * self.output_width)
+
+
+@dataclass(frozen=True)
+class Lightning(StateMixer):
+    """Lightning attention (MiniMax-01): linear attention with a decay, gate and norm."""
+
+    heads: int
+    dim: int
+    block: int = 256
+    kernel: int = 1
+
+    name: ClassVar[str] = "lightning"
+    kind: ClassVar[str] = "linear_attention"
+    conv_width: ClassVar[int] = 0
+
+    @property
+    def output_width(self) -> int:
+        return self.heads * self.dim
+
+    @property
+    def state_elements(self) -> int:
+        return self.heads * self.dim * self.dim
+
+    def weights(self, hidden: int) -> tuple[Weight, ...]:
+        kind, wide = self.kind, self.output_width
+        return (
+            *linear("qkv_proj", kind, 3 * wide, hidden, "tp"),
+            *linear("output_gate", kind, wide, hidden, "tp"),
+            *vector("norm", kind, wide, "tp"),
+            *linear("out_proj", kind, hidden, wide, "tp", into=False),
+        )
+
+    def divided(self) -> dict[str, int]:
+        return {"linear_heads": self.heads}
+
+    def constant_operations(self) -> float:
+        return self.heads * (4.0 * self.block * self.dim + 4.0 * self.dim * self.dim)
+
+    def kept_bytes(self) -> float:
+        return float(2 * 5 * self.output_width)
+
+
+@dataclass(frozen=True)
+class Mamba1(StateMixer):
+    """Mamba: a selective state space of N numbers for each of D channels.
+
+    norms: whether B, C and dt are normalized (Jamba).
+    """
+
+    inner: int
+    state: int
+    kernel: int
+    rank: int
+    bias: bool = False
+    conv_bias: bool = True
+    norms: bool = False
+
+    name: ClassVar[str] = "mamba1"
+    kind: ClassVar[str] = "mamba"
+
+    @property
+    def output_width(self) -> int:
+        return self.inner
+
+    @property
+    def conv_width(self) -> int:
+        return self.inner
+
+    @property
+    def state_elements(self) -> int:
+        return self.inner * self.state
+
+    def weights(self, hidden: int) -> tuple[Weight, ...]:
+        kind, inner = self.kind, self.inner
+        return (
+            *linear("in_proj", kind, 2 * inner, hidden, "tp", bias=self.bias),
+            Weight("conv1d", kind, inner, self.kernel, "tp"),
+            *vector("conv1d.bias", kind, inner * self.conv_bias, "tp"),
+            *linear("x_proj", kind, self.rank + 2 * self.state, inner, "tp"),
+            *linear("dt_proj", kind, inner, self.rank, "tp", bias=True),
+            Weight("A_log", kind, inner, self.state, "tp"),
+            *vector("D", kind, inner, "tp"),
+            *vector("norms", kind, (self.rank + 2 * self.state) * self.norms),
+            *linear("out_proj", kind, hidden, inner, "tp", bias=self.bias, into=False),
+        )
+
+    def divided(self) -> dict[str, int]:
+        return {"mamba_inner": self.inner}
+
+    def constant_operations(self) -> float:
+        return 7.0 * self.inner * self.state
+
+    def kept_bytes(self) -> float:
+        return float(2 * (4 * self.inner + self.rank + 2 * self.state) + 4 * self.inner)
+
+
+@dataclass(frozen=True)
+class Mamba2(StateMixer):
+    """Mamba-2: heads of state spaces, with B and C shared by the heads of a group.
+
+    norm: elements of the gated norm before the output; 0: none.
+
+    >>> nemotron = Mamba2(heads=128, dim=64, groups=8, state=128, kernel=4, norm=8192)
+    >>> sum(weight.elements for weight in nemotron.weights(4096))
+    109635968
+    """
+
+    heads: int
+    dim: int
+    groups: int
+    state: int
+    kernel: int
+    norm: int
+    bias: bool = False
+    conv_bias: bool = True
+
+    name: ClassVar[str] = "mamba2"
+    kind: ClassVar[str] = "mamba"
+
+    @property
+    def output_width(self) -> int:
+        return self.heads * self.dim
+
+    @property
+    def shared(self) -> int:
+        """Elements of B and C of all groups."""
+        return 2 * self.groups * self.state
+
+    @property
+    def conv_width(self) -> int:
+        return self.output_width + self.shared
+
+    @property
+    def state_elements(self) -> int:
+        return self.heads * self.dim * self.state
+
+    def weights(self, hidden: int) -> tuple[Weight, ...]:
+        kind, inner, groups = self.kind, self.output_width, self.groups
+        return (
+            *linear("in_proj", kind, 2 * inner + self.heads, hidden, "tp", bias=self.bias),
+            *linear(
+                *("in_proj.BC", kind, self.shared, hidden, "groups"), units=groups, bias=self.bias
+            ),
+            Weight("conv1d", kind, inner, self.kernel, "tp"),
+            Weight("conv1d.BC", kind, self.shared, self.kernel, "groups", groups),
+            *vector("conv1d.bias", kind, inner * self.conv_bias, "tp"),
+            *vector("conv1d.BC.bias", kind, self.shared * self.conv_bias, "groups", groups),
+            *(
+                w
+                for name in ("A_log", "D", "dt_bias")
+                for w in vector(name, kind, self.heads, "tp")
+            ),
+            *vector("norm", kind, self.norm, "tp"),
+            *linear("out_proj", kind, hidden, inner, "tp", bias=self.bias, into=False),
+        )
+
+    def divided(self) -> dict[str, int]:
+        return {"mamba_heads": self.heads, "mamba_groups": self.groups}
+
+    def constant_operations(self) -> float:
+        return 6.0 * self.output_width * self.state
+
+    def kept_bytes(self) -> float:
+        inner = self.output_width
+        return float(2 * (2 * inner + self.shared + self.heads) + 2 * inner + 4)
+
+
+@dataclass(frozen=True)
+class ShortConv(StateMixer):
+    """A gated convolution over ``kernel`` tokens (LFM2)."""
+
+    width: int
+    kernel: int
+    bias: bool = False
+
+    name: ClassVar[str] = "short_conv"
+    kind: ClassVar[str] = "mamba"
+    state_elements: ClassVar[int] = 0
+
+    @property
+    def output_width(self) -> int:
+        return self.width
+
+    @property
+    def conv_width(self) -> int:
+        return self.width
+
+    def weights(self, hidden: int) -> tuple[Weight, ...]:
+        kind = self.kind
+        return (
+            *linear("in_proj", kind, 3 * self.width, hidden, "tp", bias=self.bias),
+            Weight("conv", kind, self.width, self.kernel, "tp"),
+            *vector("conv.bias", kind, self.width * self.bias, "tp"),
+            *linear("out_proj", kind, hidden, self.width, "tp", bias=self.bias, into=False),
+        )
+
+    def divided(self) -> dict[str, int]:
+        return {"hidden": self.width}
+
+    def constant_operations(self) -> float:
+        return 2.0 * self.kernel * self.width
+
+    def kept_bytes(self) -> float:
+        return float(2 * 5 * self.width)
