@@ -21,8 +21,8 @@ from formats.documents.tables import Table, cell
 from formats.values import Document
 from groups import __version__, budget
 from groups.audit import DOMAINS, Span, audit
-from groups.conventions import CONVENTIONS
 from groups.errors import LayoutError, in_any_case, quoted
+from groups.frameworks import FRAMEWORKS
 from groups.grouping import shared_groups
 from groups.layout import Layout, framework_name
 from groups.mesh import MAX_RANKS, coordinates, require_rank, whole_number
@@ -302,7 +302,7 @@ def _presets(inputs: CommandLine) -> Table:
 def _frameworks(inputs: CommandLine) -> Table:
     columns = ["id", "order", "axes", "expert_axes", "basis", "name"]
     rows = []
-    for key, row in CONVENTIONS.items():
+    for key, row in FRAMEWORKS.items():
         axes = ([axis.name for axis in some] for some in (row.axes, row.expert_axes))
         rows.append([key, row.order, *axes, row.basis, row.name])
     return _matching("frameworks", inputs, columns, rows)

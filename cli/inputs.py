@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO, cast
 from formats.values import Document, Facts
 from groups import __version__
 from groups.alternatives import with_working
-from groups.conventions import CONVENTIONS, OWN
-from groups.engines import has_own_groups
 from groups.errors import LayoutError, in_any_case, not_a_choice, quoted
+from groups.frameworks import FRAMEWORKS, OWN, framework_of
 from groups.inputs import inputs_of
 from groups.layout import Job, Layout
 from groups.placement import Placement
@@ -171,12 +170,12 @@ class CommandLine:
             fields["framework"] = OWN
         has_count = any(name in fields for name in COUNTS)
         values, model = self._start([*fields, *(("nodes",) if has_count else ())])
-        is_served = has_own_groups(fields.get("framework", values.get("framework", OWN)))
-        counted = ("gpus",) if is_served else COUNTS  # of a server dp is a size of its attention
+        named = {**values, **fields}.get("framework", Job.framework)
+        framework = framework_of(named if named == OWN else _choice("framework", named, FRAMEWORKS))
+        # Of a server dp is a size of its attention.
+        counted = COUNTS if framework.has_grids else ("gpus",)
         counts = {name: fields.pop(name) for name in counted if name in fields}
-        values |= fields
-        if values.get("framework", OWN) != OWN:
-            values["framework"] = _choice("framework", values["framework"], CONVENTIONS)
+        values |= {**fields, "framework": framework.id}
         job = Job(**values)
         return (with_counts(job, counts, fields) if counts else job), model
 

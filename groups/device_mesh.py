@@ -26,8 +26,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .conventions import OWN
 from .errors import LayoutError, quoted, refusal
+from .frameworks import OWN
 from .group_names import DIMS
 from .grouping import Grouping
 from .layout import Job, Layout

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .engines import engine_gpus
 from .layout import Layout
 from .mesh import require_rank, whole_number
 from .notes import Note
@@ -29,14 +28,7 @@ def copies_of(role: Role) -> np.ndarray:
     >>> copies_of(Role("rollout", Job(gpus_per_node=4, tp=2, framework="vllm").layout())).tolist()
     [0, 0, 1, 1]
     """
-    layout = role.layout
-    ranks = np.arange(layout.world_size)
-    if layout.is_server:
-        return ranks // engine_gpus(layout.job)
-    mesh = layout.mesh
-    if "dp" not in mesh.names:
-        return np.zeros(layout.world_size, dtype=np.int64)
-    return ranks // mesh.strides[mesh.names.index("dp")] % mesh.size("dp")
+    return role.layout.copy_of(np.arange(role.layout.world_size))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from .audit import spans_of
-from .engines import engine_gpus
 from .mesh import whole_number
 from .notes import Note
 from .placement import distinct
@@ -78,7 +77,7 @@ def _crossing(plan: Plan, role: Role) -> Iterator[Note]:
 
 def _straddling(plan: Plan, role: Role) -> Iterator[Note]:
     """Engines that span more nodes than their GPUs require."""
-    size = engine_gpus(role.layout.job)
+    size = role.layout.joint_gpus
     engines = role.ranks.reshape(-1, size)
     needed = -(-size // plan.gpus_per_node)
     straddling = int(np.count_nonzero(distinct(engines // plan.gpus_per_node) > needed))

@@ -48,7 +48,7 @@ class Preset:
     pp: int
     ep: int
     etp: int | None
-    framework: str  # a key of CONVENTIONS
+    framework: str  # a key of FRAMEWORKS
     model: Mapping[str, int]  # layers, hidden, experts, vpp, seq, micro_batch, global_batch ...
     derived: tuple[str, ...]  # names of what the source does not state, "world_size" among them
     source: tuple[str, ...]

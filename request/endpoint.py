@@ -20,8 +20,8 @@ from typing import NamedTuple, TypeVar
 from groups import LayoutError
 from groups.alternatives import with_working
 from groups.budget import spend, within
-from groups.conventions import CONVENTIONS, OWN
 from groups.errors import in_any_case, not_a_choice, quoted
+from groups.frameworks import FRAMEWORKS, OWN
 from groups.inputs import SWITCH, inputs_of, read
 from groups.layout import Job, Layout, world_of
 from groups.megatron import ORDER
@@ -218,7 +218,7 @@ def layout_of(arguments: Mapping[str, object]) -> Layout:
 
 def _layout_of(arguments: Mapping[str, object]) -> Layout:
     fields = LAYOUT.fields(arguments)
-    require_choice("framework", in_any_case(fields["framework"], CONVENTIONS), CONVENTIONS)
+    require_choice("framework", in_any_case(fields["framework"], FRAMEWORKS), FRAMEWORKS)
     fields |= {"framework": OWN} if fields["order"] else {"order": ORDER}
     with LAYOUT.named():
         world_of(fields["nodes"], fields["gpus_per_node"], MOST_SERVED)

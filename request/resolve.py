@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from descriptions import TYPES
 from groups import MAX_RANKS, LayoutError, Mesh
 from groups.alternatives import with_working
-from groups.engines import gpus_of_server, has_own_groups
 from groups.errors import quoted
+from groups.frameworks import framework_or_first
 from groups.grouping import Grouping
 from groups.inputs import number_in, read
 from groups.layout import Job, Layout, framework_name, own_groupings
@@ -120,22 +120,6 @@ def sizes_or_none(state: State, beside: str = "") -> dict[str, int] | None:
         return None
 
 
-def unit_of(sizes: Mapping[str, int]) -> int:
-    """The number that divides the world: the sizes of both grids divide it (groups.megatron.grids).
-
-    >>> unit_of({"tp": 2, "pp": 2, "cp": 1, "ep": 4})
-    16
-    """
-    tp, pp, gtp, egtp = sizes["tp"], sizes["pp"], sizes.get("gtp", 1), sizes.get("egtp", 1)
-    return math.lcm(tp * pp * sizes["cp"] * gtp, sizes.get("etp", tp) * sizes["ep"] * pp * egtp)
-
-
-def unit_of_state(state: State, sizes: Mapping[str, int]) -> int:
-    """The number that divides a state's world: of a server, the GPUs of one server."""
-    is_served = has_own_groups(state.framework)
-    return gpus_of_server(state.framework, sizes) if is_served else unit_of(sizes)
-
-
 def _machine_fixes(state: State, name: str) -> list[dict[str, object]]:
     """The nearest numbers of nodes, or of GPUs per node, with which the other fields are valid.
 
@@ -146,7 +130,7 @@ def _machine_fixes(state: State, name: str) -> list[dict[str, object]]:
     if known is None:
         return []  # another one has to be mended first
     other = known["gpus_per_node" if name == "nodes" else "nodes"]
-    product, most = unit_of_state(state, known), MAX_RANKS // other
+    product, most = framework_or_first(state.framework).unit(known), MAX_RANKS // other
     unit = product // math.gcd(product, other)
     start = getattr(FIRST_JOB, name) if isinstance(near, str) else min(max(near, 1), most)
     below = int(start // unit) * unit

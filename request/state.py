@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from descriptions import LANGUAGES
 from groups import LayoutError
-from groups.conventions import OWN
 from groups.errors import not_a_choice
+from groups.frameworks import OWN
 from groups.grouping import Grouping
 from groups.inputs import number_in, parse
 from groups.mesh import whole_number

@@ -15,8 +15,8 @@ from typing import NamedTuple, TypedDict
 from descriptions import MEMORY
 from groups import LayoutError
 from groups.alternatives import not_a_multiple
-from groups.conventions import MEGATRONS
 from groups.errors import quoted
+from groups.frameworks import framework_of
 from groups.grouping import Grouping
 from groups.inputs import number_in, parse
 from groups.layout import Layout, framework_name
@@ -52,20 +52,13 @@ MOST_UNASKED = 64 * 1024
 
 GIB = 2**30
 
-ONE_CHUNK = ("deepspeed", "deepspeed-data-first", "megatron-deepspeed")
-"""Frameworks whose pipelines have one chunk of layers per rank: DeepSpeed's engine only runs
-TrainSchedule (deepspeedai/DeepSpeed 18e7227 deepspeed/runtime/pipe/engine.py)."""
-
-WHOLE_LAYERS = ("megatron-deepspeed",)
-"""Frameworks that recompute whole layers or nothing (bigscience-workshop/Megatron-DeepSpeed b124614
-megatron/arguments.py, --checkpoint-activations)."""
-
 
 def _fixed(framework: str) -> Iterator[str]:
     """The options that a search must not change, as the framework has no others."""
-    if framework in ONE_CHUNK:
+    known = framework_of(framework)
+    if known.one_chunk:
         yield "vpp"
-    if framework not in MEGATRONS:
+    if not known.speaks_megatron:
         yield "ep_overlap"
 
 
@@ -202,10 +195,12 @@ def recomputations_of(state: State, model: Model, now: str) -> tuple[str, ...]:
     >>> recomputations_of(State(), llama, "full")
     ('none', 'selective', 'core_attn,mlp', 'full')
     """
-    known = usual(model)
-    if state.preset.startswith(OLDER) or state.framework in WHOLE_LAYERS:
+    framework, known = framework_of(state.framework), usual(model)
+    if state.preset.startswith(OLDER):
         known = ("none", "full")
-    elif state.framework not in MEGATRONS:
+    elif framework.recomputes:
+        known = framework.recomputes
+    elif not framework.speaks_megatron:
         known = WORDS
     return and_own(known, now)
 

@@ -27,7 +27,7 @@ from descriptions import (
 )
 from formats.values import Document, Facts
 from groups import LayoutError
-from groups.conventions import CONVENTIONS, Convention
+from groups.frameworks import FRAMEWORKS, Framework
 from groups.inputs import SWITCH, number_in
 from training.clusters import CLUSTERS, Cluster
 from training.models import MODELS, PublishedModel
@@ -47,8 +47,8 @@ SHORT = ("tp", "pp", "cp", "dp", "ep", "etp", "edp", "vpp", "dcp", "moe_dp")
 """Controls that sentences call by their short names."""
 
 
-NAMED: dict[str, Mapping[str, Convention | Cluster | PublishedModel]] = {
-    "framework": CONVENTIONS,
+NAMED: dict[str, Mapping[str, Framework | Cluster | PublishedModel]] = {
+    "framework": FRAMEWORKS,
     "cluster": CLUSTERS,
     "model": MODELS,
 }

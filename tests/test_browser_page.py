@@ -29,7 +29,7 @@ from browser import (
 from seen import seen
 
 from descriptions import CONTROLS, DP_KINDS, JOB, LINKS, PAGE, SHELL, TYPES, VIEWS, kind_of
-from groups.conventions import CONVENTIONS
+from groups.frameworks import FRAMEWORKS
 from groups.presets import PRESETS, PUBLISHED
 from request.state import State
 from request.words import sentence
@@ -121,7 +121,7 @@ def test_dp_or_dp_cp_is_a_choice_in_cp_types_only_and_relabels_the_panel(open_pa
 def test_a_preset_sets_every_control_and_names_its_source(open_page):
     page = open_page()
     type_in(page, "nodes", "5")
-    choose(page, "framework", CONVENTIONS["megatron-pp-dp"].name)
+    choose(page, "framework", FRAMEWORKS["megatron-pp-dp"].name)
     expect_layout(page, nodes=5, framework="megatron-pp-dp")
     expect(page.locator("#source .source")).to_have_count(0)
     for preset in ("bloom-176b", "llama3-405b-3", "folding-mixtral-8x22b-folded", "playground-16"):
@@ -143,7 +143,7 @@ def test_a_preset_sets_every_control_and_names_its_source(open_page):
         links = source.locator("a").evaluate_all("all => all.map(a => a.href)")
         assert links == ([published.url] if published.url else [])
     before = box(page, "framework").bounding_box()
-    choose(page, "framework", CONVENTIONS["megatron-pp-dp"].name)
+    choose(page, "framework", FRAMEWORKS["megatron-pp-dp"].name)
     expect(source).to_have_count(0)
     assert box(page, "framework").bounding_box() == before  # which stood below it once
 

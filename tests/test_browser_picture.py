@@ -33,7 +33,7 @@ from browser import (
 from test_browser_access import open_state
 
 from descriptions import CARD, DP_KINDS, kind_of
-from groups.conventions import CONVENTIONS
+from groups.frameworks import FRAMEWORKS
 from request.context import Context
 from request.resolve import from_preset
 from request.state import State
@@ -65,7 +65,7 @@ def test_card_tells_coordinates_groups_and_peers_in_both_orders(open_page):
     choose(page, "group_type", "CP + DP + TP + PP")
     type_sizes(page, cp=2, nodes=4)
     for framework in ("megatron", "llama3"):
-        choose(page, "framework", CONVENTIONS[framework].name)
+        choose(page, "framework", FRAMEWORKS[framework].name)
         chosen = State(group_type="cp+dp+tp+pp", framework=framework, cp=2, nodes=4)
         layout = expect_layout(page, chosen)
         for rank in (0, 5, 14, 31):
@@ -387,7 +387,7 @@ JOB_NOW = """(number) => {
 def test_the_script_marks_a_gpu_s_groups_as_files_have_them(open_page, framework, sizes):
     page = open_page()
     type_sizes(page, **sizes)
-    choose(page, "framework", CONVENTIONS[framework].name)
+    choose(page, "framework", FRAMEWORKS[framework].name)
     layout = expect_layout(page, **sizes, framework=framework)
     for rank in (0, 13, 31):
         job_cell(page, rank).hover()

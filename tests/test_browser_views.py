@@ -39,7 +39,7 @@ from seen import seen
 
 from descriptions import CARD, CONTROLS, PAGE, SHELL, TYPES, counted
 from groups.audit import moves
-from groups.conventions import CONVENTIONS
+from groups.frameworks import FRAMEWORKS
 from render.scenes import groups as scene
 from request.resolve import from_preset
 from request.state import State
@@ -90,7 +90,7 @@ def test_another_framework_shows_what_its_order_moves(open_page):
     type_in(page, "nodes", "4")
     expect_layout(page, nodes=4)
     expect(page.locator(".strip")).to_have_count(0)
-    choose(page, "framework", CONVENTIONS["llama3"].name)
+    choose(page, "framework", FRAMEWORKS["llama3"].name)
     controls = State(nodes=4, framework="llama3")
     layout, megatron = expect_layout(page, controls), seen(State(nodes=4))
     strip = PAGE["strip"]["en"].format(order=megatron.order, kinds="dp, pp")
@@ -101,7 +101,7 @@ def test_another_framework_shows_what_its_order_moves(open_page):
     expect(page.locator("[data-save=svg]")).to_have_count(1)
     expect_comparison(page, layout, megatron)
     for framework in ("llama3", "megatron"):
-        expect(page.locator("#picture")).to_contain_text(CONVENTIONS[framework].name)
+        expect(page.locator("#picture")).to_contain_text(FRAMEWORKS[framework].name)
     # Against a typed order; and an order that cannot be is refused here, not beside the controls.
     type_in(page, "versus_order", "dp-tp-cp-ep-pp")
     settle(page)
@@ -117,7 +117,7 @@ def test_another_framework_shows_what_its_order_moves(open_page):
     expect(page.locator("#picture .refusal code")).to_contain_text("haven'tspecified the order")
     expect(page.locator("#status .refusal")).to_have_count(0)
     # What is chosen from the list is no order that was typed beside it.
-    choose(page, "versus", CONVENTIONS["megatron"].name)
+    choose(page, "versus", FRAMEWORKS["megatron"].name)
     expect(page.locator("#picture .refusal")).to_have_count(0)
     expect(box(page, "versus_order")).to_have_value("")
 
@@ -150,7 +150,7 @@ def test_an_order_of_ones_own_is_refused_in_megatrons_words_and_mended_in_one_cl
             expect_refusal(page, asked)
         fix(page, number)
         expect_layout(page, asked.changed(change))
-    choose(page, "framework", CONVENTIONS["deepspeed"].name)
+    choose(page, "framework", FRAMEWORKS["deepspeed"].name)
     expect(box(page, "order")).to_be_hidden()
 
 
@@ -422,7 +422,7 @@ def test_every_view_is_chinese_to_a_chinese_reader(open_page):
     expect(page.locator("h1")).to_have_text(PAGE["title"]["zh"])
     expect(page.locator(".skip")).to_have_text(SHELL["skip"]["zh"])
     choose_preset(page, "folding-mixtral-8x22b-folded")
-    choose(page, "framework", CONVENTIONS["deepspeed"].name)
+    choose(page, "framework", FRAMEWORKS["deepspeed"].name)
     type_in(page, "etp", "")
     english = [
         piece.strip(" .,:")

@@ -16,7 +16,7 @@ from sentences import CHINESE, texts_in
 
 from descriptions import ALGORITHM_TEXTS, LANGUAGES, OPERATION_TEXTS, PAGE
 from groups import LayoutError
-from groups.conventions import CONVENTIONS
+from groups.frameworks import FRAMEWORKS
 from request.context import Context
 from request.inputs import fields_of
 from request.resolve import resolve
@@ -424,7 +424,7 @@ def test_what_a_person_typed_is_escaped():
     assert "<script" not in shown(asked)
 
 
-@every("framework", CONVENTIONS)
+@every("framework", FRAMEWORKS)
 def test_every_framework_has_a_group_to_watch(framework):
     for tp, pp in ((2, 2), (1, 1), (1, 16)):
         controls = State(framework=framework, tp=tp, pp=pp, group_type="framework")

@@ -27,7 +27,7 @@ from cli.messages import FIELDS
 from formats.documents.exports import groups_by_name
 from formats.launch import TARGETS
 from formats.logs.bounds import COMMAND_LINE
-from groups.conventions import CONVENTIONS, OWN
+from groups.frameworks import FRAMEWORKS, OWN
 from groups.layout import Job
 from groups.presets import PRESETS, PUBLISHED
 
@@ -118,7 +118,7 @@ def test_a_group_that_is_called_as_a_command_is_one_without_a_file():
 
 
 def test_no_group_is_called_as_a_command_is_but_model():
-    for framework in CONVENTIONS:
+    for framework in FRAMEWORKS:
         sizes = {"pp": 8} if framework == "gpipe" else {}
         layout = Job(framework=framework, **sizes).layout()
         names = {name.removeprefix("own.") for name in groups_by_name(layout)}
@@ -299,7 +299,7 @@ def test_presets_and_frameworks_are_found_by_words():
         "deepseek-v3",
         "mcore-guide-deepseek-v3-671b",
     ]
-    assert len(answered("frameworks").lines) == 1 + len(CONVENTIONS)
+    assert len(answered("frameworks").lines) == 1 + len(FRAMEWORKS)
     assert answered("frameworks titan").lines[1].split()[:2] == ["torchtitan", "tp-cp-ep-dp-pp"]
     rows = list(csv.DictReader(io.StringIO(answered("presets --format csv").out)))
     assert [row["id"] for row in rows] == list(PUBLISHED)

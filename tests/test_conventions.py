@@ -17,7 +17,7 @@ from recorded import CASES, DATA, cases, refusal
 from reference.meshes import row_major
 
 from groups import coordinates, fit, group_index, rank_groups
-from groups.conventions import CONVENTIONS
+from groups.frameworks import FRAMEWORKS
 from groups.megatron.grids import grids
 
 MEGATRON_AXES = ("tp", "cp", "ep", "dp", "pp")
@@ -25,7 +25,7 @@ MEGATRON_AXES = ("tp", "cp", "ep", "dp", "pp")
 
 # --- Every convention ----------------------------------------------------------------------------
 
-EACH = [pytest.param(convention, id=key) for key, convention in CONVENTIONS.items()]
+EACH = [pytest.param(convention, id=key) for key, convention in FRAMEWORKS.items()]
 
 
 def sizes_of(axes) -> dict[str, int]:
@@ -103,12 +103,12 @@ ORDERS = {
 
 
 def test_the_order_of_each_in_megatrons_names():
-    assert {key: convention.order for key, convention in CONVENTIONS.items()} == ORDERS
+    assert {key: convention.order for key, convention in FRAMEWORKS.items()} == ORDERS
 
 
 @given(st.data())
 def test_the_own_mesh_is_megatrons_mesh_under_other_names(data):
-    convention = CONVENTIONS[data.draw(st.sampled_from(sorted(CONVENTIONS)))]
+    convention = FRAMEWORKS[data.draw(st.sampled_from(sorted(FRAMEWORKS)))]
     roles = {own.axis: own.name for own in reversed(convention.axes)}
     sizes = {role: data.draw(st.integers(1, 4), role) for role in roles if role != "dp"}
     rest = data.draw(st.integers(1, 4), "dp") if "dp" in roles else 1
@@ -126,7 +126,7 @@ def test_the_own_mesh_is_megatrons_mesh_under_other_names(data):
     st.tuples(*[st.integers(1, 3)] * 4),
 )
 def test_the_own_expert_mesh_is_megatrons_expert_grid(key, drawn):
-    convention = CONVENTIONS[key]
+    convention = FRAMEWORKS[key]
     sizes = dict(zip(("tp", "ep", "pp"), drawn))
     if key == "torchtitan":
         sizes["tp"] = 1  # it has no tensor parallel experts
@@ -144,12 +144,12 @@ def test_the_own_expert_mesh_is_megatrons_expert_grid(key, drawn):
 
 
 def test_an_axis_the_framework_does_not_have_is_refused():
-    error = refusal(CONVENTIONS["deepspeed"].mesh, 16, tp=2)
+    error = refusal(FRAMEWORKS["deepspeed"].mesh, 16, tp=2)
     assert (error.code, error.facts["axis"]) == ("axis-not-in-order", "tp")
 
 
 def test_a_framework_without_experts_has_no_expert_mesh():
-    assert refusal(CONVENTIONS["llama3"].mesh, 16, "expert").code == "no-axes"
+    assert refusal(FRAMEWORKS["llama3"].mesh, 16, "expert").code == "no-axes"
 
 
 @every(
@@ -166,24 +166,24 @@ def test_a_framework_without_experts_has_no_expert_mesh():
     ],
 )
 def test_bad_sizes_are_refused_and_every_alternative_works(key, world, sizes, code):
-    error = refusal(CONVENTIONS[key].mesh, world, **sizes)
+    error = refusal(FRAMEWORKS[key].mesh, world, **sizes)
     assert error.code == code
     assert error.alternatives
     for alternative in error.alternatives:
-        assert CONVENTIONS[key].mesh(world, **{**sizes, **alternative}).world_size == world
+        assert FRAMEWORKS[key].mesh(world, **{**sizes, **alternative}).world_size == world
 
 
 @every("world", [0, 2**20 + 1, 1.5, "8"])
 def test_a_bad_world_is_refused(world):
-    assert refusal(CONVENTIONS["llama3"].mesh, world).control == "world"
+    assert refusal(FRAMEWORKS["llama3"].mesh, world).control == "world"
 
 
 def test_the_second_data_axis_takes_what_remains_if_the_first_is_given():
-    assert str(CONVENTIONS["torchtitan"].mesh(16)) == "tp1-cp1-dp_shard16-dp_replicate1-pp1"
-    hybrid = CONVENTIONS["torchtitan"].mesh(16, dp_shard=8)
+    assert str(FRAMEWORKS["torchtitan"].mesh(16)) == "tp1-cp1-dp_shard16-dp_replicate1-pp1"
+    hybrid = FRAMEWORKS["torchtitan"].mesh(16, dp_shard=8)
     assert str(hybrid) == "tp1-cp1-dp_shard8-dp_replicate2-pp1"
-    assert str(CONVENTIONS["vllm"].mesh(16, tp=4, dp=2)) == "tp4-pcp1-pp1-dp2-external_dp2"
-    assert str(CONVENTIONS["paddle-fleet"].mesh(16, mp=4)) == "mp4-sep1-sharding1-pp1-dp4"
+    assert str(FRAMEWORKS["vllm"].mesh(16, tp=4, dp=2)) == "tp4-pcp1-pp1-dp2-external_dp2"
+    assert str(FRAMEWORKS["paddle-fleet"].mesh(16, mp=4)) == "mp4-sep1-sharding1-pp1-dp4"
 
 
 # --- Groups that were stated for 16 ranks --------------------------------------------------------
@@ -228,7 +228,7 @@ MADE = {
 def test_the_stated_groups_come_from_the_convention(vector):
     key, sizes, renamed = MADE[vector]
     world = 1 + max(rank for groups in VECTORS[vector].values() for g in groups for rank in g)
-    convention = CONVENTIONS[key]
+    convention = FRAMEWORKS[key]
     grid = "expert" if "expert grid" in vector else "dense"
     mesh = convention.mesh(world, grid, **sizes)
     for kind, expected in VECTORS[vector].items():
@@ -237,12 +237,12 @@ def test_the_stated_groups_come_from_the_convention(vector):
 
 def test_llama3_and_fairscale_number_ranks_alike():
     vector = VECTORS["llama3 / fairscale main (row-major [dp, pp, cp, mp]) 2x2x2x2"]
-    mesh = CONVENTIONS["llama3"].mesh(16, tp=2, cp=2, pp=2)
+    mesh = FRAMEWORKS["llama3"].mesh(16, tp=2, cp=2, pp=2)
     assert {kind: rank_groups(mesh, kind).tolist() for kind in vector} == vector
 
 
 def test_llama3_figure_5():
-    mesh = CONVENTIONS["llama3"].mesh(16, tp=2, cp=2, pp=2)
+    mesh = FRAMEWORKS["llama3"].mesh(16, tp=2, cp=2, pp=2)
     assert {name: rank_groups(mesh, name)[0].tolist() for name in mesh.names} == {
         "tp": [0, 1],
         "cp": [0, 2],
@@ -252,8 +252,8 @@ def test_llama3_figure_5():
 
 
 def test_vllm_expert_groups_join_all_ranks_of_a_stage():
-    mesh = CONVENTIONS["vllm"].mesh(8, tp=2, pp=2)
-    (ep,) = CONVENTIONS["vllm"].groups
+    mesh = FRAMEWORKS["vllm"].mesh(8, tp=2, pp=2)
+    (ep,) = FRAMEWORKS["vllm"].groups
     assert rank_groups(mesh, ep.kind).tolist() == [[0, 1, 4, 5], [2, 3, 6, 7]]
 
 

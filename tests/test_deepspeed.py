@@ -17,7 +17,7 @@ from reference.deepspeed import (
 
 from formats.launch import parse
 from groups import Axis, Mesh, coordinates, group_index, rank_groups
-from groups.conventions import CONVENTIONS
+from groups.frameworks import FRAMEWORKS
 
 
 @pytest.mark.parametrize("case", cases("deepspeed", "topology"))
@@ -51,7 +51,7 @@ def test_an_axis_that_deepspeed_answers_with_nothing_is_refused(case):
 )
 def test_the_deepspeed_convention_is_its_topology(case):
     sizes = dict(zip(case["axes"], case["dims"]))
-    mesh = CONVENTIONS["deepspeed"].mesh(
+    mesh = FRAMEWORKS["deepspeed"].mesh(
         case["world_size"], model=sizes.get("model", 1), pipe=sizes["pipe"]
     )
     assert {axis: rank_groups(mesh, axis).tolist() for axis in case["axes"]} == case["groups"]
@@ -81,7 +81,7 @@ def test_ranks_at_starts_where_the_mesh_starts():
 @pytest.mark.parametrize("case", cases("deepspeed", "pipeline_grid"))
 def test_a_deepspeed_pipeline_grid(case):
     sizes = case["dims"]
-    convention = CONVENTIONS["deepspeed"]
+    convention = FRAMEWORKS["deepspeed"]
     mesh = convention.mesh(case["world_size"], model=sizes["model"], pipe=sizes["pipe"])
     kinds = {group.name: group.kind for group in convention.groups}
     made = {name: rank_groups(mesh, kind).tolist() for name, kind in kinds.items()}
@@ -140,7 +140,7 @@ def test_deepspeed_expert_groups(case):
 @pytest.mark.parametrize("case", load("deepspeed_zeropp"))
 def test_zero_plus_plus_and_ulysses_make_these_groups(case):
     world, per_node = case["world_size"], case["gpus_per_node"]
-    convention = CONVENTIONS["deepspeed-zeropp"]
+    convention = FRAMEWORKS["deepspeed-zeropp"]
     mesh = convention.mesh(world, all_to_all_local=per_node)
     kinds = {group.name: group.kind for group in convention.groups}
     whole = rank_groups(mesh, kinds["data"]).tolist()
@@ -152,7 +152,7 @@ def test_zero_plus_plus_and_ulysses_make_these_groups(case):
     assert case["zero_hpz_partition_size"] == per_node
     found = rank_groups(mesh, kinds["zero_param_intra"]).tolist()
     assert found == case["zero_param_intra_parallel"]
-    ulysses = CONVENTIONS["deepspeed-ulysses"]
+    ulysses = FRAMEWORKS["deepspeed-ulysses"]
     if size := case.get("sequence_parallel_size"):
         mesh = ulysses.mesh(world, sequence_parallel=size)
         assert rank_groups(mesh, "sequence_parallel").tolist() == case["sequence_parallel"]
@@ -163,7 +163,7 @@ def test_zero_plus_plus_and_ulysses_make_these_groups(case):
 @given(*[st.integers(1, 4)] * 4)
 def test_every_deepspeed_expert_group_lies_inside_a_data_group(tp, ep, edp, pp):
     world = tp * ep * edp * pp
-    data = group_index(CONVENTIONS["deepspeed"].mesh(world, model=tp, pipe=pp), "data")
+    data = group_index(FRAMEWORKS["deepspeed"].mesh(world, model=tp, pipe=pp), "data")
     for data_first in (False, True):
         mesh = expert_mesh(world, tp=tp, ep=ep, pp=pp, data_first=data_first)
         assert all(len(set(data[group].tolist())) == 1 for group in rank_groups(mesh, "expert"))

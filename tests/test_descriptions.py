@@ -14,7 +14,7 @@ from sentences import BODIES, CHINESE, KINDS_OF_TYPE, TEXTS, texts_in
 import descriptions
 from descriptions import KINDS, LANGUAGES, TYPES, Text, counted, kind_of
 from groups import LayoutError
-from groups.conventions import CONVENTIONS
+from groups.frameworks import FRAMEWORKS
 from groups.megatron.parallel_state import process_groups
 from groups.mesh import whole_number
 from groups.presets import PRESETS
@@ -190,8 +190,8 @@ def test_a_kind_is_told_in_few_sentences() -> None:
 
 
 def test_every_framework_has_its_note_and_what_its_source_leaves_open():
-    assert set(descriptions.FRAMEWORKS) == set(CONVENTIONS)
-    left_open = {name for name, convention in CONVENTIONS.items() if convention.unsettled}
+    assert set(descriptions.FRAMEWORKS) == set(FRAMEWORKS)
+    left_open = {name for name, convention in FRAMEWORKS.items() if convention.unsettled}
     assert set(descriptions.UNSETTLED) == left_open
 
 
@@ -267,7 +267,7 @@ def test_every_note_of_a_published_layout_is_there_in_chinese():
 def test_groups_of_frameworks_that_are_none_of_megatrons_are_described():
     named = {
         own.name
-        for convention in CONVENTIONS.values()
+        for convention in FRAMEWORKS.values()
         for own in (*convention.axes, *convention.expert_axes, *convention.groups)
     }
     assert set(descriptions.OWN_GROUPS) <= named

@@ -34,7 +34,7 @@ from formats.documents.exports import (
 from formats.documents.schema import FILE, NAMES, documents_schema
 from groups import LayoutError, coordinates, parse_mesh
 from groups.audit import spans_of
-from groups.conventions import CONVENTIONS, MEGATRONS, OWN
+from groups.frameworks import FRAMEWORKS, OWN
 from groups.grouping import Grouping
 from groups.layout import Job, own_groupings
 from groups.megatron.parallel_state import family
@@ -141,7 +141,7 @@ def test_only_the_names_asked_for_are_written_in_their_order():
     assert check_document(groups_json(layout, []))
 
 
-@every("framework", [name for name in CONVENTIONS if name not in MEGATRONS])
+@every("framework", [name for name, one in FRAMEWORKS.items() if not one.speaks_megatron])
 def test_the_own_names_of_a_framework_are_its_own_groups(framework):
     sizes: dict[str, Any] = {"pp": 16} if framework == "gpipe" else {}
     layout = Job(nodes=2, framework=framework, **sizes).layout()

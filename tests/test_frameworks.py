@@ -14,8 +14,7 @@ from seen import seen
 
 from descriptions import PAGE
 from groups import rank_groups
-from groups.conventions import CONVENTIONS, MEGATRONS, OWN
-from groups.engines import has_own_groups
+from groups.frameworks import FRAMEWORKS, OWN
 from groups.layout import own_groupings
 from groups.megatron.parallel_state import process_groups
 from groups.presets import PRESETS
@@ -37,8 +36,8 @@ VIEWS = ("groups", "nodes", "orders", "ranks")
 def test_experts_are_split_over_tp_where_a_framework_has_an_axis_for_that():
     found = {
         name: seen(State(nodes=2, tp=2, ep=2, pp=1, framework=name)).expert
-        for name, one in CONVENTIONS.items()
-        if one.expert_axes and not has_own_groups(name)  # those are in test_serving.py
+        for name, one in FRAMEWORKS.items()
+        if one.expert_axes and one.has_grids  # those are in test_serving.py
     }
     alone = {name for name, mesh in found.items() if mesh.size("etp") == 1}
     assert alone == {"torchtitan"}
@@ -47,7 +46,7 @@ def test_experts_are_split_over_tp_where_a_framework_has_an_axis_for_that():
 
 
 @every("nodes", [2, 256])
-@every("framework", CONVENTIONS)
+@every("framework", FRAMEWORKS)
 def test_a_framework_draws_its_own_groups_or_is_refused_with_fixes_that_work(framework, nodes):
     drawn = 0
     for tp, cp, pp, ep in (
@@ -83,8 +82,8 @@ def test_a_framework_draws_its_own_groups_or_is_refused_with_fixes_that_work(fra
 def own_groups(framework, layout):
     """The groups of a framework's own axes, from its row of the table alone; a server's are told
     beside what its engine makes (test_serving.py)."""
-    convention = CONVENTIONS[framework]
-    if has_own_groups(framework):
+    convention = FRAMEWORKS[framework]
+    if not convention.has_grids:
         return {name: grouping.groups() for name, grouping in layout.every.items()}
     found = {}
     grids = [("dense", convention.axes, layout.mesh)]
@@ -100,7 +99,7 @@ def own_groups(framework, layout):
         if framework == "tf-replicator":
             sizes["in_graph"] = layout.gpus_per_node // sizes["device"]
         mesh = convention.mesh(layout.world_size, grid, **sizes)
-        joined = [] if framework in MEGATRONS else convention.groups
+        joined = [] if convention.speaks_megatron else convention.groups
         kinds = {name: name for name in mesh.names}
         kinds |= {one.name: one.kind for one in joined if one.grid == grid}
         for name, kind in kinds.items():
@@ -225,7 +224,7 @@ def test_a_framework_without_an_axis_says_so_and_offers_the_way_out(language):
     assert {"ep": 1} in error.alternatives
     assert {"framework": "megatron"} in error.alternatives
     assert not error.quote
-    assert CONVENTIONS["llama3"].name in answer(replace(controls, lang=language)).status
+    assert FRAMEWORKS["llama3"].name in answer(replace(controls, lang=language)).status
     for group_type in ("ep", "moe", "ep+edp"):
         missing = refusal_of(State(framework="llama3", group_type=group_type))
         assert missing.code == "no-such-group"

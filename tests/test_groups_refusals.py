@@ -22,7 +22,7 @@ from groups import (
     rank_groups,
     rank_of,
 )
-from groups.conventions import OWN
+from groups.frameworks import OWN
 from groups.layout import Job
 
 MESH = parse_mesh("tp2-cp1-dp4-pp2")

@@ -11,7 +11,7 @@ from recorded import cases, refusal
 from reference.launchers import horovod_slots, parse_hosts
 
 from groups import coordinates
-from groups.conventions import CONVENTIONS
+from groups.frameworks import FRAMEWORKS
 
 
 @pytest.mark.parametrize("case", cases("horovod", "host_assignments"))
@@ -45,7 +45,7 @@ def test_max_np_leaves_the_last_hosts_partly_or_wholly_unused():
 @given(st.integers(1, 6), st.integers(1, 6))
 def test_even_hosts_are_the_mesh_of_local_and_cross(local, cross):
     slots = horovod_slots(",".join(f"h{i}:{local}" for i in range(cross)), 1)
-    mesh = CONVENTIONS["horovod"].mesh(local * cross, local=local)
+    mesh = FRAMEWORKS["horovod"].mesh(local * cross, local=local)
     for slot in slots:
         at = {"local": slot.local_rank, "cross": slot.cross_rank}
         assert coordinates(mesh, slot.rank) == at

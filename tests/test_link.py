@@ -17,7 +17,7 @@ from seen import seen
 
 from descriptions import DP_KINDS, LANGUAGES, TYPES, VIEWS
 from groups import LayoutError
-from groups.conventions import CONVENTIONS, OWN
+from groups.frameworks import FRAMEWORKS, OWN
 from groups.presets import PRESETS
 from request.inputs import FIELDS, fields_of
 from request.link import (
@@ -86,7 +86,7 @@ ASKED = {
     "rank": ["0", "13", "many"],
     "lines": ["dp-cp", "pp", "zz"],
     "target": ["torchtitan", "vllm", "zz"],
-    "versus": [AUTO, *CONVENTIONS],
+    "versus": [AUTO, *FRAMEWORKS],
     "ranks": ["3, 11, 16-23", "[rank 3]: stuck\n[rank 5]: too", "", "a&b=c#d?e%20+"],
     "objective": ["pp-first", "x"],
     "worse": ["low", "x"],
@@ -150,7 +150,7 @@ CHANGED = {
     "cp": [2, 7],
     "ep": [4, "auto"],
     "etp": ["1", "2", "zero", 0],
-    "framework": [*CONVENTIONS, OWN],
+    "framework": [*FRAMEWORKS, OWN],
     "order": ["dp-tp-cp-ep-pp", "pp-xx", "tp-" * 500],
     "instances": ["2", "3", "two"],
     "levels": ["2x4", "2 4", "x"],
@@ -476,7 +476,7 @@ def test_what_is_no_text_is_a_bad_link(value):
 TYPED = st.text(max_size=40) | st.integers() | st.sampled_from([0.5, 2.0]) | TEXT
 CHOSEN = {
     "group_type": st.sampled_from(sorted(TYPES)),
-    "framework": st.sampled_from([*CONVENTIONS, OWN]),
+    "framework": st.sampled_from([*FRAMEWORKS, OWN]),
     "dp_kind": st.sampled_from(sorted(DP_KINDS)),
     "view": st.sampled_from(sorted(VIEWS)),
     "preset": st.sampled_from(["", *PRESETS]),

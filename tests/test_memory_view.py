@@ -15,7 +15,7 @@ from pages import preset_states
 
 from descriptions import MEMORY
 from groups import LayoutError, coordinates
-from groups.conventions import CONVENTIONS
+from groups.frameworks import FRAMEWORKS
 from render.draw.shards import draw_shards
 from render.marks import Blocks, Words
 from render.palette import PALETTE, contrast, ink
@@ -257,7 +257,7 @@ small = st.sampled_from(["", "1", "2", "3", "8", "96"])
         pp=st.sampled_from([1, 2, 4]),
         cp=st.sampled_from([1, 2]),
         ep=st.sampled_from([1, 2, 8]),
-        framework=st.sampled_from(sorted(CONVENTIONS)),
+        framework=st.sampled_from(sorted(FRAMEWORKS)),
         layers=small,
         experts=small,
         vpp=small,
@@ -316,7 +316,7 @@ def test_sizes_that_follow_from_hidden_follow_it():
 # -- pictures as data ----------------------------------------------------------------------------
 
 
-@every("framework", sorted(CONVENTIONS))
+@every("framework", sorted(FRAMEWORKS))
 def test_the_stage_of_each_rank_is_its_pp_coordinate(framework):
     try:
         layout = resolve(State(nodes=2, tp=1, pp=1, framework=framework))

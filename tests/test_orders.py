@@ -13,7 +13,7 @@ from seen import seen
 
 from descriptions import PAGE, counted
 from groups import coordinates
-from groups.conventions import CONVENTIONS
+from groups.frameworks import FRAMEWORKS
 from request.context import Context
 from request.state import State
 from views.groups.compared import other_layout
@@ -40,7 +40,7 @@ def test_what_moved_is_what_differs_rank_by_rank(name):
     layout = seen(controls)
     other_controls = {
         "auto": {"framework": "megatron-pp-dp" if controls.framework == "megatron" else "megatron"}
-    }.get(versus, {"framework": versus} if versus in CONVENTIONS else {"order": versus})
+    }.get(versus, {"framework": versus} if versus in FRAMEWORKS else {"order": versus})
     other = seen(controls.changed(other_controls))
     picture = shown(controls, "orders", versus=versus)
     rows = {row[0]: row for row in table(picture, "moves")}
@@ -181,7 +181,7 @@ def test_an_order_that_cannot_be_compared_with_is_refused_in_its_place(versus, q
     assert quote in said
     if quote:
         assert PAGE["megatron_says"][language] in said
-    assert CONVENTIONS["megatron"].name in picture
+    assert FRAMEWORKS["megatron"].name in picture
 
 
 def test_a_strip_says_what_another_order_moves_and_is_silent_where_nothing_does():
@@ -204,9 +204,9 @@ def test_a_strip_says_what_another_order_moves_and_is_silent_where_nothing_does(
     assert 'class="strip"' not in answer(own).picture  # its mp is Megatron's tp, and not mp
 
 
-@pytest.mark.parametrize("framework", CONVENTIONS)
+@pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_each_framework_is_described_with_its_own_names_and_its_source(framework):
-    convention = CONVENTIONS[framework]
+    convention = FRAMEWORKS[framework]
     roles = {own.axis for own in (*convention.axes, *convention.expert_axes)}
     sizes = {name: 2 if name in roles else 1 for name in ("tp", "cp", "pp", "ep")}
     if "dp" not in roles:

@@ -11,7 +11,7 @@ import pytest
 from cases import every
 
 from descriptions import MEMORY
-from groups.conventions import CONVENTIONS
+from groups.frameworks import FRAMEWORKS
 from groups.megatron.grids import grids
 from groups.presets import LAYOUT, PRESETS, url_of
 from groups.stages.layers import stage_layers
@@ -146,8 +146,8 @@ def test_the_sizes_fill_the_world(key):
 @every_preset
 def test_both_grids_can_be_made_in_megatrons_orders(key):
     preset = PRESETS[key]
-    assert preset.framework in CONVENTIONS
-    order = CONVENTIONS[preset.framework].order
+    assert preset.framework in FRAMEWORKS
+    order = FRAMEWORKS[preset.framework].order
     sizes = {name: getattr(preset, name) for name in ("tp", "cp", "pp", "ep", "etp")}
     order = order if order in MEGATRON_ORDERS else MEGATRON_ORDERS[0]
     dense, expert = grids(preset.world_size, **sizes, order=order)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from groups.conventions import CONVENTIONS
+from groups.frameworks import FRAMEWORKS
 from groups.presets import PRESETS
 from training.clusters import CLUSTERS
 from training.collectives.operations import COLLECTIVES, MAPPINGS
@@ -60,7 +60,7 @@ def test_what_the_readme_links_to_is_there():
 
 
 COUNTED = {
-    "frameworks": CONVENTIONS,
+    "frameworks": FRAMEWORKS,
     "published layouts": PRESETS,
     "collectives": COLLECTIVES,
     "mappings": MAPPINGS,

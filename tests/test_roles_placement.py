@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from formats.roles import read_plan
-from groups.engines import engine_gpus
 from groups.pools import node_order
 
 CASES = json.loads((Path(__file__).parent / "data/roles/placements.json").read_text("utf-8"))
@@ -131,4 +130,4 @@ def test_ranks_of_every_role_are_those_of_the_frameworks_own_code(name):
             ranks = [gpu for first, last in runs for gpu in range(int(first), int(last) + 1)]
             assert found[own] == ranks, (name, role, case)
             if "engine" in expected and role != "reward_pool":
-                assert engine_gpus(plan.role(own).layout.job) == expected["engine"], (name, case)
+                assert plan.role(own).layout.joint_gpus == expected["engine"], (name, case)

@@ -17,10 +17,12 @@ from formats.documents.check import check_document, job_of_document
 from formats.documents.exports import groups_json_parts
 from formats.launch import emit, read_launch
 from groups import LayoutError
-from groups.engines import stops
+from groups.frameworks import FRAMEWORKS
+from groups.frameworks.sglang import sglang_groups
+from groups.frameworks.trtllm import trtllm_groups
+from groups.frameworks.vllm import vllm_groups
 from groups.layout import Job, own_groupings
 from groups.presets import SERVERS as SERVED_LAYOUTS
-from groups.serving import sglang_groups, trtllm_groups, vllm_groups
 from request.context import Context
 from request.link import from_query, published, to_query
 from request.resolve import fields_of_job, resolve
@@ -187,7 +189,7 @@ def test_stops_of_a_slider_are_the_sizes_that_a_server_takes():
         "sglang": {"tp": 16, "pp": 1, "dp": 4, "cp": 2, "ep": 8, "moe_dp": 1, "dcp": 1},
         "tensorrt-llm": {"tp": 8, "pp": 1, "cp": 1, "dp": 8, "ep": 4},
     }.items():
-        for name, offered in stops(framework, sizes, 64).items():
+        for name, offered in FRAMEWORKS[framework].stops(sizes, 64).items():
             for size in (1, 2, 3, 4, 8, 16, 32, 64):
                 job = Job(8, framework=framework, **{**sizes, name: size})
                 try:

@@ -16,8 +16,8 @@ from formats.launch.schemas import SchemaFile
 from formats.launch.targets import Target
 from formats.launch.training import TrainingFile
 from formats.roles.presets import PlanPreset
-from groups.conventions import Convention
 from groups.errors import Refusal
+from groups.frameworks import Framework
 from groups.megatron.parallel_state import Family
 from groups.presets import Publication
 from groups.tables import TableError, checked, parsed, read_table
@@ -29,7 +29,7 @@ from training.models import PublishedModel, PublishedOptions
 ROOT = Path(__file__).parent.parent
 
 MODELS: dict[str, Any] = {
-    "groups/frameworks.toml": dict[str, Convention],
+    "groups/frameworks/frameworks.toml": dict[str, Framework],
     "groups/megatron/families.toml": dict[str, Family],
     "cli/guide.toml": Guide,
     "groups/published.toml": dict[str, tuple[Publication, ...]],
@@ -164,8 +164,8 @@ def framework(**fields: Any) -> Any:
     ],
 )
 def test_a_framework_is_of_axes_that_it_has(fields, message):
-    checked("frameworks.toml", framework(), dict[str, Convention])
+    checked("frameworks.toml", framework(), dict[str, Framework])
     with pytest.raises(TableError) as refused:
-        checked("frameworks.toml", framework(**fields), dict[str, Convention])
+        checked("frameworks.toml", framework(**fields), dict[str, Framework])
     assert message in str(refused.value)
     assert "\n  [own]" in str(refused.value)

@@ -18,7 +18,7 @@ from reference.meshes import row_major
 from reference.torchtitan import device_mesh, torchtitan_meshes
 
 from groups import Mesh, coordinates, rank_groups
-from groups.conventions import CONVENTIONS
+from groups.frameworks import FRAMEWORKS
 from groups.megatron.grids import grids
 
 
@@ -73,7 +73,7 @@ def test_row_major_numbers_ranks_as_numpy_does(shape):
 @pytest.mark.parametrize("case", cases("devicemesh", "torchtitan"))
 def test_every_torchtitan_group(case):
     dense, sparse = torchtitan_meshes(case["world_size"], **case["degrees"])
-    joined = {group.name: group.kind for group in CONVENTIONS["torchtitan"].groups}
+    joined = {group.name: group.kind for group in FRAMEWORKS["torchtitan"].groups}
     joined["fsdp"] = joined["dp_shard_cp"]  # its name with spmd_backend partial_dtensor
     for name, expected in case["groups"].items():
         mesh = sparse if name in ("ep", "efsdp") else dense
@@ -130,7 +130,7 @@ def test_a_bad_world_is_refused_in_every_function(world):
 def test_torchtitan_s_fsdp_has_no_group_of_that_name_by_default():
     """fully_shard joins (dp_shard, cp) to dp_shard_cp (torch 2.13.0 _fsdp_init.py); the backend
     that makes a mesh "fsdp" is no longer the default (b5bcd76 parallel_dims.py, fsdp.py)."""
-    convention = CONVENTIONS["torchtitan"]
+    convention = FRAMEWORKS["torchtitan"]
     joined = {group.name: group.kind for group in convention.groups}
     assert "fsdp" not in joined
     mesh = convention.mesh(16, tp=2, cp=2, pp=2)

@@ -24,8 +24,7 @@ from descriptions import (
     TRAFFIC,
 )
 from groups import LayoutError
-from groups.conventions import CONVENTIONS
-from groups.engines import is_server
+from groups.frameworks import FRAMEWORKS
 from render.draw.charts import draw_pairs
 from render.marks import Words, flat
 from render.scenes.matrix import DECADES, LEVELS, matrix_picture
@@ -242,7 +241,7 @@ def test_every_option_of_the_layout_on_screen_is_carried_to_every_other():
     assert told == {(2, False, "fp8", "bf16-bf16", True)}
 
 
-@every("framework", CONVENTIONS)
+@every("framework", FRAMEWORKS)
 @every("view", VIEWS)
 def test_every_framework_is_answered(framework, view):
     sizes = {"gpipe": (1, 16)}.get(framework, (2, 2))
@@ -252,8 +251,8 @@ def test_every_framework_is_answered(framework, view):
     except LayoutError:  # it has no such axes
         controls = replace(controls, tp=1, pp=1)
     page = html(view, controls)
-    assert ("A server has no training step" in page) == is_server(framework)
-    assert ('class="refusal"' in page) == is_server(framework)
+    assert ("A server has no training step" in page) == FRAMEWORKS[framework].serves
+    assert ('class="refusal"' in page) == FRAMEWORKS[framework].serves
 
 
 @every("schedule", SCHEDULES)

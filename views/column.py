@@ -26,10 +26,7 @@ from descriptions import (
 )
 from formats.roles.presets import PLANS
 from groups import MAX_RANKS, LayoutError
-from groups.alternatives import divisors
-from groups.conventions import CONVENTIONS, OWN
-from groups.engines import has_own_groups
-from groups.engines import stops as stops_of_server
+from groups.frameworks import FRAMEWORKS, OWN, framework_or_first
 from groups.layout import SERVED, Layout
 from groups.megatron.grids import GTP
 from groups.megatron.parallel_state import FAMILIES
@@ -43,8 +40,6 @@ from request.resolve import (
     has_two_dp_kinds,
     resolve,
     sizes_or_none,
-    unit_of,
-    unit_of_state,
 )
 from request.state import State
 from request.words import sentence, value_text
@@ -56,7 +51,6 @@ from training.recompute import OWN as OWN_MODULES
 from .base import form
 from .base.html import button, saying, tag, together
 from .roles.bar import roles_inputs
-from .served import SIZES as SERVER_SIZES
 from .served import hidden_fields, names_of_sizes, remains_of_server
 
 FAMOUS = ("playground-16", "llama3-405b-2", "deepseek-v3", "bloom-176b")
@@ -96,7 +90,7 @@ def column_html(language: str) -> dict[str, Markup]:
         body = tag("div", *inputs, class_="inside")
         return tag("details", title, body, class_="fold", id=f"fold-{name}")
 
-    frameworks = [(convention.name, name) for name, convention in CONVENTIONS.items()]
+    frameworks = [(convention.name, name) for name, convention in FRAMEWORKS.items()]
     order, instances, levels, etp = (
         form.text(name, start) for name in ("order", "instances", "levels", "etp")
     )
@@ -235,11 +229,11 @@ def _size(name: str, language: str) -> Markup:
 
 def derived_html(layout: Layout | None, state: State, language: str) -> Markup:
     """The sizes that remain, and the stops of the sliders."""
-    if has_own_groups(state.framework):
+    if not framework_or_first(state.framework).has_grids:
         rows = [*remains_of_server(layout, state, language)]
     else:
         rows = [_remaining("dp", None if layout is None else layout.mesh, language)]
-    if layout is not None and not layout.roles and layout.expert is not None and layout.has_experts:
+    if layout is not None and layout.made_by.has_grids and layout.expert and layout.has_experts:
         rows.append(_remaining("edp", layout.expert, language))
     world = world_of(state) if layout is None else layout.world_size
     return tag(
@@ -303,15 +297,8 @@ def slider_stops(state: State, world: int | None) -> dict[str, list[int]]:
     known = sizes_or_none(state) or sizes_or_none(state, "etp")  # one that is none, as if empty
     if world is None or known is None:
         return {}
-    every, unit = divisors(world), unit_of_state(state, known)
-    if has_own_groups(state.framework):
-        sizes = {name: size for name, size in known.items() if name in SERVER_SIZES}
-        return stops_of_server(state.framework, sizes, world) | _machine_stops(known, unit)
-    stops = {
-        name: [size for size in every if world % unit_of({**known, name: size}) == 0]
-        for name in ("tp", "pp", "cp", "ep")
-    }
-    return stops | _machine_stops(known, unit)
+    framework = framework_or_first(state.framework)
+    return framework.stops(known, world) | _machine_stops(known, framework.unit(known))
 
 
 def _machine_stops(sizes: Mapping[str, int], unit: int) -> dict[str, list[int]]:

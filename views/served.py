@@ -8,8 +8,7 @@ from functools import cache
 from markupsafe import Markup
 
 from descriptions import SERVER, SHELL
-from groups.conventions import CONVENTIONS
-from groups.engines import is_server
+from groups.frameworks import framework_or_first
 from groups.layout import OF_MEGATRON, SERVED, Layout
 from request.inputs import fields_of
 from request.state import State, is_empty
@@ -37,10 +36,11 @@ def hidden_fields(framework: str) -> tuple[str, ...]:
     >>> hidden_fields("megatron")
     ('dp', 'dcp', 'moe_dp', 'expert_parallel')
     """
-    if not is_server(framework):
+    known = framework_or_first(framework)
+    if not known.serves:
         return SERVED
     every = ("cp", "ep", "etp", *SERVED)
-    missing = (name for name in every if name not in CONVENTIONS[framework].sizes)
+    missing = (name for name in every if name not in known.sizes)
     kept = ("cluster", "capacity")  # what the model is served on
     training = (name for name in fields_of("training") if name not in kept)
     return (*missing, "instances", "levels", "hybrid", *OF_MEGATRON, *OF_STEP, *training)
@@ -54,7 +54,7 @@ def names_of_sizes(framework: str, language: str) -> dict[str, str]:
 
 
 def _label(framework: str, name: str) -> str:
-    keys = (f"{framework}.{name}", f"size_{name}") if is_server(framework) else ()
+    keys = (f"{framework}.{name}", f"size_{name}") if framework_or_first(framework).serves else ()
     return next((key for key in keys if key in SERVER), "")
 
 

@@ -23,7 +23,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from groups.conventions import OWN
+from groups.frameworks import OWN
 from groups.layout import Job
 from groups.notes import Note
 from groups.program import PROGRAM

@@ -26,7 +26,6 @@ import numpy as np
 
 from groups.alternatives import divisors
 from groups.budget import spend
-from groups.conventions import MEGATRONS
 from groups.errors import LayoutError, quoted
 from groups.grouping import Grouping
 from groups.layout import Layout
@@ -183,7 +182,7 @@ def better_order(
     }
     by_time, words = objective == TIME, "dp-first" if objective == TIME else objective
     better = _order_for(layout.every, hosts, slots, words, costs, by_cost=by_time)
-    if layout.expert is None or layout.framework not in MEGATRONS:
+    if layout.expert is None or not layout.made_by.speaks_megatron:
         return better
     job = layout.explicit_job
     sizes = {name: getattr(job, name) for name in ("tp", "cp", "pp", "ep", "etp", "order")}

@@ -26,7 +26,6 @@ import numpy as np
 
 from groups.audit import spans_of
 from groups.budget import spend
-from groups.conventions import CONVENTIONS, MEGATRONS
 from groups.errors import LayoutError, in_any_case, quoted
 from groups.grouping import Grouping
 from groups.layout import Layout, framework_name, job_fields, own_groupings
@@ -70,7 +69,7 @@ def groups_by_name(layout: Layout, names: Names = None) -> dict[str, Grouping]:
     Errors: LayoutError for a name that the job has no groups of, with the nearest names.
     """
     every = dict(layout.every)
-    if layout.framework not in MEGATRONS and not layout.is_server:
+    if layout.made_by.has_prefix:
         for grouping in own_groupings(layout):
             every[OWN_PREFIX + grouping.name] = replace(grouping, name=OWN_PREFIX + grouping.name)
     if names is None:
@@ -105,7 +104,7 @@ def meshes(layout: Layout) -> dict[str, Mesh]:
     by_name = {"dense": layout.mesh}
     if layout.expert is not None:
         by_name["expert"] = layout.expert
-    if layout.framework not in MEGATRONS and not layout.is_server:
+    if layout.made_by.has_prefix:
         of_axes = dict.fromkeys(grouping.mesh for grouping in own_groupings(layout))
         by_name |= dict(zip(("own", "own-expert"), of_axes))
     for name, group in (("gathers", "dp-cp-ag"), ("gathers-expert", "edp-ag")):
@@ -184,16 +183,13 @@ def _about(
     """The fields of a document about the groups of one name, except their ranks."""
     is_own = name not in layout.every
     of_mesh = {mesh: key for key, mesh in meshes(layout).items() if key.startswith("own") == is_own}
-    is_engines = is_own or bool(layout.roles)
-    row = None if is_engines else family(name)
-    own = CONVENTIONS[layout.framework].groups if is_engines else ()
-    plain = name.removeprefix(OWN_PREFIX)
-    own_carries = (group.carries for group in own if group.name == plain)
+    row = None if is_own or not layout.made_by.has_grids else family(name)
+    own_carries = layout.made_by.carries(name.removeprefix(OWN_PREFIX))
     return {
         "grid": of_mesh[grouping.mesh],
         "kind": grouping.kind,
         "parallel_state": row.parallel_state if row else None,
-        "carries": row.carries if row else next(own_carries, ""),
+        "carries": row.carries if row else own_carries,
         "nodes_spanned": spanned(layout, grouping, placement),
     }
 

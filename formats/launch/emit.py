@@ -17,9 +17,8 @@ from typing import Any
 import tomlkit
 import yaml
 
-from groups.conventions import CONVENTIONS, MEGATRONS
-from groups.engines import gpus_of_server, is_server
 from groups.errors import LayoutError, not_a_choice, quoted
+from groups.frameworks import framework_of
 from groups.layout import Job, Layout
 from groups.mesh import Mesh
 from groups.stages.layout_strings import is_layout
@@ -167,16 +166,16 @@ def _job_of_target(layout: Layout, target: Target) -> Job:
         raise cannot_express(target.name, f"{control} {_shown(getattr(job, control))}", control)
     if differs and layout.expert is not None:
         raise cannot_express(target.name, f"etp {job.tp if job.etp is None else job.etp}", "etp")
-    order = job.order if job.framework not in CONVENTIONS else CONVENTIONS[job.framework].order
+    order = framework_of(job.framework).explicit_order(job.order)
     raise cannot_express(target.name, f"the order {order}", "order")
 
 
 def _require_one_command(job: Job, target: Target) -> None:
     """Refuses servers side by side that no option of one command starts."""
     one = {"tp": job.tp, "pp": job.pp, "cp": job.cp, "dp": job.dp or 1}
-    servers = job.nodes * job.gpus_per_node // gpus_of_server(target.id, one)
+    servers = job.nodes * job.gpus_per_node // framework_of(target.id).gpus_of_copy(one)
     is_one = "dp_served" not in target.fields.values()
-    if servers > 1 and (is_one or (job.dp is not None and is_server(job.framework))):
+    if servers > 1 and (is_one or (job.dp is not None and framework_of(job.framework).serves)):
         raise cannot_express(target.name, f"{servers} servers side by side", "nodes")
 
 
@@ -190,9 +189,10 @@ def _etp(job: Job, layout: Layout, framework: str) -> int | None:
     """The expert tensor parallel size, as frameworks have different defaults."""
     if framework == job.framework:
         return job.etp
-    if framework not in MEGATRONS:
-        return job.etp if job.ep > 1 and job.framework in MEGATRONS else None
-    if job.framework in MEGATRONS or layout.expert is None or job.ep == 1:
+    was_megatrons = framework_of(job.framework).speaks_megatron
+    if not framework_of(framework).speaks_megatron:
+        return job.etp if job.ep > 1 and was_megatrons else None
+    if was_megatrons or layout.expert is None or job.ep == 1:
         return job.etp
     size = layout.expert.size("etp" if "etp" in layout.expert.names else "tp")
     return None if size == job.tp else size
@@ -305,7 +305,7 @@ def _served(target: Target, job: Job, model: Facts) -> Document:
     """The sizes of a server, by the fields of its options, and its longest request."""
     one = {"tp": job.tp, "pp": job.pp, "cp": job.cp, "dp": 1}
     values: Document = {
-        "dp_served": job.nodes * job.gpus_per_node // gpus_of_server(target.id, one)
+        "dp_served": job.nodes * job.gpus_per_node // framework_of(target.id).gpus_of_copy(one)
     }
     values |= {"expert_parallel": job.expert_parallel or None}
     if target.id == "sglang":

@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from groups.errors import LayoutError
+from groups.frameworks.sglang import sglang_groups
+from groups.frameworks.trtllm import trtllm_groups
+from groups.frameworks.vllm import vllm_groups
 from groups.grouping import Grouping
 from groups.layout import Job
 from groups.notes import Note
-from groups.serving import sglang_groups, trtllm_groups, vllm_groups
 from training.models import MODELS
 
 from ..errors import refusal

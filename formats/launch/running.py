@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from groups.conventions import OWN
+from groups.frameworks import OWN
 from groups.notes import Note
 from groups.running import read_running
 

@@ -16,8 +16,7 @@ from functools import cache, cached_property
 from typing import Literal
 
 from groups.budget import spend
-from groups.conventions import CONVENTIONS
-from groups.engines import is_server
+from groups.frameworks import FRAMEWORKS, framework_of
 from groups.tables import Rows, read_table
 
 from .flags import OPTIONS, TABLES, Fields, Row
@@ -58,8 +57,8 @@ class Makes(Rule):
     framework: str
 
     def __post_init__(self) -> None:
-        if self.framework not in CONVENTIONS:
-            raise ValueError(f"framework should be one of {', '.join(CONVENTIONS)}")
+        if self.framework not in FRAMEWORKS:
+            raise ValueError(f"framework should be one of {', '.join(FRAMEWORKS)}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +114,7 @@ class Schema:
     @cached_property
     def serves(self) -> bool:
         """Whether the framework starts an inference server."""
-        return any(is_server(rule.framework) for rule in self.makes) and not self.roles
+        return any(framework_of(rule.framework).serves for rule in self.makes) and not self.roles
 
     @cached_property
     def fields(self) -> frozenset[str]:

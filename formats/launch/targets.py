@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from groups.engines import is_server
+from groups.frameworks import framework_of
 from groups.layout import SERVED
 from groups.tables import Rows, read_table
 from training.models import MODELS
@@ -92,7 +92,7 @@ class Target:
     @property
     def serves(self) -> bool:
         """Whether it starts a server, which has no batch and no training."""
-        return any(map(is_server, self.makes))
+        return any(framework_of(name).serves for name in self.makes)
 
     @cached_property
     def unsaid(self) -> tuple[str, ...]:

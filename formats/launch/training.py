@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from groups.engines import is_server
 from groups.errors import LayoutError
+from groups.frameworks import framework_of
 from groups.presets import PRESETS
 from groups.stages.layout_strings import is_layout, parse_layout
 from groups.tables import read_table
@@ -73,7 +73,7 @@ def served_of(text: Parsed) -> Document:
     >>> {name: value for name, value in served_of(parse(text)).items() if value}
     {'served_weights': 'fp8', 'served_cache': 'fp8', 'served_length': 8000}
     """
-    if text.framework is None or not is_server(text.framework.job):
+    if text.framework is None or not framework_of(text.framework.job).serves:
         return {}
     served = {name: text.serving.get(name, "") for name in flags.SERVED}
     named = named_format(str(text.training.get("named", "")))

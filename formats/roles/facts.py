@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypedDict
 
-from groups.engines import engine_gpus
 from groups.layout import Layout
 from groups.plan import Plan, Role
 from training.roles import Phase
@@ -75,7 +74,7 @@ def role_facts(role: Role) -> RoleFacts:
         "first": role.first_rank,
         "gpus": world,
         "sizes": sizes,
-        "engines": world // engine_gpus(job) if role.layout.is_server else None,
+        "engines": role.layout.copies if role.layout.is_server else None,
         "framework": role.layout.framework,
         "spans": spans_of(role),
         "after": [*(role.shares or ())],

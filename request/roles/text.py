@@ -27,8 +27,8 @@ from dataclasses import dataclass, field
 from urllib.parse import quote, unquote
 
 from groups import MAX_RANKS
-from groups.conventions import CONVENTIONS, OWN
 from groups.errors import in_any_case, nearest_names, quoted, require_length
+from groups.frameworks import FRAMEWORKS, OWN
 from groups.plan import MAX_ROLES
 from groups.presets import PUBLISHED
 from training.roles import PARTS
@@ -193,10 +193,10 @@ def _setting(text: str, whole: str) -> tuple[str, str]:
     if has_value and name in OF_LINKS:
         field_name = OF_LINKS[name]
         return field_name, FIELDS[field_name].row.text(unquote(value.strip()))
-    for field_name, choices in (("framework", (*CONVENTIONS, OWN)), ("preset", PUBLISHED)):
+    for field_name, choices in (("framework", (*FRAMEWORKS, OWN)), ("preset", PUBLISHED)):
         if not has_value and (known := in_any_case(text, choices)) in choices:
             return field_name, str(known)
-    names = OF_LINKS if has_value else (*CONVENTIONS, *PARTS, ALL, *PUBLISHED)
+    names = OF_LINKS if has_value else (*FRAMEWORKS, *PARTS, ALL, *PUBLISHED)
     near = nearest_names(name, names)
     others = [f"{one}={value}" if has_value else one for one in near]
     fixes = [{"roles": whole.replace(text, other)} for other in others]
@@ -208,7 +208,7 @@ def _setting(text: str, whole: str) -> tuple[str, str]:
 
 def _setting_text(setting: tuple[str, str]) -> str:
     name, value = setting
-    if name == "framework" and value in CONVENTIONS:
+    if name == "framework" and value in FRAMEWORKS:
         return value
     return f"{FIELDS[name].link}={quote(value, safe=_PLAIN, errors='replace')}"
 

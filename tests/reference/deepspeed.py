@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from groups.conventions import CONVENTIONS
 from groups.errors import LayoutError
+from groups.frameworks import FRAMEWORKS
 from groups.mesh import MAX_RANKS, Mesh, coordinates, rank_groups, rank_of, whole_number
 from tests.reference.meshes import row_major
 
@@ -90,7 +90,7 @@ def expert_mesh(
 
     Errors: LayoutError if tp x pp does not divide the world, or ep does not divide data.
     """
-    convention = CONVENTIONS["deepspeed-data-first" if data_first else "deepspeed"]
+    convention = FRAMEWORKS["deepspeed-data-first" if data_first else "deepspeed"]
     data = convention.mesh(world, model=tp, pipe=pp).size("data")
     try:
         return convention.mesh(world, "expert", model=tp, expert=ep, pipe=pp)

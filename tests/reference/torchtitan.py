@@ -17,8 +17,8 @@ import math
 from collections.abc import Mapping, Sequence
 from numbers import Integral
 
-from groups.conventions import CONVENTIONS
 from groups.errors import LayoutError
+from groups.frameworks import FRAMEWORKS
 from groups.mesh import Mesh, whole_number
 from tests.reference.meshes import row_major
 
@@ -77,7 +77,7 @@ def torchtitan_meshes(
     by floor division and then finds that the product is not the world; here the sizes that do not
     divide it are named.
     """
-    titan = CONVENTIONS["torchtitan"]
+    titan = FRAMEWORKS["torchtitan"]
     degrees = {"dp_replicate": dp_replicate, "dp_shard": dp_shard, "cp": cp, "tp": tp, "pp": pp}
     given = {n: size for n, size in degrees.items() if n != "dp_shard" or size != -1}
     try:

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from descriptions import OWN_GROUPS, PAGE, SERVER, SERVER_GROUPS, kind_of
-from groups.conventions import CONVENTIONS
 from groups.grouping import Grouping
 from groups.layout import Layout
 from groups.megatron.parallel_state import FAMILIES, family
@@ -31,13 +30,13 @@ class KindText(NamedTuple):
 def kind_text(layout: Layout, grouping: Grouping, language: str) -> KindText:
     """The texts of a group of a layout."""
     name = grouping.name
-    if layout.roles:
+    if not layout.made_by.has_grids:
         text = SERVER_GROUPS.get(f"{layout.framework}.{name}") or SERVER_GROUPS[name]
         sentence = text.body[language]
         return KindText(text.title[language], sentence, sentence)
     is_own = layout.every.get(name) != grouping
     same = megatrons_name(layout, grouping) if is_own else name
-    facts = {"framework": CONVENTIONS[layout.framework].name} if is_own else {}
+    facts = {"framework": layout.made_by.name} if is_own else {}
     facts |= {"name": name, "axes": " × ".join(grouping.axes), "same": same}
     if not same:
         sentence = (OWN_GROUPS.get(name) or PAGE["own_joins"])[language].format(**facts)
@@ -57,7 +56,7 @@ def megatrons_name(layout: Layout, grouping: Grouping) -> str:
 
     Of two axes that play dp, the larger one is dp, if it alone makes the very groups of dp.
     """
-    convention = CONVENTIONS[layout.framework]
+    convention = layout.made_by
     plays = {axis.name: axis.axis for axis in (*convention.axes, *convention.expert_axes)}
     mesh = grouping.mesh
     data = max((name for name in mesh.names if plays.get(name) == "dp"), key=mesh.size, default="")

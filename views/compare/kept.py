@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from groups.engines import is_server
+from groups.frameworks import framework_of
 from request.context import Context
 from request.errors import refusal
 from request.inputs import FIELDS, fields_of
@@ -97,7 +97,9 @@ def query_to_keep(state: State) -> str:
     kept = with_job(State(), state)
     if not is_still(state.preset, state):
         kept = replace(kept, preset="")
-    ways, shown = (SERVES, "served_cache") if is_server(state.framework) else (WAYS, "zero")
+    ways, shown = (
+        (SERVES, "served_cache") if framework_of(state.framework).serves else (WAYS, "zero")
+    )
     if all(is_empty(getattr(kept, name)) for name in ways):
         kept = replace(kept, **{shown: FIELDS[shown].row.counts})
     return to_query(kept)

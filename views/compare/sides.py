@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from descriptions import PAGE
 from groups import LayoutError
-from groups.conventions import OWN
+from groups.frameworks import OWN
 from groups.inputs import inputs_of
 from groups.layout import Job, Layout
 from groups.presets import PUBLISHED
@@ -133,7 +133,7 @@ def _published(side: Context, after: Context) -> str:
 def _sizes(layout: Layout) -> str:
     sizes = {name: layout.mesh.size(name) for name in AXES if name in layout.mesh.names}
     experts = layout.kind("ep")
-    if experts is not None and (layout.has_experts or not layout.roles):
+    if experts is not None and (layout.has_experts or layout.made_by.has_grids):
         sizes["ep"] = experts.size
     return " ".join(f"{name} {size}" for name, size in sizes.items() if size > 1) or "dp 1"
 

@@ -6,7 +6,7 @@ from formats.documents.exports import groups_json_parts, ranks_json_parts
 from groups import LayoutError
 from groups.audit import spans_of
 from groups.budget import spend
-from groups.conventions import OWN
+from groups.frameworks import OWN
 from groups.layout import SERVED, Layout, world_of
 from groups.megatron import ORDER
 from request.context import Context

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from descriptions import PAGE, close_up
 from groups import LayoutError, Mesh
 from groups.audit import Move, moves
-from groups.conventions import CONVENTIONS, MEGATRONS, OWN
+from groups.frameworks import FRAMEWORKS, OWN, framework_of
 from groups.grouping import Grouping
 from groups.layout import Layout, framework_name
 from request.context import Context
@@ -36,9 +36,11 @@ def other_layout(context: Context, versus: str) -> Layout:
         text = "megatron"
     if text == AUTO:
         return _first_that_works(context)
-    changes = {"framework": text} if text in CONVENTIONS else {"framework": OWN, "order": text}
+    changes = {"framework": text} if text in FRAMEWORKS else {"framework": OWN, "order": text}
     expert = context.layout.expert
-    if changes["framework"] in MEGATRONS:  # without a grid of experts etp says nothing
+    if framework_of(
+        changes["framework"]
+    ).speaks_megatron:  # without a grid of experts etp says nothing
         changes["etp"] = "" if expert is None else str(expert.size("etp"))
     try:
         return resolve(replace(context.state, **changes))

@@ -42,7 +42,7 @@ def _spoken_of_server(layout: Layout) -> list[tuple[str, Grouping]]:
     if layout.has_experts:
         names[0] = ("attention", "tp")
         names += [("slices", "etp"), ("ep", "ep")]
-    roles = layout.roles or layout.every
+    roles = layout.roles
     found = [(spoken, roles[role]) for spoken, role in names if role in roles]
     return [(spoken, grouping) for spoken, grouping in found if grouping.size > 1]
 

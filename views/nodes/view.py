@@ -61,7 +61,10 @@ def nodes_html(context: Context) -> Markup:
         heading(say("nodes_title"), answers),
         or_refused(context, map_html),
         audit.table(
-            audit.heads(language), language, rare_names(context), bool(context.layout.roles)
+            audit.heads(language),
+            language,
+            rare_names(context),
+            not context.layout.made_by.has_grids,
         ),
         tag("ul", *items, class_="warnings") if others else "",
         note,
@@ -186,7 +189,7 @@ def _fine(context: Context) -> str:
     """The sentence if no latency-bound group leaves its node."""
     waited = waited_for(context.state)
     names = ", ".join(name for name in ("tp", "cp", "ep", "etp") if name in waited)
-    if context.layout.roles:
+    if not context.layout.made_by.has_grids:
         names = ", ".join(name for name in context.layout.every if name in waited)
     return PAGE["audit_fine"][context.language].format(names=names)
 

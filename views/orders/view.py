@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from descriptions import FRAMEWORKS, OWN_GROUPS, PAGE, SAVED, UNSETTLED, counted
+from descriptions import FRAMEWORKS as NOTES
+from descriptions import OWN_GROUPS, PAGE, SAVED, UNSETTLED, counted
 from groups import LayoutError, coordinates
 from groups.audit import Move
-from groups.conventions import CONVENTIONS, OWN
+from groups.frameworks import FRAMEWORKS, OWN
 from groups.grouping import Grouping
 from groups.layout import Layout, own_groupings
 from render.scenes import groups as scene
@@ -76,7 +77,7 @@ def orders_html(context: Context) -> Markup:
 def _inputs(state: State) -> Markup:
     """The inputs of the comparison: a framework, or a typed order."""
     names = {AUTO: PAGE["versus_auto"][state.language]}
-    names |= {name: convention.name for name, convention in CONVENTIONS.items()}
+    names |= {name: convention.name for name, convention in FRAMEWORKS.items()}
     return form.line(
         form.choice("versus", state, ((label, name) for name, label in names.items())),
         form.text("versus_order", state, sets="versus", besides=" ".join(names)),
@@ -217,8 +218,8 @@ def _framework(layout: Layout, language: str) -> Markup:
     title = order_title(layout, language)
     if layout.framework == OWN:
         return heading(title, tag("p", say("own_order_note")))
-    convention = CONVENTIONS[layout.framework]
-    notes = [tag("p", FRAMEWORKS[layout.framework][language])]
+    convention = FRAMEWORKS[layout.framework]
+    notes = [tag("p", NOTES[layout.framework][language])]
     if unsettled := UNSETTLED.get(layout.framework):
         notes.append(tag("p", say("framework_open", what=unsettled[language])))
     link = outside(convention.url, convention.source)

@@ -166,7 +166,7 @@ class _Card:
                 rows.append(row(chips(names, self.rare), text, class_=_fold_of(names, self.rare)))
         heads = _heads("peers", self.placement, self.language)
         found = table(heads, rows, "peers")
-        return folding_names(found, self.rare, self.language, bool(self.layout.roles))
+        return folding_names(found, self.rare, self.language, not self.layout.made_by.has_grids)
 
 
 def _heads(members: str, placement: Placement | None, language: str) -> list[str]:

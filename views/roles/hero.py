@@ -11,7 +11,6 @@ from markupsafe import Markup
 
 from descriptions import PAGE, ROLES
 from formats.roles.facts import spans_of
-from groups.engines import engine_gpus
 from groups.grouping import Grouping
 from groups.layout import Layout, framework_name
 from groups.plan import Plan
@@ -117,7 +116,7 @@ def lost_text(plan: Plan, gpu: int, language: str) -> str:
     say, node = saying(ROLES, language), gpu // plan.gpus_per_node
     losses = [
         say(
-            "lost_engines" if loss.role.layout.is_server else "lost_replicas",
+            f"lost_{loss.role.layout.made_by.copy}s",
             role=loss.role.name,
             count=f"{len(loss.copies):,}",
             total=f"{loss.total:,}",
@@ -162,7 +161,7 @@ def _card(context: Context, spec: PictureSpec, at: int, gpu: int, is_still: bool
         changes = {"rank": str(rank or 0), "lang": context.language, "roles": ""}
         other = _other(member.page.changed(changes), is_still, rank is not None)
         figures, groups, data["data_mesh"] = other
-    engine = engine_gpus(layout.job) if layout.is_server else 0
+    engine = layout.joint_gpus if layout.is_server else 0
     data["data_role"] = {**known, "runs": spans_of(role), "engine": engine, "marks": groups}
     told = tag("div", tag("p", absent), class_="plan-told")
     look = "plan-role" + " absent" * (rank is None)
@@ -205,8 +204,7 @@ def _figures(spec: RoleSpec, *, is_still: bool, is_here: bool) -> Markup:
 def _within(layout: Layout, groupings: Sequence[Grouping]) -> tuple[Grouping, ...]:
     """The groups that a mesh marks: for servers, which share nothing, those inside one."""
     found = marked(layout, groupings)
-    shared = groups_of(layout) if layout.is_server else found
-    return tuple(grouping for grouping in found if grouping in shared)
+    return tuple(grouping for grouping in found if grouping.size <= layout.joint_gpus)
 
 
 def role_pictures(context: Context) -> list[tuple[str, Scene]]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from descriptions import ROLES
-from groups.engines import engine_gpus
 from groups.grouping import Grouping
 from groups.layout import Layout
 from groups.plan import Plan, Role
@@ -64,19 +63,17 @@ class RolePlace:
 
 def place_of(role: Role, rank: int) -> RolePlace:
     layout = role.layout
-    copy = rank // engine_gpus(layout.job) if layout.is_server else coordinate(layout, "dp", rank)
     groups = {}
     for grouping in groups_of(layout):
         members = grouping.members(rank)
         if len(members):
             groups[grouping.name] = np.sort(role.ranks[members])
-    return RolePlace(role, rank, coordinate(layout, "pp", rank), copy, groups)
+    return RolePlace(role, rank, coordinate(layout, "pp", rank), layout.copy_of(rank), groups)
 
 
 def groups_of(layout: Layout) -> list[Grouping]:
     """The main kinds of a layout, larger than 1; for a server those inside an engine."""
-    most = engine_gpus(layout.job) if layout.is_server else layout.world_size
-    return [grouping for grouping in layout.main if 1 < grouping.size <= most]
+    return [grouping for grouping in layout.main if 1 < grouping.size <= layout.joint_gpus]
 
 
 def places_of_gpu(plan: Plan, gpu: int) -> list[RolePlace]:

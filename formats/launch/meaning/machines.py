@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
-from groups.engines import gpus_of_server
+from groups.frameworks import framework_of
 from groups.notes import Note
 
 from ...values import Document, Facts
@@ -73,7 +73,7 @@ def _world(settled: Settled, sizes: Facts) -> Assignment | None:
 def _filled(engine: str, values: Facts, sizes: Facts) -> int:
     """The GPUs that the sizes of a server need, with those of servers beside it."""
     beside = 1 if values.get("dp_attention") else values.get("dp_served", 1)
-    return gpus_of_server(engine, {**sizes, "dp": 1}) * int(beside)
+    return framework_of(engine).gpus_of_copy({**sizes, "dp": 1}) * int(beside)
 
 
 def _degrees(settled: Settled, sizes: Facts, remarks: Remarks) -> int | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from groups.conventions import CONVENTIONS, MEGATRONS
+from groups.frameworks import FRAMEWORKS, framework_of
 from groups.notes import Note
 
 from ...values import Document, Facts
@@ -73,7 +73,7 @@ def assume_axes(
     remarks: Remarks,
 ) -> None:
     """Asks for axes that the text does not set, or assumes the program's default of 1."""
-    has = CONVENTIONS[framework.job if framework else "megatron"]
+    has = framework_of(framework.job if framework else "megatron")
     axes = {own.axis for own in (*has.axes, *has.expert_axes)}
     for name in AXES:
         if name not in sizes and (name in axes or framework is None):
@@ -101,6 +101,12 @@ def assume_batch(known: Facts, assumed: Document, remarks: Remarks) -> None:
         remarks.missing.append(Note("batch-of-replicas", {"replicas": replicas, "batch": batch}))
 
 
+def _is_megatron(framework: Guess | None) -> bool:
+    """Whether a text is of Megatron's own options, and none of a program that starts it."""
+    name = framework.name if framework else ""
+    return name in FRAMEWORKS and FRAMEWORKS[name].speaks_megatron
+
+
 def assume_training(
     reading: Reading,
     framework: Guess | None,
@@ -114,7 +120,7 @@ def assume_training(
     if remarks.asks or reading.leaves("may-hold-options"):
         return
     unsaid: Document = dict(reading.schema.unsaid) if reading.schema else {}
-    if framework and framework.name in MEGATRONS and "hidden" in known and reading.starts:
+    if _is_megatron(framework) and "hidden" in known and reading.starts:
         unsaid = UNSAID | unsaid
     names = {name for name, value in known.items() if value is not False or name in UNSAID}
     for name, value in unsaid.items():
