@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from training.estimate.constants import DATA, FAMILIES, constants_of, fitted_constants
+from training.clusters import machine_of
+from training.estimate.constants import DATA, constants_of, fitted_constants
 from training.estimate.memory import fit_of
 from training.estimate.request import Request, request_of
 from training.estimate.runs import MeasuredRun, is_nanotron, runs
@@ -108,7 +109,7 @@ class TimedRun:
 
     @property
     def family(self) -> str:
-        return FAMILIES[self.asked.cluster]
+        return self.asked.machine.family
 
 
 Constants = dict[str, float]
@@ -183,7 +184,7 @@ def fit_shared(
     several: Sequence[TimedRun], steps: int = 12
 ) -> tuple[Constants, dict[str, Constants]]:
     """Constants for all, and those of each family of GPUs."""
-    families = sorted(set(FAMILIES.values()))
+    families = sorted({case.family for case in several})
     names = [*SHARED, *(f"{name} {family}" for name in PER_FAMILY for family in families)]
     widths = [SHARED[name.split()[0]][1] / (1 + (" " in name)) for name in names]
     counts = Counter(case.run.group for case in several)
@@ -299,7 +300,7 @@ def _with_stalls(case: TimedRun, constants: Constants) -> float:
 
 def _by_family(shared: Constants, own: Mapping[str, Constants]) -> Callable[[TimedRun], Constants]:
     merged = {family: {**shared, **mine} for family, mine in own.items()}
-    return lambda case: merged[case.family]
+    return lambda case: merged.get(case.family, shared)
 
 
 def kind_of(run: MeasuredRun) -> str:
@@ -326,6 +327,30 @@ def spreads(
     return found
 
 
+def spreads_of_unseen(several: Sequence[TimedRun], by_gpu: np.ndarray) -> dict[str, list[float]]:
+    """Measured over estimated, where an interval ends on a GPU of which no run was measured: the
+    5th and 95th percentile with each family of GPUs left out in turn, by that family's worst."""
+    found = {}
+    for name, experts in (("dense", False), ("moe", True)):
+        ends = []
+        for family in sorted({case.family for case in several}):
+            here = [
+                case.run.counts
+                and case.family == family
+                and bool(case.asked.model.experts) == experts
+                for case in several
+            ]
+            if sum(here) >= SOME:
+                ends.append(np.quantile(np.exp(-by_gpu[here]), [0.05, 0.95]))
+        lows, highs = zip(*ends)
+        found[f"unseen {name}"] = [round(float(min(lows)), 3), round(float(max(highs)), 3)]
+    return found
+
+
+SOME = 8
+"""Runs of a family of GPUs that its own error needs."""
+
+
 def rounded(constants: Constants) -> Constants:
     return {name: float(f"{value:.4g}") for name, value in constants.items()}
 
@@ -339,7 +364,8 @@ def everything() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     nanotron = fit_nanotron(plain, base)
     nanotron |= fit_stalls(plain, {**base, **nanotron})
     by_table, by_kind = held_out(tuned, lambda run: run.source), held_out(tuned, kind_of)
-    spread = spreads(tuned, by_table, by_kind)
+    by_gpu = held_out(tuned, lambda run: machine_of(run.arguments.cluster).family)
+    spread = spreads(tuned, by_table, by_kind) | spreads_of_unseen(tuned, by_gpu)
     errors = log_errors(plain, lambda case: {**base, **nanotron})
     ratios = np.exp(-errors[abs(errors) < 0.8])
     spread["nanotron"] = [round(float(x), 3) for x in np.quantile(ratios, [0.03, 0.97])]
@@ -365,7 +391,7 @@ def told_of_runs() -> dict[str, Any]:
         of = run.arguments
         gpus = math.log2(of.gpus)
         if run.seconds:
-            kinds = seen.setdefault(FAMILIES[of.cluster], {})
+            kinds = seen.setdefault(machine_of(of.cluster).family, {})
             active = math.log2(active_parameters(run.shape))
             kinds.setdefault("moe" if run.shape.experts else "dense", []).append([active, gpus])
         if is_nanotron(run):

@@ -18,7 +18,7 @@ import numpy as np
 
 from groups.errors import LayoutError
 from training.clusters import GIB
-from training.estimate.memory import LEAN, SPREAD, UNFUSED, USABLE, kernels_of, unfused_terms
+from training.estimate.memory import LEAN, SPREAD, UNFUSED, kernels_of, unfused_terms
 from training.estimate.nanotron import dealt_by_cost
 from training.estimate.request import Request, request_of
 from training.estimate.runs import MeasuredRun, is_nanotron, runs
@@ -44,8 +44,8 @@ class FilledRun:
     asked: Request
 
     @property
-    def capacity(self) -> float:
-        return self.asked.bytes_of_gpu
+    def usable(self) -> float:
+        return self.asked.usable
 
     @property
     def kernels(self) -> str:
@@ -104,7 +104,7 @@ def told(several: Sequence[FilledRun], constants: np.ndarray) -> str:
     off = abs(errors([case for case in several if case.run.memory], constants))
     bad, good = (
         [
-            case.low * case.needed(constants) > USABLE * case.capacity
+            case.low * case.needed(constants) > case.usable
             for case in several
             if (case.run.status == "ok") == ran
         ]
@@ -140,7 +140,7 @@ def main() -> None:
         print(f"{name}\n  UNFUSED:  {told(out, now)}\n  left out: {told(out, blind)}")
         if name != "Playbook":  # whose models are left out one by one
             for case in out:
-                over.append(case.low * case.needed(blind) > USABLE * case.capacity)
+                over.append(case.low * case.needed(blind) > case.usable)
                 ran.append(case.run.status == "ok")
                 if (memory := case.run.memory or 0.0) > LARGE:
                     ratios.setdefault(case.kernels, []).append(memory * GIB / case.needed(blind))

@@ -91,15 +91,20 @@ def read_table(file: Path, model: type[Model]) -> Model:
 
 def parsed(file: Path) -> dict[str, object]:
     """The content of a TOML file, unchecked. Errors: TableError for invalid TOML."""
+    return parsed_text(f"{file.parent.name}/{file.name}", file.read_text(encoding="utf-8"))
+
+
+def parsed_text(name: str, text: str) -> dict[str, object]:
+    """The content of a TOML text. Errors: TableError for invalid TOML, which says the name."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:
         import tomli as tomllib  # the package that became tomllib
 
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise TableError(f"{file.parent.name}/{file.name}: {error}") from None
+        raise TableError(f"{name}: {error}") from None
 
 
 def checked(name: str, values: object, model: type[Model]) -> Model:

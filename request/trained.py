@@ -24,11 +24,12 @@ from groups.megatron.grids import GTP
 from groups.mesh import whole_number
 from groups.presets import SERVERS
 from groups.stages.holdings import MAX_BATCH
-from training.clusters import CLUSTERS, Cluster
+from training.clusters import machine_of
 from training.estimate import Estimate, Request, estimate_of, layer_time
 from training.estimate.answer import ROUNDS
 from training.estimate.memory import room_of
 from training.estimate.request import DENSE, require_numbers
+from training.machine import Machine
 from training.memory.per_stage import StageMemory, memory_per_stage
 from training.model import MAX_SIZE, Model
 from training.models import OLDER, shape_of_preset, training_of_preset
@@ -235,7 +236,7 @@ class Trained:
     chosen: ChosenModel
     split: Split
     training: Training
-    cluster_id: str
+    cluster: Machine
     capacity: float  # bytes
     batch: Batch
     cp_algorithm: str  # how keys and values go round in a cp group
@@ -251,8 +252,8 @@ class Trained:
         return MEMORY["own_within"][language] if is_own else model_name(self.chosen, language)
 
     @property
-    def cluster(self) -> Cluster:
-        return CLUSTERS[self.cluster_id]
+    def cluster_id(self) -> str:
+        return self.cluster.id
 
     def require(self) -> None:
         """Errors: LayoutError for a model or a training that is invalid."""
@@ -272,7 +273,7 @@ class Trained:
             global_batch=self.batch.global_batch,
             gpus=layout.world_size,
             gpus_per_node=layout.gpus_per_node,
-            cluster=self.cluster_id,
+            cluster=self.cluster,
             capacity=self.capacity,
             cp=self.split.cp,
             vpp=self.split.vpp,
@@ -326,7 +327,7 @@ def trained_of(layout: Layout, state: State) -> Trained:
         schedule=schedule,
         group_size=group_size(state, schedule),
     )
-    cluster = cluster_of(state)
+    cluster = machine_of_state(state)
     try:
         require_numbers(cluster, training.products)
     except LayoutError as error:
@@ -341,6 +342,11 @@ def trained_of(layout: Layout, state: State) -> Trained:
 def cluster_of(state: State) -> str:
     """The cluster of a state, an id of CLUSTERS."""
     return str(state.value("cluster"))
+
+
+def machine_of_state(state: State) -> Machine:
+    """The machines of a state. Errors: LayoutError about a number that a machine cannot have."""
+    return machine_of(cluster_of(state))
 
 
 class DealtOut(TypedDict, total=False):
@@ -382,11 +388,11 @@ def capacity_of(state: State) -> float:
 
     Errors: LayoutError for an unknown cluster, and for a bad number of GiB.
     """
-    cluster = CLUSTERS[cluster_of(state)]
+    cluster = machine_of_state(state)
     if is_empty(state.capacity):
         return float(cluster.memory)
     value = number_in(state.capacity)
     if isinstance(value, str) or not 0 < value <= 100_000:
-        of_cluster = {"capacity": cluster.memory // GIB}
+        of_cluster = {"capacity": round(cluster.memory / GIB, 2)}
         raise refusal("not-a-capacity", "capacity", of_cluster, value=quoted(value))
     return value * GIB

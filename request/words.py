@@ -29,7 +29,8 @@ from formats.values import Document, Facts
 from groups import LayoutError
 from groups.frameworks import FRAMEWORKS, Framework
 from groups.inputs import SWITCH, number_in
-from training.clusters import CLUSTERS, Cluster
+from training.clusters import CLUSTERS
+from training.machine import Machine
 from training.models import MODELS, PublishedModel
 from training.pipeline import SCHEDULES
 from training.recompute import WORDS
@@ -47,7 +48,7 @@ SHORT = ("tp", "pp", "cp", "dp", "ep", "etp", "edp", "vpp", "dcp", "moe_dp")
 """Controls that sentences call by their short names."""
 
 
-NAMED: dict[str, Mapping[str, Framework | Cluster | PublishedModel]] = {
+NAMED: dict[str, Mapping[str, Framework | Machine | PublishedModel]] = {
     "framework": FRAMEWORKS,
     "cluster": CLUSTERS,
     "model": MODELS,

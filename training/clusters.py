@@ -1,129 +1,136 @@
-"""Clusters by the numbers that a step depends on: link speeds one way, memory and peak of one GPU.
+"""The machines that are known by name, as published: rows of clusters.toml, cards.toml and
+accelerators.toml, each with its source. One's own is described the same way (training.described).
 
-    nvlink   bytes per second that one GPU sends to the GPUs of its NVLink domain
-    nic      bytes per second that one GPU sends out of it, through its own network card
-    memory   bytes of one GPU; the GB of memory that vendors print are GiB
-    peak     bf16 floating point operations per second of one GPU, without sparsity
-    fp8, fp4 the same of 8-bit and 4-bit numbers; 0 where a GPU has none
-    hbm      bytes per second between a GPU and its memory
-    reached  share of the peak that the best of all matrix products reaches on the machine
-    link     bytes per second one way between a GPU and its host: PCIe, or NVLink-C2C
-    host     bytes of memory of a node; 0: not known
+>>> machine_of("MI300X").name, machine_of("h100").id, round(machine_of("b300").memory / GIB, 2)
+('MI300X', 'dgx-h100', 268.59)
 
-Vendors mostly print NVLink both ways (A100 600, H100 900, H800 400, GB200 1800 GB/s); a ring sends
-one way, at half of that. All are limits of the hardware: what programs reach is lower.
-
-Left out, for want of a stated speed or because one number a GPU does not describe their links: Jean
-Zay (4 Omni-Path links a node), TPU v4 and TPU7x (a torus).
+Left out: Jean Zay (4 Omni-Path links a node), for want of a stated speed; what is announced and was
+not measured yet (Vera Rubin).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
+from groups.errors import nearest_names, not_a_choice
 from groups.tables import Rows, read_table
 
-GB, GIB, TERA = 1e9, 2**30, 1e12
-"""Bytes of a gigabyte (links), of a gibibyte (memory), and of a terabyte."""
+from .machine import GB, GIB, SWITCH, TERA, USUAL_REACHED, Machine
+
+MIB, GBIT = 2**20, 1e9 / 8
+"""Bytes of a mebibyte, and of a gigabit."""
+
+FILES = ("clusters.toml", "cards.toml", "accelerators.toml")
 
 
 @dataclass(frozen=True)
-class Cluster:
-    """A type of machine.
-
-    >>> h100 = CLUSTERS["dgx-h100"]
-    >>> h100.nvlink / GB, h100.nic / GB, h100.memory / GIB, h100.domain_of(8)
-    (450.0, 50.0, 80.0, 8)
-    """
+class MachineRow:
+    """A row of FILES, in the units of vendors; 0: unknown, of fp8 and fp4: none."""
 
     name: str
-    nvlink: float
-    nic: float
-    memory: int
-    peak: float
     source: tuple[str, ...]
-    rack: int = 0  # GPUs of an NVLink domain of several nodes; 0: a node is a domain
-    fp8: float = 0.0
-    fp4: float = 0.0
-    hbm: float = 0.0
-    reached: float = 1.0
-    link: float = 0.0
-    host: float = 0.0
-
-    def host_of(self, gpus_per_node: int) -> float:
-        """Bytes of host memory for ``gpus_per_node`` GPUs; in a rack, every four GPUs have a node.
-
-        >>> CLUSTERS["gb200-nvl72"].host_of(8) / GB
-        1920.0
-        """
-        return self.host * (-(-gpus_per_node // 4) if self.rack else 1)
-
-    def domain_of(self, gpus_per_node: int) -> int:
-        """Number of GPUs in an NVLink domain: a node, or a rack if NVLink joins its nodes.
-
-        >>> CLUSTERS["gb200-nvl72"].domain_of(4)
-        72
-        """
-        return max(self.rack, gpus_per_node)
-
-    def domain_of_job(self, gpus: int, gpus_per_node: int) -> int:
-        """Number of GPUs that a job uses in an NVLink domain; a power of two if it spans several
-        racks.
-
-        Of 72 GPUs the job uses 64, so that groups of 8, 16, 32 and 64 ranks stay in a rack.
-
-        >>> gb200 = CLUSTERS["gb200-nvl72"]
-        >>> gb200.domain_of_job(72, 4), gb200.domain_of_job(256, 4)
-        (72, 64)
-        """
-        if gpus <= self.rack or self.rack <= gpus_per_node:
-            return min(gpus, self.domain_of(gpus_per_node))
-        return 2 ** (self.rack.bit_length() - 1)
-
-
-@dataclass(frozen=True)
-class ClusterRow:
-    """A row of clusters.toml, in the units of vendors."""
-
-    name: str
-    nvlink_gb_per_s: float
-    nic_gb_per_s: float
-    memory_gib: int
-    peak_tflop_per_s: float
-    hbm_gb_per_s: float
-    reached: float
-    link_gb_per_s: float
-    source: tuple[str, ...]
-    host_gb: float = 0.0
-    rack: int = 0
+    aliases: tuple[str, ...] = ()
+    family: str = ""
+    bf16_tflop_per_s: float = 0.0
+    fp16_tflop_per_s: float = 0.0
     fp8_tflop_per_s: float = 0.0
     fp4_tflop_per_s: float = 0.0
+    fp4_most_tflop_per_s: float = 0.0
+    reached: float = USUAL_REACHED
+    memory_mib: int = 0
+    sheet_gib: float = 0.0
+    seen_gib: float = 0.0
+    hbm_gb_per_s: float = 0.0
+    fabric: str = SWITCH
+    axes: int = 0
+    rack: int = 0
+    per_node: int = 0
+    link_gb_per_s: float = 0.0
+    pair_gb_per_s: float = 0.0
+    nic_gbit_per_s: float = 0.0
+    pod: int = 0
+    spine: float = 1.0
+    host_link_gb_per_s: float = 0.0
+    host_gb: float = 0.0
+    unknown: tuple[str, ...] = ()
 
-    def cluster(self) -> Cluster:
-        return Cluster(
-            name=self.name,
-            source=self.source,
-            rack=self.rack,
-            reached=self.reached,
-            memory=self.memory_gib * GIB,
-            nvlink=self.nvlink_gb_per_s * GB,
-            nic=self.nic_gb_per_s * GB,
-            hbm=self.hbm_gb_per_s * GB,
-            link=self.link_gb_per_s * GB,
-            host=self.host_gb * GB,
-            peak=self.peak_tflop_per_s * TERA,
+    def machine(self, id: str) -> Machine:
+        return Machine(
+            id=id,
+            memory=float(self.memory_mib * MIB or self.sheet_gib * GIB),
+            is_sheet=not self.memory_mib,
+            known_seen=self.seen_gib * GIB,
+            peak=(self.bf16_tflop_per_s or self.fp16_tflop_per_s) * TERA,
+            has_bf16=not self.fp16_tflop_per_s,
             fp8=self.fp8_tflop_per_s * TERA,
             fp4=self.fp4_tflop_per_s * TERA,
+            fp4_most=self.fp4_most_tflop_per_s * TERA,
+            hbm=self.hbm_gb_per_s * GB,
+            nvlink=self.link_gb_per_s * GB,
+            pair=self.pair_gb_per_s * GB,
+            nic=self.nic_gbit_per_s * GBIT,
+            link=self.host_link_gb_per_s * GB,
+            host=self.host_gb * GB,
+            **{name: getattr(self, name) for name in _SAME},
         )
 
 
-def _clusters() -> dict[str, Cluster]:
-    rows = read_table(Path(__file__).with_name("clusters.toml"), dict[str, ClusterRow])
-    return {name: row.cluster() for name, row in rows.items()}
+_SAME = ("name", "source", "family", "reached", "fabric", "axes", "rack", "per_node")
+_SAME += ("pod", "spine", "unknown")
 
 
-CLUSTERS: Mapping[str, Cluster] = Rows(_clusters)
-"""Every cluster by a stable id. The machines of Llama 3 405B are as DGX H100, with RoCE in place of
+@cache
+def _rows() -> dict[str, MachineRow]:
+    folder, rows = Path(__file__).parent, dict[str, MachineRow]()
+    for file in FILES:
+        rows |= read_table(folder / file, dict[str, MachineRow])
+    return rows
+
+
+CLUSTERS: Mapping[str, Machine] = Rows(
+    lambda: {name: row.machine(name) for name, row in _rows().items()}
+)
+"""Every machine by a stable id. The machines of Llama 3 405B are as DGX H100, with RoCE in place of
 InfiniBand, and their top network layer carries 1/7 (arXiv:2407.21783 section 3.3.1)."""
+
+
+@cache
+def _names() -> dict[str, str]:
+    """The id of each name, without its spaces and hyphens, in small letters."""
+    known = {_plain(name): id for id, row in _rows().items() for name in (row.name, *row.aliases)}
+    return known | {_plain(id): id for id in _rows()}
+
+
+def _plain(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter.isalnum())
+
+
+MAKERS = ("nvidia", "amd", "intel", "huawei", "google", "aws")
+
+
+def machine_id(name: str) -> str:
+    """The id of a machine by any of its names; a name that is none unchanged.
+
+    >>> machine_id("AMD MI300X"), machine_id("rtx 4090"), machine_id("dgx_h100"), machine_id("xx")
+    ('mi300x', 'rtx-4090', 'dgx-h100', 'xx')
+    """
+    plain = _plain(name)
+    short = next((plain.removeprefix(one) for one in MAKERS if plain.startswith(one)), plain)
+    return _names().get(plain) or _names().get(short) or name
+
+
+def machine_of(cluster: str | Machine, control: str = "cluster") -> Machine:
+    """The machine of a name, or the machine itself.
+
+    Errors: LayoutError for a name that no machine has, with the nearest ones.
+    """
+    if isinstance(cluster, Machine):
+        return cluster
+    if isinstance(cluster, str) and (found := machine_id(cluster)) in CLUSTERS:
+        return CLUSTERS[found]
+    near = nearest_names(cluster, [*CLUSTERS, *_names()]) if isinstance(cluster, str) else []
+    fixes = [{control: one} for one in dict.fromkeys(map(machine_id, near))]
+    raise not_a_choice(control, cluster, CLUSTERS, fixes)

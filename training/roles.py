@@ -41,7 +41,7 @@ import numpy as np
 from groups.notes import Note
 from groups.plan import Plan, Role
 
-from .clusters import GIB
+from .machine import GIB
 
 if TYPE_CHECKING:
     from .memory.per_stage import StageMemory

@@ -10,16 +10,17 @@ from groups.alternatives import with_working
 from groups.errors import LayoutError, not_a_choice
 from groups.layout import Layout
 
-from ..clusters import CLUSTERS
+from ..clusters import machine_of
 from ..errors import require_choice
+from ..machine import Machine
 from ..memory.per_stage import require_counted
 from ..model import Model
 from ..models import MODELS
 from ..pipeline.spec import OF_SCHEDULES
 from ..split import Split
-from .constants import FAMILIES, SOFTWARE, constants_of, fitted_constants, software_of
+from .constants import SOFTWARE, constants_of, fitted_constants, software_of
 from .memory import Fit, fit_of
-from .request import Arguments, Request, request_of
+from .request import Arguments, Request, request_of, require_times
 from .runs import MeasuredRun, lacks, nearest_runs
 from .seconds import Timed, decided, layer_seconds, stall_seconds, step_seconds
 from .work import layer_work, work_of
@@ -103,7 +104,7 @@ class Estimate:
 def estimate(model: Model, *, software: str = "", **arguments: object) -> Estimate:
     """The time of a step and the memory it needs, from constants that public runs were fitted to.
 
-        cluster "dgx-h100", gpus 64, gpus_per_node 8     the machine
+        cluster "dgx-h100", gpus 64, gpus_per_node 8     a name of CLUSTERS, or a Machine
         tp 8, pp 1, cp 1, ep 1, etp None, vpp 1          sizes (vpp counts where pp is above 1);
                                                          layers that pp x vpp does not divide are
                                                          dealt out unevenly; etp None is 1 where ep
@@ -179,7 +180,8 @@ def estimate_of(
 
     fit: the result of `fit_of`, if known; named: the software if requested, not guessed.
     """
-    constants = constants_of(FAMILIES[request.cluster], software)
+    require_times(request)
+    constants = constants_of(request.machine.family, software)
     on_host, fullness = (0.0, 0.0), 0.0
     if request.training.offload != "none" or "stall" in constants:
         fit = fit or fit_of(request, named)
@@ -213,7 +215,7 @@ def estimate_of(
 def layer_time(request: Request, software: str, kind: int = 0) -> Timed:
     """Seconds of a layer of one of the model's kinds for one micro-batch, forward and backward;
     arguments as `estimate_of`."""
-    constants = constants_of(FAMILIES[request.cluster], software)
+    constants = constants_of(request.machine.family, software)
     layer = layer_work(request, request.model.kinds[kind])
     return layer_seconds(request, layer, constants)(request.training.recompute)
 
@@ -222,7 +224,7 @@ def layer_time(request: Request, software: str, kind: int = 0) -> Timed:
 
 
 def seconds_waited(
-    layout: Layout, model: str, cluster: str = "dgx-h100", global_batch: int = 0
+    layout: Layout, model: str, cluster: str | Machine = "dgx-h100", global_batch: int = 0
 ) -> dict[str, float]:
     """Seconds that a step of a published model on a layout waits for each kind of group.
 
@@ -236,12 +238,12 @@ def seconds_waited(
     Errors: LayoutError for no such model or cluster, and for what does not go together.
     """
     require_choice("model", model, tuple(MODELS))
-    require_choice("cluster", cluster, tuple(CLUSTERS))
+    machine = machine_of(cluster)
     shape = MODELS[model].model
     split = Split.of(layout.mesh, layout.expert if shape.experts else None)
     step = estimate(
         shape,
-        cluster=cluster,
+        cluster=machine,
         gpus=layout.world_size,
         gpus_per_node=layout.gpus_per_node,
         **{name: getattr(split, name) for name in ("tp", "cp", "pp", "ep", "etp")},

@@ -29,19 +29,6 @@ DATA = Path(__file__).parent / "data"
 
 SOFTWARE = ("megatron", "fsdp", "nanotron")
 
-FAMILIES = {
-    "dgx-a100": "a100",
-    "dgx-a100-40gb": "a100",
-    "dgx-h100": "h100",
-    "dgx-h200": "h100",
-    "hgx-h800": "h100",
-    "dgx-b200": "b200",
-    "dgx-b300": "b200",
-    "gb200-nvl72": "gb200",
-    "gb300-nvl72": "gb200",
-}
-"""Clusters whose GPUs compute alike have constants in common."""
-
 SAME_JOB = 0.3, 1.0, 1.0
 """Doublings of parameters, GPUs and samples of a step up to which a job is one of nanotron's."""
 
@@ -71,14 +58,15 @@ def fitted_constants() -> Fitted:
 
 @lru_cache(maxsize=64)
 def constants_of(family: str, software: str) -> dict[str, float]:
-    """The constants of one GPU family under one software.
+    """The constants of one GPU family (`Machine.family`) under one software; of GPUs of which no
+    run was measured those that all families share.
 
     >>> 0.5 < constants_of("h100", "megatron")["share"] < 1.2
     True
     """
     constants = fitted_constants()
     of_software = constants["software"].get(software, {})
-    return {**constants["shared"], **constants["families"][family], **of_software}
+    return {**constants["shared"], **constants["families"].get(family, {}), **of_software}
 
 
 @lru_cache(maxsize=1024)
@@ -97,7 +85,7 @@ def software_of(request: Request) -> str:
     if training.is_eager:
         return "fsdp"
     is_plain = (
-        request.cluster == "dgx-h100"
+        request.machine.id == "dgx-h100"
         and training.products in WIDE
         and not model.experts
         and request.split.vpp == 1

@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from ..clusters import GIB
+from ..machine import GIB
 from ..memory.per_stage import StageMemory, memory_per_stage
 from ..recipe import PRECISIONS, WIDE
 from ..split import padded_vocabulary
@@ -59,9 +59,6 @@ UNFUSED = {
 """How much of each of `unfused_terms` a GPU needs."""
 
 PIECES, CONTEXT = 1.03, 1 * GIB
-
-USABLE = 0.99
-"""The share of a GPU's memory that programs get: of 80 GiB 79.35 (CUDA's deviceQuery on A100)."""
 
 SPREAD = {
     **{"fused": (1.0, 1.1), "fused, graphs": (1.0, 1.3)},
@@ -146,7 +143,7 @@ def fit_of(request: Request, software: str = "") -> Fit:
     most = max(stages, key=lambda stage: stage.on_host)
     host = request.machine.host_of(request.gpus_per_node) / min(request.gpus, request.gpus_per_node)
     parts_of = _parts_of(request, software, is_fused)
-    held, limit = _fullest(request, stages, is_fused, parts_of), USABLE * capacity
+    held, limit = _fullest(request, stages, is_fused, parts_of), request.usable
     low = held.low
     if not request.precision_is_explicit:
         how = replace(training, precision=LEAN[training.products in WIDE])

@@ -13,8 +13,9 @@ from groups.megatron.grids import expert_grid, grids
 from groups.mesh import MAX_RANKS, whole_number
 from groups.stages.layers import MAX_LAYERS
 
-from ..clusters import CLUSTERS, Cluster
+from ..clusters import machine_of
 from ..errors import refusal, require_choice
+from ..machine import Links, Machine
 from ..model import MAX_SIZE, Model
 from ..pipeline.spec import least_group
 from ..recipe import PRODUCTS, WIDE, Training
@@ -26,7 +27,7 @@ from ..traffic.demands import require
 class Arguments:
     """The arguments of `estimate` besides the model, with their defaults."""
 
-    cluster: str = "dgx-h100"
+    cluster: str | Machine = "dgx-h100"
     gpus: int = 64
     gpus_per_node: int = 8
     tp: int = 8
@@ -57,7 +58,8 @@ class TrainingJob:
     """A model, its training and its machines: everything that the layouts of a job have in common.
 
     Attributes:
-        capacity: bytes of a GPU; 0: the cluster's.
+        cluster: the machines, or their name.
+        capacity: bytes of a GPU; 0: the machine's.
         dense, expert: orders of the two grids' axes, fastest first.
     """
 
@@ -66,24 +68,33 @@ class TrainingJob:
     global_batch: int
     gpus: int
     gpus_per_node: int
-    cluster: str
+    cluster: str | Machine
     capacity: float = 0.0
     cp_algorithm: str = "p2p"
     dense: tuple[str, ...] = DENSE
     expert: tuple[str, ...] = EXPERT
 
-    @property
-    def machine(self) -> Cluster:
-        return CLUSTERS[self.cluster]
+    @cached_property
+    def machine(self) -> Machine:
+        return machine_of(self.cluster)
 
     @property
     def bytes_of_gpu(self) -> float:
         return self.capacity or self.machine.memory
 
+    @property
+    def usable(self) -> float:
+        """Bytes of a GPU that programs get."""
+        return self.bytes_of_gpu * self.machine.seen / self.machine.memory
+
     @cached_property
     def domain(self) -> int:
         """The number of GPUs in an NVLink domain, for a job of this size."""
         return self.machine.domain_of_job(self.gpus, self.gpus_per_node)
+
+    @cached_property
+    def links(self) -> Links:
+        return Links(self.machine, self.domain, self.machine.pod_of(self.gpus_per_node))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,9 +147,9 @@ def request_of(model: Model, arguments: Arguments) -> Request:
     """The request of a model and arguments. Errors: LayoutError for arguments that contradict."""
     if not isinstance(model, Model):
         raise refusal("not-a-model", "model", value=quoted(model))
-    require_choice("cluster", arguments.cluster, tuple(CLUSTERS))
+    machine = machine_of(arguments.cluster)
     require_choice("precision", arguments.precision, PRODUCTS)
-    require_numbers(arguments.cluster, arguments.precision)
+    require_numbers(machine, arguments.precision)
     whole_number(arguments.gpus_per_node, "gpus_per_node", maximum=MAX_RANKS)
     whole_number(arguments.global_batch, "global_batch", maximum=MAX_SIZE)
     if whole_number(arguments.sequence, "sequence", maximum=MAX_SIZE) != model.sequence:
@@ -165,7 +176,8 @@ def request_of(model: Model, arguments: Arguments) -> Request:
         ep_overlap=arguments.ep_overlap,
     )
     require(model, split, training)
-    machines = (arguments.gpus, arguments.gpus_per_node, arguments.cluster)
+    machine.require("memory")
+    machines = (arguments.gpus, arguments.gpus_per_node, machine)
     return Request(model, training, arguments.global_batch, *machines, split=split)
 
 
@@ -193,11 +205,20 @@ def _split(model: Model, arguments: Arguments) -> Split:
     return Split.of(dense, expert_grid(expert), **dealt)
 
 
-def require_numbers(cluster: str, precision: str) -> None:
-    """Raises LayoutError for a number format that the cluster's GPUs cannot multiply."""
-    machine = CLUSTERS[cluster]
-    peak = machine.fp4 if precision == "nvfp4" else machine.fp8
+def require_numbers(machine: Machine, precision: str) -> None:
+    """Raises LayoutError for a number format that the machine's GPUs cannot multiply."""
+    is_four = precision == "nvfp4"
+    peak = machine.fp4 if is_four else machine.fp8
+    names = {"cluster": machine.name, "precision": precision}
     if precision not in WIDE and not peak:
         widest = {"precision": "fp8" if machine.fp8 else "bf16"}
-        names = {"cluster": machine.name, "precision": precision}
-        raise refusal("no-such-numbers", "precision", widest, **names)
+        code = "unknown" if ("fp4" if is_four else "fp8") in machine.unknown else "no-such"
+        raise refusal(f"{code}-numbers", "precision", widest, **names)
+    if precision == "bf16" and not machine.has_bf16:
+        raise refusal("no-such-numbers", "precision", {"precision": "fp16"}, **names)
+
+
+def require_times(job: TrainingJob) -> None:
+    """Raises LayoutError for a number of the machine that a step's time needs and nobody knows."""
+    job.machine.require("peak", "hbm")
+    job.machine.require_links(job.gpus, job.gpus_per_node)

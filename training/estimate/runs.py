@@ -19,10 +19,11 @@ from functools import lru_cache
 
 import numpy as np
 
+from ..clusters import machine_of
 from ..model import Model
 from ..parameters import active_parameters, total_parameters
 from ..split import Split
-from .constants import DATA, FAMILIES, fitted_constants
+from .constants import DATA, fitted_constants
 from .request import Arguments, Request
 
 
@@ -165,7 +166,7 @@ def _map() -> tuple[tuple[MeasuredRun, ...], np.ndarray, np.ndarray]:
         for run in timed
         for each in [run.arguments]
     ]
-    families = np.array([FAMILIES[run.arguments.cluster] for run in timed])
+    families = np.array([machine_of(run.arguments.cluster).family for run in timed])
     return timed, np.array(places), families
 
 
@@ -176,7 +177,7 @@ def nearest_runs(
     timed, places, families = _map()
     sizes = (request.gpus, request.training.micro_batch, request.global_batch)
     here = _place(request.model, request.split, sizes, request.training.products)
-    other = FAR_FAMILY * (families != FAMILIES[request.cluster])
+    other = FAR_FAMILY * (families != request.machine.family)
     distance = np.sqrt(((places - np.array(here)) ** 2).sum(axis=1) + other**2)
     if software != "nanotron":
         distance = distance + np.where([is_nanotron(run) for run in timed], np.inf, 0.0)
@@ -189,7 +190,7 @@ def lacks(request: Request) -> tuple[str, ...]:
     some."""
     lacking = ["offload"] * (request.training.offload != "none")
     lacking += ["fp32"] * (request.training.element == 4)
-    seen = fitted_constants()["seen"].get(FAMILIES[request.cluster], {})
+    seen = fitted_constants()["seen"].get(request.machine.family, {})
     kind = "moe" if request.model.experts else "dense"
     if kind not in seen:
         return (*lacking, "model" if seen else "gpu")

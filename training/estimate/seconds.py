@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..clusters import Cluster
+from ..machine import Machine
 from ..memory.host import UPDATE, crossing
 from ..pipeline.figures import idle_time
 from ..recipe import PRECISIONS
@@ -102,12 +102,12 @@ class Step(NamedTuple):
         return self.busy + self.bubble + self.dp + self.optimizer + self.offload
 
 
-def message_seconds(messages: Messages, machine: Cluster, c: Constants) -> Number:
+def message_seconds(messages: Messages, machine: Machine, c: Constants) -> Number:
     """Seconds of messages sent one after the other."""
     if not messages.number:
         return 0.0
-    inside = messages.inside / (machine.nvlink * c["nvlink_share"])
-    outside = messages.outside / (machine.nic * c["nic_share"])
+    inside = messages.inside / (machine.nvlink * c["nvlink_share"]) if machine.nvlink else 0.0
+    outside = messages.outside / (machine.nic * c["nic_share"]) if machine.nic else 0.0
     waits = messages.hops_inside * c["hop_inside"] + messages.hops_outside * c["hop_outside"]
     longer = (inside + outside + abs(inside - outside)) / 2.0
     return longer + 0.3 * (inside + outside - longer) + waits

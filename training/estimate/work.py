@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..kinds import MLP, Experts, LayerKind, Mixer, StateMixer
+from ..machine import Links
 from ..memory.host import Number
 from ..memory.per_stage import layer_bytes
 from ..model import Model
@@ -146,26 +147,42 @@ def _near(n: int, stride: int, domain: int) -> int:
     return max(1, gcd(n * stride, domain) // stride)
 
 
-def collective(n: int, stride: int, domain: int, size: Number, shares: float) -> Messages:
+def collective(n: int, stride: int, links: Links, size: Number, shares: float) -> Messages:
     """``shares`` times (n-1)/n of a buffer round n ranks that stand ``stride`` apart.
 
-    >>> collective(16, 1, 8, 16e9, 1).outside / 1e9  # each of 8 cards carries an eighth
+    Bytes count as many times as their links are slower than the machine's fastest: those of a mesh
+    with few members, and those between pods.
+
+    >>> from training.clusters import CLUSTERS
+    >>> sent = collective(16, 1, Links(CLUSTERS["dgx-h100"], 8), 16e9, 1)
+    >>> sent.outside / 1e9  # each of 8 cards carries an eighth
     1.875
+    >>> mesh = Links(CLUSTERS["mi300x"], 8)
+    >>> [collective(n, 1, mesh, 1e9, 1).inside / 1e9 for n in (2, 8)]  # half, at a seventh of it
+    [3.5, 0.875]
     """
     if n == 1 or not (size.any() if isinstance(size, np.ndarray) else size):
         return NONE
-    near = _near(n, stride, domain)
+    near = _near(n, stride, links.domain)
     sent = shares * (n - 1) / n * size
     inside, outside = sent if near > 1 else 0.0, sent / near if near < n else 0.0
+    if near > 1 and (slower := links.slower(near, stride)) > 1.0:
+        inside = inside * slower
+    if links.pod and (within := _near(n, stride, links.pod)) < n:
+        outside = outside * max(1.0, links.machine.spine * near / within)
     return Messages(inside, outside, shares, shares * log2(near), shares * log2(n / near))
 
 
-def exchange(n: int, stride: int, domain: int, size: float) -> Messages:
+def exchange(n: int, stride: int, links: Links, size: float) -> Messages:
     """The messages of an all-to-all: (n-1)/n of the buffer, an equal part to every other rank."""
     if n == 1 or not size:
         return NONE
-    near = _near(n, stride, domain)
+    near = _near(n, stride, links.domain)
     inside, outside = size * (near - 1) / n, size * (n - near) / n
+    if near > 1 and (slower := links.slower(near, stride, pairwise=True)) > 1.0:
+        inside *= slower
+    if links.pod and (within := _near(n, stride, links.pod)) < n:
+        outside = max(outside, links.machine.spine * size * (n - within) / n)
     return Messages(inside, outside, 1.0, log2(near), log2(n / near))
 
 
@@ -289,7 +306,7 @@ def _tensor(request: Request, kind: LayerKind) -> Messages:
     messages = _blocks(request, float(kind.blocks))
     if kind.moe is not None and split.etp > 1:
         routed = 2.0 * request.tokens * model.hidden / split.tp * kind.moe.top_k * split.etp
-        more = collective(split.etp, request.stride("etp"), request.domain, routed, 2.0)
+        more = collective(split.etp, request.stride("etp"), request.links, routed, 2.0)
         messages = messages.plus(more)
     return messages
 
@@ -297,7 +314,7 @@ def _tensor(request: Request, kind: LayerKind) -> Messages:
 def _blocks(request: Request, number: float) -> Messages:
     """The messages of ``number`` blocks, forward."""
     whole, tp = 2.0 * request.tokens * request.model.hidden, request.split.tp
-    return collective(tp, request.stride("tp"), request.domain, whole, 2.0 * number)
+    return collective(tp, request.stride("tp"), request.links, whole, 2.0 * number)
 
 
 def _context(request: Request, kind: LayerKind) -> Messages:
@@ -308,9 +325,9 @@ def _context(request: Request, kind: LayerKind) -> Messages:
     if request.cp_algorithm == "a2a":  # queries, keys and values in, the output back
         widths = keys_values + queries
         size = 2.0 * request.tokens * widths / split.tp
-        return exchange(split.cp, request.stride("cp"), request.domain, size)
+        return exchange(split.cp, request.stride("cp"), request.links, size)
     size = 2.0 * request.tokens * keys_values / split.tp * split.cp
-    return collective(split.cp, request.stride("cp"), request.domain, size, 1.0)
+    return collective(split.cp, request.stride("cp"), request.links, size, 1.0)
 
 
 def _expert(request: Request, moe: Experts) -> Messages:
@@ -318,11 +335,15 @@ def _expert(request: Request, moe: Experts) -> Messages:
     model, split, training = request.model, request.split, request.training
     each = 2.0 * request.tokens * model.hidden / split.tp
     both_ways = 1.0 + training.dispatched
-    messages = exchange(split.ep, request.stride("ep"), request.domain, each * moe.top_k)
+    messages = exchange(split.ep, request.stride("ep"), request.links, each * moe.top_k)
     if training.sends_once and messages is not NONE:
         near = _near(split.ep, request.stride("ep"), request.domain)
         inside, outside = copies(model, split.ep, near)
-        messages = messages._replace(inside=each * inside, outside=each * outside)
+        slower = request.links.slower(near, request.stride("ep"), pairwise=True)
+        if request.links.pod and near < split.ep:  # as much slower as all copies would be
+            plain = each * moe.top_k * (split.ep - near) / split.ep
+            outside *= messages.outside / plain
+        messages = messages._replace(inside=each * inside * slower, outside=each * outside)
     sent = messages._replace(
         inside=messages.inside * both_ways / 2.0, outside=messages.outside * both_ways / 2.0
     )
@@ -336,9 +357,14 @@ def _sends(request: Request) -> Messages:
         return NONE
     cut = split.tp if request.training.sequence_parallel else 1
     size = 2.0 * 2.0 * request.tokens * model.hidden / cut
+    machine, links = request.machine, request.links
     if request.stride("pp") >= request.domain:
-        return Messages(outside=size, number=2.0, hops_outside=2.0)
-    return Messages(inside=size, number=2.0, hops_inside=2.0)
+        across = links.pod and request.stride("pp") >= links.pod
+        return Messages(
+            outside=size * (machine.spine if across else 1.0), number=2.0, hops_outside=2.0
+        )
+    slower = machine.nvlink / machine.one_pair if machine.nvlink else 1.0
+    return Messages(inside=size * slower, number=2.0, hops_inside=2.0)
 
 
 def rank_parameters(request: Request, layers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -370,11 +396,11 @@ def replicas_of(request: Request, dense: Number, experts: Number) -> Replicas:
 
     def both(bytes_each: float, shares: float) -> Messages:
         of_dense = collective(
-            ranks, request.stride("cp", "dp"), request.domain, dense * bytes_each, shares
+            ranks, request.stride("cp", "dp"), request.links, dense * bytes_each, shares
         )
         if not request.model.experts:
             return of_dense
-        two = collective(edp, request.stride("edp"), request.domain, experts * bytes_each, shares)
+        two = collective(edp, request.stride("edp"), request.links, experts * bytes_each, shares)
         return of_dense.plus(two)
 
     weights = both(2.0, 1.0) if zero else NONE

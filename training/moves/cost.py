@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..clusters import Cluster
+from ..machine import Machine
 from .weights import Moves
 
 USUAL = {"direct": (10.0, 14.2), "gathered": (16.5, 81.0)}
@@ -49,21 +49,21 @@ def busiest(moves: Moves, *, sender: bool) -> Busiest:
     return Busiest(rank, int(counts[rank]))
 
 
-def seconds_of(moves: Moves, cluster: Cluster) -> float:
+def seconds_of(moves: Moves, cluster: Machine) -> float:
     """Seconds at link speed, with nodes as NVLink domains; 0 if nothing leaves a GPU."""
     near = max(int(of(far=False).max()) for of in (moves.sent, moves.received))
     far = max(int(of(far=True).max()) for of in (moves.sent, moves.received))
     return max(near / cluster.nvlink, far / cluster.nic)
 
 
-def least_seconds(moves: Moves, cluster: Cluster) -> float:
+def least_seconds(moves: Moves, cluster: Machine) -> float:
     """A lower bound on the seconds at link speed under any rule."""
     least, gpus = moves.least, moves.target.layout.gpus_per_node
     together = cluster.nvlink + cluster.nic
     return max(least.into_gpu / together, least.into_node / (gpus * cluster.nic))
 
 
-def usual_seconds(moves: Moves, cluster: Cluster) -> tuple[float, float]:
+def usual_seconds(moves: Moves, cluster: Machine) -> tuple[float, float]:
     """The least and most seconds of real updates of this size, by USUAL."""
     low, high = USUAL["gathered" if moves.rule == "first" else "direct"]
     seconds = seconds_of(moves, cluster)

@@ -26,8 +26,8 @@ import numpy as np
 from groups.layout import Layout
 from groups.mesh import whole_number
 
-from ..clusters import Cluster
 from ..errors import refusal
+from ..machine import Machine
 from ..model import MAX_SIZE, Model
 from ..serving.cache import KV_RULES, WINDOWED, KVLayer
 from ..serving.layers import kv_layers
@@ -188,7 +188,7 @@ def _head_bytes(layer: KVLayer, tokens: int, element_bytes: float) -> float:
     return (layer.key + layer.value) * kept * element_bytes
 
 
-def handover_seconds(moves: Sequence[KVMove], gpus_per_node: int, cluster: Cluster) -> float:
+def handover_seconds(moves: Sequence[KVMove], gpus_per_node: int, cluster: Machine) -> float:
     """Seconds at link speed of the rank that sends or receives longest."""
     longest = 0.0
     for end in ("source", "target"):

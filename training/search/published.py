@@ -47,8 +47,8 @@ def published_layouts(job: SearchJob, result: SearchResult) -> Iterator[Placed]:
     found: dict[tuple[int, ...], Placed] = {}
     for name, preset in PRESETS.items():
         model = model_of_preset(name)
-        own = (preset.world_size, training_of_preset(name).get("cluster", job.cluster))
-        if model is None or own != (job.gpus, job.cluster):
+        own = (preset.world_size, training_of_preset(name).get("cluster", job.machine.id))
+        if model is None or own != (job.gpus, job.machine.id):
             continue
         if replace(model, sequence=job.model.sequence) != job.model:
             continue

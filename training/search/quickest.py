@@ -13,8 +13,8 @@ import numpy as np
 from groups.budget import spend
 
 from ..estimate import Estimate, estimate_of
-from ..estimate.memory import FITS, USABLE, Fit, fit_of, room_of
-from ..estimate.request import Request, require_numbers
+from ..estimate.memory import FITS, Fit, fit_of, room_of
+from ..estimate.request import Request, require_numbers, require_times
 from ..pipeline.figures import is_taken
 from ..pipeline.spec import least_group
 from ..split import Split
@@ -85,7 +85,8 @@ def search(job: SearchJob, most: int = MOST) -> SearchResult:
 
     Errors: LayoutError for numbers that the cluster does not multiply, and for too many layouts.
     """
-    require_numbers(job.cluster, job.training.products)
+    require_numbers(job.machine, job.training.products)
+    require_times(job)
     step = step_for(job, 4 * MOST_TRIED)
     splits = list(islice(valid_splits(job, step), 4 * MOST_TRIED))
     jobs = _jobs(job)
@@ -94,7 +95,7 @@ def search(job: SearchJob, most: int = MOST) -> SearchResult:
     complete = step == 1 and len(chosen) == len(splits) < 4 * MOST_TRIED
     spend(LAYOUT * len(chosen) * len(jobs), "layouts")
     ways = _Ways(job, [layout for each in jobs for layout in Timer(each).timed(chosen)])
-    usable = USABLE * job.bytes_of_gpu
+    usable = job.usable
     most_bytes = room_of(usable) if job.training.flash else usable
     may_fit = np.isfinite(ways.seconds) & (ways.bytes <= most_bytes)
     best, sure = ways.best(may_fit, most)
@@ -181,8 +182,8 @@ class _Ways:
 
     def _may_fit(self, request: Request, fit: Fit) -> bool:
         has_buffers = request.training.ep_overlap or request.training.dispatcher == "hybridep"
-        room = ROOM_OF_EXCHANGE if has_buffers else USABLE
-        return fit.fits and fit.needed <= room * self.job.bytes_of_gpu
+        room = ROOM_OF_EXCHANGE * self.job.bytes_of_gpu if has_buffers else self.job.usable
+        return fit.fits and fit.needed <= room
 
     def _place(self, at: int) -> tuple[int, int]:
         """The layout, and the index of the way in its arrays."""

@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeVar, cast
 import numpy as np
 
 from ..estimate import Request
-from ..estimate.constants import FAMILIES, constants_of
+from ..estimate.constants import constants_of
 from ..estimate.memory import room_of
 from ..estimate.seconds import (
     Constants,
@@ -120,7 +120,7 @@ class Timer:
 
     def __init__(self, job: SearchJob) -> None:
         self.job = job
-        self.constants: Constants = constants_of(FAMILIES[job.cluster], software_for(job.training))
+        self.constants: Constants = constants_of(job.machine.family, software_for(job.training))
         self._passes = np.array(
             [replace(job.training, recompute=name).weight_passes for name in recomputations(job)]
         )
@@ -243,10 +243,15 @@ class Timer:
             ]
         )
 
+    def _leaves(self, stride: int) -> tuple[bool, bool]:
+        """Whether ranks that stand so far apart are in several domains, and in several pods."""
+        links = self.job.links
+        return stride >= links.domain, bool(links.pod) and stride >= links.pod
+
     def _ends(self, request: Request, sizes: list[int], request_of: RequestOf) -> np.ndarray:
         """Seconds of the output layer, and of a chunk's sends, for each micro-batch size."""
         split = request.split
-        sends = (split.tp, split.cp, split.pp > 1, request.stride("pp") >= self.job.domain)
+        sends = (split.tp, split.cp, split.pp > 1, self._leaves(request.stride("pp")))
 
         def seconds(size: int) -> tuple[float, float]:
             how = request_of(size)

@@ -24,18 +24,16 @@ a dry run leaves, times the fraction; the peak has weights, activations and what
 
 from __future__ import annotations
 
-import csv
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from pathlib import Path
 
 from groups.mesh import whole_number
 
-from ..clusters import CLUSTERS, GIB
+from ..clusters import machine_of
 from ..errors import is_amount, refusal, require_choice
 from ..kinds import Experts
+from ..machine import GIB, Machine
 from ..model import Model
 from .cache import KVCache, KVLayer, cache_of_stages
 from .layers import kv_layers, stage_layers
@@ -203,23 +201,15 @@ class ServerMemory:
         return float(self.cache.blocks * each)
 
 
-def seen_memory(cluster: str, capacity: float = 0.0) -> float:
-    """Bytes of a GPU that programs see: as measured, otherwise 99 % of the vendor's figure.
+def seen_memory(cluster: str | Machine, capacity: float = 0.0) -> float:
+    """Bytes of a GPU that programs see: as measured, otherwise as those of which that is known.
 
     >>> round(seen_memory("dgx-h100") / GIB, 2), round(seen_memory("dgx-h200") / GIB, 2)
-    (79.18, 139.59)
+    (79.18, 139.7)
     """
-    if capacity:
-        return capacity
-    rows = _seen()
-    return rows[cluster] if cluster in rows else 0.99 * CLUSTERS[cluster].memory
-
-
-@lru_cache(maxsize=1)
-def _seen() -> dict[str, float]:
-    path = Path(__file__).with_name("gpus.csv")
-    with path.open(encoding="utf-8", newline="") as file:
-        return {row["cluster"]: float(row["seen_gib"]) * GIB for row in csv.DictReader(file)}
+    machine = machine_of(cluster)
+    machine.require("memory")
+    return capacity or machine.seen
 
 
 def server_memory(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from ..clusters import GIB
+from ..machine import GIB
 
 MIB = 2**20
 

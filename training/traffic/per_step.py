@@ -22,8 +22,12 @@ NCCL makes). So the times at link speed are
 
     ring        max(B / nvlink, o B / j / nic)     the second over all domains
     pairwise    max(inside B / nvlink, outside B / nic)    inside + outside = 1, of one member
-    next        B / nic for a link that leaves a domain, else B / nvlink; before alike
+    next        B / nic for a link that leaves a domain, else B / pair; before alike
     once        as pairwise, of what is sent inside and between domains
+
+nvlink is what so many members of a domain reach on the machine's fabric, and pair what one of them
+sends to one other (training.machine). Where pods of nodes stand behind an oversubscribed spine,
+what leaves a pod passes at nic / spine, and counts the same way with pods in place of domains.
 
 What usually hides a transfer is how Megatron and DDP overlap by default where they can. How long a
 step waits for each kind is what training.estimate says.
@@ -40,16 +44,18 @@ step waits for each kind is what training.estimate says.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from groups.grouping import SMALL, Grouping
 
-from ..clusters import Cluster
 from ..collectives.cost import bytes_per_rank
+from ..machine import TORUS, Machine, over
 from ..model import Model
 from ..parameters import StageParameters, stage_parameters
 from ..recipe import Training
@@ -98,7 +104,7 @@ def traffic(
     split: Split,
     training: Training,
     every: Mapping[str, Grouping],
-    cluster: Cluster,
+    cluster: Machine,
     gpus_per_node: int,
     cp_algorithm: str = "p2p",
     stages: Sequence[StageParameters] = (),
@@ -117,19 +123,24 @@ def traffic(
     >>> rows[0].kind, rows[0].what, rows[0].operation, rows[0].across
     ('dp-cp', 'gradients', 'reduce_scatter', 32153665536.0)
 
-    Errors: LayoutError as training.traffic.demands.require.
+    Errors: LayoutError as training.traffic.demands.require, and for a link that is needed and whose
+    speed is unknown.
     """
     split = split.placed(training.rule.placement)
-    domain = cluster.domain_of(gpus_per_node)
+    domain, pod = cluster.domain_of(gpus_per_node), cluster.pod_of(gpus_per_node)
     stages = tuple(stages) or stage_parameters(model, split)
     ranks = split.tp * split.cp * split.dp
     sent = demands(model, split, training, cp_algorithm, stages)
     carriers = {kind: carrier(every, kind) for kind in {demand.kind for demand in sent}}
-    places = {kind: reach(at, domain) for kind, at in carriers.items() if at is not None}
+    places = {
+        kind: Place(reach(at, domain), reach(at, pod) if pod else None, _near(at, domain, cluster))
+        for kind, at in carriers.items()
+        if at is not None
+    }
     rows = [
         _placed(demand, places[demand.kind], ranks, cluster, model)
         for demand in sent
-        if demand.kind in places and places[demand.kind].size > 1
+        if demand.kind in places and places[demand.kind].where.size > 1
     ]
     return sorted(rows, key=lambda row: -row.seconds)
 
@@ -162,8 +173,51 @@ def carrier(every: Mapping[str, Grouping], kind: str) -> Grouping | None:
     return next((every[name] for name in names if name in every), None)
 
 
-def _placed(demand: Demand, where: Reach, ranks: int, cluster: Cluster, model: Model) -> Traffic:
+class Place(NamedTuple):
+    """How a kind's groups stand on domains and on pods, and for a torus where members of one stand
+    in their domain."""
+
+    where: Reach
+    beyond: Reach | None
+    places: tuple[int, ...]
+
+    def seconds(self, pattern: str, sent: float, machine: Machine) -> float:
+        """Seconds at link speed for ``sent`` bytes from each member, in a ring or pairwise."""
+        where = self.where
+        if where.near > 1:
+            machine.require("nvlink")
+        if where.leaves:
+            machine.require("nic")
+        inside = machine.inside(where.near, self.places, pairwise=pattern != RING)
+        seconds = where.seconds(pattern, sent, inside, machine.nic)
+        if self.beyond and self.beyond.leaves:
+            slow = machine.nic / machine.spine
+            seconds = max(seconds, self.beyond.seconds(pattern, sent, math.inf, slow))
+        return seconds
+
+    def next(self, at: int, sent: float, machine: Machine) -> float:
+        """Seconds at link speed from place ``at`` of a group to the next one."""
+        if not sent:
+            return 0.0
+        if not self.where.links[at]:
+            machine.require("nvlink")
+            return sent / machine.one_pair
+        machine.require("nic")
+        return sent / machine.nic * (machine.spine if self.beyond and self.beyond.links[at] else 1)
+
+
+def _near(grouping: Grouping, domain: int, machine: Machine) -> tuple[int, ...]:
+    """Numbers in their domain of a group's members that share one with the first; of a torus only,
+    for elsewhere all places are alike."""
+    if machine.fabric != TORUS:
+        return ()
+    members = grouping.members(grouping.mesh.offset)
+    return tuple(int(rank) % domain for rank in members if rank // domain == members[0] // domain)
+
+
+def _placed(demand: Demand, place: Place, ranks: int, cluster: Machine, model: Model) -> Traffic:
     """One demand on the links of its groups; each stage has the same number of ranks."""
+    where = place.where
     factor, pattern = bytes_per_rank(demand.operation, where.size, 1), demand.pattern
     if pattern == ONCE:
         inside, outside = (sent / model.top_k for sent in copies(model, where.size, where.near))
@@ -171,18 +225,18 @@ def _placed(demand: Demand, where: Reach, ranks: int, cluster: Cluster, model: M
     by_stage = tuple(factor * volume for volume in demand.volumes)
     total = ranks * sum(by_stage)
     if pattern in (NEXT, BEFORE):
-        leaves = where.links if pattern == NEXT else (where.links[-1], *where.links[:-1])
-        across = ranks * sum(sent * share for sent, share in zip(by_stage, leaves))
-        speeds = (cluster.nic if share else cluster.nvlink for share in leaves)
-        times = tuple(sent / speed for sent, speed in zip(by_stage, speeds))
+        ways = [(at if pattern == NEXT else at - 1) % where.size for at in range(len(by_stage))]
+        across = ranks * sum(sent * where.links[way] for sent, way in zip(by_stage, ways))
+        times = tuple(place.next(way, sent, cluster) for sent, way in zip(by_stage, ways))
     elif pattern == ONCE:
         across = total * outside / factor
-        slower = max(inside / cluster.nvlink, outside / cluster.nic)
-        times = tuple(slower * volume for volume in demand.volumes)
+        of_all = inside + outside or 1.0
+        share = replace(where, inside=inside / of_all, outside=outside / of_all)
+        once = place._replace(where=share)
+        times = tuple(once.seconds(pattern, of_all * volume, cluster) for volume in demand.volumes)
     else:
         across = total * (where.ring if pattern == RING else where.pairs)
-        links = cluster.nvlink, cluster.nic
-        times = tuple(where.seconds(pattern, sent, *links) for sent in by_stage)
+        times = tuple(place.seconds(pattern, sent, cluster) for sent in by_stage)
     return Traffic(
         **vars(demand),
         size=where.size,
@@ -233,8 +287,13 @@ class Reach:
         (0.125, 0.02)
         """
         if pattern == RING:
-            return max(sent / nvlink if self.stays else 0.0, self.card * sent / nic)
-        return max(self.inside * sent / nvlink, self.outside * sent / nic)
+            return max(over(sent * self.stays, nvlink), over(self.card * sent, nic))
+        return max(over(self.inside * sent, nvlink), over(self.outside * sent, nic))
+
+    @property
+    def leaves(self) -> bool:
+        """Whether anything leaves a domain."""
+        return self.near < self.size
 
 
 def reach(grouping: Grouping, domain: int) -> Reach:

@@ -22,11 +22,11 @@ from render.scenes.exchange import Cell
 from request.errors import refusal
 from request.inputs import FIELDS, fields_of
 from request.state import State, is_empty, pinned_group, require_choice
-from request.trained import cluster_of
-from training.clusters import CLUSTERS, GB
+from request.trained import machine_of_state
 from training.collectives.algorithms import ALGORITHMS
 from training.collectives.cost import bus_factor, bytes_per_rank, least_seconds, steps
 from training.collectives.operations import Operation, apply, operation_of
+from training.machine import GB
 
 MOST_MEMBERS = 16
 """The most members of a group whose tensors are drawn; of a larger group the first ones."""
@@ -172,7 +172,7 @@ def speed(layout: Layout, ranks: np.ndarray, state: State) -> float:
     There NVLink inside a node, the network card if the group leaves it.
     """
     leaves = int(nodes_spanned(ranks[None], layout.gpus_per_node)[0]) > 1
-    cluster = CLUSTERS[cluster_of(state)]
+    cluster = machine_of_state(state)
     link = cluster.nic if leaves else cluster.nvlink
     typed: float | None = state.value("collective_gbs")
     return link if typed is None else GB * typed

@@ -14,9 +14,8 @@ from groups.audit import Span, span
 from groups.layout import Layout
 from request.model import model_name
 from request.resolve import main_groupings
-from request.trained import GIB, cluster_of
+from request.trained import GIB, machine_of_state
 from request.units import gib
-from training.clusters import CLUSTERS
 
 from ..base.html import saying
 from ..memory.served import ServedModel
@@ -111,7 +110,7 @@ def what_served(found: Compared, language: str) -> str:
         return ""
     return SERVER["facts_of"][language].format(
         model=model_name(served.chosen, language),
-        cluster=CLUSTERS[cluster_of(found.second.context.state)].name,
+        cluster=machine_of_state(found.second.context.state).name,
         length=f"{served.serving.length:,}",
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from descriptions import PAGE, SERVER, joined
 from request.trained import GIB
 from request.units import bytes_text, gib, interval_text, seconds_text
-from training.estimate.memory import CLOSE, OVER, USABLE
+from training.estimate.memory import CLOSE, OVER
 from training.search import compared
 from training.search.verdict import Verdict
 
@@ -152,8 +152,7 @@ def capacity_text(found: Compared) -> str:
 def _lacks_host(side: Side, found: Compared) -> bool:
     """Whether host memory is what does not suffice."""
     assert side.estimate
-    assert found.trained
-    return side.estimate.memory_low <= USABLE * found.trained.capacity
+    return side.estimate.memory_low <= side.estimate.request.usable
 
 
 # -- the costs -----------------------------------------------------------------------------------

@@ -19,8 +19,8 @@ from render.scenes.charts import PointsChart
 from render.svg.marks import scene_svg
 from request.context import Context
 from request.units import seconds_text
+from training.clusters import machine_of
 from training.estimate import Estimate, MeasuredRun, error_table, runs, sources
-from training.estimate.constants import FAMILIES
 from training.model import Model
 from training.parameters import active_parameters
 
@@ -221,7 +221,7 @@ def _of_run(run: MeasuredRun) -> tuple[float, float]:
 def _places(family: str) -> tuple[np.ndarray, np.ndarray]:
     """Positions of the runs with a step time: those on other GPUs, and those on a family."""
     good = [run for run in runs() if run.seconds and run.counts and run.status == "ok"]
-    is_peer = np.array([FAMILIES[run.arguments.cluster] == family for run in good])
+    is_peer = np.array([machine_of(run.arguments.cluster).family == family for run in good])
     places = np.array([_of_run(run) for run in good])
     return places[~is_peer], places[is_peer]
 
@@ -229,7 +229,7 @@ def _places(family: str) -> tuple[np.ndarray, np.ndarray]:
 def cloud_of(estimate: Estimate, near: Sequence[MeasuredRun], language: str) -> PointsChart:
     """The runs and the layout on screen as a scatter chart."""
     request = estimate.request
-    family, steps = FAMILIES[request.cluster], (estimate.seconds, estimate.low, estimate.high)
+    family, steps = request.machine.family, (estimate.seconds, estimate.low, estimate.high)
     tokens = request.global_batch * request.model.sequence
     return PointsChart(
         *_places(family),

@@ -16,8 +16,7 @@ from groups.layout import Layout
 from groups.mesh import whole_number
 from request.endpoint import endpoint, require_text, serving
 from request.hosts import notes_text, placement_from, read_texts
-from request.state import require_choice
-from training.clusters import CLUSTERS
+from training.clusters import machine_of
 from training.estimate import seconds_waited
 
 
@@ -73,7 +72,7 @@ def better_order(
     """
     seconds = None
     whole_number(global_batch, "global_batch", minimum=0)
-    require_choice("cluster", cluster, CLUSTERS)
+    machine_of(cluster)
     if require_text("model", model):
         seconds = seconds_waited(layout, model, cluster, global_batch)
     better = order_of(

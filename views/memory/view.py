@@ -20,7 +20,7 @@ from request.state import State, is_empty
 from request.trained import Trained
 from request.units import gib, interval_text
 from request.words import change_label, control_label, fix_label, tried
-from training.estimate.memory import FITS, OVER, SPREAD, USABLE, fit_of
+from training.estimate.memory import FITS, OVER, SPREAD, fit_of
 from training.memory.per_stage import StageMemory, largest
 from training.model import BIASES
 from training.models import MODELS
@@ -156,11 +156,12 @@ def _verdict(context: Context, stages: Sequence[StageMemory]) -> Markup:
 
 def verdict_text(context: Context, stages: Sequence[StageMemory]) -> str:
     trained = context.trained
-    most, fit = largest(tuple(stages)), fit_of(trained.request(context.layout))
+    request = trained.request(context.layout)
+    most, fit = largest(tuple(stages)), fit_of(request)
     over = [stage for stage in stages if stage.total > trained.capacity]
     code = f"verdict_{fit.verdict}"
     if fit.verdict == OVER and not over:
-        code = "verdict_tight" if fit.low > USABLE * trained.capacity else "verdict_host"
+        code = "verdict_tight" if fit.low > request.usable else "verdict_host"
     return MEMORY[code][context.language].format(
         stage=most.stage,
         total=gib(most.total),

@@ -12,7 +12,7 @@ from render.scenes.times import MeasuredTime, RuleTime, TimesChart
 from render.svg.marks import scene_svg
 from request.context import Context
 from request.units import bytes_text, seconds_text
-from training.clusters import Cluster
+from training.machine import Machine
 from training.moves import Moves
 from training.moves.cost import (
     balance,
@@ -39,7 +39,7 @@ class RuleCost:
 
     rule: str
     moves: Moves
-    cluster: Cluster
+    cluster: Machine
 
     @property
     def seconds(self) -> float:

@@ -12,8 +12,8 @@ from request.context import Context
 from request.errors import refusal
 from request.model import model_of
 from request.roles.pages import RolePage
-from request.trained import cluster_of
-from training.clusters import CLUSTERS, Cluster
+from request.trained import machine_of_state
+from training.machine import Machine
 from training.moves import Moves, weight_moves
 from training.split import Dealing, layers_of_stages
 
@@ -81,9 +81,9 @@ def moves_between(
     )
 
 
-def cluster_used(context: Context) -> Cluster:
+def cluster_used(context: Context) -> Machine:
     """The cluster that both sides run on."""
-    return CLUSTERS[cluster_of(context.state)]
+    return machine_of_state(context.state)
 
 
 def size_text(layout: Layout) -> str:

@@ -23,7 +23,7 @@ from request.state import State
 from request.units import gib, seconds_text
 from request.words import value_text, within_sentence
 from training.estimate import Estimate
-from training.estimate.memory import FITS, USABLE
+from training.estimate.memory import FITS
 from training.recompute import WORDS, modules_of
 from training.search import (
     LEAST_TOKENS,
@@ -94,7 +94,7 @@ def _answer(context: Context) -> Markup:
         tag("span", tag("i", class_=f"search-{part}"), say(f"part_{part}")) for part in COLOURS
     )
     facts = {"least": f"{LEAST_TOKENS:,}", "samples": str(MOST_SAMPLES)}
-    facts |= {"usable": f"{USABLE:.0%}", "room": f"{ROOM_OF_EXCHANGE:.0%}"}
+    facts |= {"usable": f"{job.usable / job.bytes_of_gpu:.1%}", "room": f"{ROOM_OF_EXCHANGE:.0%}"}
     return together(
         answer,
         why,
