@@ -26,6 +26,7 @@ from groups.inputs import SWITCH, inputs_of, read
 from groups.layout import Job, Layout, world_of
 from groups.megatron import ORDER
 from groups.mesh import whole_number
+from training.clusters import CLUSTERS
 from training.estimate.memory import Fit
 from training.parameters import active_parameters, total_parameters
 from training.pipeline import SCHEDULES
@@ -273,7 +274,12 @@ def _described(text: str, shared: Iterable[Parameters]) -> str:
     for shared_row in shared:
         lines = "".join(f"\n    {name}: {row.means}." for name, row in shared_row.rows.items())
         text = text.replace(f"\n    {shared_row.mark}", lines)
-    return text
+    machines = ", ".join(f'"{name}"' for name in CLUSTERS) if MACHINES in text else ""
+    return text.replace(MACHINES, machines)
+
+
+MACHINES = "(the machines)"
+"""What stands in a docstring for the names of all machines."""
 
 
 endpoint = serving(layout_of, LAYOUT)

@@ -269,7 +269,7 @@ def test_a_stage_is_told_part_by_part_and_fits_or_not(ask):
         assert one["total_bytes"] == sum(one["bytes"].values())
     fullest = max(found["stages"], key=lambda one: one["total_bytes"])
     assert (found["fullest_stage"], found["fullest_bytes"]) == (0, fullest["total_bytes"])
-    assert (found["capacity_bytes"], found["fits"]) == (80 * 2**30, True)
+    assert (found["capacity_bytes"], found["fits"]) == (CLUSTERS["dgx-h100"].memory, True)
     small = ask("memory_per_rank", model="llama3-70b", nodes=8, tp=8, pp=4, capacity=24.5)
     assert (small["capacity_bytes"], small["fits"]) == (24.5 * 2**30, False)
 

@@ -78,8 +78,10 @@ class MachineRow:
         )
 
 
-_SAME = ("name", "source", "family", "reached", "fabric", "axes", "rack", "per_node")
-_SAME += ("pod", "spine", "unknown")
+_SAME = (
+    *("name", "source", "family", "reached", "fabric", "axes", "rack", "per_node"),
+    *("pod", "spine", "unknown"),
+)
 
 
 @cache

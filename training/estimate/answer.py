@@ -194,10 +194,7 @@ def estimate_of(
     if share:
         parts["pp" if request.split.pp > 1 else "dp"] += more * decided(share)
     lacking = lacks(request)
-    kind = "moe" if request.model.experts else "dense"
-    low, high = fitted_constants()["spread"]["nanotron" if software == "nanotron" else kind]
-    low /= FAR ** len(lacking)
-    high *= FAR ** len(lacking)
+    low, high = _spread(request, software, lacking)
     return Estimate(
         seconds=sum(parts.values()),
         low=low * (plain if share < 1 - UNLIKELY else plain + more),
@@ -210,6 +207,18 @@ def estimate_of(
         known_fit=fit,
         named=named,
     )
+
+
+def _spread(request: Request, software: str, lacking: tuple[str, ...]) -> tuple[float, float]:
+    """The ends of the interval, measured over estimated: of a GPU that nobody measured those of the
+    worst family of GPUs that the fit was blind to."""
+    kind = "moe" if request.model.experts else "dense"
+    name = "nanotron" if software == "nanotron" else kind
+    others = [one for one in lacking if one != "gpu"]
+    if len(others) < len(lacking):
+        name = f"unseen {kind}"
+    low, high = fitted_constants()["spread"][name]
+    return low / FAR ** len(others), high * FAR ** len(others)
 
 
 def layer_time(request: Request, software: str, kind: int = 0) -> Timed:

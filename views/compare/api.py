@@ -77,7 +77,7 @@ def compare(
 
     Args:
         kept: a published layout such as "llama3-405b-1", a link of the page, a launch command or file, a JSON document of this project, or after a ~ what differs from the second: "~tp=8;pp=1".
-        cluster: "dgx-a100", "dgx-a100-40gb", "dgx-h100", "dgx-h200", "hgx-h800", "dgx-b200", "dgx-b300", "gb200-nvl72" or "gb300-nvl72".
+        cluster: (the machines).
         capacity: memory of one GPU in GiB (2**30 bytes); 0: the cluster's.
         cp_algorithm: how keys and values go round in a cp group: "p2p", "all_gather" or "a2a".
         (the training)

@@ -24,7 +24,7 @@ def estimate(
     "nearest" are the measured runs of others that are most like it.
 
     Args:
-        cluster: "dgx-a100", "dgx-a100-40gb", "dgx-h100", "dgx-h200", "hgx-h800", "dgx-b200", "dgx-b300", "gb200-nvl72" or "gb300-nvl72".
+        cluster: (the machines).
         capacity: memory of one GPU in GiB (2**30 bytes); 0: the cluster's.
         cp_algorithm: how keys and values go round in a cp group: "p2p", "all_gather" or "a2a".
         (the training)

@@ -140,7 +140,7 @@ def _nearest(near: Sequence[MeasuredRun], language: str) -> Markup:
 
 def _gpu(run: MeasuredRun) -> str:
     """The GPU of a run, from the name of its cluster: H100 of dgx-h100."""
-    return re.sub(r"^[dh]gx-|-nvl\d+$", "", run.arguments.cluster).upper()
+    return re.sub(r"^[dh]gx-|-nvl\d+$", "", machine_of(run.arguments.cluster).id).upper()
 
 
 def _layout(run: MeasuredRun) -> str:

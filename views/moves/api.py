@@ -104,7 +104,7 @@ def moves(
         first_rank: the first rank of the target; 0: on the GPUs of this layout; a role has its own.
         rank: whose tensors to list; -1: none's.
         by: rows of the matrix: "node" or "rank".
-        cluster: "dgx-a100", "dgx-a100-40gb", "dgx-h100", "dgx-h200", "hgx-h800", "dgx-b200", "dgx-b300", "gb200-nvl72" or "gb300-nvl72".
+        cluster: (the machines).
         (the training)
         (the layout)
         (the plan)

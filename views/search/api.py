@@ -27,12 +27,12 @@ def better_layouts(
     it. Of each layout micro-batch, vpp and recomputation are those that suit it best.
 
     Args:
-        cluster: "dgx-a100", "dgx-a100-40gb", "dgx-h100", "dgx-h200", "hgx-h800", "dgx-b200", "dgx-b300", "gb200-nvl72" or "gb300-nvl72".
+        cluster: (the machines).
         capacity: memory of one GPU in GiB (2**30 bytes); 0: the cluster's.
         cp_algorithm: how keys and values go round in a cp group: "p2p", "all_gather" or "a2a".
         (the training)
         (the layout)
-    """  # noqa: E501  a tool shows only a parameter's first line
+    """
     texts = {"cluster": cluster, "cp_algorithm": cp_algorithm, "capacity": empty_if_zero(capacity)}
     with fixes_tried(context, **texts) as changed:
         return json.dumps(search_facts(changed))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -340,8 +341,7 @@ def search_pictures(context: Context) -> Pictures:
     longest = max(entry.estimate.seconds for entry in entries)
     rows = []
     for entry in entries:
-        samples, *rest = entry.rest  # samples on the first line: all of it has two
-        name = f"{entry.sizes} · {samples}\n{' · '.join(rest)}".rstrip()
+        name = _in_two_lines((entry.sizes, *entry.rest))
         shares = ((COLOURS[part], each / longest) for part, each in entry.parts.items())
         place = entry.place + (f"\n{say('on_screen')}" if entry.is_current else "")
         numbers = (about(entry.estimate, language), BarCell(tuple(shares)), entry.memory(language))
@@ -352,6 +352,21 @@ def search_pictures(context: Context) -> Pictures:
     legend = tuple((colour, say(f"part_{part}")) for part, colour in COLOURS.items())
     table = Table("search", heads, rows)
     return [("", TableChart(table, current, flexible=(1, 5), legend=legend))]
+
+
+def _in_two_lines(parts: Sequence[str]) -> str:
+    """Parts on two lines that are as short as can be, the samples beside the sizes.
+
+    >>> _in_two_lines(("tp2 pp4", "micro-batch 1", "whole layers recomputed", "uneven stages"))
+    'tp2 pp4 · micro-batch 1\\nwhole layers recomputed · uneven stages'
+    """
+    first, rest = parts[:2], parts[2:]
+    ways = []
+    for beside in itertools.product((False, True), repeat=len(rest)):
+        up = (*first, *(part for part, is_up in zip(rest, beside) if is_up))
+        down = [part for part, is_up in zip(rest, beside) if not is_up]
+        ways.append((" · ".join(up), " · ".join(down)))
+    return "\n".join(min(ways, key=lambda lines: max(map(len, lines)))).rstrip()
 
 
 def search_summary(context: Context) -> str:

@@ -23,11 +23,11 @@ def traffic_per_step(context: Context, cluster: str = "dgx-h100", cp_algorithm: 
     ten real ones between low and high; parts say for what. Bytes "across" leave NVLink domains.
 
     Args:
-        cluster: "dgx-a100", "dgx-a100-40gb", "dgx-h100", "dgx-h200", "hgx-h800", "dgx-b200", "dgx-b300", "gb200-nvl72" or "gb300-nvl72".
+        cluster: (the machines).
         cp_algorithm: how keys and values go round in a cp group: "p2p", "all_gather" or "a2a".
         (the training)
         (the layout)
-    """  # noqa: E501  a tool shows only a parameter's first line
+    """
 
     with fixes_tried(context, cluster=cluster, cp_algorithm=cp_algorithm) as tried:
         return json.dumps(traffic_facts(tried))
