@@ -52,8 +52,14 @@ USUAL_SEEN = 0.995
 """Share of a GPU's memory that programs get where no log tells: H100 0.994, B200 0.996, GB300
 0.997; of A100 0.991."""
 
-NUMBERS = {"memory": "capacity", "peak": "peak", "hbm": "hbm", "nvlink": "nvlink", "nic": "nic"}
-"""Numbers without which something cannot be told, and the input that takes each."""
+NUMBERS = {
+    "memory": ("unknown-memory", "capacity"),
+    "peak": ("unknown-peak", "peak"),
+    "hbm": ("unknown-hbm", "hbm"),
+    "nvlink": ("unknown-nvlink", "nvlink"),
+    "nic": ("unknown-nic", "nic"),
+}
+"""Numbers without which something cannot be told: the refusal, and the input that takes it."""
 
 
 @dataclass(frozen=True)
@@ -215,7 +221,8 @@ class Machine:
         """Errors: LayoutError for a number of NUMBERS that is unknown, about its input."""
         for name in names:
             if not getattr(self, name):
-                raise refusal(f"unknown-{name}", NUMBERS[name], machine=self.name)
+                code, control = NUMBERS[name]
+                raise refusal(code, control, machine=self.name)
 
     def require_links(self, gpus: int, gpus_per_node: int) -> None:
         """Errors: LayoutError where the speed of a link that a job needs is unknown."""

@@ -212,8 +212,9 @@ def require_numbers(machine: Machine, precision: str) -> None:
     names = {"cluster": machine.name, "precision": precision}
     if precision not in WIDE and not peak:
         widest = {"precision": "fp8" if machine.fp8 else "bf16"}
-        code = "unknown" if ("fp4" if is_four else "fp8") in machine.unknown else "no-such"
-        raise refusal(f"{code}-numbers", "precision", widest, **names)
+        is_unknown = ("fp4" if is_four else "fp8") in machine.unknown
+        code = "unknown-numbers" if is_unknown else "no-such-numbers"
+        raise refusal(code, "precision", widest, **names)
     if precision == "bf16" and not machine.has_bf16:
         raise refusal("no-such-numbers", "precision", {"precision": "fp16"}, **names)
 
