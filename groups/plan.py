@@ -1,6 +1,7 @@
 """A plan: several named layouts on the same machines.
 
-A `Role` is a training or a serving layout on a run of consecutive GPUs, or on an explicit list; a
+A `Role` is a training or a serving layout on a run of consecutive GPUs, or on an explicit list,
+which is kept as runs too (groups.gpus); a
 `Plan` is the roles of one cluster. Its laws: every rank of a role is a GPU of the cluster, and
 roles that share GPUs have an order. A plan of one role is a single job.
 
@@ -10,13 +11,14 @@ g // gpus_per_node.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from .errors import LayoutError, not_a_choice, quoted, refusal
+from .gpus import Gpus, gaps, union
 from .layout import Layout, world_of
 from .mesh import MAX_RANKS, Axis, Mesh, require_rank, whole_number
 
@@ -56,66 +58,61 @@ class Role:
         shares = (self.shares,) if isinstance(self.shares, str) else self.shares
         shares = None if shares is None else tuple(shares)
         gpus = self._chosen()
-        if gpus and first not in (0, gpus[0]):
-            facts = {"role": self.name, "first": first, "gpu": gpus[0]}
-            raise refusal("two-first-ranks", "first_rank", {"first_rank": gpus[0]}, **facts)
+        if gpus and first not in (0, gpus.first):
+            facts = {"role": self.name, "first": first, "gpu": gpus.first}
+            raise refusal("two-first-ranks", "first_rank", {"first_rank": gpus.first}, **facts)
         if gpus:
-            first = gpus[0]
-            is_run = gpus == tuple(range(first, first + len(gpus)))
-            gpus = () if is_run else gpus
+            first = gpus.first
+            gpus = Gpus() if len(gpus.spans) == 1 else gpus
         for field, value in {"first_rank": first, "shares": shares, "gpus": gpus}.items():
             object.__setattr__(self, field, value)
 
-    def _chosen(self) -> tuple[int, ...]:
+    def _chosen(self) -> Gpus:
         world = self.layout.world_size
         if not len(self.gpus):
-            return ()
+            return Gpus()
         if len(self.gpus) != world:
             facts = {"role": self.name, "world": world, "count": len(self.gpus)}
             raise refusal("gpus-are-not-ranks", "gpus", {"gpus": ()}, **facts)
-        most = MAX_RANKS - 1
         listed = self.gpus.tolist() if isinstance(self.gpus, np.ndarray) else self.gpus
-        gpus = tuple(whole_number(gpu, "gpus", minimum=0, maximum=most) for gpu in listed)
-        counts = np.bincount(gpus)
-        if counts.max() > 1:
-            raise refusal(
-                "gpu-twice", "gpus", {"gpus": ()}, role=self.name, gpu=int(counts.argmax())
-            )
+        # of runs their ends: a list has one number for each rank
+        ends = (
+            [end for span in listed.spans for end in span] if isinstance(listed, Gpus) else listed
+        )
+        for gpu in ends:
+            whole_number(gpu, "gpus", minimum=0, maximum=MAX_RANKS - 1)
+        gpus = Gpus.of(listed)
+        if gpus.repeated is not None:
+            facts = {"role": self.name, "gpu": gpus.repeated}
+            raise refusal("gpu-twice", "gpus", {"gpus": ()}, **facts)
         return gpus
 
     @cached_property
+    def placed(self) -> Gpus:
+        """The GPU of each rank, as runs."""
+        chosen = Gpus.of(self.gpus)
+        return chosen or Gpus.run(self.first_rank, self.layout.world_size)
+
+    @property
     def ranks(self) -> np.ndarray:
         """The GPU of each rank, by its number in the cluster: int64, shape (world,), read-only.
 
-        Indexing it turns ranks of the layout into GPUs: ``role.ranks[grouping.members(rank)]``.
+        Those of a few ranks are cheaper: ``role.placed.take(grouping.members(rank))``.
         """
-        count = self.layout.world_size
-        run = np.arange(self.first_rank, self.first_rank + count, dtype=np.int64)
-        ranks = np.array(self.gpus, dtype=np.int64) if self.gpus else run
-        ranks.flags.writeable = False
-        return ranks
+        return self.placed.array()
 
     def rank_on(self, gpu: int) -> int | None:
         """The role's rank on a GPU of the cluster; None if it has none there."""
-        if self.gpus:
-            return self._rank_on.get(gpu)
-        rank = gpu - self.first_rank
-        return rank if 0 <= rank < self.layout.world_size else None
-
-    @cached_property
-    def _rank_on(self) -> Mapping[int, int]:
-        return {gpu: rank for rank, gpu in enumerate(self.gpus)}
+        return self.placed.place(gpu)
 
     @property
     def last(self) -> int:
         """Its highest GPU."""
-        return max(self.gpus) if self.gpus else self.first_rank + self.layout.world_size - 1
+        return self.placed.last
 
     def meets(self, other: Role) -> bool:
         """Whether both roles use a common GPU."""
-        if self.gpus or other.gpus:
-            return bool(np.isin(self.ranks, other.ranks).any())
-        return self.first_rank <= other.last and other.first_rank <= self.last
+        return self.placed.meets(other.placed)
 
 
 @dataclass(frozen=True)
@@ -169,7 +166,7 @@ class Plan:
         machines = f"{self.nodes:,} x {self.gpus_per_node:,} GPUs"
         roles = (
             f"{role.name} {len(role.gpus)} chosen"
-            if role.gpus
+            if len(role.gpus)
             else f"{role.name} {role.first_rank}-{role.last}"
             for role in self.roles
         )
@@ -218,15 +215,18 @@ class Plan:
         return tuple(turns)
 
     @cached_property
+    def free(self) -> Gpus:
+        """GPUs without a role, as runs, ascending."""
+        return self._beside(self.roles)
+
+    @property
     def unused(self) -> np.ndarray:
         """GPUs without a role: int64, ascending."""
-        return np.flatnonzero(~self._taken(self.roles))
+        return self.free.array()
 
-    def _taken(self, roles: Iterable[Role]) -> np.ndarray:
-        taken = np.zeros(self.world_size, dtype=bool)
-        for role in roles:
-            taken[role.ranks] = True
-        return taken
+    def _beside(self, roles: Iterable[Role]) -> Gpus:
+        """The GPUs that none of some roles has."""
+        return gaps(union(role.placed for role in roles), self.world_size)
 
     def _before(self, role: Role) -> set[str]:
         """Names of the roles that use this role's GPUs directly before it."""
@@ -247,7 +247,7 @@ class Plan:
         if role.last < world:
             return
         fixes: list[dict[str, int]] = []
-        if not role.gpus and role.layout.world_size <= world:
+        if not len(role.gpus) and role.layout.world_size <= world:
             fixes.append({"first_rank": world - role.layout.world_size})
         nodes = role.last // self.gpus_per_node + 1
         if nodes * self.gpus_per_node <= MAX_RANKS:
@@ -258,15 +258,16 @@ class Plan:
 
     def _unordered(self, role: Role, other: Role) -> LayoutError:
         fixes: list[dict[str, object]] = [{"shares": other.name}]
-        free = self._free_starts(role)
-        if len(free) and not role.gpus:
-            fixes.append({"first_rank": int(free[np.abs(free - role.first_rank).argmin()])})
+        free = self._free_start(role)
+        if free is not None and not len(role.gpus):
+            fixes.append({"first_rank": free})
         facts = {"role": role.name, "other": other.name}
         return refusal("roles-without-order", "shares", *fixes, **facts)
 
-    def _free_starts(self, role: Role) -> np.ndarray:
-        """The first GPU of each run that is long enough for a role and that no other uses."""
-        taken = self._taken(other for other in self.roles if other is not role)
-        counts = np.concatenate(([0], np.cumsum(taken)))
-        size = role.layout.world_size
-        return np.flatnonzero(counts[size:] == counts[:-size])
+    def _free_start(self, role: Role) -> int | None:
+        """The nearest GPU from which on there are as many as a role has ranks, without another
+        role; None if there is none."""
+        size, first = role.layout.world_size, role.first_rank
+        free = self._beside(other for other in self.roles if other is not role)
+        near = [max(a, min(first, b - size + 1)) for a, b in free.spans if b - a + 1 >= size]
+        return min(near, key=lambda at: abs(at - first), default=None)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .gpus import Gpus
 from .layout import Layout
 from .mesh import require_rank, whole_number
 from .notes import Note
@@ -60,16 +61,18 @@ def lost_with(plan: Plan, nodes: int | Iterable[int]) -> tuple[RoleLoss, ...]:
     Errors: LayoutError for a node that the cluster has not.
     """
     several = (nodes,) if isinstance(nodes, int) else tuple(nodes)
-    failed = np.zeros(plan.nodes, dtype=bool)
-    for node in several:
-        failed[whole_number(node, "node", minimum=0, maximum=plan.nodes - 1)] = True
+    failed = sorted(
+        {whole_number(one, "node", minimum=0, maximum=plan.nodes - 1) for one in several}
+    )
+    each = plan.gpus_per_node
+    gpus = Gpus.of_spans((node * each, node * each + each - 1) for node in failed).array()
     losses = []
     for role in plan.turns:
-        ranks = np.flatnonzero(failed[role.ranks // plan.gpus_per_node])
+        places = role.placed.places(gpus)
+        ranks = np.sort(places[places >= 0])
         if len(ranks):
-            copies = copies_of(role)
-            ended = tuple(np.unique(copies[ranks]).tolist())
-            losses.append(RoleLoss(role, tuple(ranks.tolist()), ended, int(copies.max()) + 1))
+            ended = tuple(np.unique(role.layout.copy_of(ranks)).tolist())
+            losses.append(RoleLoss(role, tuple(ranks.tolist()), ended, role.layout.copies))
     return tuple(losses)
 
 
@@ -84,12 +87,12 @@ class RoleHang:
     @property
     def gpus(self) -> tuple[int, ...]:
         """The GPUs of the hanging ranks, by their numbers in the cluster."""
-        return tuple(self.role.ranks[list(self.ranks)].tolist())
+        return tuple(self.role.placed.take(self.ranks).tolist())
 
     @property
     def copies(self) -> tuple[int, ...]:
         """The engines, or copies of the model, that the hanging ranks belong to."""
-        return tuple(np.unique(copies_of(self.role)[list(self.ranks)]).tolist())
+        return tuple(np.unique(self.role.layout.copy_of(np.array(self.ranks, dtype=np.int64))).tolist())
 
     @property
     def note(self) -> Note:

@@ -35,9 +35,9 @@ def notes_of(plan: Plan, kv_heads: Mapping[str, int] | None = None) -> list[Note
     """
     heads = {} if kv_heads is None else kv_heads
     notes = [note for role in plan.turns for note in _of_role(plan, role, heads.get(role.name))]
-    unused = plan.unused
-    if len(unused):
-        ends = {"first": int(unused[0]), "last": int(unused[-1])}
+    unused = plan.free
+    if unused:
+        ends = {"first": unused.lowest, "last": unused.last}
         notes.append(Note("gpus-unused", {"count": len(unused), **ends}))
     return notes
 
@@ -53,7 +53,7 @@ def _of_role(plan: Plan, role: Role, kv_heads: int | None) -> Iterator[Note]:
 def _crossing(plan: Plan, role: Role) -> Iterator[Note]:
     """Groups of tp that span more nodes than they would if the role began with a node."""
     tensor = role.layout.every["tp"]
-    if not role.gpus and role.first_rank % plan.gpus_per_node == 0:
+    if not len(role.gpus) and role.first_rank % plan.gpus_per_node == 0:
         return  # it does begin with one
 
     def crossing(gpus: np.ndarray) -> int:
@@ -67,7 +67,7 @@ def _crossing(plan: Plan, role: Role) -> Iterator[Note]:
     steps = (plan.gpus_per_node, size)  # shifted by whole nodes, no more groups cross than must
     starts = {step * (first // step + more) for step in steps for more in (0, 1)}
     last = plan.world_size - role.layout.world_size
-    near = () if role.gpus else starts
+    near = () if len(role.gpus) else starts
     good = [at for at in near if at <= last and crossing(run + at) <= least]
     nearest = min(good, key=lambda at: (abs(at - first), at), default=None)
     facts = {"role": role.name, "first": first, "crossing": here - least}

@@ -33,11 +33,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from groups.budget import spend
 from groups.notes import Note
 from groups.plan import Plan, Role
 
@@ -163,6 +164,9 @@ def served_bytes(memory: ServerMemory) -> tuple[RankBytes, ...]:
     )
 
 
+EVALUATED = 100
+"""Sizes of memory that are looked up and added for a unit of work."""
+
 # -- all of them -----------------------------------------------------------------------------------
 
 
@@ -198,27 +202,60 @@ class StepMemory:
         held = []
         for role, rank in sorted(places, key=lambda place: place[0].name in phase.roles):
             if work := self.work.get(role.name):
-                parts = self._there(role, work[_stages(role)[rank]], phase, len(places) > 1)
+                stage = _stages(role, np.array([rank]))[0]
+                parts = self._there(role, work[stage], phase, len(places) > 1)
                 held += [(role.name, part, size) for part, size in parts.items() if size]
         return Moment(phase, gpu, tuple(held))
 
     def totals(self, phase: Phase) -> np.ndarray:
         """Bytes in each GPU of the cluster in a phase: float64, shape (world,)."""
-        totals = np.zeros(self.plan.world_size)
+        lengths = np.diff(self._pieces, append=self.plan.world_size)
+        return np.repeat(self._totals(phase), lengths)
+
+    @cached_property
+    def _pieces(self) -> np.ndarray:
+        """The first GPU of each piece of the cluster in which no role and no stage begins or ends:
+        all GPUs of a piece have the same in memory. int64, ascending."""
+        world = self.plan.world_size
+        begins = np.zeros(world + 1, dtype=bool)
+        begins[0] = True
+        for role in self.plan.roles:
+            place, stride = 0, _stride(role)
+            for first, last in role.placed.spans:
+                begins[[first, last + 1]] = True
+                begins[first + -place % stride : last + 1 : stride] = True
+                place += last - first + 1
+        return np.flatnonzero(begins[:world])
+
+    @cached_property
+    def _stages_there(self) -> Mapping[str, np.ndarray]:
+        """The stage of each role in each piece; -1 where it is not. int32, shape (pieces,)."""
+        pieces = self._pieces
+        units = len(pieces) * len(self.plan.roles) * (len(self.phases) + 2) // EVALUATED
+        spend(units, "ranks", control="roles")
+        found = {}
+        for role in self.plan.roles:
+            ranks = role.placed.places(pieces)
+            found[role.name] = np.where(ranks < 0, -1, _stages(role, ranks)).astype(np.int32)
+        return found
+
+    def _totals(self, phase: Phase) -> np.ndarray:
+        """Bytes in a GPU of each piece in a phase: float64, shape (pieces,)."""
+        totals = np.zeros(len(self._pieces))
         for role in self.plan.turns:
             if work := self.work.get(role.name):
                 sizes = [
                     [sum(self._there(role, one, phase, shares).values()) for one in work]
                     for shares in (False, True)
                 ]
-                shares = (self._roles_of_gpus[role.ranks] > 1).astype(np.int64)
-                totals[role.ranks] += np.array(sizes)[shares, _stages(role)]
+                table = np.pad(np.array(sizes), ((0, 0), (0, 1)))  # stage -1: nothing
+                totals += table[self._shared, self._stages_there[role.name]]
         return totals
 
     @cached_property
     def fullest(self) -> Moment:
         """The moment with the largest total over all GPUs and phases."""
-        return self._fullest_of(np.arange(self.plan.world_size))
+        return self._fullest_of(np.arange(len(self._pieces)))
 
     def crowded(self, capacity: float) -> Iterator[Note]:
         """A note for each set of roles on common GPUs whose fullest moment exceeds a GPU's memory.
@@ -232,9 +269,9 @@ class StepMemory:
         >>> dict(note.facts)
         {'phase': 'update', 'roles': 'actor', 'gpu': 0, 'needed': 90.0, 'capacity': 80.0}
         """
-        sets = np.zeros(self.plan.world_size, dtype=np.int64)
+        sets = np.zeros(len(self._pieces), dtype=np.int64)
         for number, role in enumerate(self.plan.roles):
-            sets[role.ranks] |= 1 << number
+            sets |= (self._stages_there[role.name] >= 0).astype(np.int64) << number
         for one in np.unique(sets):
             moment = self._fullest_of(np.flatnonzero(sets == one))
             if moment.total > capacity:
@@ -246,29 +283,27 @@ class StepMemory:
                 facts = {"phase": moment.phase.name, "roles": roles, "gpu": moment.gpu, **sizes}
                 yield Note(CROWDED, facts)
 
-    def _fullest_of(self, gpus: np.ndarray) -> Moment:
+    def _fullest_of(self, pieces: np.ndarray) -> Moment:
         most, at = self._peaks
-        gpu = int(gpus[most[gpus].argmax()])
-        return self.moment(self.phases[at[gpu]], gpu)
+        piece = int(pieces[most[pieces].argmax()])
+        return self.moment(self.phases[at[piece]], int(self._pieces[piece]))
 
     @cached_property
     def _peaks(self) -> tuple[np.ndarray, np.ndarray]:
-        """The largest total of each GPU, and the index of the first phase that reaches it."""
-        most = self.totals(self.phases[0])
-        at = np.zeros(self.plan.world_size, dtype=np.int64)
+        """The largest total in each piece, and the index of the first phase that reaches it."""
+        most = self._totals(self.phases[0])
+        at = np.zeros(len(most), dtype=np.int64)
         for place, phase in enumerate(self.phases[1:], 1):
-            totals = self.totals(phase)
+            totals = self._totals(phase)
             at[totals > most] = place
             most = np.maximum(most, totals)
         return most, at
 
     @cached_property
-    def _roles_of_gpus(self) -> np.ndarray:
-        """The number of roles on each GPU."""
-        count = np.zeros(self.plan.world_size, dtype=np.int64)
-        for role in self.plan.turns:
-            count[role.ranks] += 1
-        return count
+    def _shared(self) -> np.ndarray:
+        """Whether several roles have the GPUs of a piece, as 0 and 1."""
+        count = sum((stages >= 0).astype(np.int64) for stages in self._stages_there.values())
+        return (np.asarray(count) > 1).astype(np.int64)
 
     def _there(self, role: Role, work: RankBytes, phase: Phase, shares: bool) -> dict[str, float]:
         """The bytes of a rank that are on its GPU in a phase, by part."""
@@ -286,13 +321,15 @@ class StepMemory:
         return {**there, WORKING: working}
 
 
-def _stages(role: Role) -> np.ndarray:
-    """The pipeline stage of each rank."""
+def _stages(role: Role, ranks: np.ndarray) -> np.ndarray:
+    """The pipeline stage of some ranks."""
     mesh = role.layout.mesh
     stride = mesh.strides[mesh.names.index("pp")] if "pp" in mesh.names else 1
-    return _along(role.layout.world_size, stride, mesh.size("pp"))
+    return np.asarray(ranks // stride % mesh.size("pp"))
 
 
-@lru_cache(maxsize=16)
-def _along(world: int, stride: int, size: int) -> np.ndarray:
-    return np.arange(world) // stride % size
+def _stride(role: Role) -> int:
+    """How many ranks on from a rank where a stage begins the next one does; the number of ranks
+    where there is one stage."""
+    mesh, world = role.layout.mesh, role.layout.world_size
+    return mesh.strides[mesh.names.index("pp")] if mesh.size("pp") > 1 else world

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypedDict
 
-from groups.layout import Layout
 from groups.plan import Plan, Role
 from training.roles import Phase
 
@@ -58,7 +57,7 @@ def plan_facts(plan: Plan, phases: Iterable[Phase], beside: Iterable[str] = ()) 
         "turns": [role.name for role in plan.turns],
         "phases": [{"name": phase.name, "roles": [*phase.roles]} for phase in phases],
         "beside": [*beside],
-        "unused": len(plan.unused),
+        "unused": len(plan.free),
     }
 
 
@@ -88,40 +87,38 @@ def spans_of(role: Role) -> list[list[int]]:
     >>> spans_of(Role("reward", Job(gpus_per_node=4).layout(), gpus=(8, 9, 2, 3)))
     [[8, 9], [2, 3]]
     """
-    if not role.gpus:
-        return [[role.first_rank, role.last]]
-    spans: list[list[int]] = []
-    for gpu in role.gpus:
-        if spans and gpu == spans[-1][1] + 1:
-            spans[-1][1] = gpu
-        else:
-            spans.append([gpu, gpu])
-    return spans
+    return [[first, last] for first, last in role.placed.spans]
 
 
 COLUMNS = ("rank", "node", "role", "role_rank", "groups")
 """Columns for every rank of every role: rank is its GPU's number in the cluster."""
 
 
-def rank_rows(plan: Plan) -> Iterator[tuple[int, int, str, int, str]]:
-    """Every rank of every role, role by role, with the indices of its groups.
+def rank_rows(plan: Plan, gpu: int | None = None) -> Iterator[tuple[int, int, str, int, str]]:
+    """Every rank of every role, role by role, with the indices of its groups; gpu: of one GPU.
 
     >>> from groups.layout import Job
     >>> rollout = Role("rollout", Job(gpus_per_node=2, tp=2, framework="vllm").layout(), 6)
     >>> next(rank_rows(Plan(1, 8, (rollout,))))
     (6, 0, 'rollout', 0, 'tp=0')
+    >>> [*rank_rows(Plan(1, 8, (rollout,)), gpu=7)]
+    [(7, 0, 'rollout', 1, 'tp=0')]
     """
     for role in plan.roles:
-        indices = _indices(role.layout)
-        gpus = role.ranks.tolist()
-        for rank, gpu in enumerate(gpus):
-            groups = " ".join(
-                f"{name}={index[rank]}" for name, index in indices if index[rank] >= 0
-            )
-            yield gpu, gpu // plan.gpus_per_node, role.name, rank, groups
+        kinds = [grouping for grouping in role.layout.main if grouping.size > 1]
+        rank = None if gpu is None else role.rank_on(gpu)
+        if gpu is None:
+            every = [(kind.name, kind.index().tolist()) for kind in kinds]
+            for own, at in enumerate(role.ranks.tolist()):
+                found = ((name, index[own]) for name, index in every)
+                yield _row(plan, role, own, at, found)
+        elif rank is not None:
+            indices = ((kind.name, kind.index_of(rank)) for kind in kinds)
+            yield _row(plan, role, rank, gpu, ((n, -1 if i is None else i) for n, i in indices))
 
 
-def _indices(layout: Layout) -> list[tuple[str, list[int]]]:
-    """The group of each rank, by kind, for kinds of more than one rank."""
-    kinds = [grouping for grouping in layout.main if grouping.size > 1]
-    return [(grouping.name, grouping.index().tolist()) for grouping in kinds]
+def _row(
+    plan: Plan, role: Role, rank: int, gpu: int, indices: Iterable[tuple[str, int]]
+) -> tuple[int, int, str, int, str]:
+    groups = " ".join(f"{name}={index}" for name, index in indices if index >= 0)
+    return gpu, gpu // plan.gpus_per_node, role.name, rank, groups

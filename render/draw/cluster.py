@@ -6,10 +6,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from groups.budget import spend
+
 from ..marks import LABEL, LOOKS, Blocks, Layer, Lines, Mark, Numbers, Pixels, Words
 from ..palette import GROUP_INK, KIND_MARKS, KIND_TINTS, ROLE_CELLS, rgb
 from ..scenes.cluster import LEFT, ClusterPicture
 from .groups import boxes_of, row_names
+
+PACKED = 500
+"""Pixels of a role's picture for a unit of work: they are drawn, and packed as PNG."""
 
 
 def draw_cluster(picture: ClusterPicture, theme: str) -> Iterator[Mark]:
@@ -38,7 +43,7 @@ def _bands(picture: ClusterPicture, theme: str) -> Iterator[Mark]:
     for number, band in enumerate(picture.bands):
         fills = {gpu: KIND_TINTS[theme][tone] for tone, gpus in band.marks for gpu in gpus.tolist()}
         marks = [_boxes(picture, number, np.array([*fills]), [*fills.values()])] if fills else []
-        base = _boxes(picture, number, band.gpus, ROLE_CELLS[theme][band.tone])
+        base = _boxes(picture, number, band.gpus.array(), ROLE_CELLS[theme][band.tone])
         yield Layer(f"band turn{number}", [base, Layer("marked", marks)])
 
 
@@ -69,7 +74,9 @@ def number_size(picture: ClusterPicture) -> float:
 def _rasters(picture: ClusterPicture, theme: str) -> Iterator[Mark]:
     themes = ("light", "dark") if theme == "page" else (theme,)
     box = (LEFT, 0.0, picture.width, picture.height)
+    rows, columns = picture.raster
     for number, band in enumerate(picture.bands):
+        spend(2 * len(themes) * rows * columns // PACKED, "pixels", control="roles")
         cells, base, marked = picture.pixels(number), list[Mark](), list[Mark]()
         for own in themes:  # on the page one of both is seen
             plain = np.minimum(cells, 1)

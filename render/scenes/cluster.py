@@ -15,6 +15,8 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from groups.gpus import Gpus
+
 from ..palette import KIND_COLOURS, ROLE_CELLS
 from . import geometry
 
@@ -37,7 +39,7 @@ class RoleBand:
 
     name: str
     tone: int
-    gpus: np.ndarray
+    gpus: Gpus
     marks: Sequence[tuple[str, np.ndarray]] = ()
 
 
@@ -96,9 +98,13 @@ class ClusterPicture:
     @cached_property
     def shared(self) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
         """The number of roles on each GPU, and the position of each role's band in each of its
-        cells."""
-        key = tuple((band.gpus.tobytes()) for band in self.bands)
-        return _shared(self.world, key)
+        cells: uint8."""
+        count, places = np.zeros(self.world, dtype=np.uint8), list[np.ndarray]()
+        for band in self.bands:
+            places.append(count.copy())
+            for first, last in band.gpus.spans:
+                count[first : last + 1] += 1
+        return count, tuple(places)
 
     def corners(self, gpus: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
         """The upper left corners of cells, in pixels."""
@@ -122,13 +128,18 @@ class ClusterPicture:
         """Rows of pixels of a cell: the most roles of any GPU."""
         return max(1, int(self.shared[0].max(initial=1)))
 
+    @property
+    def raster(self) -> tuple[int, int]:
+        """Rows and columns of pixels of many GPUs."""
+        columns, rows, _ = self.grid.grid
+        return rows * self.split, columns
+
     def pixels(self, number: int) -> np.ndarray:
         """Pixels of a role: uint8, shape (rows, columns): 0 without the role, 1 with it, 2 and more
         for its marks."""
-        columns, rows, _ = self.grid.grid
-        board = np.zeros((rows * self.split, columns), dtype=np.uint8)
+        board = np.zeros(self.raster, dtype=np.uint8)
         band = self.bands[number]
-        self._paint(board, number, band.gpus, 1)
+        self._paint(board, number, band.gpus.array(), 1)
         for place, (_, gpus) in enumerate(band.marks):
             self._paint(board, number, gpus, 2 + place)
         return board
@@ -136,7 +147,7 @@ class ClusterPicture:
     def _paint(self, board: np.ndarray, number: int, gpus: np.ndarray, value: int) -> None:
         count, places = self.shared
         rows, columns = np.divmod(_cells(self.grid.grid)[gpus], self.grid.grid.columns)
-        each, at = count[gpus], places[number][gpus]
+        each, at = (own[gpus].astype(np.int64) for own in (count, places[number]))
         if (each == self.split).all():
             board[rows * self.split + at, columns] = value
             return
@@ -167,13 +178,3 @@ class ClusterPicture:
 @lru_cache(maxsize=16)
 def _cells(grid: geometry.Grid) -> np.ndarray:
     return grid.cells()
-
-
-@lru_cache(maxsize=16)
-def _shared(world: int, key: tuple[bytes, ...]) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
-    count = np.zeros(world, dtype=np.int64)
-    places = []
-    for gpus in (np.frombuffer(one, dtype=np.int64) for one in key):
-        places.append(count.copy())
-        count[gpus] += 1
-    return count, tuple(places)

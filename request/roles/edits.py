@@ -20,14 +20,15 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from groups import MAX_RANKS
-from groups.errors import not_a_choice
+from groups.errors import not_a_choice, require_length
+from groups.gpus import Gpus
 from groups.inputs import number_in
 from groups.mesh import whole_number
 from groups.plan import MAX_ROLES
 
 from ..errors import refusal
 from ..state import State
-from .pages import Cast, RolePage, cast_of
+from .pages import Cast, RolePage, cast_of, listed
 from .text import (
     ALL,
     LONGEST,
@@ -52,6 +53,7 @@ def edited(state: State) -> State:
     instruction = state.role_edit.strip()
     if not instruction:
         return state
+    require_length(instruction, LONGEST, "role_edit")
     verb, _, rest = instruction.partition(" ")
     if verb not in EDITS:
         raise not_a_choice("role_edit", verb, EDITS, [{"role_edit": "add"}])
@@ -86,7 +88,7 @@ def _gpu(cast: Cast, text: str) -> Cast:
     """Selects a GPU, in the role on screen or else in the first that uses it."""
     gpu = whole_number(number_in(text), "role_edit", minimum=0, maximum=MAX_RANKS - 1)
     for member in (cast.shown, *cast.members):
-        rank = rank_on(member, gpu)
+        rank = member.rank_on(gpu)
         if rank is not None:
             turned = (
                 cast.to(member.name) if member is cast.shown else _as_text(cast).to(member.name)
@@ -94,12 +96,6 @@ def _gpu(cast: Cast, text: str) -> Cast:
             page = turned.shown.page.changed({"rank": str(rank)})
             return turned.with_(turned.shown, replace(turned.shown, page=page))
     return cast
-
-
-def rank_on(member: RolePage, gpu: int) -> int | None:
-    if member.gpus:
-        return member.gpus.index(gpu) if gpu in member.gpus else None
-    return gpu - member.first if member.first <= gpu <= member.last else None
 
 
 def _add(cast: Cast, name: str) -> Cast:
@@ -143,7 +139,7 @@ def _remove(cast: Cast, _: str) -> Cast:
     alone = len(left) == 1
     machines = None if alone else turned.machines
     if alone:  # one job again, which needs no name
-        left = (replace(left[0], first=0, gpus=(), kept=()),)
+        left = (replace(left[0], first=0, gpus=Gpus(), kept=()),)
     return replace(turned, members=left, at=names.index(near), machines=machines)
 
 
@@ -158,11 +154,9 @@ def _name(cast: Cast, text: str) -> Cast:
 def _first(cast: Cast, text: str) -> Cast:
     """Moves the role on screen to another first GPU, or to a list of GPUs."""
     (first, last), *more = spans = spans_of(text, "role_edit")
-    gpus = tuple[int, ...]()
-    if last is not None:
-        gpus = tuple(gpu for a, b in spans for gpu in range(a, (b or a) + 1))
+    gpus = Gpus() if last is None else listed(spans, "role_edit")
     if not more and len(gpus) in (0, cast.shown.count):
-        gpus = ()
+        gpus = Gpus()
     return cast.with_(cast.shown, replace(cast.shown, first=first, gpus=gpus))
 
 

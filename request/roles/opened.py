@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from formats.roles import PlanRead, RoleRead
 from formats.roles.presets import PLANS, preset_plan
+from groups.gpus import Gpus
 from training.roles import PARTS
 
 from ..inputs import UNKNOWN
@@ -48,7 +49,7 @@ def _member(read: RoleRead, page: State) -> RolePage:
     kept = tuple(part for part in parts if part not in read.away)
     kept = PARTS if kept == parts else kept
     return RolePage(
-        role.name, page.changed({**own, "rank": ""}), role.first_rank, tuple(role.gpus), kept
+        role.name, page.changed({**own, "rank": ""}), role.first_rank, Gpus.of(role.gpus), kept
     )
 
 

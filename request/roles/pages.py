@@ -15,8 +15,8 @@ A state without a text is a plan of one role, today's job: nothing of it is anyw
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from math import gcd
 
@@ -24,6 +24,7 @@ from formats.roles.presets import PLANS
 from groups import MAX_RANKS, LayoutError
 from groups.alternatives import with_working
 from groups.budget import spend
+from groups.gpus import Gpus
 from groups.inputs import number_in
 from groups.layout import Layout
 from groups.mesh import whole_number
@@ -62,7 +63,7 @@ class RolePage:
     name: str
     page: State
     first: int = 0
-    gpus: tuple[int, ...] = ()
+    gpus: Gpus = field(default_factory=Gpus)
     kept: tuple[str, ...] = ()
 
     @cached_property
@@ -76,20 +77,18 @@ class RolePage:
 
     @property
     def last(self) -> int:
-        return max(self.gpus) if self.gpus else self.first + self.count - 1
+        return self.gpus.last if self.gpus else self.first + self.count - 1
 
     @property
     def spans(self) -> tuple[Span, ...]:
         """Its GPUs as the text has them."""
-        if not self.gpus:
-            return ((self.first, self.last),)
-        spans: list[tuple[int, int]] = []
-        for gpu in self.gpus:
-            if spans and spans[-1][1] == gpu - 1:
-                spans[-1] = (spans[-1][0], gpu)
-            else:
-                spans.append((gpu, gpu))
-        return tuple(spans)
+        return self.gpus.spans or ((self.first, self.last),)
+
+    def rank_on(self, gpu: int) -> int | None:
+        """Its rank on a GPU of the cluster; None if it has none there."""
+        if self.gpus:
+            return self.gpus.place(gpu)
+        return gpu - self.first if self.first <= gpu <= self.last else None
 
     def own(self) -> dict[str, str]:
         """The fields that it sets for itself; the name of a whole plan is the page's."""
@@ -195,9 +194,9 @@ class Cast:
         for fix in error.alternatives:
             if "first_rank" in fix:
                 first = whole_number(fix["first_rank"], "first_rank", minimum=0)
-                texts.append(self.with_(member, replace(member, first=first, gpus=())).text)
+                texts.append(self.with_(member, replace(member, first=first, gpus=Gpus())).text)
             elif "gpus" in fix:
-                texts.append(self.with_(member, replace(member, gpus=())).text)
+                texts.append(self.with_(member, replace(member, gpus=Gpus())).text)
             elif "nodes" in fix:
                 nodes = whole_number(fix["nodes"], "nodes")
                 texts.append(replace(self, machines=(nodes, self.each)).text)
@@ -223,7 +222,7 @@ class Cast:
     def is_plain(self) -> bool:
         """Whether it is a single job on its own machines."""
         only = self.shown
-        is_there = (only.name, only.first, only.gpus, only.kept) == (SHOWN_NAMES[0], 0, (), ())
+        is_there = (only.name, only.first, only.gpus, only.kept) == (SHOWN_NAMES[0], 0, Gpus(), ())
         return len(self.members) == 1 and is_there and self.machines is None
 
     def _text_of(self, member: RolePage, model: Mapping[str, str]) -> RoleText:
@@ -261,9 +260,8 @@ class Cast:
         text = ""
         if isinstance(rank, int) and 0 <= rank < now.count:
             gpu = now.gpus[rank] if now.gpus else now.first + rank
-            text = str(chosen.gpus.index(gpu) if gpu in chosen.gpus else "")
-            if not chosen.gpus:
-                text = str(gpu - chosen.first) if chosen.first <= gpu <= chosen.last else ""
+            place = chosen.rank_on(gpu)
+            text = "" if place is None else str(place)
         own = chosen.own()
         if not own["preset"] and now.page.preset in PLANS:
             own["preset"] = now.page.preset
@@ -311,7 +309,7 @@ def _require_count(role: RoleText, member: RolePage, cast: Cast) -> None:
         return
     listed = sum((last or 0) - first + 1 for first, last in role.spans)
     if listed and listed != member.count:
-        fix = {"roles": cast.with_(member, replace(member, gpus=())).text}
+        fix = {"roles": cast.with_(member, replace(member, gpus=Gpus())).text}
         facts = {"role": role.name, "said": listed, "count": member.count}
         raise refusal("gpus-are-not-machines", "roles", fix, **facts)
 
@@ -323,24 +321,24 @@ def _each_of(state: State) -> int:
 def _shown(role: RoleText, state: State) -> RolePage:
     (first, last), *_ = role.spans
     if last is None:
-        return RolePage(role.name, state, first, (), role.kept)
-    gpus = _listed(role.spans)
+        return RolePage(role.name, state, first, Gpus(), role.kept)
+    gpus = listed(role.spans)
     return RolePage(role.name, state, first, gpus, role.kept)
 
 
-def _listed(spans: tuple[Span, ...]) -> tuple[int, ...]:
-    """The GPUs of spans. Errors: LayoutError for too many."""
-    count = sum((b or a) - a + 1 for a, b in spans)
-    if count > MAX_RANKS:
-        raise refusal("not-gpus-of-a-role", "roles", value=f"{count} GPUs")
-    return tuple(gpu for a, b in spans for gpu in range(a, (a if b is None else b) + 1))
+def listed(spans: Iterable[Span], control: str = "roles") -> Gpus:
+    """The GPUs of spans. Errors: LayoutError for more than there can be."""
+    gpus = Gpus.of_spans((a, a if b is None else b) for a, b in spans)
+    if len(gpus) > MAX_RANKS:
+        raise refusal("not-gpus-of-a-role", control, value=f"{len(gpus)} GPUs")
+    return gpus
 
 
 def _member(role: RoleText, shown: RolePage, each: int) -> RolePage:
     first, gpus, count = shown.first, shown.gpus, 0
     if role.spans:
         (first, last), *more = role.spans
-        gpus = _listed(role.spans) if more else ()
+        gpus = listed(role.spans) if more else Gpus()
         count = len(gpus) or (0 if last is None else last - first + 1)
     model = None
     if "preset" not in role.settings and not any(name in role.settings for name in MODEL):

@@ -44,7 +44,7 @@ def require_runs(*roles: Role | RolePage) -> None:
     """Errors: LayoutError for a role whose GPUs are not consecutive: moves count ranks from its
     first GPU."""
     for role in roles:
-        if role.gpus:
+        if len(role.gpus):
             raise refusal("role-is-no-run", "moves_other", role=role.name)
 
 

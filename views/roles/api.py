@@ -39,7 +39,7 @@ def roles(plan: str = "", given: str = "", rank: int = -1) -> str:
         spend(sum(role.layout.world_size for role in found.roles) * 4, "ranks", control="plan")
     else:
         found.roles_of(rank)  # refuses one that there is not
-    rows = [row for row in rank_rows(found) if rank in (-1, row[0])]
+    rows = [*rank_rows(found, None if rank == -1 else rank)]
     return json.dumps({**facts, "columns": COLUMNS, "ranks": rows})
 
 

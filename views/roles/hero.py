@@ -61,10 +61,10 @@ def cluster_of_plan(plan: Plan, gpu: int) -> ClusterPicture:
             groupings = groups_of(role.layout)
             tone = tones([grouping.name for grouping in groupings])
             found = marks_of(groupings, places[role.name].rank, tone)
-            marks = [(mark.tone, role.ranks[mark.ranks]) for mark in found]
+            marks = [(mark.tone, role.placed.take(mark.ranks)) for mark in found]
             nearest = tone[groupings[0].name] if groupings else "tp"
             marks.append((nearest, np.array([gpu])))
-        bands.append(RoleBand(role.name, at % TONES, role.ranks, tuple(marks)))
+        bands.append(RoleBand(role.name, at % TONES, role.placed, tuple(marks)))
     order = [plan.roles.index(role) for role in plan.turns]
     return ClusterPicture(plan.nodes, plan.gpus_per_node, tuple(bands[at] for at in order), gpu)
 
@@ -147,9 +147,9 @@ def _card(context: Context, spec: PictureSpec, at: int, gpu: int, is_still: bool
         " ",
         tag("small", f"{sizes_text(layout)} · {framework_name(layout.framework)}"),
     )
-    is_shifted = bool(role.first_rank or role.gpus)
-    where = fine(say("ranks_at", gpu=int(role.ranks[0]))) if is_shifted else ""
-    spans = f"{role.ranks.min()}–{role.ranks.max()}"
+    is_shifted = bool(role.first_rank or len(role.gpus))
+    where = fine(say("ranks_at", gpu=role.placed.first)) if is_shifted else ""
+    spans = f"{role.placed.lowest}–{role.last}"
     absent = say("not_here", role=role.name, gpu=gpu, gpus=spans) if rank is None else ""
     data: dict[str, object] = {}
     known = {"name": role.name, "turn": context.plan.turns.index(role), "spans": spans}

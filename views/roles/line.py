@@ -26,10 +26,10 @@ def role_line(context: Context, view: str) -> Markup:
         return Markup()
     say = saying(ROLES, context.language)
     role = _shown(context)
-    words = "line_run" if not role.gpus else "line_chosen"
-    first, last = int(role.ranks[0]), int(role.ranks.max())
+    words = "line_chosen" if len(role.gpus) else "line_run"
+    first, last = role.placed.first, role.last
     parts: list[object] = [
-        say(words, role=role.name, ranks=len(role.ranks) - 1, first=first, last=last)
+        say(words, role=role.name, ranks=len(role.placed) - 1, first=first, last=last)
     ]
     for more in _remarks(context, view):
         parts += [" ", more]

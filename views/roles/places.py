@@ -17,7 +17,7 @@ from request.units import ranges_text
 def chosen_gpu(context: Context) -> int:
     """The GPU of the cluster of the selected rank of the role on screen."""
     role = context.plan.role(context.cast.shown.name)
-    return int(role.ranks[context.rank])
+    return role.placed[context.rank]
 
 
 def coordinate(layout: Layout, axis: str, rank: int) -> int:
@@ -67,7 +67,7 @@ def place_of(role: Role, rank: int) -> RolePlace:
     for grouping in groups_of(layout):
         members = grouping.members(rank)
         if len(members):
-            groups[grouping.name] = np.sort(role.ranks[members])
+            groups[grouping.name] = np.sort(role.placed.take(members))
     return RolePlace(role, rank, coordinate(layout, "pp", rank), layout.copy_of(rank), groups)
 
 
