@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypedDict
 
+from groups.budget import spend
 from groups.plan import Plan, Role
 from training.roles import Phase
 
@@ -94,6 +95,10 @@ COLUMNS = ("rank", "node", "role", "role_rank", "groups")
 """Columns for every rank of every role: rank is its GPU's number in the cluster."""
 
 
+ROW = 6
+"""Units of work of a row, with its groups."""
+
+
 def rank_rows(plan: Plan, gpu: int | None = None) -> Iterator[tuple[int, int, str, int, str]]:
     """Every rank of every role, role by role, with the indices of its groups; gpu: of one GPU.
 
@@ -104,6 +109,8 @@ def rank_rows(plan: Plan, gpu: int | None = None) -> Iterator[tuple[int, int, st
     >>> [*rank_rows(Plan(1, 8, (rollout,)), gpu=7)]
     [(7, 0, 'rollout', 1, 'tp=0')]
     """
+    if gpu is None:
+        spend(sum(role.layout.world_size for role in plan.roles) * ROW, "ranks", control="plan")
     for role in plan.roles:
         kinds = [grouping for grouping in role.layout.main if grouping.size > 1]
         rank = None if gpu is None else role.rank_on(gpu)

@@ -14,7 +14,10 @@ from ..scenes.cluster import LEFT, ClusterPicture
 from .groups import boxes_of, row_names
 
 PACKED = 500
-"""Pixels of a role's picture for a unit of work: they are drawn, and packed as PNG."""
+"""Pixels of a role's picture for a unit of work: they are packed as PNG."""
+
+PAINTED = 50
+"""GPUs of a role, or of a group of it, that are painted for a unit of work."""
 
 
 def draw_cluster(picture: ClusterPicture, theme: str) -> Iterator[Mark]:
@@ -75,8 +78,11 @@ def _rasters(picture: ClusterPicture, theme: str) -> Iterator[Mark]:
     themes = ("light", "dark") if theme == "page" else (theme,)
     box = (LEFT, 0.0, picture.width, picture.height)
     rows, columns = picture.raster
+    pictures = 2 * len(themes) * len(picture.bands)
+    marks = (gpus for band in picture.bands for _, gpus in band.marks)
+    painted = sum(map(len, (*marks, *(band.gpus for band in picture.bands))))
+    spend(pictures * rows * columns // PACKED + painted // PAINTED, "pixels", control="roles")
     for number, band in enumerate(picture.bands):
-        spend(2 * len(themes) * rows * columns // PACKED, "pixels", control="roles")
         cells, base, marked = picture.pixels(number), list[Mark](), list[Mark]()
         for own in themes:  # on the page one of both is seen
             plain = np.minimum(cells, 1)

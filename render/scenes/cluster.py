@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 
@@ -25,6 +25,15 @@ NUMBERED = 256
 
 ROOM = (500.0, 500.0)
 """The largest width and height in pixels."""
+
+SEEN = 1_000_000
+"""Pixels of a raster of many GPUs that can be seen: one of the page is up to four of a screen."""
+
+MOST_RUNS = 64
+"""Runs of a role up to which they are painted one by one, and not each GPU."""
+
+APART = 4
+"""The roles of one GPU that are drawn apart, however small its cell: of more, some cover others."""
 
 LEFT = 52.0
 """Pixels for the names of nodes, if cells are too small for frames."""
@@ -110,7 +119,7 @@ class ClusterPicture:
         """The upper left corners of cells, in pixels."""
         if self.is_numbered:
             return self.tiles.x[gpus], self.tiles.y[gpus]
-        rows, columns = np.divmod(_cells(self.grid.grid)[gpus], self.grid.grid.columns)
+        rows, columns = (own[gpus] for own in self._spots)
         return LEFT + columns * self.cell, rows * self.cell
 
     def boxes(self, number: int, gpus: np.ndarray, inner: float) -> tuple[np.ndarray, np.ndarray]:
@@ -125,8 +134,10 @@ class ClusterPicture:
 
     @cached_property
     def split(self) -> int:
-        """Rows of pixels of a cell: the most roles of any GPU."""
-        return max(1, int(self.shared[0].max(initial=1)))
+        """Rows of pixels of a cell: the most roles of any GPU, or as many as can be seen."""
+        columns, rows, _ = self.grid.grid
+        seen = max(APART, SEEN // (rows * columns))
+        return max(1, min(seen, int(self.shared[0].max(initial=1))))
 
     @property
     def raster(self) -> tuple[int, int]:
@@ -139,20 +150,34 @@ class ClusterPicture:
         for its marks."""
         board = np.zeros(self.raster, dtype=np.uint8)
         band = self.bands[number]
-        self._paint(board, number, band.gpus.array(), 1)
+        runs = band.gpus.spans
+        whole = [slice(first, last + 1) for first, last in runs]
+        for gpus in whole if len(runs) <= MOST_RUNS else [band.gpus.array()]:
+            self._paint(board, number, gpus, 1)
         for place, (_, gpus) in enumerate(band.marks):
             self._paint(board, number, gpus, 2 + place)
         return board
 
-    def _paint(self, board: np.ndarray, number: int, gpus: np.ndarray, value: int) -> None:
+    @cached_property
+    def _spots(self) -> tuple[np.ndarray, np.ndarray]:
+        """The row and the column of the cell of each of many GPUs: int32."""
+        cells = self.grid.grid.cells().astype(np.int32)
+        rows, columns = np.divmod(cells, np.int32(self.grid.grid.columns))
+        return rows, columns
+
+    def _paint(self, board: np.ndarray, number: int, gpus: np.ndarray | slice, value: int) -> None:
         count, places = self.shared
-        rows, columns = np.divmod(_cells(self.grid.grid)[gpus], self.grid.grid.columns)
-        each, at = (own[gpus].astype(np.int64) for own in (count, places[number]))
+        rows, columns = (own[gpus] for own in self._spots)
+        each, at = (own[gpus].astype(np.int32) for own in (count, places[number]))
         if (each == self.split).all():
             board[rows * self.split + at, columns] = value
             return
+        if self.split == 1:
+            board[rows, columns] = value
+            return
         for line in range(self.split):
-            here = line * each // self.split == at
+            of_line, line_of = line * each // self.split, at * self.split // each
+            here = np.where(each > self.split, line_of == line, of_line == at)
             board[rows[here] * self.split + line, columns[here]] = value
 
     @property
@@ -173,8 +198,3 @@ class ClusterPicture:
         tones = dict.fromkeys(tone for band in self.bands for tone, _ in band.marks)
         for tone in tones:
             yield KIND_COLOURS[theme][tone], tone
-
-
-@lru_cache(maxsize=16)
-def _cells(grid: geometry.Grid) -> np.ndarray:
-    return grid.cells()

@@ -10,7 +10,6 @@ from formats.roles import PlanRead
 from formats.roles.facts import COLUMNS, plan_facts, rank_rows
 from formats.roles.warned import warnings_of
 from formats.values import Document
-from groups.budget import spend
 from groups.notes import Note
 from groups.plan import Plan
 from request.context import Context
@@ -35,9 +34,7 @@ def roles(plan: str = "", given: str = "", rank: int = -1) -> str:
         rank: a GPU, whose roles alone are listed; -1: all.
     """  # noqa: E501  a tool shows only a parameter's first line
     facts, found = facts_named(require_text("plan", plan), require_text("given", given))
-    if rank == -1:
-        spend(sum(role.layout.world_size for role in found.roles) * 4, "ranks", control="plan")
-    else:
+    if rank != -1:
         found.roles_of(rank)  # refuses one that there is not
     rows = [*rank_rows(found, None if rank == -1 else rank)]
     return json.dumps({**facts, "columns": COLUMNS, "ranks": rows})

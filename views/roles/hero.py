@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from descriptions import PAGE, ROLES
 from formats.roles.facts import spans_of
+from groups.budget import spend
 from groups.grouping import Grouping
 from groups.layout import Layout, framework_name
 from groups.plan import Plan
@@ -35,6 +36,9 @@ from .notes import notes_html
 from .places import chosen_gpu, groups_of, places_of_gpu
 from .step import step_html, step_picture
 
+LISTED = 10
+"""Marked GPUs for a unit of work: of each group of each role they are kept until they are drawn."""
+
 CARD = (560.0, 230.0)
 """The size of a role's mesh, in pixels."""
 
@@ -54,6 +58,8 @@ def has_roles(context: Context) -> bool:
 def cluster_of_plan(plan: Plan, gpu: int) -> ClusterPicture:
     """Every GPU with its roles, with the groups of one GPU marked in each."""
     places = {place.role.name: place for place in places_of_gpu(plan, gpu)}
+    sizes = [one.size for place in places.values() for one in groups_of(place.role.layout)]
+    spend(sum(sizes) // LISTED, "ranks", control="roles")
     bands = []
     for at, role in enumerate(plan.roles):
         marks = []

@@ -31,13 +31,13 @@ def coordinate(layout: Layout, axis: str, rank: int) -> int:
 @dataclass(frozen=True)
 class RolePlace:
     """The place of a GPU in a role: its rank, the copy of the model that it belongs to, and the
-    GPUs of its groups by name."""
+    GPUs of its tensor parallel group."""
 
     role: Role
     rank: int
     stage: int
     copy: int
-    groups: dict[str, np.ndarray]
+    tensor: np.ndarray
 
     @property
     def is_server(self) -> bool:
@@ -52,10 +52,8 @@ class RolePlace:
             words.append(ROLES["replica"][language].format(number=self.copy))
         if layout.mesh.size("pp") > 1:
             words.append(ROLES["stage"][language].format(number=self.stage))
-        named = (self.groups[name] for name in ("tp", "attention_tp") if name in self.groups)
-        tensor = next(named, np.empty(0, dtype=np.int64))
-        if len(tensor) > 1:
-            words.append(f"tp {ranges_text(tensor.tolist(), 4)}")
+        if len(self.tensor) > 1:
+            words.append(f"tp {ranges_text(self.tensor.tolist(), 4)}")
         name, *rest = words
         listed = ROLES["comma"][language].join(rest)
         return f"{name} {listed}" if listed else name
@@ -63,12 +61,11 @@ class RolePlace:
 
 def place_of(role: Role, rank: int) -> RolePlace:
     layout = role.layout
-    groups = {}
+    tensor = np.empty(0, dtype=np.int64)
     for grouping in groups_of(layout):
-        members = grouping.members(rank)
-        if len(members):
-            groups[grouping.name] = np.sort(role.placed.take(members))
-    return RolePlace(role, rank, coordinate(layout, "pp", rank), layout.copy_of(rank), groups)
+        if grouping.name in ("tp", "attention_tp") and not len(tensor):
+            tensor = np.sort(role.placed.take(grouping.members(rank)))
+    return RolePlace(role, rank, coordinate(layout, "pp", rank), layout.copy_of(rank), tensor)
 
 
 def groups_of(layout: Layout) -> list[Grouping]:

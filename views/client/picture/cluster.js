@@ -173,7 +173,11 @@ function markLines(role, toneOf) {
     const [x, y] = middleOf(known, gpu);
     const [column, row] = [Math.floor((x - known.left) / cell), Math.floor(y / cell)];
     for (let line = 0; line < split; line++) {
-      if (Math.floor((line * count) / split) === place) context.fillRect(column, row * split + line, 1, 1);
+      const isHere =
+        count > split
+          ? Math.floor((place * split) / count) === line
+          : Math.floor((line * count) / split) === place;
+      if (isHere) context.fillRect(column, row * split + line, 1, 1);
     }
   }
   for (const image of svg.querySelectorAll(`.turn${role.turn} .marked image`)) {
