@@ -92,7 +92,9 @@ class RoleHang:
     @property
     def copies(self) -> tuple[int, ...]:
         """The engines, or copies of the model, that the hanging ranks belong to."""
-        return tuple(np.unique(self.role.layout.copy_of(np.array(self.ranks, dtype=np.int64))).tolist())
+        return tuple(
+            np.unique(self.role.layout.copy_of(np.array(self.ranks, dtype=np.int64))).tolist()
+        )
 
     @property
     def note(self) -> Note:
