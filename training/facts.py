@@ -12,6 +12,7 @@ from .kinds import LayerKind
 from .model import Model
 from .parameters import (
     active_parameters,
+    end_weights,
     layer_parameters,
     layer_total,
     parameters_by_kind,
@@ -96,12 +97,14 @@ def operations(model: Model, kind: LayerKind, context: int) -> float:
     """
     products = sum(weight.operations for weight in kind.weights(model.hidden))
     for mixer in kind.mixers:
-        reach = min(context, mixer.window) if mixer.window else context
-        products += mixer.context_operations() * reach + mixer.constant_operations()
+        products += mixer.context_operations() * mixer.seen(context)
+        products += mixer.constant_operations()
     return products
 
 
 def token_operations(model: Model, context: int) -> float:
     """Operations of one token forward through the whole model, output included."""
     layers = [operations(model, kind, context) for kind in model.kinds]
-    return sum(layers[place] for place in model.numbers) + 2 * model.vocabulary * model.hidden
+    ends = sum(weight.operations for weight in end_weights(model))
+    output = 2 * model.vocabulary * model.hidden
+    return sum(layers[place] for place in model.numbers) + output + ends

@@ -49,10 +49,14 @@ NEEDED = ("layers", "hidden", "heads", "vocabulary", "sequence")
 
 
 class Tower(NamedTuple):
-    """A part beside the language model, such as what encodes pictures, and its parameters."""
+    """A part beside the language model, such as what encodes pictures, and its weights."""
 
     name: str
-    parameters: int
+    weights: tuple[Weight, ...]
+
+    @property
+    def parameters(self) -> int:
+        return sum(weight.elements for weight in self.weights)
 
 
 def _size(means: str, maths: tuple[str, ...] = ()) -> Input:
@@ -111,8 +115,10 @@ class Model:
     ] = 0
     qk_norm: Annotated[bool, Input("norms of each head's queries and keys")] = False
     runs: tuple[LayerRun, ...] = ()
+    mtp_stack: tuple[LayerKind, ...] = ()  # layers of one MTP module; none: one like the last
     ends: tuple[Weight, ...] | None = None  # outside of layers and tables; None: a final norm
     towers: tuple[Tower, ...] = ()
+    everywhere: tuple[str, ...] = ()  # ends that vLLM makes on every stage
 
     def __post_init__(self) -> None:
         require_inputs(self)

@@ -21,7 +21,8 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 
-from .kinds import LayerKind
+from .kinds import LayerKind, Weight
+from .kinds.weights import vector
 from .model import Model
 from .split import Held, Split, held_by_ranks, padded_vocabulary
 
@@ -41,7 +42,7 @@ def _layer_counts(layer: LayerKind, hidden: int) -> tuple[tuple[str, Count], ...
     for weight in layer.weights(hidden):
         cut, whole = counts.get(weight.kind, (0, 0))
         size = weight.elements
-        counts[weight.kind] = (cut + size, whole) if weight.cut else (cut, whole + size)
+        counts[weight.kind] = (cut + size, whole) if weight.is_cut else (cut, whole + size)
     return tuple(counts.items())
 
 
@@ -65,13 +66,19 @@ def layer_total(model: Model, layer: LayerKind) -> int:
 def end_parameters(model: Model) -> dict[str, int]:
     """The parameters outside of layers but for embedding and output, by kind: positions, and the
     norm behind the last layer, unless the model says others."""
-    if model.ends is None:
-        positions = model.sequence * model.hidden * model.learned_positions
-        return {"positions": positions, "norms": _norm(model, model.hidden)}
     by_kind = Counter[str]()
-    for weight in model.ends:
+    for weight in end_weights(model):
         by_kind[weight.kind] += weight.elements
     return dict(by_kind)
+
+
+def end_weights(model: Model) -> tuple[Weight, ...]:
+    """The weights outside of layers but for embedding and output."""
+    if model.ends is not None:
+        return model.ends
+    positions = model.sequence * model.hidden * model.learned_positions
+    norm = _norm(model, model.hidden)
+    return (*vector("positions", "positions", positions), *vector("final_norm", "norms", norm))
 
 
 def parameters_by_kind(model: Model) -> dict[str, int]:
@@ -189,7 +196,9 @@ def _ends(model: Model, split: Split, held: Held) -> dict[str, int]:
     if held.is_first:
         by_kind["embedding"] = table
         by_kind["positions"] = ends.get("positions", 0)
-        by_kind["towers"] = sum(tower.parameters for tower in model.towers)
+        towers = (weight for tower in model.towers for weight in tower.weights)
+        cut = (weight.elements // (split.tp if weight.is_cut else 1) for weight in towers)
+        by_kind["towers"] = sum(cut)
     if held.has_norm:
         by_kind.update({kind: size for kind, size in ends.items() if kind != "positions"})
     if held.is_last:
@@ -212,12 +221,16 @@ def on_one_rank(counts: dict[str, Count], split: Split) -> dict[str, int]:
 
 
 def mtp_parameters(model: Model) -> dict[str, Count]:
-    """Parameters of one multi-token prediction module: a layer like the last one, a projection,
-    three norms.
+    """Parameters of one multi-token prediction module: a layer like the last one unless the model
+    says others, a projection, three norms.
 
     Source: arXiv:2412.19437 section 2.2. Embedding and output are those of the model.
     """
-    counts = layer_parameters(model, model.stack[-1])
+    counts: dict[str, Count] = {}
+    for layer in model.mtp_stack or model.stack[-1:]:
+        for kind, (cut, whole) in layer_parameters(model, layer).items():
+            before = counts.get(kind, (0, 0))
+            counts[kind] = before[0] + cut, before[1] + whole
     counts["mtp"] = 2 * model.hidden * model.hidden, 3 * _norm(model, model.hidden)
     return counts
 

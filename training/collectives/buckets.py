@@ -107,7 +107,7 @@ def model_tensors(model: Model, split: Split, kind: LayerKind) -> tuple[int, ...
             return ()
         own = (weight for weight in kind.weights(model.hidden) if weight.kind == name)
         outs = (weight for weight in own if weight.name.removesuffix(".bias") in OUT)
-        out = sum(weight.elements // (split.tp if weight.cut else 1) for weight in outs)
+        out = sum(weight.elements // (split.tp if weight.is_cut else 1) for weight in outs)
         return (out, held[name] - out)
 
     norm = (held["norms"] // 2,) if "norms" in held else ()

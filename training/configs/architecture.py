@@ -41,6 +41,8 @@ class Architecture:
         dense_width: the field of an MLP's width.
         text, tower: of a model with pictures: the type of its language part unless that says its
             own, and what counts the rest (training.configs.towers).
+        everywhere: what vLLM makes on every stage of a pipeline; even: whether it has no code of
+            its own, and cuts KV heads evenly; shared_whole: whether it cuts no shared experts.
         tied: whether the output is the embedding's matrix; "either" where the language part may
             say so too.
     """
@@ -78,6 +80,9 @@ class Architecture:
     special: str = ""
     text: str = ""
     tower: str = ""
+    everywhere: tuple[str, ...] = ()
+    even: bool = False
+    shared_whole: bool = False
     tied: Value = "tie_word_embeddings"
     fixed: dict[str, bool | int | str] = field(default_factory=dict)
 

@@ -66,6 +66,7 @@ def _attention(fields: Fields, row: Architecture) -> Attention:
         k_norm=norms[1],
         gate=row.gate,
         sinks=row.sinks,
+        even=row.even,
     )
 
 

@@ -52,6 +52,7 @@ def experts_of(fields: Fields, row: Architecture) -> Experts:
         gated=row.gated,
         bias=row.expert_bias,
         shared=shared,
+        shared_whole=row.shared_whole,
         shared_gate=row.shared_gate and shared > 0,
         router_bias=row.router_bias,
         correction=row.correction,

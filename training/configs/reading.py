@@ -155,7 +155,7 @@ def _language(
     fields.value("tie_word_embeddings")
     vocabulary = fields.positive("vocab_size")
     if row.output_bias:
-        ends += vector("lm_head.bias", "output", vocabulary)
+        ends += vector("lm_head.bias", "output", vocabulary, "absent")
     notes = _notes(fields)
     length = fields.size("max_position_embeddings", 4096) or 4096
     _require_read(fields, kind)
@@ -167,6 +167,7 @@ def _language(
         tied=tied,
         rms_norm=row.vectors == 1,
         ends=ends,
+        everywhere=row.everywhere,
     )
     return ReadConfig(model, kind, notes, fields.assumed, weights)
 

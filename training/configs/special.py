@@ -73,8 +73,8 @@ def _gemma4(fields: Fields, row: Architecture) -> Built:
     ends = ends_of(fields, row)
     if inner:
         ends += (
-            Weight("embed_tokens_per_layer", "embedding", table, count * inner),
-            *linear("per_layer_model_projection", "others", count * inner, hidden),
+            Weight("embed_tokens_per_layer", "embedding", table, count * inner, "server"),
+            *linear("per_layer_model_projection", "others", count * inner, hidden, "server"),
             *vector("per_layer_projection_norm", "norms", inner),
         )
     return layers, ends

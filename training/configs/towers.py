@@ -9,9 +9,11 @@ builds on the meta device.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 from ..errors import refusal
+from ..kinds import Weight
 from ..model import Model, Tower
 from .fields import Fields
 
@@ -52,15 +54,33 @@ def _require_read(part: Fields) -> None:
         raise refusal("config-not-understood", unknown[0], names=", ".join(unknown[:5]))
 
 
-def _block(h: int, f: int, *, gated: bool, qkv: bool, out: bool, mlp: bool, vectors: int) -> int:
-    """Parameters of one block; qkv, out, mlp: whether these have biases."""
-    attention = 4 * h * h + 3 * h * qkv + h * out
-    inner = (3 if gated else 2) * h * f + mlp * ((2 if gated else 1) * f + h)
-    return attention + inner + 2 * vectors * h
+Held = Counter[str]
+"""Parameters by how ranks of a server divide them (training.kinds.weights)."""
 
 
-def _linear(out: int, into: int, bias: bool = True) -> int:
-    return out * into + out * bias
+def _whole(size: int) -> Held:
+    return Counter({"": size})
+
+
+def _times(number: int, held: Held) -> Held:
+    return Counter({cut: number * size for cut, size in held.items()})
+
+
+def _block(h: int, f: int, *, gated: bool, qkv: bool, out: bool, mlp: bool, vectors: int) -> Held:
+    """One block; qkv, out, mlp: whether these have biases. Heads and the MLP's width are cut, and
+    biases behind a sum whole."""
+    into = 2 if gated else 1
+    cut = 4 * h * h + 3 * h * qkv + (1 + into) * h * f + mlp * into * f
+    return Counter({"tp": cut, "": h * out + mlp * h + 2 * vectors * h})
+
+
+def _linear(out: int, into: int, bias: bool = True, *, first: bool = True) -> Held:
+    """A projection: the first of two is cut by its outputs, the second by its inputs."""
+    return Counter({"tp": out * into + out * bias * first, "": out * bias * (not first)})
+
+
+def _tower(held: Held) -> Tower:
+    return Tower("vision", tuple(Weight("vision", "towers", n, 1, cut) for cut, n in held.items()))
 
 
 def _qwen2_5_vl(fields: Fields, model: Model) -> Read:
@@ -72,18 +92,17 @@ def _qwen2_5_vl(fields: Fields, model: Model) -> Read:
     )
     h, f = part.positive("hidden_size"), part.positive("intermediate_size")
     patches = _patches(part, h, bias=False)
-    blocks = part.positive("depth") * _block(
-        h, f, gated=True, qkv=True, out=True, mlp=True, vectors=1
-    )
-    wide = h * part.positive("spatial_merge_size") ** 2
-    merger = h + _linear(wide, wide) + _linear(part.positive("out_hidden_size"), wide)
+    block = _block(h, f, gated=True, qkv=True, out=True, mlp=True, vectors=1)
+    blocks = _times(part.positive("depth"), block)
+    wide, out = h * part.positive("spatial_merge_size") ** 2, part.positive("out_hidden_size")
+    merger = _whole(h) + _linear(wide, wide) + _linear(out, wide, first=False)
     _require_read(part)
-    return (Tower("vision", patches + blocks + merger),), ()
+    return (_tower(patches + blocks + merger),), ()
 
 
-def _patches(part: Fields, h: int, *, bias: bool = True) -> int:
+def _patches(part: Fields, h: int, *, bias: bool = True) -> Held:
     side, channels = part.positive("patch_size"), part.positive("in_channels")
-    return channels * part.positive("temporal_patch_size") * side * side * h + h * bias
+    return _whole(channels * part.positive("temporal_patch_size") * side * side * h + h * bias)
 
 
 def _qwen3_vl(fields: Fields, model: Model) -> Read:
@@ -94,18 +113,17 @@ def _qwen3_vl(fields: Fields, model: Model) -> Read:
         | {"out_hidden_size": 3584, "num_position_embeddings": 2304},
     )
     h, f = part.positive("hidden_size"), part.positive("intermediate_size")
-    start = _patches(part, h) + part.positive("num_position_embeddings") * h
-    blocks = part.positive("depth") * _block(
-        h, f, gated=False, qkv=True, out=True, mlp=True, vectors=2
-    )
+    start = _patches(part, h) + _whole(part.positive("num_position_embeddings") * h)
+    block = _block(h, f, gated=False, qkv=True, out=True, mlp=True, vectors=2)
+    blocks = _times(part.positive("depth"), block)
     wide, out = h * part.positive("spatial_merge_size") ** 2, part.positive("out_hidden_size")
-    merged = _linear(wide, wide) + _linear(out, wide)
+    merged = _linear(wide, wide) + _linear(out, wide, first=False)
     taken = part.items("deepstack_visual_indexes")
     if taken is None and fields.raw.get("model_type") in ("qwen3_vl", "qwen3_vl_moe"):
         taken = [8, 16, 24]
-    deep = len(taken or ()) * (2 * wide + merged)
+    deep = _times(len(taken or ()), _whole(2 * wide) + merged)
     _require_read(part)
-    return (Tower("vision", start + blocks + 2 * h + merged + deep),), ()
+    return (_tower(start + blocks + _whole(2 * h) + merged + deep),), ()
 
 
 def _llama4(fields: Fields, model: Model) -> Read:
@@ -117,10 +135,9 @@ def _llama4(fields: Fields, model: Model) -> Read:
     )
     h, f, side = (part.positive(name) for name in WIDTHS)
     cells = (part.positive("image_size") // side) ** 2 + 1
-    start = h + cells * h + part.positive("num_channels") * side * side * h + 4 * h
-    blocks = part.positive("num_hidden_layers") * _block(
-        h, f, gated=False, qkv=True, out=True, mlp=True, vectors=2
-    )
+    start = Counter({"": 5 * h + cells * h, "tp": part.positive("num_channels") * side * side * h})
+    block = _block(h, f, gated=False, qkv=True, out=True, mlp=True, vectors=2)
+    blocks = _times(part.positive("num_hidden_layers"), block)
     inner, out = part.positive("projector_input_dim"), part.positive("projector_output_dim")
     part.value("pixel_shuffle_ratio")
     adapter = _linear(inner, f, False) + _linear(out, inner, False)
@@ -128,9 +145,9 @@ def _llama4(fields: Fields, model: Model) -> Read:
     if biased:
         facts = {"field": "multi_modal_projector_bias", "value": True}
         raise refusal("config-value", "multi_modal_projector_bias", **facts)
-    projector = part.positive("vision_output_dim") * model.hidden
+    projector = _linear(model.hidden, part.positive("vision_output_dim"), False)
     _require_read(part)
-    return (Tower("vision", start + blocks + adapter + projector),), ()
+    return (_tower(start + blocks + adapter + projector),), ()
 
 
 def _mistral3(fields: Fields, model: Model) -> Read:
@@ -144,20 +161,19 @@ def _mistral3(fields: Fields, model: Model) -> Read:
         facts = {"field": "head_dim", "value": part.size("head_dim")}
         raise refusal("config-value", "head_dim", **facts)
     part.value("image_size")
-    start = part.positive("num_channels") * side * side * h + h
-    blocks = part.positive("num_hidden_layers") * _block(
-        h, f, gated=True, qkv=False, out=False, mlp=False, vectors=1
-    )
+    start = _whole(part.positive("num_channels") * side * side * h + h)
+    block = _block(h, f, gated=True, qkv=False, out=False, mlp=False, vectors=1)
+    blocks = _times(part.positive("num_hidden_layers"), block)
     biased = fields.flag("multimodal_projector_bias")
     merge = fields.positive("spatial_merge_size", 2)
     layers = fields.value("vision_feature_layer")
     if isinstance(layers, list):
         facts = {"field": "vision_feature_layer", "value": "[...]"}
         raise refusal("config-value", "vision_feature_layer", **facts)
-    projector = h + merge * merge * h * h + _linear(model.hidden, h, biased)
-    projector += _linear(model.hidden, model.hidden, biased)
+    projector = _whole(h + merge * merge * h * h) + _linear(model.hidden, h, biased)
+    projector += _linear(model.hidden, model.hidden, biased, first=False)
     _require_read(part)
-    return (Tower("vision", start + blocks + projector),), ()
+    return (_tower(start + blocks + projector),), ()
 
 
 def _gemma3(fields: Fields, model: Model) -> Read:
@@ -168,15 +184,15 @@ def _gemma3(fields: Fields, model: Model) -> Read:
     )
     h, f, side = (part.positive(name) for name in WIDTHS)
     cells = (part.positive("image_size") // side) ** 2
-    start = part.positive("num_channels") * side * side * h + h + cells * h
+    start = _whole(part.positive("num_channels") * side * side * h + h + cells * h)
     block = _block(h, f, gated=False, qkv=True, out=True, mlp=True, vectors=2)
-    blocks = part.positive("num_hidden_layers") * block + 2 * h
-    if part.flag("vision_use_head", True):  # a probe, attention, one norm and an MLP
-        blocks += block - 2 * h + h
+    blocks = _times(part.positive("num_hidden_layers"), block) + _whole(2 * h)
+    if part.flag("vision_use_head", True):  # a probe, attention, one norm and an MLP: not served
+        blocks += Counter({"absent": sum(block.values()) - h})
     fields.value("mm_tokens_per_image")
-    projector = h * model.hidden + h
+    projector = _whole(h * model.hidden + h)
     _require_read(part)
-    return (Tower("vision", start + blocks + projector),), ()
+    return (_tower(start + blocks + projector),), ()
 
 
 def _glm4v(fields: Fields, model: Model) -> Read:
@@ -190,14 +206,14 @@ def _glm4v(fields: Fields, model: Model) -> Read:
         part.positive(name) for name in ("hidden_size", "intermediate_size", "out_hidden_size")
     )
     cells = (part.positive("image_size") // part.positive("patch_size")) ** 2
-    start = cells * h + _patches(part, h) + 2 * h
+    start = _whole(cells * h + 2 * h) + _patches(part, h)
     biased, merge = part.flag("attention_bias"), part.positive("spatial_merge_size")
     block = _block(h, out, gated=True, qkv=biased, out=False, mlp=False, vectors=1)
-    blocks = part.positive("depth") * block
-    merger = out * out + 2 * out + 3 * out * f
-    down = h * merge * merge * out + out
+    blocks = _times(part.positive("depth"), block)
+    merger = Counter({"tp": out * out + 3 * out * f, "": 2 * out})
+    down = _whole(h * merge * merge * out + out)
     _require_read(part)
-    return (Tower("vision", start + blocks + merger + down),), ()
+    return (_tower(start + blocks + merger + down),), ()
 
 
 def _kimi_k25(fields: Fields, model: Model) -> Read:
@@ -214,13 +230,13 @@ def _kimi_k25(fields: Fields, model: Model) -> Read:
         facts = {"field": "merge_kernel_size", "value": str(merges)}
         raise refusal("config-value", "merge_kernel_size", **facts)
     block = _block(h, f, gated=False, qkv=True, out=True, mlp=True, vectors=2)
-    start = 3 * side * side * h + h + cells * h
-    blocks = part.positive("num_hidden_layers") * block + 2 * h
+    start = _whole(3 * side * side * h + h + cells * h)
+    blocks = _times(part.positive("num_hidden_layers"), block) + _whole(2 * h)
     wide = 4 * fields.positive("projection_hidden_size", h)
-    projector = 2 * fields.positive("projection_hidden_size", h)
-    projector += _linear(wide, wide) + _linear(model.hidden, wide)
+    projector = _whole(2 * fields.positive("projection_hidden_size", h))
+    projector += _linear(wide, wide) + _linear(model.hidden, wide, first=False)
     _require_read(part)
-    return (Tower("vision", start + blocks + projector),), ()
+    return (_tower(start + blocks + projector),), ()
 
 
 def _minimax_m3(fields: Fields, model: Model) -> Read:
@@ -232,19 +248,19 @@ def _minimax_m3(fields: Fields, model: Model) -> Read:
     )
     h, f, side = (part.positive(name) for name in WIDTHS)
     part.value("image_size")
-    start = part.positive("num_channels") * part.positive("temporal_patch_size") * side * side * h
-    start += 2 * h
+    cells = part.positive("num_channels") * part.positive("temporal_patch_size") * side * side
+    start = _whole(cells * h + 2 * h)
     block = _block(h, f, gated=False, qkv=True, out=True, mlp=True, vectors=2)
-    blocks = part.positive("num_hidden_layers") * block
+    blocks = _times(part.positive("num_hidden_layers"), block)
     inner = fields.positive("projector_hidden_size", model.hidden)
     wide = model.hidden * part.positive("spatial_merge_size") ** 2
     if fields.positive("merged_hidden_size", wide) != wide:
         facts = {"field": "merged_hidden_size", "value": fields.size("merged_hidden_size")}
         raise refusal("config-value", "merged_hidden_size", **facts)
-    projector = _linear(inner, h) + _linear(model.hidden, inner)
-    projector += _linear(inner, wide) + _linear(model.hidden, inner)
+    projector = _linear(inner, h) + _linear(model.hidden, inner, first=False)
+    projector += _linear(inner, wide) + _linear(model.hidden, inner, first=False)
     _require_read(part)
-    return (Tower("vision", start + blocks + projector),), ()
+    return (_tower(start + blocks + projector),), ()
 
 
 def _gemma4(fields: Fields, model: Model) -> Read:
@@ -267,16 +283,16 @@ def _llava(fields: Fields, model: Model) -> Read:
         raise refusal("config-value", "vision_config", **facts)
     h, f, side = (part.positive(name) for name in WIDTHS)
     cells = (part.positive("image_size") // side) ** 2 + 1
-    start = h + part.positive("num_channels") * side * side * h + cells * h + 4 * h
+    start = _whole(part.positive("num_channels") * side * side * h + cells * h + 5 * h)
     block = _block(h, f, gated=False, qkv=True, out=True, mlp=True, vectors=2)
-    blocks = part.positive("num_hidden_layers") * block
+    blocks = _times(part.positive("num_hidden_layers"), block)
     biased = fields.flag("multimodal_projector_bias", True)
     layers = fields.value("vision_feature_layer")
     taken = len(layers) if isinstance(layers, list) else 1
     projector = _linear(model.hidden, taken * h, biased)
-    projector += _linear(model.hidden, model.hidden, biased)
+    projector += _linear(model.hidden, model.hidden, biased, first=False)
     _require_read(part)
-    return (Tower("vision", start + blocks + projector),), ()
+    return (_tower(start + blocks + projector),), ()
 
 
 TOWERS: dict[str, Callable[[Fields, Model], Read]] = {

@@ -265,12 +265,8 @@ def layer_work(request: Request, kind: LayerKind) -> LayerWork:
 def _mixed(request: Request, mixer: Mixer) -> float:
     """Operations of one token beside products with weights. A causal kernel skips what lies ahead,
     and what is outside of a window or a chunk."""
-    sequence = request.model.sequence
-    context = sequence * (0.5 if request.training.flash else 1.0)
-    if request.training.flash and mixer.window:
-        window = min(mixer.window, sequence)
-        is_sliding = mixer.reach == "sliding"
-        context = window * (1.0 - window / (2.0 * sequence)) if is_sliding else window / 2.0
+    sequence = float(request.model.sequence)
+    context = mixer.mean_seen(sequence) if request.training.flash else sequence
     return mixer.context_operations() * context + mixer.constant_operations()
 
 

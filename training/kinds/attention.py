@@ -15,6 +15,9 @@ from typing import ClassVar
 
 from .weights import Weight, linear, products_of, vector
 
+INDEX_BYTES = 132
+"""Of an indexer's key in vLLM: 128 numbers of 8 bits and a scale of 32 (0.33.0)."""
+
 
 @dataclass(frozen=True)
 class Indexer:
@@ -54,7 +57,7 @@ class Attention:
         reach, window: "full", "sliding" or "chunked", and the tokens of the window or chunk.
         reused: whether keys and values are those of an earlier layer.
         one_projection: whether keys are used as values too.
-        name: what models of this kind call the module.
+        even: whether servers cut KV heads evenly, as those that they have no own code for.
 
     >>> llama = Attention(heads=32, kv_heads=8, head_dim=128)
     >>> sum(weight.elements for weight in llama.weights(4096)), llama.token_elements
@@ -75,7 +78,7 @@ class Attention:
     window: int = 0
     reused: bool = False
     one_projection: bool = False
-    fused: bool = False
+    even: bool = False
     indexer: Indexer | None = None
 
     kind: ClassVar[str] = "attention"
@@ -117,6 +120,10 @@ class Attention:
         """Elements that the layer keeps of every token."""
         return 0 if self.reused else self.key_width + self.value_width
 
+    def rank_token_bytes(self, tp: int, bytes: float = 2) -> float:
+        """Bytes of a token on one of ``tp`` ranks of a server."""
+        return bytes * self.token_elements / min(tp, self.kv_heads)
+
     def request_elements(self, tp: int = 1) -> int:
         """Elements of a state that a request keeps on one of ``tp`` ranks, whatever its length."""
         return 0
@@ -126,9 +133,10 @@ class Attention:
         queries = self.query_width + gates.get(self.gate, 0)
         into = [("q_proj", queries, "tp", 0)]
         if not self.reused:
-            into += [("k_proj", self.key_width, "kv", self.kv_heads)]
+            cut = "tp" if self.even else "kv"
+            into += [("k_proj", self.key_width, cut, self.kv_heads)]
             if not self.one_projection:
-                into += [("v_proj", self.value_width, "kv", self.kv_heads)]
+                into += [("v_proj", self.value_width, cut, self.kv_heads)]
         return (
             *(
                 weight
@@ -169,6 +177,14 @@ class Attention:
     def constant_operations(self) -> float:
         """Operations of a token beside products with weights, whatever the context."""
         return 0.0
+
+    def seen(self, context: float) -> float:
+        """Tokens that a token with ``context`` before it attends to."""
+        return min(context, self.window) if self.window else context
+
+    def mean_seen(self, sequence: float) -> float:
+        """The same on average over the tokens of a causal sequence."""
+        return mean_seen(self.reach, self.window, sequence)
 
 
 @dataclass(frozen=True)
@@ -243,6 +259,9 @@ class MLA:
     def token_elements(self) -> int:
         return self.kv_lora_rank + self.rope
 
+    def rank_token_bytes(self, tp: int, bytes: float = 2) -> float:
+        return bytes * self.token_elements + (INDEX_BYTES if self.indexer else 0)
+
     def request_elements(self, tp: int = 1) -> int:
         """Elements of a state that a request keeps on one of ``tp`` ranks, whatever its length."""
         return 0
@@ -290,11 +309,18 @@ class MLA:
 
     def context_operations(self) -> float:
         own = 2.0 * self.heads * (self.head_dim + self.value)
-        scores = self.indexer and not self.indexer.shared
-        return own + (2.0 * self.indexer.heads * self.indexer.dim if self.indexer and scores else 0)
+        if self.indexer is None or self.indexer.shared:
+            return own
+        return own + 2.0 * self.indexer.heads * (self.indexer.dim + 1)
 
     def constant_operations(self) -> float:
         return 0.0
+
+    def seen(self, context: float) -> float:
+        return context
+
+    def mean_seen(self, sequence: float) -> float:
+        return sequence / 2.0
 
 
 @dataclass(frozen=True)
@@ -349,6 +375,9 @@ class Compressed:
         """Elements of one token while it is in the window."""
         return self.head_dim
 
+    def rank_token_bytes(self, tp: int, bytes: float = 2) -> float:
+        return bytes * (self.token_elements + self.compressed_elements)
+
     @property
     def compressed_elements(self) -> float:
         """Elements kept for ever, for each token."""
@@ -398,10 +427,30 @@ class Compressed:
         return products_of(self.weights(hidden), tp)
 
     def context_operations(self) -> float:
-        return 4.0 * self.heads * self.head_dim / (self.rate or 1)
+        return 4.0 * self.heads * self.head_dim
 
     def constant_operations(self) -> float:
-        return 4.0 * self.heads * self.head_dim * self.window
+        return 0.0
+
+    def seen(self, context: float) -> float:
+        """Keys that a token attends to: of the window, and the compressed ones."""
+        return min(context, self.window) + (context / self.rate if self.rate else 0.0)
+
+    def mean_seen(self, sequence: float) -> float:
+        beside = sequence / (2.0 * self.rate) if self.rate else 0.0
+        return mean_seen("sliding", self.window, sequence) + beside
+
+
+def mean_seen(reach: str, window: int, sequence: float) -> float:
+    """Tokens that a token of a causal sequence attends to on average.
+
+    >>> mean_seen("full", 0, 8), mean_seen("sliding", 4, 8), mean_seen("chunked", 4, 8)
+    (4.0, 3.0, 2.0)
+    """
+    if not window:
+        return sequence / 2.0
+    held = min(window, sequence)
+    return held * (1.0 - held / (2.0 * sequence)) if reach == "sliding" else held / 2.0
 
 
 def _rest(indexer: Indexer | None, hidden: int) -> tuple[tuple[float, float, bool], ...]:

@@ -45,7 +45,7 @@ class Experts:
 
     Attributes:
         shared: width of what is there for all tokens, beside the experts; 0: nothing.
-        shared_gate: whether a number scales that.
+        shared_gate: whether a number scales that; shared_whole: whether servers do not cut it.
         router_bias, correction: vectors beside the router, with which it chooses.
         zero: choices of the router that compute nothing (LongCat), and ``empty`` of them for
             which half an expert is held in vain.
@@ -63,6 +63,7 @@ class Experts:
     bias: bool = False
     shared: int = 0
     shared_gate: bool = False
+    shared_whole: bool = False
     router_bias: bool = False
     correction: bool = False
     zero: int = 0
@@ -90,7 +91,10 @@ class Experts:
         shared: tuple[Weight, ...] = ()
         if self.shared:
             shared = (
-                *_mlp("shared_expert", hidden, self.shared, self.gated, self.bias),
+                *_mlp(
+                    *("shared_expert", hidden, self.shared, self.gated, self.bias),
+                    cut="trained" if self.shared_whole else "tp",
+                ),
                 *(linear("shared_expert_gate", "shared_expert", 1, hidden) * self.shared_gate),
             )
         return (
@@ -118,9 +122,11 @@ class Experts:
 FeedForward = MLP | Experts
 
 
-def _mlp(kind: str, hidden: int, width: int, gated: bool, bias: bool) -> tuple[Weight, ...]:
+def _mlp(
+    kind: str, hidden: int, width: int, gated: bool, bias: bool, cut: str = "tp"
+) -> tuple[Weight, ...]:
     names = ("gate_proj", "up_proj") if gated else ("up_proj",)
     return (
-        *(w for name in names for w in linear(name, kind, width, hidden, "tp", bias=bias)),
-        *linear("down_proj", kind, hidden, width, "tp", bias=bias, into=False),
+        *(w for name in names for w in linear(name, kind, width, hidden, cut, bias=bias)),
+        *linear("down_proj", kind, hidden, width, cut, bias=bias, into=False),
     )

@@ -66,6 +66,10 @@ class StateMixer:
         the last columns of the convolution, and the state."""
         return self.conv_elements(tp) + self.state_elements // tp
 
+    def rank_token_bytes(self, tp: int, bytes: float = 2) -> float:
+        """Bytes of a token on one of ``tp`` ranks of a server."""
+        return 0.0
+
     def conv_elements(self, tp: int = 1) -> int:
         """Elements of the convolution's columns on one of ``tp`` ranks."""
         return (self.kernel - 1) * self.conv_width // tp
@@ -76,6 +80,20 @@ class StateMixer:
 
     def context_operations(self) -> float:
         return 0.0
+
+    def seen(self, context: float) -> float:
+        return 0.0
+
+    def mean_seen(self, sequence: float) -> float:
+        return 0.0
+
+    def constant_operations(self) -> float:
+        """Operations of a token beside products with weights: its convolution and its state."""
+        return 2.0 * self.kernel * self.conv_width + self.scan_operations()
+
+    def scan_operations(self) -> float:
+        """Operations of a token with the state."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -126,7 +144,7 @@ class GatedDelta(StateMixer):
     def divided(self) -> dict[str, int]:
         return {"linear_key_heads": self.key_heads, "linear_value_heads": self.value_heads}
 
-    def constant_operations(self) -> float:
+    def scan_operations(self) -> float:
         inside = 6.0 * self.key_dim * self.value_dim
         return self.value_heads * (inside + 6.0 * CHUNK * max(self.key_dim, self.value_dim))
 
@@ -178,7 +196,7 @@ class KDA(StateMixer):
     def divided(self) -> dict[str, int]:
         return {"linear_heads": self.heads}
 
-    def constant_operations(self) -> float:
+    def scan_operations(self) -> float:
         return self.heads * (6.0 * self.dim * self.dim + 6.0 * CHUNK * self.dim)
 
     def kept_bytes(self) -> float:
@@ -219,7 +237,7 @@ class Lightning(StateMixer):
     def divided(self) -> dict[str, int]:
         return {"linear_heads": self.heads}
 
-    def constant_operations(self) -> float:
+    def scan_operations(self) -> float:
         return self.heads * (4.0 * self.block * self.dim + 4.0 * self.dim * self.dim)
 
     def kept_bytes(self) -> float:
@@ -273,7 +291,7 @@ class Mamba1(StateMixer):
     def divided(self) -> dict[str, int]:
         return {"mamba_inner": self.inner}
 
-    def constant_operations(self) -> float:
+    def scan_operations(self) -> float:
         return 7.0 * self.inner * self.state
 
     def kept_bytes(self) -> float:
@@ -340,10 +358,15 @@ class Mamba2(StateMixer):
             *linear("out_proj", kind, hidden, inner, "tp", bias=self.bias, into=False),
         )
 
+    def conv_elements(self, tp: int = 1) -> int:
+        """With more ranks than groups each has B and C of one (vLLM's mamba_utils)."""
+        shared = 2 * self.state * max(1, self.groups // tp)
+        return (self.kernel - 1) * (self.output_width // tp + shared)
+
     def divided(self) -> dict[str, int]:
         return {"mamba_heads": self.heads, "mamba_groups": self.groups}
 
-    def constant_operations(self) -> float:
+    def scan_operations(self) -> float:
         return 6.0 * self.output_width * self.state
 
     def kept_bytes(self) -> float:
@@ -383,8 +406,8 @@ class ShortConv(StateMixer):
     def divided(self) -> dict[str, int]:
         return {"hidden": self.width}
 
-    def constant_operations(self) -> float:
-        return 2.0 * self.kernel * self.width
+    def scan_operations(self) -> float:
+        return 2.0 * self.width
 
     def kept_bytes(self) -> float:
         return float(2 * 5 * self.width)

@@ -6,6 +6,8 @@
     "kv"     size / tp                   size / min(tp, units): more ranks than units keep copies
     "groups" size / tp                   the same (B and C of Mamba-2)
     "server" whole                       size / tp
+    "trained" size / tp                  whole
+    "absent" whole                       not there
 
 Of experts (``number`` above 1, kind "experts") whole ones are dealt over ep, and the cut ones are
 cut over etp in place of tp.
@@ -57,9 +59,18 @@ class Weight(NamedTuple):
 
     def share(self, ranks: int) -> int:
         """The number of parts into which ``ranks`` ranks of a server divide it."""
-        if not self.cut:
+        if self.cut in ("", "trained"):
             return 1
         return min(ranks, self.units) if self.cut in ("kv", "groups") else ranks
+
+    def served(self, ranks: int) -> int:
+        """Elements on one of ``ranks`` ranks of a server."""
+        return 0 if self.cut == "absent" else -(-self.elements // self.share(ranks))
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether ranks that train divide it."""
+        return self.cut in ("tp", "kv", "groups", "trained")
 
 
 def linear(
@@ -95,7 +106,7 @@ def vector(name: str, kind: str, size: int, cut: str = "", units: int = 0) -> tu
 def products_of(weights: tuple[Weight, ...], tp: int) -> tuple[tuple[float, float, bool], ...]:
     """Widths of each product on one of ``tp`` ranks, out and in, and that it lifts no latent."""
     return tuple(
-        (weight.rows / (tp if weight.cut else 1), float(weight.columns), False)
+        (weight.rows / (tp if weight.is_cut else 1), float(weight.columns), False)
         for weight in weights
         if weight.product
     )

@@ -19,7 +19,7 @@ Sources: deepseek-ai/DeepSeek-V3 README_WEIGHTS.md (weight_scale_inv); arXiv:230
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -30,6 +30,7 @@ from groups.mesh import MAX_RANKS, whole_number
 from ..errors import refusal, require_choice
 from ..kinds import LayerKind
 from ..model import MAX_SIZE, Model
+from ..parameters import end_weights
 
 FORMATS: Mapping[str, float] = {
     "bf16": 2.0,
@@ -132,7 +133,7 @@ def layer_elements(
             counts["experts"] += each * experts_of(weight.number, cut.ep, rank)[1]
             continue
         ranks = cut.attention if weight.kind in MIXING else cut.dense
-        counts[weight.kind] += -(-weight.elements // weight.share(ranks))
+        counts[weight.kind] += weight.served(ranks)
     return tuple(counts.items())
 
 
@@ -187,6 +188,42 @@ def table_bytes(model: Model, cut: Cut) -> float:
     >>> table_bytes(MODELS["llama3-8b"].model, Cut(dense=2)) == 128256 // 2 * 4096 * 2
     True
     """
+    return 2.0 * table_rows(model, cut) * model.hidden
+
+
+def table_rows(model: Model, cut: Cut) -> int:
+    """Rows of the embedding, or of the output, on one rank."""
     unit = VOCABULARY_MULTIPLE
     rows = -(-model.vocabulary // unit) * unit
-    return 2.0 * -(-rows // cut.dense) * model.hidden
+    return -(-rows // cut.dense)
+
+
+def rank_elements(model: Model, cut: Cut, stage: int, held: range, rank: int = 0) -> dict[str, int]:
+    """Elements of all weights on a rank of a stage with these layers, by kind; ``rank`` is its
+    place among the ranks of a stage.
+
+    The first stage has the embedding, the last one the output, unless that is the embedding which
+    it has already, and what is behind the layers; every stage has towers, and what of the ends the
+    engine makes ``everywhere``.
+
+    >>> from training.models import MODELS
+    >>> llama = MODELS["llama3-8b"].model
+    >>> sum(rank_elements(llama, Cut(attention=2, dense=2), 0, range(32)).values())
+    4015263744
+    """
+    counts: dict[str, int] = defaultdict(int)
+    for layer, number in Counter(model.stack[at] for at in held).items():
+        for kind, size in layer_elements(layer, model.hidden, cut, rank % cut.ep):
+            counts[kind] += number * int(size)
+    table = table_rows(model, cut) * model.hidden
+    is_first, is_last = stage == 0, stage == cut.pp - 1
+    has_table = is_first or "embedding" in model.everywhere
+    counts["embedding"] += table * has_table
+    counts["output"] += table * (is_last and not (model.tied and has_table))
+    for weight in end_weights(model):
+        first = weight.kind in ("positions", "embedding")
+        if (is_first if first else is_last) or weight.name in model.everywhere:
+            counts[weight.kind] += weight.served(cut.dense)
+    towers = (weight for tower in model.towers for weight in tower.weights)
+    counts["towers"] += sum(weight.served(cut.dense) for weight in towers)
+    return counts
