@@ -30,7 +30,16 @@ from groups.placement import Placement
 from groups.presets import PUBLISHED
 from groups.program import PROGRAM
 
-from .inputs import CommandLine, Options, checked, number_of, options_parser, read_options
+from .guide import GuideCommand, guide
+from .inputs import (
+    CommandLine,
+    Options,
+    checked,
+    help_text,
+    number_of,
+    options_parser,
+    read_options,
+)
 from .messages import CommandError, one_line, option, sentence
 from .share import share, shared_rows
 
@@ -48,14 +57,15 @@ def run(argv: Sequence[str], stdin: TextIO, stdout: TextIO, stderr: TextIO) -> i
     0
     """
     try:
-        parser = options_parser(argv)
         if not {"-h", "--help"}.isdisjoint(argv):
-            stdout.write(parser.format_help())
+            named = (in_any_case(word, COMMANDS) for word in argv)
+            command = next((str(name) for name in named if name in COMMANDS), "")
+            stdout.write(help_text(command))
             return 0
         if "--version" in argv:
             stdout.write(f"parallel-groups {__version__}\n")
             return 0
-        options = Options(read_options(parser, argv))
+        options = Options(read_options(options_parser(argv), argv))
         words = options.words
         if words and in_any_case(words[0], COMMANDS) in COMMANDS:
             words = [str(in_any_case(words[0], COMMANDS)), *words[1:]]
@@ -63,9 +73,9 @@ def run(argv: Sequence[str], stdin: TextIO, stdout: TextIO, stderr: TextIO) -> i
             words = ["groups", *words]
         if not words or words[0] not in COMMANDS:
             words = ["groups", *words]  # without a command, the words are names of groups
-        usual = "json" if words[0] in _FOR_THE_PAGE else "text"
-        inputs = CommandLine(options, words[1:], stdin, usual_format=usual)
-        _require_words(words[0], inputs)
+        about = guide().command(words[0])
+        inputs = CommandLine(options, words[1:], stdin, usual_format=about.format)
+        _require_words(about, inputs)
         with budget.within(LIMIT):
             answer = COMMANDS[words[0]](inputs)
             parts = answer.printed(inputs.format) if isinstance(answer, Table) else answer
@@ -82,34 +92,12 @@ def run(argv: Sequence[str], stdin: TextIO, stdout: TextIO, stderr: TextIO) -> i
     return 0
 
 
-def _require_words(command: str, inputs: CommandLine) -> None:
-    least, most, what = _TAKES.get(command, (0, None, ""))
-    if len(inputs.words) < least or (most is not None and len(inputs.words) > most):
-        raise CommandError(f"{command} takes {what}")
-    if command in _TEXT_ONLY and inputs.format != "text":
-        raise CommandError(f"{command} prints text only")
-
-
-_TAKES = {
-    "rank": (1, 1, "one rank, such as rank 5"),
-    "share": (1, None, "ranks, such as share 3,11 or share 16-23, or - for a log"),
-    "order": (0, 1, "one launcher, such as order slurm"),
-    "slow": (1, 1, "one file of measurements or a summary of traces, a folder of traces, or -"),
-    "serve": (1, 1, "one file, or - for standard input"),
-    "trace": (1, 1, "one folder of profiler traces, or one trace"),
-    "running": (1, 1, "one file, such as a profiler trace, or - for standard input"),
-    "emit": (0, 1, "one framework, such as emit torchtitan"),
-    "check": (1, 1, "one file, or - for standard input"),
-    "compare": (1, 2, "one layout or two, such as compare llama3-405b-1 --tp 4"),
-    "model": (1, 1, "one config.json, the name of a model, or - for standard input"),
-    "memory": (0, 1, "options only, or what a server printed as it started"),
-    **dict.fromkeys(("traffic", "estimate", "search", "moves"), (0, 0, "options only")),
-}
-"""The least and the largest number of words of a command, and their description."""
-
-_TEXT_ONLY = ("emit", "check")
-_FOR_THE_PAGE = ("trace",)
-"""Commands that print JSON by default, as the page reads it."""
+def _require_words(command: GuideCommand, inputs: CommandLine) -> None:
+    count = len(inputs.words)
+    if count < command.least or (command.most is not None and count > command.most):
+        raise CommandError(f"{command.name} takes {command.takes}")
+    if inputs.format not in command.formats:
+        raise CommandError(f"{command.name} prints {' or '.join(command.formats)} only")
 
 
 def _groups(inputs: CommandLine) -> Iterator[str]:
@@ -251,7 +239,7 @@ def _emit(inputs: CommandLine) -> Iterator[str]:
     job, model = inputs.wanted()
     layout = checked(job)
     if inputs.options.preset is not None and layout.is_server:
-        from views.launch.inputs import options_of_page
+        from request.named.launch import options_of_page
 
         from .state import state_of
 

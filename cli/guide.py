@@ -16,28 +16,60 @@ ON_OFF = "on|off"
 
 @dataclass(frozen=True)
 class GuideOption:
-    """An option: the placeholder for its value, and its description."""
+    """An option: the placeholder for its value, its description, and the commands that read it;
+    none: those of its section."""
 
     name: str
     value: str | None = None
     help: str | None = None
+    commands: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class GuideSection:
-    """Options under one title; trains: whether the training options are among them."""
+    """Options under one title, and the commands that read them; none: all. trains: whether the
+    training options are among them."""
 
     title: str
     options: tuple[GuideOption, ...]
+    commands: tuple[str, ...] = ()
     trains: bool = False
+
+    def of(self, command: str, more: Sequence[GuideOption] = ()) -> list[GuideOption]:
+        """The options that a command reads; more: the training options."""
+        every = (*self.options, *(more if self.trains else ()))
+        of_each = ((one, one.commands or self.commands) for one in every)
+        return [one for one, commands in of_each if not commands or command in commands]
+
+
+@dataclass(frozen=True)
+class GuideCommand:
+    """A command: its words and what it answers.
+
+    least, most: words that it takes, and takes: which. format: the usual one; formats: all.
+    """
+
+    name: str
+    help: str
+    words: str = ""
+    least: int = 0
+    most: int | None = None
+    takes: str = ""
+    format: str = "text"
+    formats: tuple[str, ...] = ("text", "json", "csv")
 
 
 @dataclass(frozen=True)
 class Guide:
-    """The text of --help; commands and examples as they are printed."""
+    """The texts of --help; examples and notes as they are printed."""
 
-    commands: str
+    examples: tuple[str, ...]
+    notes: str
+    commands: tuple[GuideCommand, ...]
     sections: tuple[GuideSection, ...]
+
+    def command(self, name: str) -> GuideCommand:
+        return next(one for one in self.commands if one.name == name)
 
 
 @cache

@@ -10,6 +10,7 @@ import argparse
 import difflib
 import os
 import re
+import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -68,24 +69,18 @@ _LAID_OUT = partial(argparse.RawDescriptionHelpFormatter, max_help_position=26, 
 """The layout of help; by default its width would depend on the environment."""
 
 
-def options_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser of guide.toml, with the training options if the command line may use one."""
-    more = [*ways_to_train()] if asks_for_more(argv) else []
-    parser = _Parser(
-        prog=PROGRAM,
-        usage=f"{PROGRAM} [COMMAND] [LAYOUT] [NAME ...]",
-        description="Which GPUs of a training job are in which process groups.",
-        epilog=guide().commands.replace("{program}", PROGRAM),
-        formatter_class=_LAID_OUT,
-        add_help=False,
-        allow_abbrev=False,
-    )
+def options_parser(argv: Sequence[str], command: str = "") -> argparse.ArgumentParser:
+    """The parser of guide.toml, with the training options if the command line may use one; of a
+    command alone with the options that it reads, whose help it writes."""
+    parser = _Parser(prog=PROGRAM, formatter_class=_LAID_OUT, add_help=False, allow_abbrev=False)
     parser.color = False  # type: ignore[attr-defined]  # Pythons from 3.14 on colour their help
     parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
+    more = [*ways_to_train()] if asks_for_more(argv) else []
     either: dict[str, argparse._MutuallyExclusiveGroup] = {}
     for section in guide().sections:
         group = parser.add_argument_group(section.title)
-        for one in (*section.options, *(more if section.trains else ())):
+        every = (*section.options, *(more if section.trains else ()))
+        for one in section.of(command, more) if command else every:
             rules = _OTHERWISE.get(one.name) or {"metavar": one.value}
             place: argparse._ActionsContainer = group
             if one.name in _EITHER:
@@ -93,8 +88,55 @@ def options_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
                 place = either[one_of] = either.get(one_of) or group.add_mutually_exclusive_group()
             place.add_argument(option(one.name), help=one.help, **rules)
     group.add_argument("-h", "--help", action="help", help="this text")
-    group.add_argument("--version", action="version", version=__version__, help="of this program")
+    if not command:
+        group.add_argument("--version", action="version", version=__version__)
     return parser
+
+
+def help_text(command: str = "") -> str:
+    """The help of a command: what it answers, its options and its examples; without one all
+    commands.
+
+    >>> print(help_text("check").split("\\n\\n")[1])
+    read a JSON document back and check it; - is standard input
+    """
+    examples = [one.format(program=PROGRAM) for one in guide().examples]
+    if command:
+        about = guide().command(command)
+        parser = options_parser(["--help"], command)
+        parser.usage = f"{PROGRAM} {command} {about.words} [OPTION ...]".replace("  ", " ")
+        parser.description = textwrap.fill(about.help, 98)
+        own = [one for one in examples if one.startswith(f"{PROGRAM} {command} ")]
+        parser.epilog = _listed("example:", own) if own else None
+        return parser.format_help()
+    rows = [(f"{one.name} {one.words}".strip(), one.help) for one in guide().commands]
+    listed = [line for words, text in rows for line in _beside(words, text)]
+    return "\n".join(
+        (
+            f"usage: {PROGRAM} [COMMAND] [OPTION ...] [NAME ...]\n",
+            "Which GPUs of a training job are in which process groups.\n",
+            _listed("commands:", listed) + "\n",
+            f"`{PROGRAM} COMMAND --help` tells the options that a command reads.\n",
+            _listed("examples:", examples) + "\n",
+            guide().notes,
+        )
+    )
+
+
+def _beside(words: str, text: str) -> Iterator[str]:
+    """A command and its words, with what it answers beside them."""
+    indent = 22
+    lines = textwrap.wrap(text, 96 - indent)
+    if len(words) >= indent:
+        yield words
+        words = ""
+    for line in lines:
+        yield f"{words:<{indent}}{line}"
+        words = ""
+
+
+def _listed(title: str, lines: Sequence[str]) -> str:
+    return "\n".join((title, *(f"  {line}" for line in lines)))
 
 
 def read_options(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Namespace:

@@ -25,10 +25,10 @@ MOST_LINES = 20
 def moves(inputs: CommandLine) -> Table | Iterator[str]:
     """A row for each pair of nodes or ranks, or for each slice of one rank or of all."""
     from formats.moves.script import moves_script
+    from request.answers.moves.api import moves_facts
+    from request.answers.moves.sides import ROLE, moves_between
     from training.moves.senders import RULES
     from training.serving.cache import KV_RULES
-    from views.moves.api import moves_facts
-    from views.moves.sides import ROLE, moves_between
 
     options = inputs.options
     ends = {name: getattr(options, name) for name in ("from", "to")}
@@ -73,9 +73,9 @@ def _role(inputs: CommandLine, ends: dict[str, str], source: Context) -> tuple[C
     Errors: LayoutError for an unknown role, CommandError for a plan of no file.
     """
     from formats.roles import read_plan
+    from request.answers.moves.sides import ROLE, require_runs
     from request.roles.opened import cast_of_plan
     from request.roles.text import MODEL
-    from views.moves.sides import ROLE, require_runs
 
     if not os.path.exists(ends["from"]):
         raise CommandError(f"{ends['to']} is a role of a file: --from is none")
@@ -89,8 +89,8 @@ def _role(inputs: CommandLine, ends: dict[str, str], source: Context) -> tuple[C
 
 def _cache(source: Context, target: Context, sizes: tuple[str, int, int | None, int]) -> Table:
     """A row for what each rank that decodes receives from each that prefills, for one request."""
+    from request.answers.moves.cache import cache_facts
     from request.units import bytes_text, seconds_text
-    from views.moves.cache_api import cache_facts
 
     facts = cache_facts(source, target, *sizes)
     here, there = facts["source"], facts["target"]

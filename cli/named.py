@@ -13,11 +13,11 @@ from groups.errors import in_any_case, quoted
 from groups.layout import Job
 from groups.presets import PUBLISHED
 from request.context import Context
+from request.named.kept import FROM_HERE, with_job
+from request.named.launch import training_fields, with_pasted
+from request.named.text import context_named, document_of, is_link, of_document, state_named
 from request.resolve import fields_of_job
 from request.state import State, is_empty
-from views.compare.kept import FROM_HERE, with_job
-from views.compare.named import context_named, document_of, is_link, of_document, state_named
-from views.launch.inputs import training_fields, with_pasted
 
 from .inputs import CommandLine
 from .launch import job_from_flags

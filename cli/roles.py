@@ -19,9 +19,9 @@ def roles(inputs: CommandLine) -> Table:
     open: trainer.nnodes=4."""
     from descriptions import ROLES
     from formats.roles.facts import COLUMNS, rank_rows
+    from request.answers.roles.api import read_facts
     from request.state import State
     from training.roles import CROWDED
-    from views.roles.api import read_facts
 
     read, options = _read(inputs), inputs.options
     if inputs.format == "csv":

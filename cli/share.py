@@ -23,7 +23,7 @@ def share(inputs: CommandLine) -> Table:
     from diagnosis.hang.case import case_of
     from formats.logs import log_in, ranks_of, read_log  # no other command reads any
     from formats.logs.bounds import COMMAND_LINE, PAGE
-    from views.hang.verdict import verdict_of
+    from request.answers.hang.verdict import verdict_of
 
     layout = inputs.layout()
     placement = inputs.placement(layout)

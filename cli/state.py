@@ -93,7 +93,7 @@ def _start(inputs: CommandLine) -> Document:
     if inputs.options.preset is not None:
         return published(inputs.preset())
     if inputs.launch is not None:
-        from views.launch.inputs import training_fields, with_pasted
+        from request.named.launch import training_fields, with_pasted
 
         return {**vars(with_pasted(State(), inputs.launch)), **training_fields(inputs.launch)}
     return {}

@@ -24,7 +24,7 @@ from .messages import CommandError
 from .state import served_context, trained_context
 
 if TYPE_CHECKING:
-    from views.compare.sides import Compared
+    from request.answers.compare.sides import Compared
 
 GIB = 2**30
 
@@ -45,8 +45,8 @@ class Report(Table):
 
 def memory(inputs: CommandLine) -> Table:
     """The peak memory of a rank of each stage, in training or serving, a row for each stage."""
-    from views.memory.api import memory_facts
-    from views.memory.served import is_served
+    from request.answers.memory import memory_facts
+    from request.served import is_served
 
     job, _ = inputs.wanted()
     if is_served(checked(job)):
@@ -71,7 +71,7 @@ def memory(inputs: CommandLine) -> Table:
 
 def _served(inputs: CommandLine) -> Table:
     """Memory of a server, and the numbers of a log beside it."""
-    from views.memory.served import server_facts
+    from request.served import server_facts
 
     log = inputs.text(inputs.words[0]) if inputs.words else ""
     context = served_context(inputs, log)
@@ -111,8 +111,8 @@ def _logged(log: Facts | None) -> Iterator[str]:
 
 def traffic(inputs: CommandLine) -> Table:
     """The bytes that each kind of group sends in a step, a row for each operation."""
+    from request.answers.traffic import traffic_facts
     from request.units import bytes_text
-    from views.traffic.api import traffic_facts
 
     layout, facts = _facts(inputs, traffic_facts)
     columns = ["kind", "group_size", "operation", "count", "sent_bytes_per_rank", "total_bytes"]
@@ -127,7 +127,7 @@ def traffic(inputs: CommandLine) -> Table:
 
 def estimate(inputs: CommandLine) -> Table:
     """The time of a step, a row for each part."""
-    from views.estimate.api import step_facts
+    from request.answers.estimate.api import step_facts
 
     layout, facts = _facts(inputs, step_facts)
     parts = sorted(facts["parts_seconds"].items(), key=lambda part: -part[1])
@@ -146,8 +146,8 @@ def estimate(inputs: CommandLine) -> Table:
 
 def search(inputs: CommandLine) -> Table:
     """The fastest layouts for the same model, batch and GPUs, a row each."""
+    from request.answers.search import search_facts
     from training.split import SIZES
-    from views.search.api import search_facts
 
     layout, facts = _facts(inputs, search_facts)
     sizes = [*SIZES, "memory_schedule", "micro_batch", "recompute"]
@@ -176,9 +176,9 @@ def search(inputs: CommandLine) -> Table:
 def compare(inputs: CommandLine) -> Table:
     """The better of two layouts, a row for each cost; without a word of its own, the second is the
     first with the options."""
-    from views.compare.api import compare_facts
-    from views.compare.sides import compared_with
-    from views.compare.words import numbers_of_costs
+    from request.answers.compare.api import compare_facts
+    from request.answers.compare.sides import compared_with
+    from request.answers.compare.words import numbers_of_costs
 
     from .named import context_of_word, set_base
 

@@ -18,7 +18,10 @@ except ImportError:  # where a test only looks at what would be written
     BuildHookInterface = object
 
 NAME = "parallel_groups"
-ROOMS = ("groups", "training", "diagnosis", "formats", "cli", "render", "request", "views", "texts")
+ROOMS = (
+    *("groups", "training", "diagnosis", "formats", "cli", "render"),
+    *("request", "views", "texts"),
+)
 MODULES = ("app.py", "descriptions.py")
 FILES = ("__init__.py", "__main__.py", "py.typed")
 OWN = Path(__file__).parent

@@ -6,4 +6,6 @@ roles                     the other layouts on the same cluster
 context                   all of that, as views and documents get it
 endpoint                  parameters of functions that programs call
 words, fixes, hosts       refusals in words, what mends them, the machines
+named, served             other layouts by name; the server that is computed with
+answers                   what pages, endpoints and commands share of what is worked out
 """

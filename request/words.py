@@ -237,3 +237,13 @@ def tried(refusals: list[LayoutError], work: Callable[[], Result]) -> Result | N
 def each_once(errors: Iterable[LayoutError]) -> list[LayoutError]:
     """Refusals without duplicates."""
     return list({error.what: error for error in errors}.values())
+
+
+def saying(words: Mapping[str, Text], language: str) -> Callable[..., str]:
+    """A function from a name to its text in a catalogue, in one language, filled in with facts."""
+
+    def say(name: str, /, **facts: object) -> str:
+        text = words[name][language]
+        return text.format(**facts) if facts else text
+
+    return say

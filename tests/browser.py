@@ -23,14 +23,14 @@ from groups import LayoutError, coordinates
 from groups.grouping import Grouping
 from render import palette
 from render.scenes import groups as scene
+from request.answers.sentence import sentence_of
 from request.inputs import fields_of
 from request.resolve import from_preset, main_groupings
 from request.state import State
 from request.words import fix_label, sentence
 from views.all import SECTIONS as PLACES
 from views.base.html import unparted
-from views.groups.sentence import sentence_of
-from views.groups.shown import by_grid
+from views.parts.shown import by_grid
 
 try:
     from playwright.sync_api import Error, Locator, Page, expect

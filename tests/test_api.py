@@ -19,13 +19,13 @@ from formats.check.script import check_script
 from groups import fit, rank_groups
 from groups.layout import Job
 from groups.megatron.parallel_state import process_groups
+from request.answers.compare.api import SERVING
+from request.answers.launch import OPEN_TRAINING
+from request.answers.moves.api import PLAN
+from request.answers.moves.cache import CACHED
 from request.endpoint import LAYOUT, TRAINING
 from request.state import texts_of
 from views.all import ENDPOINTS
-from views.compare.api import SERVING
-from views.launch.api import OPEN_TRAINING
-from views.moves.api import PLAN
-from views.moves.cache_api import CACHED
 from views.page import answer
 
 

@@ -14,6 +14,7 @@ from gradio_client import Client
 from groups import LayoutError
 from groups.layout import Job
 from groups.megatron.parallel_state import process_groups
+from request.answers.collectives.api import MOST_NUMBERS
 from request.state import State
 from request.trained import trained_of
 from training.clusters import CLUSTERS
@@ -22,7 +23,6 @@ from training.models import MODELS
 from training.pipeline import SCHEDULES
 from training.recipe import Training
 from views.all import ENDPOINTS
-from views.collectives.api import MOST_NUMBERS
 
 TESTS = Path(__file__).parent
 OURS = (

@@ -6,11 +6,11 @@ import pytest
 from browser import box, expect, next_frame, settle, wait_until
 
 from descriptions import CONTROLS, JOB, MEMORY, PAGE, SHELL, VIEWS
+from request.answers.sentence import sentence_of
+from request.answers.slow.files import example
 from request.resolve import resolve
 from request.state import State
-from views.groups.sentence import sentence_of
-from views.slow.files import example
-from views.stories import EVIDENCE
+from views.parts.examples import EVIDENCE
 
 pytestmark = pytest.mark.browser
 

@@ -21,6 +21,9 @@ from browser import (
 )
 
 from descriptions import CONTROLS, MEMORY, OPERATION_TEXTS, PAGE, TRAFFIC
+from request.answers.compare.sides import COSTS, cost_of
+from request.answers.estimate.words import about
+from request.answers.traffic import rows_of
 from request.link import published
 from request.resolve import resolve
 from request.state import State
@@ -31,9 +34,6 @@ from training.search import search
 from training.traffic.matrix import matrix
 from training.traffic.per_step import seconds_together
 from views.base.html import unparted
-from views.compare.sides import COSTS, cost_of
-from views.estimate.words import about
-from views.traffic.rows import rows_of
 
 pytestmark = pytest.mark.browser
 

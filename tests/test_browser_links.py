@@ -32,10 +32,10 @@ from descriptions import LAUNCH_NOTES, PAGE, SHELL
 from formats.launch import emit, parse
 from groups import LayoutError
 from request.link import from_query, to_query
+from request.named.launch import with_pasted
 from request.resolve import from_preset, resolve
 from request.state import State
 from request.words import sentence
-from views.launch.inputs import with_pasted
 from views.launch.view import check_text
 from views.server.lanes import BusyError, Lanes
 

@@ -37,7 +37,7 @@ from groups.frameworks import FRAMEWORKS
 from request.context import Context
 from request.resolve import from_preset
 from request.state import State
-from views.groups.job import job_pictures
+from views.parts.job import job_pictures
 
 pytestmark = pytest.mark.browser
 

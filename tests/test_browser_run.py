@@ -10,7 +10,7 @@ from addresses import follow_link
 from browser import box, expect, requests_during, settle, write
 
 from descriptions import PAGE
-from views.slow.files import EXAMPLE
+from request.answers.slow.files import EXAMPLE
 
 DUMPS = Path(__file__).parent / "data" / "hang" / "dumps"
 

@@ -11,6 +11,9 @@ from browser import box, expect, next_frame, pass_time, requests_during, settle,
 
 from descriptions import PAGE
 from groups.stages.layout_strings import stage_layers_of_layout
+from request.answers.collectives.inputs import resolve_inputs
+from request.answers.pipeline.inputs import schedule_of
+from request.answers.pipeline.timed import amount, percent
 from request.resolve import resolve
 from request.state import State
 from request.units import ranges_text
@@ -19,9 +22,6 @@ from training.collectives.algorithms import algorithm_of
 from training.collectives.operations import apply
 from training.collectives.transfers import loaded, run
 from training.pipeline import Durations, figures_of, plan_of, simulate
-from views.collectives.inputs import resolve_inputs
-from views.pipeline.chart import amount, percent
-from views.pipeline.inputs import schedule_of
 
 pytestmark = pytest.mark.browser
 

@@ -9,14 +9,15 @@ import pytest
 from browser import box, expect, pass_time, settle, wait_until
 
 from descriptions import ENTRIES, RUN, STORIES, tour
+from request.answers.compare.sides import comparison_of
+from request.answers.traffic import rows_of
 from request.context import Context
 from request.link import from_query, to_query
 from request.state import State
 from views.base.html import unparted
-from views.compare.sides import comparison_of
 from views.page import answer
-from views.stories import BRINGS, EVIDENCE, LINKS, tour_html
-from views.traffic.rows import rows_of
+from views.parts.examples import BRINGS, EVIDENCE, LINKS
+from views.stories import tour_html
 
 TOUR = tour()
 

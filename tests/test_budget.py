@@ -19,9 +19,13 @@ from cli.command import run
 from descriptions import WORK
 from groups import LayoutError, budget
 from groups.budget import LIMIT, spend, within
+from package.build import ROOMS
 from render.files.forms import to_bytes
 from render.files.paint import MOST_PIXELS, PAINTED
 from render.marks import Drawing
+from request.answers.groups import layout, process_groups
+from request.answers.pipeline.api import pipeline_schedule
+from request.answers.pipeline.inputs import spend_on
 from request.state import State
 from request.words import sentence
 from training.models import MODELS
@@ -33,10 +37,7 @@ from training.search import SearchJob
 from training.search import quickest as rooms
 from training.search.space import step_for, valid_splits
 from views.all import VIEWS
-from views.groups.api import layout, process_groups
 from views.page import answer, save
-from views.pipeline.api import pipeline_schedule
-from views.pipeline.inputs import spend_on
 
 
 def saved(form: str, sent: str) -> dict[str, str]:
@@ -60,7 +61,7 @@ def test_work_is_refused_in_both_languages_and_says_of_what_there_is_too_much():
 def test_every_count_of_work_in_the_code_has_words():
     """Each name that `spend` is called with: the second argument of every call."""
     root = Path(app.__file__).parent
-    rooms = ("groups", "training", "diagnosis", "formats", "render", "request", "views", "cli")
+    rooms = {*ROOMS} - {"texts"}
     for path in (path for room in rooms for path in (root / room).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "spend":
@@ -108,7 +109,7 @@ def state_of(schedule: str, against: str, p: int, m: int) -> State:
 def test_a_pipeline_of_too_many_ops_is_refused_with_micro_batches_that_work(
     schedule, against, p, m, monkeypatch
 ):
-    monkeypatch.setattr("views.pipeline.chart.simulate", None)  # nothing is worked out
+    monkeypatch.setattr("request.answers.pipeline.timed.simulate", None)  # nothing is worked out
     state = state_of(schedule, against, p, m)
     shown = answer(state).picture
     assert "Too many ops" in shown

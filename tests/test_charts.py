@@ -36,7 +36,7 @@ from request.context import Context
 from request.state import State
 from training.pipeline import Durations, plan_of, simulate
 from views.memory.view import memory_html, memory_slide
-from views.traffic.matrix import scale_of
+from views.parts.scales import scale_of
 
 THEMES = ("light", "dark")
 

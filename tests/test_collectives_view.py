@@ -17,6 +17,15 @@ from sentences import CHINESE, texts_in
 from descriptions import ALGORITHM_TEXTS, LANGUAGES, OPERATION_TEXTS, PAGE
 from groups import LayoutError
 from groups.frameworks import FRAMEWORKS
+from request.answers.collectives.inputs import (
+    COST_OF,
+    MOST_MEMBERS,
+    contributors,
+    default_shape,
+    exchanged,
+    places_of,
+    resolve_inputs,
+)
 from request.context import Context
 from request.inputs import fields_of
 from request.resolve import resolve
@@ -28,15 +37,6 @@ from training.collectives.transfers import Steps
 from views.base.html import unparted
 from views.collectives import steps, walkthrough
 from views.collectives.buckets import SCHEMES
-from views.collectives.inputs import (
-    COST_OF,
-    MOST_MEMBERS,
-    contributors,
-    default_shape,
-    exchanged,
-    places_of,
-    resolve_inputs,
-)
 from views.collectives.view import FORMULAS, collectives_html, collectives_pictures
 
 USUAL = State(tp=4)  # 16 GPUs: tp 4, dp 2, pp 2

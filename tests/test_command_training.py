@@ -12,19 +12,18 @@ from urllib.parse import quote
 import pytest
 from test_command import answered, ask
 
-from cli.inputs import PROGRAM, options_parser
+from cli.inputs import PROGRAM, help_text, options_parser
 from cli.spelling import known_options
 from cli.state import OPTIONS
 from groups import LayoutError
 from groups.presets import PRESETS
+from request.answers.compare.sides import comparison_of, moved_by_kind
+from request.answers.compare.words import verdict_text
 from request.context import Context
 from request.link import from_query
 from request.resolve import resolve
 from request.trained import trained_of
 from views.all import ENDPOINTS
-from views.compare.sides import comparison_of
-from views.compare.view import moved_by_kind
-from views.compare.words import verdict_text
 
 SCRIPT = """torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py --tensor-model-parallel-size 2 \\
   --pipeline-model-parallel-size 2 --num-layers 32 --hidden-size 4096 --num-attention-heads 32 \\
@@ -245,7 +244,7 @@ def test_a_model_and_a_cluster_may_be_in_any_case_for_programs():
 
 
 def test_the_guide_has_examples_of_these_commands():
-    guide = options_parser(["--help"]).epilog.splitlines()
+    guide = help_text().splitlines()
     examples = [line.strip() for line in guide if line.startswith(f"  {PROGRAM} ")]
     assert len(examples) > 5
     for example in examples:

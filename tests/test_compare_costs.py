@@ -11,14 +11,7 @@ from markup import cells, only, written
 
 from descriptions import LANGUAGES, PAGE, REASONS
 from groups.presets import PRESETS
-from request.context import Context
-from request.link import from_query, published, to_query
-from request.resolve import from_preset, resolve
-from request.state import State
-from request.trained import trained_of
-from views.base.html import unparted
-from views.compare.kept import kept_context, query_to_keep
-from views.compare.sides import (
+from request.answers.compare.sides import (
     COSTS,
     PARTS,
     Cost,
@@ -26,6 +19,13 @@ from views.compare.sides import (
     names_of_sides,
     settings_that_differ,
 )
+from request.context import Context
+from request.link import from_query, published, to_query
+from request.named.kept import kept_context, query_to_keep
+from request.resolve import from_preset, resolve
+from request.state import State
+from request.trained import trained_of
+from views.base.html import unparted
 from views.compare.view import PAIRS, compare_slide, compare_summary
 from views.page import answer
 

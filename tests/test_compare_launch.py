@@ -29,13 +29,13 @@ from groups.presets import PRESETS
 from request.context import Context
 from request.inputs import FIELDS
 from request.link import to_query
+from request.named.kept import kept_context
+from request.named.launch import read_pasted, with_pasted
 from request.resolve import MODEL, from_preset
 from request.state import State
 from request.words import sentence
 from texts.sentences import note_text
 from views.base.html import unparted
-from views.compare.kept import kept_context
-from views.launch.inputs import read_pasted, with_pasted
 from views.launch.view import NEEDS_ANSWER, SHOWN_ITEMS, check_text, counts_as, launch_pictures
 from views.page import answer
 

@@ -9,14 +9,14 @@ import pytest
 from cli.command import run
 from descriptions import SERVER
 from groups import LayoutError
+from request.answers.compare.api import compare
+from request.answers.compare.sides import comparison_of, settings_that_differ
 from request.context import Context
 from request.link import from_query
+from request.named.kept import query_to_keep
+from request.served import server_facts
 from request.state import State
-from views.compare.api import compare
-from views.compare.kept import query_to_keep
-from views.compare.sides import comparison_of, settings_that_differ
 from views.compare.view import SERVER_PAIRS, compare_slide
-from views.memory.served import server_facts
 from views.page import answer
 
 TP4 = "vllm serve meta-llama/Llama-3.1-70B-Instruct --tensor-parallel-size 4"

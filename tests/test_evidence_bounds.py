@@ -22,10 +22,10 @@ from formats.logs.evidence import _document
 from formats.logs.recorder import as_dump
 from groups import LayoutError
 from groups.budget import LIMIT, within
+from request.answers.hang.files import digest_of, log_of
 from request.digests import LONGEST, MOST_PARTS, MOST_PLAIN
 from request.words import sentence
 from views.evidence import evidence
-from views.hang.files import digest_of, log_of
 from views.server.lanes import LIGHT, Bite, TooHeavyError
 
 MEGABYTE = 2**20

@@ -24,8 +24,8 @@ from request.trained import fields_of_preset
 from request.words import sentence
 from views.base.html import unparted
 from views.base.names import megatrons_name
-from views.groups.shown import by_grid
 from views.page import answer
+from views.parts.shown import by_grid
 
 VIEWS = ("groups", "nodes", "orders", "ranks")
 

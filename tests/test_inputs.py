@@ -16,20 +16,20 @@ from formats.launch.emit import TARGETS, emit
 from formats.launch.training import options_of, training_of
 from groups.inputs import inputs_of
 from groups.layout import LATER, Job, job_fields
+from request.answers.memory import SERVED
+from request.answers.slow.files import example
 from request.context import Context
 from request.endpoint import LAYOUT, OF_MODEL, TRAINING, job_facts
 from request.inputs import FIELDS, STARTS, fields_of
 from request.link import from_query, to_query
+from request.named.launch import SAYABLE, UNSAYABLE
 from request.state import State
 from training.model import Model
 from training.models import MODELS
 from training.recipe import Training
 from views.all import ENDPOINTS, VIEWS
 from views.column import column_html
-from views.launch.inputs import SAYABLE, UNSAYABLE
-from views.memory.api import SERVED
 from views.page import answer, first_html
-from views.slow.files import example
 
 MACHINES = "\n".join(f"host{at}" for at in range(8))
 SHOWN = (
@@ -180,4 +180,4 @@ def test_a_way_to_train_is_read_from_the_commands_that_say_it(name):
 
 def test_an_input_of_a_server_is_a_parameter_of_its_endpoint():
     inputs = [name for name in fields_of("memory") if name.startswith("served_")]
-    assert {*inputs} <= {row.field for row in SERVED.rows.values()}, "views/memory/api.py"
+    assert {*inputs} <= {row.field for row in SERVED.rows.values()}, "request/answers/memory.py"

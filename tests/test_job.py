@@ -17,16 +17,20 @@ from cases import every
 from groups import LayoutError, coordinates, parse_mesh
 from groups.grouping import plain
 from render.draw.job import draw_job
+from render.marks import LOOKS, Lines, flat
 from render.scenes import job as scene
 from render.scenes import marked
-from render.scenes.job import JobPicture
+from render.scenes.job import ACROSS, JobPicture
 from render.scenes.job_plan import HALF, NUMBERED, TALL, WHOLE, WIDE
 from render.svg.job import job_svg
+from request.answers.sentence import sentence_of, spoken
+from request.context import Context
+from request.link import from_query
 from request.resolve import from_preset, resolve
 from request.state import State
-from views.groups.job import label_words, layers_of
-from views.groups.sentence import sentence_of, spoken
+from views.base.html import unparted
 from views.page import answer
+from views.parts.job import job_pictures, label_words, layers_of, reading
 
 MESHES = (
     "tp2-cp1-dp4-pp2", "tp2-cp2-dp2-pp2", "tp8-cp2-dp2-pp8", "tp1-cp1-dp16-pp1",
@@ -195,7 +199,11 @@ def test_each_band_is_labelled_and_holds_as_many_replicas(text):
     assert len(stages) >= beside * below
     heads = [label for label in drawn.labels if label.name in ("replica", "replicas")]
     held = {n for label in heads for n in range(label.first, label.last + 1)}
-    assert held == set(range(dp))
+    assert held == set(range(dp)) or (beside > 1 and dp == 1)
+    # Columns of stages have each its own heading, never one heading twice.
+    columns = [label for label in drawn.labels if label.name == "stages"]
+    of_columns = {n for label in columns for n in range(label.first, label.last + 1)}
+    assert of_columns == (set(range(pp)) if beside > 1 else set())
     lines = sorted({(round(label.x), label.y) for label in stages})
     assert all(b[1] - a[1] >= 13 for a, b in itertools.pairwise(lines) if a[0] == b[0])
 
@@ -464,15 +472,53 @@ def test_16_gpus_of_eight_experts_stand_in_one_row_of_replicas():
     assert "stacked" in answer(State(tp=2, pp=1, ep=8)).picture
 
 
-def test_a_group_of_16384_is_as_wide_as_it_is_and_a_hair_says_how_far_it_reaches():
-    """One cell in each of 16 stages, and a line from the first to the last of them."""
-    drawn = picture("tp8-cp1-dp128-pp16", rank=5000, room=TALL)
+def test_a_group_of_16384_is_as_wide_as_it_is_and_no_line_runs_through_it():
+    """One cell in each of 16 stages: among many cells a group is its cells alone."""
+    words = label_words(False, "en")
+    drawn = picture("tp8-cp1-dp128-pp16", rank=5000, room=TALL, words=words)
     marks = drawn.mark_pixels()
     groups = {mark.kind: mark.ranks for mark in drawn.marks}
     assert np.count_nonzero(marks) == len({rank for ranks in groups.values() for rank in ranks})
-    hairs = dict(drawn.hairs)
-    ((x0, top, x1, foot),) = hairs["pp"]
-    assert x0 == x1 == pytest.approx(drawn.x[5000] + drawn.sides[0] / 2, abs=0.02)
-    ends = drawn.y[groups["pp"]].min(), drawn.y[groups["pp"]].max() + drawn.sides[1]
-    assert (top, foot) == pytest.approx(ends, abs=0.02)
-    assert "tp" not in hairs  # its cells are beside each other
+    lines = [mark for mark in flat(draw_job(drawn, "light")) if isinstance(mark, Lines)]
+    assert {line.colour for line in lines} <= {LOOKS["light"].page}  # gaps between cells
+
+
+def test_a_million_gpus_are_rows_of_stages_with_each_group_three_pixels_wide():
+    """A cell is a hundredth of a pixel: a picture of one cell a GPU would say nothing."""
+    drawn = picture("tp8-cp1-dp8192-pp16", rank=65_536 * 3 + 12_345, room=TALL)
+    assert (drawn.is_flat, drawn.board_shape, drawn.plan.bands) == (True, (16, 65_536), (1, 1))
+    board = drawn.mark_pixels()
+    assert board.shape == (16, ACROSS)
+    assert (board[3] > 0).all()  # a rank of each replica: its whole stage
+    of_pp, itself = 2, 4  # dp, pp and tp by their sizes, then the GPU
+    assert [np.count_nonzero(row == of_pp) for row in board] == [3] * 3 + [0] + [3] * 12
+    assert np.count_nonzero(board == itself) == 3
+    seen = drawn.board_of(np.arange(drawn.mesh.world_size) == drawn.rank)
+    assert (seen.sum(), seen.shape) == (1, (16, ACROSS))
+
+
+def test_a_million_gpus_of_one_stage_are_one_row():
+    drawn = picture("tp8-cp1-dp131072-pp1", rank=9, room=TALL)
+    assert (drawn.is_flat, drawn.board_shape) == (True, (1, 1_048_576))
+
+
+BOTH = "Columns are replicas, rows are stages."
+READINGS = {
+    "": BOTH,
+    "nodes=64&tp=8&pp=1": "One stage; each row is 4 of its 64 replicas.",
+    "nodes=64&tp=8&pp=64&layers=128": "One replica; rows are stages. "
+    "They go on in the next column.",
+    "nodes=1&tp=8&pp=1": "One replica of one stage.",
+    "nodes=1&tp=2&pp=1": "One stage; columns are replicas.",
+    "nodes=256&tp=1&pp=16": f"{BOTH} The rest stands below.",
+    "nodes=131072&tp=8&pp=16": f"{BOTH} A pixel is about 101 GPUs wide.",
+}  # fmt: skip
+
+
+@every("query, text", READINGS.items())
+def test_a_picture_says_of_its_columns_and_rows_what_is_drawn(query, text):
+    context = Context.of(from_query(query))
+    ((_, drawn),) = job_pictures(context)
+    assert reading(context.layout, drawn, "en") == text
+    assert reading(context.layout, drawn, "zh").endswith("。")
+    assert text in " ".join(unparted(answer(from_query(query)).picture).split())

@@ -56,8 +56,7 @@ SAYS = {
     ),
 }
 SAYS["vllm"] = ("nodes", "gpus_per_node", "tp", "pp", "cp")
-SAYS["sglang"] = SAYS["vllm"]
-SAYS["tensorrt-llm"] = (*SAYS["vllm"], "ep")
+SAYS["sglang"] = SAYS["tensorrt-llm"] = (*SAYS["vllm"], "ep")
 SAYS["torchtitan-toml"] = SAYS["torchtitan-main"] = SAYS["torchtitan"]
 
 
@@ -68,7 +67,7 @@ def expected(job: Job, model: dict, target: str) -> dict[str, object]:
     known = {name: value for name, value in known.items() if value != silent.get(name, ())}
     if known.get("levels"):
         known["levels"] = tuple(known["levels"])
-    if target == "megatron-deepspeed" and job.ep == 1:
+    if target in ("megatron-deepspeed", "sglang") and job.ep == 1:
         del known["ep"]
     model = dict(model)
     if "megatron" in TARGETS[target].makes:  # an uneven number of layers is dealt out by hand

@@ -12,9 +12,9 @@ from cli.command import run
 from formats.launch import parse
 from formats.launch.rewrite import SIZES, nodes_that_hold, rewrite
 from groups.layout import Job
+from request.named.launch import pasted_changes, with_pasted
 from request.resolve import resolve
 from request.state import State
-from views.launch.inputs import pasted_changes, with_pasted
 from views.page import answer
 
 pytestmark = pytest.mark.usefixtures("nothing_is_executed")

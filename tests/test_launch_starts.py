@@ -27,12 +27,12 @@ from formats.launch.training import options_of, options_of_preset
 from groups.layout import Job
 from groups.presets import PRESETS
 from request.context import Context
+from request.named.launch import options_of_page, pasted_changes
 from request.state import State
 from training.models import MODELS, model_of_preset
 from training.recompute import MODULES, written
 from training.search import search
 from training.split import held_by_ranks
-from views.launch.inputs import options_of_page, pasted_changes
 from views.search.view import changes_to
 
 OPTIONS = Path(__file__).parent / "data" / "megatron_options.csv"

@@ -10,11 +10,11 @@ from browser import type_sizes, wait_until
 from playwright.sync_api import expect
 
 from formats.logs import read_log
+from request.answers.hang.files import digest_of
 from request.context import Context
 from request.link import from_query, state_texts
 from request.trained import GIB
 from views.groups.lens import lens, sent_by_stage
-from views.hang.files import digest_of
 
 LOG = (Path(__file__).parent / "golden/inputs/watchdog.log").read_text(encoding="utf-8")
 

@@ -32,8 +32,8 @@ from request.resolve import from_preset
 from request.state import State
 from request.words import sentence
 from views.base import form
-from views.groups.compared import AUTO
 from views.page import answer, draw
+from views.parts.compared import AUTO
 
 EXAMPLES = Path(__file__).parent / "data" / "launch_commands.json"
 

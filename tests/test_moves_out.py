@@ -17,12 +17,12 @@ from cli.command import run
 from formats.moves.script import moves_script
 from groups import LayoutError
 from groups.layout import Job
+from request.answers.moves.api import moves, moves_check
+from request.answers.moves.cache import moves_cache
 from training.model import Model
 from training.models import MODELS
 from training.moves import weight_moves
 from training.moves.senders import RULES
-from views.moves.api import moves, moves_check
-from views.moves.cache_api import moves_cache
 
 
 def command(*words: str, stdin: str = "") -> tuple[int, str, str]:

@@ -13,20 +13,20 @@ from render.draw.kv import draw_kv
 from render.draw.moves import draw_moves
 from render.draw.tensor import draw_tensor
 from render.scenes.moves import shard_rows
+from request.answers.moves.cache import kv_transfer, moves_cache
+from request.answers.moves.sides import size_text
+from request.answers.moves.transfer import weight_transfer
 from request.context import Context
 from request.state import State
 from request.units import bytes_text
 from tests.cases import every
 from training.moves.published import measured_updates
-from views.moves.cache import cache_answer, cache_picture, kv_hover_texts, kv_transfer
-from views.moves.cache_api import moves_cache
+from views.moves.cache import cache_answer, cache_picture, kv_hover_texts
 from views.moves.flows import CELLS, flows_of
 from views.moves.hover import receiver_text, sender_text
 from views.moves.pictures import job_picture
 from views.moves.reel import moves_reel, steps_of
-from views.moves.sides import size_text
 from views.moves.tensor import MOST_PIECES, cuts_of, spans_of, tensor_picture
-from views.moves.transfer import weight_transfer
 from views.moves.view import answer_text, moves_html, moves_pictures, moves_summary, needs_text
 
 ACTOR = State(nodes=8, tp=4, pp=2, model="llama3-8b", rank="12", view="moves")

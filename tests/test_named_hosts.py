@@ -17,18 +17,18 @@ from formats.documents.check import check_document
 from formats.hosts import read_hosts
 from groups import LayoutError
 from groups.layout import Job
+from request.answers.groups import process_groups, rank_table
+from request.answers.hosts import better_order as ordered
+from request.answers.hosts import read_hosts as hosts_read
+from request.answers.launch import cluster_check
+from request.answers.nodes import node_audit
+from request.answers.ranks import rank_card
 from request.context import Context
 from request.state import State
 from request.units import seconds_text
 from views.export import TABLES
-from views.groups.api import process_groups, rank_table
-from views.hosts.api import better_order as ordered
-from views.hosts.api import read_hosts as hosts_read
 from views.hosts.better import better_of
-from views.launch.api import cluster_check
-from views.nodes.api import node_audit
 from views.page import answer
-from views.ranks.api import rank_card
 
 TREE = """
 SwitchName=l1 Nodes=n[0-1]

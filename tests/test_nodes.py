@@ -13,11 +13,11 @@ from selectolax.lexbor import LexborNode
 
 from descriptions import PAGE, counted
 from groups.audit import DOMAINS
+from request.answers.estimate.words import step_text
 from request.context import Context
 from request.link import published
 from request.resolve import resolve
 from request.state import State
-from views.estimate.words import step_text
 from views.nodes.view import nodes_summary
 
 

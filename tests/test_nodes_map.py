@@ -11,11 +11,11 @@ from pages import shown
 
 from groups import LayoutError
 from render.scenes.nodes_plan import MOST_BOXES
+from request.answers.traffic import rows_of
 from request.context import Context
 from request.link import published
 from request.state import State
 from views.nodes.map import NARROW, SLIDE, WIDE, Sent, kind_of, map_of
-from views.traffic.rows import rows_of
 
 JOBS = {
     "16": State(),

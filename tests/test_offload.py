@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from formats.launch import parse
 from groups import LayoutError
 from request.context import Context
+from request.named.launch import training_fields
 from request.resolve import resolve
 from request.state import State
 from training.clusters import CLUSTERS, GB, GIB
@@ -26,7 +27,6 @@ from training.search import SearchJob
 from training.search.space import recomputations
 from training.search.timed import Timer
 from training.split import Split
-from views.launch.inputs import training_fields
 from views.memory.view import memory_html
 from views.traffic.view import traffic_html
 

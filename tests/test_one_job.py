@@ -19,10 +19,17 @@ from formats.launch import TARGETS, parse
 from formats.launch.emit import emitted
 from groups import LayoutError
 from groups.presets import PRESETS
+from request.answers.groups import process_groups
+from request.answers.memory import memory_per_rank
+from request.answers.pipeline.api import pipeline_schedule
+from request.answers.pipeline.inputs import schedule_of, stage_numbers, stages_by_rank, stages_of
+from request.answers.search import better_layouts
+from request.answers.traffic import traffic_per_step
 from request.context import Context
 from request.inputs import CHOSEN, FIELDS, fields_of
 from request.link import from_query, to_query
 from request.model import model_of, with_model
+from request.named.launch import options_of_page, pasted_changes, training_fields
 from request.resolve import resolve
 from request.state import State, texts_of
 from request.trained import batch_of, schedule_name, trained_of, virtual_stages, with_micro_batches
@@ -33,14 +40,7 @@ from training.pipeline import SCHEDULES
 from training.recompute import OWN
 from views.all import VIEWS
 from views.column import column_html
-from views.groups.api import process_groups
-from views.launch.inputs import options_of_page, pasted_changes, training_fields
-from views.memory.api import memory_per_rank
 from views.page import answer
-from views.pipeline.api import pipeline_schedule
-from views.pipeline.inputs import schedule_of, stage_numbers, stages_by_rank, stages_of
-from views.search.api import better_layouts
-from views.traffic.api import traffic_per_step
 
 STATES = preset_states()
 

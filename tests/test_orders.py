@@ -16,9 +16,9 @@ from groups import coordinates
 from groups.frameworks import FRAMEWORKS
 from request.context import Context
 from request.state import State
-from views.groups.compared import other_layout
 from views.orders.view import orders_summary
 from views.page import answer
+from views.parts.compared import other_layout
 
 COMPARED = {
     "Megatron's two orders": (State(), "auto"),

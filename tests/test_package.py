@@ -133,7 +133,8 @@ from parallel_groups.views.server.worker import Worker
 worker = Worker()
 print(__version__, worker.ask(parse_mesh, ("tp2-dp4",), {}))
 worker.close()
-rooms = {"groups", "training", "diagnosis", "formats", "cli", "render", "request", "views", "texts"}
+rooms = {"groups", "training", "diagnosis", "formats", "cli", "render"}
+rooms |= {"request", "views", "texts"}
 print(rooms & {*sys.modules})
 """,
     )

@@ -21,6 +21,7 @@ from render.scenes.exchange import Cell
 from render.scenes.heat import levels
 from render.scenes.job import JobPicture
 from render.scenes.shards import NONE, OWN
+from request.answers.slow.files import example
 from request.context import Context
 from request.resolve import from_preset, resolve
 from request.state import State
@@ -28,8 +29,7 @@ from request.trained import trained_of
 from request.words import sentence
 from views.all import VIEWS
 from views.export import PICTURES, download, picture_file
-from views.slow.files import example
-from views.stories import EVIDENCE
+from views.parts.examples import EVIDENCE
 
 SMALL, LARGE = State(nodes=4, framework="llama3", cp=2, tp=4), from_preset("deepseek-v3")
 NEARLY = "nearly"  # 61 layers over 16 stages

@@ -16,15 +16,15 @@ from reference.plans import read_plan
 
 from descriptions import CONTROLS, ESTIMATE
 from groups import LayoutError
+from request.answers.estimate.words import about
+from request.answers.pipeline.inputs import Stage, stage_numbers, stages_of, weights_of
 from request.context import Context
 from request.inputs import fields_of
 from request.state import State
 from request.words import sentence
 from training.pipeline import SCHEDULES, Durations, plan_of, schedule, simulate
 from training.pipeline.spec import checked
-from views.estimate.words import about
 from views.memory.view import memory_html
-from views.pipeline.inputs import Stage, stage_numbers, stages_of, weights_of
 from views.pipeline.view import pipeline_html
 
 DATA = Path(__file__).parent / "data"

@@ -15,12 +15,12 @@ import yaml
 
 from groups.frameworks import FRAMEWORKS
 from groups.presets import PRESETS
+from package.build import ROOMS
 from training.clusters import CLUSTERS
 from training.collectives.operations import COLLECTIVES, MAPPINGS
 from training.models import MODELS
 
 ROOT = Path(__file__).parent.parent
-ROOMS = ("groups", "training", "diagnosis", "formats", "cli", "render", "request", "views", "texts")
 PRODUCT = [ROOT / "app.py", ROOT / "descriptions.py"]
 PRODUCT += [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -76,34 +76,16 @@ def test_what_the_readme_counts_are_so_many(what):
 
 
 PAGE_ONLY = {"request", "views", "app", "gradio", "descriptions", "texts"}
+NO_HTML = {"views", "app", "cli", "gradio", "markupsafe", "matplotlib", "texts"}
 FORBIDDEN = {
     "groups": {"training", "diagnosis", "formats", *PAGE_ONLY, "cli", "render", "matplotlib"},
     "training": {"diagnosis", "formats", *PAGE_ONLY, "cli", "render", "matplotlib"},
     "diagnosis": {"formats", *PAGE_ONLY, "cli", "render", "matplotlib"},
     "formats": {*PAGE_ONLY, "cli", "render", "matplotlib"},
     "render": {"cli", *PAGE_ONLY},
-    "request": {
-        "cli",
-        "render",
-        "views",
-        "app",
-        "gradio",
-        "matplotlib",
-        "markupsafe",
-        "texts",
-    },
-    "cli": {"app", "gradio", "matplotlib"},
-    "texts": {
-        "training",
-        "diagnosis",
-        "formats",
-        "cli",
-        "render",
-        "request",
-        "views",
-        "app",
-        "gradio",
-    },
+    "request": NO_HTML,
+    "cli": {"views", "app", "gradio", "matplotlib"},
+    "texts": {*ROOMS, "app", "gradio"} - {"groups", "texts"},
     "views": {"app", "cli", "texts"},
 }
 
@@ -176,14 +158,26 @@ def test_an_import_is_seen_wherever_it_stands(text, tmp_path, monkeypatch):
     assert "render.notebook" in imports(file)
 
 
-def test_no_view_imports_another_that_imports_it():
-    views = {folder.name: set() for folder in (ROOT / "views").iterdir() if folder.is_dir()}
-    for file in (ROOT / "views").glob("*/*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.level == 2:
-                views[file.parent.name] |= {(node.module or "").split(".")[0]} & {*views}
-    order = [*TopologicalSorter(views).static_order()]  # Errors: CycleError
-    assert order.index("base") < order.index("groups") < order.index("orders")
+SHARED = ("base", "parts")
+"""The folders of views/ that all views share, the second above the first."""
+
+
+def test_a_view_imports_no_other_view():
+    views = {path.parent.name for path in (ROOT / "views").glob("*/view.py")} - {*SHARED}
+    assert len(views) >= 17
+    for path in (ROOT / "views").glob("*/*.py"):
+        room = path.parent.name
+        if room in (*views, *SHARED):
+            others = (views | {"parts"} if room == "base" else views) - {room}
+            taken = {name.split(".")[1] for name in imports(path) if name.startswith("views.")}
+            assert not taken & others, path
+
+
+def test_what_is_asked_knows_no_answer():
+    files = [path for path in (ROOT / "request").rglob("*.py") if "answers" not in path.parts]
+    assert files
+    for path in files:
+        assert not any(name.startswith("request.answers") for name in imports(path)), path
 
 
 @pytest.mark.parametrize("room", FORBIDDEN)

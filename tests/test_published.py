@@ -16,6 +16,11 @@ from recorded import DATA
 
 from descriptions import CONTROLS, DERIVED, ESTIMATE, PAGE
 from groups.presets import PRESETS
+from request.answers.estimate.api import step_facts
+from request.answers.estimate.measured import measured_of, measured_text
+from request.answers.memory import memory_facts
+from request.answers.search import search_facts
+from request.answers.traffic import traffic_facts
 from request.context import Context
 from request.inputs import FIELDS
 from request.link import published, to_query
@@ -24,15 +29,10 @@ from request.words import change_label
 from training.models import model_of_preset
 from training.published import derived_options, published_steps
 from views.compare.view import compare_html, compare_summary
-from views.estimate.api import step_facts
-from views.estimate.measured import measured_of, measured_text
 from views.estimate.view import estimate_html, estimate_summary
-from views.memory.api import memory_facts
 from views.memory.view import memory_html, memory_summary
 from views.published import TAKEN, source_html, taken_line
-from views.search.api import search_facts
 from views.search.view import search_html, search_summary
-from views.traffic.api import traffic_facts
 
 STEPS = {
     row["preset"]: (row["low"], row["high"])

@@ -15,6 +15,7 @@ from groups.errors import LayoutError
 from groups.layout import Job
 from request.context import Context
 from request.link import from_query, to_query
+from request.named.launch import options_of_page, pasted_changes
 from request.state import State
 from training.estimate.answer import layer_time
 from training.memory import Training, memory_per_stage
@@ -23,7 +24,6 @@ from training.models import MODELS
 from training.recompute import MODULES, OWN, modules_in, recomputation, usual, written
 from training.split import Split
 from training.traffic.demands import demands
-from views.launch.inputs import options_of_page, pasted_changes
 
 DEEPSEEK = MODELS["deepseek-v3"].model
 LLAMA = MODELS["llama3-8b"].model

@@ -13,6 +13,7 @@ from markup import select, values, written
 from descriptions import VIEWS
 from formats.roles.presets import PLANS, preset_plan
 from groups import LayoutError
+from request.answers.roles.moments import moments_of, moments_read
 from request.context import Context
 from request.inputs import FIELDS
 from request.link import from_query, to_query
@@ -23,7 +24,6 @@ from request.roles.text import OWN_FIELDS, read_roles
 from request.state import State
 from training.clusters import GIB
 from views.page import answer, draw
-from views.roles.moments import moments_of, moments_read
 
 START = State(nodes=4, tp=4, pp=2, model="qwen3-8b", zero="1")
 DAPO = "rollout@0-31:vllm,tp=4;reward@32-39:tp=1,model=qwen3-1.7b"

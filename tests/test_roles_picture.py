@@ -11,17 +11,17 @@ from cases import every
 
 from groups import LayoutError
 from groups.plan_faults import lost_with
+from request.answers.moves.transfer import weight_transfer
+from request.answers.roles.api import roles
+from request.answers.roles.moments import moments_of, work_of
 from request.context import Context
 from request.roles.edits import edited
 from request.state import State
 from training.clusters import GIB
 from training.roles import PARTS, WORKING, Moment, phases_of
 from views.export import download, picture_file
-from views.moves.transfer import weight_transfer
 from views.page import answer
-from views.roles.api import roles
 from views.roles.hero import cluster_of_plan
-from views.roles.moments import moments_of, work_of
 from views.roles.places import places_of_gpu
 from views.roles.step import fullest_text, way_of
 

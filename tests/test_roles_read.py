@@ -22,10 +22,10 @@ from formats.roles.presets import PLANS, PlanFramework, preset_plan
 from formats.roles.read import READERS
 from groups.errors import LayoutError
 from groups.mesh import MAX_RANKS
+from request.answers.roles.moments import moments_read
 from request.state import State
 from texts.sentences import LAUNCH_NOTES, PLAN_NOTES, note_text
 from training.roles import Phase, phases_of
-from views.roles.moments import moments_read
 
 ROOT = Path(__file__).parent.parent
 

@@ -20,6 +20,7 @@ from diagnosis.hang.model import Diagnosis, Hop, Log, ProcessGroup, Wait
 from formats.errors import refusal
 from formats.logs import read_log
 from groups import LayoutError
+from request.answers.hang.files import digest_of, log_of
 from request.context import Context
 from request.digests import LONGEST
 from request.hosts import hosts_of
@@ -27,12 +28,11 @@ from request.resolve import resolve
 from request.state import State
 from views.base.html import rest_text
 from views.evidence import evidence
-from views.hang.files import digest_of, log_of
-from views.hang.picture import CULPRIT, END, FIRST, chain_of
 from views.hang.view import hang_pictures
 from views.hosts.measures import SHOWN, heat_of, measures_pictures
 from views.hosts.view import example_of
 from views.page import answer
+from views.parts.chain import CULPRIT, END, FIRST, chain_of
 
 DATA = Path(__file__).parent / "data"
 DUMPS = sorted((DATA / "hang" / "dumps").iterdir())

@@ -20,10 +20,10 @@ from cli.command import run
 from groups.errors import LayoutError
 from groups.layout import Job, Layout
 from groups.running import Difference, RunningGroup, read_process_groups
+from request.answers.launch import read_launch
 from request.context import Context
+from request.named.launch import pasted_changes, read_pasted
 from request.state import State
-from views.launch.api import read_launch
-from views.launch.inputs import pasted_changes, read_pasted
 from views.launch.view import launch_html
 
 MESHES = {

@@ -12,11 +12,11 @@ from formats.launch.emit import emitted
 from formats.launch.flags import SERVED
 from groups.presets import SERVERS
 from request.context import Context
+from request.named.launch import options_of_page, pasted_changes
+from request.served import server_facts
 from request.state import State
 from request.trained import published
 from training.serving.server import GIB
-from views.launch.inputs import options_of_page, pasted_changes
-from views.memory.served import server_facts
 from views.page import answer
 
 SGLANG = "python -m sglang.launch_server --model-path"

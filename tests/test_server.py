@@ -16,10 +16,10 @@ import httpx
 import pytest
 from guarded import guard_of, run, told
 
+from request.answers.hang.files import log_of
+from request.answers.launch import launch_command
 from request.inputs import FIELDS
 from views.all import ENDPOINTS
-from views.hang.files import log_of
-from views.launch.api import launch_command
 from views.server import bodies, guard
 from views.server.bodies import LARGEST_BODY, LARGEST_EVIDENCE
 from views.server.guard import LARGEST_NAMES, NAMES_ONLY

@@ -18,13 +18,13 @@ from render.files.figure import figure, scene_marks
 from render.marks import Blocks, Lines, Words
 from render.palette import GROUPS
 from render.scenes.server import MOST_REQUESTS, RequestStrip, Segment, ServerPicture, Tile
+from request.answers.memory import server_memory
 from request.context import Context
+from request.served import log_check, served_of, server_facts
 from request.state import State
 from training.models import MODELS
 from training.serving.placed import cut_of, placed
 from training.serving.weights import Cut
-from views.memory.api import server_memory
-from views.memory.served import log_check, served_of, server_facts
 from views.memory.server import nodes_of, tiles_of
 from views.memory.view import memory_html, memory_pictures, memory_slide, memory_summary
 from views.page import answer

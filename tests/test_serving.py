@@ -23,19 +23,20 @@ from groups.frameworks.trtllm import trtllm_groups
 from groups.frameworks.vllm import vllm_groups
 from groups.layout import Job, own_groupings
 from groups.presets import SERVERS as SERVED_LAYOUTS
+from request.answers.groups import layout as layout_endpoint
+from request.answers.launch import read_launch as endpoint
 from request.context import Context
 from request.link import from_query, published, to_query
+from request.named.launch import pasted_changes, with_pasted
+from request.published import is_still
 from request.resolve import fields_of_job, resolve
+from request.served import server_facts
 from request.state import State
 from training.models import MODELS
 from training.serving.weights import FORMATS
 from views.all import VIEWS
-from views.column import column_html, is_still
-from views.groups.api import layout as layout_endpoint
-from views.launch.api import read_launch as endpoint
-from views.launch.inputs import pasted_changes, with_pasted
+from views.column import column_html
 from views.launch.view import SERVER_EXAMPLES
-from views.memory.served import server_facts
 from views.orders.engines import SameServers, engines_summary, shown_of
 from views.page import answer
 

@@ -28,10 +28,10 @@ from formats.logs import read_log
 from groups.errors import LayoutError
 from groups.layout import Job
 from groups.megatron import groupings
+from request.answers.hang.files import digest_of, log_of
+from request.answers.hang.verdict import verdict_of
 from request.state import State
 from texts.sentences import hang_sentence
-from views.hang.files import digest_of, log_of
-from views.hang.verdict import verdict_of
 from views.page import answer
 
 JOB = Job(nodes=32, tp=8, pp=4)

@@ -26,23 +26,23 @@ from render.files.tables import LONGEST, MOST_LINES, CodeChart
 from render.marks import Blocks, Words, advance, is_wide
 from render.palette import GROUP_INK, KIND_TINTS, PALETTE, PLAIN_CELL, rgb
 from render.scenes.job import JobPicture
+from request.answers.sentence import question, sentence_of
+from request.answers.slow.files import example
 from request.context import Context
 from request.link import from_query, published, state_texts, to_query
+from request.named.kept import kept_context
 from request.resolve import from_preset, resolve
 from request.state import State
 from training.pipeline import plan_of, simulate
 from views.all import ENDPOINTS, VIEWS
-from views.compare.kept import kept_context
 from views.export import download, picture_file, short_address, slide_of
-from views.groups.job import job_pictures
-from views.groups.sentence import question, sentence_of
 from views.hosts.view import hosts_pictures, hosts_summary
 from views.nodes.map import Sent
 from views.nodes.view import nodes_pictures
 from views.page import save
+from views.parts.examples import EVIDENCE
+from views.parts.job import job_pictures
 from views.search.view import search_pictures
-from views.slow.files import example
-from views.stories import EVIDENCE
 
 ADDRESS = "https://example.org/?v=2&rank=5"
 LONG = {

@@ -20,12 +20,12 @@ from render.palette import SCALE_ENDS, rgb, scale_of
 from render.scenes.job import job_picture
 from render.scenes.lost import LostPicture, Scale, amounts_of
 from render.scenes.together import TogetherCall, TogetherChart
+from request.answers.slow.api import slow_steps
+from request.answers.slow.files import digest_of, example, example_run, slow_of
+from request.answers.slow.parts import StepPart, measured_parts, most_apart
 from request.state import State
 from views.evidence import evidence
 from views.page import answer
-from views.slow.api import slow_steps
-from views.slow.files import digest_of, example, example_run, slow_of
-from views.slow.parts import StepPart, measured_parts, most_apart
 from views.slow.words import SLOW_VIEW
 
 DATA = Path(__file__).parent / "data"

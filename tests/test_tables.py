@@ -55,7 +55,6 @@ MODELS: dict[str, Any] = {
 }
 """What a file must be; catalogues of texts are as `texts.shapes.SECTIONS` says."""
 
-ROOMS = ("groups", "training", "diagnosis", "formats", "cli", "render", "request", "views", "texts")
 FILES = sorted(
     str(file.relative_to(ROOT))
     for room in (

@@ -13,6 +13,7 @@ from markup import select, text_of, values
 from descriptions import LANGUAGES, TRAFFIC
 from groups import LayoutError
 from groups.layout import Job
+from request.answers.traffic import rows_of
 from request.context import Context
 from request.link import published, to_query
 from request.state import State
@@ -25,7 +26,6 @@ from training.traffic.matrix import CELLS, matrix
 from training.traffic.parts import PARTS, parts_of, ranks_of_part
 from training.traffic.per_step import Traffic, seconds_together, traffic
 from views.traffic.matrix import matrix_pictures, part_of
-from views.traffic.rows import rows_of
 from views.traffic.view import traffic_html
 
 H100 = CLUSTERS["dgx-h100"]

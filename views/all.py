@@ -1,6 +1,6 @@
 """All views of the page in the order of their buttons, and all endpoints.
 
-A view is a folder here, with its row, VIEW (base/context.py), in view.py; and its name, a line of
+A view is a folder here, with its row, VIEW (base/view.py), in view.py; and its name, a line of
 VIEWS in texts/controls.toml, where its button stands among the others.
 """
 
@@ -10,25 +10,25 @@ from collections.abc import Callable
 from importlib import import_module
 
 from descriptions import VIEWS as NAMES
+from request.answers.collectives.api import collective
+from request.answers.compare.api import compare
+from request.answers.estimate.api import estimate
+from request.answers.groups import layout, process_groups, rank_table
+from request.answers.hosts import better_order, read_hosts, slow_groups
+from request.answers.launch import cluster_check, launch_command, read_launch
+from request.answers.memory import memory_per_rank, server_memory
+from request.answers.moves.api import moves, moves_check
+from request.answers.moves.cache import moves_cache
+from request.answers.nodes import node_audit
+from request.answers.pipeline.api import pipeline_schedule
+from request.answers.ranks import rank_card, shared_by_ranks
+from request.answers.roles.api import roles
+from request.answers.search import better_layouts
+from request.answers.slow.api import slow_steps
+from request.answers.traffic import traffic_per_step
 from request.state import State
 
 from .base.view import View
-from .collectives.api import collective
-from .compare.api import compare
-from .estimate.api import estimate
-from .groups.api import layout, process_groups, rank_table
-from .hosts.api import better_order, read_hosts, slow_groups
-from .launch.api import cluster_check, launch_command, read_launch
-from .memory.api import memory_per_rank, server_memory
-from .moves.api import moves, moves_check
-from .moves.cache_api import moves_cache
-from .nodes.api import node_audit
-from .pipeline.api import pipeline_schedule
-from .ranks.api import rank_card, shared_by_ranks
-from .roles.api import roles
-from .search.api import better_layouts
-from .slow.api import slow_steps
-from .traffic.api import traffic_per_step
 
 VIEWS: dict[str, View] = {name: import_module(f".{name}.view", __package__).VIEW for name in NAMES}
 

@@ -33,23 +33,21 @@ from groups.megatron.parallel_state import FAMILIES
 from groups.mesh import Mesh
 from groups.presets import PRESETS, PUBLISHED, SERVERS
 from request.inputs import CHOSEN, FIELDS, UNKNOWN
-from request.link import state_texts, with_name
+from request.link import with_name
 from request.resolve import (
-    SIZES,
-    from_preset,
     has_two_dp_kinds,
     resolve,
     sizes_or_none,
 )
 from request.state import State
-from request.words import sentence, value_text
+from request.words import saying, sentence, value_text
 from training.models import MODELS
 from training.pipeline import SCHEDULES
 from training.recompute import MODULES, WORDS
 from training.recompute import OWN as OWN_MODULES
 
 from .base import form
-from .base.html import button, saying, tag, together
+from .base.html import button, tag, together
 from .roles.bar import roles_inputs
 from .served import hidden_fields, names_of_sizes, remains_of_server
 
@@ -327,11 +325,3 @@ def world_of(state: State) -> int | None:
         return resolve(alone).world_size
     except LayoutError:
         return None
-
-
-def is_still(preset: str, state: State) -> bool:
-    """Whether a state still has the sizes of a published layout, whatever it displays."""
-    if preset not in PUBLISHED:
-        return False
-    shown, published = state_texts(state), state_texts(from_preset(preset))
-    return all(shown[name] == published[name] for name in (*SIZES, "etp", "framework", *SERVED))

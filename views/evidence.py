@@ -13,13 +13,12 @@ from formats.logs.bounds import PAGE
 from groups.budget import LIMIT, within
 from groups.errors import LayoutError
 from groups.layout import Layout
+from request.answers.hang.files import read_hang
+from request.answers.slow.files import COMMAND, read_slow
 from request.inputs import OF_GROUPS
 from request.resolve import resolve
 from request.state import State, language_of
 from request.words import sentence
-
-from .hang.files import read_hang
-from .slow.files import COMMAND, read_slow
 
 LONGEST_HEAD = 4_000_000
 MOST_SIGNS = 200_000
@@ -62,7 +61,7 @@ def evidence(sent: bytes | str) -> str:
     are, "job": fields of the layout on screen}, then the files one after the other. Nothing of them
     is kept.
 
-    >>> from .hang.files import log_of
+    >>> from request.answers.hang.files import log_of
     >>> said = json.loads(evidence('{"files": [["a.log", 9]], "view": "hang"}\\n[rank3]: x'))
     >>> log_of(said["digest"]).files
     1

@@ -17,21 +17,21 @@ from render.files.figure import figure
 from render.files.forms import to_bytes
 from render.files.slide import SlideText, slide
 from render.marks import Drawing
+from request.answers.sentence import question, sentence_of
 from request.context import Context
 from request.hosts import placement_or_none
 from request.link import short_query
 from request.model import model_name, model_of
+from request.named.kept import short_kept
 from request.resolve import sizes_text
 from request.state import is_empty
 from request.trained import batch_of
 
 from .all import VIEWS, view_of
 from .base.view import Pictures
-from .compare.kept import short_kept
 from .groups.details import groups_csv, groups_text
-from .groups.job import groups_pictures, job_pictures
-from .groups.sentence import question, sentence_of
-from .groups.shown import by_grid
+from .parts.job import groups_pictures, job_pictures
+from .parts.shown import by_grid
 from .pipeline.chart import pipeline_trace
 from .roles.view import roles_csv
 

@@ -44,8 +44,8 @@ from .base.html import as_json, button, fold, tag, together
 from .base.problems import refusal_html
 from .column import column_html, derived_html, notice_html, unknown_html
 from .export import PICTURES, SLIDES, TABLES, download, model_text
-from .groups.shown import PictureSpec
-from .groups.view import framed
+from .parts.framed import framed
+from .parts.shown import PictureSpec
 from .published import source_html
 from .roles.bar import roles_bar
 from .roles.line import role_line

@@ -15,6 +15,7 @@ from markupsafe import Markup
 from descriptions import PAGE, SHELL, joined
 from groups import LayoutError
 from groups.budget import within
+from request.answers.sentence import sentence_of
 from request.context import Context
 from request.link import as_far_as_known, to_query
 from request.resolve import sizes_text
@@ -22,7 +23,6 @@ from request.state import State
 
 from .base.html import tag, together
 from .export import model_text, picture_file
-from .groups.sentence import sentence_of
 
 PICTURE = "preview.png"
 """The name of the picture, under the address of the page; its query is the link's."""

@@ -12,6 +12,7 @@ from groups import LayoutError
 from groups.presets import PUBLISHED, SERVERS
 from request.context import Context
 from request.inputs import FIELDS
+from request.published import is_still
 from request.roles.opened import preset_state
 from request.roles.text import OWN_FIELDS
 from request.state import State, is_empty
@@ -21,7 +22,7 @@ from training.models import model_of_preset
 from training.published import derived_options
 
 from .base.html import outside, tag
-from .column import MENU, is_still
+from .column import MENU
 
 FIELDS_OF = {
     "account_for_embedding": "account",

@@ -25,7 +25,7 @@ from ..palette import GROUP_INK, GROUPS, KIND_COLOURS, KIND_MARKS, NO_GROUP, ROW
 from ..scenes.geometry import GAP, RowLabel
 from ..scenes.groups import Overview, Panel
 from ..scenes.job_plan import Rectangle
-from ..scenes.marked import TALL, Tag
+from ..scenes.marked import NAME, TALL, Tag
 
 
 def draw_panel(panel: Panel, theme: str, outlined: np.ndarray | None = None) -> Iterator[Mark]:
@@ -120,5 +120,5 @@ def _tag(tag: Tag, theme: str) -> Layer:
     corner = np.array([[tag.x - tag.width / 2, tag.y - TALL / 2]])
     box = Blocks(corner, np.array([tag.width, TALL]), KIND_COLOURS[theme][tag.tone], radius=4.0)
     ink = LOOKS[theme].page
-    name = Words(tag.x, tag.y + 3.8, tag.name, LABEL, ink, "middle", bold=True)
+    name = Words(tag.x, tag.y + 3.8, tag.name, NAME, ink, "middle", bold=True, mono=True)
     return Layer(f"t-{tag.tone}", [box, name])

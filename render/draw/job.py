@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ..marks import LABEL, LOOKS, Blocks, Layer, Lines, Mark, Numbers, Pixels, Slot, Words, ring
+from ..marks import LABEL, LOOKS, Blocks, Layer, Lines, Mark, Numbers, Pixels, Slot, Words
 from ..palette import GROUP_INK, KIND_COLOURS, KIND_MARKS, KIND_TINTS, PLAIN_CELL, ROWS, rgb
 from ..scenes.job import SHADES, JobPicture, Segment
 from ..scenes.job_plan import Label, Rectangle
@@ -19,6 +19,9 @@ from .groups import boxes_of, tags_of
 
 MOST_LAYERS = 9
 """The longest label of a stage's layers that has the word in front."""
+
+ROUND = 4.0
+"""Pixels of the corners of the frame round the selected GPU."""
 
 GAP_ROOM = 4.0
 """The least pixels of a plain cell that is separated from the next."""
@@ -90,10 +93,8 @@ def _draw_numbered(picture: JobPicture, theme: str, is_marked: bool) -> Iterator
     """
     look, scale = LOOKS[theme], picture.plan.scale
     replica, box, radius = 14 * scale, 10 * scale, 6 * scale
-    of_replicas, of_boxes = draw_frames(picture, theme)
-    yield of_replicas
+    yield draw_replicas(picture, theme)
     yield _here("replica", picture.replicas, picture, replica, is_marked)
-    yield of_boxes
     if picture.box_tone and theme == "page":
         yield _here(f"box t-{picture.box_tone}", picture.boxes, picture, box, is_marked)
     elif picture.box_tone:
@@ -118,13 +119,10 @@ def _draw_numbered(picture: JobPicture, theme: str, is_marked: bool) -> Iterator
     yield Layer("itself", [itself] if is_marked else [])
 
 
-def draw_frames(picture: JobPicture, theme: str) -> tuple[Layer, Layer]:
-    """Frames round replicas, and round their boxes."""
-    look, scale = LOOKS[theme], picture.plan.scale
-    return (
-        Layer("replica", [boxes_of(picture.replicas, 14 * scale, look.ground, look.edge)]),
-        Layer("box", [boxes_of(picture.boxes, 10 * scale, look.page, look.edge)]),
-    )
+def draw_replicas(picture: JobPicture, theme: str) -> Layer:
+    """The ground on which the cells of each replica stand; distances tell its boxes."""
+    ground, scale = LOOKS[theme].ground, picture.plan.scale
+    return Layer("replica", [boxes_of(picture.replicas, 14 * scale, ground, "none")])
 
 
 def _here(
@@ -150,27 +148,25 @@ def _joins(picture: JobPicture, theme: str) -> Iterator[Mark]:
 def _draw_plain(picture: JobPicture, theme: str, is_marked: bool) -> Iterator[Mark]:
     """A pixel for each GPU on rows of alternating shade, with the groups of the selected one
     marked."""
-    look, cell, plan = LOOKS[theme], picture.sides[0], picture.plan
+    look, (cell, tall), plan = LOOKS[theme], picture.sides, picture.plan
     yield from draw_rows(picture, theme)
-    hairs = [
-        Layer(f"t-{tone}", [_lines(segments, KIND_COLOURS[theme][tone], 1.0)])
-        for tone, segments in (picture.hairs if is_marked else ())
-    ]
-    yield Layer("hairs", hairs)
     rows, columns = picture.board_shape
-    box = plan.left, plan.top, plan.left + columns * cell, plan.top + rows * cell
+    box = plan.left, plan.top, plan.left + columns * cell, plan.top + rows * tall
     of = "light" if theme == "page" else theme  # no picture has the names of colours in it
     colours = [*(KIND_MARKS[of][mark.tone] for mark in picture.marks), GROUP_INK[of]]
     board = picture.mark_pixels() if is_marked else np.zeros((1, 1), dtype=np.uint8)
     yield Pixels(board, box, [*map(rgb, colours)], "marks")
     if lines := _gaps(picture):
-        yield Layer("gaps", [Lines(lines, look.page, min(1.0, 0.16 * cell))])
-    radius, place = max(8.0, cell * 1.1), picture.middle
+        yield Layer("gaps", [Lines(lines, look.page, min(1.0, 0.16 * min(cell, tall)))])
+    x, y, wide, deep = picture.ring
     if theme == "page":
-        at = f'cx="{place[0]:.2f}" cy="{place[1]:.2f}" ' if is_marked else ""
-        yield Slot(f'<circle class="chosen" {at}r="{radius:.1f}"/>')
+        place = f'x="{x:.2f}" y="{y:.2f}" ' if is_marked else ""
+        yield Slot(
+            f'<rect class="chosen" {place}width="{wide:.2f}" height="{deep:.2f}" rx="{ROUND}"/>'
+        )
     else:
-        yield ring(*place, radius, look.ink, 2.0)
+        yield boxes_of([picture.ring], ROUND, "none", look.page, 4.0)
+        yield boxes_of([picture.ring], ROUND, "none", look.ink, 2.0)
 
 
 def draw_rows(picture: JobPicture, theme: str) -> Iterator[Mark]:
@@ -187,17 +183,24 @@ def draw_rows(picture: JobPicture, theme: str) -> Iterator[Mark]:
 
 
 def _gaps(picture: JobPicture) -> list[list[tuple[float, float]]]:
-    """Lines between cells, if there is room for them: across all bands at once, as between bands a
-    line in the page's colour is invisible."""
-    cell, plan = picture.sides[0], picture.plan
-    if cell < GAP_ROOM:
+    """Lines between cells, if there is room for them: of each band, or they would cross labels; of
+    tight bands across all at once, as between those a line in the page's colour is invisible."""
+    (cell, row), plan = picture.sides, picture.plan
+    if min(cell, row) < GAP_ROOM:
         return []
     wide, tall = plan.sizes.band_width, plan.sizes.band_height
     corners = [(x, y) for x, y, *_ in plan.corners()]
-    xs, ys = (sorted({*places}) for places in zip(*corners))
+    (left, top), (right, bottom) = corners[0], corners[-1]
+    areas = [(left, top, right + wide, bottom + tall)] if plan.is_tight else []
+    areas = areas or [(x, y, x + wide, y + tall) for x, y in corners]
+    bands = [y for _, y in corners] if plan.is_tight else [top]
     return [
-        *([(at, ys[0]), (at, ys[-1] + tall)] for x in xs for at in _steps(x, wide, cell)),
-        *([(xs[0], at), (xs[-1] + wide, at)] for y in ys for at in _steps(y, tall, cell)),
+        line
+        for x0, y0, x1, y1 in areas
+        for line in (
+            *([(at, y0), (at, y1)] for at in _steps(x0, x1 - x0, cell)),
+            *([(x0, at), (x1, at)] for band in bands for at in _steps(y0 + band - top, tall, row)),
+        )
     ]
 
 

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..marks import LOOKS, Blocks, Layer, Mark, Numbers, Pixels, ring
+from ..marks import LOOKS, Blocks, Layer, Mark, Numbers, Pixels
 from ..palette import GROUP_INK, PLAIN_CELL, SCALE_ENDS, STEPS, rgb, scale_of
 from ..scenes.job import JobPicture
 from ..scenes.lost import LostPicture
-from .job import draw_frames, draw_labels, draw_node_ends, draw_rows
+from .groups import boxes_of
+from .job import ROUND, draw_labels, draw_node_ends, draw_replicas, draw_rows
 
 FRAME = 1.5
 """Pixels between a cell and the frame of the selected one."""
@@ -21,7 +22,7 @@ def draw_lost(picture: LostPicture, theme: str) -> Iterator[Mark]:
     one scale only."""
     job = picture.job
     if job.is_numbered:
-        yield from draw_frames(job, theme)
+        yield draw_replicas(job, theme)
         yield from _cells(picture, theme)
     else:
         yield from draw_rows(job, theme)
@@ -54,10 +55,10 @@ def _cells(picture: LostPicture, theme: str) -> Iterator[Mark]:
 
 
 def _chosen(job: JobPicture, theme: str) -> Layer:
-    """A frame round the selected rank, or a ring if its cell is small."""
+    """A frame round the selected rank, away from its cell if that is small."""
     ink = LOOKS[theme].ink
     if not job.is_numbered:
-        return Layer("me", [ring(*job.middle, max(8.0, job.sides[0] * 1.1), ink, 2.0)])
+        return Layer("me", [boxes_of([job.ring], ROUND, "none", ink, 2.0)])
     corner = np.array([[job.x[job.rank], job.y[job.rank]]]) - FRAME
     radius = 6 * job.plan.scale + FRAME
     frame = Blocks(corner, np.array(job.sides) + 2 * FRAME, edge=ink, width=2.0, radius=radius)
@@ -68,10 +69,8 @@ def _pixels(picture: LostPicture, theme: str) -> Pixels:
     """A pixel for each GPU on rows in the theme's shades: the colour of the largest step, as opaque
     as the value is large, for a picture has none of the style sheet's names."""
     job, (scale,) = picture.job, picture.scales
-    board = np.zeros(job.board_shape, dtype=np.uint8)
-    board[job.board_places(np.arange(len(scale.steps)))] = np.maximum(scale.steps, 0)
-    rows, columns = board.shape
-    cell, left, top = job.sides[0], job.left, job.top
+    board = job.board_of(np.maximum(scale.steps, 0).astype(np.uint8))
+    (rows, columns), (cell, row), left, top = job.board_shape, job.sides, job.left, job.top
     end = rgb(SCALE_ENDS["dark" if theme == "dark" else "light"][scale.name])
     palette = [(*end, round(255 * step / STEPS)) for step in range(1, STEPS + 1)]
-    return Pixels(board, (left, top, left + columns * cell, top + rows * cell), palette)
+    return Pixels(board, (left, top, left + columns * cell, top + rows * row), palette)

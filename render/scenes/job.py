@@ -11,7 +11,6 @@ of the axes gives the same picture with other numbers in it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -27,17 +26,23 @@ from groups.mesh import require_rank
 from ..palette import GROUP_INK, KIND_COLOURS
 from .cell_lines import CellLines, cell_lines, node_end_runs
 from .geometry import places_of, require_whole
-from .job_plan import PLAIN, WHOLE, JobPlan, Label, Rectangle, largest_plan
+from .job_plan import WHOLE, JobPlan, Label, Rectangle, largest_plan
 from .marked import Mark, MarkedCells, Places, marks_of
 
 SHADES = 2
 """The number of alternating shades of rows; a label stands for as many rows."""
 
+NEAR, SEEN = 3.0, 12.0
+"""Pixels from the selected rank's cell to the frame round it, and its least side."""
+
 LEAST = 10.3
 """Pixels of a number's letters that a slide enlarges to ten points."""
 
 FEW = 8
-"""The most members of a group that the legend lists."""
+"""The most members of a group that lines join and the legend lists: of more, cells are coloured."""
+
+ACROSS = 1024
+"""The most columns of pixels in a picture: of more cells than that, several share one."""
 
 Segment = tuple[float, float, float, float]
 """x and y of both ends."""
@@ -95,7 +100,7 @@ class JobPicture(MarkedCells):
 
     @property
     def is_numbered(self) -> bool:
-        return self.plan.metrics is not PLAIN
+        return not self.plan.metrics.is_plain
 
     @property
     def width(self) -> float:
@@ -143,6 +148,9 @@ class JobPicture(MarkedCells):
     @cached_property
     def board_shape(self) -> tuple[int, int]:
         """Rows and columns of plain cells, including those between bands."""
+        if self.is_flat:
+            stages = self.mesh.size("pp")
+            return stages, self.mesh.world_size // stages
         columns, rows = (
             int(np.rint((lines.places[-1] - start) / side)) + 1
             for lines, start, side in zip(self.lines_of_cells, (self.left, self.top), self.sides)
@@ -161,11 +169,49 @@ class JobPicture(MarkedCells):
         board[every] = 1 + self.stage // self.plan.label_step % SHADES
         return board
 
+    @property
+    def is_flat(self) -> bool:
+        """Whether a column of pixels is several GPUs."""
+        return self.sides[0] < 1.0
+
     def mark_pixels(self) -> np.ndarray:
-        """The pixels of the marks, and after them the selected rank's own cell."""
-        board = super().mark_pixels()
-        board[self.board_places(self.rank)] = 1 + len(self.marks)
+        """The pixels of the marks, and after them the selected rank's own cell.
+
+        Of a flat picture, at most ACROSS columns; a mark that is not the whole row is three wide.
+        """
+        if not self.is_flat:
+            board = super().mark_pixels()
+            board[self.board_places(self.rank)] = 1 + len(self.marks)
+            return board
+        rows, across = self.board_shape
+        board = np.zeros((rows, min(across, ACROSS)), dtype=np.uint8)
+        ways = np.arange(-1, 2)
+        for number, ranks in enumerate([*(mark.ranks for mark in self.marks), [self.rank]], 1):
+            row, column = self.board_places(np.asarray(ranks))
+            place = column * board.shape[1] // across
+            around = np.clip(np.add.outer(ways, place), 0, board.shape[1] - 1)
+            board[np.broadcast_to(row, around.shape), around] = number
         return board
+
+    def board_of(self, values: np.ndarray) -> np.ndarray:
+        """Pixels of a value of each rank: uint8, shape (rows, columns), of a flat picture at most
+        ACROSS columns, where the largest of those that share a pixel is seen."""
+        rows, across = self.board_shape
+        board = np.zeros((rows, min(across, ACROSS) if self.is_flat else across), dtype=np.uint8)
+        row, column = self.board_places(np.arange(self.mesh.world_size))
+        np.maximum.at(board, (row, column * board.shape[1] // across), values)
+        return board
+
+    @property
+    def ring(self) -> Rectangle:
+        """The frame round the selected rank: near its cell, and large enough to be seen."""
+        (x, y), sides = self.middle, self.sides
+        wide, tall = (max(side + 2 * NEAR, SEEN) for side in sides)
+        return x - wide / 2, y - tall / 2, wide, tall
+
+    @property
+    def around_rank(self) -> tuple[float, float]:
+        return self.ring[2:]
 
     @cached_property
     def boxes(self) -> tuple[Rectangle, ...]:
@@ -216,12 +262,12 @@ class JobPicture(MarkedCells):
 
     @cached_property
     def lines(self) -> tuple[JobLine, ...]:
-        """The lines that join the groups of numbered cells; groups that are boxes have the boxes'
-        frames."""
+        """The lines that join the groups of numbered cells, of up to FEW ranks; groups that are
+        boxes have the boxes' frames."""
         return tuple(
             line
             for mark in self.marks
-            if mark.kind != self.box_kind and len(mark.ranks) > 1
+            if mark.kind != self.box_kind and 1 < len(mark.ranks) <= FEW
             for line in self._joined(mark)
         )
 
@@ -257,8 +303,6 @@ class JobPicture(MarkedCells):
                 ends.append(x + (wide / 2 if is_last else wide + gap))
                 start = y + (tall + 2 * plan.scale if is_last else tall / 2)
                 bars.append((ends[-1], bar, ends[-1], start))
-                if not is_last:
-                    bars.append((ends[-1], start, x + wide, start))
             bars.append((min(ends), bar, max(ends), bar))
         if bars:
             yield JobLine(mark.tone, tuple(bars), is_dotted=False)
@@ -288,21 +332,6 @@ class JobPicture(MarkedCells):
         return (x0, y0, x1, y0), (x1, y0, x1, y1), (x1, y1, x0, y1), (x0, y1, x0, y0)
 
     @cached_property
-    def hairs(self) -> tuple[tuple[str, tuple[Segment, ...]], ...]:
-        """For plain cells, the extent of each group: along each row with several members that are
-        not adjacent, else down each column of a band. The tone, and both ends."""
-        found = []
-        for mark in self.marks:
-            x, y = (self.x[mark.ranks].round(2), self.y[mark.ranks].round(2))
-            rows = _extents(y, x, self.sides[0], self.sides[1], math.inf)
-            down = () if rows else _extents(x, y, self.sides[1], self.sides[0], self.plan.jump[1])
-            lines = [(first, at, last, at) for at, first, last in rows]
-            lines += [(at, first, at, last) for at, first, last in down]
-            if lines:
-                found.append((mark.tone, tuple(lines)))
-        return tuple(found)
-
-    @cached_property
     def lines_of_cells(self) -> tuple[CellLines, CellLines]:
         plan = self.plan
         return (
@@ -314,7 +343,7 @@ class JobPicture(MarkedCells):
     def node_ends(self) -> tuple[Segment, ...]:
         """Lines between cells of different nodes; for plain cells only those that cross a whole
         band."""
-        if self.gpus_per_node == 1:
+        if self.gpus_per_node == 1 or self.is_flat:
             return ()
         columns, rows = self.lines_of_cells
         xs, ys = columns.places, rows.places
@@ -329,35 +358,19 @@ class JobPicture(MarkedCells):
             left, right = xs[at] + wide, xs[at + 1]
             if right - left <= self.plan.near[0]:
                 middle = (left + right) / 2
-                segments.append((middle, ys[first] - reach_y, middle, ys[last] + tall + reach_y))
+                # Not through the labels between two bands.
+                bands = np.flatnonzero(np.diff(ys[first : last + 1]) > self.plan.near[1] + tall)
+                starts = [first, *(first + 1 + bands).tolist()]
+                ends = [*(first + bands).tolist(), last]
+                for start, end in zip(starts, ends):
+                    bottom = ys[end] + tall + reach_y
+                    segments.append((middle, ys[start] - reach_y, middle, bottom))
         for at, first, last in node_end_runs(rows, columns, self.gpus_per_node, next_x):
             above, below = ys[at] + tall, ys[at + 1]
             if below - above <= self.plan.near[1]:
                 middle = above + (0.74 if self.is_numbered else 0.5) * (below - above)
                 segments.append((xs[first] - reach_x, middle, xs[last] + wide + reach_x, middle))
         return tuple(tuple(float(value) for value in segment) for segment in segments)  # type: ignore[misc]
-
-
-def _extents(
-    lines: np.ndarray, places: np.ndarray, side: float, across: float, jump: float
-) -> list[tuple[float, float, float]]:
-    """(middle, start, end) of each line with several cells that are not all adjacent; cells further
-    apart than `jump` are in different bands. side, across: a cell's size along the line, and
-    across."""
-    rows: dict[float, list[float]] = {}
-    for line, place in sorted(zip(lines.tolist(), places.tolist())):
-        rows.setdefault(line, []).append(place)
-    found = []
-    for line, row in rows.items():
-        start = 0
-        for end in range(1, len(row) + 1):
-            if end < len(row) and row[end] - row[start] < jump - side:
-                continue
-            count, length = end - start, row[end - 1] - row[start]
-            if length > (count - 0.5) * side:
-                found.append((line + across / 2, row[start], row[end - 1] + side))
-            start = end
-    return found
 
 
 def _stride(mesh: Mesh, name: str) -> int:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import count
 from typing import NamedTuple
 
 from groups import Mesh
@@ -34,8 +35,18 @@ DIGIT = 6.6
 LOOSE = 8
 """The most bands below each other with their labels above them."""
 
-RING = 12.0
-"""Pixels above a band's first GPU that its ring covers."""
+BESIDE, ABOVE = 12.0, 12.0
+"""Pixels from a band to the end of its labels at the left, and to the middle of those above."""
+
+LEAST_CELL = 2.0
+"""Pixels of a square cell below which a picture is flat: one band as wide as the room, in which a
+column of pixels is many GPUs."""
+
+MOST_ASPECT = 2.5
+"""How much wider than tall a plain cell may be, where the room is."""
+
+FLAT_ROW, FLAT = 26.0, 84.0
+"""Pixels of a row of a flat picture at most, but of one with few stages."""
 
 NAMED = {"dp": 70.0, "edp": 104.0}
 """The least pixels from one replica to the next with which each is labelled."""
@@ -58,9 +69,14 @@ class Metrics(NamedTuple):
     ends: float  # from a replica's top to its first box
     largest: float  # factor
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether cells are too small for numbers and frames."""
+        return not self.row
+
 
 NUMBERS = Metrics(52, 46, 4, 7, 6, 8, 6, 26, 14, 1)
-MANY = NUMBERS._replace(height=34, gap=6)
+MANY = NUMBERS._replace(height=34, gap=6, pad=3, apart=5, frame=4, between=10, row=20, ends=6)
 ALONE = {"pad": 2, "frame": 5}
 """Smaller frames of replicas that have one GPU per stage."""
 
@@ -115,6 +131,11 @@ class JobPlan:
         return geometry.replica_axes(self.mesh)
 
     @property
+    def inner_size(self) -> int:
+        """The GPUs of a replica in a stage."""
+        return _product(self.mesh, self.box) * _product(self.mesh, self.others)
+
+    @property
     def cell(self) -> tuple[float, float]:
         return self.metrics.width * self.scale, self.metrics.height * self.scale
 
@@ -164,11 +185,11 @@ class JobPlan:
     def jump(self) -> tuple[float, float]:
         """Pixels from a band to the next; for plain cells, a whole number of cells."""
         wide, tall = self.sizes.band_width, self.sizes.band_height
-        if self.metrics is PLAIN:
-            cell = self.scale
-            if self.is_tight:
-                return wide + LEFT, tall + (cell if self.stages > 1 else 0.0)
-            return wide + math.ceil(LEFT / cell) * cell, tall + math.ceil(TOP / cell) * cell
+        if self.metrics.is_plain:
+            (cell, row), below = self.cell, tall + (self.scale if self.stages > 1 else 0.0)
+            if not self.is_tight:
+                below = tall + math.ceil(TOP / row) * row
+            return wide + math.ceil(LEFT / cell) * cell, below
         return wide + LEFT, tall + TOP
 
     @property
@@ -280,25 +301,32 @@ class JobPlan:
         if self.is_tight:
             yield from self._band_labels()
             return
+        is_split = self.bands[0] > 1
         for x, y, stages, replicas in self.corners():
+            if is_split:  # or each column of stages would have the same heading
+                yield Label(x, y - ABOVE, "start", "stages", stages[0], stages[-1])
+                right = x + self.sizes.band_width
+                if len(replicas) > 1 and self.sizes.band_width >= 2 * LEFT:
+                    yield Label(right, y - ABOVE, "end", "replicas", replicas[0], replicas[-1])
             for place in range(0, len(stages), self.label_step):
                 middle = y + m.ends * self.scale + place * pitch + room / 2
                 number = stages[place]
                 lifted = LINE / 2 if has_layers and pitch >= 2.2 * LINE else 0.0
-                yield Label(x - 12, middle - lifted, "end", "stage", number, number)
+                yield Label(x - BESIDE, middle - lifted, "end", "stage", number, number)
                 if lifted:
-                    yield Label(x - 12, middle + lifted, "end", "layers", number, number)
-            yield from self._replica_labels(x, y - 9, step, replicas)
+                    yield Label(x - BESIDE, middle + lifted, "end", "layers", number, number)
+            if not is_split:
+                yield from self._replica_labels(x, y - ABOVE, step, replicas)
 
     def _band_labels(self) -> Iterator[Label]:
         """Labels above the bands about their content, and beside some of them their numbers."""
         half = self.sizes.band_height / 2
         corners = [*self.corners()]
         (left, top, _, first), last = corners[0], -math.inf
-        yield Label(left + RING, top - 9, "start", "replicas", first[0], corners[-1][-1][-1])
+        yield Label(left, top - ABOVE, "start", "replicas", first[0], corners[-1][-1][-1])
         for x, y, _, replicas in corners:
             if y >= last + LINE:
-                yield Label(x - 8, y + half, "end", "band", replicas[0], replicas[-1])
+                yield Label(x - BESIDE, y + half, "end", "band", replicas[0], replicas[-1])
                 last = y
 
     def _replica_labels(self, x: float, y: float, step: float, replicas: range) -> Iterator[Label]:
@@ -308,7 +336,7 @@ class JobPlan:
             for place, number in enumerate(replicas):
                 yield Label(x + place * step + middle, y, "middle", "replica", number, number)
         else:
-            yield Label(x + RING, y, "start", "replicas", replicas[0], replicas[-1])
+            yield Label(x, y, "start", "replicas", replicas[0], replicas[-1])
 
 
 def _product(mesh: Mesh, names: Sequence[str]) -> int:
@@ -328,14 +356,14 @@ def largest_plan(mesh: Mesh, room: tuple[float, float]) -> JobPlan:
     inner = [name for name in mesh.names if name not in (*columns, "pp")]
     box, others = _box_axes(mesh, inner)
     box_size, others_size = _product(mesh, box), _product(mesh, others)
-    if metrics is not PLAIN and box_size * others_size == 1:
+    if not metrics.is_plain and box_size * others_size == 1:
         metrics = metrics._replace(**ALONE)
     best, most = None, 0.0
     readable = DIGIT * len(str(mesh.world_size - 1))
     # A tp group of plain cells is folded for one band: its dp group is one line then.
-    of_tp = metrics is PLAIN and {"ep", "etp"}.isdisjoint(box)
-    for cells in reversed(_across(mesh, box, 2 if of_tp or metrics is not PLAIN else 16)):
-        for boxes in _across(mesh, others, 16 if metrics is PLAIN else 2):
+    of_tp = metrics.is_plain and {"ep", "etp"}.isdisjoint(box)
+    for cells in reversed(_across(mesh, box, 2 if of_tp or not metrics.is_plain else 16)):
+        for boxes in _across(mesh, others, 16 if metrics.is_plain else 2):
             plan = JobPlan(mesh, metrics, box, others, cells, boxes, dp, pp, 1.0)
             wide, tall = plan.full.replica_width, plan.full.replica_height
             folded = (cells < box_size) + (boxes < others_size)
@@ -346,7 +374,7 @@ def largest_plan(mesh: Mesh, room: tuple[float, float]) -> JobPlan:
                 scale = _scale(metrics, bands, band, stages, room)
                 number = bands[0] * bands[1]
                 gain = scale * 0.55**folded * 0.97 ** min(number, 32)
-                if metrics is PLAIN:
+                if metrics.is_plain:
                     gain *= 0.7 if number > 1 else to_one_band
                 else:
                     gain *= (0.5 if number > 1 else 1) * (0.25 if bands[0] > 1 else 1)
@@ -354,7 +382,35 @@ def largest_plan(mesh: Mesh, room: tuple[float, float]) -> JobPlan:
                 if gain > most * 1.0001:
                     best, most = (cells, boxes, replicas, stages, scale), gain
     assert best is not None
-    return JobPlan(mesh, metrics, box, others, *best)
+    plan = JobPlan(mesh, metrics, box, others, *best)
+    if not metrics.is_plain:
+        return plan
+    return _flat(plan, room) if plan.scale < LEAST_CELL else _stretched(plan, room)
+
+
+def _stretched(plan: JobPlan, room: tuple[float, float]) -> JobPlan:
+    """The plan with cells wider than tall, as far as the room is wider than its bands."""
+    columns, beside = round(plan.sizes.band_width / plan.scale), plan.bands[0]
+    # Between bands there are as many cells as their labels need.
+    widths = (
+        (apart, (room[0] - LEFT) / (beside * columns + (beside - 1) * apart)) for apart in count(1)
+    )
+    cell = next(cell for apart, cell in widths if apart * cell >= LEFT or beside == 1)
+    aspect = min(MOST_ASPECT, cell / plan.scale)
+    if plan.is_tight or aspect < 1.1:
+        return plan
+    return replace(plan, metrics=plan.metrics._replace(width=aspect))
+
+
+def _flat(plan: JobPlan, room: tuple[float, float]) -> JobPlan:
+    """One band with every replica in a line, and a row for each stage: of so many GPUs a group is
+    seen by its rows and columns, not by its cells."""
+    dp, pp = _product(plan.mesh, plan.columns), plan.mesh.size("pp")
+    across = _product(plan.mesh, plan.box), _product(plan.mesh, plan.others)
+    row = min(max(FLAT_ROW, FLAT / pp), (room[1] - TOP) / pp)
+    cell = (room[0] - LEFT) / (dp * across[0] * across[1])
+    metrics = plan.metrics._replace(width=cell / row, largest=FLAT)
+    return JobPlan(plan.mesh, metrics, plan.box, plan.others, *across, dp, pp, row)
 
 
 def _box_axes(mesh: Mesh, inner: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -414,7 +470,7 @@ def _band_size(
 
 def _is_tight(metrics: Metrics, bands: tuple[int, int]) -> bool:
     """`JobPlan.is_tight` before a plan is made."""
-    return metrics is PLAIN and bands[1] > LOOSE
+    return metrics.is_plain and bands[1] > LOOSE
 
 
 def _scale(

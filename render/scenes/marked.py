@@ -68,8 +68,11 @@ def swell_of(ranks: int, seen: float, cells: int) -> int:
     return swell
 
 
-TALL, LETTER, AROUND = 14.0, 6.2, 8.0
-"""Pixels: height of a tag, width of a letter in it, and padding."""
+TALL, LETTER, AROUND = 14.0, 6.4, 8.0
+"""Pixels: height of a tag, width of each letter in it (all have one width), and padding."""
+
+NAME = 10.5
+"""The size of the letters of a tag in pixels."""
 
 AGAIN = 6
 """The most attempts to move a tag out of the way of others."""
@@ -174,6 +177,11 @@ class MarkedCells(ABC):
             board[of_mark] = number
         return board.reshape(-1, wide)[edge : edge + high, edge : edge + across]
 
+    @property
+    def around_rank(self) -> tuple[float, float]:
+        """Width and height of what stands round the selected rank."""
+        return TALL, TALL
+
     @cached_property
     def tags(self) -> tuple[Tag, ...]:
         """A tag for each group of several ranks, at its end."""
@@ -183,7 +191,7 @@ class MarkedCells(ABC):
         far = np.rint(across + down)
         far[(across < 0.5) | (down < 0.5)] += far.max() + 1  # in its row or column before others
         far[(across == 0) & (down == 0)] = -1
-        taken = [(*self.middle, TALL)]
+        taken = [(*self.middle, *self.around_rank)]
         tags, first = [], 1
         for mark in self.marks:
             of_mark = slice(first, first + len(mark.ranks))
@@ -200,7 +208,7 @@ class MarkedCells(ABC):
             at_x = min(max(at_x, left + wide / 2), right - wide / 2)
             at_y = min(max(at_y, self.top + TALL / 2), self.height - TALL / 2)
             at_y = _free_height(taken, (at_x, at_y, wide), self.height)
-            taken.append((at_x, at_y, wide))
+            taken.append((at_x, at_y, wide, TALL))
             tags.append(Tag(mark.kind, mark.tone, round(at_x, 2), round(at_y, 2)))
         return tuple(tags)
 
@@ -215,12 +223,16 @@ class MarkedCells(ABC):
 
 
 def _free_height(
-    taken: Sequence[tuple[float, float, float]], tag: tuple[float, float, float], bottom: float
+    taken: Sequence[tuple[float, float, float, float]],
+    tag: tuple[float, float, float],
+    bottom: float,
 ) -> float:
-    """The height at which a tag overlaps no earlier tag; tags are x, y and width."""
+    """The height at which a tag overlaps no earlier one; the others are x, y, width and height."""
     x, y, wide = tag
     for _ in range(AGAIN):
-        if all(abs(x - at) >= (wide + w) / 2 or abs(y - on) >= TALL for at, on, w in taken):
+        if all(
+            abs(x - at) >= (wide + w) / 2 or abs(y - on) >= (TALL + h) / 2 for at, on, w, h in taken
+        ):
             break
         y += TALL if y + 1.5 * TALL <= bottom else -TALL * AGAIN / 2
     return y

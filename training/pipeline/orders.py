@@ -39,6 +39,17 @@ def interleaved(shape: Shape, rank: int) -> np.ndarray:
     return _alternating(shape.op(F, *forward), shape.op(B, *backward), warmup)
 
 
+def interleaved_of_torch(shape: Shape, rank: int) -> np.ndarray:
+    """Interleaved as torch warms it up: 2(p - r - 1) + (v - 1)n forwards also with one chunk.
+
+    Source: torch 2.13.0 torch/distributed/pipelining/schedules.py, _get_warmup_ops.
+    """
+    warmup = 2 * (shape.p - rank - 1) + (shape.v - 1) * shape.n
+    forward, backward = _looped(shape, rank)
+    ops = (shape.op(F, *forward), shape.op(B, *backward))
+    return _alternating(*ops, min(warmup, shape.m * shape.v))
+
+
 def breadth_first(shape: Shape, rank: int) -> np.ndarray:
     """All micro-batches forward, chunk by chunk; then all backwards in the opposite order."""
     chunk, micro_batch = np.divmod(np.arange(shape.v * shape.m), shape.m)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache, partial
 from html import escape as escape_text
 
@@ -224,16 +224,6 @@ def heading(title: object, *body: object) -> Markup:
 
 
 # -- words ---------------------------------------------------------------------------------------
-
-
-def saying(words: Mapping[str, Text], language: str) -> Callable[..., str]:
-    """A function from a name to its text in a catalogue, in one language, filled in with facts."""
-
-    def say(name: str, /, **facts: object) -> str:
-        text = words[name][language]
-        return text.format(**facts) if facts else text
-
-    return say
 
 
 def unbroken(text: str) -> Markup:

@@ -12,12 +12,13 @@ from descriptions import PAGE, counted, joined
 from groups import LayoutError
 from groups.mesh import whole_number
 from render.svg.lanes import LaneBar, lanes_svg
+from request.answers.collectives.inputs import ranks_of, speed
 from request.context import Context
 from request.fixes import fixes_of
 from request.inputs import FIELDS as INPUTS
 from request.state import State, is_empty
 from request.units import bytes_text, seconds_text
-from request.words import tried
+from request.words import saying, tried
 from training.collectives.buckets import (
     SCHEMES,
     BucketModel,
@@ -31,9 +32,8 @@ from training.collectives.cost import bytes_per_rank
 from training.split import held_by_ranks
 
 from ..base.form import choice, fields, number
-from ..base.html import saying, scrolling, tag
+from ..base.html import scrolling, tag
 from ..base.problems import problem_html
-from .inputs import ranks_of, speed
 
 FIELDS = ("bucket_layers", "bucket_hidden", "bucket_ms")
 MOST_LAYERS = INPUTS["bucket_layers"].row.input.most

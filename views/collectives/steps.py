@@ -13,16 +13,17 @@ from descriptions import ALGORITHM_TEXTS, PAGE
 from groups import LayoutError
 from groups.stages.holdings import attended, sequence_chunks
 from render.scenes.exchange import Cell, cell_width
+from request.answers.collectives.inputs import CollectiveSpec, cell_of, filled
 from request.state import State
 from request.units import bytes_text, seconds_text
+from request.words import saying
 from training.collectives.algorithms import algorithm_of
 from training.collectives.cost import bus_factor
 from training.collectives.transfers import Algorithm, Slots, loaded, ports, run
 
 from ..base.form import choice, fields, number
-from ..base.html import player_buttons, saying, scrolling, table, tag, together, unparted
+from ..base.html import player_buttons, scrolling, table, tag, together, unparted
 from ..base.problems import problem_html
-from .inputs import CollectiveSpec, cell_of, filled
 
 MOST_STEPPED = 8
 """The most members of a group whose steps are drawn."""

@@ -13,30 +13,7 @@ from groups.placement import nodes_spanned
 from render.draw.exchange import draw_exchange
 from render.scenes.exchange import Block, Exchange, Flow, Member
 from render.svg.marks import scene_svg
-from request.context import Context
-from request.inputs import STARTS
-from request.state import State
-from request.units import bytes_text, seconds_text
-from training.collectives.operations import COLLECTIVES, MAPPINGS
-
-from ..base.form import check, choice, fields, line, number, text
-from ..base.html import (
-    chip,
-    chips,
-    explained,
-    fold,
-    heading,
-    saying,
-    scrolling,
-    tag,
-    together,
-    tone_class,
-)
-from ..base.names import kind_text
-from ..base.problems import message_html, problem_html
-from ..base.view import Pictures, View
-from .buckets import buckets_html
-from .inputs import (
+from request.answers.collectives.inputs import (
     DIRECTIONS,
     MOST_MEMBERS,
     VALUES,
@@ -50,6 +27,19 @@ from .inputs import (
     resolve_inputs,
     shape_text,
 )
+from request.context import Context
+from request.inputs import STARTS
+from request.state import State
+from request.units import bytes_text, seconds_text
+from request.words import saying
+from training.collectives.operations import COLLECTIVES, MAPPINGS
+
+from ..base.form import check, choice, fields, line, number, text
+from ..base.html import chip, chips, explained, fold, heading, scrolling, tag, together, tone_class
+from ..base.names import kind_text
+from ..base.problems import message_html, problem_html
+from ..base.view import Pictures, View
+from .buckets import buckets_html
 from .steps import noted, steps_html
 from .walkthrough import walkthrough_html
 

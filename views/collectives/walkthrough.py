@@ -19,10 +19,11 @@ from descriptions import PAGE
 from groups.megatron import process_groups
 from request.link import to_query
 from request.state import State
+from request.words import saying
 from training.collectives import apply
 
 from ..base.form import opener, setter
-from ..base.html import fold, saying, table, tag, together
+from ..base.html import fold, table, tag, together
 
 WORLD, TP, PP = 8, 2, 2
 

@@ -11,12 +11,12 @@ from descriptions import PAGE, counted
 from groups.grouping import Grouping
 from render.scenes.job_plan import HALF
 from render.svg import job as svg
+from request.answers.compare.sides import Compared, Side
 from request.resolve import sizes_of
 
 from ..base.html import tag
-from ..groups.job import described, job_of_grid, spec_of
-from ..groups.shown import PictureSpec, marked
-from .sides import Compared, Side
+from ..parts.job import described, job_of_grid, spec_of
+from ..parts.shown import PictureSpec, marked
 
 
 def spec_of_both(found: Compared) -> PictureSpec:

@@ -15,50 +15,40 @@ from descriptions import PAGE, SERVER, counted, joined
 from formats.documents.tables import Table
 from groups import LayoutError
 from groups.alternatives import divisors
-from groups.audit import moved_ranks, span
+from groups.audit import span
 from groups.grouping import Grouping
 from groups.layout import Layout
 from render.files.tables import TableChart
 from render.marks import Scene
 from render.scenes import groups as scene
 from render.svg import groups as svg
-from request.context import Context
-from request.resolve import resolve
-from request.state import is_empty
-from request.words import control_label, each_once, within_sentence
-
-from ..base import form
-from ..base.html import (
-    cell,
-    chips,
-    figure,
-    fine,
-    heading,
-    row,
-    saying,
-    table,
-    tag,
-    together,
-)
-from ..base.problems import refusal_line
-from ..base.view import Pictures, View
-from ..groups.job import job_pictures
-from ..groups.shown import PictureSpec
-from ..groups.view import PANEL_LIMIT, framed
-from ..stories import LINKS
-from .jobs import jobs_html, spec_of_both
-from .kept import query_to_keep
-from .servers import what_served
-from .sides import (
+from request.answers.compare.servers import what_served
+from request.answers.compare.sides import (
     COSTS,
     PARTS,
     Compared,
     Side,
     comparison_of,
+    moved_by_kind,
     settings_that_differ,
     what_text,
 )
-from .words import measured_lines, rows_of_costs, verdict_text
+from request.answers.compare.words import measured_lines, rows_of_costs, verdict_text
+from request.context import Context
+from request.named.kept import query_to_keep
+from request.resolve import resolve
+from request.state import is_empty
+from request.words import control_label, each_once, saying, within_sentence
+
+from ..base import form
+from ..base.html import cell, chips, figure, fine, heading, row, table, tag, together
+from ..base.problems import refusal_line
+from ..base.view import Pictures, View
+from ..parts.examples import LINKS
+from ..parts.framed import PANEL_LIMIT, framed
+from ..parts.job import job_pictures
+from ..parts.shown import PictureSpec
+from .jobs import jobs_html, spec_of_both
 
 _FOUR = "nodes=4&show=compare"
 PAIRS = {
@@ -240,31 +230,6 @@ def _groups(
             grids += [tag("div", tag("h3", title), *drawn, class_="grid")] if drawn else []
         grids = [tag("div", *grids, class_="grids still")] if shown else []
     return together(_titled("groups_differ", listed, language), *grids)
-
-
-@lru_cache(maxsize=32)
-def moved_by_kind(before: Layout, after: Layout) -> dict[str, int | None]:
-    """The kinds whose groups differ, each with the number of ranks that have other members; None if
-    one layout has no such groups, or other GPUs.
-
-    >>> from groups.layout import Job
-    >>> one, other = (Job(nodes=4, tp=2, pp=pp).layout() for pp in (2, 4))
-    >>> moved = moved_by_kind(one, other)
-    >>> "tp" in moved, moved["dp"], moved["pp"]
-    (False, 32, 32)
-    """
-    moved: dict[str, int | None] = {}
-    is_alike = before.gpus_per_node == after.gpus_per_node
-    for name in dict.fromkeys((*before.every, *after.every)):
-        kept, now = before.every.get(name), after.every.get(name)
-        if max(side.size for side in (kept, now) if side is not None) == 1:
-            continue
-        count = None
-        if kept is not None and now is not None and before.world_size == after.world_size:
-            count = int(moved_ranks(kept, now).sum())
-        if count != 0 or not is_alike:
-            moved[name] = count
-    return moved
 
 
 def _groups_text(grouping: Grouping | None, layout: Layout, language: str) -> str:

@@ -17,8 +17,12 @@ from render.files.tables import BarCell, TableChart, draw_points
 from render.palette import KIND_MARKS
 from render.scenes.charts import PointsChart
 from render.svg.marks import scene_svg
+from request.answers.estimate.api import NEAREST
+from request.answers.estimate.measured import measured_text
+from request.answers.estimate.words import KINDS, about, fit_text, lacks_text, part_name
 from request.context import Context
 from request.units import seconds_text
+from request.words import saying
 from training.clusters import machine_of
 from training.estimate import Estimate, MeasuredRun, error_table, runs, sources
 from training.model import Model
@@ -32,7 +36,6 @@ from ..base.html import (
     heading,
     heads_of,
     left_out_html,
-    saying,
     scrolling,
     share_bar,
     table,
@@ -42,11 +45,7 @@ from ..base.html import (
 )
 from ..base.problems import or_refused
 from ..base.view import Pictures, View
-from .measured import measured_text, source_html
-from .words import KINDS, about, fit_text, lacks_text
-
-NEAREST = 5
-"""The number of measured runs shown."""
+from ..parts.step import source_html
 
 
 def estimate_html(context: Context) -> Markup:
@@ -113,11 +112,6 @@ def parts_table(estimate: Estimate, language: str) -> Table:
 
 def parts_html(estimate: Estimate, language: str) -> Markup:
     return table_html(parts_table(estimate, language), "estimate-parts")
-
-
-def part_name(name: str, language: str) -> str:
-    """The name of a part; of a wait without its kind."""
-    return ESTIMATE[f"part_{'waits' if name in KINDS else name}"][language]
 
 
 def _nearest(near: Sequence[MeasuredRun], language: str) -> Markup:

@@ -13,6 +13,7 @@ from descriptions import PAGE
 from formats.documents.exports import plain_cell, spanned, spend_on_groups
 from groups.audit import spans_of, spans_of_groups
 from groups.grouping import Grouping
+from request.answers.groups import lists_of
 from request.context import Context
 from request.hosts import placement_or_none
 from request.units import SHORTENED, ranks_text
@@ -113,8 +114,3 @@ def groups_csv(context: Context) -> str:
             hosts = [plain_cell(" ".join(placement.where(ranks)))] if placement else []
             writer.writerow([grouping.name, index, count, " ".join(map(str, ranks)), *hosts])
     return out.getvalue()
-
-
-def lists_of(grouping: Grouping) -> list[list[int]]:
-    groups = grouping.groups()
-    return groups if isinstance(groups, list) else groups.tolist()

@@ -11,6 +11,16 @@ import numpy as np
 
 from groups import LayoutError
 from groups.budget import within
+from request.answers.estimate.words import step_text
+from request.answers.pipeline.inputs import (
+    clock_of,
+    counts_of,
+    follows_layers,
+    schedule_of,
+    spend_on,
+    stages_of,
+)
+from request.answers.pipeline.timed import timed, timed_schedule
 from request.context import Context
 from request.link import from_values, parsed
 from request.resolve import resolve
@@ -20,9 +30,6 @@ from training.pipeline import Timeline
 from training.pipeline.plan import KINDS, F
 
 from ..base.html import as_json
-from ..estimate.words import step_text
-from ..pipeline.chart import timed, timed_schedule
-from ..pipeline.inputs import clock_of, counts_of, follows_layers, schedule_of, spend_on, stages_of
 
 PARTS = 600
 """The number of time slots of the pipeline, in each of which a rank does one thing; fewer for many

@@ -14,6 +14,10 @@ import numpy as np
 from descriptions import JOB
 from groups import LayoutError
 from groups.budget import within
+from request.answers.estimate.words import about
+from request.answers.hang.case import case_on_page, has_chain
+from request.answers.pipeline.timed import percent
+from request.answers.traffic import rows_of
 from request.context import Context
 from request.link import from_values, parsed
 from request.resolve import resolve
@@ -21,11 +25,7 @@ from request.trained import GIB
 from request.units import bytes_text
 
 from ..base.html import as_json
-from ..estimate.words import about
-from ..hang.picture import ROLES, chain_of
-from ..hang.view import case_on_page, has_chain
-from ..pipeline.chart import percent
-from ..traffic.view import rows_of
+from ..parts.chain import ROLES, chain_of
 from .film import timeline_of
 
 DIGITS = 3

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import cache
-
 import numpy as np
 from markupsafe import Markup
 
 from descriptions import (
-    CARD,
     GAP,
     HOW_TO_READ,
     JOB,
@@ -19,7 +15,6 @@ from descriptions import (
     counted,
     joined,
 )
-from groups import Mesh
 from groups.grouping import Grouping
 from groups.layout import Layout
 from render.scenes import groups as scene
@@ -28,12 +23,9 @@ from request.context import Context
 from request.units import ranks_text
 
 from ..base.html import (
-    attribute_value,
     by_pointer,
     chip,
-    dotted,
     explained,
-    figure,
     fold,
     outside,
     tag,
@@ -41,12 +33,11 @@ from ..base.html import (
 )
 from ..base.names import kind_text
 from ..base.view import View
-from .compared import other_layout, strip_html
+from ..parts.compared import other_layout, strip_html
+from ..parts.framed import PANEL_LIMIT, framed, overview_figure
+from ..parts.job import groups_pictures, hero_html, spec_of
+from ..parts.shown import PictureSpec, by_grid
 from .details import details_html, node_spans
-from .job import groups_pictures, hero_html, marks_text, spec_of
-from .shown import PictureSpec, by_grid
-
-PANEL_LIMIT = scene.PANEL_LIMIT
 
 
 def groups_html(context: Context) -> Markup:
@@ -93,12 +84,6 @@ def _on_nodes(spec: PictureSpec) -> list[Markup]:
     ]
 
 
-def framed(spec: PictureSpec, view: str, *parts: object) -> Markup:
-    """A view's HTML with the data about the layout for the page's script."""
-    known = {"data_mesh": spec.data, "data_words": _words(spec.language)}
-    return tag("div", *parts, class_="picture", data_view=view, **known, lang=spec.language)
-
-
 def group_facts(grouping: Grouping, gpus_per_node: int, language: str) -> str:
     """The number and size of groups, and how many of them leave their node."""
     spanned = node_spans(grouping, gpus_per_node)
@@ -137,19 +122,6 @@ def _panel(layout: Layout, grouping: Grouping, has_two: bool) -> scene.Panel | N
     return scene.panel(grouping, layout.gpus_per_node)
 
 
-def overview_figure(
-    spec: PictureSpec, mesh: Mesh, groupings: Sequence[Grouping], of: str = ""
-) -> Markup:
-    """The nodes with groups of the rank. of: the grid, if there are two."""
-    layout, language = spec.layout, spec.language
-    overview = scene.overview(mesh, groupings, layout.gpus_per_node, spec.rank, spec.tones)
-    described = _overview_text(layout, overview, groupings, language)
-    numbers = [spec.script_groups.index(grouping) for grouping in groupings]
-    drawn = svg.overview_svg(overview, described, numbers)
-    title = PAGE["physical"][language] + (f" · {PAGE[of][language]}" if of else "")
-    return figure(title, drawn)
-
-
 def section(
     spec: PictureSpec, grouping: Grouping, panel: scene.Panel | None, words: set[str]
 ) -> Markup:
@@ -186,34 +158,12 @@ def _about(context: Context) -> Markup:
     links = [tag("li", outside(page.url, page.title[language])) for page in pages]
     reading = (tag("h4", PAGE["reading"][language]), tag("ul", *links)) if links else ()
     return fold(
-        JOB["reads"][language],
+        JOB["how"][language],
         tag("p", how, GAP[language], by_pointer(*point)),
         tag("h4", words.title[language]),
         tag("p", words.body[language]),
         tag("div", *reading, class_="reading"),
         kind="how",
-    )
-
-
-def card_html(spec: PictureSpec, *, has_line: bool = True) -> Markup:
-    """The layout in one line, and the card of a GPU for the script to fill in.
-
-    has_line: whether it is said here which layout.
-    """
-    layout, language, kinds = spec.layout, spec.language, len(spec.listed)
-    world = tag("b", counted(layout.world_size, "gpu", language))
-    machines = f" = {counted(layout.nodes, 'node', language)} × {layout.gpus_per_node}"
-    data, meshes = [tag("b", f"DP {layout.mesh.size('dp'):,}")], [tag("code", layout.mesh)]
-    if layout.expert is not None and any(grid == "expert_grid" for grid, *_ in spec.sides):
-        data.append(tag("b", f"EDP {layout.expert.size('edp'):,}"))
-        meshes.append(tag("code", layout.expert))
-    line = dotted(together(world, machines), *data, Markup(" ").join(meshes))
-    return tag(
-        "div",
-        tag("p", line, class_="layout") if has_line else "",
-        tag("div", class_="told", aria_live="polite"),
-        class_=f"card{' wide' if kinds > 4 else ''}",
-        style=f"--kinds:{kinds}",
     )
 
 
@@ -226,26 +176,6 @@ def _panel_text(layout: Layout, grouping: Grouping, language: str) -> str:
         nodes=counted(layout.nodes, "node", language),
         first=PAGE["first_group"][language].format(ranks=ranks_text(first)),
     )
-
-
-def _overview_text(
-    layout: Layout, overview: scene.Overview, groupings: Iterable[Grouping], language: str
-) -> str:
-    return PAGE["overview_of"][language].format(
-        view=PAGE["physical"][language],
-        gpus=counted(layout.world_size, "gpu", language),
-        nodes=counted(layout.nodes, "node", language),
-        rank=overview.rank,
-        groups=marks_text(overview.marks, groupings, overview.rank, language),
-    )
-
-
-@cache
-def _words(language: str) -> str:
-    """The sentences that the page's script fills in, as an attribute's value."""
-    card = {name: text[language] for name, text in CARD.items()}
-    texts = {name: text[language] for name, text in JOB.items() if not name.startswith("label_")}
-    return attribute_value({**card, **texts, "gap": GAP[language]})
 
 
 VIEW = View(

@@ -7,16 +7,16 @@ from itertools import islice
 from markupsafe import Markup
 
 from descriptions import HANG_STEPS, RUN, close_up, counted, hang_sentence, joined
-from diagnosis.hang.case import MOST_CONNECTED, Case, case_of
+from diagnosis.hang.case import Case, case_of
 from diagnosis.hang.model import Wait
 from diagnosis.hang.steps import next_steps, share_command
 from formats.logs import Log, read_log
 from groups import LayoutError
 from groups.notes import Note
 from render.scenes.heat import Heat
+from request.answers.hang.case import case_on_page, has_chain
+from request.answers.hang.example import stacks_example, watchdog_example
 from request.context import Context
-from request.hosts import placement_or_none
-from request.state import is_empty
 from request.units import ranges_text, ranks_text
 from request.words import fix_label
 
@@ -37,9 +37,7 @@ from ..base.html import (
 )
 from ..base.problems import problem_html
 from ..base.view import View
-from .example import stacks_example, watchdog_example
-from .files import log_of
-from .picture import heat_of_chain
+from ..parts.chain import heat_of_chain
 
 ROWS = 40
 """The most groups, hops and GPUs in a list."""
@@ -94,25 +92,6 @@ def _ways_in(context: Context) -> Markup:
 
 
 # -- the evidence beside the layout --------------------------------------------------------------
-
-
-def case_on_page(context: Context) -> Case | None:
-    """The evidence of the pasted text, else of the files; with the machines that the page names."""
-    layout, state = context.layout, context.state
-    if not is_empty(state.evidence):
-        every = layout.every if layout.world_size <= MOST_CONNECTED else None
-        log = read_log(state.evidence, every)
-    elif not is_empty(state.digest):
-        log = log_of(state.digest)
-    else:
-        return None
-    return case_of(log, layout, placement_or_none(context))
-
-
-def has_chain(case: Case) -> bool:
-    """Whether a rank waits or is missing, and the ranks are the layout's."""
-    is_known = case.log.diagnosis.first is not None or bool(case.log.missing)
-    return is_known and case.world == case.layout.world_size
 
 
 def _chain(case: Case, language: str) -> Heat:

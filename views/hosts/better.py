@@ -24,13 +24,13 @@ from request.context import Context
 from request.hosts import hosts_of
 from request.state import is_empty
 from request.units import ranks_text, seconds_text
-from request.words import fix_label
+from request.words import fix_label, saying
 
 from ..base import form
 from ..base.hosts import ROWS, notes_html, refused_html
-from ..base.html import chips, fine, fold, saying, share_bar, table, tag, together
+from ..base.html import chips, fine, fold, share_bar, table, tag, together
 from ..base.view import Pictures
-from ..nodes.view import crossing_bar, level_name
+from ..parts.levels import crossing_bar, level_name
 
 MOST_NAMED, ROOM = 16, 80.0
 """The most machines that a file names in an order, and the width of their names in font sizes."""

@@ -14,10 +14,11 @@ from render.scenes.heat import LEVELS, Heat, level_colours
 from request.context import Context
 from request.hosts import placement_or_none
 from request.state import is_empty
+from request.words import saying
 
 from ..base import form
 from ..base.heat import painted
-from ..base.html import fine, rest_text, saying, tag, together
+from ..base.html import fine, rest_text, tag, together
 from ..base.problems import problem_html
 
 NONE_COLOUR = "#e5e7eb"

@@ -13,12 +13,13 @@ from request.context import Context
 from request.hosts import hosts_of, placement_here
 from request.state import is_empty
 from request.units import ranges_text
+from request.words import saying
 
 from ..base import form
 from ..base.hosts import ROWS, notes_html, refused_html
-from ..base.html import fine, fold, heading, rest_text, saying, table, tag, together
+from ..base.html import fine, fold, heading, rest_text, table, tag, together
 from ..base.view import Pictures, View
-from ..nodes.view import audit_of, level_head, level_name, waited_for
+from ..parts.levels import audit_of, level_head, level_name, waited_for
 from .better import better_of, order_html, order_pictures, order_text
 from .measures import measures_html, measures_pictures, measures_summary
 

@@ -9,12 +9,13 @@ from formats.roles import PlanRead, has_roles, read_plan
 from formats.roles.warned import warnings_of
 from groups import LayoutError
 from request.link import state_texts
+from request.named.text import answers_of
 from request.roles.opened import state_of_plan
 from request.state import State
-from request.words import sentence
+from request.words import saying, sentence
 
 from ..base import form
-from ..base.html import saying, tag, together
+from ..base.html import tag, together
 from ..base.problems import message_html
 
 MOST_NOTES = 12
@@ -31,16 +32,6 @@ def plan_pasted(state: State) -> Markup:
     except LayoutError as error:
         return together(_question(error, state), box)
     return together(_verdict(read, state), box if state.plan_given else "")
-
-
-def answers_of(text: str) -> dict[str, str]:
-    """Settings answered beside a text, from a text in which semicolons separate them.
-
-    >>> answers_of("trainer.nnodes=4; actor.tp=2")
-    {'trainer.nnodes': '4', 'actor.tp': '2'}
-    """
-    pairs = (part.partition("=") for part in text.replace("\n", ";").split(";") if part.strip())
-    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def _question(error: LayoutError, state: State) -> Markup:

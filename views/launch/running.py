@@ -6,24 +6,20 @@ from itertools import islice
 
 from markupsafe import Markup
 
-from descriptions import PAGE, counted
+from descriptions import PAGE
 from formats.launch import Parsed
-from groups import LayoutError
 from groups.layout import Layout, framework_name
-from groups.running import Difference, Running, read_running
+from groups.running import Running, read_running
+from request.answers.running import compared
+from request.named.launch import pasted_changes
 from request.resolve import sizes_text
 from request.state import State
 from request.units import ranges_text
+from request.words import saying
 
 from ..base import form
-from ..base.html import cell, fold, heads_of, numbered, rest_text, row, saying, table, tag, together
-from .inputs import pasted_changes
-
-SHOWN = 32
-"""The most groups, and differences, that the page lists."""
-
-MOST_COMPARED = 16_384
-"""The most ranks whose groups are compared with those on screen one by one."""
+from ..base.html import cell, fold, heads_of, numbered, rest_text, row, table, tag, together
+from ..parts.differences import SHOWN, differences_html
 
 
 def running_html(layout: Layout, state: State, text: Parsed, language: str) -> Markup:
@@ -47,33 +43,6 @@ def running_html(layout: Layout, state: State, text: Parsed, language: str) -> M
         differences_html(differing, language),
         _groups(running, language),
     )
-
-
-def compared(running: Running, layout: Layout, language: str) -> tuple[str, list[Difference]]:
-    """A sentence, and a list of ranks with other groups than on screen."""
-    say = saying(PAGE, language)
-    if running.world > MOST_COMPARED:
-        return "", []
-    try:
-        found = [*running.differences(layout)]
-    except LayoutError:
-        return say("running_other_world", gpus=counted(layout.world_size, "gpu", language)), []
-    ranks = len({one.rank for one in found})
-    differ = say("running_differs", count=counted(ranks, "gpu", language))
-    return (differ if found else say("running_same")), found
-
-
-def differences_html(found: list[Difference], language: str, *, is_open: bool = True) -> Markup:
-    if not found:
-        return Markup()
-    heads = heads_of(PAGE, "running_rank running_kind running_ran running_meant", language)
-    rows = (
-        (str(one.rank), one.kind, ranges_text(one.ran) or "–", ranges_text(one.meant) or "–")
-        for one in found[:SHOWN]
-    )
-    title = numbered(PAGE["running_differences"][language], len(found), language)
-    rest = rest_text(len(found) - SHOWN, language)
-    return fold(title, table(heads, rows), tag("p", rest) if rest else "", is_open=is_open)
 
 
 def _groups(running: Running, language: str) -> Markup:

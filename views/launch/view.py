@@ -24,17 +24,17 @@ from render.files.tables import CodeChart
 from request.context import Context
 from request.fixes import fixes_of
 from request.hosts import placement_or_none
+from request.named.launch import options_of_page, pasted_changes, read_pasted, with_pasted
 from request.resolve import resolve, sizes_text
 from request.state import State, is_empty, require_choice
 from request.units import ranges_text
-from request.words import control_label, fix_label, sentence
+from request.words import control_label, fix_label, saying, sentence
 
 from ..base import form
-from ..base.html import button, cell, fold, heading, numbered, row, saying, table, tag, together
+from ..base.html import button, cell, fold, heading, numbered, row, table, tag, together
 from ..base.problems import problem_html, refusal_line
 from ..base.view import Pictures, View
-from ..groups.job import job_pictures
-from .inputs import options_of_page, pasted_changes, read_pasted, with_pasted
+from ..parts.job import job_pictures
 from .plan import plan_pasted
 from .running import running_html
 

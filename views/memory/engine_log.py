@@ -7,12 +7,13 @@ from markupsafe import Markup
 from descriptions import MEMORY, joined
 from groups import LayoutError
 from request.context import Context
+from request.served import LogCheck, log_check
+from request.words import saying
 from training.serving.server import GIB
 
 from ..base import form
-from ..base.html import cell, saying, table, tag, together
+from ..base.html import cell, table, tag, together
 from ..base.problems import problem_html
-from .served import LogCheck, log_check
 from .stages import gib
 
 

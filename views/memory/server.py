@@ -18,7 +18,9 @@ from render.scenes.server import HEADS, MOST_REQUESTS, RequestStrip, Segment, Se
 from render.svg.marks import marks_svg, scene_svg
 from request.context import Context
 from request.model import model_name
+from request.served import ServedModel, printed_line, served_of
 from request.state import State
+from request.words import saying
 from training.models import MODELS
 from training.parameters import total_parameters
 from training.serving.placed import has_a2a
@@ -27,11 +29,10 @@ from training.serving.weights import FORMATS
 
 from ..base import form
 from ..base.heat import painted
-from ..base.html import fine, fold, heading, saying, table, tag, together
+from ..base.html import fine, fold, heading, table, tag, together
 from ..base.problems import problem_html
 from ..base.view import Pictures
 from .engine_log import log_html
-from .served import ServedModel, printed_line, served_of
 from .stages import gib
 
 COLOURS = {"weights": 3, "experts": 4, "working": 8, "cache": 0}

@@ -15,6 +15,7 @@ from render.scenes.heat import LEVELS, Heat, level_colours, levels
 from request.context import Context
 from request.trained import GIB, Trained
 from request.units import gib
+from request.words import saying
 from training.kinds import LayerKind
 from training.memory.activations import layer_activations
 from training.memory.per_stage import PARTS, StageMemory, exchange_buffers, largest
@@ -24,7 +25,7 @@ from training.recipe import PRECISIONS
 from training.split import padded_vocabulary
 
 from ..base.heat import painted
-from ..base.html import button, by_pointer, cell, fine, saying, tag, together
+from ..base.html import button, by_pointer, cell, fine, tag, together
 
 MOST_ROWS = 32
 """The most bars drawn; of more stages every n-th, with the fullest and the last."""

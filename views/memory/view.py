@@ -13,13 +13,16 @@ from descriptions import JOB, MEMORY, PAGE, SAVED, counted, joined
 from groups import LayoutError
 from render.palette import PALETTE
 from render.scenes.charts import Bar, BarsChart
+from request.answers.estimate.measured import measured_text
 from request.context import Context
 from request.fixes import fixes_of, fixes_to_fit
 from request.model import FLAGS, MODEL_SIZES, SIZES, ChosenModel, model_name, model_of
+from request.published import is_still
+from request.served import is_served
 from request.state import State, is_empty
 from request.trained import Trained
 from request.units import gib, interval_text
-from request.words import change_label, control_label, fix_label, tried
+from request.words import change_label, control_label, fix_label, saying, tried
 from training.estimate.memory import FITS, OVER, SPREAD, fit_of
 from training.memory.per_stage import StageMemory, largest
 from training.model import BIASES
@@ -28,14 +31,11 @@ from training.parameters import KINDS, active_parameters, parameters_by_kind, to
 from training.split import SPREADS, padded_vocabulary
 
 from ..base import form
-from ..base.html import explained, fine, fold, heading, saying, table, tag, together
+from ..base.html import explained, fine, fold, heading, table, tag, together
 from ..base.problems import or_refused, problem_html
 from ..base.view import Pictures, View
-from ..column import is_still
-from ..estimate.measured import measured_text
-from ..estimate.words import step_of
-from .host import host_html
-from .served import is_served
+from ..parts.host import host_html
+from ..parts.step import step_of
 from .server import server_html, server_pictures, server_slide, server_summary
 from .stages import (
     COLOURS,

@@ -20,12 +20,13 @@ from request.context import Context
 from request.state import is_empty
 from request.trained import Trained
 from request.units import gib, ranks_text
+from request.words import saying
 from training.estimate.memory import room_of
 from training.memory.per_stage import StageMemory, memory_per_stage, model_states
 from training.recipe import OFFLOAD
 
 from ..base.form import setter
-from ..base.html import fine, row, saying, scrolling, table, tag, together
+from ..base.html import fine, row, scrolling, table, tag, together
 from .stages import millions, stage_of_ranks
 
 MOMENTS: dict[int, tuple[tuple[str, str, str, str], ...]] = {

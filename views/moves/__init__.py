@@ -1,0 +1,1 @@
+"""The Moves view: what moves between two layouts, and who sends it."""

@@ -10,10 +10,11 @@ from descriptions import MOVES
 from render.draw.moves import draw_moves
 from render.scenes.moves import MovesPicture
 from render.svg.marks import scene_svg
+from request.answers.moves.transfer import LayoutTransfer
+from request.words import saying
 
-from ..base.html import saying, tag
+from ..base.html import tag
 from .pictures import job_picture
-from .transfer import LayoutTransfer
 
 HoverTexts = Callable[[Sequence[set[int]]], list[dict[str, str]]]
 """From the ranks drawn on each side to a text for each rank of each side."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from markupsafe import Markup
@@ -12,92 +10,14 @@ from markupsafe import Markup
 from descriptions import MOVES, counted, joined
 from render.palette import TONES
 from render.scenes.kv import KVPart, KVPicture, KVSlice
-from request.context import Context
-from request.model import model_of
-from request.state import State
+from request.answers.moves.cache import KVTransfer, where_of
+from request.answers.moves.sides import cluster_used
 from request.units import bytes_text, seconds_text
-from training.models import MODELS
-from training.moves import Handover, KVMove, hand_over
+from request.words import saying
+from training.moves import KVMove
 from training.moves.handover import CacheSide, handover_seconds
-from training.serving.server import CACHES
 
-from ..base.html import saying, table
-from .sides import cluster_used
-from .transfer import LayoutTransfer, other_side
-
-RULE_NAMES = {"megatron": "Megatron", "vllm": "vLLM", "sglang": "SGLang"}
-"""The software whose code defines each rule of training.serving.cache.KV_RULES."""
-
-
-@dataclass(frozen=True, eq=False)
-class KVTransfer(LayoutTransfer):
-    """One request's KV cache on its way between two layouts."""
-
-    found: Handover
-
-    @property
-    def firsts(self) -> tuple[int, int]:
-        return int(self.found.source.ranks.min()), int(self.found.target.ranks.min())
-
-    @property
-    def own(self) -> list[KVMove]:
-        """What the selected GPU receives."""
-        return self.found.received(self.rank)
-
-    @property
-    def received(self) -> Counter[int]:
-        received: Counter[int] = Counter()
-        for move in self.own:
-            received[move.source] += move.bytes
-        return received
-
-
-def kv_transfer(context: Context) -> KVTransfer:
-    """The KV transfer that the page's state selects.
-
-    Errors: LayoutError for a layout that cannot be built, and as of `hand_over`.
-    """
-    other, state = context.once(other_side), context.state
-    found = cache_between(
-        context, other.context, state.moves_kv_rule, other.first_rank, other.source_rank
-    )
-    return KVTransfer(context, other.context, other.chosen_by(context), other.roles, found)
-
-
-def cache_between(
-    source: Context,
-    target: Context,
-    rule: str = "",
-    first_rank: int = 0,
-    source_rank: int = 0,
-    tokens: int = 0,
-) -> Handover:
-    """The handover of one request of the source's model: of the longest request served unless
-    `tokens` is nonzero, in the page's cache format.
-
-    Errors: LayoutError as of `hand_over`.
-    """
-    chosen, state = model_of(source.state), source.state
-    published = MODELS.get(chosen.preset)
-    length = tokens or _length(state)
-    return hand_over(
-        chosen.model,
-        source.layout,
-        target.layout,
-        first_rank,
-        rule,
-        source_rank=source_rank,
-        tokens=length,
-        element_bytes=CACHES[state.value("served_cache")],
-        window=published.window if published else 0,
-        full_every=published.full_every if published else 0,
-    )
-
-
-def _length(state: State) -> int:
-    length = state.value("served_length")
-    return int(length) if length else 0
-
+from ..base.html import table
 
 # -- in words ------------------------------------------------------------------------------------
 
@@ -117,13 +37,6 @@ def cache_answer(transfer: KVTransfer) -> str:
     parts = [say(f"kv_{name}", size=bytes_text(size)) for name, size in sizes.items() if size]
     lines.append(say("kv_answer", parts=say("comma").join(parts), seconds=seconds_text(seconds)))
     return joined(lines, transfer.language)
-
-
-def where_of(move: KVMove, gpus_per_node: int) -> str:
-    if move.source == move.target:
-        return "own"
-    is_near = move.source // gpus_per_node == move.target // gpus_per_node
-    return "near" if is_near else "far"
 
 
 def cache_needs(transfer: KVTransfer) -> str:

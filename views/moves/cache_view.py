@@ -9,21 +9,14 @@ from markupsafe import Markup
 from descriptions import MOVES
 from render.draw.kv import draw_kv
 from render.svg.marks import scene_svg
+from request.answers.moves.cache import RULE_NAMES, KVTransfer, kv_transfer
 from request.context import Context
+from request.words import saying
 
-from ..base.html import fine, saying, scrolling, tag, together
+from ..base.html import fine, scrolling, tag, together
 from ..base.view import Pictures
 from .both import both_html, picture_text
-from .cache import (
-    RULE_NAMES,
-    KVTransfer,
-    cache_answer,
-    cache_needs,
-    cache_picture,
-    cache_table,
-    kv_hover_texts,
-    kv_transfer,
-)
+from .cache import cache_answer, cache_needs, cache_picture, cache_table, kv_hover_texts
 from .pictures import job_picture
 
 

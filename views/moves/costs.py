@@ -10,8 +10,11 @@ from descriptions import MOVES, MOVES_RULES
 from render.draw.times import draw_times
 from render.scenes.times import MeasuredTime, RuleTime, TimesChart
 from render.svg.marks import scene_svg
+from request.answers.moves.sides import cluster_used, moves_between
+from request.answers.moves.transfer import WeightTransfer, weight_transfer
 from request.context import Context
 from request.units import bytes_text, seconds_text
+from request.words import saying
 from training.machine import Machine
 from training.moves import Moves
 from training.moves.cost import (
@@ -25,9 +28,7 @@ from training.moves.cost import (
 from training.moves.published import MeasuredUpdate, measured_updates
 
 from ..base import form
-from ..base.html import fine, fold, saying, table, tag, together
-from .sides import cluster_used, moves_between
-from .transfer import WeightTransfer, weight_transfer
+from ..base.html import fine, fold, table, tag, together
 
 HOT = 2.0
 """A sender is named when it sends at least this many times the best possible maximum."""

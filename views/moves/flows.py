@@ -13,14 +13,15 @@ from groups.errors import not_a_choice
 from render.scenes.charts import MatrixChart
 from render.scenes.matrix import MatrixPicture, matrix_picture
 from render.svg.matrix import matrix_svg
+from request.answers.moves.transfer import WeightTransfer
 from request.state import is_empty
 from request.units import bytes_text
+from request.words import saying
 from training.moves import Moves
 
 from ..base import form
-from ..base.html import fine, saying, tag
-from ..traffic.matrix import runs, scale_of
-from .transfer import WeightTransfer
+from ..base.html import fine, tag
+from ..parts.scales import runs, scale_of
 
 CELLS = 128
 """The largest number of rows of the matrix."""

@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterable, Sequence
 
 from descriptions import MOVES, counted
+from request.answers.moves.transfer import WeightTransfer, weight_transfer
 from request.context import Context
 from request.units import bytes_text
+from request.words import saying
 from training.moves import TensorMove
 
-from ..base.html import saying
 from .tensor import Slab, cuts_of, kind_of, spans_of
-from .transfer import WeightTransfer, weight_transfer
 
 MOST_KINDS = 12
 """The largest number of tensor kinds named for one sender."""

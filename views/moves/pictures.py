@@ -17,10 +17,9 @@ from render.scenes.moves import (
     cell_width,
     shard_rows,
 )
+from request.answers.moves.sides import size_text
+from request.answers.moves.transfer import LayoutTransfer, WeightTransfer, weight_transfer
 from request.context import Context
-
-from .sides import size_text
-from .transfer import LayoutTransfer, WeightTransfer, weight_transfer
 
 MOST_LINES = 64
 """The largest number of senders drawn with a line."""

@@ -12,6 +12,7 @@ from groups import LayoutError
 from groups.budget import spend, within
 from render.draw.tensor import draw_tensor
 from render.svg.marks import scene_svg
+from request.answers.moves.transfer import WeightTransfer, weight_transfer
 from request.context import Context
 from request.link import from_values, parsed
 from request.resolve import resolve
@@ -21,7 +22,6 @@ from training.moves import TensorMove
 from ..base.html import as_json
 from .pictures import tones_of
 from .tensor import kind_of, tensor_picture
-from .transfer import WeightTransfer, weight_transfer
 
 MOST_WAYS = 400
 """The largest number of different pictures in one reel."""

@@ -11,12 +11,11 @@ from typing import NamedTuple
 
 from descriptions import MOVES
 from render.scenes.tensor import Piece, TensorPicture
+from request.answers.moves.transfer import WeightTransfer
 from request.units import bytes_text
+from request.words import saying
 from training.moves import Moves, TensorMove
 from training.moves.tensors import PLACES, Place, Tensor, tensors_of
-
-from ..base.html import saying
-from .transfer import WeightTransfer
 
 MOST_PIECES = 8
 """The largest number of pieces drawn for one block."""

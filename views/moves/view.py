@@ -10,37 +10,9 @@ from markupsafe import Markup
 from descriptions import JOB, MOVES, MOVES_RULES, counted, joined
 from groups.presets import PUBLISHED
 from render.marks import Scene
-from request.context import Context
-from request.inputs import FIELDS
-from request.state import State, is_empty
-from request.units import bytes_text, seconds_text
-from training.moves.cost import seconds_of
-
-from ..base import form
-from ..base.html import (
-    fine,
-    fold,
-    heading,
-    player_buttons,
-    saying,
-    scrolling,
-    tag,
-    together,
-)
-from ..base.problems import or_refused
-from ..base.view import Pictures, View
-from ..compare.kept import FROM_HERE
-from .both import both_html, picture_text
-from .cache import RULE_NAMES, cache_answer, cache_needs, kv_transfer
-from .cache_view import cache_html, cache_pictures
-from .costs import hot_text, rules_html, times_chart, times_html, totals_html
-from .flows import flows_chart, flows_html
-from .hover import transfer_hover_texts
-from .pictures import job_picture, tones_of
-from .reel import steps_of, tensor_svg
-from .sides import ROLE, cluster_used, size_text
-from .tensor import chosen_row, kind_of, tensor_named, tensor_names, tensor_picture
-from .transfer import (
+from request.answers.moves.cache import RULE_NAMES, kv_transfer
+from request.answers.moves.sides import ROLE, cluster_used, size_text
+from request.answers.moves.transfer import (
     KEPT,
     PLACES,
     WeightTransfer,
@@ -49,6 +21,27 @@ from .transfer import (
     usual_target,
     weight_transfer,
 )
+from request.context import Context
+from request.inputs import FIELDS
+from request.named.kept import FROM_HERE
+from request.state import State, is_empty
+from request.units import bytes_text, seconds_text
+from request.words import saying
+from training.moves.cost import seconds_of
+
+from ..base import form
+from ..base.html import fine, fold, heading, player_buttons, scrolling, tag, together
+from ..base.problems import or_refused
+from ..base.view import Pictures, View
+from .both import both_html, picture_text
+from .cache import cache_answer, cache_needs
+from .cache_view import cache_html, cache_pictures
+from .costs import hot_text, rules_html, times_chart, times_html, totals_html
+from .flows import flows_chart, flows_html
+from .hover import transfer_hover_texts
+from .pictures import job_picture, tones_of
+from .reel import steps_of, tensor_svg
+from .tensor import chosen_row, kind_of, tensor_named, tensor_names, tensor_picture
 
 
 def moves_html(context: Context) -> Markup:

@@ -24,16 +24,16 @@ from render.scenes.nodes import (
 )
 from render.scenes.nodes_plan import MOST_BOXES, NodesRequest, nodes_picture
 from render.svg.nodes import nodes_svg
+from request.answers.traffic import rows_of
 from request.context import Context
 from request.resolve import main_groupings
 from request.state import require_choice
 from request.units import bytes_text
-from request.words import control_label
+from request.words import control_label, saying
 from training.traffic.per_step import CARRIERS, carrier
 
-from ..base.html import button, fine, saying, tag
+from ..base.html import button, fine, tag
 from ..base.view import Pictures
-from ..traffic.rows import rows_of
 
 WIDE, NARROW, SLIDE = (1000.0, 16, 10, 6), (360.0, 4, 4, 6), (800.0, 8, 8, 4)
 """For three sizes of the map: pixels across, the most boxes in a row if all are shown or else, and

@@ -16,12 +16,12 @@ from render.svg import groups as svg
 from request.context import Context
 from request.model import is_dense
 from request.units import ranges_text
-from request.words import sentence
+from request.words import saying, sentence
 
-from ..base.html import cell, chip, figure, heading, row, saying, table, tag, together
+from ..base.html import cell, chip, figure, heading, row, table, tag, together
 from ..base.view import Pictures
-from ..groups.shown import PictureSpec
-from ..groups.view import framed, overview_figure
+from ..parts.framed import framed, overview_figure
+from ..parts.shown import PictureSpec
 
 ENGINES = ("vllm", "sglang", "tensorrt-llm")
 

@@ -21,6 +21,7 @@ from request.context import Context
 from request.resolve import main_groupings, sizes_of
 from request.state import State
 from request.units import ranges_text, ranks_text
+from request.words import saying
 
 from ..base import form
 from ..base.html import (
@@ -34,7 +35,6 @@ from ..base.html import (
     intro,
     outside,
     row,
-    saying,
     table,
     tag,
     together,
@@ -43,10 +43,10 @@ from ..base.html import (
 )
 from ..base.problems import refusal_line
 from ..base.view import Pictures, View
-from ..groups.compared import AUTO, Comparison, grids_of, megatrons_kind, order_title
-from ..groups.job import described, job_of_grid, layers_of
-from ..groups.shown import PictureSpec
-from ..groups.view import PANEL_LIMIT, card_html, framed, overview_figure
+from ..parts.compared import AUTO, Comparison, grids_of, megatrons_kind, order_title
+from ..parts.framed import PANEL_LIMIT, card_html, framed, overview_figure
+from ..parts.job import described, job_of_grid, layers_of
+from ..parts.shown import PictureSpec
 from .engines import engines_html, engines_pictures, engines_summary
 
 SHOWN_RANKS = 12

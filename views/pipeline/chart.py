@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from markupsafe import Markup
@@ -17,20 +17,8 @@ from groups.budget import spend
 from render.scenes.charts import HELD, Entry, HeldChart, TimelineChart
 from render.scenes.timeline import AXIS, PHASES, Strip, shade, strips_of
 from render.svg.timeline import memory_svg, strip_svg
-from request.context import Context
-from request.inputs import OF_MATHS
-from request.state import State, is_empty
-from request.trained import schedule_name
-from training.pipeline import Durations, Figures, Timeline, figures_of, simulate
-from training.pipeline.plan import WAITS
-from training.pipeline.spec import ScheduleSpec
-
-from ..base.html import player_buttons, saying, tag
-from ..base.view import Pictures
-from .inputs import (
+from request.answers.pipeline.inputs import (
     MOST_RANKS,
-    Clock,
-    Stage,
     clock_of,
     follows_layers,
     group_of,
@@ -38,8 +26,18 @@ from .inputs import (
     schedule_of,
     spend_on,
     stages_of,
-    weights_of,
 )
+from request.answers.pipeline.timed import TimedSchedule, amount, percent, timed, timed_schedule
+from request.context import Context
+from request.inputs import OF_MATHS
+from request.state import is_empty
+from request.trained import schedule_name
+from request.words import saying
+from training.pipeline.plan import WAITS
+from training.pipeline.spec import ScheduleSpec
+
+from ..base.html import player_buttons, tag
+from ..base.view import Pictures
 
 LABEL = 12
 """Pixels that the label of a row needs."""
@@ -63,41 +61,6 @@ MOST_ZOOM = 6
 
 TRACED = 4
 """Units of work per op of a trace."""
-
-
-@dataclass(frozen=True)
-class TimedSchedule:
-    """A schedule to draw: its sizes, the durations of its ops, and the layers of its stages."""
-
-    spec: ScheduleSpec
-    durations: Durations
-    stages: tuple[Stage, ...] | None
-
-    @property
-    def title(self) -> str:
-        return self.spec.rule.title
-
-    @property
-    def share(self) -> float:
-        """The share of a rank's layers that one stage has."""
-        return timed(self)[0].plan.share
-
-
-def timed_schedule(
-    schedule: ScheduleSpec, stages: tuple[Stage, ...] | None, clock: Clock, state: State
-) -> TimedSchedule:
-    """A schedule with its durations, which may depend on the layers of each stage."""
-    weights = None
-    if stages is not None and follows_layers(state):
-        weights = weights_of(stages, state)
-    spec = replace(schedule, w_share=clock.w_share)
-    return TimedSchedule(spec, clock.durations(1 / schedule.chunks, weights), stages)
-
-
-@lru_cache(maxsize=4)
-def timed(schedule: TimedSchedule) -> tuple[Timeline, Figures]:
-    timeline = simulate(schedule.spec.plan(schedule.durations), schedule.durations)
-    return timeline, figures_of(timeline)
 
 
 @dataclass(frozen=True)
@@ -194,25 +157,6 @@ def _labels(ranks: Sequence[int], row: int, below: int, number: int) -> Markup:
     )
     room = f"padding-bottom:{below}px"
     return tag("div", *rows, class_="pipeline-labels", data_lane=number, style=room)
-
-
-def amount(value: float) -> str:
-    """A number in about four digits, without trailing zeros.
-
-    >>> amount(33.0), amount(1630.5), amount(1 / 3), amount(12345678.0)
-    ('33', '1,630.5', '0.3333', '12,345,678')
-    """
-    digits = 1 if abs(value) >= 1000 else 2 if abs(value) >= 100 else 3 if abs(value) >= 1 else 4
-    text = f"{value:,.{digits}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def percent(share: float) -> str:
-    """
-    >>> percent(0.375), percent(3 / 11), percent(0.0)
-    ('37.5%', '27.27%', '0%')
-    """
-    return f"{amount(round(100 * share, 2))}%"
 
 
 def _data(schedule: TimedSchedule, strip: Strip) -> dict[str, object]:

@@ -8,15 +8,22 @@ import numpy as np
 from markupsafe import Markup
 
 from descriptions import PAGE
+from request.answers.pipeline.inputs import (
+    Clock,
+    Stage,
+    counts_of,
+    has_virtual_stages,
+    stage_numbers,
+)
+from request.answers.pipeline.timed import TimedSchedule, amount, percent, timed
 from request.state import State, is_empty
 from request.units import ranges_text
+from request.words import saying
 from training.pipeline import Figures
 from training.pipeline.spec import ScheduleSpec
 
-from ..base.html import TableCell, cell, fold, saying, table, tag, together
+from ..base.html import TableCell, cell, fold, table, tag, together
 from ..base.problems import leads_html
-from .chart import TimedSchedule, amount, percent, timed
-from .inputs import Clock, Stage, counts_of, has_virtual_stages, stage_numbers
 
 Say = Callable[..., str]
 

@@ -11,30 +11,7 @@ from markupsafe import Markup
 from descriptions import PAGE, joined
 from groups import LayoutError
 from groups.alternatives import MOST, divisors, with_working, works
-from request.context import Context
-from request.inputs import OF_MATHS
-from request.resolve import resolve
-from request.state import State, fixes_or_reset, is_empty
-from request.trained import batch_of, schedule_name, with_micro_batches
-from request.units import ranges_text
-from request.words import each_once, tried
-from training.pipeline import SCHEDULES
-from training.pipeline.spec import ScheduleSpec
-
-from ..base import form
-from ..base.html import explained, fold, heading, saying, tag, together
-from ..base.problems import problem_html
-from ..base.view import TABLES, View
-from ..estimate.words import step_of
-from .chart import (
-    TimedSchedule,
-    amount,
-    chart_html,
-    pipeline_pictures,
-    schedule_text,
-    timed_schedule,
-)
-from .inputs import (
+from request.answers.pipeline.inputs import (
     MOST_RANKS,
     Clock,
     Stage,
@@ -45,6 +22,23 @@ from .inputs import (
     spend_on,
     stages_of,
 )
+from request.answers.pipeline.timed import TimedSchedule, amount, timed_schedule
+from request.context import Context
+from request.inputs import OF_MATHS
+from request.resolve import resolve
+from request.state import State, fixes_or_reset, is_empty
+from request.trained import batch_of, schedule_name, with_micro_batches
+from request.units import ranges_text
+from request.words import each_once, saying, tried
+from training.pipeline import SCHEDULES
+from training.pipeline.spec import ScheduleSpec
+
+from ..base import form
+from ..base.html import explained, fold, heading, tag, together
+from ..base.problems import problem_html
+from ..base.view import TABLES, View
+from ..parts.step import step_of
+from .chart import chart_html, pipeline_pictures, schedule_text
 from .tables import figures_html, layers_html
 
 TIMES = {

@@ -18,21 +18,21 @@ from groups.layout import Layout
 from groups.mesh import require_rank
 from groups.placement import Placement, local_rank, node_of, nodes_spanned
 from groups.stages.holdings import local_experts, sample_starts, sequence_chunks
+from request.answers.pipeline.inputs import stages_by_rank
 from request.context import Context
 from request.hosts import placement_or_none
 from request.state import State, is_empty
 from request.trained import batch_of, readers_of
 from request.units import ranges_text, ranks_text
-from request.words import sentence
+from request.words import saying, sentence
 
 from ..base import form
 from ..base.hosts import hosts_cell, hosts_head
-from ..base.html import cell, chips, dotted, heading, row, saying, table, tag, together
+from ..base.html import cell, chips, dotted, heading, row, table, tag, together
 from ..base.names import folding_names, rare_names
 from ..base.problems import leads_html
 from ..base.view import View
-from ..nodes.view import same_groups
-from ..pipeline.inputs import stages_by_rank
+from ..parts.levels import same_groups
 
 SAMPLES = 4
 """The most micro-batches whose samples the card lists."""

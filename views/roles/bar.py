@@ -13,9 +13,10 @@ from groups import LayoutError
 from request.roles.pages import Cast, cast_of
 from request.roles.text import ALL, kept_words
 from request.state import State
+from request.words import saying
 
 from ..base import form
-from ..base.html import button, saying, tag, together
+from ..base.html import button, tag, together
 
 TONES = 5
 """The number of colours of roles, which repeat."""

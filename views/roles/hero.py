@@ -26,11 +26,12 @@ from render.svg.cluster import cluster_svg
 from request.context import Context
 from request.resolve import sizes_of, sizes_text
 from request.state import State
+from request.words import saying
 
-from ..base.html import fine, saying, tag, together
+from ..base.html import fine, tag, together
 from ..base.problems import or_refused
-from ..groups.job import described, job_of_grid, layers_of
-from ..groups.shown import PictureSpec, marked
+from ..parts.job import described, job_of_grid, layers_of
+from ..parts.shown import PictureSpec, marked
 from .bar import TONES, swatch
 from .notes import notes_html
 from .places import chosen_gpu, groups_of, places_of_gpu

@@ -11,10 +11,11 @@ from descriptions import ROLES, note_text
 from groups.errors import LayoutError
 from groups.plan import Role
 from groups.plan_faults import hangs_of
+from request.answers.hang.case import case_on_page
 from request.context import Context
+from request.words import saying
 
-from ..base.html import button, saying, tag
-from ..hang.view import case_on_page
+from ..base.html import button, tag
 from .hero import has_roles, lost_text
 from .places import chosen_gpu
 from .step import fullest_text

@@ -13,15 +13,15 @@ from formats.roles.presets import PLANS
 from render.draw.step import draw_step
 from render.scenes.step import HeldPart, PhaseBar, StepPicture
 from render.svg.marks import marks_svg
+from request.answers.moves.sides import ROLE
+from request.answers.roles.moments import Moments, moments_of
 from request.context import Context
 from request.units import gib
-from request.words import sentence
+from request.words import saying, sentence
 from training.roles import Phase
 
-from ..base.html import button, fine, saying, tag
-from ..moves.sides import ROLE
+from ..base.html import button, fine, tag
 from .bar import TONES
-from .moments import Moments, moments_of
 from .places import chosen_gpu
 
 

@@ -16,7 +16,7 @@ from ..base import form
 from ..base.html import tag
 from ..base.problems import or_refused
 from ..base.view import TABLES, Pictures, View
-from ..groups.job import spec_of
+from ..parts.job import spec_of
 from .hero import answer_text, has_roles, lost_text, plan_html, role_pictures
 from .places import chosen_gpu
 from .step import fullest_text

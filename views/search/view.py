@@ -8,13 +8,15 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from descriptions import REASONS, SEARCH_LEFT_OUT, TRAFFIC, counted, joined
+from descriptions import SEARCH_LEFT_OUT, TRAFFIC, counted, joined
 from formats.documents.tables import Table
 from formats.values import Document
 from groups import LayoutError
-from groups.notes import Note
 from groups.presets import PRESETS
 from render.files.tables import BarCell, TableChart
+from request.answers.estimate.measured import measured_text
+from request.answers.estimate.words import KINDS, about
+from request.answers.search import reason_text
 from request.context import Context
 from request.fixes import fixes_of
 from request.link import to_query
@@ -22,7 +24,7 @@ from request.model import model_name, typed_layout
 from request.resolve import resolve
 from request.state import State
 from request.units import gib, seconds_text
-from request.words import value_text, within_sentence
+from request.words import saying, value_text
 from training.estimate import Estimate
 from training.estimate.memory import FITS
 from training.recompute import WORDS, modules_of
@@ -47,16 +49,14 @@ from ..base.html import (
     heading,
     left_out_html,
     row,
-    saying,
     table,
     tag,
     together,
 )
 from ..base.problems import message_html, or_refused, problem_html
 from ..base.view import Pictures, View
-from ..estimate.measured import measured_html, measured_text
-from ..estimate.words import KINDS, about
-from ..traffic.view import inputs_html
+from ..parts.inputs import inputs_html
+from ..parts.step import measured_html
 
 PARTS = {"compute": ("compute",), "idle": ("bubble",), "exposed": KINDS}
 """The parts of an estimate that a bar shows in one colour; the rest is the last."""
@@ -238,22 +238,6 @@ def _recomputed(recompute: str, language: str) -> str:
     if recompute in WORDS:
         return TRAFFIC[f"with_{recompute}"][language]
     return TRAFFIC["with_modules"][language].format(count=len(modules_of(recompute)))
-
-
-def reason_text(reason: Note, language: str) -> str:
-    facts: Document = dict(reason.facts)
-    if "seconds" in facts:
-        facts["seconds"] = seconds_text(facts["seconds"])
-    facts |= {name: gib(facts[name]) for name in ("memory", "other") if name in facts}
-    if "recompute" in facts:
-        facts["recompute"] = _named_in_sentence(facts["recompute"], language)
-    return REASONS[reason.code][language].format(**facts)
-
-
-def _named_in_sentence(recompute: str, language: str) -> str:
-    if recompute in WORDS:
-        return within_sentence(value_text("recompute", recompute, language))
-    return TRAFFIC["modules"][language].format(count=len(modules_of(recompute)))
 
 
 def _row(entry: Ranked, longest: float, context: Context) -> Markup:

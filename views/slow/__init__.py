@@ -1,1 +1,1 @@
-"""The Slow view."""
+"""The Slow view: who keeps a running job waiting, from traces of it."""

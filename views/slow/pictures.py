@@ -14,12 +14,12 @@ from render.scenes.lost import LostPicture, Scale, amounts_of
 from render.scenes.together import TogetherCall, TogetherChart
 from render.svg.lost import lost_svg
 from render.svg.marks import scene_svg
+from request.answers.slow.seen import SeenSlow
 from request.units import SECONDS, ranges_text, seconds_text
 
 from ..base.html import scrolling, tag, together
 from ..base.view import Pictures
-from ..groups.job import label_words
-from .seen import SeenSlow
+from ..parts.job import label_words
 from .words import SLOW_VIEW, say_of
 
 NAMES = ("lost", "caused")

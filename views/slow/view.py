@@ -7,6 +7,9 @@ from markupsafe import Markup
 from descriptions import PAGE, RUN, counted, joined, slow_note, slow_sentence
 from groups import LayoutError
 from groups.layout import framework_name
+from request.answers.running import compared
+from request.answers.slow.files import COMMAND, example, example_run
+from request.answers.slow.seen import SeenSlow, seen_of
 from request.context import Context
 from request.resolve import fields_of_job, sizes_text
 from request.state import is_empty
@@ -17,11 +20,9 @@ from ..base.files import ways_in
 from ..base.html import fine, fold, heading, numbered, tag, together
 from ..base.problems import problem_html
 from ..base.view import Pictures, View
-from ..launch.running import compared, differences_html
-from .files import COMMAND, example, example_run
+from ..parts.differences import differences_html
 from .parts import parts_html
 from .pictures import group_name, lost_html, slow_scenes, timeline_html
-from .seen import SeenSlow, seen_of
 from .tables import chain_html, last_html
 from .words import SLOW_VIEW, say_of
 

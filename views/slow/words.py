@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from descriptions import Text, words
-
-from ..base.html import saying
+from request.words import saying
 
 SLOW_VIEW: Mapping[str, Text] = words(Path(__file__).with_name("words.toml"), "SLOW_VIEW")
 

@@ -13,13 +13,15 @@ from render.scenes.matrix import MatrixPicture, matrix_picture
 from render.svg.matrix import matrix_svg, scale_png
 from request.context import Context
 from request.units import bracketed, bytes_text
+from request.words import saying
 from training.traffic.matrix import CELLS, Matrix, matrix
 from training.traffic.parts import ALL, NODE, clearest, parts_of, ranks_of_part
 from training.traffic.per_step import Traffic
 
 from ..base import form
-from ..base.html import saying, tag
+from ..base.html import tag
 from ..base.view import Pictures
+from ..parts.scales import runs, scale_of
 
 
 def matrix_html(context: Context, rows: Sequence[Traffic]) -> Markup:
@@ -181,33 +183,3 @@ def _mix_text(kinds: Sequence[str], mix: Sequence[float], language: str = "en") 
     """
     parts = (f"{kind} {bytes_text(sent)}" for kind, sent in zip(kinds, mix) if sent)
     return bytes_text(sum(mix)) + bracketed(PAGE["and_list"][language].join(parts), language)
-
-
-def runs(numbers: np.ndarray) -> str:
-    """Numbers as runs of consecutive ones.
-
-    >>> runs(np.array([0, 0, 0, 2, 1, 1]))
-    '3*0,2,2*1'
-    """
-    starts = np.flatnonzero(np.diff(numbers, prepend=-1))
-    lengths = np.diff(starts, append=len(numbers))
-    return ",".join(
-        f"{length}*{number}" if length > 1 else str(number)
-        for number, length in zip(numbers[starts].tolist(), lengths.tolist())
-    )
-
-
-NEAR = 0.03
-"""The least distance of two labels of a scale, as a share of it."""
-
-
-def scale_of(picture: MatrixPicture) -> tuple[tuple[float, str], ...]:
-    """The labels of a colour scale: its ends, and powers of ten where there is room."""
-    low, high = picture.low, picture.high
-    if low == high:
-        return ((1.0, bytes_text(high)),)
-    span = np.log10(high / low)
-    powers = 10.0 ** np.arange(np.ceil(np.log10(low)), np.ceil(np.log10(high)))
-    within = [(float(np.log10(power / low) / span), power) for power in powers.tolist()]
-    kept = [(0.0, low), *(place for place in within if NEAR < place[0] < 1 - NEAR), (1.0, high)]
-    return tuple((at, bytes_text(number)) for at, number in kept)

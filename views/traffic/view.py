@@ -11,7 +11,6 @@ from markupsafe import Markup
 from descriptions import (
     BESIDE,
     CLUSTER_NOTES,
-    CP_CHOICES,
     LEFT_OUT,
     PURPOSES,
     TRAFFIC,
@@ -19,15 +18,14 @@ from descriptions import (
     joined,
 )
 from groups.layout import Layout
+from request.answers.traffic import rows_of
 from request.context import Context
-from request.inputs import FIELDS
 from request.model import model_name
-from request.state import State
 from request.trained import Trained
 from request.units import bracketed, bytes_text, seconds_text
+from request.words import saying
 from training.traffic.per_step import Traffic, seconds_together
 
-from ..base import form
 from ..base.html import (
     chips,
     explained,
@@ -37,7 +35,6 @@ from ..base.html import (
     heads_of,
     left_out_html,
     row,
-    saying,
     share_bar,
     table,
     tag,
@@ -45,10 +42,10 @@ from ..base.html import (
 )
 from ..base.problems import or_refused
 from ..base.view import Pictures, View
-from ..estimate.words import step_of
-from ..memory.host import crossing_html
+from ..parts.host import crossing_html
+from ..parts.inputs import inputs_html
+from ..parts.step import step_of
 from .matrix import matrix_html, matrix_pictures
-from .rows import rows_of
 
 
 def traffic_html(context: Context) -> Markup:
@@ -80,13 +77,6 @@ def answer_text(rows: Sequence[Traffic], language: str) -> str:
 def _by_rank(rows: Sequence[Traffic]) -> float:
     """Bytes sent by a rank of the stage that sends most."""
     return max(map(sum, zip(*(sent.by_stage for sent in rows))))
-
-
-def inputs_html(state: State) -> Markup:
-    """The input that this view and Better layouts have beside the column."""
-    row = FIELDS["cp_algorithm"].row
-    algorithms = [(CP_CHOICES[name][state.language], name) for name in row.choices]
-    return form.line(form.choice("cp_algorithm", state, algorithms, counts=row.counts))
 
 
 def _answer(context: Context, found: list[Traffic]) -> Markup:

@@ -1,4 +1,4 @@
-// What is told of a rank: the sentence, as views/groups/sentence.py has it, and the card.
+// What is told of a rank: the sentence, as request/answers/sentence.py has it, and the card.
 
 const FEW = 4;
 

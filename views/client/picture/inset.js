@@ -18,6 +18,7 @@ function magnify(view, rank) {
   const cells = replicas.flatMap((shift) => sweep(axes, inner, rank + shift).sort((a, b) => a - b));
   const lines = Math.ceil(cells.length / INSET.across);
   const stages = besides(pipeline, rank, lines * 3 <= INSET.lines ? 3 : 1, true);
+  const letters = Math.min(10.5, INSET.side / 0.64 / String(view.world - 1).length); // within the cell
   let y = 0;
   let body = '';
   for (const shift of stages) {
@@ -31,7 +32,7 @@ function magnify(view, rank) {
       const top = y + Math.floor(number / INSET.across) * (INSET.tall + INSET.gap);
       const name = one === rank ? 'j me' : toneOf.has(one) ? `j m t-${toneOf.get(one)}` : 'j';
       body += `<g class="${name}" transform="translate(${x},${top})"><rect width="${INSET.side}" height="${INSET.tall}" rx="5"/>` +
-        `<text x="${INSET.side / 2}" y="${INSET.tall / 2}">${one}</text></g>`;
+        `<text x="${INSET.side / 2}" y="${INSET.tall / 2}" style="font-size:${letters}px">${one}</text></g>`;
     });
     y += Math.min(lines, INSET.lines) * (INSET.tall + INSET.gap) + 6;
   }

@@ -47,11 +47,14 @@ function markCells(view, rank) {
     `<rect width="${view.wide}" height="${view.tall}" rx="${round.toFixed(1)}"/>${number}</g>`;
   place(svg.querySelector('.replica.on'), corner(view, rank, view.outside, true), view.frame.map((by) => by * scale), view);
   place(svg.querySelector('.box.on'), corner(view, rank, view.boxes), [0, 0], view);
-  const joins = marks.filter(({ i, ranks }) => i !== boxed && ranks.length > 1);
+  const joins = marks.filter(({ i, ranks }) => i !== boxed && ranks.length > 1 && ranks.length <= JOINED);
   svg.querySelector('.joins').innerHTML = joins
     .map(({ tone, ranks, i }) => joinsOf(view, tone, ranks, view.levels[i]))
     .join('');
 }
+
+const JOINED = 8; // ranks of a group that lines join: of more, cells are coloured
+const MOST_ACROSS = 1024; // columns of pixels of a picture
 
 function place(frame, [x, y], [left, top], { pad, scale }) {
   frame?.setAttribute('x', (x - left - pad * scale).toFixed(2));
@@ -100,7 +103,7 @@ function joinsOf(view, tone, ranks, level) {
       const isLast = y + tall > foot - 0.5;
       const end = x + (isLast ? wide / 2 : wide + gap);
       const start = y + (isLast ? tall + 2 * scale : tall / 2);
-      bars += line(end, bar, end, start) + (isLast ? '' : line(end, start, x + wide, start));
+      bars += line(end, bar, end, start);
       return end;
     });
     bars += line(Math.min(...ends), bar, Math.max(...ends), bar);
@@ -126,65 +129,37 @@ function outlineOf(view, cells, gap) {
 function markPixels(view, rank) {
   const isJob = view.svg.matches('.job');
   const canvas = document.createElement('canvas');
-  canvas.width = view.columns;
+  canvas.width = Math.min(view.columns, MOST_ACROSS);
   canvas.height = view.rows;
+  const isFlat = view.wide < 1; // several GPUs in a column of pixels
+  const fill = (one, swell) => {
+    const [column, row] = square(view, one);
+    if (isFlat) context.fillRect(Math.floor((column * canvas.width) / view.columns) - 1, row, 3, 1);
+    else context.fillRect(column - swell, row - swell, 2 * swell + 1, 2 * swell + 1);
+  };
   const context = canvas.getContext('2d');
   const style = getComputedStyle(element);
   for (const { i, tone, ranks } of marksOf(view, rank)) {
     context.fillStyle = style.getPropertyValue('--mark-' + tone);
     const swell = view.swell?.[i] ?? 0;
-    for (const one of ranks) {
-      const [column, row] = square(view, one);
-      context.fillRect(column - swell, row - swell, 2 * swell + 1, 2 * swell + 1);
-    }
+    for (const one of ranks) fill(one, swell);
   }
   if (isJob) {
-    const hairs = marksOf(view, rank).map(({ tone, ranks }) => hairsOf(view, tone, ranks));
-    view.svg.querySelector('.hairs').innerHTML = hairs.join('');
     magnify(view, rank);
     context.fillStyle = style.getPropertyValue('--gi');
-    context.fillRect(...square(view, rank), 1, 1);
+    fill(rank, 0);
   }
   view.svg.querySelector('.marks').setAttribute('href', canvas.toDataURL());
   const ring = view.svg.querySelector('.chosen');
-  const [x, y] = spot(view, rank);
-  ring.setAttribute('cx', x + view.wide / 2);
-  ring.setAttribute('cy', y + view.tall / 2);
+  const [x, y] = spot(view, rank).map((at, i) => at + [view.wide, view.tall][i] / 2);
+  if (isJob) {
+    ring.setAttribute('x', (x - ring.width.baseVal.value / 2).toFixed(2));
+    ring.setAttribute('y', (y - ring.height.baseVal.value / 2).toFixed(2));
+  } else {
+    ring.setAttribute('cx', x);
+    ring.setAttribute('cy', y);
+  }
   view.svg.querySelector('.tags').innerHTML = tagsOf(view, rank);
-}
-
-// How far a group reaches: along each row with several members that are not beside each other, else
-// down each column of a band; as `JobPicture.hairs` in render/scenes/job.py.
-function hairsOf(view, tone, ranks) {
-  const spots = ranks.map((rank) => spot(view, rank));
-  const rows = extents(spots.map(([x, y]) => [y, x]), view.wide, view.tall, Infinity);
-  const columns = rows.length ? [] : extents(spots, view.tall, view.wide, view.jumpY);
-  const lines = rows.map(([at, first, last]) => `M${first} ${at}H${last}`);
-  lines.push(...columns.map(([at, first, last]) => `M${at} ${first}V${last}`));
-  return lines.length ? `<path class="t-${tone}" d="${lines.join('')}"/>` : '';
-}
-
-function extents(spots, side, across, jump) {
-  const lines = new Map();
-  for (const [line, place] of spots) {
-    const key = line.toFixed(1);
-    if (!lines.has(key)) lines.set(key, []);
-    lines.get(key).push([place, line]);
-  }
-  const found = [];
-  for (const line of lines.values()) {
-    line.sort(([a], [b]) => a - b);
-    let start = 0;
-    for (let end = 1; end <= line.length; end++) {
-      if (end < line.length && line[end][0] - line[start][0] < jump - side) continue;
-      const [first, last] = [line[start][0], line[end - 1][0]];
-      if (last - first > (end - start - 0.5) * side) {
-        found.push([line[0][1] + across / 2, first, last + side].map((one) => one.toFixed(2)));
-      }
-      start = end;
-    }
-  }
-  return found;
 }
 
 // Left and right of the band at a place; of the picture where a band has no room for what is so wide.
@@ -196,7 +171,7 @@ function bandAt({ left, columns, wide: cell, jump }, x, wide) {
 }
 
 // The name of each group at its end: as render/scenes/marked.py.
-const TAG = { tall: 14, letter: 6.2, around: 8, again: 6 };
+const TAG = { tall: 14, letter: 6.4, around: 8, again: 6 };
 
 function tagsOf(view, rank) {
   const middle = (one) => {
@@ -206,7 +181,9 @@ function tagsOf(view, rank) {
   const [fromX, fromY] = middle(rank);
   const grow = Number(getComputedStyle(view.svg.querySelector('.tags')).getPropertyValue('--grow')) || 1;
   const tall = TAG.tall * grow;
-  const taken = [[fromX, fromY, tall]];
+  const ring = view.svg.querySelector('rect.chosen');
+  const round = ring ? [ring.width.baseVal.value, ring.height.baseVal.value] : [tall, tall];
+  const taken = [[fromX, fromY, ...round]];
   let tags = '';
   for (const { i, tone, ranks } of marksOf(view, rank)) {
     const others = ranks.filter((one) => one !== rank).map(middle);
@@ -231,10 +208,10 @@ function tagsOf(view, rank) {
     x = Math.min(Math.max(x, left + wide / 2), right - wide / 2);
     y = Math.min(Math.max(y, view.top + tall / 2), bottom - tall / 2);
     for (let turn = 0; turn < TAG.again; turn++) {
-      if (taken.every(([at, on, w]) => Math.abs(x - at) >= (wide + w) / 2 || Math.abs(y - on) >= tall)) break;
+      if (taken.every(([at, on, w, h]) => Math.abs(x - at) >= (wide + w) / 2 || Math.abs(y - on) >= (tall + h) / 2)) break;
       y += y + 1.5 * tall <= bottom ? tall : (-tall * TAG.again) / 2;
     }
-    taken.push([x, y, wide]);
+    taken.push([x, y, wide, tall]);
     const box = `x="${x - own / 2}" y="${y - TAG.tall / 2}" width="${own}" height="${TAG.tall}"`;
     tags += `<g class="t-${tone}"><rect ${box} rx="4"/><text x="${x}" y="${y + 3.6}">${name}</text></g>`;
   }

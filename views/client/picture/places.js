@@ -10,8 +10,6 @@ function readView(svg, { mesh, kinds }) {
   // From a band of the job to the next one beside it.
   const beside = svg.matches('.job') ? view.folds.filter(([size, period]) => size > period) : [];
   view.jump = Math.max(0, ...beside.map((fold) => fold[4]));
-  const [data] = view.folds.filter((_, number) => view.outside?.[number] && number !== view.staged);
-  view.jumpY = data?.[0] > data?.[1] ? data[5] : Infinity;
   const pixels = svg.querySelector('.marks');
   view.columns = Math.round(pixels?.width.baseVal.value / wide);
   view.rows = Math.round(pixels?.height.baseVal.value / tall);

@@ -1,0 +1,1 @@
+"""Two layouts side by side: their costs, a verdict in words, and the endpoint."""

@@ -1,0 +1,1 @@
+"""The time of a step in words and as a document, and the measured one beside it."""

@@ -1,0 +1,83 @@
+"""The sentences about the time of a step, for every view that shows one."""
+
+from __future__ import annotations
+
+import math
+
+from descriptions import ESTIMATE, PAGE
+from training.estimate import Estimate
+
+from ...units import SECONDS, bracketed, gib, interval_text
+
+KINDS = ("tp", "cp", "ep", "pp", "dp")
+"""Parts of a step that are waits for a kind of group."""
+
+
+def about(estimate: Estimate, language: str = "en") -> str:
+    """The step and its interval in one unit: "2.9 s (2.5 to 3.6)".
+
+    >>> from training.estimate import estimate
+    >>> from training.models import MODELS
+    >>> small = estimate(MODELS["llama3-8b"].model, gpus=8, tp=1, global_batch=8, sequence=8192)
+    >>> about(small)
+    '0.97 s (0.81–1.4)'
+    """
+    size, unit = next(((s, u) for s, u in SECONDS if estimate.seconds >= 0.2 * s), SECONDS[-1])
+    low, high = (_two(seconds / size) for seconds in (estimate.low, estimate.high))
+    return f"{_two(estimate.seconds / size)} {unit}{bracketed(f'{low}–{high}', language)}"
+
+
+def seconds_about(seconds: float) -> str:
+    """Seconds of an estimate, in two digits: "58 ms".
+
+    >>> seconds_about(0.0577), seconds_about(2.38)
+    ('58 ms', '2.4 s')
+    """
+    size, unit = next(((s, u) for s, u in SECONDS if seconds >= 0.2 * s), SECONDS[-1])
+    return f"{_two(seconds / size)} {unit}"
+
+
+def step_text(estimate: Estimate) -> str:
+    """The step without its interval: "2.9 s"."""
+    return about(estimate).partition(" (")[0]
+
+
+def _two(number: float) -> str:
+    """A number in two digits, or with all its integer digits."""
+    places = max(0, 1 - math.floor(math.log10(number))) if number > 0 else 0
+    return f"{number:,.{places}f}"
+
+
+def fit_text(estimate: Estimate, language: str) -> str:
+    """Whether it fits, with the memory that nine of ten real runs need, in one sentence."""
+    capacity = gib(estimate.request.bytes_of_gpu)
+    interval = interval_text(estimate.fit, language)
+    return ESTIMATE[f"memory_{estimate.verdict}"][language].format(
+        interval=interval, capacity=capacity
+    )
+
+
+def lacks_text(estimate: Estimate, language: str) -> str:
+    """In what way no measured run is like this one."""
+    return PAGE["and_list"][language].join(
+        ESTIMATE[f"lacks_{name}"][language] for name in estimate.lacks
+    )
+
+
+def estimate_facts(estimate: Estimate) -> dict[str, object]:
+    """The step, the interval with 90 % of real runs, and its parts, as JSON values."""
+    return {
+        "step_seconds": estimate.seconds,
+        "low_seconds": estimate.low,
+        "high_seconds": estimate.high,
+        "computation_seconds": estimate.parts["compute"],
+        "idle_seconds": estimate.parts["bubble"],
+        "exposed_seconds_by_kind": {kind: estimate.parts[kind] for kind in KINDS},
+        "parts_seconds": estimate.parts,
+        "no_runs_near": list(estimate.lacks),
+    }
+
+
+def part_name(name: str, language: str) -> str:
+    """The name of a part; of a wait without its kind."""
+    return ESTIMATE[f"part_{'waits' if name in KINDS else name}"][language]

@@ -1,0 +1,87 @@
+"""The endpoint for traffic: the bytes that each kind of group sends in a step."""
+
+from __future__ import annotations
+
+import json
+
+from descriptions import PURPOSES
+from groups.layout import Layout
+from training.traffic.per_step import Traffic, traffic
+
+from ..context import Context
+from ..endpoint import fixes_tried, job_facts, training_endpoint
+from ..trained import Trained
+from .estimate.measured import measured_facts
+from .estimate.words import estimate_facts
+from .memory import host_facts
+
+
+@training_endpoint
+def traffic_per_step(context: Context, cluster: str = "dgx-h100", cp_algorithm: str = "p2p") -> str:
+    """What each kind of group sends in one step, over which links, and how long, as JSON.
+
+    Seconds of a row are bytes over the speed of the links. A step takes about step_seconds, nine of
+    ten real ones between low and high; parts say for what. Bytes "across" leave NVLink domains.
+
+    Args:
+        cluster: (the machines).
+        cp_algorithm: how keys and values go round in a cp group: "p2p", "all_gather" or "a2a".
+        (the training)
+        (the layout)
+    """
+
+    with fixes_tried(context, cluster=cluster, cp_algorithm=cp_algorithm) as tried:
+        return json.dumps(traffic_facts(tried))
+
+
+def traffic_facts(context: Context) -> dict[str, object]:
+    """The bytes of each kind of group in a step, as JSON values.
+
+    Errors: LayoutError for what the model, the batch or the schedule does not allow.
+    """
+    trained, layout = context.trained, context.layout
+    rows = rows_of(layout, trained)
+    return {
+        **job_facts(trained),
+        "cluster": trained.cluster_id,
+        "nvlink_bytes_per_second": trained.cluster.nvlink,
+        "network_bytes_per_second": trained.cluster.nic,
+        "domain": trained.cluster.domain_of(layout.gpus_per_node),
+        **estimate_facts(trained.estimate(layout)),
+        **measured_facts(context),
+        "host": host_facts(trained),
+        "total_bytes": sum(row.total for row in rows),
+        "across_bytes": sum(row.across for row in rows),
+        "rows": [_row(row) for row in rows],
+    }
+
+
+def _row(row: Traffic) -> dict[str, object]:
+    return {
+        "kind": row.kind,
+        "group_size": row.size,
+        "purpose": row.what,
+        "meaning": PURPOSES[row.what]["en"],
+        "operation": row.operation,
+        "count": row.count,
+        "buffer_bytes": row.buffer,
+        "sent_bytes_per_rank": row.sent,
+        "total_bytes": row.total,
+        "across_bytes": row.across,
+        "seconds": row.seconds,
+        "hidden_by": row.beside,
+    }
+
+
+def rows_of(layout: Layout, trained: Trained) -> list[Traffic]:
+    """Every transfer of a step. Errors: as of `Trained.stages`."""
+    return traffic(
+        trained.model,
+        trained.split,
+        trained.training,
+        layout.every,
+        trained.cluster,
+        layout.gpus_per_node,
+        trained.cp_algorithm,
+        [stage.parameters for stage in trained.stages()],
+    )
