@@ -79,8 +79,8 @@ def _rasters(picture: ClusterPicture, theme: str) -> Iterator[Mark]:
     box = (LEFT, 0.0, picture.width, picture.height)
     rows, columns = picture.raster
     pictures = 2 * len(themes) * len(picture.bands)
-    marks = (gpus for band in picture.bands for _, gpus in band.marks)
-    painted = sum(map(len, (*marks, *(band.gpus for band in picture.bands))))
+    painted = sum(len(band.gpus) for band in picture.bands)
+    painted += sum(len(gpus) for band in picture.bands for _, gpus in band.marks)
     spend(pictures * rows * columns // PACKED + painted // PAINTED, "pixels", control="roles")
     for number, band in enumerate(picture.bands):
         cells, base, marked = picture.pixels(number), list[Mark](), list[Mark]()
