@@ -43,7 +43,7 @@ with without_collecting():
     from views.preview import head_html, preview
     from views.server.connections import watch
     from views.server.guard import Guard
-    from views.server.lanes import Lanes, answering, serving
+    from views.server.lanes import Lanes, answering, heading, serving
     from views.server.packing import Packing
     from views.server.unread import bound
     from views.server.worker import give_back_large_pieces
@@ -76,6 +76,8 @@ def create_app() -> gr.Blocks:
     # Two workers, for more only wait for each other (the GIL); 64 waiting, then "busy".
     demo.queue(default_concurrency_limit=2, max_size=64, api_open=False)
     bound(demo._queue)
+    # Not one of the functions that a page may call: the guard asks it (views/server/guard.py).
+    demo.link_head = heading(head_html, lanes)
     return demo
 
 
@@ -107,7 +109,7 @@ def launch_options() -> Document:
     """The options of launch() for this page, in tests too."""
     # The endpoints are MCP tools too where Gradio's extra for it is installed, as on a Space.
     has_mcp = importlib.util.find_spec("mcp") is not None
-    guard = Middleware(Guard, widgets.first_script(), head_html)
+    guard = Middleware(Guard, widgets.first_script())
     around = {"middleware": [Middleware(Packing), guard]}
     looks = {"theme": theme(), "css": widgets.style_sheets()}
     return {**LAUNCH, **looks, "mcp_server": has_mcp, "app_kwargs": around}

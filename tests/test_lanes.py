@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import pickle
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from groups import LayoutError, fit
 from groups.budget import spend
 from request.words import sentence
 from views.page import draw
-from views.server.lanes import LIGHT, WAITING, Lanes, answering
+from views.server.lanes import LIGHT, WAITING, Lanes, answering, heading
 from views.server.worker import MOST_MORE, Worker, too_much_memory
 
 ROOT = Path(__file__).parent.parent
@@ -61,6 +63,43 @@ def test_what_spends_more_than_a_light_budget_is_heavy(units, is_here):
     lanes = Lanes(_Elsewhere())
     found = run(lanes.run(costs, units))
     assert (found == os.getpid()) is is_here
+
+
+def test_the_head_of_a_link_is_worked_out_in_a_thread_and_a_heavy_one_is_that_of_the_first_page():
+    asked = []
+
+    def head(query: str, address: str) -> str:
+        asked.append((query, threading.current_thread()))
+        spend(int(query or 0), "words")
+        return f"{address}?{query}"
+
+    link_head = heading(head, Lanes(_Elsewhere()))
+    assert run(link_head("1", "a")) == "a?1"
+    assert run(link_head(f"{LIGHT + 1}", "a")) == "a?"
+    assert run(link_head(f"{LIGHT + 1}", "a")) == "a?"  # and is not begun again
+    assert [query for query, _ in asked] == ["1", f"{LIGHT + 1}", "", ""]
+    assert threading.main_thread() not in {thread for _, thread in asked}
+
+
+def test_what_is_given_up_leaves_nothing_in_memory():
+    """Its frames held all that was worked out, until Python collected its oldest objects."""
+    lanes, kept = Lanes(_Elsewhere()), []
+
+    def work(units: int, code: str) -> None:
+        large = np.zeros(10)
+        kept.append(weakref.ref(large))
+        if code:
+            raise LayoutError(code, str(len(large)))
+        costs(units)
+
+    gc.disable()
+    try:
+        assert run(lanes.run(work, LIGHT + 1, "")) == "elsewhere"
+        with pytest.raises(LayoutError):
+            run(lanes.run(work, 1, "busy"))
+        assert [one() is None for one in kept] == [True, True]
+    finally:
+        gc.enable()
 
 
 def test_what_was_heavy_or_slow_once_is_not_begun_here_again(monkeypatch):

@@ -46,9 +46,9 @@ def head_html(query: str, address: str) -> Markup:
     >>> 'content="16 GPUs ' in head_html("?tp=4", "https://a.b/")
     True
     """
-    context = context_of(query)
     try:
         with within():
+            context = context_of(query)
             title, text = title_of(context), text_of(context)
     except LayoutError:  # too large a job for a few words
         context = context_of("")
@@ -89,6 +89,7 @@ def text_of(context: Context) -> str:
     return joined([*filter(None, sentences)], language)
 
 
+@within()
 def preview(query: object) -> str:
     """The picture for a link, as base64. Errors: LayoutError past the budget of a request."""
     return _preview(_drawn(context_of(query)))

@@ -14,7 +14,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 from urllib.parse import parse_qs
@@ -72,19 +72,14 @@ SPACES_HOSTS = (
 class Guard:
     """The middleware around Gradio's own application.
 
-    head: what comes first in the head of a page, where Gradio has no way to put anything.
-    of_link: what is said there of the link that a page is opened by, from its query and the address
-        of the page.
+    head: what comes first in the head of a page, where Gradio has no way to put anything. What is
+        said there of the link that the page is opened by, ``link_head`` of its blocks works out,
+        from the query and the address of the page, elsewhere than in the event loop.
     """
 
-    def __init__(
-        self,
-        app: Callable[..., Any],
-        head: str = "",
-        of_link: Callable[[str, str], str] = lambda query, address: "",
-    ) -> None:
+    def __init__(self, app: Callable[..., Any], head: str = "") -> None:
         self.app = app
-        self._head, self._of_link = head, of_link
+        self._head = head
         self._bodies = Bodies()
         self._turn = asyncio.Lock()
 
@@ -105,10 +100,12 @@ class Guard:
             LOG.debug("in full", exc_info=True)
             await answer.say(400, {"detail": "The server cannot read this request."})
 
-    def _head_of(self, scope: Scope) -> bytes:
+    async def _head_of(self, scope: Scope) -> bytes:
         """The elements in front of a page's head."""
-        is_first = _path(scope) == "/"
-        link_head = self._of_link(_query(scope), _address(scope)) if is_first else ""
+        link_head = ""
+        of_link = getattr(scope["app"].get_blocks(), "link_head", None)
+        if of_link and _path(scope) == "/":
+            link_head = await of_link(_query(scope), _address(scope))
         return f"{self._head}{link_head}".encode("utf-8", "replace")
 
     async def _serve(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
@@ -175,7 +172,9 @@ class Guard:
 class _Answer:
     """An answer being sent, with our headers and, for a page, our part of its head."""
 
-    def __init__(self, send: Send, headers: Mapping[str, str], head: Callable[[], bytes]) -> None:
+    def __init__(
+        self, send: Send, headers: Mapping[str, str], head: Callable[[], Awaitable[bytes]]
+    ) -> None:
         self._send, self._headers, self._head = send, headers, head
         self._page: Message | None = None  # its start, until it is known how long it becomes
         self._begun = self._ended = False
@@ -197,7 +196,7 @@ class _Answer:
     async def _begin(self, start: Message, message: Message) -> Message:
         """Send the start of a page; its first part, with ours in its head."""
         page = message.get("body", b"")
-        whole = GRADIOS.sub(b"", page).replace(b"<head>", b"<head>" + self._head(), 1)
+        whole = GRADIOS.sub(b"", page).replace(b"<head>", b"<head>" + await self._head(), 1)
         headers = MutableHeaders(scope=start)
         if "content-length" in headers:
             headers["content-length"] = str(int(headers["content-length"]) + len(whole) - len(page))

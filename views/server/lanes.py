@@ -14,7 +14,8 @@ import json
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TypeVar
+from contextlib import suppress
+from typing import Any, NamedTuple, TypeVar, cast
 
 import gradio as gr
 from anyio import CapacityLimiter, to_thread
@@ -84,18 +85,29 @@ class Lanes:
 
         heavy: known to be so. Errors: what it raises; BusyError where too many wait.
         """
-        key = 0 if heavy else hash(repr((work, values, named)))
-        if not heavy and key not in self._heavy:
-            call = (work, values, named)
-            try:
-                result, took = await to_thread.run_sync(_bitten, *call, limiter=self._threads)
-            except TooHeavyError:
-                self._heavy.append(key)
-            else:
-                if took > SLOW:
-                    self._heavy.append(key)
-                return result
+        if not heavy:
+            with suppress(TooHeavyError):
+                return await self.run_here(work, *values, **named)
         return await self._by_worker(work, values, named)
+
+    async def run_here(
+        self, work: Callable[..., Result], *values: object, **named: object
+    ) -> Result:
+        """What the function returns, if that is light work.
+
+        Errors: what it raises; TooHeavyError for work that is heavy, or was the last time.
+        """
+        key = hash(repr((work, values, named)))
+        if key in self._heavy:
+            raise TooHeavyError
+        done = await to_thread.run_sync(_bitten, work, values, named, limiter=self._threads)
+        if done.seconds > SLOW or done.is_too_heavy:
+            self._heavy.append(key)
+        if done.is_too_heavy:
+            raise TooHeavyError
+        if done.error is not None:
+            raise done.error
+        return cast("Result", done.result)
 
     async def _by_worker(
         self, work: Callable[..., Result], values: Iterable[object], named: Mapping[str, object]
@@ -111,14 +123,48 @@ class Lanes:
             self._waiting -= 1
 
 
+class Done(NamedTuple):
+    """What became of work within the light budget, and the seconds of a core that it took."""
+
+    seconds: float
+    result: object = None
+    error: Exception | None = None
+    is_too_heavy: bool = False
+
+
 def _bitten(
-    work: Callable[..., Result], values: Iterable[object], named: Mapping[str, object]
-) -> tuple[Result, float]:
-    """The result of work within the light budget, and the seconds of a core that it took."""
+    work: Callable[..., object], values: Iterable[object], named: Mapping[str, object]
+) -> Done:
+    """What becomes of work within the light budget.
+
+    An exception does not leave the thread with its traceback: its frames hold all that was worked
+    out until then, and together with those that wait for the thread they are a circle, which stays
+    until Python collects its oldest objects.
+    """
     begun = time.thread_time()
-    with within(LIGHT, Bite):
-        result = work(*values, **named)
-    return result, time.thread_time() - begun
+    result: object = None
+    error: Exception | None = None
+    is_too_heavy = False
+    try:
+        with within(LIGHT, Bite):
+            result = work(*values, **named)
+    except TooHeavyError:
+        is_too_heavy = True
+    except Exception as raised:
+        error = without_frames(raised)
+    return Done(time.thread_time() - begun, result, error, is_too_heavy)
+
+
+def without_frames(error: BaseException) -> Any:
+    """The exception without its tracebacks and without those of its causes."""
+    left, seen = [error], set[int]()
+    while left:
+        one = left.pop()
+        if id(one) not in seen:
+            seen.add(id(one))
+            left += filter(None, (one.__cause__, one.__context__))
+            one.__traceback__ = None
+    return error
 
 
 def answering(
@@ -139,6 +185,22 @@ def answering(
 
     answered.__name__ = function.__name__
     return answered
+
+
+def heading(head: Callable[[str, str], str], lanes: Lanes) -> Callable[[str, str], Awaitable[str]]:
+    """An asynchronous version of the head of a link: from its query and the address of the page.
+
+    A page is not kept waiting for it: where the link is heavy, the head is that of the first page,
+    and what the link shows is drawn when the page asks.
+    """
+
+    async def link_head(query: str, address: str) -> str:
+        for link in (query, ""):
+            with suppress(LayoutError, TooHeavyError):
+                return await lanes.run_here(head, link, address)
+        return ""
+
+    return link_head
 
 
 def serving(endpoint: Callable[..., str], lanes: Lanes) -> Callable[..., object]:
